@@ -8,7 +8,7 @@
 import { signDelta, signWholeBundle } from '../../src/bundle/authoring/publishing-documents.ts';
 import { compileBundle, type LiveSnapshot } from '../../src/bundle/compile/compile.ts';
 import { prepareStep } from '../../src/bundle/compile/compile-delta.ts';
-import { openStep } from '../../src/bundle/format/open-step.ts';
+import { openStep } from '../../src/bundle/format/open-document.ts';
 import type { BundleContent, DerivedKeyContent } from '../../src/bundle/format/schema.ts';
 import { TimeSlice } from '../../src/bundle/format/time-slice.ts';
 import { importPublicKey, type PublicKey } from '../../src/protocol/public-key.ts';

@@ -4,8 +4,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach } from '@jest/globals';
-import { DOCUMENT_TYPES, signDocument } from '../../src/bundle/format/documents.ts';
-import { positionOf } from '../../src/bundle/format/open-bundle.ts';
+import { DOCUMENTS, signDocument } from '../../src/bundle/format/documents.ts';
+import { positionOf } from '../../src/bundle/format/open-document.ts';
 import type { BundleContent } from '../../src/bundle/format/schema.ts';
 import { formatTime } from '../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
@@ -26,7 +26,7 @@ export async function newDirectory(): Promise<string> {
 export function bundleDocument(content: BundleContent, key: SigningKey) {
   const payload = Buffer.from(JSON.stringify(content));
   return {
-    bytes: signDocument(DOCUMENT_TYPES.bundle, payload, [key]),
+    bytes: signDocument(DOCUMENTS.bundle.type, payload, [key]),
     position: positionOf(content, payload, 'bundle.jws'),
   };
 }
@@ -37,7 +37,7 @@ export function freshnessDocument(
 ): Buffer {
   const { authSite, revision, head, asOfSeconds } = statement;
   const payload = { auth_site: authSite, revision, head, as_of: formatTime(asOfSeconds) };
-  return signDocument(DOCUMENT_TYPES.freshness, Buffer.from(JSON.stringify(payload)), [key]);
+  return signDocument(DOCUMENTS.freshness.type, Buffer.from(JSON.stringify(payload)), [key]);
 }
 
 /** Writes a bundle and returns its position. */

@@ -6,7 +6,7 @@ import { prepareStep } from '../../src/bundle/compile/compile-delta.ts';
 import { reusingKeysOf } from '../../src/bundle/compile/compile-keys.ts';
 import type { ChainPosition } from '../../src/bundle/format/chain.ts';
 import { stepFile } from '../../src/bundle/format/file-names.ts';
-import { openStep } from '../../src/bundle/format/open-step.ts';
+import { openStep } from '../../src/bundle/format/open-document.ts';
 import type {
   BundleContent,
   ClientContent,

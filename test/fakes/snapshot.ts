@@ -8,7 +8,7 @@ import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import { BUNDLE_FORMAT } from '../../src/bundle/format/bundle-limits.ts';
 import { headOf } from '../../src/bundle/format/chain.ts';
 import type { BundleContent } from '../../src/bundle/format/schema.ts';
-import { asBundleContent } from '../../src/bundle/format/shape.ts';
+import { asContent } from '../../src/bundle/format/shape.ts';
 import { importPublicKey, type PublicJwk, type PublicKey } from '../../src/protocol/public-key.ts';
 import { formatTime } from '../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
@@ -279,7 +279,7 @@ function importKeyOnce(jwk: PublicJwk): PublicKey | undefined {
 /** Compiles as a load does; the head is that of a first document with this content. */
 export async function compileSite(content: SiteContent): Promise<Snapshot> {
   const payload = JSON.stringify(content);
-  const shaped = asBundleContent(JSON.parse(payload), 'bundle.jws');
+  const shaped = asContent('bundle', JSON.parse(payload), 'bundle.jws');
   const head = headOf(undefined, Buffer.from(payload)) ?? '';
   return compileBundle(shaped, { file: 'bundle.jws', head, importKey: importKeyOnce });
 }

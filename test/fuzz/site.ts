@@ -1,6 +1,6 @@
 /** The site of the test vectors, at their time, with a store that knows no `jti`, so that every valid request is allowed. */
 import { compileBundle } from '../../src/bundle/compile/compile.ts';
-import { asBundleContent } from '../../src/bundle/format/shape.ts';
+import { asContent } from '../../src/bundle/format/shape.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
 import type { Decision } from '../../src/verifier/decision/decision.ts';
 import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
@@ -14,7 +14,7 @@ const BUNDLE = 'site';
 export const NOW_SECONDS = 1_795_233_600;
 const REALTIME_STALENESS_SECONDS = 10;
 
-export const SITE_CONTENT = asBundleContent(contentOf(BUNDLE), BUNDLE);
+export const SITE_CONTENT = asContent('bundle', contentOf(BUNDLE), BUNDLE);
 const snapshot = await compileBundle(SITE_CONTENT, { file: BUNDLE, head: 'A'.repeat(43) });
 
 /** Vectors in these very circumstances. */

@@ -1,7 +1,7 @@
 /** A verifier with the bundle, clock and store of the current vector. */
 import { compileBundle } from '../../src/bundle/compile/compile.ts';
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
-import { asBundleContent } from '../../src/bundle/format/shape.ts';
+import { asContent } from '../../src/bundle/format/shape.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../../src/telemetry/metrics.ts';
 import { createMemoryReplayStore } from '../../src/verifier/replay/memory.ts';
 import type { ReplayStore } from '../../src/verifier/replay/store.ts';
@@ -88,7 +88,7 @@ function snapshotOf(name: string): Promise<Snapshot> {
 }
 
 function compile(name: string): Promise<Snapshot> {
-  const content = asBundleContent(contentOf(name), name);
+  const content = asContent('bundle', contentOf(name), name);
   // No decision uses the head.
   return compileBundle(content, { file: name, head: 'A'.repeat(43) });
 }

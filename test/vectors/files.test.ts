@@ -1,7 +1,7 @@
 /** Tests that the published files match their cases, fit their schema, and are complete. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { openBundle } from '../../src/bundle/format/open-bundle.ts';
+import { openBundle } from '../../src/bundle/format/open-document.ts';
 import { importPublicJwk } from '../../src/protocol/public-key.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
 import { NOW_SECONDS } from '../fakes/bundle-content.ts';

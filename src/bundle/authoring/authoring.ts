@@ -13,13 +13,13 @@ import { makeShards, type WrittenShard } from '../compile/key-shards.ts';
 import { bundleError } from '../format/bundle-error.ts';
 import { MAX_INLINE_DERIVED_KEYS } from '../format/bundle-limits.ts';
 import type { ChainPosition } from '../format/chain.ts';
-import { DOCUMENT_TYPES, parsePayload, type Signers, signDocument } from '../format/documents.ts';
+import { DOCUMENTS, type Signers, signDocument } from '../format/documents.ts';
 import { BUNDLE_FILE, FRESHNESS_FILE } from '../format/file-names.ts';
 import { fileError, writeFileAtomically } from '../format/files.ts';
 import { LocalDirectory } from '../format/local-directory.ts';
-import { type OpenedBundle, openBundle, positionOf } from '../format/open-bundle.ts';
+import { type OpenedBundle, openBundle, parseContent, positionOf } from '../format/open-document.ts';
 import type { BundleContent, DerivedKeyContent } from '../format/schema.ts';
-import { asBundleContent, asDerivedKey } from '../format/shape.ts';
+import { asDerivedKey } from '../format/shape.ts';
 import { readWholeChain } from './read-chain.ts';
 import { readBundleYaml } from './yaml-source.ts';
 
@@ -172,7 +172,7 @@ export async function signContent(draft: BundleDraft, options: SignContentOption
   anyOf(signingKeys, file);
   const payload = Buffer.from(JSON.stringify(draft.content));
   // Checks the content as it will be parsed, not the object that it was made from.
-  const content = asBundleContent(parsePayload(payload, file), file);
+  const content = parseContent('bundle', payload, file);
   const position = positionOf(content, payload, file);
   const keys = (options.acceptedKeys ?? new AcceptedKeys()).begin();
   await compileBundle(content, {
@@ -183,7 +183,7 @@ export async function signContent(draft: BundleDraft, options: SignContentOption
     isBeingWritten: true,
   });
   keys.succeeded();
-  return { content, position, document: signDocument(DOCUMENT_TYPES.bundle, payload, signingKeys) };
+  return { content, position, document: signDocument(DOCUMENTS.bundle.type, payload, signingKeys) };
 }
 
 async function readDraftShard(draft: BundleDraft, file: string): Promise<Buffer> {
@@ -249,6 +249,6 @@ async function writeFreshness(statement: Statement): Promise<void> {
   const { revision, head } = position;
   const content = { auth_site: authSite, revision, head, as_of: formatTime(nowSeconds) };
   const payload = Buffer.from(JSON.stringify(content));
-  const document = signDocument(DOCUMENT_TYPES.freshness, payload, signingKeys);
+  const document = signDocument(DOCUMENTS.freshness.type, payload, signingKeys);
   await writeFileAtomically(directory, FRESHNESS_FILE, document);
 }

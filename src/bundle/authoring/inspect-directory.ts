@@ -9,17 +9,13 @@ import { asBundleError, type BundleError, bundleError } from '../format/bundle-e
 import type { ChainPosition } from '../format/chain.ts';
 import {
   checkSignatures,
-  DOCUMENT_TYPES,
-  type DocumentType,
-  MAX_FRESHNESS_BYTES,
-  parsePayload,
-  readDocument,
+  DOCUMENTS,
+  type DocumentKind,
   type Signers,
   signatureHolds,
-  type UnverifiedDocument,
 } from '../format/documents.ts';
 import { FRESHNESS_FILE, type StepKind } from '../format/file-names.ts';
-import { asFreshnessContent } from '../format/shape.ts';
+import { type ReadContent, readContent } from '../format/open-document.ts';
 import { type ChainOnDisk, withChain } from './read-chain.ts';
 import { contentOfChain, type SiteContent } from './site-content.ts';
 
@@ -134,7 +130,7 @@ function summarizeChain(
     steps: steps.map((step) => ({
       kind: step.kind,
       ...step.position,
-      signers: signersOf(step.document, DOCUMENT_TYPES[step.kind], keys),
+      signers: signersOf(step, keys),
     })),
     chainProblem: refused,
     issuedAt: last.content.issued_at,
@@ -142,7 +138,7 @@ function summarizeChain(
     isExpired: nowSeconds >= (parseTime(content.expires_at) ?? 0),
     singleVerifier: content.single_verifier ?? false,
     origins: content.origins,
-    signers: signersOf(bundle.document, DOCUMENT_TYPES.bundle, keys),
+    signers: signersOf(bundle, keys),
   };
 }
 
@@ -150,7 +146,7 @@ function summarizeChain(
 function signatureProblemOf({ bundle, steps }: ChainOnDisk, signers: Signers): BundleError | undefined {
   try {
     for (const { document, file, kind } of [bundle, ...steps]) {
-      checkSignatures(document, { file, type: DOCUMENT_TYPES[kind] }, signers);
+      checkSignatures(document, { file, ...DOCUMENTS[kind] }, signers);
     }
     return undefined;
   } catch (error) {
@@ -159,15 +155,14 @@ function signatureProblemOf({ bundle, steps }: ChainOnDisk, signers: Signers): B
 }
 
 function signersOf(
-  document: UnverifiedDocument,
-  type: DocumentType,
+  { document, kind }: Pick<ReadContent<DocumentKind>, 'document' | 'kind'>,
   keys: Signers['keys'],
 ): readonly SignerSummary[] {
   return document.signatures.map((signature) => {
     const { keyId, algorithm } = signature;
     const key = keys.find(({ thumbprint }) => thumbprint === keyId);
     if (key === undefined) return { keyId, algorithm, verdict: 'unknown' };
-    const holds = signature.type === type && signatureHolds(document, signature, key);
+    const holds = signature.type === DOCUMENTS[kind].type && signatureHolds(document, signature, key);
     return { keyId, algorithm, verdict: holds ? 'holds' : 'does_not_hold' };
   });
 }
@@ -197,13 +192,13 @@ function summarizeFreshness(
   nowSeconds: number,
   keys: Signers['keys'],
 ): FreshnessSummary {
-  const document = readDocument({ file: FRESHNESS_FILE, bytes, maxBytes: MAX_FRESHNESS_BYTES });
-  const content = asFreshnessContent(parsePayload(document.payload, FRESHNESS_FILE), FRESHNESS_FILE);
+  const read = readContent('freshness', { file: FRESHNESS_FILE, bytes }, undefined);
+  const { content } = read;
   return {
     revision: content.revision,
     asOf: content.as_of,
     ageSeconds: nowSeconds - (parseTime(content.as_of) ?? 0),
     fitsBundle: content.head === head,
-    signers: signersOf(document, DOCUMENT_TYPES.freshness, keys),
+    signers: signersOf(read, keys),
   };
 }

@@ -12,7 +12,7 @@ import type { RouteTable } from '../compile/snapshot.ts';
 import { Faults, pointer, showValue } from '../format/bundle-error.ts';
 import { headOf } from '../format/chain.ts';
 import type { BundleContent, RouteContent } from '../format/schema.ts';
-import { asBundleContent } from '../format/shape.ts';
+import { asContent } from '../format/shape.ts';
 import { completeDraft } from './authoring.ts';
 import { type Finding, notice, warning } from './findings.ts';
 import { lintReachability } from './lint-reachability.ts';
@@ -36,7 +36,7 @@ interface LintYamlOptions {
 export async function lintBundleYaml(options: LintYamlOptions): Promise<readonly Finding[]> {
   const { yamlText, fileName: file, nowSeconds } = options;
   const draft = completeDraft(readBundleYaml(yamlText, file), { file, nowSeconds, previous: undefined });
-  const content = asBundleContent(draft.content, file);
+  const content = asContent('bundle', draft.content, file);
   const head = headOf(undefined, Buffer.from(JSON.stringify(content))) ?? '';
   const shards = new Map(draft.shards.map(({ entry, bytes }) => [entry.file, bytes]));
   await compileBundle(content, {

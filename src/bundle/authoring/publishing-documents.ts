@@ -8,21 +8,16 @@ import { createHash } from 'node:crypto';
 import type { SigningKey } from '../../protocol/signing.ts';
 import { bundleError } from '../format/bundle-error.ts';
 import type { ChainPosition } from '../format/chain.ts';
-import {
-  DOCUMENT_TYPES,
-  type DocumentType,
-  MAX_BUNDLE_BYTES,
-  MAX_DELTA_BYTES,
-  MAX_FRESHNESS_BYTES,
-  MAX_LINK_BYTES,
-  parsePayload,
-  signDocument,
-} from '../format/documents.ts';
+import { DOCUMENTS, type DocumentKind, signDocument } from '../format/documents.ts';
 import { BUNDLE_FILE, FRESHNESS_FILE, stepFile } from '../format/file-names.ts';
-import { positionOf } from '../format/open-bundle.ts';
-import { positionOfDelta, positionOfLink } from '../format/open-step.ts';
-import type { BundleContent, DeltaContent, FreshnessContent, LinkContent } from '../format/schema.ts';
-import { asBundleContent, asDeltaContent, asFreshnessContent, asLinkContent } from '../format/shape.ts';
+import { parseContent, positionOf, positionOfLink } from '../format/open-document.ts';
+import type {
+  BundleContent,
+  ContentOf,
+  DeltaContent,
+  FreshnessContent,
+  LinkContent,
+} from '../format/schema.ts';
 
 export interface SignedStep {
   /** The JWS as one line of UTF-8 JSON, as stored and sent. */
@@ -42,20 +37,17 @@ export interface SignedWholeBundle extends SignedStep {
  */
 export function signDelta(content: DeltaContent, keys: readonly SigningKey[]): SignedStep {
   const file = stepFile('delta', content.revision);
-  const payload = payloadOf(content);
-  const position = positionOfDelta(asDeltaContent(parsePayload(payload, file), file), payload, file);
-  return {
-    document: sign(DOCUMENT_TYPES.delta, payload, keys, { file, maxBytes: MAX_DELTA_BYTES }),
-    position,
-  };
+  const encoded = encode('delta', content, file);
+  const position = positionOf(encoded.content, encoded.payload, file);
+  return { document: sign('delta', encoded.payload, keys, file), position };
 }
 
 /** As {@link signDelta}, for a link. Its position is that of the bundle that it names. */
 export function signLink(content: LinkContent, keys: readonly SigningKey[]): SignedStep {
   const file = stepFile('link', content.revision);
-  const payload = payloadOf(content);
-  const position = positionOfLink(asLinkContent(parsePayload(payload, file), file), file);
-  return { document: sign(DOCUMENT_TYPES.link, payload, keys, { file, maxBytes: MAX_LINK_BYTES }), position };
+  const encoded = encode('link', content, file);
+  const position = positionOfLink(encoded.content, file);
+  return { document: sign('link', encoded.payload, keys, file), position };
 }
 
 /**
@@ -65,12 +57,10 @@ export function signLink(content: LinkContent, keys: readonly SigningKey[]): Sig
  * @throws BundleError as {@link signDelta}
  */
 export function signWholeBundle(content: BundleContent, keys: readonly SigningKey[]): SignedWholeBundle {
-  const payload = payloadOf(content);
-  const shaped = asBundleContent(parsePayload(payload, BUNDLE_FILE), BUNDLE_FILE);
-  const limit = { file: BUNDLE_FILE, maxBytes: MAX_BUNDLE_BYTES };
+  const { content: parsed, payload } = encode('bundle', content, BUNDLE_FILE);
   return {
-    document: sign(DOCUMENT_TYPES.bundle, payload, keys, limit),
-    position: positionOf(shaped, payload, BUNDLE_FILE),
+    document: sign('bundle', payload, keys, BUNDLE_FILE),
+    position: positionOf(parsed, payload, BUNDLE_FILE),
     payloadSha256: createHash('sha256').update(payload).digest('base64url'),
   };
 }
@@ -90,23 +80,18 @@ export function linkOf(
 
 /** As {@link signDelta}, for a freshness statement. It has no position, so only the document is returned. */
 export function signFreshness(content: FreshnessContent, keys: readonly SigningKey[]): Buffer {
-  const payload = payloadOf(content);
-  asFreshnessContent(parsePayload(payload, FRESHNESS_FILE), FRESHNESS_FILE);
-  const limit = { file: FRESHNESS_FILE, maxBytes: MAX_FRESHNESS_BYTES };
-  return sign(DOCUMENT_TYPES.freshness, payload, keys, limit);
+  return sign('freshness', encode('freshness', content, FRESHNESS_FILE).payload, keys, FRESHNESS_FILE);
 }
 
-function payloadOf(content: object): Buffer {
-  return Buffer.from(JSON.stringify(content));
+/** The bytes to sign, and the content that a verifier will read from them. */
+function encode<K extends DocumentKind>(kind: K, unchecked: ContentOf[K], file: string) {
+  const payload = Buffer.from(JSON.stringify(unchecked));
+  return { payload, content: parseContent(kind, payload, file) };
 }
 
-function sign(
-  type: DocumentType,
-  payload: Buffer,
-  keys: readonly SigningKey[],
-  { file, maxBytes }: { readonly file: string; readonly maxBytes: number },
-): Buffer {
+function sign(kind: DocumentKind, payload: Buffer, keys: readonly SigningKey[], file: string): Buffer {
   if (keys.length === 0) throw bundleError('signing_key_missing', file, '', 'no key to sign with');
+  const { maxBytes, type } = DOCUMENTS[kind];
   const document = signDocument(type, payload, keys);
   if (document.length > maxBytes) {
     throw bundleError('file_too_large', file, '', `${document.length} bytes, at most ${maxBytes}`);

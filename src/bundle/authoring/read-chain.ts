@@ -7,39 +7,26 @@ import { readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { asBundleError, BundleError, bundleError } from '../format/bundle-error.ts';
 import { type ChainPosition, judgeStep } from '../format/chain.ts';
-import {
-  checkSignatures,
-  DOCUMENT_TYPES,
-  MAX_BUNDLE_BYTES,
-  MAX_DELTA_BYTES,
-  MAX_LINK_BYTES,
-  parsePayload,
-  readDocument,
-  type Signers,
-  type UnverifiedDocument,
-} from '../format/documents.ts';
+import type { Signers } from '../format/documents.ts';
 import { BUNDLE_FILE, CURRENT_LINK } from '../format/file-names.ts';
 import { LocalDirectory, type ResolvedDirectory } from '../format/local-directory.ts';
-import { checkAuthSite, positionOf } from '../format/open-bundle.ts';
-import { positionOfDelta, positionOfLink, type StepDocument, stepKindOf } from '../format/open-step.ts';
-import type { BundleContent, DeltaContent, LinkContent } from '../format/schema.ts';
-import { asBundleContent, asDeltaContent, asLinkContent } from '../format/shape.ts';
+import {
+  checkAuthSite,
+  positionOf,
+  positionOfLink,
+  type ReadContent,
+  readContent,
+  type StepDocument,
+  stepKindOf,
+} from '../format/open-document.ts';
 import { readStepLog, STEP_LOG_FILE } from '../format/step-log.ts';
 
-interface Read {
-  readonly file: string;
-  readonly document: UnverifiedDocument;
+interface Placed {
+  /** Position of the chain after this document. */
   readonly position: ChainPosition;
 }
-
-interface ReadBundle extends Read {
-  readonly kind: 'bundle';
-  readonly content: BundleContent;
-}
-
-type ReadStep =
-  | (Read & { readonly kind: 'delta'; readonly content: DeltaContent })
-  | (Read & { readonly kind: 'link'; readonly content: LinkContent });
+type ReadBundle = ReadContent<'bundle'> & Placed;
+type ReadStep = (ReadContent<'delta'> | ReadContent<'link'>) & Placed;
 
 export interface ChainOnDisk {
   readonly bundle: ReadBundle;
@@ -117,38 +104,24 @@ async function readChain(
 }
 
 function readBundle(bytes: Buffer, trusted: Signers | undefined): ReadBundle {
-  const document = readDocument({ file: BUNDLE_FILE, bytes, maxBytes: MAX_BUNDLE_BYTES });
-  if (trusted !== undefined) {
-    checkSignatures(document, { file: BUNDLE_FILE, type: DOCUMENT_TYPES.bundle }, trusted);
-  }
-  const content = asBundleContent(parsePayload(document.payload, BUNDLE_FILE), BUNDLE_FILE);
-  const position = positionOf(content, document.payload, BUNDLE_FILE);
-  return { kind: 'bundle', file: BUNDLE_FILE, document, content, position };
+  const read = readContent('bundle', { file: BUNDLE_FILE, bytes }, trusted);
+  return { ...read, position: positionOf(read.content, read.document.payload, BUNDLE_FILE) };
 }
 
-function readStep(
-  { bytes, file, kind }: StepDocument,
-  trusted: Signers | undefined,
-  authSite: string,
-): ReadStep {
-  const maxBytes = kind === 'delta' ? MAX_DELTA_BYTES : MAX_LINK_BYTES;
-  const document = readDocument({ file, bytes, maxBytes });
-  if (trusted !== undefined) checkSignatures(document, { file, type: DOCUMENT_TYPES[kind] }, trusted);
-  const value = parsePayload(document.payload, file);
-  const step = kind === 'delta' ? asDelta(value, file, document) : asLink(value, file, document);
-  checkAuthSite(step.content.auth_site, authSite, file);
-  return step;
+function readStep(step: StepDocument, trusted: Signers | undefined, authSite: string): ReadStep {
+  const read = step.kind === 'delta' ? readDelta(step, trusted) : readLink(step, trusted);
+  checkAuthSite(read.content.auth_site, authSite, step.file);
+  return read;
 }
 
-function asDelta(value: unknown, file: string, document: UnverifiedDocument): ReadStep {
-  const content = asDeltaContent(value, file);
-  const position = positionOfDelta(content, document.payload, file);
-  return { kind: 'delta', file, document, content, position };
+function readDelta(step: StepDocument, trusted: Signers | undefined): ReadStep {
+  const read = readContent('delta', step, trusted);
+  return { ...read, position: positionOf(read.content, read.document.payload, step.file) };
 }
 
-function asLink(value: unknown, file: string, document: UnverifiedDocument): ReadStep {
-  const content = asLinkContent(value, file);
-  return { kind: 'link', file, document, content, position: positionOfLink(content, file) };
+function readLink(step: StepDocument, trusted: Signers | undefined): ReadStep {
+  const read = readContent('link', step, trusted);
+  return { ...read, position: positionOfLink(read.content, step.file) };
 }
 
 async function* stepsBeside(files: ResolvedDirectory, revision: number): AsyncGenerator<StepDocument> {

@@ -5,7 +5,7 @@
  */
 import { Faults, pointer, showValue } from '../format/bundle-error.ts';
 import { MAX_CLIENTS } from '../format/bundle-limits.ts';
-import type { OpenedDelta, OpenedStep } from '../format/open-step.ts';
+import type { OpenedDelta, OpenedStep } from '../format/open-document.ts';
 import type { DeltaContent, DerivedKeyContent } from '../format/schema.ts';
 import type { Steps, TimeSlice } from '../format/time-slice.ts';
 import type { LiveSnapshot } from './compile.ts';

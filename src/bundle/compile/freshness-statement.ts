@@ -4,18 +4,8 @@
  * Source: docs/bundle.md "Freshness".
  */
 
-import { parseTime } from '../../protocol/rfc3339.ts';
 import { hasStarted } from '../../protocol/validity.ts';
-import { bundleError, showValue } from '../format/bundle-error.ts';
-import {
-  DOCUMENT_TYPES,
-  MAX_FRESHNESS_BYTES,
-  parsePayload,
-  type Signers,
-  verifyDocument,
-} from '../format/documents.ts';
-import { checkAuthSite } from '../format/open-bundle.ts';
-import { asFreshnessContent } from '../format/shape.ts';
+import { type OpenForSiteOptions, openContent, secondsOf } from '../format/open-document.ts';
 import type { Snapshot } from './snapshot.ts';
 
 export interface FreshnessStatement {
@@ -25,25 +15,10 @@ export interface FreshnessStatement {
   readonly asOfSeconds: number;
 }
 
-export interface FreshnessOptions {
-  /** Name of the file, for errors. */
-  readonly file: string;
-  readonly signers: Signers;
-  readonly authSite: string;
-}
-
 /** @throws BundleError for bytes that are not a statement for this site, signed by enough of the pinned keys. */
-export function openFreshness(bytes: Buffer, options: FreshnessOptions): FreshnessStatement {
-  const { file, signers, authSite } = options;
-  const document = { file, type: DOCUMENT_TYPES.freshness, bytes, maxBytes: MAX_FRESHNESS_BYTES };
-  const { payload } = verifyDocument(document, signers);
-  const content = asFreshnessContent(parsePayload(payload, file), file);
-  checkAuthSite(content.auth_site, authSite, file);
-  const asOfSeconds = parseTime(content.as_of);
-  if (asOfSeconds === undefined) {
-    throw bundleError('time_invalid', file, '/as_of', `${showValue(content.as_of)} is no moment`);
-  }
-  return { revision: content.revision, head: content.head, asOfSeconds };
+export function openFreshness(bytes: Buffer, options: OpenForSiteOptions): FreshnessStatement {
+  const { as_of: asOf, head, revision } = openContent('freshness', bytes, options).content;
+  return { revision, head, asOfSeconds: secondsOf(asOf, '/as_of', options.file) };
 }
 
 /** Why a validly signed statement does not apply to a snapshot now. */

@@ -15,21 +15,20 @@ import {
 } from '../../protocol/strict-json.ts';
 import { bundleError } from './bundle-error.ts';
 
-/** `typ` of each signature's protected header: identifies the kind of document, so that one cannot pass as another. */
-export const DOCUMENT_TYPES = {
-  bundle: 'proofgate-bundle+jws',
-  delta: 'proofgate-delta+jws',
-  link: 'proofgate-link+jws',
-  freshness: 'proofgate-freshness+jws',
+/**
+ * `type`: `typ` of each signature's protected header identifies the kind of document, so that one cannot pass as another.
+ * `maxBytes`: maximum size of the file, checked before parsing.
+ */
+export const DOCUMENTS = {
+  bundle: { type: 'proofgate-bundle+jws', maxBytes: 64 * 1024 * 1024 },
+  delta: { type: 'proofgate-delta+jws', maxBytes: 16 * 1024 * 1024 },
+  link: { type: 'proofgate-link+jws', maxBytes: 64 * 1024 },
+  freshness: { type: 'proofgate-freshness+jws', maxBytes: 64 * 1024 },
 } as const;
-export type DocumentType = (typeof DOCUMENT_TYPES)[keyof typeof DOCUMENT_TYPES];
+export type DocumentKind = keyof typeof DOCUMENTS;
+export type DocumentType = (typeof DOCUMENTS)[DocumentKind]['type'];
 
-/** Maximum size of each file in bytes, checked before parsing. */
-export const MAX_BUNDLE_BYTES = 64 * 1024 * 1024;
 export const MAX_SHARD_BYTES = 64 * 1024 * 1024;
-export const MAX_DELTA_BYTES = 16 * 1024 * 1024;
-export const MAX_LINK_BYTES = 64 * 1024;
-export const MAX_FRESHNESS_BYTES = 64 * 1024;
 const MAX_SIGNATURES = 16;
 const MAX_HEADER_CHARACTERS = 512;
 

@@ -6,13 +6,7 @@
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BundleError, bundleError } from './bundle-error.ts';
-import {
-  MAX_BUNDLE_BYTES,
-  MAX_DELTA_BYTES,
-  MAX_FRESHNESS_BYTES,
-  MAX_LINK_BYTES,
-  MAX_SHARD_BYTES,
-} from './documents.ts';
+import { DOCUMENTS, MAX_SHARD_BYTES } from './documents.ts';
 import {
   BUNDLE_FILE,
   FRESHNESS_FILE,
@@ -81,7 +75,7 @@ export class ResolvedDirectory {
   }
 
   readBundle(): Promise<Buffer> {
-    return readRegularFile({ directory: this.path, file: BUNDLE_FILE, maxBytes: MAX_BUNDLE_BYTES });
+    return readRegularFile({ directory: this.path, file: BUNDLE_FILE, maxBytes: DOCUMENTS.bundle.maxBytes });
   }
 
   /** Undefined when there is none: the bundle is then as fresh as its `issued_at`. */
@@ -90,7 +84,7 @@ export class ResolvedDirectory {
       return await readRegularFile({
         directory: this.path,
         file: FRESHNESS_FILE,
-        maxBytes: MAX_FRESHNESS_BYTES,
+        maxBytes: DOCUMENTS.freshness.maxBytes,
       });
     } catch (error) {
       if (error instanceof BundleError && error.code === 'file_missing') return undefined;
@@ -99,7 +93,7 @@ export class ResolvedDirectory {
   }
 
   readStep(file: string, kind: StepKind): Promise<Buffer> {
-    const maxBytes = kind === 'delta' ? MAX_DELTA_BYTES : MAX_LINK_BYTES;
+    const maxBytes = DOCUMENTS[kind].maxBytes;
     return readRegularFile({ directory: this.path, file, maxBytes });
   }
 

@@ -146,3 +146,11 @@ export type BundleContent = Readable<Static<typeof BUNDLE_CONTENT>>;
 export type DeltaContent = Readable<Static<typeof DELTA_CONTENT>>;
 export type LinkContent = Readable<Static<typeof LINK_CONTENT>>;
 export type FreshnessContent = Readable<Static<typeof FRESHNESS_CONTENT>>;
+
+/** Content of a document by its kind. */
+export interface ContentOf {
+  readonly bundle: BundleContent;
+  readonly delta: DeltaContent;
+  readonly link: LinkContent;
+  readonly freshness: FreshnessContent;
+}

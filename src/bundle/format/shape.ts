@@ -15,13 +15,7 @@ import {
   showValue,
 } from './bundle-error.ts';
 import { PATTERN_WORDS } from './patterns.ts';
-import type {
-  BundleContent,
-  DeltaContent,
-  DerivedKeyContent,
-  FreshnessContent,
-  LinkContent,
-} from './schema.ts';
+import type { ContentOf, DerivedKeyContent } from './schema.ts';
 
 /**
  * The JSON Schemas that checks compile, read from the published files. Programs load them in place of the code that builds
@@ -54,36 +48,19 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-const bundleContent: ShapeCheck<BundleContent> = shapeCheck(publishedSchema('bundle'));
-const freshnessContent: ShapeCheck<FreshnessContent> = shapeCheck(publishedSchema('freshness'));
-const deltaContent: ShapeCheck<DeltaContent> = shapeCheck(publishedSchema('delta'));
-const linkContent: ShapeCheck<LinkContent> = shapeCheck(publishedSchema('link'));
+const CONTENT: { readonly [K in keyof ContentOf]: ShapeCheck<ContentOf[K]> } = {
+  bundle: shapeCheck(publishedSchema('bundle')),
+  delta: shapeCheck(publishedSchema('delta')),
+  link: shapeCheck(publishedSchema('link')),
+  freshness: shapeCheck(publishedSchema('freshness')),
+};
 const derivedKey: ShapeCheck<DerivedKeyContent> = shapeCheck(
   publishedSchema('bundle', ['properties', 'derived_keys', 'items']),
 );
 
-/** @throws BundleError for a value that is not a bundle's content. */
-export function asBundleContent(value: unknown, file: string): BundleContent {
-  if (bundleContent.holds(value)) return value;
-  throw shapeError(value, bundleContent.errors(value), file, '');
-}
-
-/** @throws BundleError for a value that is not a freshness statement. */
-export function asFreshnessContent(value: unknown, file: string): FreshnessContent {
-  if (freshnessContent.holds(value)) return value;
-  throw shapeError(value, freshnessContent.errors(value), file, '');
-}
-
-/** @throws BundleError for a value that is not a delta. */
-export function asDeltaContent(value: unknown, file: string): DeltaContent {
-  if (deltaContent.holds(value)) return value;
-  throw shapeError(value, deltaContent.errors(value), file, '');
-}
-
-/** @throws BundleError for a value that is not a link. */
-export function asLinkContent(value: unknown, file: string): LinkContent {
-  if (linkContent.holds(value)) return value;
-  throw shapeError(value, linkContent.errors(value), file, '');
+/** @throws BundleError for a value that is not the content of such a document. */
+export function asContent<K extends keyof ContentOf>(kind: K, value: unknown, file: string): ContentOf[K] {
+  return checked(CONTENT[kind], value, file, '');
 }
 
 /**
@@ -91,8 +68,12 @@ export function asLinkContent(value: unknown, file: string): LinkContent {
  * @throws BundleError for a value that is not a derived key.
  */
 export function asDerivedKey(value: unknown, file: string, path: string): DerivedKeyContent {
-  if (derivedKey.holds(value)) return value;
-  throw shapeError(value, derivedKey.errors(value), file, path);
+  return checked(derivedKey, value, file, path);
+}
+
+function checked<T>(check: ShapeCheck<T>, value: unknown, file: string, path: string): T {
+  if (check.holds(value)) return value;
+  throw shapeError(value, check.errors(value), file, path);
 }
 
 function shapeError(value: unknown, errors: readonly ShapeError[], file: string, path: string): BundleError {

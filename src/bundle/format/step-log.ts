@@ -7,9 +7,10 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bundleError } from './bundle-error.ts';
-import { MAX_DELTA_BYTES } from './documents.ts';
+import { DOCUMENTS } from './documents.ts';
 import { fileError, fileNotWritten, openRegularFile, readChunks } from './files.ts';
 
+const MAX_DELTA_BYTES = DOCUMENTS.delta.maxBytes;
 export const STEP_LOG_FILE = 'steps.jsonl';
 
 const LINE_FEED = 0x0a;

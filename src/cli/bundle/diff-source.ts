@@ -12,7 +12,7 @@ import {
 import { readBundleYaml } from '../../bundle/authoring/yaml-source.ts';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type { Signers } from '../../bundle/format/documents.ts';
-import { asBundleContent } from '../../bundle/format/shape.ts';
+import { asContent } from '../../bundle/format/shape.ts';
 import { readInputText } from '../../program/input-files.ts';
 
 export interface DiffSource {
@@ -57,7 +57,7 @@ async function readYaml(path: string): Promise<DiffSource> {
   const written = readBundleYaml(await readInputText(path, MAX_YAML_BYTES), file);
   const nowSeconds = Math.floor(Date.now() / 1000);
   const draft = completeDraft(written, { file, nowSeconds, previous: undefined });
-  const { key_shards: _, ...content } = asBundleContent(draft.content, file);
+  const { key_shards: _, ...content } = asContent('bundle', draft.content, file);
   const inShards = draft.shards.flatMap(({ bytes, entry }) => parseShard(bytes, entry.file));
   const keys = [...(content.derived_keys ?? []), ...inShards];
   return {

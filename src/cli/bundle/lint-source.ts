@@ -5,11 +5,10 @@ import { readSignedBundle } from '../../bundle/authoring/authoring.ts';
 import type { Finding } from '../../bundle/authoring/findings.ts';
 import { lintBundle, lintBundleYaml } from '../../bundle/authoring/lint-content.ts';
 import { compileBundle } from '../../bundle/compile/compile.ts';
-import { MAX_BUNDLE_BYTES, parsePayload, readDocument, type Signers } from '../../bundle/format/documents.ts';
+import type { Signers } from '../../bundle/format/documents.ts';
 import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
 import { LocalDirectory } from '../../bundle/format/local-directory.ts';
-import { positionOf } from '../../bundle/format/open-bundle.ts';
-import { asBundleContent } from '../../bundle/format/shape.ts';
+import { positionOf, readContent } from '../../bundle/format/open-document.ts';
 import { readInputText } from '../../program/input-files.ts';
 
 export interface LintReport {
@@ -39,12 +38,15 @@ export async function lintSource(source: string, signers: Signers | undefined): 
 async function lintDirectory(path: string, signers: Signers | undefined): Promise<LintReport> {
   if (signers !== undefined) await readSignedBundle(path, signers);
   const content = await new LocalDirectory(path).read(async (files) => {
-    const document = { file: BUNDLE_FILE, bytes: await files.readBundle(), maxBytes: MAX_BUNDLE_BYTES };
-    const { payload } = readDocument(document);
-    const read = asBundleContent(parsePayload(payload, BUNDLE_FILE), BUNDLE_FILE);
-    const { head } = positionOf(read, payload, BUNDLE_FILE);
-    await compileBundle(read, { file: BUNDLE_FILE, head, readShard: (file) => files.readShard(file) });
-    return read;
+    const document = { file: BUNDLE_FILE, bytes: await files.readBundle() };
+    const read = readContent('bundle', document, undefined);
+    const { head } = positionOf(read.content, read.document.payload, BUNDLE_FILE);
+    await compileBundle(read.content, {
+      file: BUNDLE_FILE,
+      head,
+      readShard: (file) => files.readShard(file),
+    });
+    return read.content;
   });
   return { findings: lintBundle(content), signatures: signers === undefined ? 'not_checked' : 'hold' };
 }

@@ -5,17 +5,10 @@ import { basename, join } from 'node:path';
 import { compileBundle } from '../../bundle/compile/compile.ts';
 import { applyFreshness } from '../../bundle/compile/freshness-statement.ts';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
-import {
-  MAX_BUNDLE_BYTES,
-  MAX_FRESHNESS_BYTES,
-  parsePayload,
-  readDocument,
-  type Signers,
-} from '../../bundle/format/documents.ts';
+import { DOCUMENTS, parsePayload, readDocument, type Signers } from '../../bundle/format/documents.ts';
 import { BUNDLE_FILE, CURRENT_LINK, FRESHNESS_FILE } from '../../bundle/format/file-names.ts';
 import { LocalDirectory, type ResolvedDirectory } from '../../bundle/format/local-directory.ts';
-import { positionOf } from '../../bundle/format/open-bundle.ts';
-import { asBundleContent, asFreshnessContent } from '../../bundle/format/shape.ts';
+import { positionOf, readContent } from '../../bundle/format/open-document.ts';
 import { systemErrorCode, usageError } from '../../program/errors.ts';
 import { parseTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
@@ -103,7 +96,7 @@ async function loadVerified({
 async function claimedSite(directory: string | undefined, stateCopy: string | undefined): Promise<string> {
   const path = directory ?? join(stateCopy ?? '', CURRENT_LINK);
   const bytes = await new LocalDirectory(path).read((files) => files.readBundle());
-  const { payload } = readDocument({ file: BUNDLE_FILE, bytes, maxBytes: MAX_BUNDLE_BYTES });
+  const { payload } = readDocument({ file: BUNDLE_FILE, bytes, ...DOCUMENTS.bundle });
   const content = parsePayload(payload, BUNDLE_FILE);
   const site = isJsonObject(content) ? content.auth_site : undefined;
   return typeof site === 'string' ? site : '';
@@ -115,10 +108,9 @@ async function loadUnverified({ bundle, stateDir }: ExplainSettings): Promise<Lo
     throw usageError('bundle_key_missing', '--unverified-bundle is for --bundle alone: give --bundle-key');
   }
   return new LocalDirectory(bundle).read(async (files) => {
-    const document = { file: BUNDLE_FILE, bytes: await files.readBundle(), maxBytes: MAX_BUNDLE_BYTES };
-    const { payload } = readDocument(document);
-    const content = asBundleContent(parsePayload(payload, BUNDLE_FILE), BUNDLE_FILE);
-    const { head, revision } = positionOf(content, payload, BUNDLE_FILE);
+    const found = { file: BUNDLE_FILE, bytes: await files.readBundle() };
+    const { content, document } = readContent('bundle', found, undefined);
+    const { head, revision } = positionOf(content, document.payload, BUNDLE_FILE);
     const readShard = (file: string) => files.readShard(file);
     const snapshot = await compileBundle(content, { file: BUNDLE_FILE, head, readShard });
     const steps = await files.stepsAfter(revision);
@@ -134,8 +126,8 @@ async function loadUnverified({ bundle, stateDir }: ExplainSettings): Promise<Lo
 async function freshenUnverified(snapshot: Snapshot, files: ResolvedDirectory): Promise<Snapshot> {
   const bytes = await files.readFreshness();
   if (bytes === undefined) return snapshot;
-  const { payload } = readDocument({ file: FRESHNESS_FILE, bytes, maxBytes: MAX_FRESHNESS_BYTES });
-  const { as_of, head, revision } = asFreshnessContent(parsePayload(payload, FRESHNESS_FILE), FRESHNESS_FILE);
+  const { content } = readContent('freshness', { file: FRESHNESS_FILE, bytes }, undefined);
+  const { as_of, head, revision } = content;
   const statement = { head, revision, asOfSeconds: parseTime(as_of) ?? 0 };
   const step = applyFreshness(snapshot, statement, Math.floor(Date.now() / 1000));
   return step.kind === 'accept' ? { ...snapshot, freshAsOfSeconds: step.freshAsOfSeconds } : snapshot;

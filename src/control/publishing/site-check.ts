@@ -9,7 +9,7 @@ import type { KeyImporter } from '../../bundle/compile/compile-keys.ts';
 import { BundleError, type BundleFault } from '../../bundle/format/bundle-error.ts';
 import { headOf } from '../../bundle/format/chain.ts';
 import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
-import { asBundleContent } from '../../bundle/format/shape.ts';
+import { asContent } from '../../bundle/format/shape.ts';
 import { importPublicKey, type PublicKey, thumbprintOf } from '../../protocol/public-key.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
@@ -46,7 +46,7 @@ async function checkPolicy(policy: JsonObject, importKey: KeyImporter): Promise<
   const times = { issued_at: formatTime(0), expires_at: formatTime(1) };
   const draft = { ...policy, revision: 1, ...times };
   try {
-    const content = asBundleContent(draft, BUNDLE_FILE);
+    const content = asContent('bundle', draft, BUNDLE_FILE);
     const head = headOf(undefined, Buffer.from('')) ?? '';
     await compileBundle(content, { file: BUNDLE_FILE, head, importKey });
   } catch (error) {

@@ -15,7 +15,7 @@ import {
 import { MAX_REVISION_STEP } from '../../bundle/format/chain.ts';
 import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
 import type { BundleContent } from '../../bundle/format/schema.ts';
-import { asBundleContent } from '../../bundle/format/shape.ts';
+import { asContent } from '../../bundle/format/shape.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -93,7 +93,7 @@ async function wholeContent(
     expires_at: formatTime(nowSeconds + site.bundleLifetimeSeconds),
     ...keys,
   };
-  return asBundleContent(content, BUNDLE_FILE);
+  return asContent('bundle', content, BUNDLE_FILE);
 }
 
 function shardName(index: number): string {

@@ -13,8 +13,12 @@ import { asBundleError, type BundleError, bundleError } from '../../bundle/forma
 import { type ChainPosition, judgeChain } from '../../bundle/format/chain.ts';
 import { BUNDLE_FILE, type StepKind } from '../../bundle/format/file-names.ts';
 import type { ResolvedDirectory } from '../../bundle/format/local-directory.ts';
-import { type OpenedBundle, openBundleInSteps } from '../../bundle/format/open-bundle.ts';
-import type { OpenedStep, StepDocument } from '../../bundle/format/open-step.ts';
+import {
+  type OpenedBundle,
+  type OpenedStep,
+  openBundleInSteps,
+  type StepDocument,
+} from '../../bundle/format/open-document.ts';
 import { TimeSlice } from '../../bundle/format/time-slice.ts';
 import { importPublicKey } from '../../protocol/public-key.ts';
 import {

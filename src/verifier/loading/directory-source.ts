@@ -13,7 +13,7 @@ import {
   LocalDirectory,
   type ResolvedDirectory,
 } from '../../bundle/format/local-directory.ts';
-import type { StepDocument } from '../../bundle/format/open-step.ts';
+import type { StepDocument } from '../../bundle/format/open-document.ts';
 import type { ActiveBundle } from './active-bundle.ts';
 import { Backoff, NO_JITTER } from './backoff.ts';
 import { PASSING, type ProblemRecord } from './problem-record.ts';

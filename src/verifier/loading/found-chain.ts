@@ -9,8 +9,12 @@ import { type ChainPosition, judgeStep } from '../../bundle/format/chain.ts';
 import type { Signers } from '../../bundle/format/documents.ts';
 import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
 import type { ResolvedDirectory } from '../../bundle/format/local-directory.ts';
-import type { OpenedBundle } from '../../bundle/format/open-bundle.ts';
-import { type OpenedStep, openStep, type StepDocument } from '../../bundle/format/open-step.ts';
+import {
+  type OpenedBundle,
+  type OpenedStep,
+  openStep,
+  type StepDocument,
+} from '../../bundle/format/open-document.ts';
 import { TimeSlice } from '../../bundle/format/time-slice.ts';
 import { hasEnded } from '../../protocol/validity.ts';
 

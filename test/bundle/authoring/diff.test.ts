@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { type Difference, diffContents } from '../../../src/bundle/authoring/content-diff.ts';
 import { contentOfDraft } from '../../../src/bundle/authoring/site-content.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
-import { asBundleContent } from '../../../src/bundle/format/shape.ts';
+import { asContent } from '../../../src/bundle/format/shape.ts';
 import { bundleContent, type Edit, edited, newSigningKey, newTestKeys } from '../../fakes/bundle-content.ts';
 import { rejection } from '../rejection.ts';
 
@@ -12,7 +12,7 @@ const other = newSigningKey('ES256').publicKey;
 const whole = bundleContent(keys);
 
 const siteOf = (content: BundleContent) => contentOfDraft(content, content.derived_keys ?? [], 'bundle.yaml');
-const changed = (...edits: Edit[]) => siteOf(asBundleContent(edited(whole, ...edits), 'bundle.yaml'));
+const changed = (...edits: Edit[]) => siteOf(asContent('bundle', edited(whole, ...edits), 'bundle.yaml'));
 const shown = ({ change, kind, name, members }: Difference) => ({
   what: `${change} ${kind} ${name.join(' ')}`,
   members: Object.fromEntries(members.map(({ member, before, after }) => [member, [before, after]])),

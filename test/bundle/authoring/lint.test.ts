@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { lintBundle } from '../../../src/bundle/authoring/lint-content.ts';
-import { asBundleContent } from '../../../src/bundle/format/shape.ts';
+import { asContent } from '../../../src/bundle/format/shape.ts';
 import {
   BROKER_ISSUER,
   bundleContent,
@@ -15,7 +15,7 @@ const keys = newTestKeys();
 const sound = bundleContent(keys);
 
 function findings(...edits: readonly Edit[]): readonly string[] {
-  const content = asBundleContent(edited(sound, ...edits), 'bundle.yaml');
+  const content = asContent('bundle', edited(sound, ...edits), 'bundle.yaml');
   return lintBundle(content).map(({ severity, code, path }) => `${severity} ${code} ${path}`);
 }
 
@@ -163,12 +163,16 @@ describe('lint', () => {
   });
 
   it('says which request matches nothing', () => {
-    const content = asBundleContent(edited(sound, ...addRoute('search', 'POST', '/v1/orders/search')), 'f');
+    const content = asContent(
+      'bundle',
+      edited(sound, ...addRoute('search', 'POST', '/v1/orders/search')),
+      'f',
+    );
     expect(lintBundle(content)[0]?.text).toContain('/v1/orders/search');
   });
 
   it('names issuers, not keys', () => {
-    const content = asBundleContent(edited(sound, { at: '/issuers/0/subject_prefixes', put: [''] }), 'f');
+    const content = asContent('bundle', edited(sound, { at: '/issuers/0/subject_prefixes', put: [''] }), 'f');
     expect(lintBundle(content)[0]?.text).toContain(BROKER_ISSUER);
   });
 });

@@ -8,8 +8,7 @@ import {
   signWholeBundle,
 } from '../../../src/bundle/authoring/publishing-documents.ts';
 import { headOf } from '../../../src/bundle/format/chain.ts';
-import { openBundle } from '../../../src/bundle/format/open-bundle.ts';
-import { openStep } from '../../../src/bundle/format/open-step.ts';
+import { openBundle, openStep } from '../../../src/bundle/format/open-document.ts';
 import type { DeltaContent, LinkContent } from '../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import {

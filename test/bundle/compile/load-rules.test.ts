@@ -4,7 +4,7 @@ import { compileBundle } from '../../../src/bundle/compile/compile.ts';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { BundleError } from '../../../src/bundle/format/bundle-error.ts';
 import { headOf } from '../../../src/bundle/format/chain.ts';
-import { asBundleContent } from '../../../src/bundle/format/shape.ts';
+import { asContent } from '../../../src/bundle/format/shape.ts';
 import {
   AUTH_SITE,
   BROKER_ISSUER,
@@ -29,7 +29,7 @@ const HEAD = headOf(undefined, Buffer.from('{}')) ?? '';
 async function load(...edits: readonly Edit[]): Promise<Snapshot> {
   // Through JSON, as a file would come.
   const value: unknown = JSON.parse(JSON.stringify(edited(sound, ...edits)));
-  return compileBundle(asBundleContent(value, FILE), { file: FILE, head: HEAD });
+  return compileBundle(asContent('bundle', value, FILE), { file: FILE, head: HEAD });
 }
 
 interface Rule {
@@ -442,7 +442,7 @@ describe('rules that a load enforces', () => {
   });
 
   it.each(ODD_SUBJECTS)('refuses it before it is signed: $at', async (edit) => {
-    const content = asBundleContent(JSON.parse(JSON.stringify(edited(sound, edit))), FILE);
+    const content = asContent('bundle', JSON.parse(JSON.stringify(edited(sound, edit))), FILE);
     const compile = () => compileBundle(content, { file: FILE, head: HEAD, isBeingWritten: true });
     expect(await codeAndPath(compile)).toBe(`subject_not_canonical ${edit.at}`);
   });

@@ -2,12 +2,13 @@
 import { describe, expect, it } from '@jest/globals';
 import { openFreshness } from '../../../src/bundle/compile/freshness-statement.ts';
 import {
-  DOCUMENT_TYPES,
+  DOCUMENTS,
+  type DocumentType,
   type Signers,
   signDocument,
   verifyDocument,
 } from '../../../src/bundle/format/documents.ts';
-import { openBundle } from '../../../src/bundle/format/open-bundle.ts';
+import { openBundle } from '../../../src/bundle/format/open-document.ts';
 import { signMessage } from '../../../src/protocol/signature.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import {
@@ -24,7 +25,7 @@ const second = newSigningKey();
 const es256 = newSigningKey('ES256');
 const stranger = newSigningKey();
 const FILE = 'bundle.jws';
-const TYPE = DOCUMENT_TYPES.bundle;
+const TYPE = DOCUMENTS.bundle.type;
 const PAYLOAD = Buffer.from('{"a":1}');
 
 function signers(threshold: number, ...of: readonly SigningKey[]): Signers {
@@ -137,14 +138,14 @@ describe('a document that does not hold', () => {
       bytes: envelope(signature({ ...header, alg })),
       error: 'header_malformed /signatures/0/protected',
     })),
-    ...[DOCUMENT_TYPES.freshness, DOCUMENT_TYPES.delta, 'proofgate-passport+jwt'].map((typ) => ({
+    ...[DOCUMENTS.freshness.type, DOCUMENTS.delta.type, 'proofgate-passport+jwt'].map((typ) => ({
       name: `typ ${typ}`,
       bytes: envelope(signature({ ...header, typ })),
       error: 'document_type /signatures/0/protected',
     })),
     {
       name: 'another typ in an extra signature',
-      bytes: envelope(sound, signature({ ...header, kid: 'x', typ: DOCUMENT_TYPES.freshness }, stranger)),
+      bytes: envelope(sound, signature({ ...header, kid: 'x', typ: DOCUMENTS.freshness.type }, stranger)),
       error: 'document_type /signatures/1/protected',
     },
     ...[
@@ -271,10 +272,7 @@ describe('a freshness statement', () => {
     head: 'A'.repeat(43),
     as_of: '2026-11-21T04:00:00Z',
   };
-  const open = (
-    payload: unknown,
-    type: (typeof DOCUMENT_TYPES)['bundle' | 'freshness'] = DOCUMENT_TYPES.freshness,
-  ) =>
+  const open = (payload: unknown, type: DocumentType = DOCUMENTS.freshness.type) =>
     openFreshness(signDocument(type, bytesOf(payload), [keys.bundle]), {
       file: 'freshness.jws',
       signers: signers(1, keys.bundle),

@@ -5,8 +5,8 @@ import { readBundleYaml } from '../../../src/bundle/authoring/yaml-source.ts';
 import { compileBundle } from '../../../src/bundle/compile/compile.ts';
 import { openFreshness } from '../../../src/bundle/compile/freshness-statement.ts';
 import { BundleError } from '../../../src/bundle/format/bundle-error.ts';
-import { DOCUMENT_TYPES, signDocument } from '../../../src/bundle/format/documents.ts';
-import { openBundle } from '../../../src/bundle/format/open-bundle.ts';
+import { DOCUMENTS, signDocument } from '../../../src/bundle/format/documents.ts';
+import { openBundle } from '../../../src/bundle/format/open-document.ts';
 import { AUTH_SITE, bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';
 import { rejection } from '../rejection.ts';
 
@@ -14,10 +14,10 @@ const keys = newTestKeys();
 const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
 const options = { file: 'bundle.jws', signers, authSite: AUTH_SITE };
 const content = bundleContent(keys);
-const document = signDocument(DOCUMENT_TYPES.bundle, Buffer.from(JSON.stringify(content)), [keys.bundle]);
+const document = signDocument(DOCUMENTS.bundle.type, Buffer.from(JSON.stringify(content)), [keys.bundle]);
 
 async function loadPayload(payload: Buffer): Promise<void> {
-  const opened = openBundle(signDocument(DOCUMENT_TYPES.bundle, payload, [keys.bundle]), options);
+  const opened = openBundle(signDocument(DOCUMENTS.bundle.type, payload, [keys.bundle]), options);
   await compileBundle(opened.content, { file: 'bundle.jws', head: opened.position.head });
 }
 

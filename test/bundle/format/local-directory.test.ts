@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { MAX_FRESHNESS_BYTES } from '../../../src/bundle/format/documents.ts';
+import { DOCUMENTS } from '../../../src/bundle/format/documents.ts';
 import { LocalDirectory } from '../../../src/bundle/format/local-directory.ts';
 import { newDirectory } from '../bundle-directory.ts';
 import { codeAndPath } from '../rejection.ts';
@@ -40,7 +40,7 @@ describe('files', () => {
     const directory = await newDirectory();
     await writeFile(join(directory, 'bundle.jws'), '');
     await truncate(join(directory, 'bundle.jws'), 64 * 1024 * 1024 + 1);
-    await writeFile(join(directory, 'freshness.jws'), Buffer.alloc(MAX_FRESHNESS_BYTES + 1));
+    await writeFile(join(directory, 'freshness.jws'), Buffer.alloc(DOCUMENTS.freshness.maxBytes + 1));
     expect(await codeAndPath(() => readBundle(directory))).toBe('file_too_large ');
     expect(await codeAndPath(() => readFreshness(directory))).toBe('file_too_large ');
   });

@@ -4,8 +4,7 @@ import { compileBundle, type LiveSnapshot } from '../../../src/bundle/compile/co
 import { prepareStep } from '../../../src/bundle/compile/compile-delta.ts';
 import { judgeStep } from '../../../src/bundle/format/chain.ts';
 import type { Signers } from '../../../src/bundle/format/documents.ts';
-import { openBundle } from '../../../src/bundle/format/open-bundle.ts';
-import { openStep } from '../../../src/bundle/format/open-step.ts';
+import { openBundle, openStep } from '../../../src/bundle/format/open-document.ts';
 import { TimeSlice } from '../../../src/bundle/format/time-slice.ts';
 import type { RowOf } from '../../../src/control/store/repositories/records.ts';
 import { importPublicKey, type PublicJwk, type PublicKey } from '../../../src/protocol/public-key.ts';

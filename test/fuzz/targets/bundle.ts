@@ -10,10 +10,9 @@ import { compileBundle } from '../../../src/bundle/compile/compile.ts';
 import { prepareStep } from '../../../src/bundle/compile/compile-delta.ts';
 import { applyFreshness, openFreshness } from '../../../src/bundle/compile/freshness-statement.ts';
 import { BundleError } from '../../../src/bundle/format/bundle-error.ts';
-import { DOCUMENT_TYPES, parsePayload, signDocument } from '../../../src/bundle/format/documents.ts';
-import { openBundle } from '../../../src/bundle/format/open-bundle.ts';
-import { openStep } from '../../../src/bundle/format/open-step.ts';
-import { asBundleContent } from '../../../src/bundle/format/shape.ts';
+import { DOCUMENTS, parsePayload, signDocument } from '../../../src/bundle/format/documents.ts';
+import { openBundle, openStep } from '../../../src/bundle/format/open-document.ts';
+import { asContent } from '../../../src/bundle/format/shape.ts';
 import { TimeSlice } from '../../../src/bundle/format/time-slice.ts';
 import { importPublicKey, type PublicJwk, type PublicKey } from '../../../src/protocol/public-key.ts';
 import { ed25519KeyOfSeed } from '../../protocol/fixtures.ts';
@@ -79,7 +78,7 @@ function openAsEach(bytes: Buffer): void {
 }
 
 async function compileContent(value: unknown): Promise<void> {
-  const content = asBundleContent(value, FILE);
+  const content = asContent('bundle', value, FILE);
   const compiled = await compileBundle(content, { file: FILE, head: HEAD, importKey });
   mustHold(compiled.routes.match('GET', 'https://a.example', '/').kind !== undefined, 'routes answer');
   mustHold(compiled.issuedAtSeconds < compiled.expiresAtSeconds, 'a bundle begins before it ends');
@@ -88,12 +87,12 @@ async function compileContent(value: unknown): Promise<void> {
 
 /** The change is prepared and dropped: the snapshot stays as it is for the next. */
 async function applyDelta(payload: Buffer): Promise<void> {
-  const step = openStep('delta', signDocument(DOCUMENT_TYPES.delta, payload, [pinned]), options);
+  const step = openStep('delta', signDocument(DOCUMENTS.delta.type, payload, [pinned]), options);
   await prepareStep(snapshot, step, { importKey, slice: new TimeSlice() });
 }
 
 function applyStatement(payload: Buffer): void {
-  const statement = openFreshness(signDocument(DOCUMENT_TYPES.freshness, payload, [pinned]), options);
+  const statement = openFreshness(signDocument(DOCUMENTS.freshness.type, payload, [pinned]), options);
   const step = applyFreshness(snapshot, statement, NOW_SECONDS);
   if (step.kind !== 'accept') return;
   mustHold(step.freshAsOfSeconds <= NOW_SECONDS + snapshot.skewSeconds, 'nothing is fresher than now');
@@ -135,10 +134,10 @@ const SMALL = {
 };
 
 const documents = [
-  signDocument(DOCUMENT_TYPES.bundle, Buffer.from(JSON.stringify(SMALL)), [pinned]),
-  signDocument(DOCUMENT_TYPES.delta, Buffer.from(JSON.stringify(DELTA)), [pinned]),
-  signDocument(DOCUMENT_TYPES.link, Buffer.from(JSON.stringify(LINK)), [pinned]),
-  signDocument(DOCUMENT_TYPES.freshness, Buffer.from(JSON.stringify(STATEMENT)), [pinned]),
+  signDocument(DOCUMENTS.bundle.type, Buffer.from(JSON.stringify(SMALL)), [pinned]),
+  signDocument(DOCUMENTS.delta.type, Buffer.from(JSON.stringify(DELTA)), [pinned]),
+  signDocument(DOCUMENTS.link.type, Buffer.from(JSON.stringify(LINK)), [pinned]),
+  signDocument(DOCUMENTS.freshness.type, Buffer.from(JSON.stringify(STATEMENT)), [pinned]),
 ];
 
 /** What the documents above say, as `openAsEach` tells it. */

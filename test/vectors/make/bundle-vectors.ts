@@ -1,6 +1,6 @@
 /** The bundles for the request vectors: one whole and signed, the others as patches of it. */
 import { signWholeBundle } from '../../../src/bundle/authoring/publishing-documents.ts';
-import { asBundleContent } from '../../../src/bundle/format/shape.ts';
+import { asContent } from '../../../src/bundle/format/shape.ts';
 import { siteContent } from '../../fakes/snapshot.ts';
 import type { BundleVariant } from './cases/vector-case.ts';
 import type { BundleVector } from './format.ts';
@@ -14,7 +14,7 @@ export function bundleVectors(): readonly BundleVector[] {
 
 function baseBundle(): BundleVector {
   const { bundleSigner } = OTHER_TEST_KEYS;
-  const content = asBundleContent(asJson(siteContent(TEST_SITE_KEYS)), 'bundle.jws');
+  const content = asContent('bundle', asJson(siteContent(TEST_SITE_KEYS)), 'bundle.jws');
   const { document, position } = signWholeBundle(content, [bundleSigner]);
   return {
     name: BASE_BUNDLE,

@@ -8,7 +8,7 @@ import {
   signWholeBundle,
 } from '../../../src/bundle/authoring/publishing-documents.ts';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
-import { DOCUMENT_TYPES, type Signers, signDocument } from '../../../src/bundle/format/documents.ts';
+import { DOCUMENTS, type Signers, signDocument } from '../../../src/bundle/format/documents.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
@@ -116,7 +116,7 @@ describe('a threshold of two', () => {
     const payload = Buffer.from(JSON.stringify(revision(1)));
     await writeFile(
       join(where.directory, 'bundle.jws'),
-      signDocument(DOCUMENT_TYPES.bundle, payload, [first, first]),
+      signDocument(DOCUMENTS.bundle.type, payload, [first, first]),
     );
     for (const pinned of [
       [first, second],

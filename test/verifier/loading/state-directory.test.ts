@@ -16,7 +16,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { signDelta, signWholeBundle } from '../../../src/bundle/authoring/publishing-documents.ts';
 import { makeShards } from '../../../src/bundle/compile/key-shards.ts';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
-import type { StepDocument } from '../../../src/bundle/format/open-step.ts';
+import type { StepDocument } from '../../../src/bundle/format/open-document.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import {

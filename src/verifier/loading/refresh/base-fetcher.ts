@@ -13,11 +13,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BundleError } from '../../../bundle/format/bundle-error.ts';
 import type { DistributedBundle, DistributedFile } from '../../../bundle/format/distribution-contract.ts';
-import { MAX_BUNDLE_BYTES, MAX_SHARD_BYTES } from '../../../bundle/format/documents.ts';
+import { DOCUMENTS, MAX_SHARD_BYTES } from '../../../bundle/format/documents.ts';
 import { BUNDLE_FILE, isShardFile } from '../../../bundle/format/file-names.ts';
 import { fileNotWritten } from '../../../bundle/format/files.ts';
 import type { ResolvedDirectory } from '../../../bundle/format/local-directory.ts';
-import type { StepDocument } from '../../../bundle/format/open-step.ts';
+import type { StepDocument } from '../../../bundle/format/open-document.ts';
 import type { Backoff } from '../backoff.ts';
 import type { BundleLoader } from '../bundle-loader.ts';
 import { PASSING } from '../problem-record.ts';
@@ -168,7 +168,7 @@ function checkFiles(files: readonly DistributedFile[]): DistributedFile {
     throw new ControlFailure('control_answer_invalid', 'the files that it names are no bundle');
   }
   for (const { name, bytes } of files) {
-    const maxBytes = isShardFile(name) ? MAX_SHARD_BYTES : MAX_BUNDLE_BYTES;
+    const maxBytes = isShardFile(name) ? MAX_SHARD_BYTES : DOCUMENTS.bundle.maxBytes;
     if (bytes > maxBytes) {
       throw new ControlFailure('control_answer_too_large', `${name} has ${bytes} bytes, at most ${maxBytes}`);
     }

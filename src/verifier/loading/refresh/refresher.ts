@@ -9,7 +9,7 @@ import { MAX_WAIT_SECONDS } from '../../../bundle/format/bundle-limits.ts';
 import type { ChainPosition } from '../../../bundle/format/chain.ts';
 import type { DistributedStep, PollAnswer, PollQuery } from '../../../bundle/format/distribution-contract.ts';
 import { BUNDLE_FILE, stepFile } from '../../../bundle/format/file-names.ts';
-import type { StepDocument } from '../../../bundle/format/open-step.ts';
+import type { StepDocument } from '../../../bundle/format/open-document.ts';
 import { Backoff } from '../backoff.ts';
 import type { BundleLoader } from '../bundle-loader.ts';
 import type { HighWaterMark } from '../high-water-mark.ts';

@@ -20,8 +20,7 @@ import {
   writeFileAtomically,
 } from '../../../bundle/format/files.ts';
 import { ResolvedDirectory } from '../../../bundle/format/local-directory.ts';
-import type { OpenedBundle } from '../../../bundle/format/open-bundle.ts';
-import { type StepDocument, stepKindOf } from '../../../bundle/format/open-step.ts';
+import { type OpenedBundle, type StepDocument, stepKindOf } from '../../../bundle/format/open-document.ts';
 import type { KeyShardContent } from '../../../bundle/format/schema.ts';
 import { STEP_LOG_FILE, StepLog } from '../../../bundle/format/step-log.ts';
 import type { AcceptedChain, FoundChain } from '../found-chain.ts';

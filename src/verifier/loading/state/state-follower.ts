@@ -7,7 +7,7 @@ import { open, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CURRENT_LINK, FRESHNESS_FILE } from '../../../bundle/format/file-names.ts';
 import { ResolvedDirectory } from '../../../bundle/format/local-directory.ts';
-import { type StepDocument, stepKindOf } from '../../../bundle/format/open-step.ts';
+import { type StepDocument, stepKindOf } from '../../../bundle/format/open-document.ts';
 import { STEP_LOG_FILE } from '../../../bundle/format/step-log.ts';
 import type { BundleLoader } from '../bundle-loader.ts';
 import { Coalesced } from '../serial-tasks.ts';

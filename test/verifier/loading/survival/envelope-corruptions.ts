@@ -1,8 +1,10 @@
 /** Ways to change a signed document by somebody who knows what it looks like, and has no key that is pinned. */
-import { DOCUMENT_TYPES, type DocumentType, signDocument } from '../../../../src/bundle/format/documents.ts';
+import { DOCUMENTS, type DocumentType, signDocument } from '../../../../src/bundle/format/documents.ts';
 import { newSigningKey } from '../../../fakes/bundle-content.ts';
 import type { Corrupt, ToCorrupt } from './byte-corruptions.ts';
 import type { Random } from './random.ts';
+
+const TYPES = Object.values(DOCUMENTS).map(({ type }) => type);
 
 interface Signature {
   protected: string;
@@ -91,7 +93,7 @@ const REFUSED: { readonly [kind: string]: Corrupt } = {
     });
   }),
   type_changed: edit((envelope, random) => {
-    const typ = random.pick(Object.values(DOCUMENT_TYPES).filter((type) => type !== typeOf(envelope)));
+    const typ = random.pick(TYPES.filter((type) => type !== typeOf(envelope)));
     envelope.signatures.forEach((entry) => {
       entry.protected = headerWith(entry.protected, { typ });
     });
@@ -99,12 +101,12 @@ const REFUSED: { readonly [kind: string]: Corrupt } = {
   too_few_signatures: edit((envelope, random) => {
     envelope.signatures = [random.pick(envelope.signatures)];
     // A freshness statement has but one signer.
-    if (typeOf(envelope) === DOCUMENT_TYPES.freshness) envelope.signatures = [];
+    if (typeOf(envelope) === DOCUMENTS.freshness.type) envelope.signatures = [];
   }),
   one_signature_several_times: edit((envelope, random) => {
     const entry = random.pick(envelope.signatures);
     envelope.signatures = [entry, entry, entry];
-    if (typeOf(envelope) === DOCUMENT_TYPES.freshness) envelope.payload = envelope.payload.slice(4);
+    if (typeOf(envelope) === DOCUMENTS.freshness.type) envelope.payload = envelope.payload.slice(4);
   }),
   member_named_twice: editJson((text, random, from) => {
     const other = otherSigned(from, random);
@@ -187,7 +189,7 @@ export const ALWAYS_TAKEN: ReadonlySet<string> = new Set(Object.keys(HARMLESS));
 
 function typeOf({ signatures: [first] }: Envelope): DocumentType {
   const { typ } = JSON.parse(decoded(first?.protected ?? '').toString());
-  const found = Object.values(DOCUMENT_TYPES).find((type) => type === typ);
+  const found = TYPES.find((type) => type === typ);
   if (found === undefined) throw new Error('no type');
   return found;
 }

@@ -6,7 +6,7 @@ import {
   signWholeBundle,
 } from '../../../../src/bundle/authoring/publishing-documents.ts';
 import type { ChainPosition } from '../../../../src/bundle/format/chain.ts';
-import { DOCUMENT_TYPES, signDocument } from '../../../../src/bundle/format/documents.ts';
+import { DOCUMENTS, signDocument } from '../../../../src/bundle/format/documents.ts';
 import type { StepKind } from '../../../../src/bundle/format/file-names.ts';
 import type { BundleContent, DeltaContent } from '../../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../../src/protocol/rfc3339.ts';
@@ -61,7 +61,7 @@ export function misusedWholes(chain: SignedChain): readonly MisusedWhole[] {
     {
       why: 'said to be a delta',
       code: 'document_type',
-      bytes: signDocument(DOCUMENT_TYPES.delta, payload, chain.bundleKeys),
+      bytes: signDocument(DOCUMENTS.delta.type, payload, chain.bundleKeys),
     },
     { why: 'that has expired', code: 'expired', bytes: signed({ expires_at: LAPSED }) },
     ...wrongSigners(chain).map(([why, keys]) => ({
