@@ -15,14 +15,7 @@ import type { PublicKey } from '../../protocol/public-key.ts';
 import type { BundleKey, ClientEntry, DerivedKey, IssuerKey, KeyTable } from './snapshot.ts';
 
 /** A derived key to be added to a table. */
-export interface NewDerivedKey {
-  readonly keyId: string;
-  readonly clientId: string;
-  readonly key: PublicKey;
-  readonly status: DerivedKey['status'];
-  readonly expiresAtSeconds: number;
-  readonly provenance: Attributes;
-}
+export type NewDerivedKey = Omit<DerivedKey, 'client' | 'kind'>;
 
 /** A delta's changes, after they have been checked against the table. */
 export interface TableChange {
