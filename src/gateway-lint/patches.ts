@@ -3,8 +3,8 @@
  * nothing here applies one. The patches that `envoy/` ships are known by their form; any other is reported, whatever it does.
  */
 
-import { isSingleHosts } from './filter-settings.ts';
 import type { Patches, Resource } from './gateway.ts';
+import { isSingleHosts } from './gateway-queries.ts';
 import { requiresDecision } from './rbac.ts';
 import { typed } from './read-filters.ts';
 import { snakeCase, type View } from './view.ts';

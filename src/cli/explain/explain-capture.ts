@@ -15,9 +15,8 @@ import { type Explanation, explainRequest } from '../../verifier/decision/explai
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import { type CapturedRequest, parseCapturedRequest } from './captured-request.ts';
 import type { ExplainSettings } from './explain-settings.ts';
-import { knownTextsOf } from './known-texts.ts';
 import { loadBundle } from './load-bundle.ts';
-import { Redaction } from './printed-values.ts';
+import { knownTextsOf, Redaction } from './printed-values.ts';
 import { type ExplainReport, type MomentSource, reportOf } from './report.ts';
 
 /** A body of 4 MiB in base64, with the headers. */

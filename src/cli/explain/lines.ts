@@ -1,9 +1,8 @@
 /** Formats the report as text: the decision, each step, then advice. */
 
 import type { Verdict } from '../../verifier/decision/explain/explain.ts';
-import type { ClockReading } from './clock.ts';
-import type { Difference } from './difference.ts';
 import type { ExplainReport } from './report.ts';
+import type { ClockReading, Difference } from './report-members.ts';
 
 export function linesOf(report: ExplainReport): readonly string[] {
   const lines = linesWithoutNote(report);

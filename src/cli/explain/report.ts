@@ -12,14 +12,12 @@ import type { Verified } from '../../verifier/decision/decide.ts';
 import type { Explanation, StepNumber } from '../../verifier/decision/explain/explain.ts';
 import { type ComparedLine, HEADER_LINE } from '../../verifier/decision/explain/transcript-lines.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
-import { callerMembers, credentialMembers } from './caller-members.ts';
 import type { RecordedDecision } from './captured-request.ts';
-import { clockMembers, shownTime } from './clock.ts';
-import { differenceOf } from './difference.ts';
 import { hintFor } from './hints.ts';
 import type { LoadedBundle } from './load-bundle.ts';
 import type { Redaction } from './printed-values.ts';
 import { quoted } from './printed-values.ts';
+import { callerMembers, clockMembers, credentialMembers, differenceOf, shownTime } from './report-members.ts';
 
 export type MomentSource = 'flag' | 'event' | 'check_request' | 'now';
 

@@ -1,8 +1,18 @@
 /** How Envoy asks the verifier, and what it makes of the answer, or of none. */
 
-import { grpcServices, isOn, isThere, mayBeOn, routeSettings, unless, where } from '../filter-settings.ts';
 import type { Gateway, Rule } from '../gateway.ts';
-import { extAuths, externalAuths, istioProviders } from '../resources.ts';
+import {
+  extAuths,
+  externalAuths,
+  grpcServices,
+  isOn,
+  isThere,
+  istioProviders,
+  mayBeOn,
+  routeSettings,
+  unless,
+  where,
+} from '../gateway-queries.ts';
 import type { View } from '../view.ts';
 
 /** Istio's and Envoy Gateway's settings of the check, which have some names in common. */

@@ -10,12 +10,11 @@ import {
   overridesOf,
   reachableChains,
 } from '../chains.ts';
-import { policyFiltersBehindCheck, unknownOrders } from '../envoy-gateway-filters.ts';
-import { isThere, mayBeOn, where } from '../filter-settings.ts';
+import { policyFiltersBehindCheck, unknownOrders } from '../envoy-gateway.ts';
 import type { Chain, Gateway, HttpFilter, Override, Rule } from '../gateway.ts';
+import { BYTE_ROUTES, isThere, mayBeOn, specsOf, where } from '../gateway-queries.ts';
 import { isAskedAlways } from '../istio-condition.ts';
 import { mayBe, readHttpFilter, typed } from '../read-filters.ts';
-import { BYTE_ROUTES, specsOf } from '../resources.ts';
 import type { View } from '../view.ts';
 
 /** Filters that leave method, target, headers and body of what they forward as they are. */

@@ -1,10 +1,9 @@
 /** What the HTTP connection manager makes of a request before the check: path, headers, scheme, the caller's address. */
 import { allChains } from '../chains.ts';
-import { clientPolicies } from '../envoy-gateway-policies.ts';
-import { isOn, isSingleHosts, isThere, mayBeOn, unless, where } from '../filter-settings.ts';
+import { clientPolicies } from '../envoy-gateway.ts';
 import type { Gateway, Rule } from '../gateway.ts';
+import { isOn, isSingleHosts, isThere, mayBeOn, specsOf, unless, where } from '../gateway-queries.ts';
 import { refusesUpgrades } from '../rbac.ts';
-import { specsOf } from '../resources.ts';
 import { everyMapping, type View } from '../view.ts';
 
 /** Istio's setting for paths, where there is one. */

@@ -1,8 +1,18 @@
 /** Which parts of a request the Check holds. */
 
-import { bodySettings, isOn, isThere, mayBeOn, routeSettings, unless, where } from '../filter-settings.ts';
 import type { Rule } from '../gateway.ts';
-import { extAuths, externalAuths, istioProviders } from '../resources.ts';
+import {
+  bodySettings,
+  extAuths,
+  externalAuths,
+  isOn,
+  isThere,
+  istioProviders,
+  mayBeOn,
+  routeSettings,
+  unless,
+  where,
+} from '../gateway-queries.ts';
 import type { View } from '../view.ts';
 
 /** `--max-message-bytes` of the verifier by default, less what headers take. */

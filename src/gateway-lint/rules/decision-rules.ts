@@ -8,11 +8,10 @@ import {
   overridesOf,
   runsAlways,
 } from '../chains.ts';
-import { isThere, mayBeOn, where } from '../filter-settings.ts';
 import type { Chain, Gateway, Override, Rule } from '../gateway.ts';
+import { externalAuths, isThere, mayBeOn, routeRules, specsOf, where } from '../gateway-queries.ts';
 import { requiresDecision } from '../rbac.ts';
 import { mayBe, typed } from '../read-filters.ts';
-import { externalAuths, routeRules, specsOf } from '../resources.ts';
 import type { View } from '../view.ts';
 
 /** Entries for ext_authz: by type, or for `FilterConfig` alone by the filter's name. */

@@ -7,12 +7,11 @@ import {
   overridesOf,
   runsAlways,
 } from '../chains.ts';
-import { clientPolicies } from '../envoy-gateway-policies.ts';
-import { isThere, where } from '../filter-settings.ts';
+import { clientPolicies } from '../envoy-gateway.ts';
 import type { Chain, Gateway, HttpFilter, Rule } from '../gateway.ts';
+import { isThere, routeRules, specsOf, where } from '../gateway-queries.ts';
 import { CONTEXT_HEADERS, DENIAL_HEADERS, isVendorHeader, matches } from '../header-names.ts';
 import { typed } from '../read-filters.ts';
-import { routeRules, specsOf } from '../resources.ts';
 import { everyMapping, type View } from '../view.ts';
 
 /** Filters in front of the check that change headers for every request. */

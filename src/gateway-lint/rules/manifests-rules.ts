@@ -1,7 +1,7 @@
 /** Where Kubernetes objects say that the check applies; and rules for any file. */
-import { overridingPolicies, uncoveredRoutes, unknownTargets } from '../envoy-gateway-policies.ts';
+import { overridingPolicies, uncoveredRoutes, unknownTargets } from '../envoy-gateway.ts';
 import type { Gateway, Rule } from '../gateway.ts';
-import { customPolicies, extAuths, externalAuths, istioProviders } from '../resources.ts';
+import { customPolicies, extAuths, externalAuths, istioProviders } from '../gateway-queries.ts';
 import { everyMapping, type View } from '../view.ts';
 
 /** Of a rule of an AuthorizationPolicy. */

@@ -1,11 +1,17 @@
 /** How the gateway reaches the verifier, and who reaches the gateway's own interface. */
 import { isLocalAddress, isLoopback } from '../exposure.ts';
-import { grpcServices, isThere, where } from '../filter-settings.ts';
 import type { Rule } from '../gateway.ts';
-import { plainDestinations, unverifiedDestinations } from '../istio-destinations.ts';
-import { specsOf } from '../resources.ts';
-import { plainBackends, unverifiedBackends } from '../verifier-backends.ts';
-import { clusterNames, isVerified, remoteClusters, tlsContexts } from '../verifier-clusters.ts';
+import { grpcServices, isThere, specsOf, where } from '../gateway-queries.ts';
+import {
+  clusterNames,
+  isVerified,
+  plainBackends,
+  plainDestinations,
+  remoteClusters,
+  tlsContexts,
+  unverifiedBackends,
+  unverifiedDestinations,
+} from '../verifier-locations.ts';
 import { everyMapping, type View } from '../view.ts';
 
 function plainGoogle(service: View): readonly View[] {

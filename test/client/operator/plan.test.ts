@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { refuseFixedChanges } from '../../../src/client/operator/fixed-members.ts';
 import { OperatorError } from '../../../src/client/operator/operator-error.ts';
 import { type PlanStep, planSite } from '../../../src/client/operator/plan.ts';
+import { refuseFixedChanges } from '../../../src/client/operator/plan-checks.ts';
 import {
   type CurrentSite,
   NOTHING,

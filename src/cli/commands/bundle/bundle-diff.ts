@@ -39,7 +39,7 @@ async function diff(
   { output }: CliContext,
 ): Promise<void> {
   const { diffContents } = await import('../../../bundle/authoring/content-diff.ts');
-  const { readDiffSource } = await import('../../bundle/diff-source.ts');
+  const { readDiffSource } = await import('../../bundle/bundle-sources.ts');
   const signers = await readTrustedSigners(settings);
   const before = await readDiffSource(sources.old, signers);
   const after = await readDiffSource(sources.new, signers);

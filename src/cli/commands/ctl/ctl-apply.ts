@@ -59,8 +59,7 @@ async function apply(values: Values, context: CliContext): Promise<void> {
   const { parseSiteFile } = await import('../../../client/operator/site-file.ts');
   const { readCurrentSite } = await import('../../../client/operator/read-current.ts');
   const { planSite } = await import('../../../client/operator/plan.ts');
-  const { planWarnings } = await import('../../../client/operator/plan-warnings.ts');
-  const { refuseFixedChanges } = await import('../../../client/operator/fixed-members.ts');
+  const { planWarnings, refuseFixedChanges } = await import('../../../client/operator/plan-checks.ts');
   const { applyPlan } = await import('../../../client/operator/apply.ts');
   const text = await readInputText(values.file, MAX_SITE_FILE_BYTES);
   const { output } = context;

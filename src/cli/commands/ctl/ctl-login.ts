@@ -1,8 +1,9 @@
 /** `proofgate ctl login`: signs in with the browser and stores the session for the other commands. */
-
+import { spawn } from 'node:child_process';
 import type { ControlUrl } from '../../../client/enroll/control-url.ts';
 import type { SignedIn } from '../../../client/operator/operator-sign-in.ts';
 import { oneLine } from '../../../program/errors.ts';
+import type { Environment } from '../../../program/output.ts';
 import { duration, integer, type SettingValues, toggle, withDefault } from '../../../program/settings.ts';
 import { MAX_PORT } from '../../../protocol/limits.ts';
 import { CONTROL_SETTINGS, readControlUrl, withConnection } from '../../ctl/ctl-connection.ts';
@@ -61,7 +62,6 @@ async function beginSession(
   { env, output }: CliContext,
 ): Promise<string> {
   const { signIn } = await import('../../../client/operator/operator-sign-in.ts');
-  const { openBrowser } = await import('../../ctl/open-browser.ts');
   return withConnection(values, { url, token: undefined }, (api) =>
     signIn({
       api,
@@ -135,3 +135,27 @@ export const ctlLogoutCommand = command({
     context.output.result([`signed out of ${url.text}`], { control_url: url.text });
   },
 });
+
+const OPENERS: Partial<Record<NodeJS.Platform, string>> = {
+  darwin: 'open',
+  freebsd: 'xdg-open',
+  linux: 'xdg-open',
+};
+
+/** Opens a page in the user's browser if possible. Uses no shell. Does not wait for the opener, so a failure stays unknown. */
+function openBrowser(url: string, env: Environment): void {
+  const opener = OPENERS[process.platform];
+  if (opener === undefined || (opener === 'xdg-open' && !hasDesktop(env))) return;
+  try {
+    const child = spawn(opener, [url], { env: { ...env }, stdio: 'ignore', detached: true });
+    child.on('error', () => {});
+    child.unref();
+  } catch {
+    // The system cannot start a process.
+  }
+}
+
+/** Without a display, xdg-open would start a terminal browser. */
+function hasDesktop({ DISPLAY, WAYLAND_DISPLAY }: Environment): boolean {
+  return (DISPLAY ?? '') !== '' || (WAYLAND_DISPLAY ?? '') !== '';
+}

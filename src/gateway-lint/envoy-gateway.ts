@@ -1,9 +1,10 @@
 /**
- * Which Gateways and routes Envoy Gateway's policies are for. A selector, or a part of a Gateway, counts as less than it may be, so that
- * whatever it may leave out is found. Source: Envoy Gateway 1.9, `targetRefs`, SecurityPolicy `mergeType`.
+ * Envoy Gateway: which Gateways and routes its policies are for, and which filters come in front of the check. A selector, or a part of a
+ * Gateway, counts as less than it may be, so that what it may leave out is found.
+ * Source: Envoy Gateway 1.9, `targetRefs`, SecurityPolicy `mergeType`, internal/xds/translator/httpfilters.go.
  */
 import type { Gateway, Resource } from './gateway.ts';
-import { extAuths, HTTP_ROUTES, isSameNamespace, ofKind } from './resources.ts';
+import { extAuths, HTTP_ROUTES, isSameNamespace, ofKind, specsOf } from './gateway-queries.ts';
 import type { View } from './view.ts';
 
 interface Target {
@@ -119,4 +120,82 @@ export function clientPolicies(gateway: Gateway): readonly View[] {
   const others = extAuths(gateway).length === 0 ? [] : ofKind(gateway, 'Gateway');
   const open = others.filter((one) => !targets.some((target) => isFor(target, one)));
   return [...policies, ...open].map(({ spec }) => spec);
+}
+
+/**
+ * Filters behind the check that may change a request, in Envoy Gateway's order. By default it asks early. `filterOrder` of EnvoyProxy can
+ * move the check behind one filter after the other, as `envoy/` does, or a filter in front of the check. Any other order is reported.
+ */
+const BEHIND_CHECK: readonly string[] = [
+  'api_key_auth',
+  'basic_auth',
+  'oauth2',
+  'jwt_authn',
+  'stateful_session',
+  'lua',
+  'ext_proc',
+  'wasm',
+  'dynamic_modules',
+];
+
+/** Members of policies that put these into the chain. */
+const POLICY_FILTERS: { readonly [kind: string]: { readonly [member: string]: string } } = {
+  EnvoyExtensionPolicy: {
+    dynamic_module: 'dynamic_modules',
+    ext_proc: 'ext_proc',
+    lua: 'lua',
+    wasm: 'wasm',
+  },
+  SecurityPolicy: {
+    api_key_auth: 'api_key_auth',
+    basic_auth: 'basic_auth',
+    jwt: 'jwt_authn',
+    oidc: 'oauth2',
+  },
+};
+
+/**
+ * Members of policies whose filters no entry of `filterOrder` puts in front of the check. An entry counts for nothing where its neighbour is
+ * absent, so each filter needs its own.
+ */
+export function policyFiltersBehindCheck(gateway: Gateway): readonly View[] {
+  const orders = specsOf(gateway, 'EnvoyProxy').map((spec) => spec.list('filter_order').map(filterInFront));
+  const isInFront = (filter: string) => orders.length > 0 && orders.every((order) => order.includes(filter));
+  return Object.entries(POLICY_FILTERS).flatMap(([kind, members]) =>
+    kind === 'SecurityPolicy' && extAuths(gateway).length === 0
+      ? []
+      : specsOf(gateway, kind).flatMap((spec) =>
+          Object.entries(members).flatMap(([member, filter]) =>
+            isInFront(filter) ? [] : (spec.get(member) ?? []),
+          ),
+        ),
+  );
+}
+
+/** Entries that may put a filter behind the check. Those that move the check must move it further back, one after the other. */
+export function unknownOrders(gateway: Gateway, isHarmless: (kind: string) => boolean): readonly View[] {
+  return specsOf(gateway, 'EnvoyProxy').flatMap((spec) => {
+    let position = -1;
+    return spec.list('filter_order').filter((entry) => {
+      const kind = kindIn(entry.get('name'));
+      const filter = filterInFront(entry);
+      if (kind !== CHECK) return filter === undefined && !isHarmless(kind);
+      const before = position;
+      position = Math.max(before, BEHIND_CHECK.indexOf(filter ?? ''));
+      return position === before;
+    });
+  });
+}
+
+const CHECK = 'ext_authz';
+
+/** The filter that an entry puts in front of the check, if any. */
+function filterInFront(entry: View): string | undefined {
+  const [name, before, after] = ['name', 'before', 'after'].map((member) => kindIn(entry.get(member)));
+  if (before === CHECK) return name;
+  return name === CHECK && before === '' ? after : undefined;
+}
+
+function kindIn(name: View | undefined): string {
+  return name?.text?.replace(/^envoy\.filters\.http\./, '') ?? '';
 }

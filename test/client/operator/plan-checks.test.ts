@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { planWarnings } from '../../../src/client/operator/plan-warnings.ts';
+import { planWarnings } from '../../../src/client/operator/plan-checks.ts';
 import { NOTHING, parseSiteFile } from '../../../src/client/operator/site-file.ts';
 import { createMemoryReplayStore } from '../../../src/verifier/replay/memory.ts';
 import { RedisFences } from '../../../src/verifier/replay/redis-fences.ts';

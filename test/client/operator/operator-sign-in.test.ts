@@ -6,7 +6,7 @@ import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { OperatorError } from '../../../src/client/operator/operator-error.ts';
-import { SignInRedirect } from '../../../src/client/operator/sign-in-redirect.ts';
+import { SignInRedirect } from '../../../src/client/operator/operator-sign-in.ts';
 
 const STATE = 'b'.repeat(43);
 const CODE = 'k'.repeat(43);

@@ -1,0 +1,144 @@
+/** JSON members of the report: caller, credentials, times, and differences of compared lines. Source: docs/explain.md "As JSON". */
+import { hash } from 'node:crypto';
+import type { RequestHeaders } from '../../protocol/credentials.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
+import type { Explanation } from '../../verifier/decision/explain/explain.ts';
+import type { Redaction } from './printed-values.ts';
+
+/** The credentials by size and hash. The passport's claims are unverified unless its check passed. */
+export function credentialMembers({ credentials }: Explanation, headers: RequestHeaders, show: Redaction) {
+  if (credentials === undefined) {
+    return {
+      readable: false,
+      authorization: headers.lookup('authorization').kind,
+      transcript: headers.lookup('x-proofgate-transcript').kind,
+      signature: headers.lookup('x-proofgate-signature').kind,
+    };
+  }
+  const { passport, proof } = credentials;
+  const { claims } = passport;
+  return {
+    readable: true,
+    passport: {
+      sha256: passport.sha256,
+      key_id: show.text(passport.keyId),
+      algorithm: passport.algorithm,
+      passport_id: show.text(claims.passportId),
+      issuer: show.text(claims.issuer),
+      trust_domain: show.text(claims.trustDomain),
+      subject: show.text(claims.subject),
+      audience: show.text(claims.audience),
+      key_binding: claims.keyBinding,
+    },
+    transcript: {
+      bytes: proof.transcriptBytes.byteLength,
+      sha256: hash('sha256', proof.transcriptBytes, 'base64url'),
+    },
+    signature: { bytes: proof.signature.byteLength },
+  };
+}
+
+export function callerMembers({ caller }: Explanation, show: Redaction) {
+  if (caller === undefined) return null;
+  const { bundleKey, derivedKey } = caller;
+  return {
+    issuer: show.text(caller.issuer),
+    trust_domain: show.text(caller.trustDomain),
+    subject: show.text(caller.subject),
+    key_id: show.text(caller.keyId),
+    key_binding: caller.keyBinding,
+    /** `claimed`: stated by the passport, not by the bundle. */
+    known_from: derivedKey === undefined ? 'claimed' : 'bundle',
+    key: bundleKey?.kind ?? null,
+    key_thumbprint: bundleKey?.key.thumbprint ?? null,
+    key_status: derivedKey?.status ?? null,
+    key_expires_at: derivedKey === undefined ? null : formatTime(derivedKey.expiresAtSeconds),
+    client_id: derivedKey?.client.clientId ?? null,
+    grants:
+      derivedKey === undefined
+        ? null
+        : Object.fromEntries([...derivedKey.client.grants].map(([resource, access]) => [resource, access])),
+  };
+}
+
+/** Seconds. `ahead`: from the moment to a later start; `late`: from an earlier end to the moment. Both 0 while valid. */
+export interface ClockReading {
+  readonly starts_at: string;
+  readonly ends_at: string;
+  /** Time since the start; negative before the start. */
+  readonly age_seconds: number;
+  readonly ahead_seconds: number;
+  readonly late_seconds: number;
+}
+
+/** Compares the validity periods of passport and proof with the explained moment. */
+export function clockMembers({ credentials, nowSeconds, snapshot }: Explanation) {
+  if (credentials === undefined || snapshot === undefined) return null;
+  const { claims } = credentials.passport;
+  const { expiresAtSeconds, issuedAtSeconds } = credentials.proof.transcript;
+  const passportStart = Math.max(claims.issuedAtSeconds, claims.notBeforeSeconds ?? 0);
+  return {
+    skew_seconds: snapshot.skewSeconds,
+    passport: reading(passportStart, claims.expiresAtSeconds, nowSeconds),
+    proof: reading(issuedAtSeconds, expiresAtSeconds, nowSeconds),
+  };
+}
+
+/** Shows a time beyond the calendar's range, which a transcript can contain, as its seconds. */
+export function shownTime(seconds: number): string {
+  return seconds < END_OF_CALENDAR_SECONDS ? formatTime(seconds) : String(seconds);
+}
+
+/** The year 10000. */
+const END_OF_CALENDAR_SECONDS = 253_402_300_800;
+
+function reading(startSeconds: number, endSeconds: number, nowSeconds: number): ClockReading {
+  return {
+    starts_at: shownTime(startSeconds),
+    ends_at: shownTime(endSeconds),
+    age_seconds: nowSeconds - startSeconds,
+    ahead_seconds: Math.max(0, startSeconds - nowSeconds),
+    late_seconds: Math.max(0, nowSeconds - endSeconds),
+  };
+}
+
+export interface Difference {
+  /** Position of the first difference, from 1; if one text is a prefix of the other, one past its end. */
+  readonly character: number;
+  /** `path segment 3`, `query parameter 2`; null for other lines than the target. */
+  readonly place: string | null;
+  /** Null when other characters differ too. */
+  readonly only_in: 'case' | 'escapes' | null;
+}
+
+/** Describes where and how two redacted texts differ, without revealing them. */
+export function differenceOf(line: string, signed: string, rebuilt: string): Difference | null {
+  if (signed === rebuilt) return null;
+  let equal = 0;
+  while (equal < signed.length && signed[equal] === rebuilt[equal]) equal++;
+  return {
+    character: equal + 1,
+    place: line === 'target' ? placeInTarget(signed, equal) : null,
+    only_in: whatDiffers(signed, rebuilt),
+  };
+}
+
+function placeInTarget(target: string, index: number): string {
+  const before = target.slice(0, index);
+  const query = before.indexOf('?');
+  if (query === -1) return `path segment ${Math.max(1, before.split('/').length - 1)}`;
+  return `query parameter ${before.slice(query + 1).split('&').length}`;
+}
+
+function whatDiffers(signed: string, rebuilt: string): Difference['only_in'] {
+  if (signed.toLowerCase() === rebuilt.toLowerCase()) return 'case';
+  return unescaped(signed) === unescaped(rebuilt) ? 'escapes' : null;
+}
+
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
