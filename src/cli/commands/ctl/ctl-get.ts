@@ -24,88 +24,67 @@ interface KindOfThing {
   readonly columns: readonly string[];
 }
 
-const ofSite = (resource: string) => (site: string) => `/v1/sites/${site}/${resource}`;
-const inSite = (resource: string) => (site: string, name: string) => `/v1/sites/${site}/${resource}/${name}`;
-const byId = (resource: string) => (_site: string, id: string) => `/v1/${resource}/${id}`;
+/** Resources of a site whose IDs are unique in the installation. */
+function byId(resource: string, columns: readonly string[]): KindOfThing {
+  return {
+    list: (site) => `/v1/sites/${site}/${resource}`,
+    one: (_site, id) => `/v1/${resource}/${id}`,
+    needsSite: 'list',
+    columns,
+  };
+}
+
+/** Resources of a site whose names are unique in it. */
+function byName(resource: string, columns: readonly string[]): KindOfThing {
+  return {
+    list: (site) => `/v1/sites/${site}/${resource}`,
+    one: (site, name) => `/v1/sites/${site}/${resource}/${name}`,
+    needsSite: 'always',
+    columns,
+  };
+}
+
+function listOnly(resource: string, columns: readonly string[]): KindOfThing {
+  return { list: (site) => `/v1/sites/${site}/${resource}`, needsSite: 'always', columns };
+}
+
+function ofInstallation(resource: string, columns: readonly string[]): KindOfThing {
+  return {
+    list: () => `/v1/${resource}`,
+    one: (_site, id) => `/v1/${resource}/${id}`,
+    needsSite: 'never',
+    columns,
+  };
+}
+
+function oneOnly(path: (name: string) => string): KindOfThing {
+  return { one: (_site, name) => path(name), needsSite: 'never', columns: [] };
+}
 
 const KINDS: { readonly [kind: string]: KindOfThing } = {
-  environments: {
-    list: () => '/v1/environments',
-    one: byId('environments'),
-    needsSite: 'never',
-    columns: ['environment_id', 'name'],
-  },
-  sites: {
-    list: () => '/v1/sites',
-    one: byId('sites'),
-    needsSite: 'never',
-    columns: ['site_id', 'display_name'],
-  },
-  targets: {
-    list: ofSite('targets'),
-    one: byId('targets'),
-    needsSite: 'list',
-    columns: ['target_id', 'name', 'state', 'ahead_revision', 'created_at'],
-  },
-  clients: {
-    list: ofSite('clients'),
-    one: inSite('clients'),
-    needsSite: 'always',
-    columns: ['client_id', 'subject'],
-  },
-  routes: {
-    list: ofSite('routes'),
-    one: inSite('routes'),
-    needsSite: 'always',
-    columns: ['route_id', 'definition', 'published'],
-  },
-  brokers: {
-    list: ofSite('brokers'),
-    one: inSite('brokers'),
-    needsSite: 'always',
-    columns: ['issuer', 'definition'],
-  },
-  sources: {
-    list: ofSite('sources'),
-    one: byId('sources'),
-    needsSite: 'list',
-    columns: ['source_id', 'display_name', 'states', 'waiting_for'],
-  },
-  policies: {
-    list: ofSite('enrollment-policies'),
-    one: byId('enrollment-policies'),
-    needsSite: 'list',
-    columns: ['policy_id', 'display_name', 'client_id', 'approval', 'state', 'refuses_with', 'reference'],
-  },
-  enrollments: {
-    list: ofSite('enrollments'),
-    one: byId('enrollments'),
-    needsSite: 'list',
-    columns: ['enrollment_id', 'client_id', 'state', 'verified_subject', 'created_at'],
-  },
-  keys: {
-    list: ofSite('derived-keys'),
-    one: byId('derived-keys'),
-    needsSite: 'list',
-    columns: ['key_id', 'client_id', 'status', 'expires_at', 'verified_subject'],
-  },
-  'blocked-subjects': {
-    list: ofSite('blocked-subjects'),
-    needsSite: 'always',
-    columns: ['issuer', 'subject', 'blocked_at', 'blocked_by'],
-  },
-  profiles: {
-    list: ofSite('signing-profiles'),
-    needsSite: 'always',
-    columns: ['client_id', 'route_id', 'state'],
-  },
-  command: {
-    one: (_site, policy) => `/v1/enrollment-policies/${policy}/command`,
-    needsSite: 'never',
-    columns: [],
-  },
-  readiness: { one: (_site, key) => `/v1/derived-keys/${key}/readiness`, needsSite: 'never', columns: [] },
-  propagation: { one: (_site, site) => `/v1/sites/${site}/propagation`, needsSite: 'never', columns: [] },
+  environments: ofInstallation('environments', ['environment_id', 'name']),
+  sites: ofInstallation('sites', ['site_id', 'display_name']),
+  targets: byId('targets', ['target_id', 'name', 'state', 'ahead_revision', 'created_at']),
+  clients: byName('clients', ['client_id', 'subject']),
+  routes: byName('routes', ['route_id', 'definition', 'published']),
+  brokers: byName('brokers', ['issuer', 'definition']),
+  sources: byId('sources', ['source_id', 'display_name', 'states', 'waiting_for']),
+  policies: byId('enrollment-policies', [
+    'policy_id',
+    'display_name',
+    'client_id',
+    'approval',
+    'state',
+    'refuses_with',
+    'reference',
+  ]),
+  enrollments: byId('enrollments', ['enrollment_id', 'client_id', 'state', 'verified_subject', 'created_at']),
+  keys: byId('derived-keys', ['key_id', 'client_id', 'status', 'expires_at', 'verified_subject']),
+  'blocked-subjects': listOnly('blocked-subjects', ['issuer', 'subject', 'blocked_at', 'blocked_by']),
+  profiles: listOnly('signing-profiles', ['client_id', 'route_id', 'state']),
+  command: oneOnly((policy) => `/v1/enrollment-policies/${policy}/command`),
+  readiness: oneOnly((key) => `/v1/derived-keys/${key}/readiness`),
+  propagation: oneOnly((site) => `/v1/sites/${site}/propagation`),
   audit: {
     list: (site) => (site === '' ? '/v1/audit-events' : `/v1/audit-events?site_id=${site}`),
     newestOnly: true,
