@@ -1,24 +1,50 @@
-import { DEFAULT_MIGRATION_TABLE, type Kysely, Migrator, sql } from 'kysely';
-import { type Dialect, firstSchema } from './migrations/0001-first.ts';
-import { policyKeys } from './migrations/0002-policy-keys.ts';
-import { aheadTargets } from './migrations/0003-ahead-targets.ts';
-import { siteUids } from './migrations/0004-site-uids.ts';
-import { tokenKey } from './migrations/0005-token-key.ts';
+import { DEFAULT_MIGRATION_TABLE, type Kysely, type Migration, Migrator, sql } from 'kysely';
+import { type Dialect, firstSchema } from './first-schema.ts';
 import { SchemaNewerError } from './port.ts';
 import type { Tables } from './tables.ts';
+
+/** Released migrations stay as they are: installed databases have run them. */
+const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration } => ({
+  '0001-first': statements(...firstSchema(dialect)),
+  // Finds the last key of a policy without reading its others.
+  '0002-policy-keys': statements(
+    'create index derived_key_policy on derived_key (policy_id, status, expires_at_seconds)',
+  ),
+  // A target's unpublished position, and the total by which it has raised its site's revision.
+  '0003-ahead-targets': statements(
+    'alter table target add column ahead_revision bigint',
+    'alter table target add column ahead_since_ms bigint',
+    'alter table target add column raised_revisions bigint not null default 0',
+  ),
+  // A unique ID of each Auth Site that is never reused, unlike its identifier. An event belongs to a site if it is of its
+  // fleet and not older than the site; older ones are of a deleted site and get no ID.
+  '0004-site-uids': statements(
+    `alter table site add column uid ${dialect.text}`,
+    `update site set uid = id || '@' || created_at_ms`,
+    'create unique index site_uid on site (uid)',
+    `alter table audit_event add column site_uid ${dialect.text}`,
+    `update audit_event set site_uid = (select site.uid from site where site.id = audit_event.site_id
+      and site.fleet_id = audit_event.fleet_id and site.created_at_ms <= audit_event.at_ms) where site_id is not null`,
+    'create index audit_event_site_uid on audit_event (site_uid, seq)',
+  ),
+  // The issuer key that signed an enrollment's token, so that approval can check that it is still valid.
+  '0005-token-key': statements(`alter table enrollment add column token_key_thumbprint ${dialect.text}`),
+});
+
+function statements(...texts: readonly string[]): Migration {
+  return {
+    async up(db: Kysely<unknown>): Promise<void> {
+      for (const text of texts) await sql.raw(text).execute(db);
+    },
+  };
+}
 
 /**
  * Migrates a database to the newest schema. Concurrent instances take turns.
  * @throws SchemaNewerError, or the database's error; each migration is one transaction, so none is half done
  */
 export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<void> {
-  const migrations = {
-    '0001-first': firstSchema(dialect),
-    '0002-policy-keys': policyKeys,
-    '0003-ahead-targets': aheadTargets,
-    '0004-site-uids': siteUids(dialect),
-    '0005-token-key': tokenKey(dialect),
-  };
+  const migrations = migrationsFor(dialect);
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } });
   const { error } = await migrator.migrateToLatest();
   if (error === undefined) return;

@@ -6,13 +6,11 @@
  * mutations of a site are serialized across all instances. It writes at least one audit row, or nothing at all.
  * Source: docs/control.md "Store".
  */
-import type { AuditEntry } from './audit-entry.ts';
-import type { Notice } from './notice.ts';
-import type { Transaction } from './transaction.ts';
+import type { AuditEntry } from './repositories/audit-repository.ts';
+import type { Notice, Transaction } from './transaction.ts';
 
-export type { AuditEntry } from './audit-entry.ts';
-export type { Notice, Topic } from './notice.ts';
-export type { Transaction } from './transaction.ts';
+export type { AuditEntry } from './repositories/audit-repository.ts';
+export type { Notice, Topic, Transaction } from './transaction.ts';
 
 /** The lock of a mutation: one Auth Site with everything in it, or everything outside sites. */
 export type Lock = { readonly kind: 'site'; readonly siteId: string } | { readonly kind: 'installation' };

@@ -5,7 +5,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Kysely } from 'kysely';
-import type { Database } from './database.ts';
 import { type DatabaseFault, errorOf } from './database-fault.ts';
 import {
   type ControlStore,
@@ -16,8 +15,8 @@ import {
   StoreUnavailableError,
   UnknownSiteError,
 } from './port.ts';
-import type { Tables } from './tables.ts';
-import { Transaction } from './transaction.ts';
+import type { Database, Tables } from './tables.ts';
+import { openTransaction, type Transaction } from './transaction.ts';
 
 /** Database-specific operations. */
 export interface Engine {
@@ -144,7 +143,7 @@ export class RelationalStore implements ControlStore {
       throw new UnknownSiteError('there is no such site');
     }
     const held = new Set(lock?.kind === 'site' ? [lock.siteId] : []);
-    const tx = new Transaction(db, async (siteId) => {
+    const tx = openTransaction(db, async (siteId) => {
       if (!held.has(siteId)) await this.#engine.lock(db, { kind: 'site', siteId });
       held.add(siteId);
     });

@@ -1,9 +1,9 @@
 /**
- * TypeScript types of the database's tables: one interface per table, one member per column. Columns are snake_case in
+ * TypeScript types of the database's tables: one member per column. Columns are snake_case in
  * SQL and camelCase here. Both databases use only text, integers and bytes. JSON is text, flags are 0 and 1, and names
  * of time columns end with their unit.
  */
-import type { ColumnType, Generated } from 'kysely';
+import type { ColumnType, Generated, Transaction } from 'kysely';
 import type { Access } from '../../protocol/access.ts';
 import type { Approval, EnrollmentState, PolicyState } from '../domain/enrollment-states.ts';
 import type { Role, ScopeKind } from '../domain/roles.ts';
@@ -22,426 +22,396 @@ interface Versioned {
   updatedAtMs: number;
 }
 
-interface InstallationTable {
-  /** Always 1: the only row, which mutations outside sites lock. */
-  id: Fixed<number>;
-  bootstrapTokenHash: string | null;
-  /** ID of the master key that sealed this database's secrets; null before the first start. */
-  masterKeyId: string | null;
-}
-
-interface EnvironmentTable extends Versioned {
-  id: Fixed<string>;
-  name: string;
-}
-
-interface FleetTable extends Versioned {
-  id: Fixed<string>;
-  environmentId: Fixed<string>;
-  name: string;
-}
-
-/** An Auth Site. Transcripts name its identifier. */
-interface SiteTable extends Versioned {
-  id: Fixed<string>;
-  /** Never reused, unlike the identifier after the site is deleted. */
-  uid: Fixed<string>;
-  fleetId: Fixed<string>;
-  displayName: string;
-  trustDomain: string;
-  /** `iss` of the passports that derived keys sign. */
-  issuerUrl: string;
-  /** JSON list of `scheme://authority`. */
-  origins: JsonText;
-  skewSeconds: number;
-  singleVerifier: Flag;
-  bundleLifetimeSeconds: number;
-  sourceCapacity: number;
-  /** The newest published revision, 0 before the first, and its head. */
-  revision: number;
-  head: string | null;
-  /** The newest whole bundle's revision, 0 before the first. */
-  baseRevision: number;
-  /** The next revision must be above this: the highest one that any target reported. */
-  floorRevision: number;
-  /** Whether the next publication must be a whole bundle, whatever changed. */
-  wholeNeeded: Flag;
-  /** The newest published revision that changed anything but derived keys, 0 before the first. */
-  policyRevision: Generated<number>;
-}
-
-/** A broker: signs passports for others. `definition`: JSON as in the bundle's `issuers`. */
-interface BrokerTable extends Versioned {
-  siteId: Fixed<string>;
-  issuer: Fixed<string>;
-  definition: JsonText;
-}
-
-interface SigningKeyTable {
-  id: Fixed<string>;
-  siteId: Fixed<string>;
-  purpose: Fixed<'bundle' | 'freshness'>;
-  state: 'active' | 'retiring' | 'retired';
-  publicJwk: Fixed<JsonText>;
-  thumbprint: Fixed<string>;
-  /** PKCS#8, encrypted under the master key. */
-  sealedPrivateKey: string;
-  createdAtMs: Fixed<number>;
-  /** When a retiring key stops signing. */
-  retireAtMs: number | null;
-}
-
-interface TargetTable extends Versioned {
-  id: Fixed<string>;
-  siteId: Fixed<string>;
-  name: string;
-  state: TargetState;
-  tokenHash: string;
-  /** The token before the last rotation, good until `previousTokenEndsAtMs`. */
-  previousTokenHash: string | null;
-  previousTokenEndsAtMs: number | null;
-  /** Newest accepted revision. */
-  ackedRevision: number | null;
-  ackedHead: string | null;
-  ackedAtMs: number | null;
-  /** The last rejected revision, and why. */
-  refusedRevision: number | null;
-  refusedCode: string | null;
-  refusedDetail: string | null;
-  refusedAtMs: number | null;
-  lastSeenAtMs: number | null;
-  /** The reported revision of a target that no published step continues from, and since when. */
-  aheadRevision: number | null;
-  aheadSinceMs: number | null;
-  /** Total number of revisions by which it has raised its site's floor. */
-  raisedRevisions: Generated<number>;
-}
-
-interface ClientTable extends Versioned {
-  siteId: Fixed<string>;
-  clientId: Fixed<string>;
-  subject: string;
-  /** JSON object, string to string. */
-  context: JsonText;
-}
-
-interface GrantTable {
-  siteId: Fixed<string>;
-  clientId: Fixed<string>;
-  resource: Fixed<string>;
-  access: Access;
-  createdAtMs: number;
-}
-
-/** `definition`: JSON as in the bundle's `routes`, without `route_id`. */
-interface RouteTable extends Versioned {
-  siteId: Fixed<string>;
-  routeId: Fixed<string>;
-  definition: JsonText;
-}
-
-/** `allowedSources`: JSON list as in the bundle's `route_sources`. */
-interface RouteSourcesTable extends Versioned {
-  siteId: Fixed<string>;
-  routeId: Fixed<string>;
-  allowedSources: JsonText;
-}
-
-interface SourceTable extends Versioned {
-  id: Fixed<string>;
-  siteId: Fixed<string>;
-  kind: Fixed<SourceKind>;
-  displayName: string;
-  onSuspend: KeyPolicy;
-  onRetire: KeyPolicy;
-}
-
-interface SourceRevisionTable extends Versioned {
-  sourceId: Fixed<string>;
-  revision: Fixed<number>;
-  siteId: Fixed<string>;
-  state: SourceState;
-  issuer: string;
-  jwksUri: string;
-  audience: string;
-  /** Outputs of validation. */
-  fingerprint: string | null;
-  detectedScope: string | null;
-  validatedAtMs: number | null;
-  /** Why the last validation failed: a stable code and one line of detail. */
-  failureCode: string | null;
-  failureDetail: string | null;
-  /** The bundle revision that every target must acknowledge before `publishing` ends; null until it is published. */
-  awaitedRevision: number | null;
-  stateSinceMs: number;
-}
-
-/** An audience belongs to one Auth Site. */
-interface AudienceTable {
-  audience: Fixed<string>;
-  siteId: Fixed<string>;
-}
-
-/** The key set of a source revision as last fetched. */
-interface KeySetTable {
-  sourceId: Fixed<string>;
-  revision: Fixed<number>;
-  jwks: JsonText;
-  fetchedAtMs: number;
-}
-
-interface EnrollmentPolicyTable extends Versioned {
-  id: Fixed<string>;
-  siteId: Fixed<string>;
-  reference: Fixed<string>;
-  displayName: string;
-  sourceId: Fixed<string>;
-  sourceRevision: number;
-  clientId: Fixed<string>;
-  approval: Approval;
-  maxKeyLifetimeSeconds: number;
-  verifiedSubject: Fixed<string>;
-  verifiedIssuer: Fixed<string>;
-  maxKeysPerToken: number;
-  state: PolicyState;
-}
-
-/** The challenge itself is not stored; it is derived from its row and the master key. */
-interface ChallengeTable {
-  id: Fixed<string>;
-  siteId: Fixed<string>;
-  policyId: Fixed<string>;
-  publicJwk: Fixed<JsonText>;
-  thumbprint: Fixed<string>;
-  createdAtMs: Fixed<number>;
-  expiresAtMs: Fixed<number>;
-  /** Set once, when the challenge is consumed. */
-  enrollmentId: string | null;
-}
-
-interface EnrollmentTable extends Versioned {
-  id: Fixed<string>;
-  siteId: Fixed<string>;
-  policyId: Fixed<string>;
-  clientId: Fixed<string>;
-  sourceId: Fixed<string>;
-  sourceRevision: Fixed<number>;
-  challengeId: Fixed<string>;
-  /** SHA-256 of the submission's canonical body, by which a repeated submission finds its enrollment. */
-  submissionHash: Fixed<string>;
-  publicJwk: Fixed<JsonText>;
-  thumbprint: Fixed<string>;
-  state: EnrollmentState;
-  tokenHash: Fixed<string>;
-  tokenExpiresAtSeconds: Fixed<number>;
-  /** RFC 7638 thumbprint of the issuer key that signed the token; null in rows of 0.2.4 and before. */
-  tokenKeyThumbprint: Fixed<string | null>;
-  keyExpiresAtSeconds: Fixed<number>;
-  verifiedIssuer: Fixed<string>;
-  verifiedSubject: Fixed<string>;
-  /** JSON object, string to string. */
-  provenance: Fixed<JsonText>;
-  denialCode: string | null;
-  decidedBy: string | null;
-  decidedAtMs: number | null;
-  keyId: string | null;
-}
-
-interface DerivedKeyTable extends Versioned {
-  keyId: Fixed<string>;
-  siteId: Fixed<string>;
-  clientId: Fixed<string>;
-  policyId: Fixed<string>;
-  enrollmentId: Fixed<string>;
-  sourceId: Fixed<string>;
-  sourceRevision: Fixed<number>;
-  publicJwk: Fixed<JsonText>;
-  thumbprint: Fixed<string>;
-  status: 'active' | 'revoked';
-  expiresAtSeconds: Fixed<number>;
-  verifiedIssuer: Fixed<string>;
-  verifiedSubject: Fixed<string>;
-  provenance: Fixed<JsonText>;
-  revokedAtMs: number | null;
-  revokedBy: string | null;
-  revokedReason: string | null;
-  /** The bundle revisions that first listed it and that revoked it; null until published. */
-  listedRevision: number | null;
-  revokedRevision: number | null;
-  /** When every attached target had acknowledged each of the two; null until then. */
-  listedEverywhereAtMs: number | null;
-  revokedEverywhereAtMs: number | null;
-}
-
-/** Revoked public keys: rejected for ever, also after their key rows are pruned. */
-interface RevokedPublicKeyTable {
-  siteId: Fixed<string>;
-  thumbprint: Fixed<string>;
-  revokedAtMs: number;
-}
-
-interface BlockedSubjectTable {
-  siteId: Fixed<string>;
-  issuer: Fixed<string>;
-  subject: Fixed<string>;
-  blockedAtMs: number;
-  blockedBy: string;
-}
-
-/** Unpublished changes, in order. `policy` requests a whole bundle. */
-interface ChangeTable {
-  seq: Generated<number>;
-  siteId: Fixed<string>;
-  kind: Fixed<'client' | 'key' | 'policy'>;
-  /** client_id or key_id; empty for `policy`. */
-  reference: Fixed<string>;
-  createdAtMs: Fixed<number>;
-}
-
-/** Published steps of a site's chain. A whole bundle's row is a link if a document precedes it. */
-interface BundleStepTable {
-  siteId: Fixed<string>;
-  revision: Fixed<number>;
-  kind: Fixed<'bundle' | 'delta' | 'link'>;
-  head: Fixed<string>;
-  previousHead: Fixed<string | null>;
-  /** The JWS as text; empty for `bundle`, whose text is a file. */
-  document: Fixed<string>;
-  bytes: Fixed<number>;
-  publishedAtMs: Fixed<number>;
-}
-
-/** Files of whole bundles: `bundle.jws` and shards. */
-interface BundleFileTable {
-  siteId: Fixed<string>;
-  revision: Fixed<number>;
-  name: Fixed<string>;
-  sha256: Fixed<string>;
-  bytes: Fixed<number>;
-  /** Of a shard: how many keys it lists, and the first key ID that belongs to it; null for `bundle.jws`. */
-  keys: Fixed<number | null>;
-  firstKey: Fixed<string | null>;
-}
-
-/** File contents by SHA-256, so that unchanged shards are stored once. */
-interface BundleBlobTable {
-  siteId: Fixed<string>;
-  sha256: Fixed<string>;
-  content: Fixed<Uint8Array>;
-}
-
-interface FreshnessTable {
-  siteId: Fixed<string>;
-  revision: number;
-  head: string;
-  asOfSeconds: number;
-  document: string;
-}
-
-interface RoleGrantTable {
-  id: Fixed<string>;
-  /** `oidc:<issuer>|<subject>` or `group:<name>`. */
-  principal: Fixed<string>;
-  role: Fixed<Role>;
-  scopeKind: Fixed<ScopeKind>;
-  scopeId: Fixed<string>;
-  createdAtMs: Fixed<number>;
-  createdBy: Fixed<string>;
-}
-
-/** Scoped tokens for automation. */
-interface AccessTokenTable extends Versioned {
-  id: Fixed<string>;
-  name: string;
-  tokenHash: string;
-  role: Fixed<Role>;
-  scopeKind: Fixed<ScopeKind>;
-  scopeId: Fixed<string>;
-  expiresAtMs: number | null;
-  lastUsedAtMs: number | null;
-}
-
-/** Sessions of signed-in operators. */
-interface SessionTable {
-  tokenHash: Fixed<string>;
-  principal: Fixed<string>;
-  displayName: Fixed<string>;
-  /** JSON list of names. */
-  groups: Fixed<JsonText>;
-  createdAtMs: Fixed<number>;
-  expiresAtMs: number;
-}
-
-/** A pending sign-in. `sealed` holds the encrypted state of its current step. */
-interface SignInTable {
-  stateHash: Fixed<string>;
-  sealed: Fixed<string>;
-  expiresAtMs: Fixed<number>;
-}
-
-interface IdempotencyTable {
-  actor: Fixed<string>;
-  key: Fixed<string>;
-  /** SHA-256 of method, path and body. */
-  requestHash: Fixed<string>;
-  status: Fixed<number>;
-  /** The response body, without secrets that are shown once. */
-  body: Fixed<JsonText>;
-  headers: Fixed<JsonText>;
-  createdAtMs: Fixed<number>;
-}
-
-interface AuditEventTable {
-  seq: Generated<number>;
-  id: Fixed<string>;
-  atMs: Fixed<number>;
-  /** `proofgate.control.<resource>.<verb>` */
-  kind: Fixed<string>;
-  actor: Fixed<string>;
-  resourceKind: Fixed<string>;
-  resourceId: Fixed<string>;
-  environmentId: Fixed<string | null>;
-  fleetId: Fixed<string | null>;
-  siteId: Fixed<string | null>;
-  /** The site's `uid`; null if the site was already deleted. */
-  siteUid: Fixed<string | null>;
-  /** JSON objects; null where the resource did not exist before or after. */
-  before: Fixed<JsonText | null>;
-  after: Fixed<JsonText | null>;
-  requestId: Fixed<string | null>;
-}
-
 export interface Tables {
-  installation: InstallationTable;
-  environment: EnvironmentTable;
-  fleet: FleetTable;
-  site: SiteTable;
-  broker: BrokerTable;
-  signingKey: SigningKeyTable;
-  target: TargetTable;
-  client: ClientTable;
-  clientGrant: GrantTable;
-  route: RouteTable;
-  routeSources: RouteSourcesTable;
-  source: SourceTable;
-  sourceRevision: SourceRevisionTable;
-  audience: AudienceTable;
-  keySet: KeySetTable;
-  enrollmentPolicy: EnrollmentPolicyTable;
-  challenge: ChallengeTable;
-  enrollment: EnrollmentTable;
-  derivedKey: DerivedKeyTable;
-  revokedPublicKey: RevokedPublicKeyTable;
-  blockedSubject: BlockedSubjectTable;
-  siteChange: ChangeTable;
-  bundleStep: BundleStepTable;
-  bundleFile: BundleFileTable;
-  bundleBlob: BundleBlobTable;
-  freshness: FreshnessTable;
-  roleGrant: RoleGrantTable;
-  accessToken: AccessTokenTable;
-  operatorSession: SessionTable;
-  signIn: SignInTable;
-  idempotency: IdempotencyTable;
-  auditEvent: AuditEventTable;
+  installation: {
+    /** Always 1: the only row, which mutations outside sites lock. */
+    id: Fixed<number>;
+    bootstrapTokenHash: string | null;
+    /** ID of the master key that sealed this database's secrets; null before the first start. */
+    masterKeyId: string | null;
+  };
+
+  environment: Versioned & {
+    id: Fixed<string>;
+    name: string;
+  };
+
+  fleet: Versioned & {
+    id: Fixed<string>;
+    environmentId: Fixed<string>;
+    name: string;
+  };
+
+  /** An Auth Site. Transcripts name its identifier. */
+  site: Versioned & {
+    id: Fixed<string>;
+    /** Never reused, unlike the identifier after the site is deleted. */
+    uid: Fixed<string>;
+    fleetId: Fixed<string>;
+    displayName: string;
+    trustDomain: string;
+    /** `iss` of the passports that derived keys sign. */
+    issuerUrl: string;
+    /** JSON list of `scheme://authority`. */
+    origins: JsonText;
+    skewSeconds: number;
+    singleVerifier: Flag;
+    bundleLifetimeSeconds: number;
+    sourceCapacity: number;
+    /** The newest published revision, 0 before the first, and its head. */
+    revision: number;
+    head: string | null;
+    /** The newest whole bundle's revision, 0 before the first. */
+    baseRevision: number;
+    /** The next revision must be above this: the highest one that any target reported. */
+    floorRevision: number;
+    /** Whether the next publication must be a whole bundle, whatever changed. */
+    wholeNeeded: Flag;
+    /** The newest published revision that changed anything but derived keys, 0 before the first. */
+    policyRevision: Generated<number>;
+  };
+
+  /** A broker: signs passports for others. `definition`: JSON as in the bundle's `issuers`. */
+  broker: Versioned & {
+    siteId: Fixed<string>;
+    issuer: Fixed<string>;
+    definition: JsonText;
+  };
+
+  signingKey: {
+    id: Fixed<string>;
+    siteId: Fixed<string>;
+    purpose: Fixed<'bundle' | 'freshness'>;
+    state: 'active' | 'retiring' | 'retired';
+    publicJwk: Fixed<JsonText>;
+    thumbprint: Fixed<string>;
+    /** PKCS#8, encrypted under the master key. */
+    sealedPrivateKey: string;
+    createdAtMs: Fixed<number>;
+    /** When a retiring key stops signing. */
+    retireAtMs: number | null;
+  };
+
+  target: Versioned & {
+    id: Fixed<string>;
+    siteId: Fixed<string>;
+    name: string;
+    state: TargetState;
+    tokenHash: string;
+    /** The token before the last rotation, good until `previousTokenEndsAtMs`. */
+    previousTokenHash: string | null;
+    previousTokenEndsAtMs: number | null;
+    /** Newest accepted revision. */
+    ackedRevision: number | null;
+    ackedHead: string | null;
+    ackedAtMs: number | null;
+    /** The last rejected revision, and why. */
+    refusedRevision: number | null;
+    refusedCode: string | null;
+    refusedDetail: string | null;
+    refusedAtMs: number | null;
+    lastSeenAtMs: number | null;
+    /** The reported revision of a target that no published step continues from, and since when. */
+    aheadRevision: number | null;
+    aheadSinceMs: number | null;
+    /** Total number of revisions by which it has raised its site's floor. */
+    raisedRevisions: Generated<number>;
+  };
+
+  client: Versioned & {
+    siteId: Fixed<string>;
+    clientId: Fixed<string>;
+    subject: string;
+    /** JSON object, string to string. */
+    context: JsonText;
+  };
+
+  clientGrant: {
+    siteId: Fixed<string>;
+    clientId: Fixed<string>;
+    resource: Fixed<string>;
+    access: Access;
+    createdAtMs: number;
+  };
+
+  /** `definition`: JSON as in the bundle's `routes`, without `route_id`. */
+  route: Versioned & {
+    siteId: Fixed<string>;
+    routeId: Fixed<string>;
+    definition: JsonText;
+  };
+
+  /** `allowedSources`: JSON list as in the bundle's `route_sources`. */
+  routeSources: Versioned & {
+    siteId: Fixed<string>;
+    routeId: Fixed<string>;
+    allowedSources: JsonText;
+  };
+
+  source: Versioned & {
+    id: Fixed<string>;
+    siteId: Fixed<string>;
+    kind: Fixed<SourceKind>;
+    displayName: string;
+    onSuspend: KeyPolicy;
+    onRetire: KeyPolicy;
+  };
+
+  sourceRevision: Versioned & {
+    sourceId: Fixed<string>;
+    revision: Fixed<number>;
+    siteId: Fixed<string>;
+    state: SourceState;
+    issuer: string;
+    jwksUri: string;
+    audience: string;
+    /** Outputs of validation. */
+    fingerprint: string | null;
+    detectedScope: string | null;
+    validatedAtMs: number | null;
+    /** Why the last validation failed: a stable code and one line of detail. */
+    failureCode: string | null;
+    failureDetail: string | null;
+    /** The bundle revision that every target must acknowledge before `publishing` ends; null until it is published. */
+    awaitedRevision: number | null;
+    stateSinceMs: number;
+  };
+
+  /** An audience belongs to one Auth Site. */
+  audience: {
+    audience: Fixed<string>;
+    siteId: Fixed<string>;
+  };
+
+  /** The key set of a source revision as last fetched. */
+  keySet: {
+    sourceId: Fixed<string>;
+    revision: Fixed<number>;
+    jwks: JsonText;
+    fetchedAtMs: number;
+  };
+
+  enrollmentPolicy: Versioned & {
+    id: Fixed<string>;
+    siteId: Fixed<string>;
+    reference: Fixed<string>;
+    displayName: string;
+    sourceId: Fixed<string>;
+    sourceRevision: number;
+    clientId: Fixed<string>;
+    approval: Approval;
+    maxKeyLifetimeSeconds: number;
+    verifiedSubject: Fixed<string>;
+    verifiedIssuer: Fixed<string>;
+    maxKeysPerToken: number;
+    state: PolicyState;
+  };
+
+  /** The challenge itself is not stored; it is derived from its row and the master key. */
+  challenge: {
+    id: Fixed<string>;
+    siteId: Fixed<string>;
+    policyId: Fixed<string>;
+    publicJwk: Fixed<JsonText>;
+    thumbprint: Fixed<string>;
+    createdAtMs: Fixed<number>;
+    expiresAtMs: Fixed<number>;
+    /** Set once, when the challenge is consumed. */
+    enrollmentId: string | null;
+  };
+
+  enrollment: Versioned & {
+    id: Fixed<string>;
+    siteId: Fixed<string>;
+    policyId: Fixed<string>;
+    clientId: Fixed<string>;
+    sourceId: Fixed<string>;
+    sourceRevision: Fixed<number>;
+    challengeId: Fixed<string>;
+    /** SHA-256 of the submission's canonical body, by which a repeated submission finds its enrollment. */
+    submissionHash: Fixed<string>;
+    publicJwk: Fixed<JsonText>;
+    thumbprint: Fixed<string>;
+    state: EnrollmentState;
+    tokenHash: Fixed<string>;
+    tokenExpiresAtSeconds: Fixed<number>;
+    /** RFC 7638 thumbprint of the issuer key that signed the token; null in rows of 0.2.4 and before. */
+    tokenKeyThumbprint: Fixed<string | null>;
+    keyExpiresAtSeconds: Fixed<number>;
+    verifiedIssuer: Fixed<string>;
+    verifiedSubject: Fixed<string>;
+    /** JSON object, string to string. */
+    provenance: Fixed<JsonText>;
+    denialCode: string | null;
+    decidedBy: string | null;
+    decidedAtMs: number | null;
+    keyId: string | null;
+  };
+
+  derivedKey: Versioned & {
+    keyId: Fixed<string>;
+    siteId: Fixed<string>;
+    clientId: Fixed<string>;
+    policyId: Fixed<string>;
+    enrollmentId: Fixed<string>;
+    sourceId: Fixed<string>;
+    sourceRevision: Fixed<number>;
+    publicJwk: Fixed<JsonText>;
+    thumbprint: Fixed<string>;
+    status: 'active' | 'revoked';
+    expiresAtSeconds: Fixed<number>;
+    verifiedIssuer: Fixed<string>;
+    verifiedSubject: Fixed<string>;
+    provenance: Fixed<JsonText>;
+    revokedAtMs: number | null;
+    revokedBy: string | null;
+    revokedReason: string | null;
+    /** The bundle revisions that first listed it and that revoked it; null until published. */
+    listedRevision: number | null;
+    revokedRevision: number | null;
+    /** When every attached target had acknowledged each of the two; null until then. */
+    listedEverywhereAtMs: number | null;
+    revokedEverywhereAtMs: number | null;
+  };
+
+  /** Revoked public keys: rejected for ever, also after their key rows are pruned. */
+  revokedPublicKey: {
+    siteId: Fixed<string>;
+    thumbprint: Fixed<string>;
+    revokedAtMs: number;
+  };
+
+  blockedSubject: {
+    siteId: Fixed<string>;
+    issuer: Fixed<string>;
+    subject: Fixed<string>;
+    blockedAtMs: number;
+    blockedBy: string;
+  };
+
+  /** Unpublished changes, in order. `policy` requests a whole bundle. */
+  siteChange: {
+    seq: Generated<number>;
+    siteId: Fixed<string>;
+    kind: Fixed<'client' | 'key' | 'policy'>;
+    /** client_id or key_id; empty for `policy`. */
+    reference: Fixed<string>;
+    createdAtMs: Fixed<number>;
+  };
+
+  /** Published steps of a site's chain. A whole bundle's row is a link if a document precedes it. */
+  bundleStep: {
+    siteId: Fixed<string>;
+    revision: Fixed<number>;
+    kind: Fixed<'bundle' | 'delta' | 'link'>;
+    head: Fixed<string>;
+    previousHead: Fixed<string | null>;
+    /** The JWS as text; empty for `bundle`, whose text is a file. */
+    document: Fixed<string>;
+    bytes: Fixed<number>;
+    publishedAtMs: Fixed<number>;
+  };
+
+  /** Files of whole bundles: `bundle.jws` and shards. */
+  bundleFile: {
+    siteId: Fixed<string>;
+    revision: Fixed<number>;
+    name: Fixed<string>;
+    sha256: Fixed<string>;
+    bytes: Fixed<number>;
+    /** Of a shard: how many keys it lists, and the first key ID that belongs to it; null for `bundle.jws`. */
+    keys: Fixed<number | null>;
+    firstKey: Fixed<string | null>;
+  };
+
+  /** File contents by SHA-256, so that unchanged shards are stored once. */
+  bundleBlob: {
+    siteId: Fixed<string>;
+    sha256: Fixed<string>;
+    content: Fixed<Uint8Array>;
+  };
+
+  freshness: {
+    siteId: Fixed<string>;
+    revision: number;
+    head: string;
+    asOfSeconds: number;
+    document: string;
+  };
+
+  roleGrant: {
+    id: Fixed<string>;
+    /** `oidc:<issuer>|<subject>` or `group:<name>`. */
+    principal: Fixed<string>;
+    role: Fixed<Role>;
+    scopeKind: Fixed<ScopeKind>;
+    scopeId: Fixed<string>;
+    createdAtMs: Fixed<number>;
+    createdBy: Fixed<string>;
+  };
+
+  /** Scoped tokens for automation. */
+  accessToken: Versioned & {
+    id: Fixed<string>;
+    name: string;
+    tokenHash: string;
+    role: Fixed<Role>;
+    scopeKind: Fixed<ScopeKind>;
+    scopeId: Fixed<string>;
+    expiresAtMs: number | null;
+    lastUsedAtMs: number | null;
+  };
+
+  /** Sessions of signed-in operators. */
+  operatorSession: {
+    tokenHash: Fixed<string>;
+    principal: Fixed<string>;
+    displayName: Fixed<string>;
+    /** JSON list of names. */
+    groups: Fixed<JsonText>;
+    createdAtMs: Fixed<number>;
+    expiresAtMs: number;
+  };
+
+  /** A pending sign-in. `sealed` holds the encrypted state of its current step. */
+  signIn: {
+    stateHash: Fixed<string>;
+    sealed: Fixed<string>;
+    expiresAtMs: Fixed<number>;
+  };
+
+  idempotency: {
+    actor: Fixed<string>;
+    key: Fixed<string>;
+    /** SHA-256 of method, path and body. */
+    requestHash: Fixed<string>;
+    status: Fixed<number>;
+    /** The response body, without secrets that are shown once. */
+    body: Fixed<JsonText>;
+    headers: Fixed<JsonText>;
+    createdAtMs: Fixed<number>;
+  };
+
+  auditEvent: {
+    seq: Generated<number>;
+    id: Fixed<string>;
+    atMs: Fixed<number>;
+    /** `proofgate.control.<resource>.<verb>` */
+    kind: Fixed<string>;
+    actor: Fixed<string>;
+    resourceKind: Fixed<string>;
+    resourceId: Fixed<string>;
+    environmentId: Fixed<string | null>;
+    fleetId: Fixed<string | null>;
+    siteId: Fixed<string | null>;
+    /** The site's `uid`; null if the site was already deleted. */
+    siteUid: Fixed<string | null>;
+    /** JSON objects; null where the resource did not exist before or after. */
+    before: Fixed<JsonText | null>;
+    after: Fixed<JsonText | null>;
+    requestId: Fixed<string | null>;
+  };
 }
+
+/** The database handle inside a transaction, which repositories use. */
+export type Database = Transaction<Tables>;

@@ -1,4 +1,4 @@
-import { Transaction } from '../../../src/control/store/transaction.ts';
+import { openTransaction } from '../../../src/control/store/transaction.ts';
 
 /**
  * Records which methods of which repositories are called, and lists all methods. Queries are written once for two databases,
@@ -10,10 +10,10 @@ export class MethodRecord {
 
   constructor() {
     // Repositories use their database only in method calls, so none is needed here.
-    const unused = {} as ConstructorParameters<typeof Transaction>[0];
-    const repositories = Object.values(new Transaction(unused, async () => {}));
+    const unused = {} as Parameters<typeof openTransaction>[0];
+    const { notices: _, notify: __, ...repositories } = openTransaction(unused, async () => {});
     this.known = new Set(
-      repositories.flatMap((repository) => this.#watch(Object.getPrototypeOf(repository))),
+      Object.values(repositories).flatMap((repository) => this.#watch(Object.getPrototypeOf(repository))),
     );
   }
 

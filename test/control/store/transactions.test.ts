@@ -119,7 +119,7 @@ describe.each(databaseKinds())('$name', (database) => {
       );
       const error = await failing.catch((caught: unknown) => caught);
       expect(error).toBeInstanceOf(StoreFaultError);
-      expect((error as Error).stack).toMatch(/Sites\.add/);
+      expect((error as Error).stack).toMatch(/Sites\.insert/);
       expect((error as Error).stack).not.toContain('confidential');
     });
 

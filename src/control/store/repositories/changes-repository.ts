@@ -1,5 +1,6 @@
-import type { Database } from '../database.ts';
+import type { Database } from '../tables.ts';
 import type { RowOf } from './records.ts';
+import { Repository } from './repository.ts';
 
 export type Change =
   | { readonly kind: 'client'; readonly clientId: string }
@@ -8,13 +9,11 @@ export type Change =
   | { readonly kind: 'policy' };
 
 /** Unpublished changes of a site, written in the transaction that makes the change. */
-export class SiteChanges {
-  readonly #db: Database;
-
+export class SiteChanges extends Repository {
   readonly #holdSite: (siteId: string) => Promise<void>;
 
   constructor(db: Database, holdSite: (siteId: string) => Promise<void>) {
-    this.#db = db;
+    super(db);
     this.#holdSite = holdSite;
   }
 
@@ -23,7 +22,7 @@ export class SiteChanges {
     // Sequence numbers are assigned before the commit. The lock prevents a change from appearing below a settled number.
     await this.#holdSite(siteId);
     const reference = change.kind === 'client' ? change.clientId : change.kind === 'key' ? change.keyId : '';
-    await this.#db
+    await this.db
       .insertInto('siteChange')
       .values({ siteId, kind: change.kind, reference, createdAtMs: nowMs })
       .execute();
@@ -31,7 +30,7 @@ export class SiteChanges {
 
   /** In the order of the changes. */
   pending(siteId: string, limit: number): Promise<readonly RowOf<'siteChange'>[]> {
-    return this.#db
+    return this.db
       .selectFrom('siteChange')
       .selectAll()
       .where('siteId', '=', siteId)
@@ -42,7 +41,7 @@ export class SiteChanges {
 
   /** Time of the oldest unpublished change, milliseconds. */
   async oldestPendingMs(siteId: string): Promise<number | undefined> {
-    const row = await this.#db
+    const row = await this.db
       .selectFrom('siteChange')
       .select('createdAtMs')
       .where('siteId', '=', siteId)
@@ -54,15 +53,11 @@ export class SiteChanges {
 
   /** Removes published changes. */
   async settle(siteId: string, upToSeq: number): Promise<void> {
-    await this.#db
-      .deleteFrom('siteChange')
-      .where('siteId', '=', siteId)
-      .where('seq', '<=', upToSeq)
-      .execute();
+    await this.db.deleteFrom('siteChange').where('siteId', '=', siteId).where('seq', '<=', upToSeq).execute();
   }
 
   async sitesWithChanges(): Promise<readonly string[]> {
-    const rows = await this.#db.selectFrom('siteChange').select('siteId').distinct().execute();
+    const rows = await this.db.selectFrom('siteChange').select('siteId').distinct().execute();
     return rows.map(({ siteId }) => siteId);
   }
 }

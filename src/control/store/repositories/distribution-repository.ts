@@ -1,32 +1,21 @@
 import type { Insertable } from 'kysely';
-import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';
+import { Repository } from './repository.ts';
 
 /** Published documents: the steps of each chain, files of whole bundles, freshness statements. */
-export class Distribution {
-  readonly #db: Database;
-
-  constructor(db: Database) {
-    this.#db = db;
-  }
-
-  async addStep(row: Insertable<Tables['bundleStep']>): Promise<void> {
-    await this.#db.insertInto('bundleStep').values(row).execute();
+export class Distribution extends Repository {
+  addStep(row: Insertable<Tables['bundleStep']>): Promise<void> {
+    return this.insert('bundleStep', row);
   }
 
   step(siteId: string, revision: number): Promise<RowOf<'bundleStep'> | undefined> {
-    return this.#db
-      .selectFrom('bundleStep')
-      .selectAll()
-      .where('siteId', '=', siteId)
-      .where('revision', '=', revision)
-      .executeTakeFirst();
+    return this.row('bundleStep', { siteId, revision });
   }
 
   /** Steps after a revision, in order. */
   stepsAfter(siteId: string, revision: number, limit: number): Promise<readonly RowOf<'bundleStep'>[]> {
-    return this.#db
+    return this.db
       .selectFrom('bundleStep')
       .selectAll()
       .where('siteId', '=', siteId)
@@ -41,7 +30,7 @@ export class Distribution {
     siteId: string,
     revision: number,
   ): Promise<{ readonly steps: number; readonly bytes: number }> {
-    const row = await this.#db
+    const row = await this.db
       .selectFrom('bundleStep')
       .select((of) => [of.fn.countAll<number>().as('steps'), of.fn.sum<number | null>('bytes').as('bytes')])
       .where('siteId', '=', siteId)
@@ -51,29 +40,23 @@ export class Distribution {
   }
 
   async pruneSteps(siteId: string, beforeRevision: number): Promise<void> {
-    await this.#db
+    await this.db
       .deleteFrom('bundleStep')
       .where('siteId', '=', siteId)
       .where('revision', '<', beforeRevision)
       .execute();
   }
 
-  async addFile(row: Insertable<Tables['bundleFile']>): Promise<void> {
-    await this.#db.insertInto('bundleFile').values(row).execute();
+  addFile(row: Insertable<Tables['bundleFile']>): Promise<void> {
+    return this.insert('bundleFile', row);
   }
 
   files(siteId: string, revision: number): Promise<readonly RowOf<'bundleFile'>[]> {
-    return this.#db
-      .selectFrom('bundleFile')
-      .selectAll()
-      .where('siteId', '=', siteId)
-      .where('revision', '=', revision)
-      .orderBy('name')
-      .execute();
+    return this.rows('bundleFile', { siteId, revision }, 'name');
   }
 
   async putBlob(row: Insertable<Tables['bundleBlob']>): Promise<void> {
-    await this.#db
+    await this.db
       .insertInto('bundleBlob')
       .values(row)
       .onConflict((conflict) => conflict.columns(['siteId', 'sha256']).doNothing())
@@ -81,7 +64,7 @@ export class Distribution {
   }
 
   async blob(siteId: string, sha256: string): Promise<Buffer | undefined> {
-    const row = await this.#db
+    const row = await this.db
       .selectFrom('bundleBlob')
       .select('content')
       .where('siteId', '=', siteId)
@@ -90,24 +73,18 @@ export class Distribution {
     return row && Buffer.from(row.content);
   }
 
-  async hasBlob(siteId: string, sha256: string): Promise<boolean> {
-    const row = await this.#db
-      .selectFrom('bundleBlob')
-      .select('sha256')
-      .where('siteId', '=', siteId)
-      .where('sha256', '=', sha256)
-      .executeTakeFirst();
-    return row !== undefined;
+  hasBlob(siteId: string, sha256: string): Promise<boolean> {
+    return this.has('bundleBlob', { siteId, sha256 });
   }
 
   /** Removes files of bundles before a revision, and contents that no bundle refers to any more. */
   async pruneFiles(siteId: string, beforeRevision: number): Promise<void> {
-    await this.#db
+    await this.db
       .deleteFrom('bundleFile')
       .where('siteId', '=', siteId)
       .where('revision', '<', beforeRevision)
       .execute();
-    await this.#db
+    await this.db
       .deleteFrom('bundleBlob')
       .where('siteId', '=', siteId)
       .where('sha256', 'not in', (of) =>
@@ -117,12 +94,12 @@ export class Distribution {
   }
 
   freshness(siteId: string): Promise<RowOf<'freshness'> | undefined> {
-    return this.#db.selectFrom('freshness').selectAll().where('siteId', '=', siteId).executeTakeFirst();
+    return this.row('freshness', { siteId });
   }
 
   async putFreshness(row: Insertable<Tables['freshness']>): Promise<void> {
     const { siteId: _, ...rest } = row;
-    await this.#db
+    await this.db
       .insertInto('freshness')
       .values(row)
       .onConflict((conflict) => conflict.column('siteId').doUpdateSet(rest))

@@ -1,6 +1,5 @@
 import type { Insertable } from 'kysely';
 import type { EnrollmentState } from '../../domain/enrollment-states.ts';
-import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import { type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
 import { VersionedTable } from './versioned-table.ts';
@@ -12,16 +11,12 @@ export interface EnrollmentFilter {
 
 /** Challenges and enrollments. */
 export class Enrollments extends VersionedTable<'enrollment'> {
-  constructor(db: Database) {
-    super(db, 'enrollment');
-  }
-
-  async addChallenge(row: Insertable<Tables['challenge']>): Promise<void> {
-    await this.db.insertInto('challenge').values(row).execute();
+  addChallenge(row: Insertable<Tables['challenge']>): Promise<void> {
+    return this.insert('challenge', row);
   }
 
   challenge(id: string): Promise<RowOf<'challenge'> | undefined> {
-    return this.db.selectFrom('challenge').selectAll().where('id', '=', id).executeTakeFirst();
+    return this.row('challenge', { id });
   }
 
   /** Consumes a challenge once. @returns whether this call consumed it */
@@ -36,57 +31,26 @@ export class Enrollments extends VersionedTable<'enrollment'> {
   }
 
   /** Removes challenges that ended before this time; enrollments stay. @returns how many, at most {@link PRUNED_AT_ONCE} */
-  async pruneChallenges(endedBeforeMs: number): Promise<number> {
-    const { numDeletedRows } = await this.db
-      .deleteFrom('challenge')
-      .where('id', 'in', (of) =>
-        of
-          .selectFrom('challenge')
-          .select('id')
-          .where('expiresAtMs', '<', endedBeforeMs)
-          .limit(PRUNED_AT_ONCE),
-      )
-      .executeTakeFirstOrThrow();
-    return Number(numDeletedRows);
+  pruneChallenges(endedBeforeMs: number): Promise<number> {
+    return this.pruneBelow('challenge', 'id', 'expiresAtMs', endedBeforeMs);
   }
 
   byChallenge(challengeId: string): Promise<RowOf<'enrollment'> | undefined> {
-    return this.db
-      .selectFrom('enrollment')
-      .selectAll()
-      .where('challengeId', '=', challengeId)
-      .executeTakeFirst();
+    return this.row('enrollment', { challengeId });
   }
 
   ofSite(siteId: string, page: Page, filter: EnrollmentFilter = {}): Promise<readonly RowOf<'enrollment'>[]> {
-    let query = this.db.selectFrom('enrollment').selectAll().where('siteId', '=', siteId);
-    if (filter.state !== undefined) query = query.where('state', '=', filter.state);
-    if (filter.policyId !== undefined) query = query.where('policyId', '=', filter.policyId);
-    if (page.after !== undefined) query = query.where('id', '>', page.after);
-    return query.orderBy('id').limit(page.limit).execute();
+    return this.page('enrollment', { siteId, ...filter }, 'id', page);
   }
 
   /** Pending enrollments of a policy. */
   pendingOfPolicy(policyId: string): Promise<readonly RowOf<'enrollment'>[]> {
-    return this.db
-      .selectFrom('enrollment')
-      .selectAll()
-      .where('policyId', '=', policyId)
-      .where('state', '=', 'pending_approval')
-      .orderBy('id')
-      .execute();
+    return this.rows('enrollment', { policyId, state: 'pending_approval' }, 'id');
   }
 
   /** Pending enrollments whose proof was verified against this revision. */
   pendingOfRevision(sourceId: string, revision: number): Promise<readonly RowOf<'enrollment'>[]> {
-    return this.db
-      .selectFrom('enrollment')
-      .selectAll()
-      .where('sourceId', '=', sourceId)
-      .where('sourceRevision', '=', revision)
-      .where('state', '=', 'pending_approval')
-      .orderBy('id')
-      .execute();
+    return this.rows('enrollment', { sourceId, sourceRevision: revision, state: 'pending_approval' }, 'id');
   }
 
   /** Pending enrollments whose key would have ended by now. */

@@ -1,65 +1,38 @@
 import { type Expression, expressionBuilder, type Insertable, type SqlBool, type Updateable } from 'kysely';
 import { newId } from '../../domain/resource-identifiers.ts';
 import type { Place, Reach } from '../../domain/roles.ts';
-import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import type { Page, RowOf } from './records.ts';
+import { Repository } from './repository.ts';
 import { VersionedTable } from './versioned-table.ts';
 
 /** The hierarchy of environments, fleets and Auth Sites, and which of them a reach covers. */
-export class Hierarchy {
-  readonly #db: Database;
-
-  constructor(db: Database) {
-    this.#db = db;
-  }
-
+export class Hierarchy extends Repository {
   /** Environments within reach. */
   reachedEnvironments(reach: Reach, page: Page): Promise<readonly RowOf<'environment'>[]> {
-    let query = this.#db.selectFrom('environment').selectAll();
-    if (reach.kind === 'below') query = query.where('id', 'in', [...reach.environmentIds, '']);
-    if (page.after !== undefined) query = query.where('id', '>', page.after);
-    return query.orderBy('id').limit(page.limit).execute();
+    return this.page('environment', {}, 'id', page, environmentWithin(reach));
   }
 
   /** Sites within reach, at any level. */
   reachedSites(reach: Reach, page: Page): Promise<readonly RowOf<'site'>[]> {
-    let query = this.#db.selectFrom('site').selectAll();
-    if (reach.kind === 'below') query = query.where('id', 'in', reachedSites(reach));
-    if (page.after !== undefined) query = query.where('id', '>', page.after);
-    return query.orderBy('id').limit(page.limit).execute();
+    return this.page('site', {}, 'id', page, siteWithin(reach));
   }
 
-  async hasIssuerUrl(issuerUrl: string): Promise<boolean> {
-    const row = await this.#db
-      .selectFrom('site')
-      .select('id')
-      .where('issuerUrl', '=', issuerUrl)
-      .executeTakeFirst();
-    return row !== undefined;
+  hasIssuerUrl(issuerUrl: string): Promise<boolean> {
+    return this.has('site', { issuerUrl });
   }
 
-  async environmentByName(name: string): Promise<RowOf<'environment'> | undefined> {
-    return this.#db.selectFrom('environment').selectAll().where('name', '=', name).executeTakeFirst();
+  environmentByName(name: string): Promise<RowOf<'environment'> | undefined> {
+    return this.row('environment', { name });
   }
 
-  async fleetByName(environmentId: string, name: string): Promise<RowOf<'fleet'> | undefined> {
-    return this.#db
-      .selectFrom('fleet')
-      .selectAll()
-      .where('environmentId', '=', environmentId)
-      .where('name', '=', name)
-      .executeTakeFirst();
-  }
-
-  async allSiteIds(): Promise<readonly string[]> {
-    const rows = await this.#db.selectFrom('site').select('id').orderBy('id').execute();
-    return rows.map(({ id }) => id);
+  fleetByName(environmentId: string, name: string): Promise<RowOf<'fleet'> | undefined> {
+    return this.row('fleet', { environmentId, name });
   }
 
   /** A site's place with everything above it, for checking roles. */
   async placeOfSite(siteId: string): Promise<Place | undefined> {
-    const row = await this.#db
+    const row = await this.db
       .selectFrom('site')
       .innerJoin('fleet', 'fleet.id', 'site.fleetId')
       .select(['fleet.id as fleetId', 'fleet.environmentId as environmentId'])
@@ -78,7 +51,7 @@ export class Hierarchy {
       'revision' | 'head' | 'baseRevision' | 'floorRevision' | 'wholeNeeded'
     >,
   ): Promise<void> {
-    await this.#db.updateTable('site').set(set).where('id', '=', siteId).execute();
+    await this.update('site', { id: siteId }, set);
   }
 }
 
@@ -111,8 +84,22 @@ function reachedSites(reach: Below) {
     );
 }
 
+/** A condition on rows; undefined when the reach covers everything. */
+type Condition = Expression<SqlBool> | undefined;
+
+function environmentWithin(reach: Reach): Condition {
+  if (reach.kind !== 'below') return undefined;
+  return expressionBuilder<Tables, 'environment'>()('id', 'in', listed(reach.environmentIds));
+}
+
+function siteWithin(reach: Reach): Condition {
+  if (reach.kind !== 'below') return undefined;
+  return expressionBuilder<Tables, 'site'>()('id', 'in', reachedSites(reach));
+}
+
 /** Whether a row's scope lies within reach. Role grants and access tokens use the same column names. */
-export function scopeWithin(reach: Below): Expression<SqlBool> {
+export function scopeWithin(reach: Reach): Condition {
+  if (reach.kind !== 'below') return undefined;
   const is = expressionBuilder<Tables, 'roleGrant'>();
   return is.or([
     is.and([is('scopeKind', '=', 'environment'), is('scopeId', 'in', listed(reach.environmentIds))]),
@@ -125,7 +112,8 @@ export function scopeWithin(reach: Below): Expression<SqlBool> {
  * Whether an event's place lies within reach. Events of the installation require reach of all of it. Events of a deleted
  * site require reach of what it was in, because another site may use its identifier now.
  */
-export function eventWithin(reach: Below): Expression<SqlBool> {
+export function eventWithin(reach: Reach): Condition {
+  if (reach.kind !== 'below') return undefined;
   const is = expressionBuilder<Tables, 'auditEvent'>();
   const uids = is.selectFrom('site').select('site.uid').where('site.id', 'in', listed(reach.siteIds));
   return is.or([
@@ -161,10 +149,6 @@ const OF_SITE = [
 
 /** Auth Sites. */
 export class Sites extends VersionedTable<'site'> {
-  constructor(db: Database) {
-    super(db, 'site');
-  }
-
   override add(row: Omit<Insertable<Tables['site']>, 'uid'>): Promise<void> {
     return super.add({ ...row, uid: newId('siteUid', row.createdAtMs) });
   }

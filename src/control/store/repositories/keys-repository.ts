@@ -1,8 +1,7 @@
 import type { Insertable, Updateable } from 'kysely';
 import type { KeyState } from '../../domain/enrollment-states.ts';
-import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
-import { inParts, type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
+import { inParts, type Page, type RowOf } from './records.ts';
 import { VersionedTable } from './versioned-table.ts';
 
 export interface KeyFilter {
@@ -13,10 +12,6 @@ export interface KeyFilter {
 
 /** Derived keys, revoked public keys and blocked subjects. */
 export class Keys extends VersionedTable<'derivedKey'> {
-  constructor(db: Database) {
-    super(db, 'derivedKey');
-  }
-
   ofSite(siteId: string, page: Page, filter: KeyFilter = {}): Promise<readonly RowOf<'derivedKey'>[]> {
     let query = this.db.selectFrom('derivedKey').selectAll().where('siteId', '=', siteId);
     if (filter.clientId !== undefined) query = query.where('clientId', '=', filter.clientId);
@@ -111,16 +106,6 @@ export class Keys extends VersionedTable<'derivedKey'> {
     return Number(numUpdatedRows);
   }
 
-  livingOfSource(sourceId: string, nowSeconds: number): Promise<readonly RowOf<'derivedKey'>[]> {
-    return this.db
-      .selectFrom('derivedKey')
-      .selectAll()
-      .where('sourceId', '=', sourceId)
-      .where('status', '=', 'active')
-      .where('expiresAtSeconds', '>', nowSeconds)
-      .execute();
-  }
-
   /** One page of the keys that a bundle lists: active and not ended. */
   livingOfSite(siteId: string, nowSeconds: number, page: Page): Promise<readonly RowOf<'derivedKey'>[]> {
     let query = this.db
@@ -146,17 +131,6 @@ export class Keys extends VersionedTable<'derivedKey'> {
     return row !== undefined;
   }
 
-  /** Returns existing keys, in no particular order. */
-  async many(keyIds: readonly string[]): Promise<readonly RowOf<'derivedKey'>[]> {
-    const found: RowOf<'derivedKey'>[] = [];
-    for (const part of inParts(keyIds)) {
-      found.push(
-        ...(await this.db.selectFrom('derivedKey').selectAll().where('keyId', 'in', part).execute()),
-      );
-    }
-    return found;
-  }
-
   /** Records published revisions without a new version of the key. */
   async noteRevision(
     keyIds: readonly string[],
@@ -167,19 +141,9 @@ export class Keys extends VersionedTable<'derivedKey'> {
     }
   }
 
-  /** Removes keys whose actual or planned end is before this time. @returns how many, at most {@link PRUNED_AT_ONCE} */
-  async prune(endedBeforeSeconds: number): Promise<number> {
-    const { numDeletedRows } = await this.db
-      .deleteFrom('derivedKey')
-      .where('keyId', 'in', (of) =>
-        of
-          .selectFrom('derivedKey')
-          .select('keyId')
-          .where('expiresAtSeconds', '<', endedBeforeSeconds)
-          .limit(PRUNED_AT_ONCE),
-      )
-      .executeTakeFirstOrThrow();
-    return Number(numDeletedRows);
+  /** Removes keys whose actual or planned end is before this time. @returns how many, at most 1000 */
+  prune(endedBeforeSeconds: number): Promise<number> {
+    return this.pruneBelow('derivedKey', 'keyId', 'expiresAtSeconds', endedBeforeSeconds);
   }
 
   async rejectPublicKey(siteId: string, thumbprint: string, nowMs: number): Promise<void> {
@@ -190,14 +154,8 @@ export class Keys extends VersionedTable<'derivedKey'> {
       .execute();
   }
 
-  async publicKeyWasRevoked(siteId: string, thumbprint: string): Promise<boolean> {
-    const row = await this.db
-      .selectFrom('revokedPublicKey')
-      .select('thumbprint')
-      .where('siteId', '=', siteId)
-      .where('thumbprint', '=', thumbprint)
-      .executeTakeFirst();
-    return row !== undefined;
+  publicKeyWasRevoked(siteId: string, thumbprint: string): Promise<boolean> {
+    return this.has('revokedPublicKey', { siteId, thumbprint });
   }
 
   async blockSubject(row: Insertable<Tables['blockedSubject']>): Promise<void> {
@@ -208,25 +166,12 @@ export class Keys extends VersionedTable<'derivedKey'> {
       .execute();
   }
 
-  async unblockSubject(siteId: string, issuer: string, subject: string): Promise<boolean> {
-    const { numDeletedRows } = await this.db
-      .deleteFrom('blockedSubject')
-      .where('siteId', '=', siteId)
-      .where('issuer', '=', issuer)
-      .where('subject', '=', subject)
-      .executeTakeFirstOrThrow();
-    return numDeletedRows > 0n;
+  unblockSubject(siteId: string, issuer: string, subject: string): Promise<boolean> {
+    return this.delete('blockedSubject', { siteId, issuer, subject });
   }
 
-  async subjectIsBlocked(siteId: string, issuer: string, subject: string): Promise<boolean> {
-    const row = await this.db
-      .selectFrom('blockedSubject')
-      .select('subject')
-      .where('siteId', '=', siteId)
-      .where('issuer', '=', issuer)
-      .where('subject', '=', subject)
-      .executeTakeFirst();
-    return row !== undefined;
+  subjectIsBlocked(siteId: string, issuer: string, subject: string): Promise<boolean> {
+    return this.has('blockedSubject', { siteId, issuer, subject });
   }
 
   /** Ordered by issuer, then subject. */

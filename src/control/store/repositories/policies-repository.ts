@@ -1,4 +1,3 @@
-import type { Database } from '../database.ts';
 import type { Page, RowOf } from './records.ts';
 import { VersionedTable } from './versioned-table.ts';
 
@@ -11,16 +10,8 @@ export interface LastKey {
 
 /** Enrollment policies. */
 export class Policies extends VersionedTable<'enrollmentPolicy'> {
-  constructor(db: Database) {
-    super(db, 'enrollmentPolicy');
-  }
-
   byReference(reference: string): Promise<RowOf<'enrollmentPolicy'> | undefined> {
-    return this.db
-      .selectFrom('enrollmentPolicy')
-      .selectAll()
-      .where('reference', '=', reference)
-      .executeTakeFirst();
+    return this.row('enrollmentPolicy', { reference });
   }
 
   /**

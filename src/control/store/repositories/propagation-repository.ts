@@ -1,6 +1,6 @@
-import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';
+import { Repository } from './repository.ts';
 
 export interface HeldByAll {
   readonly attached: number;
@@ -8,14 +8,14 @@ export interface HeldByAll {
   readonly revision: number;
 }
 
+/** Columns with the revision that first published a key or its revocation, and with the time when all targets had it. */
+const SPREADING = [
+  { published: 'listedRevision', everywhere: 'listedEverywhereAtMs' },
+  { published: 'revokedRevision', everywhere: 'revokedEverywhereAtMs' },
+] as const;
+
 /** How far publications have spread: reports of targets, and what they imply for keys and revocations. */
-export class Propagation {
-  readonly #db: Database;
-
-  constructor(db: Database) {
-    this.#db = db;
-  }
-
+export class Propagation extends Repository {
   /** Writes the same report for many targets at once. */
   async noteTargets(
     targetIds: readonly string[],
@@ -27,7 +27,7 @@ export class Propagation {
     >,
   ): Promise<void> {
     if (targetIds.length === 0) return;
-    await this.#db
+    await this.db
       .updateTable('target')
       .set(set)
       .where('id', 'in', [...targetIds])
@@ -37,7 +37,7 @@ export class Propagation {
 
   /** Changes when a target of the site is added, renamed or detached, or its token is rotated. */
   async versionOfTargets(siteId: string): Promise<string> {
-    const row = await this.#db
+    const row = await this.db
       .selectFrom('target')
       .select((of) => [
         of.fn.countAll<number>().as('targets'),
@@ -49,7 +49,7 @@ export class Propagation {
   }
 
   async heldByAll(siteId: string): Promise<HeldByAll> {
-    const row = await this.#db
+    const row = await this.db
       .selectFrom('target')
       .select((of) => [
         of.fn.countAll<number>().as('attached'),
@@ -65,51 +65,38 @@ export class Propagation {
 
   /** Whether every target has a key or revocation, up to the revision, that is not recorded as held by all yet. */
   async hasKeysUnderWay(siteId: string, revision: number): Promise<boolean> {
-    const listed = await this.#db
-      .selectFrom('derivedKey')
-      .select('keyId')
-      .where('siteId', '=', siteId)
-      .where('listedRevision', 'is not', null)
-      .where('listedRevision', '<=', revision)
-      .where('listedEverywhereAtMs', 'is', null)
-      .limit(1)
-      .executeTakeFirst();
-    if (listed !== undefined) return true;
-    const revoked = await this.#db
-      .selectFrom('derivedKey')
-      .select('keyId')
-      .where('siteId', '=', siteId)
-      .where('revokedRevision', 'is not', null)
-      .where('revokedRevision', '<=', revision)
-      .where('revokedEverywhereAtMs', 'is', null)
-      .limit(1)
-      .executeTakeFirst();
-    return revoked !== undefined;
+    for (const { published, everywhere } of SPREADING) {
+      const row = await this.db
+        .selectFrom('derivedKey')
+        .select('keyId')
+        .where('siteId', '=', siteId)
+        .where(published, 'is not', null)
+        .where(published, '<=', revision)
+        .where(everywhere, 'is', null)
+        .limit(1)
+        .executeTakeFirst();
+      if (row !== undefined) return true;
+    }
+    return false;
   }
 
   /** Records the time from which every target has the keys and revocations up to the revision. */
   async noteEverywhere(siteId: string, revision: number, nowMs: number): Promise<void> {
-    await this.#db
-      .updateTable('derivedKey')
-      .set({ listedEverywhereAtMs: nowMs })
-      .where('siteId', '=', siteId)
-      .where('listedRevision', 'is not', null)
-      .where('listedRevision', '<=', revision)
-      .where('listedEverywhereAtMs', 'is', null)
-      .execute();
-    await this.#db
-      .updateTable('derivedKey')
-      .set({ revokedEverywhereAtMs: nowMs })
-      .where('siteId', '=', siteId)
-      .where('revokedRevision', 'is not', null)
-      .where('revokedRevision', '<=', revision)
-      .where('revokedEverywhereAtMs', 'is', null)
-      .execute();
+    for (const { published, everywhere } of SPREADING) {
+      await this.db
+        .updateTable('derivedKey')
+        .set({ [everywhere]: nowMs })
+        .where('siteId', '=', siteId)
+        .where(published, 'is not', null)
+        .where(published, '<=', revision)
+        .where(everywhere, 'is', null)
+        .execute();
+    }
   }
 
   /** Revoked keys before their planned end, latest revocation first. */
   revokedKeys(siteId: string, nowSeconds: number, limit: number): Promise<readonly RowOf<'derivedKey'>[]> {
-    return this.#db
+    return this.db
       .selectFrom('derivedKey')
       .selectAll()
       .where('siteId', '=', siteId)

@@ -1,7 +1,7 @@
 import type { ExpressionBuilder } from 'kysely';
-import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import type { Page, RowOf } from './records.ts';
+import { Repository } from './repository.ts';
 
 /** A range of a site's key IDs, from `from` inclusive to `before` exclusive. */
 export interface KeyRange {
@@ -11,13 +11,7 @@ export interface KeyRange {
 }
 
 /** Bulk reads for publishing. Each query costs in proportion to its result, not to the site's size. */
-export class Publication {
-  readonly #db: Database;
-
-  constructor(db: Database) {
-    this.#db = db;
-  }
-
+export class Publication extends Repository {
   /**
    * Keys that a bundle lists: not ended, including revoked ones, of existing clients. A client may be deleted before its
    * revoked keys have ended.
@@ -28,7 +22,7 @@ export class Publication {
     nowSeconds: number,
     { after, limit }: Page,
   ): Promise<readonly RowOf<'derivedKey'>[]> {
-    let query = this.#db
+    let query = this.db
       .selectFrom('derivedKey')
       .selectAll()
       .where('siteId', '=', siteId)
@@ -46,7 +40,7 @@ export class Publication {
     nowSeconds: number,
   ): Promise<readonly RowOf<'derivedKey'>[]> {
     if (keyIds.length === 0) return Promise.resolve([]);
-    return this.#db
+    return this.db
       .selectFrom('derivedKey')
       .selectAll()
       .where('siteId', '=', siteId)
@@ -58,7 +52,7 @@ export class Publication {
   }
 
   async keyIdsOfClient(siteId: string, clientId: string, nowSeconds: number): Promise<readonly string[]> {
-    const rows = await this.#db
+    const rows = await this.db
       .selectFrom('derivedKey')
       .select('keyId')
       .where('siteId', '=', siteId)
@@ -69,7 +63,7 @@ export class Publication {
   }
 
   async countKeysIn(siteId: string, { from, before }: KeyRange, nowSeconds: number): Promise<number> {
-    let query = this.#db
+    let query = this.db
       .selectFrom('derivedKey')
       .select((of) => of.fn.countAll<number>().as('keys'))
       .where('siteId', '=', siteId)
@@ -86,7 +80,7 @@ export class Publication {
     from: string,
     limit: number,
   ): Promise<readonly string[]> {
-    const rows = await this.#db
+    const rows = await this.db
       .selectFrom('derivedKey')
       .select('keyId')
       .where('siteId', '=', siteId)
@@ -100,7 +94,7 @@ export class Publication {
 
   clients(siteId: string, clientIds: readonly string[]): Promise<readonly RowOf<'client'>[]> {
     if (clientIds.length === 0) return Promise.resolve([]);
-    return this.#db
+    return this.db
       .selectFrom('client')
       .selectAll()
       .where('siteId', '=', siteId)
@@ -111,7 +105,7 @@ export class Publication {
 
   grantsOf(siteId: string, clientIds: readonly string[]): Promise<readonly RowOf<'clientGrant'>[]> {
     if (clientIds.length === 0) return Promise.resolve([]);
-    return this.#db
+    return this.db
       .selectFrom('clientGrant')
       .selectAll()
       .where('siteId', '=', siteId)
@@ -121,20 +115,13 @@ export class Publication {
       .execute();
   }
 
-  async hasPolicyChange(siteId: string): Promise<boolean> {
-    const row = await this.#db
-      .selectFrom('siteChange')
-      .select('seq')
-      .where('siteId', '=', siteId)
-      .where('kind', '=', 'policy')
-      .limit(1)
-      .executeTakeFirst();
-    return row !== undefined;
+  hasPolicyChange(siteId: string): Promise<boolean> {
+    return this.has('siteChange', { siteId, kind: 'policy' });
   }
 
   /** Time of the oldest unpublished change of anything but keys. */
   async contentChangedSince(siteId: string): Promise<number | undefined> {
-    const row = await this.#db
+    const row = await this.db
       .selectFrom('siteChange')
       .select('createdAtMs')
       .where('siteId', '=', siteId)
@@ -147,7 +134,7 @@ export class Publication {
 
   /** Changes that revoke a published key. */
   revocations(siteId: string, limit: number): Promise<readonly RowOf<'siteChange'>[]> {
-    return this.#db
+    return this.db
       .selectFrom('siteChange')
       .innerJoin('derivedKey', 'derivedKey.keyId', 'siteChange.reference')
       .selectAll('siteChange')
@@ -164,7 +151,7 @@ export class Publication {
   async settle(changes: readonly Pick<RowOf<'siteChange'>, 'seq'>[]): Promise<void> {
     if (changes.length === 0) return;
     const seqs = changes.map(({ seq }) => seq);
-    await this.#db.deleteFrom('siteChange').where('seq', 'in', seqs).execute();
+    await this.db.deleteFrom('siteChange').where('seq', 'in', seqs).execute();
   }
 
   /**
@@ -172,7 +159,7 @@ export class Publication {
    * with a future timestamp.
    */
   async sitesDue(nowMs: number): Promise<readonly string[]> {
-    const rows = await this.#db
+    const rows = await this.db
       .selectFrom('site')
       .leftJoin('bundleStep', (on) =>
         on.onRef('bundleStep.siteId', '=', 'site.id').onRef('bundleStep.revision', '=', 'site.baseRevision'),
@@ -194,7 +181,7 @@ export class Publication {
 
   /** Sites with a retiring key whose overlap is over. */
   async sitesWithRetiredSigners(nowMs: number): Promise<readonly string[]> {
-    const rows = await this.#db
+    const rows = await this.db
       .selectFrom('signingKey')
       .select('siteId')
       .distinct()
@@ -206,7 +193,7 @@ export class Publication {
 
   /** Position of every published site's chain. */
   published(): Promise<readonly Pick<RowOf<'site'>, 'id' | 'revision' | 'head' | 'policyRevision'>[]> {
-    return this.#db
+    return this.db
       .selectFrom('site')
       .select(['id', 'revision', 'head', 'policyRevision'])
       .where('head', 'is not', null)
@@ -216,7 +203,7 @@ export class Publication {
 
   /** Time of the oldest unpublished change, by site. */
   async oldestPending(): Promise<ReadonlyMap<string, number>> {
-    const rows = await this.#db
+    const rows = await this.db
       .selectFrom('siteChange')
       .select((of) => ['siteId', of.fn.min('createdAtMs').as('sinceMs')])
       .groupBy('siteId')
@@ -228,7 +215,7 @@ export class Publication {
   bases(
     siteId: string,
   ): Promise<readonly { readonly revision: number; readonly publishedAtMs: number | null }[]> {
-    return this.#db
+    return this.db
       .selectFrom('bundleFile')
       .leftJoin('bundleStep', (on) =>
         on

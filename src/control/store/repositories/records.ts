@@ -1,4 +1,4 @@
-/** Helpers that repositories share: row types, pages, and updates that check the version. */
+/** What repositories share: row types, pages, limits of a statement. */
 import type { Selectable } from 'kysely';
 import type { Tables } from '../tables.ts';
 
@@ -14,11 +14,6 @@ export interface Page {
 /** The record was changed or deleted since it was read. */
 export class VersionConflictError extends Error {
   override readonly name = 'VersionConflictError';
-}
-
-/** Requires that an update matched exactly one row. @throws VersionConflictError */
-export function expectUpdated(result: { readonly numUpdatedRows: bigint }): void {
-  if (result.numUpdatedRows !== 1n) throw new VersionConflictError('the record was changed meanwhile');
 }
 
 /** Maximum number of names per statement: databases limit a statement's parameters. */

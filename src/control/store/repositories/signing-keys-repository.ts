@@ -1,28 +1,22 @@
 import type { Insertable, Updateable } from 'kysely';
-import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';
+import { Repository } from './repository.ts';
 
 /** A site's keys for bundles and freshness statements; the private halves are sealed. */
-export class SigningKeys {
-  readonly #db: Database;
-
-  constructor(db: Database) {
-    this.#db = db;
-  }
-
-  async add(row: Insertable<Tables['signingKey']>): Promise<void> {
-    await this.#db.insertInto('signingKey').values(row).execute();
+export class SigningKeys extends Repository {
+  add(row: Insertable<Tables['signingKey']>): Promise<void> {
+    return this.insert('signingKey', row);
   }
 
   ofSite(siteId: string): Promise<readonly RowOf<'signingKey'>[]> {
-    return this.#db.selectFrom('signingKey').selectAll().where('siteId', '=', siteId).orderBy('id').execute();
+    return this.rows('signingKey', { siteId }, 'id');
   }
 
   async change(
     id: string,
     set: Pick<Updateable<Tables['signingKey']>, 'state' | 'sealedPrivateKey' | 'retireAtMs'>,
   ): Promise<void> {
-    await this.#db.updateTable('signingKey').set(set).where('id', '=', id).execute();
+    await this.update('signingKey', { id }, set);
   }
 }

@@ -1,24 +1,14 @@
 import type { Insertable } from 'kysely';
 import { MAX_KEY_SET_LEAD_MS, type SourceState } from '../../domain/source-states.ts';
-import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';
 import { VersionedTable } from './versioned-table.ts';
 
 /** Trust Anchor Sources, their revisions and key sets. */
 export class Sources extends VersionedTable<'source'> {
-  constructor(db: Database) {
-    super(db, 'source');
-  }
-
   /** Oldest first. */
   revisions(sourceId: string): Promise<readonly RowOf<'sourceRevision'>[]> {
-    return this.db
-      .selectFrom('sourceRevision')
-      .selectAll()
-      .where('sourceId', '=', sourceId)
-      .orderBy('revision')
-      .execute();
+    return this.rows('sourceRevision', { sourceId }, 'revision');
   }
 
   /** Revisions of a site in any of these states. */
@@ -61,12 +51,7 @@ export class Sources extends VersionedTable<'source'> {
   }
 
   keySet(sourceId: string, revision: number): Promise<RowOf<'keySet'> | undefined> {
-    return this.db
-      .selectFrom('keySet')
-      .selectAll()
-      .where('sourceId', '=', sourceId)
-      .where('revision', '=', revision)
-      .executeTakeFirst();
+    return this.row('keySet', { sourceId, revision });
   }
 
   /** Keeps the later fetched key set of a revision, unless the stored one has a timestamp from a clock that was ahead. */
@@ -89,10 +74,6 @@ export class Sources extends VersionedTable<'source'> {
   }
 
   async removeKeySet(sourceId: string, revision: number): Promise<void> {
-    await this.db
-      .deleteFrom('keySet')
-      .where('sourceId', '=', sourceId)
-      .where('revision', '=', revision)
-      .execute();
+    await this.delete('keySet', { sourceId, revision });
   }
 }

@@ -1,24 +1,13 @@
 import type { Updateable } from 'kysely';
-import type { Database } from '../database.ts';
 import type { Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';
 import { VersionedTable } from './versioned-table.ts';
 
 /** Targets: verifiers that receive a site's bundles. */
 export class Targets extends VersionedTable<'target'> {
-  constructor(db: Database) {
-    super(db, 'target');
-  }
-
   /** All attached targets, which publications wait for. */
   attached(siteId: string): Promise<readonly RowOf<'target'>[]> {
-    return this.db
-      .selectFrom('target')
-      .selectAll()
-      .where('siteId', '=', siteId)
-      .where('state', '=', 'attached')
-      .orderBy('id')
-      .execute();
+    return this.rows('target', { siteId, state: 'attached' }, 'id');
   }
 
   /** Finds a target by token hash: the current token, or the previous one during the overlap. */
@@ -54,6 +43,6 @@ export class Targets extends VersionedTable<'target'> {
       | 'raisedRevisions'
     >,
   ): Promise<void> {
-    await this.db.updateTable('target').set(set).where('id', '=', id).execute();
+    await this.update('target', { id }, set);
   }
 }

@@ -1,7 +1,7 @@
-import type { Insertable, Kysely, Updateable } from 'kysely';
-import type { Database } from '../database.ts';
-import type { Tables } from '../tables.ts';
-import { expectUpdated, type Page, type RowOf } from './records.ts';
+import type { Insertable, Updateable } from 'kysely';
+import type { Database, Tables } from '../tables.ts';
+import { type Page, type RowOf, VersionConflictError } from './records.ts';
+import { type Having, Repository } from './repository.ts';
 
 /** Versioned tables and the columns of their primary keys. Lists are ordered by the last column. */
 const NAMES = {
@@ -42,49 +42,29 @@ export type VersionedRow<T extends VersionedTableName> = RowOf<T> & { readonly v
 /** Columns of a row that a change may set. */
 export type ChangesOf<T extends VersionedTableName> = Updateable<Tables[T]>;
 
-/** A generic table for Kysely, whose types cannot follow a variable table name. */
-interface AnyTable {
-  readonly row: { readonly [column: string]: unknown };
-}
-
 /** Optimistic locking: rows change only from the version that was read. One instance per table of {@link NAMES}. */
-export class VersionedTable<T extends VersionedTableName> {
-  protected readonly db: Database;
-  readonly #any: Kysely<AnyTable>;
-  readonly #table: 'row';
+export class VersionedTable<T extends VersionedTableName> extends Repository {
+  readonly #table: T;
   readonly #columns: readonly string[];
 
   constructor(db: Database, table: T) {
-    this.db = db;
-    this.#any = db as unknown as Kysely<AnyTable>;
-    this.#table = table as unknown as 'row';
+    super(db);
+    this.#table = table;
     this.#columns = NAMES[table];
   }
 
-  async add(row: Insertable<Tables[T]>): Promise<void> {
-    await this.#any.insertInto(this.#table).values(row).execute();
+  add(row: Insertable<Tables[T]>): Promise<void> {
+    return this.insert(this.#table, row);
   }
 
-  async find(...name: NameOf<T>): Promise<VersionedRow<T> | undefined> {
-    const columns = this.#named(name);
-    const row = await this.#any
-      .selectFrom(this.#table)
-      .selectAll()
-      .where((is) => is.and(columns))
-      .executeTakeFirst();
-    return row as VersionedRow<T> | undefined;
+  find(...name: NameOf<T>): Promise<VersionedRow<T> | undefined> {
+    return this.row(this.#table, this.#named(name)) as Promise<VersionedRow<T> | undefined>;
   }
 
   /** Rows with these values, ordered by name. */
-  async list(having: Partial<RowOf<T>>, { after, limit }: Page): Promise<readonly RowOf<T>[]> {
+  list(having: Having<T>, page: Page): Promise<readonly RowOf<T>[]> {
     const name = this.#columns.at(-1) ?? 'id';
-    let query = this.#any
-      .selectFrom(this.#table)
-      .selectAll()
-      .where((is) => is.and(having));
-    if (after !== undefined) query = query.where(name, '>', after);
-    const rows = await query.orderBy(name).limit(limit).execute();
-    return rows as unknown as readonly RowOf<T>[];
+    return this.page(this.#table, having, name as keyof RowOf<T> & string, page);
   }
 
   /** Updates exactly the version that was read. @throws VersionConflictError */
@@ -92,26 +72,17 @@ export class VersionedTable<T extends VersionedTableName> {
     const { version } = row as { readonly version: number };
     const values: { readonly [column: string]: unknown } = { ...row };
     const read = { ...this.#named(this.#columns.map((column) => values[column])), version };
-    expectUpdated(
-      await this.#any
-        .updateTable(this.#table)
-        .set({ ...set, version: version + 1, updatedAtMs: nowMs })
-        .where((is) => is.and(read))
-        .executeTakeFirstOrThrow(),
-    );
+    const next = { ...set, version: version + 1, updatedAtMs: nowMs };
+    const updated = await this.update(this.#table, read, next);
+    if (updated !== 1n) throw new VersionConflictError('the record was changed meanwhile');
   }
 
   /** @returns whether the row existed */
-  async remove(...name: NameOf<T>): Promise<boolean> {
-    const columns = this.#named(name);
-    const { numDeletedRows } = await this.#any
-      .deleteFrom(this.#table)
-      .where((is) => is.and(columns))
-      .executeTakeFirstOrThrow();
-    return numDeletedRows > 0n;
+  remove(...name: NameOf<T>): Promise<boolean> {
+    return this.delete(this.#table, this.#named(name));
   }
 
-  #named(name: readonly unknown[]): { readonly [column: string]: unknown } {
-    return Object.fromEntries(this.#columns.map((column, index) => [column, name[index]]));
+  #named(name: readonly unknown[]): Having<T> {
+    return Object.fromEntries(this.#columns.map((column, index) => [column, name[index]])) as Having<T>;
   }
 }

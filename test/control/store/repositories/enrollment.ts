@@ -157,10 +157,9 @@ export function keyCases({ read, write, ground }: Bench): void {
       await keys.noteRevision(ids(rows), { listedRevision: 7 });
       await keys.noteRevision([], { listedRevision: 8 });
     });
-    const found = await read((tx) => tx.keys.many([...ids(rows), 'dk_nothing']));
+    const found = await read((tx) => tx.keys.ofSite(siteId, { after: undefined, limit: 2000 }));
     expect(found).toHaveLength(rows.length);
     expect(found.every(({ listedRevision, version }) => listedRevision === 7 && version === 1)).toBe(true);
-    expect(await read((tx) => tx.keys.many([]))).toEqual([]);
   });
 
   it('pruning takes ended keys, so many at once', async () => {
@@ -189,9 +188,6 @@ export function keyCases({ read, write, ground }: Bench): void {
     await write(async ({ keys }) => {
       for (const row of [a, b, sameKeyElsewhere, ended, other]) await keys.add(row);
     });
-    expect(ids(await read((tx) => tx.keys.livingOfSource(sourceId, NOW_SECONDS))).sort()).toEqual(
-      ids([a, b]).sort(),
-    );
     const revocation = { revokedBy: 'control', revokedReason: 'source retired', nowMs: NOW_MS };
     expect(await write((tx) => tx.keys.revokeLivingOfSource(siteId, sourceId, revocation))).toBe(3);
     expect(await write((tx) => tx.keys.revokeLivingOfSource(siteId, sourceId, revocation))).toBe(0);

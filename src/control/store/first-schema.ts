@@ -1,5 +1,4 @@
 /** The first schema, for both databases; `Dialect` holds their differences. */
-import { type Kysely, sql } from 'kysely';
 
 /** SQL that differs between the databases. */
 export interface Dialect {
@@ -118,14 +117,10 @@ const INDEXES: readonly string[] = [
   'audit_event_age on audit_event (at_ms)',
 ];
 
-export function firstSchema(dialect: Dialect) {
-  return {
-    async up(db: Kysely<unknown>): Promise<void> {
-      for (const table of tables(dialect)) {
-        await sql.raw(`create table ${table.replaceAll(/\btext\b/g, dialect.text)}`).execute(db);
-      }
-      for (const index of INDEXES) await sql.raw(`create index ${index}`).execute(db);
-      await sql.raw('insert into installation (id) values (1)').execute(db);
-    },
-  };
+export function firstSchema(dialect: Dialect): readonly string[] {
+  return [
+    ...tables(dialect).map((table) => `create table ${table.replaceAll(/\btext\b/g, dialect.text)}`),
+    ...INDEXES.map((index) => `create index ${index}`),
+    'insert into installation (id) values (1)',
+  ];
 }

@@ -1,0 +1,129 @@
+import type { Expression, Insertable, Kysely, SqlBool, Updateable } from 'kysely';
+import type { Database, Tables } from '../tables.ts';
+import { type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
+
+type TableName = keyof Tables;
+type ColumnOf<T extends TableName> = keyof RowOf<T> & string;
+
+/** Values that columns must equal. Exact optional types keep `undefined`, which matches every row, out. */
+export type Having<T extends TableName> = Partial<RowOf<T>>;
+
+/** Values that columns must equal, except undefined ones. */
+export type Filter<T extends TableName> = { readonly [C in keyof RowOf<T>]?: RowOf<T>[C] | undefined };
+
+/** A generic table for Kysely, whose types cannot follow a variable table name. */
+interface AnyTable {
+  readonly row: { readonly [column: string]: unknown };
+}
+
+/** Statements that repositories have in common. */
+export class Repository {
+  protected readonly db: Database;
+
+  constructor(db: Database) {
+    this.db = db;
+  }
+
+  protected async insert<T extends TableName>(table: T, row: Insertable<Tables[T]>): Promise<void> {
+    await this.#any.insertInto(nameOf(table)).values(row).execute();
+  }
+
+  protected async row<T extends TableName>(table: T, having: Having<T>): Promise<RowOf<T> | undefined> {
+    const row = await this.#select(table, having).selectAll().executeTakeFirst();
+    return row as RowOf<T> | undefined;
+  }
+
+  protected async rows<T extends TableName>(
+    table: T,
+    having: Having<T>,
+    ...order: readonly ColumnOf<T>[]
+  ): Promise<readonly RowOf<T>[]> {
+    let query = this.#select(table, having).selectAll();
+    for (const column of order) query = query.orderBy(column);
+    return (await query.execute()) as unknown as readonly RowOf<T>[];
+  }
+
+  /**
+   * A page of the rows that match, ordered by `name`.
+   * @param condition limits the rows further
+   */
+  protected async page<T extends TableName>(
+    table: T,
+    filter: Filter<T>,
+    name: ColumnOf<T>,
+    { after, limit }: Page,
+    condition?: Expression<SqlBool>,
+  ): Promise<readonly RowOf<T>[]> {
+    let query = this.#select(table, filter).selectAll();
+    if (condition !== undefined) query = query.where(condition);
+    if (after !== undefined) query = query.where(name as string, '>', after);
+    return (await query.orderBy(name).limit(limit).execute()) as unknown as readonly RowOf<T>[];
+  }
+
+  protected async has<T extends TableName>(table: T, having: Having<T>): Promise<boolean> {
+    const query = this.#select(table, having).select((is) => is.lit(1).as('found'));
+    return (await query.limit(1).executeTakeFirst()) !== undefined;
+  }
+
+  protected async countRows<T extends TableName>(table: T, having: Having<T>): Promise<number> {
+    const query = this.#select(table, having).select((of) => of.fn.countAll<number>().as('rows'));
+    return Number((await query.executeTakeFirstOrThrow()).rows);
+  }
+
+  /** @returns whether a row matched */
+  protected async delete<T extends TableName>(table: T, having: Having<T>): Promise<boolean> {
+    const { numDeletedRows } = await this.#any
+      .deleteFrom(nameOf(table))
+      .where((is) => is.and(having))
+      .executeTakeFirstOrThrow();
+    return numDeletedRows > 0n;
+  }
+
+  /** @returns the number of updated rows */
+  protected async update<T extends TableName>(
+    table: T,
+    having: Having<T>,
+    set: Updateable<Tables[T]>,
+  ): Promise<bigint> {
+    const { numUpdatedRows } = await this.#any
+      .updateTable(nameOf(table))
+      .set(set as AnyTable['row'])
+      .where((is) => is.and(having))
+      .executeTakeFirstOrThrow();
+    return numUpdatedRows;
+  }
+
+  /**
+   * Removes rows, found by their key, whose `column` is below a limit.
+   * @returns how many, at most {@link PRUNED_AT_ONCE}
+   */
+  protected async pruneBelow<T extends TableName>(
+    table: T,
+    key: ColumnOf<T>,
+    column: ColumnOf<T>,
+    limit: number,
+  ): Promise<number> {
+    const ended = this.#any
+      .selectFrom(nameOf(table))
+      .select<string>(key)
+      .where(column as string, '<', limit)
+      .limit(PRUNED_AT_ONCE);
+    const { numDeletedRows } = await this.#any
+      .deleteFrom(nameOf(table))
+      .where(key as string, 'in', ended)
+      .executeTakeFirstOrThrow();
+    return Number(numDeletedRows);
+  }
+
+  get #any(): Kysely<AnyTable> {
+    return this.db as unknown as Kysely<AnyTable>;
+  }
+
+  #select<T extends TableName>(table: T, having: Filter<T>) {
+    return this.#any.selectFrom(nameOf(table)).where((is) => is.and(having));
+  }
+}
+
+function nameOf(table: TableName): 'row' {
+  return table as unknown as 'row';
+}
