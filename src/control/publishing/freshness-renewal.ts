@@ -1,14 +1,18 @@
 /**
- * Issues freshness statements on a timer, as often as a site's strictest route needs. All due sites share a transaction.
- * A statement covers time only up to the oldest unpublished change.
+ * Freshness statements: "this revision with this head was the latest at that time". The time never lies after an
+ * unpublished change, so a stuck revocation lets freshness run out and verifiers fail closed. Each publication writes
+ * one; a timer writes more, as often as a site's strictest route needs. All due sites share a transaction.
  * Source: docs/bundle.md "Freshness"; docs/control.md "From key to traffic".
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { signFreshness } from '../../bundle/authoring/publishing-documents.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
+import type { SigningKey } from '../../protocol/signing.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { ControlStore } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { SiteSigningKeys } from './bundle-signing-keys.ts';
-import { writeStatement } from './statement.ts';
 import { allRows, routeContent } from './stored-site-content.ts';
 
 export interface FreshnessOptions {
@@ -115,4 +119,39 @@ async function smallestStaleness(tx: Transaction, siteId: string): Promise<numbe
     if (typeof seconds === 'number') smallest = Math.min(smallest ?? seconds, seconds);
   }
   return smallest;
+}
+
+interface Statement {
+  readonly siteId: string;
+  readonly revision: number;
+  readonly head: string;
+  readonly nowMs: number;
+  /** Time of the oldest unpublished change; undefined when there is none. */
+  readonly oldestPendingMs: number | undefined;
+}
+
+/** Signs and stores a statement, and notifies those who wait for one. */
+async function writeStatement(
+  tx: Transaction,
+  { siteId, revision, head, nowMs, oldestPendingMs }: Statement,
+  signers: readonly SigningKey[],
+): Promise<void> {
+  const asOfSeconds = Math.floor(Math.min(nowMs, oldestPendingMs ?? nowMs) / 1000);
+  const content = { auth_site: siteId, revision, head, as_of: formatTime(asOfSeconds) };
+  const document = signFreshness(content, signers).toString('utf8');
+  await tx.distribution.putFreshness({ siteId, revision, head, asOfSeconds, document });
+  tx.notify({ topic: 'site_published', reference: siteId });
+}
+
+/** Calls {@link writeStatement} under the lock of a site that is being published. */
+export async function statePublished(
+  tx: Transaction,
+  { id: siteId, revision, head }: RowOf<'site'>,
+  signingKeys: SiteSigningKeys,
+  nowMs: number,
+): Promise<void> {
+  if (head === null) return;
+  const signers = await signingKeys.signers(tx, siteId, 'freshness', nowMs);
+  const oldestPendingMs = await tx.changes.oldestPendingMs(siteId);
+  await writeStatement(tx, { siteId, revision, head, nowMs, oldestPendingMs }, signers);
 }

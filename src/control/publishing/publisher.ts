@@ -31,26 +31,12 @@ const SWEEP_MS = 2000;
 /** Work due without a change: an aging bundle, a retiring key. */
 const DUE_EVERY_SWEEPS = 5;
 
-export class Publisher {
-  readonly #options: PublisherOptions;
-  #stop: (() => Promise<void>) | undefined;
-
-  constructor(options: PublisherOptions) {
-    this.#options = options;
-  }
-
-  /** Returns at once. Publishes while this instance leads. */
-  start(): void {
-    this.#stop ??= this.#options.store.lead('publisher', (signal) =>
-      new PublishingTerm(this.#options, signal).run(),
-    );
-  }
-
-  /** Resolves when no publication is running. */
-  async close(): Promise<void> {
-    await this.#stop?.();
-    this.#stop = undefined;
-  }
+/**
+ * Returns at once. Publishes while this instance leads.
+ * @returns a function that stops; it resolves when no publication is running
+ */
+export function startPublisher(options: PublisherOptions): () => Promise<void> {
+  return options.store.lead('publisher', (signal) => new PublishingTerm(options, signal).run());
 }
 
 /** One term of leadership. It starts without cached state. */
@@ -211,15 +197,14 @@ class SiteQueue {
   }
 }
 
-/**
- * Prunes published documents. It keeps the two newest whole bundles and any that a target may still be fetching. It also
- * keeps the steps after the oldest of these, for targets that are slightly behind. Others load the whole bundle.
- */
-
 /** Longer than a target needs to fetch a bundle's files. */
 const FETCHING_MS = 5 * 60_000;
 const KEPT_BASES = 2;
 
+/**
+ * Keeps the two newest whole bundles and any that a target may still be fetching. Also keeps the steps after the oldest of
+ * these, for targets that are slightly behind. Others load the whole bundle.
+ */
 export async function pruneDocuments(tx: Transaction, siteId: string, nowMs: number): Promise<void> {
   const bases = await tx.publication.bases(siteId);
   const kept = bases.filter(

@@ -12,7 +12,7 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type ChainLedger, currentLedger, isWorthWhole, withDelta } from './chain-ledger.ts';
 import { type DeltaDraft, MAX_CHANGES, publishDelta, readDelta } from './delta-publication.ts';
-import { statePublished } from './statement.ts';
+import { statePublished } from './freshness-renewal.ts';
 import { type FinishedWhole, requireSite, WholeAttempt, type WholeAttemptOptions } from './whole-attempt.ts';
 
 export interface SitePublisherOptions extends WholeAttemptOptions {

@@ -15,8 +15,8 @@ import {
   readDelta,
   referencesOf,
 } from './delta-publication.ts';
+import { statePublished } from './freshness-renewal.ts';
 import { type FormerShard, type RunReads, ShardSet } from './shard-set.ts';
-import { statePublished } from './statement.ts';
 import { keepContent, type PublishedWhole, publishWhole } from './whole-publication.ts';
 
 export interface WholeAttemptOptions {

@@ -18,7 +18,7 @@ import { createSessions } from '../../control/operators/sessions.ts';
 import { SignIns } from '../../control/operators/sign-in.ts';
 import { SiteSigningKeys } from '../../control/publishing/bundle-signing-keys.ts';
 import { Distribution } from '../../control/publishing/distribution.ts';
-import { Publisher } from '../../control/publishing/publisher.ts';
+import { startPublisher } from '../../control/publishing/publisher.ts';
 import { keyReadiness } from '../../control/publishing/readiness.ts';
 import { enrolledProfiles } from '../../control/publishing/signing-profiles.ts';
 import { createSiteCheck } from '../../control/publishing/site-check.ts';
@@ -39,7 +39,7 @@ export interface ControlParts {
   startJobs(): void;
   /** Ends long-polls, completes requests in flight, and closes connections that exceed the timeout. */
   drain(timeoutMs: number): Promise<void>;
-  /** Stops the jobs and closes the publisher, the distribution and the identity provider client. */
+  /** Stops the jobs and closes the distribution and the identity provider client. */
   close(): Promise<void>;
 }
 
@@ -47,7 +47,6 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
   const { store, nowMs, masterKey } = options;
   const operators = openOperators(options);
   const signingKeys = new SiteSigningKeys(masterKey);
-  const publisher = openPublisher(options, signingKeys);
   const onFault = (error: unknown) => reportFailure(options, 'distribution', error);
   const distribution = new Distribution({ store, nowMs, onFault });
   const enrollment = openEnrollment(options);
@@ -69,13 +68,11 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
   return {
     app,
     startJobs() {
-      publisher.start();
-      stops.push(enrollment.startJobs(), operators.startJobs());
+      stops.push(startPublishing(options, signingKeys), enrollment.startJobs(), operators.startJobs());
     },
     drain: (timeoutMs) => drain(app, timeoutMs),
     async close() {
       await Promise.all(stops.map((stop) => stop()));
-      await publisher.close();
       await distribution.close();
       await operators.identityProvider?.close();
     },
@@ -107,9 +104,9 @@ function openOperators(options: ControlPartsOptions) {
   };
 }
 
-function openPublisher(options: ControlPartsOptions, signingKeys: SiteSigningKeys): Publisher {
+function startPublishing(options: ControlPartsOptions, signingKeys: SiteSigningKeys): () => Promise<void> {
   const { store, nowMs } = options;
-  return new Publisher({
+  return startPublisher({
     store,
     signingKeys,
     nowMs,

@@ -6,7 +6,7 @@ import { registerTargetSelfRoutes } from '../../../src/control/api/routes/target
 import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { newId } from '../../../src/control/domain/resource-identifiers.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
-import { Publisher } from '../../../src/control/publishing/publisher.ts';
+import { startPublisher } from '../../../src/control/publishing/publisher.ts';
 import { newToken, tokenHash } from '../../../src/control/secrets/bearer-token.ts';
 import { type ControlWorld, SITE } from './publishing-fixture.ts';
 
@@ -51,63 +51,47 @@ export async function detach(world: ControlWorld, targetId: string): Promise<voi
   });
 }
 
-export class ControlServer {
+export interface ControlServer {
   readonly url: string;
+  readonly port: number;
   readonly distribution: Distribution;
-  readonly publisher: Publisher;
   /** Errors that the publisher or the distribution reported. */
-  readonly faults: unknown[];
-  readonly #close: () => Promise<void>;
+  readonly faults: readonly unknown[];
+  readonly stopPublisher: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
 
-  private constructor(
-    parts: Pick<ControlServer, 'url' | 'distribution' | 'publisher' | 'faults'>,
-    close: () => Promise<void>,
-  ) {
-    this.url = parts.url;
-    this.distribution = parts.distribution;
-    this.publisher = parts.publisher;
-    this.faults = parts.faults;
-    this.#close = close;
-  }
-
-  /** @param port the previous port, so that targets find a restarted server */
-  static async start({ store, signingKeys, clock }: ControlWorld, port = 0): Promise<ControlServer> {
-    const faults: unknown[] = [];
-    const { nowMs } = clock;
-    const distribution = new Distribution({ store, nowMs, onFault: (error) => faults.push(error) });
-    const publisher = new Publisher({
-      store,
-      signingKeys,
-      nowMs,
-      onFault: (_activity, _siteId, error) => faults.push(error),
-    });
-    const app = await createControlApp({
-      store,
-      operators: { authenticate: () => Promise.reject(new ApiProblem('authentication_required')) },
-      targets: distribution,
-      log: pino({ enabled: false }),
-      origins: [],
-      limits: { requestsPerSecondPerTarget: 1000 },
-    });
-    registerTargetSelfRoutes(app, distribution);
-    await app.listen({ host: '127.0.0.1', port });
-    publisher.start();
-    const address = app.server.address() as AddressInfo;
-    const parts = { url: `http://127.0.0.1:${address.port}`, distribution, publisher, faults };
-    return new ControlServer(parts, async () => {
+/** @param port the previous port, so that targets find a restarted server */
+export async function startControl(world: ControlWorld, port = 0): Promise<ControlServer> {
+  const { store, signingKeys, clock } = world;
+  const { nowMs } = clock;
+  const faults: unknown[] = [];
+  const distribution = new Distribution({ store, nowMs, onFault: (error) => faults.push(error) });
+  const app = await createControlApp({
+    store,
+    operators: { authenticate: () => Promise.reject(new ApiProblem('authentication_required')) },
+    targets: distribution,
+    log: pino({ enabled: false }),
+    origins: [],
+    limits: { requestsPerSecondPerTarget: 1000 },
+  });
+  registerTargetSelfRoutes(app, distribution);
+  await app.listen({ host: '127.0.0.1', port });
+  const onFault = (_activity: string, _siteId: string | undefined, error: unknown) => faults.push(error);
+  const stopPublisher = startPublisher({ store, signingKeys, nowMs, onFault });
+  const address = app.server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    port: address.port,
+    distribution,
+    faults,
+    stopPublisher,
+    async close() {
       await app.close();
-      await publisher.close();
+      await stopPublisher();
       await distribution.close();
-    });
-  }
-
-  get port(): number {
-    return Number(new URL(this.url).port);
-  }
-
-  close(): Promise<void> {
-    return this.#close();
-  }
+    },
+  };
 }
 
 const LOOK_AGAIN_MS = 10;

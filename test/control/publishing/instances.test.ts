@@ -4,7 +4,7 @@ import type { PollQuery } from '../../../src/bundle/format/distribution-contract
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { addTarget, ControlServer, eventually } from './control-server.ts';
+import { addTarget, eventually, startControl } from './control-server.ts';
 import { Follower } from './follower.ts';
 import { ControlWorld, ORDERS_READ, SITE, TestClock } from './publishing-fixture.ts';
 
@@ -60,7 +60,7 @@ it('two that publish at the same time make one chain, whose whole bundle says wh
 
 it('targets of either hear of what the leader publishes, and of what the next one does', async () => {
   const [first, second] = [instance(0), instance(1)];
-  const controls = [await ControlServer.start(first), await ControlServer.start(second)];
+  const controls = [await startControl(first), await startControl(second)];
   try {
     await first.putClient('billing');
     const targets = [await addTarget(first), await addTarget(second)];
@@ -94,7 +94,7 @@ it('targets of either hear of what the leader publishes, and of what the next on
       async () => (await second.read((tx) => tx.sourceRevisions.find(source, 1)))?.state === 'active',
     );
     const { revision } = await second.site();
-    await controls[0]?.publisher.close();
+    await controls[0]?.stopPublisher();
     await second.addKey('billing');
     await Promise.all([follow(0, revision + 1), follow(1, revision + 1)]);
     expect(controls.flatMap(({ faults }) => faults)).toEqual([]);

@@ -3,7 +3,13 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { Agent, request } from 'undici';
 import { ACK_PATH, POLL_PATH } from '../../../src/bundle/format/bundle-limits.ts';
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
-import { addTargets, ControlServer, eventually, type TestTarget } from './control-server.ts';
+import {
+  addTargets,
+  type ControlServer,
+  eventually,
+  startControl,
+  type TestTarget,
+} from './control-server.ts';
 import { Follower } from './follower.ts';
 import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
@@ -12,7 +18,7 @@ let control: ControlServer;
 beforeEach(async () => {
   world = await ControlWorld.open();
   await world.putClient('billing', { orders: 'read' });
-  control = await ControlServer.start(world);
+  control = await startControl(world);
   await eventually(async () => (await world.site()).revision === 1);
 });
 afterEach(async () => {
@@ -72,7 +78,7 @@ it('a publisher that ends in the middle of a whole bundle leaves nothing half do
   await control.close();
   const after = await world.site();
   if (after.revision === before.revision) expect(after).toEqual(before);
-  control = await ControlServer.start(world, control.port);
+  control = await startControl(world, control.port);
   await eventually(isSettled);
   await eventually(async () => (await new Follower(world).follow()).routes.size === 1);
 });

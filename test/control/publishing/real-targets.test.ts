@@ -9,7 +9,13 @@ import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
 import { ControlConnection } from '../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../src/verifier/loading/refresh/refresher.ts';
 import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
-import { addTarget, ControlServer, eventually, type TestTarget } from './control-server.ts';
+import {
+  addTarget,
+  type ControlServer,
+  eventually,
+  startControl,
+  type TestTarget,
+} from './control-server.ts';
 import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
@@ -18,7 +24,7 @@ const closing: (() => Promise<void>)[] = [];
 beforeEach(async () => {
   world = await ControlWorld.open();
   world.clock.ms = Date.now();
-  control = await ControlServer.start(world);
+  control = await startControl(world);
 });
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
@@ -144,7 +150,7 @@ it('a verifier that knew a later revision takes what a restored Control publishe
   await eventually(() => statusIn(verifier, persisted) === 'active');
   await control.close();
   const backup = await world.backUp();
-  control = await ControlServer.start(world, control.port);
+  control = await startControl(world, control.port);
   const lost = [await world.addKey('billing'), await world.addKey('billing')];
   await eventually(() => lost.every((key) => statusIn(verifier, key) === 'active'));
   await eventually(async () => (await ackedRevision(target)) === (await world.site()).revision);
@@ -153,7 +159,7 @@ it('a verifier that knew a later revision takes what a restored Control publishe
   await control.close();
   await world.restore(backup);
   expect((await world.site()).revision).toBeLessThan(acknowledged);
-  control = await ControlServer.start(world, control.port);
+  control = await startControl(world, control.port);
   const again = await startVerifier(target, verifier.directory);
   expect(again.loader.position?.revision).toBe(acknowledged);
   await eventually(() => (again.loader.position?.revision ?? 0) > acknowledged);
