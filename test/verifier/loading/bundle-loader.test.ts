@@ -1,11 +1,11 @@
 /** A bundle's life in a verifier: what is loaded, what stays, what is remembered. */
 import { mkdir, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { makeShards } from '../../../src/bundle/compile/key-shards.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
-import { BundleLoader, type BundleLoaderOptions } from '../../../src/verifier/loading/bundle-loader.ts';
+import type { BundleLoaderOptions } from '../../../src/verifier/loading/bundle-loader.ts';
 import {
   FileMark,
   type HighWaterMark,
@@ -26,6 +26,7 @@ import {
   newSigningKey,
   newTestKeys,
 } from '../../fakes/bundle-content.ts';
+import { newTestLoader } from './loader-fixture.ts';
 
 const keys = newTestKeys();
 const stranger = newSigningKey();
@@ -35,36 +36,8 @@ const revision = (number: number, more: Partial<BundleContent> = {}): BundleCont
   ...more,
 });
 
-const loaders: BundleLoader[] = [];
-afterEach(() => {
-  for (const loader of loaders.splice(0)) loader.close();
-});
-
-type RecordedEvent = [event: string, detail: unknown];
-
-function newLoader(directory: string, more: Partial<BundleLoaderOptions> = {}) {
-  const events: RecordedEvent[] = [];
-  const clock = { nowSeconds: NOW_SECONDS };
-  const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
-  const loader = new BundleLoader({
-    authSite: AUTH_SITE,
-    directory,
-    bundleSigners: signers,
-    freshnessSigners: signers,
-    mark: new MemoryMark(),
-    nowSeconds: () => clock.nowSeconds,
-    listener: {
-      loaded: (snapshot) => events.push(['loaded', snapshot.revision]),
-      freshened: (snapshot) => events.push(['freshened', snapshot.freshAsOfSeconds]),
-      refused: ({ code }) => events.push(['refused', code]),
-      freshnessRefused: ({ code }) => events.push(['freshnessRefused', code]),
-      freshnessIgnored: (why) => events.push(['freshnessIgnored', why]),
-    },
-    ...more,
-  });
-  loaders.push(loader);
-  return { loader, events, clock };
-}
+const newLoader = (directory: string, more: Partial<BundleLoaderOptions> = {}) =>
+  newTestLoader({ signer: keys.bundle, directory, ...more });
 
 async function putFreshness(directory: string, head: string, asOfSeconds: number, number = 1): Promise<void> {
   const statement = { authSite: AUTH_SITE, revision: number, head, asOfSeconds };
@@ -84,7 +57,7 @@ describe('loading', () => {
     await putBundle(directory, revision(1), keys.bundle);
     await loader.reload();
     expect(loader.snapshot).toBe(snapshot);
-    expect(events).toEqual([['loaded', 1]]);
+    expect(events).toEqual([['loaded', 1, 'directory']]);
     expect(loader.status()).toMatchObject({ loadedAtSeconds: NOW_SECONDS, problem: undefined });
   });
 
@@ -100,7 +73,7 @@ describe('loading', () => {
     await loader.reload();
     expect(loader.snapshot?.revision).toBe(1);
     expect(loader.status().problem).toBeUndefined();
-    expect(events).toContainEqual(['loaded', 1]);
+    expect(events).toContainEqual(['loaded', 1, 'directory']);
     expect(events.filter(([event]) => event === 'refused')).toHaveLength(1);
   });
 
@@ -140,7 +113,7 @@ describe('loading', () => {
       clock.nowSeconds++;
       await put();
       await loader.reload();
-      expect(events.at(-1)).toEqual(['refused', code]);
+      expect(events.at(-1)).toEqual(['refused', code, 'directory']);
       expect(loader.status().problem?.sinceSeconds).toBe(clock.nowSeconds);
       expect(loader.snapshot).toBe(good);
     }
@@ -161,7 +134,7 @@ describe('loading', () => {
     await putBundle(directory, revision(2), keys.bundle);
     await loader.reload();
     expect(loader.snapshot?.revision).toBe(1);
-    expect(events.at(-1)).toEqual(['refused', 'refused_by_policy']);
+    expect(events.at(-1)).toEqual(['refused', 'refused_by_policy', 'directory']);
     expect(loader.status().problem?.error.message).toContain('only single_verifier bundles');
     // A rejected bundle leaves no mark: the previous one may come again.
     await putBundle(directory, revision(2, { single_verifier: true }), keys.bundle);
@@ -182,9 +155,9 @@ describe('loading', () => {
     await writeFile(join(directory, shard.entry.file), shard.bytes);
     await loader.reload();
     expect(events).toEqual([
-      ['refused', 'file_missing'],
-      ['refused', 'shard_mismatch'],
-      ['loaded', 1],
+      ['refused', 'file_missing', 'directory'],
+      ['refused', 'shard_mismatch', 'directory'],
+      ['loaded', 1, 'directory'],
     ]);
     expect(loader.snapshot?.keys.get('dk_billing')?.kind).toBe('derived_key');
   });
@@ -206,7 +179,7 @@ describe('freshness', () => {
     expect(loader.snapshot?.routes).toBe(first?.routes);
     expect(loader.snapshot?.keys).toBe(first?.keys);
     expect(events).toEqual([
-      ['loaded', 1],
+      ['loaded', 1, 'directory'],
       ['freshened', NOW_SECONDS + 13],
     ]);
   });
@@ -305,7 +278,7 @@ describe('the high-water mark', () => {
 
     const again = newLoader(directory, { mark: fileMark(state) });
     await again.loader.reload();
-    expect(again.events).toEqual([['loaded', 5]]);
+    expect(again.events).toEqual([['loaded', 5, 'directory']]);
 
     for (const [content, code] of [
       [revision(4), 'revision_lower'],
@@ -314,7 +287,7 @@ describe('the high-water mark', () => {
       await putBundle(directory, content, keys.bundle);
       const { loader, events } = newLoader(directory, { mark: fileMark(state) });
       await loader.reload();
-      expect(events).toEqual([['refused', code]]);
+      expect(events).toEqual([['refused', code, 'directory']]);
       expect(loader.snapshot).toBeUndefined();
     }
   });
@@ -336,7 +309,7 @@ describe('the high-water mark', () => {
     await writeFile(join(state, MARK_FILE), text);
     const { loader, events } = newLoader(directory, { mark: fileMark(state) });
     await loader.reload();
-    expect(events).toEqual([['refused', code]]);
+    expect(events).toEqual([['refused', code, 'directory']]);
     expect(loader.snapshot).toBeUndefined();
     // Restored by an operator, without a restart.
     await unlink(join(state, MARK_FILE));
@@ -358,7 +331,7 @@ describe('the high-water mark', () => {
     await putBundle(directory, revision(2), keys.bundle);
     await loader.reload();
     expect(loader.snapshot?.revision).toBe(1);
-    expect(events.at(-1)).toEqual(['refused', 'file_not_written']);
+    expect(events.at(-1)).toEqual(['refused', 'file_not_written', 'directory']);
     await mkdir(state);
     await loader.reload();
     expect(loader.snapshot?.revision).toBe(2);
@@ -396,7 +369,7 @@ describe('the high-water mark', () => {
     await putBundle(directory, revision(1), keys.bundle);
     const { loader, events } = newLoader(directory, { mark: fileMark(join(directory, 'not-mounted')) });
     await loader.reload();
-    expect(events).toEqual([['refused', 'file_not_written']]);
+    expect(events).toEqual([['refused', 'file_not_written', 'directory']]);
     expect(loader.snapshot).toBeUndefined();
   });
 });
@@ -475,7 +448,7 @@ describe('watching', () => {
     await other.start();
     await putBundle(directory, revision(2), keys.bundle);
     await until(() => other.snapshot?.revision === 2);
-    expect(events).toEqual([['loaded', 1]]);
+    expect(events).toEqual([['loaded', 1, 'directory']]);
   });
 
   it('keeps applying statements while a bundle is being compiled', async () => {

@@ -1,7 +1,7 @@
 /** Deltas and links beside a bundle in a local directory. */
 import { rm, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import {
   linkOf,
   signDelta,
@@ -12,7 +12,6 @@ import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import { stepFile } from '../../../src/bundle/format/file-names.ts';
 import type { BundleContent, DeltaContent } from '../../../src/bundle/format/schema.ts';
 import { ActiveBundle } from '../../../src/verifier/loading/active-bundle.ts';
-import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { DirectorySource } from '../../../src/verifier/loading/directory-source.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
 import { ProblemRecord } from '../../../src/verifier/loading/problem-record.ts';
@@ -25,39 +24,18 @@ import {
   newSigningKey,
   newTestKeys,
 } from '../../fakes/bundle-content.ts';
+import { newTestLoader } from './loader-fixture.ts';
 
 const keys = newTestKeys();
 const { jwk } = newSigningKey('ES256').publicKey;
 const content = (more: Partial<BundleContent> = {}): BundleContent => ({ ...bundleContent(keys), ...more });
 const keyPut = (keyId: string) => ({ keys_put: [keyNamed(keyId, 'billing', jwk)] });
 
-const loaders: BundleLoader[] = [];
-afterEach(() => {
-  for (const loader of loaders.splice(0)) loader.close();
-});
+const newLoader = (directory: string, stateDirectory: string) =>
+  newTestLoader({ signer: keys.bundle, directory, stateDirectory });
 
-function newLoader(directory: string, stateDirectory: string) {
-  const events: (readonly unknown[])[] = [];
-  const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
-  const loader = new BundleLoader({
-    authSite: AUTH_SITE,
-    directory,
-    bundleSigners: signers,
-    freshnessSigners: signers,
-    mark: new FileMark({ stateDirectory, authSite: AUTH_SITE }),
-    nowSeconds: () => NOW_SECONDS,
-    listener: {
-      loaded: ({ revision }) => events.push(['loaded', revision]),
-      advanced: ({ revision }, steps) => events.push(['advanced', revision, ...steps]),
-      refused: ({ code, file }) => events.push(['refused', code, file]),
-    },
-  });
-  loaders.push(loader);
-  return { loader, events };
-}
-
-/** A directory with a bundle of revision 1, and a holder that has not looked yet. */
-async function world() {
+/** A directory with a bundle of revision 1, and a loader that has not looked yet. */
+async function newDirectoryWithLoader() {
   const [directory, stateDirectory] = [await newDirectory(), await newDirectory()];
   const position = await putBundle(directory, content(), keys.bundle);
   return { directory, stateDirectory, position, ...newLoader(directory, stateDirectory) };
@@ -77,7 +55,7 @@ async function putDelta(
 
 describe('a directory with deltas and links', () => {
   it('is loaded to its end, and updated by what is added', async () => {
-    const { directory, loader, position, events } = await world();
+    const { directory, loader, position, events } = await newDirectoryWithLoader();
     const second = await putDelta(directory, position, keyPut('dk_1'));
     const third = await putDelta(directory, second, { keys_removed: ['dk_billing'] });
     await writeFile(
@@ -92,7 +70,8 @@ describe('a directory with deltas and links', () => {
     await loader.reload();
     await loader.reload();
     expect(events).toEqual([
-      ['loaded', 3],
+      ['loaded', 3, 'directory'],
+      ['freshnessIgnored', 'other_revision'],
       ['advanced', 5, 'delta', 'delta'],
     ]);
     expect(loader.snapshot?.keys).toBe(keysBefore);
@@ -104,8 +83,8 @@ describe('a directory with deltas and links', () => {
     ]);
   });
 
-  it('knows the whole bundle that a link stood for', async () => {
-    const { directory, loader, position, events } = await world();
+  it('knows the whole bundle that a link announced', async () => {
+    const { directory, loader, position, events } = await newDirectoryWithLoader();
     await loader.reload();
     const whole = content({ revision: 2, previous_head: position.head });
     const signed = signWholeBundle(whole, [keys.bundle]);
@@ -117,19 +96,19 @@ describe('a directory with deltas and links', () => {
     await unlink(join(directory, stepFile('link', 2)));
     await loader.reload();
     expect(events).toEqual([
-      ['loaded', 1],
+      ['loaded', 1, 'directory'],
       ['advanced', 2, 'link'],
     ]);
     expect(loader.status().problem).toBeUndefined();
   });
 
   it('passes over steps that a newer bundle left behind', async () => {
-    const { directory, loader, position, events } = await world();
+    const { directory, loader, position, events } = await newDirectoryWithLoader();
     await putDelta(directory, position, keyPut('dk_1'));
     const newer = await putBundle(directory, content({ revision: 7 }), keys.bundle);
     await putDelta(directory, newer, keyPut('dk_8'));
     await loader.reload();
-    expect(events).toEqual([['loaded', 8]]);
+    expect(events).toEqual([['loaded', 8, 'directory']]);
     expect(loader.snapshot?.keys.get('dk_1')).toBeUndefined();
   });
 
@@ -146,15 +125,15 @@ describe('a directory with deltas and links', () => {
     'stops before a delta %s (%s), says so once, and goes on when it is replaced',
     async (_what, code, put) => {
       for (const isLoadedBefore of [true, false]) {
-        const { directory, loader, position, events } = await world();
+        const { directory, loader, position, events } = await newDirectoryWithLoader();
         if (isLoadedBefore) await loader.reload();
         const second = await putDelta(directory, position, keyPut('dk_1'));
         await put(directory, second);
         await loader.reload();
         await loader.reload();
-        expect(events.filter(([event]) => event === 'refused')).toEqual([['refused', code, 'delta-3.jws']]);
+        expect(events.filter(([event]) => event === 'refused')).toEqual([['refused', code, 'directory']]);
         expect(loader.snapshot).toMatchObject(second);
-        expect(loader.status().problem?.error.code).toBe(code);
+        expect(loader.status().problem?.error).toMatchObject({ code, file: 'delta-3.jws' });
         const third = await putDelta(directory, second, keyPut('dk_3'));
         await loader.reload();
         expect(loader.snapshot).toMatchObject(third);
@@ -166,18 +145,18 @@ describe('a directory with deltas and links', () => {
 
 describe('the high-water mark', () => {
   it('is that of the chain’s end: without its steps the bundle is refused', async () => {
-    const { directory, loader, position, stateDirectory } = await world();
+    const { directory, loader, position, stateDirectory } = await newDirectoryWithLoader();
     const second = await putDelta(directory, position, keyPut('dk_1'));
     await loader.reload();
     await rm(join(directory, 'delta-2.jws'));
     const again = newLoader(directory, stateDirectory);
     await again.loader.reload();
-    expect(again.events).toEqual([['refused', 'revision_lower', 'bundle.jws']]);
+    expect(again.events).toEqual([['refused', 'revision_lower', 'directory']]);
     expect(again.loader.snapshot).toBeUndefined();
     // With another delta in its place, the chain forks.
     const fork = await putDelta(directory, position, keyPut('dk_other'));
     await again.loader.reload();
-    expect(again.events.at(-1)).toEqual(['refused', 'revision_conflict', 'bundle.jws']);
+    expect(again.events.at(-1)).toEqual(['refused', 'revision_conflict', 'directory']);
     // A fork is also one that leads past the mark.
     await putDelta(directory, fork, keyPut('dk_3'));
     await again.loader.reload();
@@ -191,7 +170,7 @@ describe('the high-water mark', () => {
 
 describe('a directory that changes while it is read', () => {
   /** A source whose steps are read, and then something happens before it looks at the files again. */
-  async function changingWorld() {
+  async function changingDirectory() {
     const [directory, stateDirectory] = [await newDirectory(), await newDirectory()];
     const position = await putBundle(directory, content(), keys.bundle);
     let meanwhile = async (): Promise<void> => undefined;
@@ -240,13 +219,13 @@ describe('a directory that changes while it is read', () => {
   }
 
   it('takes a delta that came while the bundle was loaded', async () => {
-    const { directory, look, once, position } = await changingWorld();
+    const { directory, look, once, position } = await changingDirectory();
     once(() => putDelta(directory, position, keyPut('dk_1')));
     expect([await look(), await look()]).toEqual([1, 2]);
   });
 
   it('takes a delta that came while the one before it was applied', async () => {
-    const { directory, look, once, position } = await changingWorld();
+    const { directory, look, once, position } = await changingDirectory();
     await look();
     const second = await putDelta(directory, position, keyPut('dk_1'));
     once(() => putDelta(directory, second, keyPut('dk_2')));
@@ -254,7 +233,7 @@ describe('a directory that changes while it is read', () => {
   });
 
   it('takes a delta that was still being written when it was read', async () => {
-    const { directory, look, once, position } = await changingWorld();
+    const { directory, look, once, position } = await changingDirectory();
     await look();
     await writeFile(join(directory, stepFile('delta', 2)), '{"payload":"');
     once(() => putDelta(directory, position, keyPut('dk_1')));

@@ -1,20 +1,14 @@
 /** A verifier's bundle that follows a fake Control, without the rest of a verifier. */
-import { afterEach } from '@jest/globals';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
-import { BundleLoader, type BundleLoaderOptions } from '../../../src/verifier/loading/bundle-loader.ts';
-import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
+import type { BundleLoaderOptions } from '../../../src/verifier/loading/bundle-loader.ts';
 import { ControlConnection } from '../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../src/verifier/loading/refresh/refresher.ts';
 import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';
 import { type FakeControl, startFakeControl } from '../../fakes/control-distribution.ts';
+import { closeAfterTest, newTestLoader } from './loader-fixture.ts';
 
 export const keys = newTestKeys();
-
-const closing: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
 
 /** The small bundle of the tests, without its place in a chain. */
 export function siteContent(
@@ -27,61 +21,41 @@ export function siteContent(
 export async function newControl(): Promise<FakeControl> {
   const options = { authSite: AUTH_SITE, signer: keys.bundle, nowSeconds: () => NOW_SECONDS };
   const control = await startFakeControl(options);
-  closing.push(() => control.close());
+  closeAfterTest(() => control.close());
   return control;
-}
-
-type RecordedEvent = readonly [event: string, ...details: unknown[]];
-
-export interface Follower {
-  readonly loader: BundleLoader;
-  readonly refresher: Refresher;
-  readonly persisted: PersistedBundle;
-  readonly events: RecordedEvent[];
-  /** Ends it, as a stop of its process would. */
-  stop(): Promise<void>;
 }
 
 export interface FollowerOptions extends Partial<BundleLoaderOptions> {
   readonly stateDirectory: string;
   readonly url: string;
   readonly readToken?: () => Promise<string>;
+  /** Of the connection and the refresher, milliseconds. */
+  readonly answerTimeoutMs?: number;
+  readonly retryFirstMs?: number;
+  readonly retryMaxMs?: number;
 }
 
-/** Starts a holder from its state directory, and a refresher. */
-export async function startFollower(options: FollowerOptions): Promise<Follower> {
-  const { stateDirectory, url, readToken = async () => 'target-token', ...more } = options;
-  const events: RecordedEvent[] = [];
+/** Starts a loader from its state directory, and a refresher. */
+export async function startFollower(options: FollowerOptions) {
+  const { stateDirectory, url, readToken = async () => 'target-token', ...others } = options;
+  const { answerTimeoutMs = 2000, retryFirstMs = 10, retryMaxMs = 100, ...more } = others;
   const persisted = new PersistedBundle(stateDirectory);
-  const mark = new FileMark({ stateDirectory, authSite: AUTH_SITE });
-  const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
-  const nowSeconds = () => NOW_SECONDS;
-  const loader = new BundleLoader({
-    authSite: AUTH_SITE,
-    directory: undefined,
+  const { events, loader, mark, ...started } = newTestLoader({
+    signer: keys.bundle,
+    stateDirectory,
     persisted,
-    bundleSigners: signers,
-    freshnessSigners: signers,
-    mark,
-    nowSeconds,
-    listener: {
-      loaded: ({ revision }, { source }) => events.push(['loaded', revision, source]),
-      advanced: ({ revision }, steps) => events.push(['advanced', revision, ...steps]),
-      refused: ({ code }, source) => events.push(['refused', code, source]),
-      freshnessRefused: ({ code }) => events.push(['freshnessRefused', code]),
-    },
     ...more,
   });
   await loader.start();
   const refresher = new Refresher({
     authSite: AUTH_SITE,
-    connection: new ControlConnection({ url: new URL(url), readToken, answerTimeoutMs: 2000 }),
+    connection: new ControlConnection({ url: new URL(url), readToken, answerTimeoutMs }),
     loader,
     persisted,
     mark,
-    nowSeconds,
-    retryFirstMs: 10,
-    retryMaxMs: 100,
+    nowSeconds: more.nowSeconds ?? (() => NOW_SECONDS),
+    retryFirstMs,
+    retryMaxMs,
     listener: {
       failed: (activity, code) => activity !== 'acknowledge' && events.push(['failed', code]),
       recovered: (activity) => activity !== 'acknowledge' && events.push(['recovered']),
@@ -90,13 +64,14 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   });
   refresher.start();
   let stopped: Promise<void> | undefined;
+  /** Ends it, as a stop of its process would. */
   const stop = () => {
-    stopped ??= refresher.close().then(async () => {
-      loader.close();
-      await persisted.close();
-    });
+    stopped ??= refresher
+      .close()
+      .then(started.stop)
+      .then(() => persisted.close());
     return stopped;
   };
-  closing.push(stop);
+  closeAfterTest(stop);
   return { loader, refresher, persisted, events, stop };
 }

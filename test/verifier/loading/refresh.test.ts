@@ -43,6 +43,7 @@ describe('a verifier that follows Control', () => {
       ['advanced', 2, 'delta'],
       ['advanced', 3, 'link'],
       ['advanced', 4, 'delta'],
+      ['freshened', NOW_SECONDS + 4],
     ]);
     expect(control.acknowledgements.map(({ revision, outcome }) => [revision, outcome])).toEqual([
       [1, 'accepted'],
@@ -100,6 +101,7 @@ describe('a verifier that follows Control', () => {
       ['loaded', 2, 'state'],
       ['failed', 'control_unreachable'],
       ['recovered'],
+      ['freshnessIgnored', 'other_revision'],
       ['advanced', 3, 'delta'],
     ]);
   });

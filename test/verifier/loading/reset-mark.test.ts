@@ -1,22 +1,33 @@
 /** Forgetting a mark: all of it, on the record, and not under a verifier at work. */
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { FileMark, MARK_FILE } from '../../../src/verifier/loading/high-water-mark.ts';
 import { isDirectoryLocked, lockDirectory } from '../../../src/verifier/loading/state/directory-lock.ts';
-import { RESET_LOG_FILE, resetMark } from '../../../src/verifier/loading/state/reset-mark.ts';
+import {
+  RESET_LOG_FILE,
+  type ResetMarkOptions,
+  resetMark,
+} from '../../../src/verifier/loading/state/reset-mark.ts';
 import { newDirectory } from '../../bundle/bundle-directory.ts';
 import { rejection } from '../../bundle/rejection.ts';
 import { AUTH_SITE } from '../../fakes/bundle-content.ts';
 import { FakeSharedMark } from '../../fakes/shared-mark.ts';
+import { closeAfterTest } from './loader-fixture.ts';
 
 const own = { revision: 7, head: 'A'.repeat(43) };
 const higher = { revision: 9, head: 'B'.repeat(43) };
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
-});
+const resetIn = (stateDirectory: string, shared?: FakeSharedMark, more: Partial<ResetMarkOptions> = {}) =>
+  resetMark({
+    stateDirectory,
+    authSite: AUTH_SITE,
+    shared,
+    sharedTimeoutMs: 1000,
+    by: { user: 'olga' },
+    now: () => new Date(0),
+    ...more,
+  });
 
 async function stateWithMark() {
   const stateDirectory = await newDirectory();
@@ -26,15 +37,7 @@ async function stateWithMark() {
   const shared = new FakeSharedMark();
   shared.put(AUTH_SITE, higher);
   const reset = (more: { authSite?: string; shared?: FakeSharedMark | undefined } = {}) =>
-    resetMark({
-      stateDirectory,
-      authSite: AUTH_SITE,
-      shared,
-      sharedTimeoutMs: 1000,
-      by: { user: 'olga' },
-      now: () => new Date(0),
-      ...more,
-    });
+    resetIn(stateDirectory, shared, more);
   const recorded = async () => {
     const lines = (await readFile(join(stateDirectory, RESET_LOG_FILE), 'utf8').catch(() => '')).split('\n');
     return lines.filter((line) => line !== '').map((line): unknown => JSON.parse(line));
@@ -104,15 +107,6 @@ describe('resetting a mark', () => {
 });
 
 describe('a directory where no verifier has kept anything', () => {
-  const resetIn = (stateDirectory: string, shared?: FakeSharedMark) =>
-    resetMark({
-      stateDirectory,
-      authSite: AUTH_SITE,
-      shared,
-      sharedTimeoutMs: 1000,
-      by: { user: 'olga' },
-      now: () => new Date(0),
-    });
   const sharedMark = () => {
     const shared = new FakeSharedMark();
     shared.put(AUTH_SITE, higher);
@@ -159,7 +153,7 @@ describe('a verifier at work', () => {
   it('keeps the mark from being reset, and no longer once it has ended', async () => {
     const { recorded, reset, stateDirectory } = await stateWithMark();
     const [first, second] = [await lockDirectory(stateDirectory), await lockDirectory(stateDirectory)];
-    closing.push(first.release, second.release);
+    for (const lock of [first, second]) closeAfterTest(lock.release);
     expect(await rejection(reset)).toMatchObject({ code: 'state_dir_in_use' });
     await first.release();
     expect(await rejection(reset)).toMatchObject({ code: 'state_dir_in_use' });
@@ -185,7 +179,7 @@ describe('a verifier at work', () => {
     const stateDirectory = join(await newDirectory(), 'x'.repeat(60), 'y'.repeat(60));
     await mkdir(stateDirectory, { recursive: true });
     const lock = await lockDirectory(stateDirectory);
-    closing.push(lock.release);
+    closeAfterTest(lock.release);
     expect(await isDirectoryLocked(stateDirectory)).toBe(true);
     await lock.release();
     expect([await isDirectoryLocked(stateDirectory), await readdir(stateDirectory)]).toEqual([false, []]);

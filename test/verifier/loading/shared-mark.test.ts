@@ -1,14 +1,13 @@
 /** The mark that a site's verifiers share: whom it binds, how it is kept up, and what happens when it cannot be asked for. */
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
-import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark, type HighWaterMark, MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
 import { MirroredMark, type MirroredMarkOptions } from '../../../src/verifier/loading/shared-mark.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { bundleDocument, newDirectory, putBundle, until } from '../../bundle/bundle-directory.ts';
-import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';
+import { AUTH_SITE, bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';
 import { FakeSharedMark } from '../../fakes/shared-mark.ts';
+import { closeAfterTest, newTestLoader } from './loader-fixture.ts';
 
 const keys = newTestKeys();
 const revision = (number: number, more: Partial<BundleContent> = {}): BundleContent => ({
@@ -17,11 +16,6 @@ const revision = (number: number, more: Partial<BundleContent> = {}): BundleCont
   ...more,
 });
 const at = (number: number, letter = 'A'): ChainPosition => ({ revision: number, head: letter.repeat(43) });
-
-const closing: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
 
 function mirrored(shared: FakeSharedMark, more: Partial<MirroredMarkOptions> = {}) {
   const events: unknown[][] = [];
@@ -38,28 +32,21 @@ function mirrored(shared: FakeSharedMark, more: Partial<MirroredMarkOptions> = {
     },
     ...more,
   });
-  closing.push(() => mark.close());
+  closeAfterTest(() => mark.close());
   return { mark, events };
 }
 
-/** The part of a verifier's bundle that concerns marks. */
-async function startLoader(directory: string, mark: HighWaterMark, persisted?: PersistedBundle) {
-  const refused: string[] = [];
-  const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
-  const loader = new BundleLoader({
-    authSite: AUTH_SITE,
+async function startLoader(directory: string, mark: HighWaterMark, stateDirectory?: string) {
+  const state = stateDirectory === undefined ? {} : { stateDirectory, persists: true };
+  const started = newTestLoader({
+    signer: keys.bundle,
     directory,
-    persisted,
-    bundleSigners: signers,
-    freshnessSigners: signers,
     mark,
-    nowSeconds: () => NOW_SECONDS,
     pollIntervalMs: 3_600_000,
-    listener: { refused: ({ code }, source) => refused.push(`${source} ${code}`) },
+    ...state,
   });
-  closing.push(() => loader.close());
-  await loader.start();
-  return { loader, refused };
+  await started.loader.start();
+  return started;
 }
 
 describe('a verifier without a mark of its own', () => {
@@ -109,16 +96,11 @@ describe('a verifier without a mark of its own', () => {
   it('so also for what its state directory kept', async () => {
     const [directory, state] = [await newDirectory(), await newDirectory()];
     await putBundle(directory, revision(5), keys.bundle);
-    const before = new PersistedBundle(state);
-    const first = await startLoader(directory, new MemoryMark(), before);
-    first.loader.close();
-    await before.close();
+    await (await startLoader(directory, new MemoryMark(), state)).stop();
     const shared = new FakeSharedMark();
     shared.problem = 'connection refused';
-    const persisted = new PersistedBundle(state);
-    closing.push(() => persisted.close());
     const empty = await newDirectory();
-    const { loader, refused } = await startLoader(empty, mirrored(shared).mark, persisted);
+    const { loader, refused } = await startLoader(empty, mirrored(shared).mark, state);
     expect(loader.snapshot).toBeUndefined();
     expect(refused).toContain('state mark_unavailable');
     shared.problem = undefined;

@@ -1,7 +1,7 @@
 /** Who must have signed what a verifier takes: thresholds, keys that come and go, and what was kept under keys that went. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import {
   signDelta,
   signFreshness,
@@ -12,9 +12,6 @@ import { DOCUMENTS, type Signers, signDocument } from '../../../src/bundle/forma
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
-import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
-import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { newDirectory } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';
 import {
@@ -24,6 +21,7 @@ import {
   newSigningKey,
   newTestKeys,
 } from '../../fakes/bundle-content.ts';
+import { newTestLoader } from './loader-fixture.ts';
 
 const keys = newTestKeys();
 const [first, second, third] = [newSigningKey(), newSigningKey('ES256'), newSigningKey()];
@@ -32,11 +30,6 @@ const by = (signingKeys: readonly SigningKey[], threshold = 1): Signers => ({
   threshold,
 });
 const revision = (number: number): BundleContent => ({ ...bundleContent(keys), revision: number });
-
-const closing: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
 
 interface Pinned {
   readonly bundle: Signers;
@@ -48,29 +41,18 @@ async function start(
   places: { readonly directory: string | undefined; readonly state: string },
   pinned: Pinned,
 ) {
-  const refused: string[] = [];
-  const persisted = new PersistedBundle(places.state);
-  const loader = new BundleLoader({
-    authSite: AUTH_SITE,
+  const started = newTestLoader({
+    signer: first,
     directory: places.directory,
-    persisted,
+    stateDirectory: places.state,
+    persists: true,
     bundleSigners: pinned.bundle,
     freshnessSigners: pinned.freshness ?? pinned.bundle,
-    mark: new FileMark({ stateDirectory: places.state, authSite: AUTH_SITE }),
     nowSeconds: () => NOW_SECONDS + 100,
     pollIntervalMs: 3_600_000,
-    listener: {
-      refused: ({ code }, source) => refused.push(`${source} ${code}`),
-      freshnessRefused: ({ code }) => refused.push(`freshness ${code}`),
-    },
   });
-  const stop = async () => {
-    loader.close();
-    await persisted.close();
-  };
-  closing.push(stop);
-  await loader.start();
-  return { loader, refused, stop };
+  await started.loader.start();
+  return started;
 }
 
 async function put(

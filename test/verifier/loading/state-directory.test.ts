@@ -12,13 +12,12 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { signDelta, signWholeBundle } from '../../../src/bundle/authoring/publishing-documents.ts';
 import { makeShards } from '../../../src/bundle/compile/key-shards.ts';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import type { StepDocument } from '../../../src/bundle/format/open-document.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
-import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import {
   FileMark,
   type HighWaterMark,
@@ -28,7 +27,8 @@ import {
 import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { newDirectory } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';
-import { AUTH_SITE, bundleContent, NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
+import { AUTH_SITE, bundleContent, newSigningKey } from '../../fakes/bundle-content.ts';
+import { closeAfterTest, newTestLoader } from './loader-fixture.ts';
 
 // P-256 keys cost less to load, and these tests load often.
 const keys = {
@@ -38,35 +38,17 @@ const keys = {
 };
 const content = (more: Partial<BundleContent> = {}): BundleContent => ({ ...bundleContent(keys), ...more });
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
-});
-
-const fileMark = (stateDirectory: string) => new FileMark({ stateDirectory, authSite: AUTH_SITE });
-
 /** A start, and the bundle that the state directory leads to. */
-async function start(stateDirectory: string, mark: HighWaterMark = fileMark(stateDirectory)) {
-  const refused: string[] = [];
+async function start(
+  stateDirectory: string,
+  mark: HighWaterMark = new FileMark({ stateDirectory, authSite: AUTH_SITE }),
+) {
   const persisted = new PersistedBundle(stateDirectory);
-  const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
-  const loader = new BundleLoader({
-    authSite: AUTH_SITE,
-    directory: undefined,
-    persisted,
-    bundleSigners: signers,
-    freshnessSigners: signers,
-    mark,
-    nowSeconds: () => NOW_SECONDS,
-    listener: { refused: ({ code }, source) => refused.push(`${source} ${code}`) },
-  });
-  const stop = async () => {
-    loader.close();
-    await persisted.close();
-  };
-  closing.push(stop);
+  const { loader, refused, stop } = newTestLoader({ signer: keys.bundle, mark, persisted });
+  const end = () => stop().then(() => persisted.close());
+  closeAfterTest(end);
   await loader.start();
-  return { loader, persisted, refused, stop };
+  return { loader, persisted, refused, stop: end };
 }
 
 type Started = Awaited<ReturnType<typeof start>>;

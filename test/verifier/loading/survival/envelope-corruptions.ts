@@ -1,8 +1,7 @@
 /** Ways to change a signed document by somebody who knows what it looks like, and has no key that is pinned. */
 import { DOCUMENTS, type DocumentType, signDocument } from '../../../../src/bundle/format/documents.ts';
 import { newSigningKey } from '../../../fakes/bundle-content.ts';
-import type { Corrupt, ToCorrupt } from './byte-corruptions.ts';
-import type { Random } from './random.ts';
+import type { Corrupt, Random, ToCorrupt } from './byte-corruptions.ts';
 
 const TYPES = Object.values(DOCUMENTS).map(({ type }) => type);
 

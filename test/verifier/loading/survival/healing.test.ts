@@ -7,14 +7,13 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { newDirectory } from '../../../bundle/bundle-directory.ts';
-import { loadedOf } from './loaded.ts';
 import { newSignedChain, TARGETS, type Target } from './signed-chain.ts';
 import { ControlScript } from './stations/control-script.ts';
 import { startFollower } from './stations/control-station.ts';
 import { loadedAfter } from './stations/directory-station.ts';
 import { HostileControl } from './stations/hostile-control.ts';
 import { baseOf, damage, newStateDirectory, withStarted } from './stations/state-station.ts';
-import { requestOutcome } from './stations/station.ts';
+import { loadedOf, requestOutcome } from './stations/station.ts';
 
 const chain = newSignedChain();
 /** Parts without which the chain does not reach the mark. */

@@ -4,7 +4,6 @@
  */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { BundleLoader } from '../../../../src/verifier/loading/bundle-loader.ts';
-import { loadedOf } from './loaded.ts';
 import { misusedStatements, misusedSteps, misusedWholes } from './misuse.ts';
 import { AS_OF_SECONDS, MAX_STALENESS_SECONDS, newSignedChain } from './signed-chain.ts';
 import { loadedAfter } from './stations/directory-station.ts';
@@ -14,7 +13,7 @@ import {
   standingByDirectory,
   standingByState,
 } from './stations/standing.ts';
-import { requestOutcome } from './stations/station.ts';
+import { loadedOf, requestOutcome } from './stations/station.ts';
 
 const chain = newSignedChain();
 const STALE = 'stale_bundle_fail_closed/stale 503';

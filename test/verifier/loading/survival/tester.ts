@@ -1,8 +1,7 @@
 /** Offers documents one after the other, and judges what each did to what is loaded. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Loaded } from './loaded.ts';
 import type { SignedChain, Target } from './signed-chain.ts';
-import type { OpenStation, Station } from './stations/station.ts';
+import type { Loaded, OpenStation, Station } from './stations/station.ts';
 
 /** The possible results of a document besides rejection. */
 export type Expected = 'refused' | 'taken' | 'either';

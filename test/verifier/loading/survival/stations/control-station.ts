@@ -1,16 +1,11 @@
 /** Documents that a hostile Control hands to a verifier that follows it. */
-import { FileMark } from '../../../../../src/verifier/loading/high-water-mark.ts';
-import { ControlConnection } from '../../../../../src/verifier/loading/refresh/control-connection.ts';
-import { Refresher } from '../../../../../src/verifier/loading/refresh/refresher.ts';
-import { PersistedBundle } from '../../../../../src/verifier/loading/state/persisted-bundle.ts';
 import { newDirectory } from '../../../../bundle/bundle-directory.ts';
-import { AUTH_SITE } from '../../../../fakes/bundle-content.ts';
-import { type Loaded, loadedOf } from '../loaded.ts';
+import { startFollower as startRefreshing } from '../../refresh-fixture.ts';
 import { CLOCK_SECONDS, type SignedChain, TARGETS, type Target } from '../signed-chain.ts';
 import { asText, ControlScript, SHARD } from './control-script.ts';
 import { loadedAfter } from './directory-station.ts';
 import { HostileControl } from './hostile-control.ts';
-import { isDocumentAsSigned, newLoader, requestOutcome, type Station } from './station.ts';
+import { isDocumentAsSigned, type Loaded, loadedOf, requestOutcome, type Station } from './station.ts';
 
 export async function openControlStation(chain: SignedChain, target: Target): Promise<Station> {
   const control = await HostileControl.start();
@@ -51,30 +46,19 @@ function withoutAge(loaded: Loaded, target: Target): Loaded {
   return others;
 }
 
-/** A verifier's bundle that follows a Control, as its process puts it together. */
-export async function startFollower(chain: SignedChain, url: string, stateDirectory: string) {
-  const persisted = new PersistedBundle(stateDirectory);
-  const mark = new FileMark({ stateDirectory, authSite: AUTH_SITE });
-  const loader = newLoader(chain, { stateDirectory, persisted, mark });
-  await loader.start();
-  const connection = new ControlConnection({ url: new URL(url), readToken: async () => 'target-token' });
-  const refresher = new Refresher({
-    authSite: AUTH_SITE,
-    connection,
-    loader,
-    persisted,
-    mark,
+/** A verifier's bundle that follows a Control. */
+export function startFollower(chain: SignedChain, url: string, stateDirectory: string) {
+  const { bundleSigners, freshnessSigners } = chain;
+  return startRefreshing({
+    url,
+    stateDirectory,
+    bundleSigners,
+    freshnessSigners,
     nowSeconds: () => CLOCK_SECONDS,
+    // No poll of files without a trigger.
+    pollIntervalMs: 3_600_000,
+    answerTimeoutMs: 15_000,
     retryFirstMs: 1,
     retryMaxMs: 4,
   });
-  refresher.start();
-  return {
-    loader,
-    async stop() {
-      await refresher.close();
-      loader.close();
-      await persisted.close();
-    },
-  };
 }

@@ -2,9 +2,8 @@
 import { utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newDirectory } from '../../../../bundle/bundle-directory.ts';
-import { loadedOf } from '../loaded.ts';
 import { AS_OF_SECONDS, type SignedChain, TARGETS, type Target } from '../signed-chain.ts';
-import { isDocumentAsSigned, newLoader, requestOutcome, type Station } from './station.ts';
+import { isDocumentAsSigned, loadedOf, newLoader, requestOutcome, type Station } from './station.ts';
 
 export async function openDirectoryStation(chain: SignedChain, target: Target): Promise<Station> {
   const directory = await newDirectory();

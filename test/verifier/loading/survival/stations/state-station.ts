@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import type { BundleLoader } from '../../../../../src/verifier/loading/bundle-loader.ts';
 import { PersistedBundle } from '../../../../../src/verifier/loading/state/persisted-bundle.ts';
 import { newDirectory } from '../../../../bundle/bundle-directory.ts';
-import { loadedOf } from '../loaded.ts';
 import { type SignedChain, TARGETS, type Target } from '../signed-chain.ts';
 import { loadedAfter } from './directory-station.ts';
 import {
   isDocumentAsSigned,
   type LoaderOptions,
+  loadedOf,
   newLoader,
   requestOutcome,
   type Station,
