@@ -9,26 +9,17 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import { mountSmallDisk } from '../../fakes/small-disk.ts';
-import type { VerifierProcess } from '../environment/verifier.ts';
 import { headerValues } from '../harness/exchange.ts';
 import { waitFor } from '../harness/wait.ts';
-import { CAMPAIGN_TIMEOUT_MS, type Campaign, OTHER_REQUESTS, tell } from './campaign.ts';
-import { setFailingStage, untilReady } from './fail-closed-fixture.ts';
+import type { VerifierProcess } from '../environment/verifier.ts';
+import { CAMPAIGN_TIMEOUT_MS, type Campaign, logSummary, OTHER_REQUESTS } from './campaign.ts';
+import { type BegunCampaign, useFailClosedFixture } from './fail-closed-fixture.ts';
 import { readTrailOf } from './trail-of.ts';
 
-const stage = setFailingStage();
-const tenth = Math.ceil(OTHER_REQUESTS / 10);
+const fixture = useFailClosedFixture();
 const NOT_RECORDED = 'verifier_unavailable/audit';
 
-async function begin(auditFile: string) {
-  const { url } = await stage.redis();
-  const flags = ['--redis-timeout', '400ms'];
-  const verifier = await stage.verifier({ replay: url, auditFile, flags });
-  const campaign = await stage.campaign(verifier);
-  await campaign.untilOpen();
-  await campaign.send(tenth);
-  return { campaign, verifier };
-}
+const begin = (auditFile: string) => fixture.begin({ requests: OTHER_REQUESTS, auditFile });
 
 /** Every request that an upstream saw has its record, as allowed. */
 function expectRecorded(campaign: Campaign, trail: string): void {
@@ -72,39 +63,51 @@ async function expectNotReady(verifier: VerifierProcess, campaign: Campaign, cod
   expect(JSON.parse(text).checks).toEqual(expect.arrayContaining([{ name: 'audit', ok: false, problem }]));
 }
 
+/** Sends until requests are not recorded: then none is allowed, and the verifier is not ready. */
+async function expectFailure({ campaign, verifier }: BegunCampaign, code: string): Promise<void> {
+  await waitFor('the first that is not recorded', 20_000, async () => {
+    await campaign.send(16);
+    return campaign.all().has(NOT_RECORDED) ? true : undefined;
+  });
+  await campaign.send(64);
+  campaign.failing();
+  await campaign.sendUntilReported(NOT_RECORDED, OTHER_REQUESTS);
+  expectRefused(campaign);
+  await expectNotReady(verifier, campaign, code);
+}
+
+/** Without a request, the verifier detects the recovery by itself. */
+async function expectReadyAgain({ campaign, verifier }: BegunCampaign): Promise<void> {
+  await waitFor('the verifier to be ready again', 60_000, async () =>
+    (await verifier.probe('/readyz')).status === 200 ? true : undefined,
+  );
+  campaign.healed();
+  await campaign.untilOpen();
+  campaign.reckon();
+}
+
 /** Room for a record of each request, and then some. */
 const disk = mountSmallDisk(64 + 2 * OTHER_REQUESTS, 'a full disk under --audit required');
 (disk === undefined ? it.skip : it)(
   'the disk is full',
   async () => {
     if (disk === undefined) return;
-    stage.onEnd(disk.remove);
+    fixture.onEnd(disk.remove);
     const auditFile = join(disk.path, 'audit.jsonl');
-    const { campaign, verifier } = await begin(auditFile);
-    const underWay = campaign.send(tenth);
+    const begun = await begin(auditFile);
+    const { campaign } = begun;
+    const underWay = campaign.send(Math.ceil(OTHER_REQUESTS / 10));
     disk.fill();
     await underWay;
-    await waitFor('the first that is not recorded', 20_000, async () => {
-      await campaign.send(8);
-      return campaign.all().has(NOT_RECORDED) ? true : undefined;
-    });
-    await campaign.send(64);
-    campaign.failing();
-    await campaign.sendUntilReported(NOT_RECORDED, OTHER_REQUESTS);
-    expectRefused(campaign);
-    await expectNotReady(verifier, campaign, 'enospc');
+    await expectFailure(begun, 'enospc');
     const before = readFileSync(auditFile, 'utf8');
     disk.free();
-    // No request is sent: the verifier detects the recovery by itself.
-    await untilReady(verifier);
-    campaign.healed();
-    await campaign.untilOpen();
-    campaign.reckon();
+    await expectReadyAgain(begun);
     const after = readFileSync(auditFile, 'utf8');
     expect(after.startsWith(before)).toBe(true);
     expectRecorded(campaign, after);
     expectGapsReported(campaign, after);
-    tell('the disk is full', campaign);
+    logSummary('the disk is full', campaign);
   },
   CAMPAIGN_TIMEOUT_MS,
 );
@@ -112,31 +115,21 @@ const disk = mountSmallDisk(64 + 2 * OTHER_REQUESTS, 'a full disk under --audit 
 it(
   'a FIFO without a reader',
   async () => {
-    const fifo = join(stage.site.directory, 'audit.fifo');
+    const fifo = join(fixture.site.directory, 'audit.fifo');
     execFileSync('mkfifo', [fifo]);
     const reader = new FifoReader(fifo);
-    stage.onEnd(() => reader.close());
-    const { campaign, verifier } = await begin(fifo);
+    fixture.onEnd(() => reader.close());
+    const begun = await begin(fifo);
+    const { campaign, verifier } = begun;
     reader.pause();
-    await waitFor('the first that is not recorded', 20_000, async () => {
-      await campaign.send(16);
-      return campaign.all().has(NOT_RECORDED) ? true : undefined;
-    });
-    await campaign.send(64);
-    campaign.failing();
-    await campaign.sendUntilReported(NOT_RECORDED, OTHER_REQUESTS);
-    expectRefused(campaign);
-    await expectNotReady(verifier, campaign, 'eagain');
+    await expectFailure(begun, 'eagain');
     reader.resume();
-    await untilReady(verifier);
-    campaign.healed();
-    await campaign.untilOpen();
-    campaign.reckon();
+    await expectReadyAgain(begun);
     await verifier.stop();
     await reader.ended;
     expectRecorded(campaign, reader.text);
     expectGapsReported(campaign, reader.text);
-    tell('a FIFO without a reader', campaign);
+    logSummary('a FIFO without a reader', campaign);
   },
   CAMPAIGN_TIMEOUT_MS,
 );
@@ -144,7 +137,7 @@ it(
 it(
   'renamed by logrotate again and again: nothing fails, and each request has one whole record',
   async () => {
-    const auditFile = join(stage.site.directory, 'rotated.jsonl');
+    const auditFile = join(fixture.site.directory, 'rotated.jsonl');
     const { campaign, verifier } = await begin(auditFile);
     const rotated: string[] = [];
     const underWay = campaign.send(OTHER_REQUESTS);
@@ -173,7 +166,7 @@ it(
     expect(decisions).toBeGreaterThanOrEqual(sent - unanswered);
     expect(allowed.size).toBeGreaterThanOrEqual(campaign.all().get('200') ?? 0);
     expectRecorded(campaign, trail);
-    tell(`rotated ${rotated.length} times`, campaign);
+    logSummary(`rotated ${rotated.length} times`, campaign);
   },
   CAMPAIGN_TIMEOUT_MS,
 );

@@ -9,7 +9,7 @@ import { type Gateway, startGateway } from '../environment/gateway.ts';
 import type { Site } from '../environment/site.ts';
 import type { VerifierProcess } from '../environment/verifier.ts';
 import { envoyVersions } from '../harness/envoy.ts';
-import { headerValues, type WireClient, type WireResponse } from '../harness/exchange.ts';
+import { headerValues, type WireResponse } from '../harness/exchange.ts';
 import { expectFailedCheck, type FailedCheck } from '../harness/failed-check.ts';
 import type { UpstreamRequest } from '../harness/upstream.ts';
 import { type PlannedRequest, type RequestKind, RequestPlan } from './plan.ts';
@@ -49,7 +49,7 @@ export interface Campaign {
   all(): ReadonlyMap<string, number>;
   /** Sends single rightly signed requests until one is let through. */
   untilOpen(): Promise<void>;
-  /** Holds what was sent against what upstreams saw. */
+  /** Compares the answers with what upstreams received. */
   reckon(): void;
   stop(): Promise<void>;
 }
@@ -69,7 +69,7 @@ export async function startCampaign(site: Site, verifier: VerifierProcess): Prom
     if (client === undefined) throw new Error('no client');
     const planned = plan.next();
     const isDuringFault = isFailing;
-    const outcome = outcomeOf(await exchange(client, planned), planned);
+    const outcome = outcomeOf(await client.send(planned.request), planned);
     answered.push({ planned, outcome, isDuringFault });
     return planned.kind === 'valid' ? outcome : '';
   }
@@ -119,11 +119,6 @@ export async function startCampaign(site: Site, verifier: VerifierProcess): Prom
       for (const gateway of gateways) await gateway.stop();
     },
   };
-}
-
-/** A caller without any answer would not know what failed: the client throws. */
-function exchange(client: WireClient, { request }: PlannedRequest): Promise<WireResponse> {
-  return client.send(request);
 }
 
 const FAILED_CHECKS: readonly string[] = ['no_answer', 'no_decision'] satisfies readonly FailedCheck[];
@@ -189,9 +184,14 @@ function count(outcomes: readonly string[]): ReadonlyMap<string, number> {
   return new Map([...counts].sort());
 }
 
-/** Checks that the fault affected as many requests as the campaign requires. */
-export function expectMet(campaign: Campaign, requests: number): void {
+/** Ends the fault: requests pass again, the answers match what upstreams received, and enough requests met the fault. */
+export async function expectRecovery(what: string, campaign: Campaign, requests: number): Promise<void> {
+  campaign.healed();
+  await campaign.untilOpen();
+  await campaign.send(Math.ceil(requests / 10));
+  campaign.reckon();
   expect(sum(campaign.duringFault())).toBeGreaterThanOrEqual(requests);
+  logSummary(what, campaign);
 }
 
 function describe(outcomes: ReadonlyMap<string, number>): string {
@@ -203,7 +203,7 @@ function sum(counts: ReadonlyMap<string, number>): number {
 }
 
 /** Logs a summary for the person who runs the test: how often each answer came. */
-export function tell(what: string, campaign: Campaign): void {
+export function logSummary(what: string, campaign: Campaign): void {
   const sent = sum(campaign.all());
   const met = sum(campaign.duringFault());
   const forwarded = campaign.gateways.reduce((total, { upstream }) => total + upstream.requests.length, 0);

@@ -9,20 +9,19 @@ import { startAuditCollector } from '../../fakes/audit-collector.ts';
 import { headerValues } from '../harness/exchange.ts';
 import { waitFor } from '../harness/wait.ts';
 import { CAMPAIGN_TIMEOUT_MS, type Campaign } from './campaign.ts';
-import { setFailingStage } from './fail-closed-fixture.ts';
+import { useFailClosedFixture } from './fail-closed-fixture.ts';
 import { readTrailOf } from './trail-of.ts';
 
-const stage = setFailingStage();
+const fixture = useFailClosedFixture();
 const REQUESTS = 100;
 
 async function begin(flags: readonly string[]) {
   const collector = await startAuditCollector();
-  stage.onEnd(collector.stop);
-  const tokenFile = join(stage.site.directory, 'collector-token');
+  fixture.onEnd(collector.stop);
+  const tokenFile = join(fixture.site.directory, 'collector-token');
   await writeFile(tokenFile, 'first-token\n');
-  const { url } = await stage.redis();
-  const verifier = await stage.verifier({
-    replay: url,
+  const { campaign, verifier } = await fixture.begin({
+    requests: REQUESTS,
     flags: [
       '--audit-url',
       collector.url,
@@ -33,8 +32,6 @@ async function begin(flags: readonly string[]) {
       ...flags,
     ],
   });
-  const campaign = await stage.campaign(verifier);
-  await campaign.untilOpen();
   const collected = () => readTrailOf(collector.taken.map(({ text }) => text).join(''));
   return { campaign, collected, collector, tokenFile, verifier };
 }

@@ -1,27 +1,40 @@
 /** The fixture of each campaign: a site, a Redis, a verifier that uses it, and the processes to stop afterwards. */
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
+import { type GuardedRedis, startRedis } from '../environment/verifier-states.ts';
 import { createSite, type Site } from '../environment/site.ts';
 import { startVerifier, type VerifierOptions, type VerifierProcess } from '../environment/verifier.ts';
-import { type GuardedRedis, startRedis } from '../environment/verifier-states.ts';
-import { waitFor } from '../harness/wait.ts';
 import { type Campaign, startCampaign } from './campaign.ts';
 
-export interface FailingStage {
+export interface BegunCampaign {
+  readonly campaign: Campaign;
+  readonly redis: GuardedRedis;
+  readonly verifier: VerifierProcess;
+  /** Starts another verifier in the place of one that has ended. */
+  successor(of: VerifierProcess): Promise<VerifierProcess>;
+}
+
+export interface BeginOptions {
+  /** Number of requests of the test; a tenth of them is sent at once. */
+  readonly requests: number;
+  readonly flags?: readonly string[];
+  readonly auditFile?: string;
+}
+
+export interface FailClosedFixture {
   readonly site: Site;
-  redis(): Promise<GuardedRedis>;
-  verifier(options: Omit<VerifierOptions, 'bundleDirectory'>): Promise<VerifierProcess>;
-  campaign(verifier: VerifierProcess): Promise<Campaign>;
+  /** Starts a Redis, a verifier that uses it, and a campaign through every Envoy. */
+  begin(options: BeginOptions): Promise<BegunCampaign>;
   /** After the test, whatever became of it; the last one first. */
   onEnd(stop: () => Promise<void> | void): void;
 }
 
-export function setFailingStage(): FailingStage {
+export function useFailClosedFixture(): FailClosedFixture {
   let site: Site | undefined;
   let bundleDirectory = '';
   const stops: (() => Promise<void>)[] = [];
   const onEnd = (stop: () => Promise<void> | void) => void stops.push(async () => stop());
   const there = (): Site => {
-    if (site === undefined) throw new Error('the stage is not set yet');
+    if (site === undefined) throw new Error('the fixture is not ready yet');
     return site;
   };
   beforeAll(async () => {
@@ -36,16 +49,20 @@ export function setFailingStage(): FailingStage {
     get site() {
       return there();
     },
-    redis: () => startRedis({ site: there(), stops }),
-    verifier: async (options) => {
-      const verifier = await startVerifier(there(), { bundleDirectory, ...options });
-      onEnd(verifier.stop);
-      return verifier;
-    },
-    campaign: async (verifier) => {
+    async begin({ requests, flags = ['--redis-timeout', '400ms'], ...options }) {
+      const redis = await startRedis({ site: there(), stops });
+      const start = async (more: Partial<VerifierOptions> = {}) => {
+        const fixed = { bundleDirectory, replay: redis.url, flags, ...options };
+        const started = await startVerifier(there(), { ...fixed, ...more });
+        onEnd(started.stop);
+        return started;
+      };
+      const verifier = await start();
       const campaign = await startCampaign(there(), verifier);
       onEnd(campaign.stop);
-      return campaign;
+      await campaign.untilOpen();
+      await campaign.send(Math.ceil(requests / 10));
+      return { campaign, redis, verifier, successor: (of) => start({ successorOf: of }) };
     },
     onEnd,
   };
@@ -64,10 +81,4 @@ export function keepDoing(step: () => Promise<void>): { stop(): Promise<void> } 
       await doing;
     },
   };
-}
-
-export function untilReady(verifier: VerifierProcess): Promise<true> {
-  return waitFor('the verifier to be ready again', 60_000, async () =>
-    (await verifier.probe('/readyz')).status === 200 ? true : undefined,
-  );
 }

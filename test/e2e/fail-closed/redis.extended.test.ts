@@ -9,10 +9,10 @@ import { promisify } from 'node:util';
 import { expect, it } from '@jest/globals';
 import type { TestRedisServer } from '../../fakes/redis-server.ts';
 import type { GuardedRedis } from '../environment/verifier-states.ts';
-import { CAMPAIGN_TIMEOUT_MS, type Campaign, expectMet, OTHER_REQUESTS, tell } from './campaign.ts';
-import { keepDoing, setFailingStage } from './fail-closed-fixture.ts';
+import { CAMPAIGN_TIMEOUT_MS, expectRecovery, OTHER_REQUESTS } from './campaign.ts';
+import { keepDoing, useFailClosedFixture } from './fail-closed-fixture.ts';
 
-const stage = setFailingStage();
+const fixture = useFailClosedFixture();
 const run = promisify(execFile);
 const tenth = Math.ceil(OTHER_REQUESTS / 10);
 
@@ -56,23 +56,7 @@ const FAULTS: { readonly [name: string]: Fault } = {
   },
 };
 
-async function begin(): Promise<{ readonly campaign: Campaign; readonly redis: GuardedRedis }> {
-  const redis = await stage.redis();
-  const verifier = await stage.verifier({ replay: redis.url, flags: ['--redis-timeout', '200ms'] });
-  const campaign = await stage.campaign(verifier);
-  await campaign.untilOpen();
-  await campaign.send(tenth);
-  return { campaign, redis };
-}
-
-async function finish(what: string, campaign: Campaign): Promise<void> {
-  campaign.healed();
-  await campaign.untilOpen();
-  await campaign.send(tenth);
-  campaign.reckon();
-  expectMet(campaign, OTHER_REQUESTS);
-  tell(`Redis ${what}`, campaign);
-}
+const begin = () => fixture.begin({ requests: OTHER_REQUESTS, flags: ['--redis-timeout', '200ms'] });
 
 function commandOn({ url }: GuardedRedis): Command {
   const { password, port } = new URL(url);
@@ -96,7 +80,7 @@ it.each(Object.entries(FAULTS))(
     const outcomes = campaign.duringFault();
     expect([...outcomes.keys()].filter((outcome) => !MAY_BE.test(outcome))).toEqual([]);
     await fault.end(redis.server, command);
-    await finish(name, campaign);
+    await expectRecovery(`Redis ${name}`, campaign, OTHER_REQUESTS);
   },
   CAMPAIGN_TIMEOUT_MS,
 );
@@ -105,7 +89,7 @@ it(
   'slow',
   async () => {
     const { campaign, redis } = await begin();
-    stage.onEnd(() => redis.server.thaw());
+    fixture.onEnd(() => redis.server.thaw());
     // Longer than the verifier's time-out in most rounds: the verifier has given up when Redis resumes.
     const slowing = keepDoing(async () => {
       redis.server.freeze();
@@ -117,7 +101,7 @@ it(
     await campaign.send(OTHER_REQUESTS);
     await slowing.stop();
     expect([...campaign.duringFault().keys()]).toEqual(expect.arrayContaining([STORE]));
-    await finish('slow', campaign);
+    await expectRecovery('Redis slow', campaign, OTHER_REQUESTS);
   },
   CAMPAIGN_TIMEOUT_MS,
 );

@@ -6,72 +6,58 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { VerifierProcess } from '../environment/verifier.ts';
-import { CAMPAIGN_TIMEOUT_MS, type Campaign, expectMet, SIDECAR_REQUESTS, tell } from './campaign.ts';
-import { keepDoing, setFailingStage } from './fail-closed-fixture.ts';
+import { CAMPAIGN_TIMEOUT_MS, expectRecovery, SIDECAR_REQUESTS } from './campaign.ts';
+import { type BegunCampaign, keepDoing, useFailClosedFixture } from './fail-closed-fixture.ts';
 import { RUBBISH, startImpostor } from './impostor.ts';
 
-const stage = setFailingStage();
-const tenth = Math.ceil(SIDECAR_REQUESTS / 10);
+const fixture = useFailClosedFixture();
 
-/** On Redis, so that what the first one let through is known to its successors. */
-async function begin() {
-  const { url } = await stage.redis();
-  const options = { replay: url, flags: ['--redis-timeout', '400ms'] };
-  const verifier = await stage.verifier(options);
-  const campaign = await stage.campaign(verifier);
-  await campaign.untilOpen();
-  await campaign.send(tenth);
-  const successor = (of: VerifierProcess) => stage.verifier({ ...options, successorOf: of });
-  return { campaign, verifier, successor };
-}
+/** On Redis, so that the successors know what the first one accepted. */
+const begin = () => fixture.begin({ requests: SIDECAR_REQUESTS });
 
 function pathOf({ address }: VerifierProcess): string {
   if (address.kind !== 'unix') throw new Error('not on a socket file');
   return address.path;
 }
 
-async function finish(what: string, campaign: Campaign): Promise<void> {
-  campaign.healed();
-  await campaign.untilOpen();
-  await campaign.send(tenth);
-  campaign.reckon();
-  expectMet(campaign, SIDECAR_REQUESTS);
-  tell(what, campaign);
-}
-
 const NO_ANSWER = 'verifier_unavailable/no_answer';
 
-it(
-  'killed',
-  async () => {
-    const { campaign, successor, verifier } = await begin();
-    const underWay = campaign.send(tenth);
-    verifier.signal('SIGKILL');
-    await verifier.exited;
-    await underWay;
+interface Fault {
+  begin(begun: BegunCampaign): Promise<void>;
+  end(begun: BegunCampaign): Promise<unknown>;
+}
+
+const FAULTS: { readonly [name: string]: Fault } = {
+  killed: {
+    begin: async ({ verifier }) => {
+      verifier.signal('SIGKILL');
+      await verifier.exited;
+    },
+    end: ({ successor, verifier }) => successor(verifier),
+  },
+  hung: {
+    begin: async ({ verifier }) => {
+      verifier.signal('SIGSTOP');
+      fixture.onEnd(() => verifier.signal('SIGCONT'));
+    },
+    end: async ({ verifier }) => verifier.signal('SIGCONT'),
+  },
+};
+
+it.each(Object.entries(FAULTS))(
+  '%s',
+  async (name, fault) => {
+    const begun = await begin();
+    const { campaign } = begun;
+    const pending = campaign.send(Math.ceil(SIDECAR_REQUESTS / 10));
+    await fault.begin(begun);
+    await pending;
     campaign.failing();
     await campaign.send(SIDECAR_REQUESTS);
     expect([...campaign.duringFault().keys()]).toEqual([NO_ANSWER]);
     campaign.healed();
-    await successor(verifier);
-    await finish('killed', campaign);
-  },
-  CAMPAIGN_TIMEOUT_MS,
-);
-
-it(
-  'hung',
-  async () => {
-    const { campaign, verifier } = await begin();
-    const underWay = campaign.send(tenth);
-    verifier.signal('SIGSTOP');
-    stage.onEnd(() => verifier.signal('SIGCONT'));
-    await underWay;
-    campaign.failing();
-    await campaign.send(SIDECAR_REQUESTS);
-    expect([...campaign.duringFault().keys()]).toEqual([NO_ANSWER]);
-    verifier.signal('SIGCONT');
-    await finish('hung', campaign);
+    await fault.end(begun);
+    await expectRecovery(name, campaign, SIDECAR_REQUESTS);
   },
   CAMPAIGN_TIMEOUT_MS,
 );
@@ -80,7 +66,7 @@ it(
   'slow',
   async () => {
     const { campaign, verifier } = await begin();
-    stage.onEnd(() => verifier.signal('SIGCONT'));
+    fixture.onEnd(() => verifier.signal('SIGCONT'));
     // Longer than Envoy's time-out in most rounds: Envoy has given up when the verifier decides.
     const slowing = keepDoing(async () => {
       verifier.signal('SIGSTOP');
@@ -92,7 +78,7 @@ it(
     await campaign.send(SIDECAR_REQUESTS);
     await slowing.stop();
     expect([...campaign.duringFault().keys()]).toContain(NO_ANSWER);
-    await finish('slow', campaign);
+    await expectRecovery('slow', campaign, SIDECAR_REQUESTS);
   },
   CAMPAIGN_TIMEOUT_MS,
 );
@@ -114,7 +100,7 @@ it(
     for (let rounds = 0; rounds < 8 || restarts < 3; rounds += 1) await round();
     await restarting.stop();
     expect([...campaign.duringFault().keys()]).toEqual(expect.arrayContaining([NO_ANSWER, '200']));
-    await finish(`restarted ${restarts} times`, campaign);
+    await expectRecovery(`restarted ${restarts} times`, campaign, SIDECAR_REQUESTS);
   },
   CAMPAIGN_TIMEOUT_MS,
 );
@@ -129,7 +115,7 @@ it(
     let outcomesBefore = campaign.duringFault();
     for (const rubbish of RUBBISH) {
       const impostor = await startImpostor(pathOf(verifier), rubbish);
-      stage.onEnd(impostor.stop);
+      fixture.onEnd(impostor.stop);
       await campaign.send(Math.ceil(SIDECAR_REQUESTS / RUBBISH.length));
       await impostor.stop();
       const now = campaign.duringFault();
@@ -144,7 +130,7 @@ it(
     }
     campaign.reckon();
     await successor(verifier);
-    await finish('rubbish in its place', campaign);
+    await expectRecovery('rubbish in its place', campaign, SIDECAR_REQUESTS);
   },
   CAMPAIGN_TIMEOUT_MS,
 );

@@ -47,12 +47,6 @@ async function start(workers: number, flags: readonly string[]): Promise<Running
 const signalGroup = ({ service }: RunningWorkers, signal: NodeJS.Signals) =>
   process.kill(-service.pid, signal);
 
-const becomes = (workers: RunningWorkers, status: number) =>
-  waitFor(`/readyz to be ${status}`, WAIT_MS, async () => {
-    const answer = await workers.get('/readyz');
-    return answer.status === status ? answer : undefined;
-  });
-
 /** Answers of health and of a Check on new connections. */
 async function answersOf(workers: RunningWorkers, connections: number): Promise<readonly string[]> {
   const clients = Array.from({ length: connections }, () => workers.connect());
@@ -111,7 +105,7 @@ describe.each([1, 3])('%i process(es)', (count) => {
       for (const pid of pids) process.kill(pid, 'SIGTERM');
       await load.more(100);
       signalGroup(workers, 'SIGTERM');
-      await becomes(workers, 503);
+      await workers.becomes(503);
       await load.more(100);
       await load.stop();
       expect(await workers.service.exited).toEqual({ code: 0, signal: null });
@@ -132,7 +126,7 @@ describe.each([1, 3])('%i process(es)', (count) => {
       const workers = await start(count, ['--drain-delay', '1h']);
       const pids = workers.workerPids();
       signalGroup(workers, 'SIGINT');
-      const { text } = await becomes(workers, 503);
+      const { text } = await workers.becomes(503);
       const listener = JSON.parse(text).checks.find(({ name }: { name: string }) => name === 'listener');
       expect(listener).toMatchObject({ ok: false, problem: expect.stringContaining('draining') });
       await waitFor('all to say no', WAIT_MS, async () => {
@@ -158,7 +152,7 @@ it(
     const workers = await start(2, ['--drain-delay', '1h']);
     const [first = 0, second = 0] = workers.workerPids();
     workers.service.signal('SIGTERM');
-    await becomes(workers, 503);
+    await workers.becomes(503);
     process.kill(first, 'SIGKILL');
     process.kill(second, 'SIGSTOP');
     await waitFor('others in their place', WAIT_MS, () => {

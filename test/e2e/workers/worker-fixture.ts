@@ -6,7 +6,7 @@ import { type CheckClient, openCheckClient, outcomeOfResponse } from '../../fake
 import { startChild } from '../harness/child.ts';
 import { proofgateCommand } from '../harness/program.ts';
 import { type Service, startProofgate } from '../harness/sidecar.ts';
-import { httpGet } from '../harness/wait.ts';
+import { httpGet, waitFor } from '../harness/wait.ts';
 import { AUTH_SITE, type Proof, type ProofSource } from '../replay/proof-source.ts';
 
 export interface WorkersOptions {
@@ -21,52 +21,68 @@ export interface WorkersOptions {
   readonly ownProcessGroup?: boolean;
 }
 
-export interface RunningWorkers {
+export interface RunningVerifier {
   readonly service: Service;
-  readonly folder: string;
-  readonly auditFile: string;
   readonly listen: string;
   connect(): CheckClient;
   get(path: '/readyz' | '/metrics'): ReturnType<typeof httpGet>;
+  /** Waits until `/readyz` answers with this status. */
+  becomes(status: number): ReturnType<typeof httpGet>;
   /** Process IDs of the workers that run now. */
   workerPids(): readonly number[];
 }
+
+export interface RunningWorkers extends RunningVerifier {
+  readonly folder: string;
+  readonly auditFile: string;
+}
+
+const WAIT_MS = 60_000;
 
 export function verifierArgs(source: ProofSource, folder: string): readonly string[] {
   return [
     ...['verifier', '--auth-site', AUTH_SITE, '--state-dir', folder, '--redis-timeout', '2s'],
     ...['--bundle', source.bundleDirectory, '--bundle-key', source.bundleKeyFile],
-    ...['--admin-listen', '127.0.0.1:0'],
   ];
 }
 
 export async function startWorkers(source: ProofSource, options: WorkersOptions): Promise<RunningWorkers> {
   const folder = await mkdtemp(join(source.directory, 'workers-'));
   const auditFile = options.auditFile ?? join(folder, 'audit.jsonl');
-  const service = await startProofgate(
-    [
-      ...verifierArgs(source, folder),
-      ...['--workers', String(options.workers), '--listen', options.listen ?? '127.0.0.1:0'],
-      ...['--audit-file', auditFile, ...(options.flags ?? [])],
-    ],
-    {
-      env: { PROOFGATE_REPLAY: options.redisUrl },
-      ownProcessGroup: options.ownProcessGroup === true,
-      readyTimeoutMs: 60_000,
-      readyUrl: (lines) => {
-        const admin = listening(lines)?.admin_listen;
-        return admin === undefined ? undefined : `http://${admin}/readyz`;
-      },
+  const args = [
+    ...verifierArgs(source, folder),
+    ...['--workers', String(options.workers), '--listen', options.listen ?? '127.0.0.1:0'],
+    ...['--audit-file', auditFile, ...(options.flags ?? [])],
+  ];
+  return { folder, auditFile, ...(await startVerifier(args, options)) };
+}
+
+/** Starts a verifier on a free admin port, and returns when it is ready. */
+export async function startVerifier(
+  args: readonly string[],
+  { ownProcessGroup = false, redisUrl }: Pick<WorkersOptions, 'ownProcessGroup' | 'redisUrl'>,
+): Promise<RunningVerifier> {
+  const service = await startProofgate([...args, '--admin-listen', '127.0.0.1:0'], {
+    env: { PROOFGATE_REPLAY: redisUrl },
+    ownProcessGroup,
+    readyTimeoutMs: WAIT_MS,
+    readyUrl: (lines) => {
+      const admin = listening(lines)?.admin_listen;
+      return admin === undefined ? undefined : `http://${admin}/readyz`;
     },
-  );
+  });
   const { admin_listen = '', listen = '' } = listening(service.stderrLines) ?? {};
+  const get = (path: '/readyz' | '/metrics') => httpGet(`http://${admin_listen}${path}`);
   return {
     service,
-    folder,
-    auditFile,
     listen,
     connect: () => openCheckClient(listen),
-    get: (path) => httpGet(`http://${admin_listen}${path}`),
+    get,
+    becomes: (status) =>
+      waitFor(`/readyz to be ${status}`, WAIT_MS, async () => {
+        const answer = await get('/readyz');
+        return answer.status === status ? answer : undefined;
+      }),
     workerPids: () => childrenOf(service.pid),
   };
 }
@@ -91,7 +107,7 @@ function listening(lines: readonly string[]): Listening | undefined {
   return line === undefined ? undefined : JSON.parse(line);
 }
 
-export function childrenOf(pid: number): readonly number[] {
+function childrenOf(pid: number): readonly number[] {
   const file = `/proc/${pid}/task/${pid}/children`;
   if (!existsSync(file)) return [];
   return readFileSync(file, 'utf8').split(' ').filter(Boolean).map(Number);

@@ -213,16 +213,8 @@ describe('when workers die', () => {
     for (const pid of workers.workerPids()) {
       const before = accepted.size;
       process.kill(pid, 'SIGKILL');
-      await waitFor(
-        'readiness to say so',
-        WAIT_MS,
-        async () => (await workers.get('/readyz')).status === 503 || undefined,
-      );
-      await waitFor(
-        'all to run again',
-        WAIT_MS,
-        async () => (await workers.get('/readyz')).status === 200 || undefined,
-      );
+      await workers.becomes(503);
+      await workers.becomes(200);
       await waitFor('accepts to go on', WAIT_MS, async () => accepted.size > before + 50 || undefined);
       expect(workers.workerPids()).toHaveLength(WORKERS);
       expect(workers.workerPids()).not.toContain(pid);
@@ -241,20 +233,13 @@ describe('when workers die', () => {
     const workers = await start({ workers: 2 });
     const [pid = 0] = workers.workerPids();
     process.kill(pid, 'SIGSTOP');
-    const { text } = await waitFor('readiness to say so', WAIT_MS, async () => {
-      const answer = await workers.get('/readyz');
-      return answer.status === 503 ? answer : undefined;
-    });
+    const { text } = await workers.becomes(503);
     expect(JSON.parse(text).checks).toContainEqual({
       name: 'workers',
       ok: false,
       problem: expect.stringContaining('1 of 2'),
     });
-    await waitFor(
-      'another in its place',
-      WAIT_MS,
-      async () => (await workers.get('/readyz')).status === 200 || undefined,
-    );
+    await workers.becomes(200);
     expect(workers.workerPids()).not.toContain(pid);
     await workers.service.stop();
   }, 120_000);
@@ -274,11 +259,7 @@ describe('when workers die', () => {
     expect(await outcomeOf(client, source.mint())).toBe('allowed');
     client.close();
     await mkdir(trail);
-    await waitFor(
-      'both to run',
-      WAIT_MS,
-      async () => (await workers.get('/readyz')).status === 200 || undefined,
-    );
+    await workers.becomes(200);
     await workers.service.stop();
   }, 120_000);
 
@@ -342,7 +323,15 @@ describe('what is refused at the start', () => {
     async (_, code, flags, replay) => {
       const taken = flags.map((flag) => (flag === 'redis' ? `127.0.0.1:${redis.port}` : flag));
       const workers = flags.includes('--workers' as never) ? [] : ['--workers', '2'];
-      const args = [...verifierArgs(source, folder()), ...workers, '--log-level', 'silent', ...taken];
+      const args = [
+        ...verifierArgs(source, folder()),
+        ...workers,
+        '--log-level',
+        'silent',
+        '--admin-listen',
+        '127.0.0.1:0',
+        ...taken,
+      ];
       const { code: exit, stderr } = await runToEnd(args, replay ?? redis.url);
       expect(stderr).toEqual([expect.stringMatching(new RegExp(`^error: ${code}: `))]);
       expect(exit).toBe(2);

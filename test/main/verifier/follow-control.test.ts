@@ -3,33 +3,19 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { BundleContent } from '../../../src/bundle/format/schema.ts';
-import { passportSha256 } from '../../../src/protocol/passport.ts';
-import { formatTime } from '../../../src/protocol/rfc3339.ts';
-import { newJti, type SigningKey, signPassport, signTranscript } from '../../../src/protocol/signing.ts';
-import { keyNamed } from '../../bundle/deltas.ts';
 import { LAUNCHER } from '../../cli/compiled-cli.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
 import { type Child, startChild } from '../../e2e/harness/child.ts';
 import { httpGet, waitFor } from '../../e2e/harness/wait.ts';
-import {
-  AUTH_SITE,
-  bundleContent,
-  CLIENT_ISSUER,
-  newSigningKey,
-  newTestKeys,
-  ORIGIN,
-  TRUST_DOMAIN,
-} from '../../fakes/bundle-content.ts';
-import { type CheckClient, openCheckClient, outcomeOfResponse } from '../../fakes/check-client.ts';
-import { rawCheckRequest } from '../../fakes/check-request.ts';
+import { AUTH_SITE } from '../../fakes/bundle-content.ts';
+import { type CheckClient, openCheckClient } from '../../fakes/check-client.ts';
 import { type FakeControl, startFakeControl } from '../../fakes/control-distribution.ts';
+import { newEnrolledSite, wallClockSeconds } from '../../fakes/enrolled-site.ts';
 
 const TOKEN = 'target-token-that-must-show-nowhere';
 const WAIT_MS = 15_000;
-const nowSeconds = () => Math.floor(Date.now() / 1000);
-const keys = newTestKeys();
-const enrolled = newSigningKey();
+const site = newEnrolledSite();
+const { keyEntry } = site;
 
 let certificates: TestCertificates;
 let folder: string;
@@ -39,38 +25,22 @@ beforeAll(async () => {
   certificates = await makeCertificates('localhost', 'spiffe://shop.example/x', ['127.0.0.1']);
   await mkdir(join(folder, 'state'));
   await writeFile(join(folder, 'token'), `${TOKEN}\n`);
-  await writeFile(join(folder, 'key.jwk.json'), JSON.stringify(keys.bundle.publicKey.jwk));
+  await writeFile(join(folder, 'key.jwk.json'), JSON.stringify(site.signer.publicKey.jwk));
   const tls = { key: certificates.server.key, cert: certificates.server.cert };
   control = await startFakeControl({
     authSite: AUTH_SITE,
-    signer: keys.bundle,
-    nowSeconds,
+    signer: site.signer,
+    nowSeconds: wallClockSeconds,
     token: TOKEN,
     tls,
   });
-  control.publishWhole(siteContent());
+  control.publishWhole(site.content({ single_verifier: true }));
 }, 60_000);
 afterAll(async () => {
   await control?.close();
   await certificates?.remove();
   await rm(folder, { recursive: true, force: true });
 });
-
-/**
- * The content of the tests' bundle, issued now, because the embedded replay store rejects proofs for about the clock skew
- * after start.
- */
-function siteContent(): Omit<BundleContent, 'revision' | 'previous_head'> {
-  const { revision: _, derived_keys: __, ...content } = bundleContent(keys);
-  const times = { issued_at: formatTime(nowSeconds()), expires_at: formatTime(nowSeconds() + 3600) };
-  return { ...content, ...times, skew_seconds: 1, single_verifier: true };
-}
-
-const keyEntry = (status: 'active' | 'revoked') =>
-  keyNamed('dk_enrolled', 'billing', enrolled.publicKey.jwk, {
-    status,
-    expires_at: formatTime(nowSeconds() + 3600),
-  });
 
 interface Verifier {
   readonly child: Child;
@@ -101,53 +71,9 @@ async function stopVerifier({ child, client }: Verifier): Promise<void> {
   expect(await child.stop()).toEqual({ code: 0, signal: null });
 }
 
-/** The result of a request by the holder of the enrolled key. */
-async function outcome({ client }: Verifier, key: SigningKey = enrolled): Promise<string> {
-  const target = '/v1/orders/17';
-  const issuedAtSeconds = nowSeconds();
-  const identity = { issuer: CLIENT_ISSUER, subject: 'client:billing', audience: ORIGIN };
-  const times = { issuedAtSeconds, expiresAtSeconds: issuedAtSeconds + 60 };
-  const passport = signPassport(
-    {
-      ...identity,
-      ...times,
-      keyId: 'dk_enrolled',
-      trustDomain: TRUST_DOMAIN,
-      keyBinding: 'software',
-      holderJwk: key.publicKey.jwk,
-    },
-    key,
-  );
-  const [scheme, authority] = ['https' as const, 'api.shop.example'];
-  const bound = { method: 'GET', scheme, authority, target };
-  const proof = signTranscript(
-    {
-      ...identity,
-      ...times,
-      ...bound,
-      authSite: AUTH_SITE,
-      keyId: 'dk_enrolled',
-      passportSha256: passportSha256(passport),
-      routeId: 'orders-read',
-      jti: newJti(),
-      contentSha256: '-',
-      headers: [],
-    },
-    key,
-  );
-  const headers = [
-    { name: 'authorization', value: `Passport ${passport}` },
-    { name: 'x-proofgate-transcript', value: proof.transcript },
-    { name: 'x-proofgate-signature', value: proof.signature },
-  ];
-  return outcomeOfResponse(
-    await client.check(rawCheckRequest({ ...bound, headers, body: { kind: 'none' } })),
-  );
-}
-
 const becomes = (verifier: Verifier, wanted: RegExp) =>
   waitFor(`a request to be ${wanted}`, WAIT_MS, async () =>
-    wanted.test(await outcome(verifier)) ? true : undefined,
+    wanted.test(await site.outcome(verifier.client)) ? true : undefined,
   );
 
 async function becomesReady({ admin }: Verifier): Promise<string> {
