@@ -6,6 +6,7 @@ import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { newDirectory, putBundle, until } from '../../bundle/bundle-directory.ts';
 import { clientNamed, keyNamed } from '../../bundle/deltas.ts';
 import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
+import type { FakeControl } from '../../fakes/control-distribution.ts';
 import { keys, newControl, siteContent, startFollower } from './refresh-fixture.ts';
 
 const { jwk } = newSigningKey().publicKey;
@@ -206,9 +207,9 @@ it('a mark that cannot be read lets nothing be fetched, and says so', async () =
 });
 
 describe('what Control sends is refused', () => {
-  it.each<[what: string, code: string, publish: (control: Awaited<ReturnType<typeof newControl>>) => void]>([
+  it.each<[what: string, code: string, publish: (control: FakeControl) => void]>([
     [
-      'a delta by a stranger',
+      'a delta of a stranger',
       'signatures_insufficient',
       (control) => control.publishDelta({}, newSigningKey()),
     ],
@@ -217,11 +218,7 @@ describe('what Control sends is refused', () => {
       'auth_site_mismatch',
       (control) => control.publishDelta({ auth_site: 'other' }),
     ],
-    [
-      'a delta after another head',
-      'chain_broken',
-      (control) => control.publishDelta({ previous_head: 'A'.repeat(43) }),
-    ],
+    ['a fork', 'chain_broken', (control) => control.publishDelta({ previous_head: 'A'.repeat(43) })],
     ['a step too long', 'revision_step', (control) => control.publishDelta({ revision: 1_000_002 })],
     [
       'a key of no client',
@@ -229,7 +226,7 @@ describe('what Control sends is refused', () => {
       (control) => control.publishDelta({ keys_put: [keyNamed('x', 'y', jwk)] }),
     ],
     [
-      'a whole bundle that contradicts itself',
+      'an inconsistent bundle',
       'route_unknown',
       (control) => control.publishWhole(siteContent({ routes: [] })),
     ],
@@ -286,55 +283,33 @@ describe('what can go wrong on the way', () => {
     sha256: 'A'.repeat(43),
     path: '/v1/targets/self/bundles/1/b',
   };
-  const whole = (files: object[]) =>
-    answer({ whole: { revision: 9, head: 'A'.repeat(43), files, steps: [], required: true } });
+  const body = (text: string) => ({ kind: 'body', body: text }) as const;
+  const files = (...files: object[]) =>
+    body(answer({ whole: { revision: 9, head: 'A'.repeat(43), files, steps: [], required: true } }));
+  const redirect = { kind: 'status', status: 302, headers: { location: 'http://127.0.0.1:1/' } } as const;
+  const sent = { ...file, path: '/v1/targets/self/bundles/1/bundle.jws' };
 
-  it.each<
-    [what: string, code: string, fault: Parameters<Awaited<ReturnType<typeof newControl>>['failNext']>[1]]
-  >([
+  it.each<[what: string, code: string, fault: Parameters<FakeControl['failNext']>[1]]>([
     ['500', 'control_unavailable', { kind: 'status', status: 500 }],
     ['401', 'control_unauthorized', { kind: 'status', status: 401 }],
     ['404', 'control_status', { kind: 'status', status: 404 }],
-    [
-      'a redirect',
-      'control_status',
-      { kind: 'status', status: 302, headers: { location: 'http://127.0.0.1:1/' } },
-    ],
+    ['a redirect', 'control_status', redirect],
     ['429', 'control_throttled', { kind: 'status', status: 429, headers: { 'retry-after': '0' } }],
     ['no answer', 'control_unreachable', { kind: 'reset' }],
-    ['no JSON', 'control_answer_invalid', { kind: 'body', body: '{' }],
-    ['another shape', 'control_answer_invalid', { kind: 'body', body: answer({ x: 1 }) }],
-    ['another site', 'control_answer_invalid', { kind: 'body', body: answer({ auth_site: 'other' }) }],
+    ['no JSON', 'control_answer_invalid', body('{')],
+    ['another shape', 'control_answer_invalid', body(answer({ x: 1 }))],
+    ['another site', 'control_answer_invalid', body(answer({ auth_site: 'other' }))],
+    ['no bundle among the files', 'control_answer_invalid', files({ ...file, name: 'keys-0001.jsonl' })],
+    ['a file twice', 'control_answer_invalid', files(file, file)],
     [
-      'no bundle among the files',
+      'a path elsewhere',
       'control_answer_invalid',
-      { kind: 'body', body: whole([{ ...file, name: 'keys-0001.jsonl' }]) },
+      files({ ...file, path: '/v1/targets/self/bundles/../../x' }),
     ],
-    ['a file twice', 'control_answer_invalid', { kind: 'body', body: whole([file, file]) }],
-    [
-      'a path that leads elsewhere',
-      'control_answer_invalid',
-      { kind: 'body', body: whole([{ ...file, path: '/v1/targets/self/bundles/../../x' }]) },
-    ],
-    [
-      'a file too large to begin with',
-      'control_answer_too_large',
-      { kind: 'body', body: whole([{ ...file, bytes: 2 ** 40 }]) },
-    ],
-    ['a file that is not there', 'control_status', { kind: 'body', body: whole([file]) }],
-    [
-      'a file with other bytes',
-      'control_file_mismatch',
-      {
-        kind: 'body',
-        body: whole([{ ...file, path: '/v1/targets/self/bundles/1/bundle.jws', bytes: 100_000 }]),
-      },
-    ],
-    [
-      'a file larger than said',
-      'control_answer_too_large',
-      { kind: 'body', body: whole([{ ...file, path: '/v1/targets/self/bundles/1/bundle.jws' }]) },
-    ],
+    ['a file that is announced as too large', 'control_answer_too_large', files({ ...file, bytes: 2 ** 40 })],
+    ['a missing file', 'control_status', files(file)],
+    ['a file with other bytes', 'control_file_mismatch', files({ ...sent, bytes: 100_000 })],
+    ['a file larger than announced', 'control_answer_too_large', files(sent)],
   ])('%s: %s', async (_what, code, fault) => {
     const { control, loader, reaches, stateDirectory, events } = await following();
     control.failNext('poll', fault);

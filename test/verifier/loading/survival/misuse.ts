@@ -1,4 +1,4 @@
-/** Documents that are properly made, and not to be taken by a verifier that stands at the end of the chain. */
+/** Documents that are properly made, and must be rejected by a verifier at the end of the chain. */
 
 import {
   signDelta,
@@ -49,27 +49,31 @@ export function misusedWholes(chain: SignedChain): readonly MisusedWhole[] {
   const next = { ...chain.content, revision: chain.end.revision + 1, previous_head: chain.end.head };
   const signed = (more: Partial<BundleContent>, keys = chain.bundleKeys) =>
     signWholeBundle({ ...next, ...more }, keys).document;
-  const payload = Buffer.from(JSON.stringify(next));
+  const renamed = signDocument(DOCUMENTS.delta.type, Buffer.from(JSON.stringify(next)), chain.bundleKeys);
   return [
-    { why: 'of a lower revision', code: 'revision_lower', bytes: chain.old.bundle },
-    {
-      why: 'of the same revision with another head',
-      code: 'revision_conflict',
-      bytes: signed({ revision: chain.end.revision }),
-    },
-    { why: 'of another site', code: 'auth_site_mismatch', bytes: signed({ auth_site: OTHER_SITE }) },
-    {
-      why: 'said to be a delta',
-      code: 'document_type',
-      bytes: signDocument(DOCUMENTS.delta.type, payload, chain.bundleKeys),
-    },
-    { why: 'that has expired', code: 'expired', bytes: signed({ expires_at: LAPSED }) },
+    ...cases([
+      ['of a lower revision', 'revision_lower', chain.old.bundle],
+      [
+        'of the same revision with another head',
+        'revision_conflict',
+        signed({ revision: chain.end.revision }),
+      ],
+      ['of another site', 'auth_site_mismatch', signed({ auth_site: OTHER_SITE })],
+      ['with the type of a delta', 'document_type', renamed],
+      ['that has expired', 'expired', signed({ expires_at: LAPSED })],
+    ]),
     ...wrongSigners(chain).map(([why, keys]) => ({
       why,
       code: 'signatures_insufficient',
       bytes: signed({}, keys),
     })),
   ];
+}
+
+function cases<C extends string | undefined>(
+  rows: readonly (readonly [why: string, code: C, bytes: Buffer])[],
+) {
+  return rows.map(([why, code, bytes]) => ({ why, code, bytes }));
 }
 
 export function misusedSteps(chain: SignedChain): readonly MisusedStep[] {
@@ -85,35 +89,20 @@ export function misusedSteps(chain: SignedChain): readonly MisusedStep[] {
     issued_at: formatTime(NOW_SECONDS),
     expires_at: LAPSED,
   };
+  const deltas = cases([
+    ['that was taken before', 'revision_lower', chain.documents['delta-3.jws']],
+    ['that continues another head', 'chain_broken', delta({ ...end, head: OTHER_HEAD })],
+    ['of another site', 'auth_site_mismatch', delta(end, { auth_site: OTHER_SITE })],
+  ]);
+  const links = cases([
+    ['with the type of a delta', 'document_type', delta(end)],
+    ['to a bundle that has expired', 'expired', signLink(lapsed, chain.bundleKeys).document],
+  ]);
+  const distant = { why: 'too far away', code: 'revision_step', bytes: delta(end, { revision: far }) };
   return [
-    { ...next, why: 'that was taken before', code: 'revision_lower', bytes: chain.documents['delta-3.jws'] },
-    {
-      ...next,
-      why: 'that continues another head',
-      code: 'chain_broken',
-      bytes: delta({ ...end, head: OTHER_HEAD }),
-    },
-    {
-      ...next,
-      revision: far,
-      why: 'too far away',
-      code: 'revision_step',
-      bytes: delta(end, { revision: far }),
-    },
-    {
-      ...next,
-      why: 'of another site',
-      code: 'auth_site_mismatch',
-      bytes: delta(end, { auth_site: OTHER_SITE }),
-    },
-    { ...next, kind: 'link', why: 'said to be a link', code: 'document_type', bytes: delta(end) },
-    {
-      ...next,
-      kind: 'link',
-      why: 'to a bundle that has expired',
-      code: 'expired',
-      bytes: signLink(lapsed, chain.bundleKeys).document,
-    },
+    ...deltas.map((step) => ({ ...next, ...step })),
+    { ...next, ...distant, revision: far },
+    ...links.map((step) => ({ ...next, ...step, kind: 'link' as const })),
     ...wrongSigners(chain).map(([why, keys]) => ({
       ...next,
       why,
@@ -131,22 +120,14 @@ export function misusedStatements(chain: SignedChain): readonly MisusedStatement
   const { before, end } = chain;
   const statement = (position: ChainPosition, keys?: readonly SigningKey[], asOfSeconds = CLOCK_SECONDS) =>
     chain.statement(position, asOfSeconds, keys);
-  return [
-    { why: 'that is older', code: undefined, bytes: statement(end, undefined, NOW_SECONDS + 500) },
-    {
-      why: 'from the future',
-      code: 'ahead_of_clock',
-      bytes: statement(end, undefined, CLOCK_SECONDS + 60),
-    },
-    { why: 'about the revision before', code: 'other_revision', bytes: statement(before['link-4.jws']) },
-    { why: 'about the next revision', code: 'other_revision', bytes: statement({ ...end, revision: 5 }) },
-    { why: 'about another head', code: 'other_head', bytes: statement({ ...end, head: OTHER_HEAD }) },
-    {
-      why: 'signed by keys of bundles',
-      code: 'signatures_insufficient',
-      bytes: statement(end, chain.bundleKeys),
-    },
-    { why: 'signed by others', code: 'signatures_insufficient', bytes: statement(end, strangers) },
-    { why: 'that is a delta', code: 'document_type', bytes: chain.documents['delta-3.jws'] },
-  ];
+  return cases([
+    ['that is older', undefined, statement(end, undefined, NOW_SECONDS + 500)],
+    ['from the future', 'ahead_of_clock', statement(end, undefined, CLOCK_SECONDS + 60)],
+    ['about the revision before', 'other_revision', statement(before['link-4.jws'])],
+    ['about the next revision', 'other_revision', statement({ ...end, revision: 5 })],
+    ['about another head', 'other_head', statement({ ...end, head: OTHER_HEAD })],
+    ['signed by keys of bundles', 'signatures_insufficient', statement(end, chain.bundleKeys)],
+    ['signed by others', 'signatures_insufficient', statement(end, strangers)],
+    ['that is a delta', 'document_type', chain.documents['delta-3.jws']],
+  ]);
 }

@@ -1,0 +1,87 @@
+/** Opens a verifier from typed options, as a program without a command line does. */
+import { mkdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it } from '@jest/globals';
+import { formatTime } from '../../../src/bundle/format/times.ts';
+import { createLogger } from '../../../src/telemetry/logger.ts';
+import { renderMetrics } from '../../../src/telemetry/render-metrics.ts';
+import { AuditFileError } from '../../../src/verifier/assembly/open-audit.ts';
+import { openVerifier, type VerifierSetup } from '../../../src/verifier/assembly/open-verifier.ts';
+import { isDirectoryLocked } from '../../../src/verifier/loading/state/directory-lock.ts';
+import { newDirectory, putBundle, until } from '../../bundle/bundle-directory.ts';
+import { AUTH_SITE, bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';
+import { wallClockSeconds } from '../../fakes/enrolled-site.ts';
+import { signRequest } from '../../fakes/signed-request.ts';
+import { newSiteKeys } from '../../fakes/snapshot.ts';
+
+const keys = newTestKeys();
+const signers = { keys: [keys.bundle.publicKey], threshold: 1 };
+
+async function newSetup() {
+  const [directory, stateDirectory] = [await newDirectory(), await newDirectory()];
+  const setup: VerifierSetup = {
+    authSite: AUTH_SITE,
+    stateDirectory,
+    isWorker: false,
+    directory,
+    control: undefined,
+    bundleSigners: signers,
+    freshnessSigners: signers,
+    replay: { kind: 'memory' },
+    audit: {
+      mode: 'required',
+      file: join(stateDirectory, 'trail', 'audit.jsonl'),
+      collector: undefined,
+      maxQueueBytes: 65_536,
+    },
+    holderQuotaPerMinute: 1000,
+    realtimeStalenessSeconds: 10,
+    externalOrigin: undefined,
+    maxInFlight: 10,
+  };
+  const open = () =>
+    openVerifier({ setup, logger: createLogger('silent'), onInternalError: () => undefined });
+  const put = (revision: number, singleVerifier: boolean) =>
+    putBundle(
+      directory,
+      {
+        ...bundleContent(keys),
+        revision,
+        single_verifier: singleVerifier,
+        issued_at: formatTime(wallClockSeconds()),
+        expires_at: formatTime(wallClockSeconds() + 3600),
+      },
+      keys.bundle,
+    );
+  return { setup, open, put };
+}
+
+it('with a replay store in memory loads only bundles for a single verifier, at start and later', async () => {
+  const { open, put, setup } = await newSetup();
+  await mkdir(join(setup.stateDirectory, 'trail'));
+  await put(1, false);
+  const { close, metrics, status, verifier } = await open();
+  const refusal = () => status().bundle.problem?.error.code;
+  const revision = () => status().bundle.snapshot?.revision;
+  const { facts } = signRequest(newSiteKeys(), { caller: 'billing', route: 'orders-read' });
+  expect([refusal(), revision()]).toEqual(['refused_by_policy', undefined]);
+  expect(verifier.check(facts)).toMatchObject({ denial: { reason: 'bundle_policy_missing' } });
+  await put(2, true);
+  await until(() => revision() === 2);
+  expect([refusal(), status().audit.recorder]).toEqual([undefined, undefined]);
+  expect(verifier.check(facts)).toMatchObject({ kind: 'denied' });
+  await put(3, false);
+  await until(() => refusal() === 'refused_by_policy');
+  expect(await renderMetrics(metrics.registry)).toMatch(/^proofgate_bundle_revision 2$/m);
+  await close();
+  const events = (await readFile(setup.audit.file ?? '', 'utf8')).split('\n').filter(Boolean);
+  expect(events.map((line) => JSON.parse(line).outcome)).toEqual(['denied', 'denied']);
+});
+
+it('opens nothing when its audit file cannot be opened', async () => {
+  const { open, put, setup } = await newSetup();
+  await put(1, true);
+  await rm(join(setup.stateDirectory, 'trail'), { recursive: true, force: true });
+  await expect(open()).rejects.toThrow(AuditFileError);
+  expect(await isDirectoryLocked(setup.stateDirectory)).toBe(false);
+});
