@@ -1,7 +1,7 @@
 /** A site with one enrolled key, for verifiers that follow a fake Control and run on the real clock. */
 import type { BundleContent } from '../../src/bundle/format/schema.ts';
-import { formatTime } from '../../src/protocol/rfc3339.ts';
 import { passportSha256 } from '../../src/protocol/passport.ts';
+import { formatTime } from '../../src/protocol/rfc3339.ts';
 import { newJti, signPassport, signTranscript } from '../../src/protocol/signing.ts';
 import { keyNamed } from '../bundle/deltas.ts';
 import {
