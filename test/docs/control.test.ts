@@ -10,7 +10,7 @@ import {
 import { MAX_BODY_BYTES } from '../../src/control/api/app.ts';
 import { MAX_PAGE_ITEMS } from '../../src/control/api/pagination.ts';
 import { DEFAULT_LIMITS } from '../../src/control/api/rate-limits.ts';
-import { MAX_DEFINITION_BYTES } from '../../src/control/api/routes/routes-api.ts';
+import { MAX_DEFINITION_BYTES } from '../../src/control/api/routes/site-policy-api.ts';
 import { PROBLEMS } from '../../src/control/domain/api-problem.ts';
 import { AUDITED } from '../../src/control/domain/audit-kinds.ts';
 import {

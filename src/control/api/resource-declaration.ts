@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import type { ProblemCode } from '../domain/api-problem.ts';
 import type { Permission, Reach } from '../domain/roles.ts';
-import type { Created, Operation } from '../operation.ts';
+import type { Created, Operation } from '../resource/operation.ts';
 import type { Page } from '../store/repositories/records.ts';
 import type { PlaceOf } from './api-access.ts';
 

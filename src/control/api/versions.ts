@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { ApiProblem } from '../domain/api-problem.ts';
-import type { Created, Operation } from '../operation.ts';
+import type { Created, Operation } from '../resource/operation.ts';
 import { principalOf } from './api-access.ts';
 
 interface Versioned {

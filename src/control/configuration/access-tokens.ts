@@ -3,13 +3,13 @@ import type { AccessTokenView, NewAccessToken } from '../../api-contract/operato
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { Reach, Scope } from '../domain/roles.ts';
-import type { Created, Operation } from '../operation.ts';
+import { INSTALLATION_LOCK, momentOf, newVersion, versionOf } from '../resource/change.ts';
+import type { Created, Operation } from '../resource/operation.ts';
+import { type ResourceDeps, VersionedResource } from '../resource/versioned-resource.ts';
 import { newToken, tokenHash } from '../secrets/bearer-token.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
-import { INSTALLATION_LOCK, momentOf, newVersion, versionOf } from './change.ts';
 import { lockOf, placeOfScope, scopeOf, scopeView } from './role-grants.ts';
 import type { ShownToken } from './targets.ts';
-import { type ResourceDeps, VersionedResource } from './versioned-resource.ts';
 
 export class AccessTokens extends VersionedResource<'access_token', 'accessToken', AccessTokenView> {
   constructor(deps: ResourceDeps) {

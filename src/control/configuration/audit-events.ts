@@ -2,8 +2,8 @@
 
 import type { AuditEventView } from '../../api-contract/operators-contract.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
+import { momentOf } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
-import { momentOf } from './change.ts';
 
 export function auditEventView(row: RowOf<'auditEvent'>): AuditEventView {
   return {

@@ -6,13 +6,13 @@ import {
   type BrokerView,
 } from '../../api-contract/routes-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import type { Operation } from '../operation.ts';
+import { type ConfigurationDeps, found, placeInSite, versionOf } from '../resource/change.ts';
+import type { Operation } from '../resource/operation.ts';
+import { siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { rejectOddPrefixes } from './canonical-subjects.ts';
-import { type ConfigurationDeps, found, placeInSite, versionOf } from './change.ts';
 import { storedDefinition } from './stored-definition.ts';
-import { siteLock, VersionedResource } from './versioned-resource.ts';
 
 export interface BrokerName {
   readonly siteId: string;

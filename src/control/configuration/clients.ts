@@ -5,11 +5,11 @@ import { MAX_CLIENTS } from '../../bundle/format/bundle-limits.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE, subjectLiesInTrustDomain } from '../../protocol/spiffe-id.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import type { Created, Operation } from '../operation.ts';
+import { found, newVersion, placeInSite, versionOf } from '../resource/change.ts';
+import type { Created, Operation } from '../resource/operation.ts';
+import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { found, newVersion, placeInSite, versionOf } from './change.ts';
-import { type ResourceDeps, siteLock, VersionedResource } from './versioned-resource.ts';
 
 export interface ClientName {
   readonly siteId: string;

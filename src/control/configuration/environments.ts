@@ -3,11 +3,11 @@ import type { EnvironmentView } from '../../api-contract/hierarchy-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { Reach } from '../domain/roles.ts';
-import type { Created, Operation } from '../operation.ts';
+import { INSTALLATION_LOCK, newVersion, ONE_ROW, versionOf } from '../resource/change.ts';
+import type { Created, Operation } from '../resource/operation.ts';
+import { type ResourceDeps, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { INSTALLATION_LOCK, newVersion, ONE_ROW, versionOf } from './change.ts';
-import { type ResourceDeps, VersionedResource } from './versioned-resource.ts';
 
 export class Environments extends VersionedResource<'environment', 'environment', EnvironmentView> {
   constructor(deps: ResourceDeps) {

@@ -2,12 +2,12 @@
 import type { FleetView } from '../../api-contract/hierarchy-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
-import type { Created, Operation } from '../operation.ts';
+import { found, INSTALLATION_LOCK, newVersion, ONE_ROW, versionOf } from '../resource/change.ts';
+import type { Created, Operation } from '../resource/operation.ts';
+import { type ResourceDeps, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { found, INSTALLATION_LOCK, newVersion, ONE_ROW, versionOf } from './change.ts';
 import { rejectHeldScope } from './environments.ts';
-import { type ResourceDeps, VersionedResource } from './versioned-resource.ts';
 
 export class Fleets extends VersionedResource<'fleet', 'fleet', FleetView> {
   constructor(deps: ResourceDeps) {

@@ -2,10 +2,10 @@
 import type { GrantView } from '../../api-contract/clients-contract.ts';
 import type { Access } from '../../protocol/access.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import type { Operation } from '../operation.ts';
+import { audited, found, momentOf, publishChange } from '../resource/change.ts';
+import type { Operation } from '../resource/operation.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
-import { audited, found, momentOf, publishChange } from './change.ts';
 
 /** The limit of the bundle's schema. */
 const MAX_GRANTS = 10_000;

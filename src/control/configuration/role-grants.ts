@@ -3,11 +3,11 @@ import type { NewRoleGrant, RoleGrantView, ScopeView } from '../../api-contract/
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { Place, Reach, Scope } from '../domain/roles.ts';
-import { type Created, createOnce, type Operation } from '../operation.ts';
+import { audited, found, INSTALLATION_LOCK, momentOf } from '../resource/change.ts';
+import { type Created, createOnce, type Operation } from '../resource/operation.ts';
 import type { ControlStore, Lock } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { audited, found, INSTALLATION_LOCK, momentOf } from './change.ts';
 
 export class RoleGrants {
   readonly #store: ControlStore;

@@ -14,14 +14,14 @@ import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
 import type { BundleContent } from '../../bundle/format/schema.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import type { Created, Operation } from '../operation.ts';
+import { type ConfigurationDeps, found, newVersion, placeInSite, versionOf } from '../resource/change.ts';
+import type { Created, Operation } from '../resource/operation.ts';
+import { siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { rejectOddSources } from './canonical-subjects.ts';
-import { type ConfigurationDeps, found, newVersion, placeInSite, versionOf } from './change.ts';
 import { originsOf } from './sites.ts';
 import { storedDefinition } from './stored-definition.ts';
-import { siteLock, VersionedResource } from './versioned-resource.ts';
 
 interface RouteName {
   readonly siteId: string;

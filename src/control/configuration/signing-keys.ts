@@ -4,10 +4,10 @@ import type {
   SigningKeyRetirement,
   SigningKeyRotation,
 } from '../../api-contract/signing-keys-contract.ts';
-import type { Operation } from '../operation.ts';
 import type { SigningKeyView, SiteSigningKeys } from '../publishing/bundle-signing-keys.ts';
+import { audited, found, momentOf } from '../resource/change.ts';
+import type { Operation } from '../resource/operation.ts';
 import type { ControlStore } from '../store/port.ts';
-import { audited, found, momentOf } from './change.ts';
 
 export interface SigningKeysDeps {
   readonly store: ControlStore;

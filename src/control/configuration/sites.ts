@@ -15,9 +15,6 @@ import { parseOrigin } from '../../protocol/request-target.ts';
 import { ApiProblem, type ProblemFault } from '../domain/api-problem.ts';
 import type { Reach } from '../domain/roles.ts';
 import { DEFAULT_SOURCE_CAPACITY, holdsSlot, SOURCE_STATES } from '../domain/source-states.ts';
-import type { Created, Operation } from '../operation.ts';
-import type { Page, RowOf } from '../store/repositories/records.ts';
-import type { Transaction } from '../store/transaction.ts';
 import {
   audited,
   type ConfigurationDeps,
@@ -27,9 +24,12 @@ import {
   ONE_ROW,
   placeInSite,
   versionOf,
-} from './change.ts';
+} from '../resource/change.ts';
+import type { Created, Operation } from '../resource/operation.ts';
+import { siteLock, VersionedResource } from '../resource/versioned-resource.ts';
+import type { Page, RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
 import { rejectHeldScope } from './environments.ts';
-import { siteLock, VersionedResource } from './versioned-resource.ts';
 
 /** Creates a new site's signing keys, in the transaction that creates the site. */
 export type CreateSiteKeys = (tx: Transaction, siteId: string, nowMs: number) => Promise<unknown>;

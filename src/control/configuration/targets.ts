@@ -8,12 +8,12 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import { move } from '../domain/machine.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import { TARGET_MACHINE } from '../domain/runtime-states.ts';
-import type { Created, Operation } from '../operation.ts';
+import { found, newVersion, placeInSite, versionOf } from '../resource/change.ts';
+import type { Created, Operation } from '../resource/operation.ts';
+import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import { newToken, tokenHash } from '../secrets/bearer-token.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { found, newVersion, placeInSite, versionOf } from './change.ts';
-import { type ResourceDeps, siteLock, VersionedResource } from './versioned-resource.ts';
 
 export interface ShownToken {
   readonly token: string;

@@ -2,12 +2,13 @@
  * Turns a verified submission into an enrollment, in one transaction that reads every fact again.
  * Source: docs/control.md "Enrollment".
  */
-import { audited, newVersion } from '../configuration/change.ts';
+
 import { ApiProblem } from '../domain/api-problem.ts';
 import { keyExpirySeconds, submissionProblem } from '../domain/enrollment-states.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { Place } from '../domain/roles.ts';
 import type { VerifiedToken } from '../issuers/workload-token.ts';
+import { audited, newVersion } from '../resource/change.ts';
 import type { AuditEntry, Mutated } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

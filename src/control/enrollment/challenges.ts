@@ -7,10 +7,10 @@
 import type { ChallengeAnswer, ChallengeRequest } from '../../api-contract/enrollment-contract.ts';
 import { ENROLLMENT_PROVIDERS } from '../../api-contract/enrollment-contract.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
-import { momentOf } from '../configuration/change.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { CHALLENGE_LIFETIME_SECONDS, submissionProblem } from '../domain/enrollment-states.ts';
 import { newId } from '../domain/resource-identifiers.ts';
+import { momentOf } from '../resource/change.ts';
 import type { MasterKey } from '../secrets/master-key.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';

@@ -4,12 +4,12 @@
  */
 
 import type { EnrollmentDenial, EnrollmentView } from '../../api-contract/enrollments-contract.ts';
-import { BY_CONTROL, type By, found, placeInSite } from '../configuration/change.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { type EnrollmentState, submissionProblem } from '../domain/enrollment-states.ts';
 import { parseKeySetText } from '../issuers/key-set.ts';
 import { isTimely } from '../issuers/source-keys.ts';
-import type { Operation } from '../operation.ts';
+import { BY_CONTROL, type By, found, placeInSite } from '../resource/change.ts';
+import type { Operation } from '../resource/operation.ts';
 import { whyNotActive } from '../sources/source-views.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';

@@ -2,7 +2,7 @@
  * Denies pending enrollments that can no longer succeed, so that waiting workloads learn it at once.
  * Source: docs/control.md "Enrollment".
  */
-import { audited, type By } from '../configuration/change.ts';
+
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
 import {
   ENROLLMENT_MACHINE,
@@ -11,6 +11,7 @@ import {
 } from '../domain/enrollment-states.ts';
 import { move } from '../domain/machine.ts';
 import type { Place } from '../domain/roles.ts';
+import { audited, type By } from '../resource/change.ts';
 import type { AuditEntry } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

@@ -5,8 +5,8 @@
 
 import { Document, type Pair, type Scalar, visit } from 'yaml';
 import type { EnrollmentCommand } from '../../api-contract/enrollment-policies-contract.ts';
-import { found } from '../configuration/change.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
+import { found } from '../resource/change.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import { serviceAccountOf } from './policies.ts';

@@ -3,8 +3,8 @@
 import type { BlockedSubjectView, DerivedKeyView } from '../../api-contract/derived-keys-contract.ts';
 import type { EnrollmentPolicyView } from '../../api-contract/enrollment-policies-contract.ts';
 import type { EnrollmentView } from '../../api-contract/enrollments-contract.ts';
-import { momentOf, versionOf } from '../configuration/change.ts';
 import { keyStateAt, policyProblem } from '../domain/enrollment-states.ts';
+import { momentOf, versionOf } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { policyFacts } from './policy-facts.ts';

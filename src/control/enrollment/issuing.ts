@@ -1,6 +1,7 @@
 /** Makes the derived key of an accepted enrollment, in the transaction that accepts it. */
-import { audited, type By, newVersion, publishChange } from '../configuration/change.ts';
+
 import { newId } from '../domain/resource-identifiers.ts';
+import { audited, type By, newVersion, publishChange } from '../resource/change.ts';
 import type { AuditEntry } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { PlacedTransaction } from './denials.ts';

@@ -8,11 +8,11 @@ import type {
   KeyRevocation,
   KeyRevocationResult,
 } from '../../api-contract/derived-keys-contract.ts';
-import { audited, found, placeInSite } from '../configuration/change.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { KEY_MACHINE, type KeyState, keyStateAt } from '../domain/enrollment-states.ts';
 import { move } from '../domain/machine.ts';
-import { type Created, createOnce, type Operation } from '../operation.ts';
+import { audited, found, placeInSite } from '../resource/change.ts';
+import { type Created, createOnce, type Operation } from '../resource/operation.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

@@ -8,13 +8,13 @@ import type {
   EnrollmentPolicyView,
 } from '../../api-contract/enrollment-policies-contract.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
-import { found, newVersion, placeInSite } from '../configuration/change.ts';
-import { type ResourceDeps, siteLock, VersionedResource } from '../configuration/versioned-resource.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { MAX_KEYS_PER_TOKEN, POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment-states.ts';
 import { move } from '../domain/machine.ts';
 import { newId, newPolicyReference } from '../domain/resource-identifiers.ts';
-import type { Created, Operation } from '../operation.ts';
+import { found, newVersion, placeInSite } from '../resource/change.ts';
+import type { Created, Operation } from '../resource/operation.ts';
+import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import { whyNotActive } from '../sources/source-views.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

@@ -4,7 +4,7 @@
  */
 
 import type { Acknowledgement } from '../../bundle/format/distribution-contract.ts';
-import { audited, placeInSite } from '../configuration/change.ts';
+import { audited, placeInSite } from '../resource/change.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

@@ -7,8 +7,8 @@
  */
 
 import { type ChainPosition, MAX_REVISION_STEP } from '../../bundle/format/chain.ts';
-import { audited, placeInSite } from '../configuration/change.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
+import { audited, placeInSite } from '../resource/change.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

@@ -3,9 +3,10 @@
  * attached. The same transaction supersedes the previously active revision.
  * Source: specification "States and transitions"; docs/control.md "Trust Anchor Source".
  */
-import { audited, BY_CONTROL, placeInSite } from '../configuration/change.ts';
+
 import { move } from '../domain/machine.ts';
 import { SOURCE_MACHINE, type SourceEvent } from '../domain/source-states.ts';
+import { audited, BY_CONTROL, placeInSite } from '../resource/change.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

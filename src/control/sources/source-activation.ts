@@ -5,11 +5,11 @@
  */
 
 import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
-import { BY_CONTROL, found } from '../configuration/change.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { activationProblem, holdsSlot, type SourceState } from '../domain/source-states.ts';
 import type { SourceValidation } from '../issuers/validate-source.ts';
-import type { Operation } from '../operation.ts';
+import { BY_CONTROL, found } from '../resource/change.ts';
+import type { Operation } from '../resource/operation.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import {

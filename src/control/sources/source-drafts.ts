@@ -10,11 +10,11 @@ import type {
   SourceRevisionView,
   SourceView,
 } from '../../api-contract/sources-contract.ts';
-import { found, newVersion, placeInSite, requireVersion } from '../configuration/change.ts';
-import { type ResourceDeps, siteLock, VersionedResource } from '../configuration/versioned-resource.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
-import { type Created, createOnce, type Operation } from '../operation.ts';
+import { found, newVersion, placeInSite, requireVersion } from '../resource/change.ts';
+import { type Created, createOnce, type Operation } from '../resource/operation.ts';
+import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import {

@@ -6,7 +6,7 @@ import type { SourceRevisionView } from '../../api-contract/sources-contract.ts'
 import { ApiProblem } from '../domain/api-problem.ts';
 import { denyWaiting } from '../enrollment/denials.ts';
 import { revokeKeysOfSource } from '../enrollment/keys.ts';
-import type { Operation } from '../operation.ts';
+import type { Operation } from '../resource/operation.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import {

@@ -1,7 +1,7 @@
 /** Facade of all operations on Trust Anchor Sources. Source: docs/control.md "Trust Anchor Source". */
 
 import type { SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
-import { found } from '../configuration/change.ts';
+import { found } from '../resource/change.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { Page } from '../store/repositories/records.ts';
 import { SourceActivation } from './source-activation.ts';

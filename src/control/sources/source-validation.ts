@@ -5,9 +5,9 @@
  */
 
 import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
-import { found, requireVersion } from '../configuration/change.ts';
 import type { SourceCoordinates, SourceValidation } from '../issuers/validate-source.ts';
-import type { Operation } from '../operation.ts';
+import { found, requireVersion } from '../resource/change.ts';
+import type { Operation } from '../resource/operation.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import {

@@ -1,7 +1,7 @@
 /** API views of sources and revisions. */
 import type { SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
-import { momentOf, versionOf } from '../configuration/change.ts';
 import { MAX_SHOWN_TARGETS } from '../domain/source-states.ts';
+import { momentOf, versionOf } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 

@@ -5,8 +5,8 @@ import { registerEnrollmentPolicyRoutes } from '../../../src/control/api/routes/
 import { registerEnrollmentRoutes } from '../../../src/control/api/routes/enrollments-api.ts';
 import { registerRuntimeRoutes } from '../../../src/control/api/routes/runtime-api.ts';
 import { registerSessionRoutes } from '../../../src/control/api/routes/session-api.ts';
-import { registerSourceRoutes } from '../../../src/control/api/routes/sources-api.ts';
 import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-self-api.ts';
+import { registerSourceRoutes } from '../../../src/control/api/routes/trust-api.ts';
 
 export function registerOtherRoutes(app: ControlApp): void {
   registerSessionRoutes(app, absent());

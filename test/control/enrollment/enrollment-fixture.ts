@@ -23,9 +23,9 @@ import {
   type EnrollmentPlane,
   type EnrollmentPlaneOptions,
 } from '../../../src/control/enrollment/enrollment-plane.ts';
-import type { Operation } from '../../../src/control/operation.ts';
 import { keyReadiness } from '../../../src/control/publishing/readiness.ts';
 import { enrolledProfiles } from '../../../src/control/publishing/signing-profiles.ts';
+import type { Operation } from '../../../src/control/resource/operation.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';

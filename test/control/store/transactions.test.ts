@@ -1,6 +1,6 @@
 /** Tests the guarantees of store transactions on both databases. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { createOnce } from '../../../src/control/operation.ts';
+import { createOnce } from '../../../src/control/resource/operation.ts';
 import {
   ConstraintError,
   type ControlStore,

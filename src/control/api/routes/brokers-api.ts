@@ -6,7 +6,7 @@ import type { Brokers } from '../../configuration/brokers.ts';
 import type { ControlApp } from '../app.ts';
 import { siteInPath } from '../places.ts';
 import { registerResource } from '../resource-routes.ts';
-import { MAX_DEFINITION_BYTES } from './routes-api.ts';
+import { MAX_DEFINITION_BYTES } from './site-policy-api.ts';
 
 export function registerBrokerRoutes(app: ControlApp, brokers: Brokers): void {
   registerResource(app, {

@@ -1,7 +1,6 @@
 /** Creates the services of all configuration resources and registers their routes. */
 import { AccessTokens } from '../../configuration/access-tokens.ts';
 import { Brokers } from '../../configuration/brokers.ts';
-import type { ConfigurationDeps } from '../../configuration/change.ts';
 import { Clients } from '../../configuration/clients.ts';
 import { Environments } from '../../configuration/environments.ts';
 import { Fleets } from '../../configuration/fleets.ts';
@@ -12,14 +11,15 @@ import { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
 import { type CreateSiteKeys, Sites } from '../../configuration/sites.ts';
 import { Targets } from '../../configuration/targets.ts';
 import type { SiteSigningKeys } from '../../publishing/bundle-signing-keys.ts';
+import type { ConfigurationDeps } from '../../resource/change.ts';
 import type { ControlApp } from '../app.ts';
 import { registerAuditEventRoutes } from './audit-events-api.ts';
 import { registerBrokerRoutes } from './brokers-api.ts';
 import { registerClientRoutes, registerGrantRoutes } from './clients-api.ts';
-import { registerEnvironmentRoutes, registerFleetRoutes } from './environments-api.ts';
+import { registerEnvironmentRoutes, registerFleetRoutes } from './hierarchy-api.ts';
 import { registerAccessTokenRoutes, registerRoleGrantRoutes } from './operators-api.ts';
-import { registerRouteRoutes, registerRouteSourcesRoutes } from './routes-api.ts';
 import { registerSigningKeyRoutes } from './signing-keys-api.ts';
+import { registerRouteRoutes, registerRouteSourcesRoutes } from './site-policy-api.ts';
 import { registerSiteRoutes } from './sites-api.ts';
 import { registerTargetRoutes } from './targets-api.ts';
 

@@ -4,7 +4,7 @@ import type { ControlApp } from '../app.ts';
 import { registerDerivedKeyRoutes } from './derived-keys-api.ts';
 import { registerEnrollmentPolicyRoutes } from './enrollment-policies-api.ts';
 import { registerEnrollmentRoutes } from './enrollments-api.ts';
-import { registerSourceRoutes } from './sources-api.ts';
+import { registerSourceRoutes } from './trust-api.ts';
 
 export function registerEnrollmentPlaneRoutes(app: ControlApp, plane: EnrollmentPlane): void {
   registerSourceRoutes(app, plane.sources);

@@ -13,10 +13,10 @@ import {
   SIGNING_PROFILES,
 } from '../../../api-contract/readiness-contract.ts';
 import { SITE_PROPAGATION } from '../../../api-contract/targets-contract.ts';
-import { found } from '../../configuration/change.ts';
 import { sitePropagation } from '../../publishing/propagation.ts';
 import { keyReadiness } from '../../publishing/readiness.ts';
 import { clientSigningProfiles, keyGrants, siteSigningProfiles } from '../../publishing/signing-profiles.ts';
+import { found } from '../../resource/change.ts';
 import type { ControlStore } from '../../store/port.ts';
 import type { ControlApp } from '../app.ts';
 import { invalidCursor, PAGE_MEMBERS, page, pageOf } from '../pagination.ts';

@@ -3,15 +3,15 @@
  * Idempotency-Key returns the first response and changes nothing.
  * Source: docs/control.md "API".
  */
-import { ApiProblem } from './domain/api-problem.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import {
   type AuditEntry,
   ConstraintError,
   type ControlStore,
   type Lock,
   type Mutated,
-} from './store/port.ts';
-import type { Transaction } from './store/transaction.ts';
+} from '../store/port.ts';
+import type { Transaction } from '../store/transaction.ts';
 
 export interface Operation {
   /** As audit rows name them: `oidc:<issuer>|<subject>`, `token:<id>`, `bootstrap`. */

@@ -9,7 +9,6 @@
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditedChange, AuditedResource, AuditVerb } from '../domain/audit-kinds.ts';
 import type { Place } from '../domain/roles.ts';
-import { type Created, createOnce, type Operation } from '../operation.ts';
 import type { AuditEntry, ControlStore, Lock, Mutated, Transaction } from '../store/port.ts';
 import type { Change } from '../store/repositories/changes-repository.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -21,6 +20,7 @@ import type {
   VersionedTableName,
 } from '../store/repositories/versioned-table.ts';
 import { audited, found, newVersion, publishChange, requireVersion } from './change.ts';
+import { type Created, createOnce, type Operation } from './operation.ts';
 
 export interface ResourceKind<R extends AuditedResource, T extends VersionedTableName, V extends object> {
   /** The resource's name in audit events. */
