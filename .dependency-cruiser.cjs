@@ -9,8 +9,7 @@ const layers = {
   verifier: ['protocol', 'bundle', 'telemetry'],
   enforcement: ['protocol', 'bundle', 'telemetry', 'verifier', 'runtime-internals'],
   'outbound-fetch': ['protocol', 'telemetry'],
-  // The names of states and roles are still those of control/domain, the bounds those of the bundle.
-  'api-contract': ['protocol', 'bundle/format', 'control/domain'],
+  'api-contract': ['protocol', 'bundle/format'],
   control: ['protocol', 'bundle', 'telemetry', 'api-contract', 'outbound-fetch'],
   client: ['protocol'],
   program: ['protocol', 'client'],

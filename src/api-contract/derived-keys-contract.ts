@@ -2,9 +2,13 @@
  * Schemas of derived keys and blocked subjects, as operators see them.
  * Source: specification "Derived key"; docs/control.md "Enrollment".
  */
-import Type, { type Static } from 'typebox';
-import { KEY_STATES } from '../control/domain/enrollment-states.ts';
+
+import type { Static } from 'typebox';
+import Type from 'typebox';
+import { ACCESS_LEVELS } from '../protocol/access.ts';
+import { READINESS_CONDITION } from './enrollment-contract.ts';
 import { displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
+import { ENROLLMENT_STATES, KEY_STATES, PROFILE_STATES } from './vocabulary.ts';
 
 const STATUS = Type.Enum([...KEY_STATES], { description: 'As of now.' });
 const BUNDLE_REVISION = (description: string) => Type.Integer({ minimum: 1, description });
@@ -93,3 +97,107 @@ export type DerivedKeyView = Static<typeof DERIVED_KEY>;
 export type KeyRevocation = Static<typeof KEY_REVOCATION>;
 export type KeyRevocationResult = Static<typeof KEY_REVOCATION_RESULT>;
 export type BlockedSubjectView = Static<typeof BLOCKED_SUBJECT>;
+
+/**
+ * Schemas of enrollments for operators, who read and decide them. Schemas for workloads are in `enrollment-contract.ts`.
+ * Source: docs/control.md "Enrollment".
+ */
+const ENROLLMENT_STATE = Type.Enum([...ENROLLMENT_STATES]);
+
+export const ENROLLMENT = object(
+  {
+    enrollment_id: givenId('Names the enrollment.'),
+    site_id: identifier('Its Auth Site.'),
+    policy_id: givenId('The policy that it was made under.'),
+    client_id: identifier('The client that its key acts for.'),
+    source_id: givenId('The source that its token was verified against.'),
+    source_revision: Type.Integer({ minimum: 1, description: 'The exact revision.' }),
+    state: ENROLLMENT_STATE,
+    fingerprint: givenId('Of the public key: RFC 7638 thumbprint, SHA-256, base64url.'),
+    verified_issuer: identifier("The workload token's iss."),
+    verified_subject: identifier("The workload token's sub."),
+    provenance: Type.Record(Type.String(), Type.String(), { description: 'Other claims of the token.' }),
+    key_expires_at: moment('When the key ends; fixed when the submission was accepted.'),
+    denial_code: Type.Optional(givenId('Why it was denied; stable.')),
+    decided_by: Type.Optional(
+      Type.String({ description: 'Operator who decided, or control when no approval was needed.' }),
+    ),
+    decided_at: Type.Optional(moment('When it was decided.')),
+    key_id: Type.Optional(givenId('The key that was issued.')),
+    ...VERSIONED,
+  },
+  'Enrollment',
+);
+
+export const ENROLLMENT_FILTER = {
+  state: Type.Optional(ENROLLMENT_STATE),
+  policy_id: Type.Optional(givenId('Only of this policy.')),
+};
+
+export const ENROLLMENT_DENIAL = object(
+  { reason: Type.Optional(displayText('For the audit trail; the workload does not see it.')) },
+  'EnrollmentDenial',
+);
+
+export const ENROLLMENT_PATH = { enrollment_id: givenId('The enrollment.') };
+
+export type EnrollmentView = Static<typeof ENROLLMENT>;
+export type EnrollmentDenial = Static<typeof ENROLLMENT_DENIAL>;
+
+/**
+ * Schemas of key-level grants, signing profiles and the five readiness conditions of a derived key.
+ * Source: specification "Derived key" (readiness), "Signing profile"; docs/control.md "From key to traffic".
+ */
+const ACCESS = Type.Enum([...ACCESS_LEVELS]);
+const STATE = Type.Enum([...PROFILE_STATES]);
+const blockedBy = Type.Optional(Type.String({ maxLength: 512, description: 'Why it is inactive.' }));
+
+export const KEY_GRANT = object(
+  {
+    route_id: identifier('A route that needs the resource.'),
+    resource: identifier('What the client was granted.'),
+    needed: { ...ACCESS, description: 'What the route needs.' },
+    granted: { ...ACCESS, description: 'What the client holds; write includes read.' },
+    state: STATE,
+    since: Type.Optional(moment('Since when it is active.')),
+    blocked_by: blockedBy,
+  },
+  'KeyGrant',
+  'A route grant that a derived key inherits from its client.',
+);
+
+export const KEY_GRANTS = object({ items: Type.Array(KEY_GRANT) }, 'KeyGrants');
+
+export const SIGNING_PROFILE = object(
+  {
+    client_id: identifier('Whose keys sign like this.'),
+    name: identifier('Unique among the profiles of a client.'),
+    route_id: identifier('The route.'),
+    method: Type.String({ description: 'As sent, case included.' }),
+    path_template: Type.String({ description: 'As in the bundle.' }),
+    audience: identifier("The passport's aud."),
+    origins: Type.Array(Type.String(), { minItems: 1, description: 'scheme://authority.' }),
+    signed_headers: Type.Array(Type.String(), { description: 'Lower-case names.' }),
+    body: Type.Enum(['bound', 'unbound']),
+    state: STATE,
+    blocked_by: blockedBy,
+  },
+  'SigningProfile',
+  'How a request for one route is signed. Active while the client holds the grant and the route may be called by it.',
+);
+
+export const SIGNING_PROFILES = object({ items: Type.Array(SIGNING_PROFILE) }, 'SigningProfiles');
+
+export const KEY_READINESS = object(
+  {
+    key_id: givenId('The derived key.'),
+    target_id: Type.Optional(givenId('The selected target; absent: all that are attached.')),
+    ready: Type.Boolean({ description: 'Every condition is satisfied.' }),
+    conditions: Type.Array(READINESS_CONDITION),
+  },
+  'KeyReadiness',
+);
+
+export type KeyGrantView = Static<typeof KEY_GRANT>;
+export type SigningProfileView = Static<typeof SIGNING_PROFILE>;
+export type KeyReadinessView = Static<typeof KEY_READINESS>;

@@ -4,15 +4,10 @@
  */
 import Type, { type Static } from 'typebox';
 import { READINESS_CONDITIONS } from '../protocol/readiness-conditions.ts';
-
-const closed = { additionalProperties: false } as const;
-const text = (maxLength: number, description: string) =>
-  Type.String({ minLength: 1, maxLength, description });
-const moment = (description: string) =>
-  Type.String({ format: 'date-time', description: `${description} RFC 3339, UTC.` });
+import { closed, moment, text } from './members-contract.ts';
+import { ENROLLMENT_STATES } from './vocabulary.ts';
 
 export const ENROLLMENT_PROVIDERS = ['oidc_jwks'] as const;
-const ENROLLMENT_STATES = ['pending_approval', 'issued', 'denied', 'expired'] as const;
 
 export const CHALLENGE_REQUEST = Type.Object(
   {

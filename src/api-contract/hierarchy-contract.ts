@@ -1,7 +1,8 @@
 /** Schemas of environments, fleets and Auth Sites. Source: specification "Other resources"; docs/control.md. */
-import Type, { type Static } from 'typebox';
+
+import type { Static } from 'typebox';
+import Type from 'typebox';
 import { MAX_FLOOR_REVISION } from '../bundle/format/bundle-limits.ts';
-import { DEFAULT_SOURCE_CAPACITY } from '../control/domain/source-states.ts';
 import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../protocol/limits.ts';
 import { TRUST_DOMAIN_PATTERN } from '../protocol/spiffe-id.ts';
 import {
@@ -9,9 +10,12 @@ import {
   givenId,
   IDENTIFIER_PATTERN,
   identifier,
+  moment,
   object,
+  SITE_PATH,
   VERSIONED,
 } from './members-contract.ts';
+import { DEFAULT_SOURCE_CAPACITY } from './vocabulary.ts';
 
 export const NAMED = object({ name: displayText('For people; unique among its siblings.') }, 'Named');
 
@@ -150,3 +154,62 @@ export type SiteView = Static<typeof SITE>;
 export type SiteFloorView = Static<typeof SITE_FLOOR>;
 export type NewSite = Static<typeof NEW_SITE>;
 export type SiteChange = Static<typeof SITE_CHANGE>;
+
+/** Schemas of a site's signing keys: the public halves, which verifiers pin. */
+const purpose = Type.Enum(['bundle', 'freshness'], {
+  description: 'bundle: bundles, deltas and links (--bundle-key). freshness: statements (--freshness-key).',
+});
+
+export const SIGNING_KEY = object(
+  {
+    signing_key_id: givenId('Names the key here.'),
+    purpose,
+    state: Type.Enum(['active', 'retiring', 'retired']),
+    thumbprint: Type.String({ description: 'kid of its signatures: RFC 7638, SHA-256, base64url.' }),
+    jwk: Type.Object({
+      kty: Type.Literal('OKP'),
+      crv: Type.Literal('Ed25519'),
+      x: Type.String({ description: 'base64url, 32 bytes.' }),
+    }),
+    created_at: moment('When it was made.'),
+    retire_at: Type.Optional(moment('When a retiring key stops signing.')),
+  },
+  'SigningKey',
+);
+
+export const SIGNING_KEYS = object({ items: Type.Array(SIGNING_KEY) }, 'SigningKeys');
+
+const MAX_RETIRING_SECONDS = 90 * 86_400;
+
+export const SIGNING_KEY_ROTATION = object(
+  {
+    purpose,
+    retiring_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 60,
+        maximum: MAX_RETIRING_SECONDS,
+        description: 'How long the key before signs beside the new one. Default: 86400.',
+      }),
+    ),
+  },
+  'SigningKeyRotation',
+);
+
+export const SIGNING_KEY_PATH = { ...SITE_PATH, signing_key_id: givenId('The signing key.') };
+
+export const SIGNING_KEY_RETIREMENT = object(
+  {
+    retiring_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: MAX_RETIRING_SECONDS,
+        description: 'How long the key still signs: less than it would have. Default: 0, it ends now.',
+      }),
+    ),
+  },
+  'SigningKeyRetirement',
+);
+
+export type SigningKeyResource = Static<typeof SIGNING_KEY>;
+export type SigningKeyRotation = Static<typeof SIGNING_KEY_ROTATION>;
+export type SigningKeyRetirement = Static<typeof SIGNING_KEY_RETIREMENT>;

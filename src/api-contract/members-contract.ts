@@ -1,5 +1,7 @@
 /** Schema parts that many resources share. */
-import Type, { type TProperties } from 'typebox';
+
+import type { Static, TProperties } from 'typebox';
+import Type from 'typebox';
 
 export const closed = { additionalProperties: false } as const;
 
@@ -7,6 +9,9 @@ export const closed = { additionalProperties: false } as const;
 export const IDENTIFIER_PATTERN = '^(?!\\.{1,2}$)[!-~]{1,512}$';
 
 export const identifier = (description: string) => Type.String({ pattern: IDENTIFIER_PATTERN, description });
+/** Text of limited length that Control does not restrict further. */
+export const text = (maxLength: number, description: string) =>
+  Type.String({ minLength: 1, maxLength, description });
 /** An identifier that Control generates. */
 export const givenId = (description: string) => Type.String({ pattern: '^[!-~]{1,128}$', description });
 /** Display text: no control characters. */
@@ -44,3 +49,30 @@ export const parameters = <P extends TProperties>(members: P) => Type.Object(mem
 
 /** The empty body of a 204. */
 export const nothing = Type.Null();
+
+/** Schema of every error response: problem+json (RFC 9457). */
+const FAULT = Type.Object(
+  {
+    pointer: Type.String({
+      description: 'Where: a JSON Pointer (RFC 6901) after the part of the request, such as /body/name.',
+    }),
+    reason: Type.String({ description: 'What is wrong there.' }),
+  },
+  { ...closed, $id: 'Fault' },
+);
+
+export const PROBLEM = Type.Object(
+  {
+    type: Type.String({ description: 'urn:proofgate:problem: and the code.' }),
+    title: Type.String({ description: 'The code, in words.' }),
+    status: Type.Integer({ minimum: 400, maximum: 599 }),
+    code: Type.String({ pattern: '^[a-z][a-z0-9_]*$', description: 'Stable: switch on it.' }),
+    detail: Type.Optional(Type.String({ description: 'More of this very failure; for people.' })),
+    request_id: Type.String({ description: 'As in X-Request-Id and in the audit trail.' }),
+    errors: Type.Optional(Type.Array(FAULT, { description: 'Every fault of the request.' })),
+  },
+  { ...closed, $id: 'Problem' },
+);
+
+export type Fault = Static<typeof FAULT>;
+export type Problem = Static<typeof PROBLEM>;

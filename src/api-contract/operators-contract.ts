@@ -2,8 +2,8 @@
 
 import type { Static } from 'typebox';
 import Type from 'typebox';
-import { ROLES, SCOPE_KINDS } from '../control/domain/roles.ts';
-import { displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
+import { closed, displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
+import { ROLES, SCOPE_KINDS } from './vocabulary.ts';
 
 export const SCOPE = object(
   {
@@ -118,8 +118,6 @@ export type AccessTokenView = Static<typeof ACCESS_TOKEN>;
 export type AuditEventView = Static<typeof AUDIT_EVENT>;
 
 /** Schemas of the sign-in requests and of the current session. */
-const closed = { additionalProperties: false } as const;
-
 const HELD_ROLE = Type.Object(
   {
     role: Type.Enum([...ROLES]),

@@ -3,28 +3,23 @@
  * flags with aliases and defaults, error strings, limits. The tests of each part cover behavior.
  * Source: specification "Resources and their fields", "States and transitions", "Command-line tool", "Errors", "Limits".
  */
+
 import { describe, expect, it } from '@jest/globals';
-import { DERIVED_KEY } from '../../src/api-contract/derived-keys-contract.ts';
+import { DERIVED_KEY, SIGNING_PROFILE } from '../../src/api-contract/derived-keys-contract.ts';
 import { ENROLLED_KEY, WORKLOAD_READINESS } from '../../src/api-contract/enrollment-contract.ts';
-import { ENROLLMENT_POLICY } from '../../src/api-contract/enrollment-policies-contract.ts';
-import { SIGNING_PROFILE } from '../../src/api-contract/readiness-contract.ts';
-import { SOURCE, SOURCE_REVISION } from '../../src/api-contract/sources-contract.ts';
-import { BUNDLE_CONTENT } from '../../src/bundle/format/schema.ts';
-import { SIGNING_SETTINGS } from '../../src/cli/signing/signing-inputs.ts';
+import { ENROLLMENT_POLICY, SOURCE, SOURCE_REVISION } from '../../src/api-contract/sources-contract.ts';
 import {
   APPROVALS,
-  KEY_MACHINE,
   KEY_STATES,
-  keyExpirySeconds,
   MAX_KEY_LIFETIME_SECONDS,
   MIN_KEY_LIFETIME_SECONDS,
-} from '../../src/control/domain/enrollment-states.ts';
-import {
-  holdsSlot,
   SOURCE_KINDS,
-  SOURCE_MACHINE,
   SOURCE_STATES,
-} from '../../src/control/domain/source-states.ts';
+} from '../../src/api-contract/vocabulary.ts';
+import { BUNDLE_CONTENT } from '../../src/bundle/format/schema.ts';
+import { SIGNING_SETTINGS } from '../../src/cli/signing/signing-inputs.ts';
+import { KEY_MACHINE, keyExpirySeconds } from '../../src/control/domain/enrollment-states.ts';
+import { holdsSlot, SOURCE_MACHINE } from '../../src/control/domain/source-states.ts';
 import type { Setting } from '../../src/program/settings.ts';
 import { READINESS_CONDITIONS } from '../../src/protocol/readiness-conditions.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';

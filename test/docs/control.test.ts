@@ -1,6 +1,14 @@
 /** Checks that codes, states, events, limits and signed texts in docs/control.md match the code. */
+
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
+import {
+  DEFAULT_SOURCE_CAPACITY,
+  MAX_KEY_LIFETIME_SECONDS,
+  MAX_KEYS_PER_TOKEN,
+  MIN_KEY_LIFETIME_SECONDS,
+  ROLES,
+} from '../../src/api-contract/vocabulary.ts';
 import {
   MAX_CLIENTS,
   MAX_KEYS_PER_SHARD,
@@ -17,14 +25,11 @@ import {
   CHALLENGE_LIFETIME_SECONDS,
   ENROLLMENT_MACHINE,
   KEY_MACHINE,
-  MAX_KEY_LIFETIME_SECONDS,
-  MAX_KEYS_PER_TOKEN,
-  MIN_KEY_LIFETIME_SECONDS,
   POLICY_MACHINE,
 } from '../../src/control/domain/enrollment-states.ts';
-import { PERMISSIONS, ROLES, roleHolds } from '../../src/control/domain/roles.ts';
+import { PERMISSIONS, roleHolds } from '../../src/control/domain/roles.ts';
 import { PROFILE_MACHINE, TARGET_MACHINE } from '../../src/control/domain/runtime-states.ts';
-import { DEFAULT_SOURCE_CAPACITY, SOURCE_MACHINE } from '../../src/control/domain/source-states.ts';
+import { SOURCE_MACHINE } from '../../src/control/domain/source-states.ts';
 import { MAX_KEYS } from '../../src/control/issuers/key-set.ts';
 import { DEFAULT_REFRESH_INTERVAL_MS } from '../../src/control/issuers/key-set-cache.ts';
 import { MAX_KEY_AGE_MS } from '../../src/control/issuers/source-keys.ts';

@@ -13,6 +13,7 @@ import type { Distribution } from '../publishing/distribution.ts';
 import type { Operators, Principal } from '../services.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
 import type { FailedSignIns, RequestLimits } from './rate-limits.ts';
+import { textOf } from './request-shape.ts';
 
 /**
  * Finds the place of the request's resource; undefined when the resource does not exist. Runs after the request was
@@ -185,3 +186,32 @@ export function assertSameOrigin(request: FastifyRequest, origins: readonly stri
   if (site !== undefined && site !== 'same-origin') throw new ApiProblem('origin_forbidden');
   if (origin === undefined && site === undefined) throw new ApiProblem('origin_forbidden');
 }
+
+/** Value of a path parameter. */
+export function pathText(request: FastifyRequest, name: string): string {
+  return textOf(request.params, name);
+}
+
+/** The installation: the place of resources outside every environment. */
+export const installation: PlaceOf = async () => ({});
+
+/** `…/environments/:environment_id…` */
+export const environmentInPath: PlaceOf = async (request, tx) => {
+  const environment = await tx.environments.find(pathText(request, 'environment_id'));
+  return environment && { environmentId: environment.id };
+};
+
+/** `…/fleets/:fleet_id…` */
+export const fleetInPath: PlaceOf = async (request, tx) => {
+  const fleet = await tx.fleets.find(pathText(request, 'fleet_id'));
+  return fleet && { environmentId: fleet.environmentId, fleetId: fleet.id };
+};
+
+/** `…/sites/:site_id…` */
+export const siteInPath: PlaceOf = (request, tx) => tx.hierarchy.placeOfSite(pathText(request, 'site_id'));
+
+/** `…/targets/:target_id…` */
+export const targetInPath: PlaceOf = async (request, tx) => {
+  const target = await tx.targets.find(pathText(request, 'target_id'));
+  return target && tx.hierarchy.placeOfSite(target.siteId);
+};

@@ -7,7 +7,7 @@
  *   document. Params, query and body are validated before `place` and the handler run. A response that does not match its
  *   schema is a 500. A route without `querystring` or `body` accepts none.
  * - Throw `ApiProblem`; clients see no other error. List each code in `config.problems` for the OpenAPI document.
- * - Creations and mutations outside a resource: `operationOf` (./request-operation.ts) with `createOnce`. Lists:
+ * - Creations and mutations outside a resource: `operationOf` (./versions.ts) with `createOnce`. Lists:
  *   ./pagination.ts. Long-polls: {@link longPollSignal}. Bodies over 64 KiB: `bodyLimit` of the route.
  *
  * Source: docs/control.md "API".
@@ -20,16 +20,18 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
+  type FastifyReply,
   type FastifyRequest,
   LogController,
   type RawReplyDefaultExpression,
   type RawRequestDefaultExpression,
   type RawServerDefault,
+  type RouteOptions,
 } from 'fastify';
+import { PROBLEMS } from '../domain/api-problem.ts';
 import type { Distribution } from '../publishing/distribution.ts';
 import type { Operators } from '../services.ts';
 import type { ControlStore } from '../store/port.ts';
-import { logAnswer } from './access-log.ts';
 import { authenticator, authorizer, requireDeclaredAccess } from './api-access.ts';
 import {
   answerClientError,
@@ -38,7 +40,7 @@ import {
   type ListenerOptions,
 } from './http-listener.ts';
 import { describeApi } from './openapi.ts';
-import { answerError } from './problems.ts';
+import { answerError, sendProblem } from './problems.ts';
 import { DEFAULT_LIMITS, type LimitOptions, type RequestLimits, requestLimits } from './rate-limits.ts';
 import {
   compileSerializer,
@@ -48,7 +50,6 @@ import {
   parseJsonBody,
   rejectUnexpectedBody,
 } from './request-shape.ts';
-import { answerUnknownResources } from './unknown-resource.ts';
 
 export type ControlApp = FastifyInstance<
   RawServerDefault,
@@ -163,4 +164,66 @@ function endLongPollsOnClose(app: ControlApp): void {
 /** Aborts when the client disconnects or Control stops. */
 export function longPollSignal(app: ControlApp, request: FastifyRequest): AbortSignal {
   return AbortSignal.any([app.closing, request.signal]);
+}
+
+/**
+ * Writes one access log line per response: caller, route, status, duration. It logs the route's pattern instead of the
+ * URL, whose query may hold a secret, and neither headers nor bodies.
+ */
+
+/** Fastify's `onResponse` hook. */
+async function logAnswer(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const fields = {
+    event: 'request',
+    method: request.method,
+    route: request.routeOptions.url ?? 'none',
+    status: reply.statusCode,
+    duration_ms: Math.round(reply.elapsedTime * 1000) / 1000,
+    remote_address: request.ip,
+    actor: request.principal?.actor ?? (request.targetId === null ? undefined : `target:${request.targetId}`),
+  };
+  if (reply.statusCode >= PROBLEMS.internal[0]) request.log.warn(fields, 'answered');
+  else request.log.info(fields, 'answered');
+}
+
+/** Answers requests that match no route: 405 for another method of a known path, otherwise 404. */
+interface KnownPath {
+  readonly pattern: RegExp;
+  readonly methods: Set<string>;
+}
+
+/** Registers itself with `app`; call it after the common hooks and before the routes. */
+function answerUnknownResources(app: FastifyInstance): void {
+  const known = new Map<string, KnownPath>();
+  app.addHook('onRoute', ({ url, method }: RouteOptions) => {
+    const path = known.get(url) ?? { pattern: patternOf(url), methods: new Set<string>() };
+    for (const name of typeof method === 'string' ? [method] : method) path.methods.add(name);
+    known.set(url, path);
+  });
+  const answer = (request: FastifyRequest, reply: FastifyReply) => {
+    const path = request.url.split('?', 1)[0] ?? '';
+    const methods = [...known.values()]
+      .filter(({ pattern }) => pattern.test(path))
+      .flatMap((one) => [...one.methods]);
+    if (methods.length === 0) return sendProblem(request, reply, { code: 'not_found' });
+    // RFC 9110 section 15.5.6.
+    reply.header('allow', [...new Set(methods)].sort().join(', '));
+    return sendProblem(request, reply, { code: 'method_not_allowed' });
+  };
+  app.setNotFoundHandler(answer);
+  // Runs before Fastify checks body and media type by its own rules for each method (QUERY, RFC 10008).
+  app.addHook('onRequest', async (request, reply) => {
+    if (!request.is404) return;
+    answer(request, reply);
+    return reply;
+  });
+}
+
+/** `/v1/sites/:site_id` */
+function patternOf(url: string): RegExp {
+  const steps = url.split('/').map((step) => {
+    if (step.startsWith(':')) return '[^/]+';
+    return step === '*' ? '.*' : step.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&');
+  });
+  return new RegExp(`^${steps.join('/')}$`);
 }

@@ -5,7 +5,7 @@
  */
 import swagger from '@fastify/swagger';
 import type { FastifyInstance, FastifySchema } from 'fastify';
-import { PROBLEM } from '../../api-contract/problem-contract.ts';
+import { PROBLEM } from '../../api-contract/members-contract.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { PROBLEMS, type ProblemCode } from '../domain/api-problem.ts';
 import type { RouteAccess } from './api-access.ts';

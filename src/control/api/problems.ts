@@ -4,7 +4,7 @@
  * Source: docs/control.md "API".
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
-import type { Fault, Problem } from '../../api-contract/problem-contract.ts';
+import type { Fault, Problem } from '../../api-contract/members-contract.ts';
 import { ApiProblem, PROBLEMS, type ProblemCode } from '../domain/api-problem.ts';
 import { ConstraintError, StoreUnavailableError, UnknownSiteError } from '../store/port.ts';
 import { VersionConflictError } from '../store/repositories/records.ts';

@@ -7,7 +7,7 @@ import type { FastifyRequest, FastifySchema, RouteOptions } from 'fastify';
 import Type, { type TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
-import type { Fault } from '../../api-contract/problem-contract.ts';
+import type { Fault } from '../../api-contract/members-contract.ts';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 

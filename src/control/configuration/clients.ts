@@ -1,17 +1,26 @@
 /** Clients of a site. Their passports carry the site's issuer and trust domain. */
-
-import type { ClientChange, ClientView, NewClient } from '../../api-contract/clients-contract.ts';
+import type { ClientChange, ClientView, GrantView, NewClient } from '../../api-contract/routes-contract.ts';
 import { MAX_CLIENTS } from '../../bundle/format/bundle-limits.ts';
+import type { Access } from '../../protocol/access.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE, subjectLiesInTrustDomain } from '../../protocol/spiffe-id.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { found, newVersion, placeInSite, versionOf } from '../resource/change.ts';
+import {
+  audited,
+  found,
+  momentOf,
+  newVersion,
+  placeInSite,
+  publishChange,
+  versionOf,
+} from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
+import type { ControlStore } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
-export interface ClientName {
+interface ClientName {
   readonly siteId: string;
   readonly clientId: string;
 }
@@ -122,4 +131,91 @@ function contextOf({ context }: RowOf<'client'>): { [name: string]: string } {
   return Object.fromEntries(
     Object.entries(stored).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
   );
+}
+
+/** The limit of the bundle's schema. */
+const MAX_GRANTS = 10_000;
+
+interface GrantName {
+  readonly siteId: string;
+  readonly clientId: string;
+  readonly resource: string;
+}
+
+export class Grants {
+  readonly #store: ControlStore;
+  readonly #nowMs: () => number;
+
+  constructor({ store, nowMs }: { readonly store: ControlStore; readonly nowMs: () => number }) {
+    this.#store = store;
+    this.#nowMs = nowMs;
+  }
+
+  /** @throws ApiProblem `not_found` without the client */
+  list(siteId: string, clientId: string, page: Page): Promise<readonly GrantView[]> {
+    return this.#store.read(async (tx) => {
+      found(await tx.clients.find(siteId, clientId));
+      return (await tx.clients.grantsPage(siteId, clientId, page)).map(grantView);
+    });
+  }
+
+  /** Creates a grant or changes its access. Repeating a call has no effect. @throws ApiProblem `not_found`, `definition_invalid` */
+  put(
+    operation: Operation,
+    name: GrantName,
+    access: Access,
+  ): Promise<{ readonly view: GrantView; readonly created: boolean }> {
+    const { siteId, clientId, resource } = name;
+    const nowMs = this.#nowMs();
+    return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
+      found(await tx.clients.find(siteId, clientId));
+      const known = await tx.clients.grant(siteId, clientId, resource);
+      if (known === undefined && (await tx.clients.countGrants(siteId, clientId)) >= MAX_GRANTS) {
+        throw new ApiProblem('definition_invalid', `a client has at most ${MAX_GRANTS} grants`);
+      }
+      const row = { siteId, clientId, resource, access, createdAtMs: nowMs };
+      await tx.clients.putGrant(row);
+      await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
+      const after = grantView(row);
+      const place = found(await tx.hierarchy.placeOfSite(siteId));
+      const before = known && grantView(known);
+      const what = known === undefined ? 'grant.create' : 'grant.change';
+      const entry = audited(operation, { what, id: grantId(name), place, ...(before && { before }), after });
+      return { result: { view: after, created: known === undefined }, audit: [entry] };
+    });
+  }
+
+  /** @throws ApiProblem `not_found` */
+  remove(operation: Operation, name: GrantName): Promise<void> {
+    const { siteId, clientId, resource } = name;
+    const nowMs = this.#nowMs();
+    return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
+      const row = found(await tx.clients.grant(siteId, clientId, resource));
+      await tx.clients.removeGrant(siteId, clientId, resource);
+      await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
+      const place = found(await tx.hierarchy.placeOfSite(siteId));
+      const entry = audited(operation, {
+        what: 'grant.delete',
+        id: grantId(name),
+        place,
+        before: grantView(row),
+      });
+      return { result: undefined, audit: [entry] };
+    });
+  }
+}
+
+/** Neither part contains a space. */
+function grantId({ clientId, resource }: GrantName): string {
+  return `${clientId} ${resource}`;
+}
+
+function grantView(row: RowOf<'clientGrant'>): GrantView {
+  return {
+    site_id: row.siteId,
+    client_id: row.clientId,
+    resource: row.resource,
+    access: row.access,
+    granted_at: momentOf(row.createdAtMs),
+  };
 }

@@ -1,9 +1,9 @@
 /** Environments. */
-import type { EnvironmentView } from '../../api-contract/hierarchy-contract.ts';
+import type { EnvironmentView, FleetView } from '../../api-contract/hierarchy-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { Reach } from '../domain/roles.ts';
-import { INSTALLATION_LOCK, newVersion, ONE_ROW, versionOf } from '../resource/change.ts';
+import { found, INSTALLATION_LOCK, newVersion, ONE_ROW, versionOf } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page } from '../store/repositories/records.ts';
@@ -67,4 +67,61 @@ export async function rejectHeldScope(
 ): Promise<void> {
   if (!(await tx.operators.isScopeHeld({ kind, id }))) return;
   throw new ApiProblem('still_in_use', `role grants or access tokens name the ${kind}; delete them first`);
+}
+
+/** Fleets of an environment. */
+export class Fleets extends VersionedResource<'fleet', 'fleet', FleetView> {
+  constructor(deps: ResourceDeps) {
+    super(deps, {
+      audited: 'fleet',
+      table: (tx) => tx.fleets,
+      lock: () => INSTALLATION_LOCK,
+      place: (_tx, { id, environmentId }) => ({ environmentId, fleetId: id }),
+      id: ({ id }) => id,
+      view: (_tx, row) => ({
+        fleet_id: row.id,
+        environment_id: row.environmentId,
+        name: row.name,
+        ...versionOf(row),
+      }),
+    });
+  }
+
+  list(environmentId: string, page: Page): Promise<readonly FleetView[]> {
+    return this.listRows((tx) => tx.fleets.list({ environmentId }, page));
+  }
+
+  /** @throws ApiProblem `not_found` without the environment, `already_exists` */
+  create(operation: Operation, environmentId: string, name: string): Promise<Created<FleetView, never>> {
+    return this.createRow(operation, INSTALLATION_LOCK, async (tx, nowMs) => {
+      found(await tx.environments.find(environmentId));
+      await rejectTakenFleetName(tx, environmentId, name);
+      const id = newId('fleet', nowMs);
+      await tx.fleets.add({ id, environmentId, name, ...newVersion(nowMs) });
+      return { name: [id] };
+    });
+  }
+
+  /** @throws ApiProblem `not_found`, `precondition_failed`, `already_exists` */
+  rename(operation: Operation, id: string, version: number, name: string): Promise<FleetView> {
+    return this.changeRow(operation, [id], version, async (tx, row) => {
+      if (name !== row.name) await rejectTakenFleetName(tx, row.environmentId, name);
+      return { set: { name } };
+    });
+  }
+
+  /** @throws ApiProblem `not_found`, `precondition_failed`, `still_in_use` while it has sites, role grants or tokens */
+  remove(operation: Operation, id: string, version: number): Promise<void> {
+    return this.removeRow(operation, [id], version, async (tx) => {
+      const [site] = await tx.sites.list({ fleetId: id }, ONE_ROW);
+      if (site !== undefined) throw new ApiProblem('still_in_use', 'the fleet has sites; delete them first');
+      await rejectHeldScope(tx, 'fleet', id);
+      return {};
+    });
+  }
+}
+
+async function rejectTakenFleetName(tx: Transaction, environmentId: string, name: string): Promise<void> {
+  if ((await tx.hierarchy.fleetByName(environmentId, name)) !== undefined)
+    throw new ApiProblem('already_exists');
 }

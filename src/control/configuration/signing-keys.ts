@@ -3,7 +3,7 @@ import type {
   SigningKeyResource,
   SigningKeyRetirement,
   SigningKeyRotation,
-} from '../../api-contract/signing-keys-contract.ts';
+} from '../../api-contract/hierarchy-contract.ts';
 import type { SigningKeyView, SiteSigningKeys } from '../publishing/bundle-signing-keys.ts';
 import { audited, found, momentOf } from '../resource/change.ts';
 import type { Operation } from '../resource/operation.ts';

@@ -10,11 +10,12 @@ import {
   type SiteFloorView,
   type SiteView,
 } from '../../api-contract/hierarchy-contract.ts';
+import { DEFAULT_SOURCE_CAPACITY, SOURCE_STATES } from '../../api-contract/vocabulary.ts';
 import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
 import { parseOrigin } from '../../protocol/request-target.ts';
 import { ApiProblem, type ProblemFault } from '../domain/api-problem.ts';
 import type { Reach } from '../domain/roles.ts';
-import { DEFAULT_SOURCE_CAPACITY, holdsSlot, SOURCE_STATES } from '../domain/source-states.ts';
+import { holdsSlot } from '../domain/source-states.ts';
 import {
   audited,
   type ConfigurationDeps,

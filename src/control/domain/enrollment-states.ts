@@ -3,11 +3,17 @@
  * lives. Pure functions: records and clock are arguments.
  * Source: specification "Enrollment policy", "Derived key", "Limits"; docs/control.md "Enrollment".
  */
+import type { SourceState } from '../../api-contract/vocabulary.ts';
+import {
+  ENROLLMENT_STATES,
+  type EnrollmentState,
+  KEY_STATES,
+  type KeyState,
+  POLICY_STATES,
+  type PolicyState,
+} from '../../api-contract/vocabulary.ts';
 import type { Machine } from './machine.ts';
-import type { SourceState } from './source-states.ts';
 
-export const POLICY_STATES = ['active', 'deactivated', 'deleted'] as const;
-export type PolicyState = (typeof POLICY_STATES)[number];
 export const POLICY_EVENTS = ['deactivate', 'reactivate', 'delete'] as const;
 export type PolicyEvent = (typeof POLICY_EVENTS)[number];
 
@@ -24,13 +30,8 @@ export const POLICY_MACHINE: Machine<PolicyState, PolicyEvent> = {
   },
 };
 
-export const APPROVALS = ['automatic', 'manual'] as const;
-export type Approval = (typeof APPROVALS)[number];
-
 const ENROLLMENT_EVENTS = ['approve', 'deny', 'expire', 'policy_ended'] as const;
 export type EnrollmentEvent = (typeof ENROLLMENT_EVENTS)[number];
-export const ENROLLMENT_STATES = ['pending_approval', 'issued', 'denied', 'expired'] as const;
-export type EnrollmentState = (typeof ENROLLMENT_STATES)[number];
 
 export const ENROLLMENT_MACHINE: Machine<EnrollmentState, EnrollmentEvent> = {
   name: 'enrollment',
@@ -46,8 +47,6 @@ export const ENROLLMENT_MACHINE: Machine<EnrollmentState, EnrollmentEvent> = {
   },
 };
 
-export const KEY_STATES = ['active', 'revoked', 'expired'] as const;
-export type KeyState = (typeof KEY_STATES)[number];
 const KEY_EVENTS = ['revoke', 'expire'] as const;
 export type KeyEvent = (typeof KEY_EVENTS)[number];
 
@@ -60,11 +59,6 @@ export const KEY_MACHINE: Machine<KeyState, KeyEvent> = {
   table: { active: { revoke: 'revoked', expire: 'expired' }, revoked: {}, expired: {} },
 };
 
-/** Limits of a policy's maximum key lifetime. */
-export const MIN_KEY_LIFETIME_SECONDS = 60;
-export const MAX_KEY_LIFETIME_SECONDS = 86_400;
-/** Default limit of keys per workload token. More than one, because a restarted pod finds its token again. */
-export const MAX_KEYS_PER_TOKEN = 5;
 export const CHALLENGE_LIFETIME_SECONDS = 120;
 
 /**

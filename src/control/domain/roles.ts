@@ -3,9 +3,7 @@
  * everything below it.
  * Source: docs/control.md "Scope, permissions, secrets".
  */
-
-export const ROLES = ['viewer', 'approver', 'operator', 'admin'] as const;
-export type Role = (typeof ROLES)[number];
+import type { Role, ScopeKind } from '../../api-contract/vocabulary.ts';
 
 /** Permissions of requests. Each role has its own permission and those of the roles before it. */
 export const PERMISSIONS = ['read', 'decide_enrollments', 'operate', 'administer'] as const;
@@ -21,9 +19,6 @@ const GRANTED: { readonly [R in Role]: readonly Permission[] } = {
 export function roleHolds(role: Role, permission: Permission): boolean {
   return GRANTED[role].includes(permission);
 }
-
-export const SCOPE_KINDS = ['installation', 'environment', 'fleet', 'site'] as const;
-export type ScopeKind = (typeof SCOPE_KINDS)[number];
 
 /** The scope of a role grant. `id` is empty for the installation. */
 export interface Scope {

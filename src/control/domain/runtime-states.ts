@@ -2,6 +2,7 @@
  * States of targets and signing profiles, and the five conditions of runtime readiness. Each condition is checked alone.
  * Source: specification "Derived key" (readiness), "Signing profile"; docs/control.md "From key to traffic".
  */
+import { PROFILE_STATES, type ProfileState } from '../../api-contract/vocabulary.ts';
 import type { Machine } from './machine.ts';
 
 const TARGET_STATES = ['attached', 'detached'] as const;
@@ -18,8 +19,6 @@ export const TARGET_MACHINE: Machine<TargetState, TargetEvent> = {
   table: { attached: { detach: 'detached' }, detached: {} },
 };
 
-export const PROFILE_STATES = ['active', 'inactive'] as const;
-export type ProfileState = (typeof PROFILE_STATES)[number];
 const PROFILE_EVENTS = ['grant_and_route_hold', 'grant_or_route_lost'] as const;
 export type ProfileEvent = (typeof PROFILE_EVENTS)[number];
 

@@ -3,23 +3,8 @@
  * a source is active. A source alone grants no access.
  * Source: specification "Trust Anchor Source" and its states; docs/control.md "Trust Anchor Source".
  */
+import { SOURCE_STATES, type SourceState } from '../../api-contract/vocabulary.ts';
 import type { Machine } from './machine.ts';
-
-export const SOURCE_KINDS = ['oidc_jwks'] as const;
-export type SourceKind = (typeof SOURCE_KINDS)[number];
-
-export const SOURCE_STATES = [
-  'draft',
-  'failed_draft',
-  'validated',
-  'activating',
-  'publishing',
-  'active',
-  'suspended',
-  'retired',
-  'removed',
-] as const;
-export type SourceState = (typeof SOURCE_STATES)[number];
 
 export const SOURCE_EVENTS = [
   'edit',
@@ -36,9 +21,6 @@ export const SOURCE_EVENTS = [
   'superseded',
 ] as const;
 export type SourceEvent = (typeof SOURCE_EVENTS)[number];
-
-/** Maximum number of revisions of a source: the limit of the database column. */
-export const MAX_SOURCE_REVISION = 2_147_483_647;
 
 /** Maximum clock lead of another instance. A key set with a later timestamp is not used. */
 export const MAX_KEY_SET_LEAD_MS = 30_000;
@@ -78,19 +60,12 @@ export const SOURCE_MACHINE: Machine<SourceState, SourceEvent> = {
   },
 };
 
-/** Default number of source slots of a site. */
-export const DEFAULT_SOURCE_CAPACITY = 16;
-
 const SLOT_HOLDERS: ReadonlySet<SourceState> = new Set(['activating', 'publishing', 'active', 'suspended']);
 
 /** Whether a revision in this state occupies its source's capacity slot. A source uses one slot for all its revisions. */
 export function holdsSlot(state: SourceState): boolean {
   return SLOT_HOLDERS.has(state);
 }
-
-/** What happens to living keys when their source is suspended or retired. */
-export const KEY_POLICIES = ['keep', 'revoke'] as const;
-export type KeyPolicy = (typeof KEY_POLICIES)[number];
 
 export interface ActivationFacts {
   readonly state: SourceState;
@@ -119,6 +94,3 @@ export function activationProblem(facts: ActivationFacts): ActivationRefusal | u
   if (!facts.sourceHoldsSlot && !(facts.slotsUsed < facts.capacity)) return 'source_capacity_exhausted';
   return undefined;
 }
-
-/** Maximum number of listed targets that a publishing source waits for; a site's propagation lists them all. */
-export const MAX_SHOWN_TARGETS = 10;

@@ -3,9 +3,10 @@
  * Source: specification "Authentication", enrollment plane; docs/control.md "Enrollment".
  */
 
-import type { EnrollmentDenial, EnrollmentView } from '../../api-contract/enrollments-contract.ts';
+import type { EnrollmentDenial, EnrollmentView } from '../../api-contract/derived-keys-contract.ts';
+import type { EnrollmentState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { type EnrollmentState, submissionProblem } from '../domain/enrollment-states.ts';
+import { submissionProblem } from '../domain/enrollment-states.ts';
 import { parseKeySetText } from '../issuers/key-set.ts';
 import { isTimely } from '../issuers/source-keys.ts';
 import { BY_CONTROL, type By, found, placeInSite } from '../resource/change.ts';

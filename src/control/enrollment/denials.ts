@@ -3,12 +3,9 @@
  * Source: docs/control.md "Enrollment".
  */
 
+import type { EnrollmentState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
-import {
-  ENROLLMENT_MACHINE,
-  type EnrollmentEvent,
-  type EnrollmentState,
-} from '../domain/enrollment-states.ts';
+import { ENROLLMENT_MACHINE, type EnrollmentEvent } from '../domain/enrollment-states.ts';
 import { move } from '../domain/machine.ts';
 import type { Place } from '../domain/roles.ts';
 import { audited, type By } from '../resource/change.ts';

@@ -1,8 +1,11 @@
 /** API views of enrollments for operators. */
 
-import type { BlockedSubjectView, DerivedKeyView } from '../../api-contract/derived-keys-contract.ts';
-import type { EnrollmentPolicyView } from '../../api-contract/enrollment-policies-contract.ts';
-import type { EnrollmentView } from '../../api-contract/enrollments-contract.ts';
+import type {
+  BlockedSubjectView,
+  DerivedKeyView,
+  EnrollmentView,
+} from '../../api-contract/derived-keys-contract.ts';
+import type { EnrollmentPolicyView } from '../../api-contract/sources-contract.ts';
 import { keyStateAt, policyProblem } from '../domain/enrollment-states.ts';
 import { momentOf, versionOf } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';

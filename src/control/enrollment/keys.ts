@@ -2,14 +2,16 @@
  * Operators list and revoke derived keys and block and unblock subjects here.
  * Source: specification "Derived key"; docs/control.md "Enrollment".
  */
+
 import type {
   BlockedSubjectView,
   DerivedKeyView,
   KeyRevocation,
   KeyRevocationResult,
 } from '../../api-contract/derived-keys-contract.ts';
+import type { KeyState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { KEY_MACHINE, type KeyState, keyStateAt } from '../domain/enrollment-states.ts';
+import { KEY_MACHINE, keyStateAt } from '../domain/enrollment-states.ts';
 import { move } from '../domain/machine.ts';
 import { audited, found, placeInSite } from '../resource/change.ts';
 import { type Created, createOnce, type Operation } from '../resource/operation.ts';

@@ -2,14 +2,16 @@
  * Enrollment policies: each binds one exact active revision of a source, and one exact identity, to one client.
  * Source: specification "Enrollment policy"; docs/control.md "Enrollment".
  */
+
 import type {
   EnrollmentPolicyChange,
   EnrollmentPolicyCreation,
   EnrollmentPolicyView,
-} from '../../api-contract/enrollment-policies-contract.ts';
+} from '../../api-contract/sources-contract.ts';
+import { MAX_KEYS_PER_TOKEN } from '../../api-contract/vocabulary.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { MAX_KEYS_PER_TOKEN, POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment-states.ts';
+import { POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment-states.ts';
 import { move } from '../domain/machine.ts';
 import { newId, newPolicyReference } from '../domain/resource-identifiers.ts';
 import { found, newVersion, placeInSite } from '../resource/change.ts';

@@ -2,8 +2,9 @@
  * Computes the five conditions of runtime readiness of a key: each with its state, its start, and what blocks it.
  * Source: specification "Derived key"; docs/control.md "From key to traffic".
  */
+
+import type { KeyReadinessView } from '../../api-contract/derived-keys-contract.ts';
 import type { ReadinessCondition } from '../../api-contract/enrollment-contract.ts';
-import type { KeyReadinessView } from '../../api-contract/readiness-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { keyStateAt } from '../domain/enrollment-states.ts';
 import type { RowOf } from '../store/repositories/records.ts';

@@ -4,8 +4,8 @@
  */
 import Type from 'typebox';
 import { Compile } from 'typebox/compile';
+import type { KeyGrantView, SigningProfileView } from '../../api-contract/derived-keys-contract.ts';
 import type { EnrolledProfile } from '../../api-contract/enrollment-contract.ts';
-import type { KeyGrantView, SigningProfileView } from '../../api-contract/readiness-contract.ts';
 import { accessOf } from '../../bundle/compile/compile-routes.ts';
 import { type AllowedSourceContent, BUNDLE_CONTENT, type RouteContent } from '../../bundle/format/schema.ts';
 import { type Access, grantCovers } from '../../protocol/access.ts';

@@ -5,8 +5,9 @@
  */
 
 import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
+import type { SourceState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { activationProblem, holdsSlot, type SourceState } from '../domain/source-states.ts';
+import { activationProblem, holdsSlot } from '../domain/source-states.ts';
 import type { SourceValidation } from '../issuers/validate-source.ts';
 import { BY_CONTROL, found } from '../resource/change.ts';
 import type { Operation } from '../resource/operation.ts';

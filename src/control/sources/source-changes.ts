@@ -2,11 +2,12 @@
  * Helpers for changes of a source: the site's lock, the current rows, one audit row, and the state machine's transitions.
  */
 
+import type { SourceState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditVerb } from '../domain/audit-kinds.ts';
 import { move } from '../domain/machine.ts';
 import type { Place } from '../domain/roles.ts';
-import { SOURCE_MACHINE, type SourceEvent, type SourceState } from '../domain/source-states.ts';
+import { SOURCE_MACHINE, type SourceEvent } from '../domain/source-states.ts';
 import { audited, type By, found, placeInSite, publishChange } from '../resource/change.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';

@@ -1,6 +1,7 @@
 /** API views of sources and revisions. */
+
 import type { SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
-import { MAX_SHOWN_TARGETS } from '../domain/source-states.ts';
+import { MAX_SHOWN_TARGETS } from '../../api-contract/vocabulary.ts';
 import { momentOf, versionOf } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

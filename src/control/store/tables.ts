@@ -4,11 +4,18 @@
  * of time columns end with their unit.
  */
 import type { ColumnType, Generated, Transaction } from 'kysely';
+import type {
+  Approval,
+  EnrollmentState,
+  KeyPolicy,
+  PolicyState,
+  Role,
+  ScopeKind,
+  SourceKind,
+  SourceState,
+} from '../../api-contract/vocabulary.ts';
 import type { Access } from '../../protocol/access.ts';
-import type { Approval, EnrollmentState, PolicyState } from '../domain/enrollment-states.ts';
-import type { Role, ScopeKind } from '../domain/roles.ts';
 import type { TargetState } from '../domain/runtime-states.ts';
-import type { KeyPolicy, SourceKind, SourceState } from '../domain/source-states.ts';
 
 /** JSON as text: parsed where it is read. */
 type JsonText = string;

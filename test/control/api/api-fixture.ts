@@ -2,18 +2,20 @@
  * Fixture that serves the API of Control: real HTTP on loopback, a SQLite store, and the publisher's real checks and keys.
  * Only sign-in is a fake.
  */
+
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RouteOptions } from 'fastify';
 import { pino } from 'pino';
+import type { Role } from '../../../src/api-contract/vocabulary.ts';
 import { type ControlApp, type ControlAppOptions, createControlApp } from '../../../src/control/api/app.ts';
 import { registerOpenApiRoute } from '../../../src/control/api/openapi.ts';
 import { registerConfigurationRoutes } from '../../../src/control/api/routes/configuration-api.ts';
 import { registerHealthRoutes } from '../../../src/control/api/routes/health-api.ts';
 import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
-import { INSTALLATION, type Role, type Scope } from '../../../src/control/domain/roles.ts';
+import { INSTALLATION, type Scope } from '../../../src/control/domain/roles.ts';
 import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
 import { createSiteCheck } from '../../../src/control/publishing/site-check.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';

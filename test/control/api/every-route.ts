@@ -1,12 +1,16 @@
 /** Routes of the other parts of Control without their services, for tests of the checks that run before a handler. */
 import type { ControlApp } from '../../../src/control/api/app.ts';
-import { registerDerivedKeyRoutes } from '../../../src/control/api/routes/derived-keys-api.ts';
-import { registerEnrollmentPolicyRoutes } from '../../../src/control/api/routes/enrollment-policies-api.ts';
-import { registerEnrollmentRoutes } from '../../../src/control/api/routes/enrollments-api.ts';
+import {
+  registerDerivedKeyRoutes,
+  registerEnrollmentRoutes,
+} from '../../../src/control/api/routes/enrollments-api.ts';
 import { registerRuntimeRoutes } from '../../../src/control/api/routes/runtime-api.ts';
 import { registerSessionRoutes } from '../../../src/control/api/routes/session-api.ts';
-import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-self-api.ts';
-import { registerSourceRoutes } from '../../../src/control/api/routes/trust-api.ts';
+import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-api.ts';
+import {
+  registerEnrollmentPolicyRoutes,
+  registerSourceRoutes,
+} from '../../../src/control/api/routes/trust-api.ts';
 
 export function registerOtherRoutes(app: ControlApp): void {
   registerSessionRoutes(app, absent());

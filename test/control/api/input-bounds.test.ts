@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
-import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/enrollment-plane-api.ts';
-import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-self-api.ts';
+import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/enrollments-api.ts';
+import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-api.ts';
 import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { createEnrollmentPlane } from '../../../src/control/enrollment/enrollment-plane.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';

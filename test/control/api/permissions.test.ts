@@ -2,8 +2,10 @@
  * Calls every route of the app with every role at every scope, and compares the answers with an independent table. A hook
  * after the permission check answers permitted requests, so that they change nothing.
  */
+
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { INSTALLATION, ROLES, type Scope } from '../../../src/control/domain/roles.ts';
+import { ROLES } from '../../../src/api-contract/vocabulary.ts';
+import { INSTALLATION, type Scope } from '../../../src/control/domain/roles.ts';
 import { clientRow, enrollmentRow, keyRow, policyRow, revisionRow, sourceRow } from '../store/rows.ts';
 import { type Answer, ApiWorld, type Asked, TARGET_TOKEN, textIn } from './api-fixture.ts';
 import { registerOtherRoutes } from './every-route.ts';

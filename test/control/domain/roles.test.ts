@@ -1,5 +1,7 @@
 /** Tests every role, permission, scope and place. */
+
 import { describe, expect, it } from '@jest/globals';
+import { ROLES, type Role, SCOPE_KINDS } from '../../../src/api-contract/vocabulary.ts';
 import {
   type HeldRole,
   INSTALLATION,
@@ -7,11 +9,8 @@ import {
   PERMISSIONS,
   type Permission,
   type Place,
-  ROLES,
-  type Role,
   reachOf,
   roleHolds,
-  SCOPE_KINDS,
   type Scope,
   scopeCovers,
 } from '../../../src/control/domain/roles.ts';

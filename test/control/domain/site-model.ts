@@ -2,15 +2,14 @@
  * A model of a small Auth Site that changes only through the domain's functions: sources with revisions, policies,
  * enrollments, keys, a clock. A step is what a service does in one transaction; a rejected step changes nothing.
  */
+import type { EnrollmentState, PolicyState, SourceState } from '../../../src/api-contract/vocabulary.ts';
 import {
   ENROLLMENT_MACHINE,
-  type EnrollmentState,
   KEY_MACHINE,
   keyExpirySeconds,
   keyStateAt,
   POLICY_MACHINE,
   type PolicyEvent,
-  type PolicyState,
   submissionProblem,
 } from '../../../src/control/domain/enrollment-states.ts';
 import { move } from '../../../src/control/domain/machine.ts';
@@ -19,7 +18,6 @@ import {
   holdsSlot,
   SOURCE_MACHINE,
   type SourceEvent,
-  type SourceState,
 } from '../../../src/control/domain/source-states.ts';
 
 export interface Revision {

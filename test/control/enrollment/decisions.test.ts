@@ -2,7 +2,7 @@
  * Tests manual approval, polling, revocation, and the effect of suspended and retired sources on pending enrollments and keys.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { EnrollmentPolicyView } from '../../../src/api-contract/enrollment-policies-contract.ts';
+import type { EnrollmentPolicyView } from '../../../src/api-contract/sources-contract.ts';
 import {
   DEFAULT_RETENTION,
   pruneRecords,

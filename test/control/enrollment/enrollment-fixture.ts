@@ -15,8 +15,9 @@ import type {
 import type {
   EnrollmentPolicyCreation,
   EnrollmentPolicyView,
-} from '../../../src/api-contract/enrollment-policies-contract.ts';
-import type { SourceCreation, SourceRevisionView } from '../../../src/api-contract/sources-contract.ts';
+  SourceCreation,
+  SourceRevisionView,
+} from '../../../src/api-contract/sources-contract.ts';
 import { newId } from '../../../src/control/domain/resource-identifiers.ts';
 import {
   createEnrollmentPlane,

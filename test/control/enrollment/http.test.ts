@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ControlClient } from '../../../src/client/enroll/control-client.ts';
 import { UndiciControlHttp } from '../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
-import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/enrollment-plane-api.ts';
+import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/enrollments-api.ts';
 import {
   createEnrollmentPlane,
   type EnrollmentPlane,

@@ -1,12 +1,15 @@
 /** Tests the owners of credentials with a real database. */
+
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Role } from '../../../src/api-contract/vocabulary.ts';
 import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { newId } from '../../../src/control/domain/resource-identifiers.ts';
-import { INSTALLATION, type Role, type Scope } from '../../../src/control/domain/roles.ts';
-import { pruneOperatorRecords, startOperatorJobs } from '../../../src/control/operators/operator-jobs.ts';
+import { INSTALLATION, type Scope } from '../../../src/control/domain/roles.ts';
 import {
   createOperators,
   createTokenUsage,
+  pruneOperatorRecords,
+  startOperatorJobs,
   type TokenUsage,
 } from '../../../src/control/operators/operators.ts';
 import { createSessions } from '../../../src/control/operators/sessions.ts';

@@ -1,9 +1,9 @@
 /** Checks that a sign-in never redirects to another site. */
 import { describe, expect, test } from '@jest/globals';
 import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
-import { browserCookies } from '../../../src/control/operators/browser-cookies.ts';
 import { claimedIdentity } from '../../../src/control/operators/operator-identity.ts';
 import { destinationOf, type SignInQuery } from '../../../src/control/operators/sealed-sign-in.ts';
+import { browserCookies } from '../../../src/control/operators/sessions.ts';
 import { signInCode } from '../../../src/protocol/sign-in-code.ts';
 
 const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';

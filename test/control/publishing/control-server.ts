@@ -2,7 +2,7 @@
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { createControlApp } from '../../../src/control/api/app.ts';
-import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-self-api.ts';
+import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-api.ts';
 import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { newId } from '../../../src/control/domain/resource-identifiers.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';

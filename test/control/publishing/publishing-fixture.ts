@@ -1,10 +1,11 @@
 /** Fixture with a real store that contains one site, and methods that change it as the services do. */
+
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { SourceState } from '../../../src/api-contract/vocabulary.ts';
 import type { RouteContent } from '../../../src/bundle/format/schema.ts';
 import { newId } from '../../../src/control/domain/resource-identifiers.ts';
-import type { SourceState } from '../../../src/control/domain/source-states.ts';
 import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';

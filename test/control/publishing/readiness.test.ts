@@ -1,8 +1,12 @@
 /** Tests each readiness condition of a key by itself, and the cause that blocks it. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Compile } from 'typebox/compile';
+import {
+  KEY_GRANT,
+  KEY_READINESS,
+  SIGNING_PROFILE,
+} from '../../../src/api-contract/derived-keys-contract.ts';
 import { ENROLLED_PROFILE } from '../../../src/api-contract/enrollment-contract.ts';
-import { KEY_GRANT, KEY_READINESS, SIGNING_PROFILE } from '../../../src/api-contract/readiness-contract.ts';
 import { SITE_PROPAGATION } from '../../../src/api-contract/targets-contract.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { sitePropagation } from '../../../src/control/publishing/propagation.ts';

@@ -1,6 +1,19 @@
 /** Routes of `/v1/enrollments` for workloads and operators, and of `/v1/sites/{site_id}/enrollments`. */
-
 import Type from 'typebox';
+import {
+  BLOCKED_SUBJECT,
+  BLOCKED_SUBJECT_NAME,
+  DERIVED_KEY,
+  DERIVED_KEY_FILTER,
+  DERIVED_KEY_PATH,
+  ENROLLMENT,
+  ENROLLMENT_DENIAL,
+  ENROLLMENT_FILTER,
+  ENROLLMENT_PATH,
+  KEY_REVOCATION,
+  KEY_REVOCATION_RESULT,
+  NEW_BLOCKED_SUBJECT,
+} from '../../../api-contract/derived-keys-contract.ts';
 import {
   CHALLENGE_ANSWER,
   CHALLENGE_REQUEST,
@@ -8,20 +21,16 @@ import {
   WORKLOAD_ENROLLMENT,
   WORKLOAD_READINESS,
 } from '../../../api-contract/enrollment-contract.ts';
-import {
-  ENROLLMENT,
-  ENROLLMENT_DENIAL,
-  ENROLLMENT_FILTER,
-  ENROLLMENT_PATH,
-} from '../../../api-contract/enrollments-contract.ts';
 import { nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import type { EnrollmentDecisions } from '../../enrollment/decisions.ts';
+import type { EnrollmentPlane } from '../../enrollment/enrollment-plane.ts';
+import { blockedSubjectPlace, type DerivedKeys } from '../../enrollment/keys.ts';
 import type { WorkloadEnrollments } from '../../enrollment/workload-enrollments.ts';
-import { comesAsWorkload, type PlaceOf } from '../api-access.ts';
+import { comesAsWorkload, type PlaceOf, pathText, siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
-import { pathText, siteInPath } from '../places.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';
-import { sendVersioned } from '../versions.ts';
+import { operationOf, sendVersioned } from '../versions.ts';
+import { registerEnrollmentPolicyRoutes, registerSourceRoutes } from './trust-api.ts';
 
 const tags = ['Enrollments'];
 
@@ -31,7 +40,7 @@ const enrollmentInPath: PlaceOf = async (request, tx) => {
   return enrollment && tx.hierarchy.placeOfSite(enrollment.siteId);
 };
 
-export interface EnrollmentRoutesDeps {
+interface EnrollmentRoutesDeps {
   readonly workloads: WorkloadEnrollments;
   readonly decisions: EnrollmentDecisions;
 }
@@ -207,4 +216,113 @@ function registerDecisionRoutes(app: ControlApp, decisions: EnrollmentDecisions)
     body: Type.Union([ENROLLMENT_DENIAL, nothing]),
     run: (operation, { enrollment_id: id }, denial) => decisions.deny(id, denial ?? {}, operation),
   });
+}
+
+/** `…/derived-keys/:key_id…` */
+export const derivedKeyInPath: PlaceOf = async (request, tx) => {
+  const key = await tx.keys.find(pathText(request, 'key_id'));
+  return key && tx.hierarchy.placeOfSite(key.siteId);
+};
+
+const KEY = {
+  tags: ['Derived keys'],
+  view: DERIVED_KEY,
+  permission: 'operate',
+  item: { url: '/v1/derived-keys/:key_id', params: DERIVED_KEY_PATH, place: derivedKeyInPath },
+} as const;
+
+export function registerDerivedKeyRoutes(app: ControlApp, keys: DerivedKeys): void {
+  registerResource(app, {
+    ...KEY,
+    collection: { url: '/v1/sites/:site_id/derived-keys', params: SITE_PATH, place: siteInPath },
+    list: {
+      operationId: 'listDerivedKeys',
+      summary: 'Derived keys of a site',
+      page: 'DerivedKeyPage',
+      filter: DERIVED_KEY_FILTER,
+      cursorOf: ({ key_id: id }) => id,
+      run: ({ site_id: siteId }, page, { client_id: clientId, status }) =>
+        keys.ofSite(siteId, { clientId, status }, page),
+    },
+    get: {
+      operationId: 'getDerivedKey',
+      summary: 'A derived key',
+      // The view changes without a new version when the key expires or a bundle lists it.
+      isLive: true,
+      run: ({ key_id: id }) => keys.key(id),
+    },
+  });
+  registerAction(app, KEY, {
+    verb: 'revoke',
+    operationId: 'revokeDerivedKey',
+    summary:
+      'Revoke the key and every living one with its public key, and refuse that public key; also for an expired key',
+    problems: ['key_state_conflict'],
+    body: Type.Union([KEY_REVOCATION, nothing]),
+    answer: KEY_REVOCATION_RESULT,
+    run: (operation, { key_id: id }, revocation) => keys.revoke(id, revocation ?? {}, operation),
+  });
+  registerBlockedSubjectRoutes(app, keys);
+}
+
+function registerBlockedSubjectRoutes(app: ControlApp, keys: DerivedKeys): void {
+  const subjects = { url: '/v1/sites/:site_id/blocked-subjects', params: SITE_PATH, place: siteInPath };
+  const basics = {
+    tags: KEY.tags,
+    view: BLOCKED_SUBJECT,
+    permission: 'operate',
+    collection: subjects,
+    item: subjects,
+  } as const;
+  registerResource(app, {
+    ...basics,
+    list: {
+      operationId: 'listBlockedSubjects',
+      summary: 'Subjects that may not enroll',
+      page: 'BlockedSubjectPage',
+      cursorOf: blockedSubjectPlace,
+      run: ({ site_id: siteId }, page) => keys.blockedSubjects(siteId, page),
+    },
+  });
+  registerResource(app, {
+    ...basics,
+    create: {
+      operationId: 'blockSubject',
+      summary: 'Refuse new enrollments of a subject, which need not have a key; its living keys stay valid',
+      problems: ['already_exists'],
+      body: NEW_BLOCKED_SUBJECT,
+      location: ({ site_id: siteId, issuer, subject }) => {
+        const name = new URLSearchParams({ issuer, subject });
+        return `/v1/sites/${encodeURIComponent(siteId)}/blocked-subjects?${name}`;
+      },
+      run: (operation, { site_id: siteId }, name) => keys.blockSubject(siteId, name, operation),
+    },
+  });
+  app.delete(
+    '/v1/sites/:site_id/blocked-subjects',
+    {
+      config: { access: { kind: 'operator', permission: 'operate', place: siteInPath } },
+      schema: {
+        operationId: 'unblockSubject',
+        summary: 'Let a subject enroll again',
+        tags: KEY.tags,
+        params: parameters(SITE_PATH),
+        querystring: parameters(BLOCKED_SUBJECT_NAME),
+        response: { 204: nothing },
+      },
+    },
+    async (request, reply) => {
+      const { issuer, subject } = request.query;
+      await keys.unblockSubject(request.params.site_id, { issuer, subject }, operationOf(request));
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+/** Registers the routes of sources, enrollment policies, enrollments and derived keys. */
+export function registerEnrollmentPlaneRoutes(app: ControlApp, plane: EnrollmentPlane): void {
+  registerSourceRoutes(app, plane.sources);
+  registerEnrollmentPolicyRoutes(app, plane);
+  registerEnrollmentRoutes(app, plane);
+  registerDerivedKeyRoutes(app, plane.keys);
 }

@@ -1,17 +1,29 @@
 /** Routes of `/v1/environments` and `/v1/fleets`. */
-
 import {
   ENVIRONMENT,
   ENVIRONMENT_PATH,
   FLEET,
   FLEET_PATH,
   NAMED,
+  NEW_SITE,
+  SIGNING_KEY,
+  SIGNING_KEY_PATH,
+  SIGNING_KEY_RETIREMENT,
+  SIGNING_KEY_ROTATION,
+  SIGNING_KEYS,
+  SITE,
+  SITE_CHANGE,
+  SITE_FLOOR,
+  SITE_FLOOR_RAISE,
 } from '../../../api-contract/hierarchy-contract.ts';
-import type { Environments } from '../../configuration/environments.ts';
-import type { Fleets } from '../../configuration/fleets.ts';
+import { parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import type { Environments, Fleets } from '../../configuration/environments.ts';
+import type { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
+import type { Sites } from '../../configuration/sites.ts';
+import { environmentInPath, fleetInPath, installation, siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
-import { environmentInPath, fleetInPath, installation } from '../places.ts';
-import { registerResource } from '../resource-routes.ts';
+import { registerAction, registerResource } from '../resource-routes.ts';
+import { operationOf } from '../versions.ts';
 
 const tags = ['Environments and fleets'];
 const environment = {
@@ -105,4 +117,131 @@ export function registerFleetRoutes(app: ControlApp, fleets: Fleets): void {
       run: (operation, { fleet_id: id }, version) => fleets.remove(operation, id, version),
     },
   });
+}
+
+/** Routes of `/v1/sites` and `/v1/fleets/{fleet_id}/sites`. */
+export function registerSiteRoutes(app: ControlApp, sites: Sites): void {
+  const basics = {
+    tags: ['Auth Sites'],
+    view: SITE,
+    permission: 'administer',
+    item: { url: '/v1/sites/:site_id', params: SITE_PATH, place: siteInPath },
+  } as const;
+  registerResource(app, {
+    ...basics,
+    collection: { url: '/v1/fleets/:fleet_id/sites', params: FLEET_PATH, place: fleetInPath },
+    create: {
+      operationId: 'createSite',
+      summary: 'Make an Auth Site, with its signing keys',
+      problems: ['already_exists', 'definition_invalid'],
+      body: NEW_SITE,
+      location: ({ site_id: id }) => `/v1/sites/${encodeURIComponent(id)}`,
+      run: (operation, { fleet_id: fleetId }, site) => sites.create(operation, fleetId, site),
+    },
+    list: {
+      operationId: 'listSitesOfFleet',
+      summary: 'Auth Sites of a fleet',
+      page: 'SitePage',
+      cursorOf: ({ site_id: id }) => id,
+      run: ({ fleet_id: fleetId }, page) => sites.listOfFleet(fleetId, page),
+    },
+    listReached: {
+      url: '/v1/sites',
+      operationId: 'listSites',
+      summary: 'Auth Sites that one may read, wherever they are',
+      page: 'SitePage',
+      cursorOf: ({ site_id: id }) => id,
+      run: (reach, page) => sites.list(reach, page),
+    },
+    get: { operationId: 'getSite', summary: 'An Auth Site', run: ({ site_id: id }) => sites.get(id) },
+    change: {
+      method: 'PATCH',
+      operationId: 'changeSite',
+      summary: 'Change an Auth Site',
+      description:
+        'Identifier, trust domain and issuer URL are fixed: passports and enrolled workloads name them.',
+      problems: ['definition_invalid'],
+      body: SITE_CHANGE,
+      run: (operation, { site_id: id }, version, change) => sites.change(operation, id, version, change),
+    },
+    remove: {
+      operationId: 'deleteSite',
+      summary: 'Delete an Auth Site that nothing is left on',
+      problems: ['still_in_use'],
+      run: (operation, { site_id: id }, version) => sites.remove(operation, id, version),
+    },
+  });
+  registerAction(app, basics, {
+    verb: 'raise-floor',
+    operationId: 'raiseSiteFloor',
+    summary: 'Publish above a revision, so that targets that are ahead accept bundles again',
+    description:
+      'The next publication is a whole bundle above it. Repeating it changes nothing, nor does a revision below the published one.',
+    body: SITE_FLOOR_RAISE,
+    answer: SITE_FLOOR,
+    run: (operation, { site_id: id }, { above_revision: revision }) =>
+      sites.raiseFloor(operation, id, revision),
+  });
+}
+
+/** Routes of `/v1/sites/{site_id}/signing-keys`: list, rotate, and retire early. */
+const SIGNING_KEY_TAGS = ['Signing keys'];
+
+export function registerSigningKeyRoutes(app: ControlApp, keys: SigningKeyAdministration): void {
+  const params = parameters(SITE_PATH);
+  app.get(
+    '/v1/sites/:site_id/signing-keys',
+    {
+      config: { access: { kind: 'operator', permission: 'read', place: siteInPath } },
+      schema: {
+        operationId: 'listSigningKeys',
+        summary: 'Public halves of the keys that sign for a site, oldest first',
+        tags: SIGNING_KEY_TAGS,
+        params,
+        response: { 200: SIGNING_KEYS },
+      },
+    },
+    async (request) => ({ items: await keys.list(request.params.site_id) }),
+  );
+  app.post(
+    '/v1/sites/:site_id/signing-keys/rotate',
+    {
+      config: { access: { kind: 'operator', permission: 'administer', place: siteInPath } },
+      schema: {
+        operationId: 'rotateSigningKey',
+        summary: 'Make a new key; the one before signs beside it for a while',
+        tags: SIGNING_KEY_TAGS,
+        params,
+        body: SIGNING_KEY_ROTATION,
+        response: { 201: SIGNING_KEY },
+      },
+    },
+    async (request, reply) => {
+      const key = await keys.rotate(operationOf(request), request.params.site_id, request.body);
+      return reply.code(201).send(key);
+    },
+  );
+  app.post(
+    '/v1/sites/:site_id/signing-keys/:signing_key_id/retire',
+    {
+      config: {
+        access: { kind: 'operator', permission: 'administer', place: siteInPath },
+        problems: ['signing_key_state_conflict'],
+      },
+      schema: {
+        operationId: 'retireSigningKey',
+        summary: 'End a retiring key now, or sooner than planned',
+        description:
+          'From then on verifiers that pin it and not the key after it refuse what is published, and deny once what they have is too old. It cannot be undone.',
+        tags: SIGNING_KEY_TAGS,
+        params: parameters(SIGNING_KEY_PATH),
+        body: SIGNING_KEY_RETIREMENT,
+        response: { 200: SIGNING_KEY },
+      },
+    },
+    (request) => {
+      const { site_id: siteId, signing_key_id: id } = request.params;
+      return keys.retire(operationOf(request), siteId, id, request.body);
+    },
+  );
 }

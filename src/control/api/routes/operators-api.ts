@@ -1,11 +1,13 @@
 /** Routes of `/v1/role-grants` and `/v1/access-tokens`. */
-
 import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
+import { parameters } from '../../../api-contract/members-contract.ts';
 import {
   ACCESS_TOKEN,
   ACCESS_TOKEN_PATH,
   ACCESS_TOKEN_WITH_SECRET,
+  AUDIT_EVENT,
+  AUDIT_FILTER,
   NEW_ACCESS_TOKEN,
   NEW_ROLE_GRANT,
   ROLE_GRANT,
@@ -13,13 +15,15 @@ import {
   SCOPE,
 } from '../../../api-contract/operators-contract.ts';
 import { isJsonObject } from '../../../protocol/strict-json.ts';
-import type { AccessTokens } from '../../configuration/access-tokens.ts';
+import { auditEventView } from '../../configuration/audit-events.ts';
+import type { AccessTokens } from '../../configuration/role-grants.ts';
 import { placeOfScope, type RoleGrants, scopeOf } from '../../configuration/role-grants.ts';
 import { ApiProblem } from '../../domain/api-problem.ts';
-import type { Scope } from '../../domain/roles.ts';
-import { type PlaceOf, principalOf } from '../api-access.ts';
+import { reachOf, type Scope } from '../../domain/roles.ts';
+import type { ControlStore } from '../../store/port.ts';
+import { type PlaceOf, pathText, principalOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
-import { pathText } from '../places.ts';
+import { invalidCursor, PAGE_MEMBERS, page, pageOf } from '../pagination.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';
 
 const scopes = Compile(SCOPE);
@@ -136,4 +140,46 @@ export function registerAccessTokenRoutes(app: ControlApp, tokens: AccessTokens)
     run: (operation, { access_token_id: id }, _body, request) =>
       tokens.rotate(operation, id, makerEnd(request)),
   });
+}
+
+/** Routes of `/v1/audit-events`: the audit trail, newest first. */
+export function registerAuditEventRoutes(app: ControlApp, store: ControlStore): void {
+  app.get(
+    '/v1/audit-events',
+    {
+      config: { access: { kind: 'signed_in' } },
+      schema: {
+        operationId: 'listAuditEvents',
+        summary: 'What was done where one may read, newest first',
+        tags: ['Audit trail'],
+        querystring: parameters({ ...PAGE_MEMBERS, ...AUDIT_FILTER }),
+        response: { 200: pageOf(AUDIT_EVENT, 'AuditEventPage') },
+      },
+    },
+    (request) => {
+      const { environment_id, fleet_id, site_id, kind, resource_id } = request.query;
+      const reach = reachOf(principalOf(request).roles, 'read');
+      const filter = {
+        reach,
+        environmentId: environment_id,
+        fleetId: fleet_id,
+        siteId: site_id,
+        kind,
+        resourceId: resource_id,
+      };
+      return page(
+        request.query,
+        ({ after, limit }) =>
+          store.read((tx) => tx.audit.list({ ...filter, limit, beforeSeq: sequence(after) })),
+        ({ seq }) => String(seq),
+        auditEventView,
+      );
+    },
+  );
+}
+
+function sequence(cursor: string | undefined): number | undefined {
+  if (cursor === undefined) return undefined;
+  if (!/^[1-9][0-9]{0,15}$/.test(cursor)) throw invalidCursor();
+  return Number(cursor);
 }

@@ -4,24 +4,24 @@
  * Source: docs/control.md "From key to traffic".
  */
 import Type from 'typebox';
-import { DERIVED_KEY_PATH } from '../../../api-contract/derived-keys-contract.ts';
-import { givenId, identifier, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import {
+  DERIVED_KEY_PATH,
   KEY_GRANTS,
   KEY_READINESS,
   SIGNING_PROFILE,
   SIGNING_PROFILES,
-} from '../../../api-contract/readiness-contract.ts';
+} from '../../../api-contract/derived-keys-contract.ts';
+import { givenId, identifier, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import { SITE_PROPAGATION } from '../../../api-contract/targets-contract.ts';
 import { sitePropagation } from '../../publishing/propagation.ts';
 import { keyReadiness } from '../../publishing/readiness.ts';
 import { clientSigningProfiles, keyGrants, siteSigningProfiles } from '../../publishing/signing-profiles.ts';
 import { found } from '../../resource/change.ts';
 import type { ControlStore } from '../../store/port.ts';
+import { siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { invalidCursor, PAGE_MEMBERS, page, pageOf } from '../pagination.ts';
-import { siteInPath } from '../places.ts';
-import { derivedKeyInPath } from './derived-keys-api.ts';
+import { derivedKeyInPath } from './enrollments-api.ts';
 
 const tags = ['Runtime'];
 

@@ -1,5 +1,5 @@
 import type { Insertable } from 'kysely';
-import type { EnrollmentState } from '../../domain/enrollment-states.ts';
+import type { EnrollmentState } from '../../../api-contract/vocabulary.ts';
 import type { Tables } from '../tables.ts';
 import { type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
 import { VersionedTable } from './versioned-table.ts';

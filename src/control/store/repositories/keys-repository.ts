@@ -1,5 +1,5 @@
 import type { Insertable, Updateable } from 'kysely';
-import type { KeyState } from '../../domain/enrollment-states.ts';
+import type { KeyState } from '../../../api-contract/vocabulary.ts';
 import type { Tables } from '../tables.ts';
 import { inParts, type Page, type RowOf } from './records.ts';
 import { VersionedTable } from './versioned-table.ts';

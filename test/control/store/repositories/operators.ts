@@ -1,6 +1,7 @@
 import { expect, it } from '@jest/globals';
+import type { Role } from '../../../../src/api-contract/vocabulary.ts';
 import { newId } from '../../../../src/control/domain/resource-identifiers.ts';
-import type { Reach, Role, Scope } from '../../../../src/control/domain/roles.ts';
+import type { Reach, Scope } from '../../../../src/control/domain/roles.ts';
 import { PRUNED_AT_ONCE, VersionConflictError } from '../../../../src/control/store/repositories/records.ts';
 import { NOW_MS } from '../databases.ts';
 import { entry, siteRow, VERSIONED } from '../rows.ts';
