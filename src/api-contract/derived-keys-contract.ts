@@ -10,7 +10,7 @@ import { READINESS_CONDITION } from './enrollment-contract.ts';
 import { displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
 import { ENROLLMENT_STATES, KEY_STATES, PROFILE_STATES } from './vocabulary.ts';
 
-const STATUS = Type.Enum([...KEY_STATES], { description: 'As of now.' });
+const STATUS = Type.Enum([...KEY_STATES], { description: 'Current state.' });
 const BUNDLE_REVISION = (description: string) => Type.Integer({ minimum: 1, description });
 
 export const DERIVED_KEY = object(
@@ -20,19 +20,19 @@ export const DERIVED_KEY = object(
     client_id: identifier('The client that it acts for.'),
     policy_id: givenId('The enrollment policy.'),
     enrollment_id: givenId('The enrollment.'),
-    source_id: givenId('The source that let it in.'),
+    source_id: givenId('The source that verified its token.'),
     source_revision: Type.Integer({ minimum: 1, description: 'The exact revision.' }),
     fingerprint: givenId('RFC 7638 thumbprint, SHA-256, base64url.'),
     status: STATUS,
-    expires_at: moment('The key is of no use from this moment on.'),
+    expires_at: moment('When the key expires.'),
     verified_issuer: identifier("The workload token's iss."),
     verified_subject: identifier("The workload token's sub."),
     provenance: Type.Record(Type.String(), Type.String(), { description: 'Other claims of the token.' }),
     revoked_at: Type.Optional(moment('When it was revoked.')),
-    revoked_by: Type.Optional(Type.String({ description: 'By whom.' })),
-    revoked_reason: Type.Optional(Type.String({ description: 'Why.' })),
+    revoked_by: Type.Optional(Type.String({ description: 'Actor of the change.' })),
+    revoked_reason: Type.Optional(Type.String({ description: 'Reason for the audit trail.' })),
     listed_in_revision: Type.Optional(BUNDLE_REVISION('The bundle revision that first lists it.')),
-    revoked_in_revision: Type.Optional(BUNDLE_REVISION('The bundle revision that took it out.')),
+    revoked_in_revision: Type.Optional(BUNDLE_REVISION('The first bundle revision without it.')),
     ...VERSIONED,
   },
   'DerivedKey',
@@ -47,7 +47,7 @@ export const KEY_REVOCATION = object(
   {
     reason: Type.Optional(displayText('For the audit trail.')),
     block_subject: Type.Optional(
-      Type.Boolean({ description: "Also refuse new enrollments of the key's verified subject." }),
+      Type.Boolean({ description: "Also reject new enrollments of the key's verified subject." }),
     ),
   },
   'KeyRevocation',
@@ -57,7 +57,7 @@ export const KEY_REVOCATION_RESULT = object(
   {
     key: DERIVED_KEY,
     revoked_key_ids: Type.Array(givenId('Key ID.'), {
-      description: 'Every key ID that this revoked: all living ones of the same public key.',
+      description: 'IDs of all revoked keys: each valid key with the same public key.',
     }),
     subject_blocked: Type.Boolean(),
   },
@@ -69,8 +69,8 @@ export const BLOCKED_SUBJECT = object(
     site_id: identifier('The Auth Site.'),
     issuer: identifier("The workload token's iss."),
     subject: identifier("The workload token's sub."),
-    blocked_at: moment('Since when.'),
-    blocked_by: Type.String({ description: 'By whom.' }),
+    blocked_at: moment('When it was blocked.'),
+    blocked_by: Type.String({ description: 'Actor of the change.' }),
   },
   'BlockedSubject',
 );
@@ -117,7 +117,7 @@ export const ENROLLMENT = object(
     verified_issuer: identifier("The workload token's iss."),
     verified_subject: identifier("The workload token's sub."),
     provenance: Type.Record(Type.String(), Type.String(), { description: 'Other claims of the token.' }),
-    key_expires_at: moment('When the key ends; fixed when the submission was accepted.'),
+    key_expires_at: moment('When the key expires; fixed when the submission was accepted.'),
     denial_code: Type.Optional(givenId('Why it was denied; stable.')),
     decided_by: Type.Optional(
       Type.String({ description: 'Operator who decided, or control when no approval was needed.' }),
@@ -170,7 +170,7 @@ export const KEY_GRANTS = object({ items: Type.Array(KEY_GRANT) }, 'KeyGrants');
 
 export const SIGNING_PROFILE = object(
   {
-    client_id: identifier('Whose keys sign like this.'),
+    client_id: identifier('The client whose keys use the profile.'),
     name: identifier('Unique among the profiles of a client.'),
     route_id: identifier('The route.'),
     method: Type.String({ description: 'As sent, case included.' }),

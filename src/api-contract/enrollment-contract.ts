@@ -11,7 +11,7 @@ export const ENROLLMENT_PROVIDERS = ['oidc_jwks'] as const;
 
 export const CHALLENGE_REQUEST = Type.Object(
   {
-    policy: text(128, 'The opaque policy reference, as the Enrollment Command Generator gave it.'),
+    policy: text(128, 'The opaque policy reference, from the Enrollment Command Generator.'),
     provider: text(64, 'Only oidc_jwks is supported.'),
     public_key: Type.Object(
       { kty: Type.Literal('OKP'), crv: Type.Literal('Ed25519'), x: text(64, 'base64url, 32 bytes.') },
@@ -26,7 +26,7 @@ export const CHALLENGE_ANSWER = Type.Object(
     challenge_id: text(64, 'Names the challenge.'),
     challenge: text(64, '256 bits, base64url. A secret until it is used.'),
     auth_site: text(512, 'The Auth Site that the key will belong to.'),
-    expires_at: moment('The challenge is of no use from this moment on.'),
+    expires_at: moment('When the challenge expires.'),
   },
   { ...closed, $id: 'EnrollmentChallenge' },
 );
@@ -35,7 +35,7 @@ export const ENROLLMENT_SUBMISSION = Type.Object(
   {
     challenge_id: text(64, 'From the challenge.'),
     workload_token: text(16_384, 'The projected service-account token.'),
-    signature: text(128, 'By the new key, over the lines of proofgate-enroll-v1. base64url.'),
+    signature: text(128, 'Signature of the new key over the lines of proofgate-enroll-v1. base64url.'),
   },
   { ...closed, $id: 'EnrollmentSubmission' },
 );
@@ -60,7 +60,7 @@ export const ENROLLED_KEY = Type.Object(
     key_id: text(128, 'kid of the passports that the key signs.'),
     fingerprint: text(64, 'RFC 7638 thumbprint, SHA-256, base64url.'),
     status: Type.Enum(['active', 'revoked', 'expired']),
-    expires_at: moment('The key is of no use from this moment on.'),
+    expires_at: moment('When the key expires.'),
     client_id: text(512, 'The client that it acts for.'),
     issuer: text(512, "The passport's iss."),
     trust_domain: text(512, "The passport's trust_domain."),
@@ -90,8 +90,8 @@ export const READINESS_CONDITION = Type.Object(
     condition: Type.Enum([...READINESS_CONDITIONS]),
     state: text(64, 'As the resource or target reports it, such as active or pending.'),
     satisfied: Type.Boolean(),
-    since: Type.Optional(moment('Since when it is so.')),
-    blocked_by: Type.Optional(text(512, 'What holds it up.')),
+    since: Type.Optional(moment('When the condition entered this state.')),
+    blocked_by: Type.Optional(text(512, 'What the condition waits for.')),
   },
   { ...closed, $id: 'ReadinessCondition' },
 );

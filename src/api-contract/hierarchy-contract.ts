@@ -62,7 +62,7 @@ const SITE_SETTINGS = {
   skew_seconds: Type.Integer({
     minimum: 1,
     maximum: MAX_SKEW_SECONDS,
-    description: `How far clocks may be apart. Default: ${DEFAULT_SKEW_SECONDS}. A larger one makes verifiers deny every request for twice this time plus one second, and longer with Redis failover.`,
+    description: `Maximum clock skew. Default: ${DEFAULT_SKEW_SECONDS}. A larger one makes verifiers deny every request for twice this time plus one second, and longer with Redis failover.`,
   }),
   single_verifier: Type.Boolean({
     description:
@@ -71,7 +71,7 @@ const SITE_SETTINGS = {
   bundle_lifetime_seconds: Type.Integer({
     minimum: MIN_BUNDLE_LIFETIME_SECONDS,
     maximum: MAX_BUNDLE_LIFETIME_SECONDS,
-    description: `How long a bundle is of use. Default: ${DEFAULT_BUNDLE_LIFETIME_SECONDS}.`,
+    description: `Lifetime of a bundle. Default: ${DEFAULT_BUNDLE_LIFETIME_SECONDS}.`,
   }),
   source_capacity: Type.Integer({
     minimum: 1,
@@ -109,7 +109,7 @@ export const SITE_CHANGE = Type.Partial(Type.Object(SITE_SETTINGS), {
   additionalProperties: false,
   minProperties: 1,
   $id: 'SiteChange',
-  description: 'Members that are not there stay as they are.',
+  description: 'Absent members keep their values.',
 });
 
 export const SITE = object(
@@ -130,7 +130,7 @@ export const SITE_FLOOR_RAISE = object(
     above_revision: Type.Integer({
       minimum: 1,
       maximum: MAX_FLOOR_REVISION,
-      description: 'Everything from now on is published above it. It cannot be lowered.',
+      description: 'All later publications have a higher revision. It cannot be lowered.',
     }),
   },
   'SiteFloorRaise',
@@ -140,7 +140,7 @@ export const SITE_FLOOR = object(
   {
     site_id: siteId,
     revision: Type.Integer({ minimum: 0, description: 'The newest published; 0 before the first.' }),
-    floor_revision: Type.Integer({ minimum: 0, description: 'The next revision is above this one, too.' }),
+    floor_revision: Type.Integer({ minimum: 0, description: 'The next revision is also above this one.' }),
   },
   'SiteFloor',
 );
@@ -162,7 +162,7 @@ const purpose = Type.Enum(['bundle', 'freshness'], {
 
 export const SIGNING_KEY = object(
   {
-    signing_key_id: givenId('Names the key here.'),
+    signing_key_id: givenId('Identifies the key.'),
     purpose,
     state: Type.Enum(['active', 'retiring', 'retired']),
     thumbprint: Type.String({ description: 'kid of its signatures: RFC 7638, SHA-256, base64url.' }),
@@ -171,7 +171,7 @@ export const SIGNING_KEY = object(
       crv: Type.Literal('Ed25519'),
       x: Type.String({ description: 'base64url, 32 bytes.' }),
     }),
-    created_at: moment('When it was made.'),
+    created_at: moment('When it was created.'),
     retire_at: Type.Optional(moment('When a retiring key stops signing.')),
   },
   'SigningKey',
@@ -188,7 +188,7 @@ export const SIGNING_KEY_ROTATION = object(
       Type.Integer({
         minimum: 60,
         maximum: MAX_RETIRING_SECONDS,
-        description: 'How long the key before signs beside the new one. Default: 86400.',
+        description: 'How long the previous key also signs. Default: 86400.',
       }),
     ),
   },
@@ -203,7 +203,8 @@ export const SIGNING_KEY_RETIREMENT = object(
       Type.Integer({
         minimum: 0,
         maximum: MAX_RETIRING_SECONDS,
-        description: 'How long the key still signs: less than it would have. Default: 0, it ends now.',
+        description:
+          'How long the key still signs, at most its remaining time. Default: 0, which retires it now.',
       }),
     ),
   },

@@ -22,8 +22,8 @@ export const moment = (description: string) =>
 
 /** Members of every versioned resource. */
 export const VERSIONED = {
-  version: Type.Integer({ minimum: 1, description: 'As in the ETag.' }),
-  created_at: moment('When it was made.'),
+  version: Type.Integer({ minimum: 1, description: 'Version number, as in the ETag.' }),
+  created_at: moment('When it was created.'),
   updated_at: moment('When it was last changed.'),
 };
 
@@ -54,9 +54,9 @@ export const nothing = Type.Null();
 const FAULT = Type.Object(
   {
     pointer: Type.String({
-      description: 'Where: a JSON Pointer (RFC 6901) after the part of the request, such as /body/name.',
+      description: 'JSON Pointer (RFC 6901) that begins with the part of the request, such as /body/name.',
     }),
-    reason: Type.String({ description: 'What is wrong there.' }),
+    reason: Type.String({ description: 'Reason of the fault.' }),
   },
   { ...closed, $id: 'Fault' },
 );
@@ -64,12 +64,12 @@ const FAULT = Type.Object(
 export const PROBLEM = Type.Object(
   {
     type: Type.String({ description: 'urn:proofgate:problem: and the code.' }),
-    title: Type.String({ description: 'The code, in words.' }),
+    title: Type.String({ description: 'Short text for the code.' }),
     status: Type.Integer({ minimum: 400, maximum: 599 }),
-    code: Type.String({ pattern: '^[a-z][a-z0-9_]*$', description: 'Stable: switch on it.' }),
-    detail: Type.Optional(Type.String({ description: 'More of this very failure; for people.' })),
+    code: Type.String({ pattern: '^[a-z][a-z0-9_]*$', description: 'Stable error code.' }),
+    detail: Type.Optional(Type.String({ description: 'Details of this failure, for people.' })),
     request_id: Type.String({ description: 'As in X-Request-Id and in the audit trail.' }),
-    errors: Type.Optional(Type.Array(FAULT, { description: 'Every fault of the request.' })),
+    errors: Type.Optional(Type.Array(FAULT, { description: 'Each fault of the request.' })),
   },
   { ...closed, $id: 'Problem' },
 );

@@ -11,7 +11,7 @@ export const SCOPE = object(
     id: Type.Optional(identifier('The environment, fleet or site; absent for the installation.')),
   },
   'Scope',
-  'Where a role holds: there, and below.',
+  'Scope of a role: the resource and everything below it.',
 );
 
 const role = Type.Enum([...ROLES], {
@@ -21,7 +21,7 @@ const role = Type.Enum([...ROLES], {
 const principal = Type.String({
   pattern: '^(?:oidc:[!-~]+\\|[^\\u0000-\\u001f\\u007f]+|group:[^\\u0000-\\u001f\\u007f]+)$',
   maxLength: 1024,
-  description: '`oidc:<issuer>|<subject>`, or `group:<name>` as the identity provider tells groups.',
+  description: '`oidc:<issuer>|<subject>`, or `group:<name>` as the identity provider names groups.',
 });
 
 export const NEW_ROLE_GRANT = object({ principal, role, scope: SCOPE }, 'NewRoleGrant', undefined, {
@@ -36,8 +36,8 @@ export const ROLE_GRANT = object(
     principal,
     role,
     scope: SCOPE,
-    created_at: moment('When it was given.'),
-    created_by: Type.String({ description: 'Who gave it.' }),
+    created_at: moment('When it was created.'),
+    created_by: Type.String({ description: 'Actor that created it.' }),
   },
   'RoleGrant',
 );
@@ -49,7 +49,7 @@ export const NEW_ACCESS_TOKEN = object(
     scope: SCOPE,
     expires_at: Type.Optional(
       moment(
-        'The token is of no use from this moment on. Default: never, or the end of the access token that creates it. It must not be later than that end.',
+        'When the token expires. Default: never, or the end of the access token that creates it. It must not be later than that end.',
       ),
     ),
   },
@@ -61,7 +61,7 @@ const ACCESS_TOKEN_MEMBERS = {
   name: displayText('For people.'),
   role,
   scope: SCOPE,
-  expires_at: Type.Optional(moment('The token is of no use from this moment on.')),
+  expires_at: Type.Optional(moment('When the token expires.')),
   ...VERSIONED,
 };
 
@@ -70,7 +70,7 @@ export const ACCESS_TOKEN = object(ACCESS_TOKEN_MEMBERS, 'AccessToken');
 export const ACCESS_TOKEN_WITH_SECRET = object(
   {
     ...ACCESS_TOKEN_MEMBERS,
-    token: Type.Optional(Type.String({ description: 'Shown this once; absent when an answer is repeated.' })),
+    token: Type.Optional(Type.String({ description: 'Shown only once; absent in a repeated response.' })),
   },
   'AccessTokenWithSecret',
 );
@@ -80,24 +80,26 @@ export const AUDIT_EVENT = object(
     audit_event_id: givenId('Names the event.'),
     at: moment('When it happened.'),
     kind: Type.String({ description: 'proofgate.control.<resource>.<verb>' }),
-    actor: Type.String({ description: 'Who did it.' }),
+    actor: Type.String({ description: 'Actor of the event.' }),
     resource: object({ kind: Type.String(), id: Type.String() }, 'AuditedResource'),
     environment_id: Type.Optional(Type.String()),
     fleet_id: Type.Optional(Type.String()),
     site_id: Type.Optional(Type.String()),
     before: Type.Optional(
-      Type.Object({}, { description: 'The resource before; absent where it was not there.' }),
+      Type.Object({}, { description: 'The resource before the change; absent for a creation.' }),
     ),
-    after: Type.Optional(Type.Object({}, { description: 'The resource after; absent where it is gone.' })),
-    request_id: Type.Optional(Type.String({ description: 'X-Request-Id of the request that did it.' })),
+    after: Type.Optional(
+      Type.Object({}, { description: 'The resource after the change; absent for a deletion.' }),
+    ),
+    request_id: Type.Optional(Type.String({ description: 'X-Request-Id of the request.' })),
   },
   'AuditEvent',
 );
 
 export const AUDIT_FILTER = {
-  environment_id: Type.Optional(identifier('Only what happened there.')),
-  fleet_id: Type.Optional(identifier('Only what happened there.')),
-  site_id: Type.Optional(identifier('Only what happened there.')),
+  environment_id: Type.Optional(identifier('Only events of this resource and those below it.')),
+  fleet_id: Type.Optional(identifier('Only events of this resource and those below it.')),
+  site_id: Type.Optional(identifier('Only events of this resource and those below it.')),
   kind: Type.Optional(
     Type.String({
       pattern: '^[a-z_.]{1,128}$',
@@ -133,8 +135,8 @@ export const SESSION = Type.Object(
     }),
     display_name: Type.String({ description: 'For people.' }),
     via: Type.Enum(['bootstrap', 'access_token', 'session']),
-    roles: Type.Array(HELD_ROLE, { description: 'Those held now, from every grant that applies.' }),
-    expires_at: Type.Optional(Type.String({ description: 'When these credentials end, RFC 3339.' })),
+    roles: Type.Array(HELD_ROLE, { description: 'Current roles, from every grant that applies.' }),
+    expires_at: Type.Optional(Type.String({ description: 'When these credentials expire, RFC 3339.' })),
   },
   { ...closed, $id: 'Session' },
 );
@@ -146,7 +148,7 @@ export const SIGN_IN_QUERY = Type.Object(
     return_to: Type.Optional(
       Type.String({
         maxLength: 2048,
-        description: 'Where to go afterwards: a path of this host. Default /.',
+        description: 'Path of this host to return to. Default /.',
       }),
     ),
     cli_redirect: Type.Optional(
@@ -162,7 +164,7 @@ export const SIGN_IN_QUERY = Type.Object(
       }),
     ),
     cli_state: Type.Optional(
-      Type.String({ maxLength: 128, description: 'Given back to the command line as it came.' }),
+      Type.String({ maxLength: 128, description: 'Returned to the command line unchanged.' }),
     ),
   },
   closed,

@@ -48,7 +48,9 @@ export const ROUTE = object(
     site_id: identifier('The Auth Site.'),
     route_id: identifier('Names the route.'),
     definition: ROUTE_DEFINITION,
-    published: Type.Boolean({ description: 'Whether bundles hold it: not before it has sources.' }),
+    published: Type.Boolean({
+      description: 'Whether bundles contain it. A route without sources is not published.',
+    }),
     ...VERSIONED,
   },
   'Route',
@@ -111,7 +113,7 @@ const subject = identifier('sub of the passports of its keys. A SPIFFE ID lies i
 const context = Type.Record(
   Type.String({ pattern: '^[!-~]{1,512}$' }),
   Type.String({ pattern: '^[!-~]{1,512}$' }),
-  { ...closed, maxProperties: MAX_ATTRIBUTES, description: 'What its keys act for: routes may require it.' },
+  { ...closed, maxProperties: MAX_ATTRIBUTES, description: 'Context of its keys, which routes may require.' },
 );
 
 export const NEW_CLIENT = object(
@@ -125,15 +127,15 @@ export const CLIENT_CHANGE = Type.Partial(Type.Object({ subject, context }), {
   ...closed,
   minProperties: 1,
   $id: 'ClientChange',
-  description: 'Members that are not there stay as they are. The subject is fixed while keys are alive.',
+  description: 'Absent members keep their values. The subject cannot change while keys are valid.',
 });
 
 export const CLIENT = object(
   {
     site_id: identifier('The Auth Site.'),
     client_id: identifier('Names the client.'),
-    issuer: identifier('The site’s.'),
-    trust_domain: identifier('The site’s.'),
+    issuer: identifier('As in the site.'),
+    trust_domain: identifier('As in the site.'),
     subject,
     context,
     ...VERSIONED,
@@ -148,10 +150,10 @@ export const GRANT_ACCESS = object({ access }, 'GrantAccess');
 export const GRANT = object(
   {
     site_id: identifier('The Auth Site.'),
-    client_id: identifier('Who holds it.'),
-    resource: identifier('What routes name as their resource.'),
+    client_id: identifier('The client that has the grant.'),
+    resource: identifier('The resource, as routes name it.'),
     access,
-    granted_at: moment('When it was given, or last changed.'),
+    granted_at: moment('When it was created or last changed.'),
   },
   'Grant',
 );

@@ -36,25 +36,25 @@ const COORDINATES = {
 
 const KEY_POLICY = (event: string) =>
   Type.Enum([...KEY_POLICIES], {
-    description: `What happens to living keys when the source is ${event}: they live until they expire, or end at once.`,
+    description: `What happens to valid keys when the source is ${event}: keep them until they expire, or revoke them.`,
   });
 
 export const SOURCE_REVISION = object(
   {
     source_id: givenId('The source.'),
-    revision: Type.Integer({ minimum: 1, description: 'Counts up in each source.' }),
+    revision: Type.Integer({ minimum: 1, description: 'Increases by one in each source.' }),
     state: Type.Enum(SOURCE_STATES.filter((state) => state !== 'removed')),
     ...COORDINATES,
     fingerprint: Type.Optional(
       givenId(
-        'Of what was validated: SHA-256 over issuer, JWKS URI, audience and key thumbprints. base64url.',
+        'Fingerprint of the validated metadata: SHA-256 over issuer, JWKS URI, audience and key thumbprints. base64url.',
       ),
     ),
-    detected_scope: Type.Optional(identifier('Host and path of the issuer: must be the intended cluster.')),
+    detected_scope: Type.Optional(identifier('Host and path of the issuer; must be the intended cluster.')),
     validated_at: Type.Optional(moment('When its metadata was last found valid.')),
     failure: Type.Optional(
       Type.Object(
-        { code: givenId('Stable.'), detail: text(1024, 'What was found.') },
+        { code: givenId('Stable.'), detail: text(1024, 'Details of the failure.') },
         { ...closed, description: 'Why the last validation, or the check while activating, failed.' },
       ),
     ),
@@ -74,7 +74,7 @@ export const SOURCE_REVISION = object(
         },
       ),
     ),
-    state_since: moment('Since when it is in this state.'),
+    state_since: moment('When it entered this state.'),
     ...VERSIONED,
   },
   'SourceRevision',
@@ -156,19 +156,19 @@ const APPROVAL = Type.Enum([...APPROVALS], { description: 'Unattended, or by an 
 const LIFETIME = Type.Integer({
   minimum: MIN_KEY_LIFETIME_SECONDS,
   maximum: MAX_KEY_LIFETIME_SECONDS,
-  description: 'A key ends then, or with its token when that is earlier. Seconds.',
+  description: 'Maximum lifetime of a key in seconds. It expires with its token if that is earlier.',
 });
 const KEYS_PER_TOKEN = Type.Integer({
   minimum: 1,
   maximum: MAX_KEYS_PER_TOKEN,
-  description: 'Keys that one workload token may enroll: restarted pods find their token again.',
+  description: 'Maximum number of keys that one workload token may enroll. A restarted pod reuses its token.',
 });
 
 export const ENROLLMENT_POLICY = object(
   {
     policy_id: givenId('Names the policy.'),
     site_id: identifier('Its Auth Site.'),
-    reference: givenId('Opaque: what the enroll command carries.'),
+    reference: givenId('Opaque reference in the enroll command.'),
     display_name: DISPLAY_NAME,
     source_id: SOURCE_ID,
     source_revision: BOUND_REVISION,
@@ -181,7 +181,7 @@ export const ENROLLMENT_POLICY = object(
     state: Type.Enum([...POLICY_STATES]),
     refuses_with: Type.Optional(
       givenId(
-        'The code with which every enrollment is refused now, because of the policy, its source or its subject. Absent when there is none.',
+        'The code with which Control rejects every enrollment now because of the policy, its source or its subject. Absent when there is none.',
       ),
     ),
     ...VERSIONED,
@@ -219,14 +219,14 @@ export const ENROLLMENT_POLICY_CHANGE = object(
 export const ENROLLMENT_COMMAND = object(
   {
     policy_id: givenId('The policy.'),
-    control_url: text(2048, 'As workloads must be given it.'),
+    control_url: text(2048, 'URL of Control for workloads.'),
     reference: givenId('The opaque policy reference.'),
-    command: text(8192, 'To be run inside the workload; quoted for a POSIX shell. Enrolls one key.'),
-    init_container: text(16_384, 'Parts of a pod template that runs it first, YAML.'),
-    agent_command: text(8192, 'The same for as long as the workload runs: each key is replaced in time.'),
+    command: text(8192, 'Command to run in the workload, quoted for a POSIX shell. Enrolls one key.'),
+    init_container: text(16_384, 'Parts of a pod template with the command as an init container, YAML.'),
+    agent_command: text(8192, 'Command of the agent, which replaces each key before it expires.'),
     native_sidecar: text(
       16_384,
-      'Parts of a pod template that runs it beside the application, YAML. Kubernetes 1.29.',
+      'Parts of a pod template with the agent as a native sidecar, YAML. Kubernetes 1.29.',
     ),
   },
   'EnrollmentCommand',

@@ -9,7 +9,7 @@ const AHEAD_REVISION = Type.Optional(
   Type.Integer({
     minimum: 1,
     description:
-      'The revision that the target reports, while no publication continues from it: it is above all of them, or on another chain. Above what one target may raise in all, an operator has to raise the floor.',
+      'The revision that the target reports, while no publication continues from it: it is above all of them, or on another chain. If it exceeds what a target may raise, an operator must raise the floor.',
   }),
 );
 
@@ -21,27 +21,27 @@ const TARGET_PROPAGATION = object(
     name: displayText('For people.'),
     state: Type.Enum(['current', 'behind', 'ahead', 'refusing', 'never'], {
       description:
-        'ahead: no publication continues from its revision. refusing: it said no to a revision after the one that it has. never: it has acknowledged nothing.',
+        'ahead: no publication continues from its revision. refusing: it rejected a later revision than the one that it has. never: it has acknowledged nothing.',
     }),
-    acked_revision: Type.Optional(revision('The newest that it took.')),
-    acked_at: Type.Optional(moment('When it said so.')),
-    behind_revisions: revision('How far it is behind what is published; 0 when it is current.'),
+    acked_revision: Type.Optional(revision('The newest revision that it loaded.')),
+    acked_at: Type.Optional(moment('When it acknowledged that revision.')),
+    behind_revisions: revision('Number of published revisions that it lacks; 0 when it is current.'),
     behind_since: Type.Optional(moment('When the first revision that it lacks was published.')),
     ahead_revision: AHEAD_REVISION,
-    ahead_since: Type.Optional(moment('Since when it is ahead.')),
+    ahead_since: Type.Optional(moment('When it became ahead.')),
     refused: Type.Optional(
       Type.Object(
         {
-          revision: revision('Which one.'),
-          code: Type.String({ description: 'Why: code of the bundle error.' }),
+          revision: revision('The rejected revision.'),
+          code: Type.String({ description: 'Code of the bundle error.' }),
           detail: Type.Optional(Type.String()),
-          at: moment('When.'),
+          at: moment('When it rejected it.'),
         },
         { additionalProperties: false },
       ),
     ),
-    last_seen_at: Type.Optional(moment('When it last asked.')),
-    silent: Type.Boolean({ description: 'It has not asked for longer than targets wait.' }),
+    last_seen_at: Type.Optional(moment('When it last polled.')),
+    silent: Type.Boolean({ description: 'It has not polled for longer than targets wait.' }),
   },
   'TargetPropagation',
 );
@@ -50,8 +50,10 @@ const revocation = object(
   {
     key_id: givenId('The derived key.'),
     revoked_at: moment('When it was revoked here.'),
-    revision: Type.Optional(revision('The revision that says so; absent until it is published.')),
-    held_everywhere_since: Type.Optional(moment('Since when every attached target has it.')),
+    revision: Type.Optional(
+      revision('The revision that contains the revocation; absent until it is published.'),
+    ),
+    held_everywhere_since: Type.Optional(moment('When the last attached target loaded it.')),
     waiting_for: revision('Attached targets that do not have it yet.'),
   },
   'RevocationPropagation',
@@ -61,14 +63,14 @@ export const SITE_PROPAGATION = object(
   {
     site_id: identifier('The Auth Site.'),
     revision: revision('The newest published; 0 before the first.'),
-    head: Type.Optional(Type.String({ description: 'Names the revision and all before it.' })),
-    published_at: Type.Optional(moment('When it was.')),
-    policy_revision: revision('The newest that changed anything but derived keys.'),
-    unpublished_since: Type.Optional(moment('Moment of the oldest change that is not published.')),
+    head: Type.Optional(Type.String({ description: 'Hash that identifies the revision and all before it.' })),
+    published_at: Type.Optional(moment('When it was published.')),
+    policy_revision: revision('The newest revision with another change than derived keys.'),
+    unpublished_since: Type.Optional(moment('When the oldest unpublished change was made.')),
     held_everywhere: revision('The newest that every attached target has; 0 while one has none.'),
     targets: Type.Array(TARGET_PROPAGATION),
     revocations: Type.Array(revocation, {
-      description: 'Of keys that have not ended, newest first, 100 at most.',
+      description: 'Revocations of keys that have not expired, newest first, at most 100.',
     }),
   },
   'SitePropagation',
@@ -85,7 +87,7 @@ const TARGET_MEMBERS = {
   site_id: identifier('The Auth Site.'),
   name: displayText('For people.'),
   state: Type.Enum(['attached', 'detached'], {
-    description: 'A detached target gets nothing any more, and nothing waits for it. Final.',
+    description: 'A detached target gets no more bundles, and no publication waits for it. Final.',
   }),
   ahead_revision: AHEAD_REVISION,
   ...VERSIONED,
@@ -95,7 +97,7 @@ export const TARGET = object(TARGET_MEMBERS, 'Target');
 
 const token = Type.Optional(
   Type.String({
-    description: 'For --control-token-file. Shown this once; absent when an answer is repeated.',
+    description: 'For --control-token-file. Shown only once; absent in a repeated response.',
   }),
 );
 
@@ -111,7 +113,7 @@ export const TOKEN_ROTATION = object(
         minimum: 0,
         maximum: MAX_OVERLAP_SECONDS,
         default: DEFAULT_OVERLAP_SECONDS,
-        description: 'How long the token before stays good. One before that ends at once.',
+        description: 'How long the previous token stays valid. An older one expires at once.',
       }),
     ),
   },

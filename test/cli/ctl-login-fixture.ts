@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OperatorWorld } from '../control/operators/operators-fixture.ts';
+import { OperatorFixture } from '../control/operators/operators-fixture.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
 import type { Browser, Page } from '../fakes/browser.ts';
 import { type ApiAnswer, type ApiCall, callApi } from '../main/control/control-program.ts';
@@ -26,21 +26,21 @@ export function readShown(stderr: string): ShownSignIn | undefined {
 }
 
 export class LoginStage {
-  readonly world: OperatorWorld;
+  readonly world: OperatorFixture;
   readonly #folder: string;
   #homes = 0;
   /** Environment of the current person. */
   env: { readonly [name: string]: string } = {};
   configHome = '';
 
-  private constructor(world: OperatorWorld, folder: string) {
+  private constructor(world: OperatorFixture, folder: string) {
     this.world = world;
     this.#folder = folder;
   }
 
   static async start(): Promise<LoginStage> {
     const folder = await mkdtemp(join(tmpdir(), 'proofgate-login-'));
-    const world = await OperatorWorld.start();
+    const world = await OperatorFixture.start();
     world.provider.accounts.set('ada', { name: 'Ada', groups: ['platform'] });
     await writeFile(join(folder, 'ca.pem'), world.ca);
     return new LoginStage(world, folder);

@@ -1,7 +1,8 @@
 /** Operators without sign-in: each bearer token, or session cookie, maps to a person with roles. */
+
 import { ApiProblem } from '../../src/control/domain/api-problem.ts';
 import type { HeldRole } from '../../src/control/domain/roles.ts';
-import type { Credentials, Operators, Principal } from '../../src/control/services.ts';
+import type { Credentials, Operators, Principal } from '../../src/control/operators/operators.ts';
 
 export class FakeOperators implements Operators {
   readonly #byToken = new Map<string, Principal>();

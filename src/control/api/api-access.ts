@@ -5,12 +5,13 @@
  *   permission at the place. - `operator_or_workload`: `workload` with `Authorization: Proofgate-Key …`, else `operator`.
  * Source: docs/control.md "Scope, permissions, secrets".
  */
+
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { POLL_SCHEME } from '../../protocol/enrollment.ts';
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
 import { mayDo, type Permission, type Place } from '../domain/roles.ts';
+import type { Operators, Principal } from '../operators/operators.ts';
 import type { Distribution } from '../publishing/distribution.ts';
-import type { Operators, Principal } from '../services.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
 import type { FailedSignIns, RequestLimits } from './rate-limits.ts';
 import { textOf } from './request-shape.ts';

@@ -12,6 +12,7 @@
  *
  * Source: docs/control.md "API".
  */
+
 import { randomBytes } from 'node:crypto';
 import cookie from '@fastify/cookie';
 import helmet from '@fastify/helmet';
@@ -29,8 +30,8 @@ import fastify, {
   type RouteOptions,
 } from 'fastify';
 import { PROBLEMS } from '../domain/api-problem.ts';
+import type { Operators } from '../operators/operators.ts';
 import type { Distribution } from '../publishing/distribution.ts';
-import type { Operators } from '../services.ts';
 import type { ControlStore } from '../store/port.ts';
 import { authenticator, authorizer, requireDeclaredAccess } from './api-access.ts';
 import {

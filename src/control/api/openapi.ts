@@ -21,9 +21,9 @@ declare module 'fastify' {
 /** Version of the API contract, not of a release. */
 const API_VERSION = '1.0.0';
 
-const DESCRIPTION = `The enrollment plane. Lists answer \`items\` and \`next_cursor\`. Single resources carry an \`ETag\`, which changes
-name in \`If-Match\`. Creations take \`Idempotency-Key\`. Failures are \`application/problem+json\` with a stable \`code\`.
-A method that a path does not list is answered 405, with \`Allow\`.`;
+const DESCRIPTION = `The enrollment plane. Lists return \`items\` and \`next_cursor\`. Single resources have an \`ETag\`; changes send it
+in \`If-Match\`. Creations accept \`Idempotency-Key\`. Failures are \`application/problem+json\` with a stable \`code\`.
+A method that a path does not list gets 405, with \`Allow\`.`;
 
 /** Holds a schema's `$id` until the schema moves to the components. */
 const NAME_MARK = 'x-schema-name';
@@ -45,7 +45,7 @@ const SECURITY_SCHEMES = {
     type: 'apiKey' as const,
     in: 'header',
     name: 'Authorization',
-    description: 'Proofgate-Key <time>.<signature>, by the key that enrolls.',
+    description: 'Proofgate-Key <time>.<signature>, signed with the key that enrolls.',
   },
 };
 
@@ -112,10 +112,10 @@ function describedRoute({ schema, config, method }: DescribedRoute): FastifySche
 }
 
 const STATUS_WORDS: { readonly [status: string]: string } = {
-  200: 'As asked.',
+  200: 'Success.',
   201: 'Created.',
-  204: 'Done.',
-  302: 'Go there.',
+  204: 'Success, without a body.',
+  302: 'Redirect.',
   304: 'Not modified.',
 };
 
@@ -129,7 +129,7 @@ function describedResponses(responses: JsonObject): JsonObject {
       if (!isJsonObject(schema)) return [status, schema];
       const isEmpty = schema.type === 'null';
       const words = isEmpty && typeof schema.description === 'string' ? schema.description : undefined;
-      const description = words ?? STATUS_WORDS[status] ?? 'Answer.';
+      const description = words ?? STATUS_WORDS[status] ?? 'Response.';
       if (isEmpty) return [status, { description, type: 'null' }];
       const mediaType =
         typeof schema.contentMediaType === 'string' ? schema.contentMediaType : 'application/json';

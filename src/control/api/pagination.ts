@@ -17,11 +17,11 @@ export const PAGE_MEMBERS = {
       minimum: 1,
       maximum: MAX_PAGE_ITEMS,
       default: DEFAULT_PAGE_ITEMS,
-      description: 'Items a page.',
+      description: 'Maximum number of items in a page.',
     }),
   ),
   cursor: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 2048, description: 'next_cursor of the page before.' }),
+    Type.String({ minLength: 1, maxLength: 2048, description: 'next_cursor of the previous page.' }),
   ),
 };
 
@@ -34,7 +34,7 @@ export function pageOf<T extends TSchema>(item: T, id: string) {
     {
       items: Type.Array(item, { maxItems: MAX_PAGE_ITEMS }),
       next_cursor: Type.Optional(
-        Type.String({ description: 'Ask with it for the rest; absent on the last page.' }),
+        Type.String({ description: 'Cursor of the next page; absent on the last page.' }),
       ),
     },
     { additionalProperties: false, $id: id },
@@ -79,5 +79,5 @@ function readCursor(cursor: string): string {
 }
 
 export function invalidCursor(): RequestShapeError {
-  return new RequestShapeError([{ pointer: '/query/cursor', reason: 'not a next_cursor of ours' }]);
+  return new RequestShapeError([{ pointer: '/query/cursor', reason: 'not a valid next_cursor' }]);
 }

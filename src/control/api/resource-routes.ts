@@ -14,14 +14,14 @@
  * });
  * ```
  */
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import { nothing, parameters } from '../../api-contract/members-contract.ts';
 import type { ProblemCode } from '../domain/api-problem.ts';
 import { type Permission, type Reach, reachOf } from '../domain/roles.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import type { Page } from '../store/repositories/records.ts';
-import { type PlaceOf, principalOf, type RouteAccess } from './api-access.ts';
+import { type PlaceOf, principalOf } from './api-access.ts';
 import { PAGE_MEMBERS, type PageQuery, page, pageOf } from './pagination.ts';
 import {
   expectedVersion,
@@ -115,6 +115,16 @@ interface RemoveOperation<P extends TProperties> extends Described {
   readonly run: (operation: Operation, params: Values<P>, version: number) => Promise<unknown>;
 }
 
+/** A view of the resource below its path, without versions. */
+interface ReadOperation<P extends TProperties, A extends TSchema, Q extends TProperties> extends Described {
+  /** Appended to the resource's path; empty for the path itself. */
+  readonly below: string;
+  readonly answer: A;
+  /** Query parameters. */
+  readonly query?: Q;
+  readonly run: (params: Values<P>, query: Values<Q>) => Promise<Static<A>>;
+}
+
 /** Removes an unversioned resource. */
 interface WithdrawOperation<P extends TProperties> extends Described {
   readonly run: (operation: Operation, params: Values<P>) => Promise<unknown>;
@@ -184,56 +194,83 @@ export function registerResource<
   if (withdraw !== undefined) registerWithdraw(app, resource, withdraw);
 }
 
+/** Registers one route with what all routes of a resource share: access, description, path parameters, body limit. */
+function register(
+  app: FastifyInstance,
+  { tags, bodyLimit }: Pick<ResourceBasics<TProperties>, 'tags' | 'bodyLimit'>,
+  { url, params, place, absent }: ResourcePath<TProperties>,
+  described: Described,
+  { method, permission, problems = [], schema, handler }: ResourceRoute,
+): void {
+  app.route({
+    method,
+    url,
+    ...(schema.body === undefined || bodyLimit === undefined ? {} : { bodyLimit }),
+    config: {
+      access: { kind: 'operator', permission, place, ...(absent === undefined ? {} : { absent }) },
+      problems,
+    },
+    schema: {
+      ...documented(described, tags),
+      ...(Object.keys(params).length === 0 ? {} : { params: parameters(params) }),
+      ...schema,
+    },
+    handler,
+  });
+}
+
+/** An operation in the OpenAPI document. */
+function documented({ operationId, summary, description }: Described, tags: readonly string[]) {
+  return { operationId, summary, ...(description === undefined ? {} : { description }), tags };
+}
+
+interface ResourceRoute {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly permission: Permission;
+  readonly problems?: readonly ProblemCode[] | undefined;
+  readonly schema: Pick<FastifySchema, 'body' | 'headers' | 'querystring' | 'response'>;
+  readonly handler: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
+}
+
 function registerCreate<P extends TProperties, I extends TProperties, V extends object, B extends TSchema>(
   app: FastifyInstance,
-  { tags, view, permission, bodyLimit }: ResourceBasics<I>,
+  resource: ResourceBasics<I>,
   path: ResourcePath<P>,
-  { run, body, answer = view, location, ...described }: CreateOperation<P, V, B>,
+  create: CreateOperation<P, V, B>,
 ): void {
-  app.post(
-    path.url,
-    {
-      ...limited(bodyLimit),
-      config: configOf(path, permission, [...(described.problems ?? []), 'idempotency_conflict']),
-      schema: {
-        ...wordsOf(described, tags),
-        ...parametersOf(path),
-        headers: IDEMPOTENCY_KEY,
-        body,
-        response: { 201: answer },
-      },
+  const { run, body, answer = resource.view, location, problems = [] } = create;
+  register(app, resource, path, create, {
+    method: 'POST',
+    permission: resource.permission,
+    problems: [...problems, 'idempotency_conflict'],
+    schema: { headers: IDEMPOTENCY_KEY, body, response: { 201: answer } },
+    handler: async (request, reply) => {
+      const created = await run(operationOf(request), paramsOf(request), bodyOf(request), request);
+      return sendCreated(reply, created, location);
     },
-    async (request, reply) =>
-      sendCreated(
-        reply,
-        await run(operationOf(request), paramsOf(request), bodyOf(request), request),
-        location,
-      ),
-  );
+  });
 }
 
 function registerList<P extends TProperties, I extends TProperties, V, F extends TProperties>(
   app: FastifyInstance,
-  { tags, view }: ResourceBasics<I>,
+  resource: ResourceBasics<I>,
   path: ResourcePath<P>,
-  { run, page: pageName, filter, cursorOf, ...described }: ListOperation<P, V, F>,
+  list: ListOperation<P, V, F>,
 ): void {
-  app.get(
-    path.url,
-    {
-      config: configOf(path, 'read', described.problems),
-      schema: {
-        ...wordsOf(described, tags),
-        ...parametersOf(path),
-        querystring: parameters({ ...PAGE_MEMBERS, ...filter }),
-        response: { 200: pageOf(view, pageName) },
-      },
+  const { run, filter, cursorOf, problems } = list;
+  register(app, resource, path, list, {
+    method: 'GET',
+    permission: 'read',
+    problems,
+    schema: {
+      querystring: parameters({ ...PAGE_MEMBERS, ...filter }),
+      response: { 200: pageOf(resource.view, list.page) },
     },
-    (request) => {
+    handler: (request) => {
       const query = request.query as PageQuery & Values<F>;
       return page(query, (asked) => run(paramsOf(request), asked, query), cursorOf, itself);
     },
-  );
+  });
 }
 
 function registerReachedList<I extends TProperties, V>(
@@ -246,7 +283,7 @@ function registerReachedList<I extends TProperties, V>(
     {
       config: { access: { kind: 'signed_in' } },
       schema: {
-        ...wordsOf(described, tags),
+        ...documented(described, tags),
         querystring: parameters(PAGE_MEMBERS),
         response: { 200: pageOf(view, pageName) },
       },
@@ -258,73 +295,78 @@ function registerReachedList<I extends TProperties, V>(
   );
 }
 
+/** A read of the resource, or of a view below its path, which has no version of its own. */
+export function registerRead<P extends TProperties, A extends TSchema, Q extends TProperties>(
+  app: FastifyInstance,
+  resource: Pick<ResourceBasics<P>, 'tags' | 'item'>,
+  read: ReadOperation<P, A, Q>,
+): void {
+  const { below, answer, query, run, problems } = read;
+  register(app, resource, { ...resource.item, url: `${resource.item.url}${below}` }, read, {
+    method: 'GET',
+    permission: 'read',
+    problems,
+    schema: {
+      ...(query === undefined ? {} : { querystring: parameters(query) }),
+      response: { 200: answer },
+    },
+    handler: (request) => run(paramsOf(request), request.query as Values<Q>),
+  });
+}
+
 function registerGet<P extends TProperties, V>(
   app: FastifyInstance,
-  { tags, view, item }: ResourceBasics<P>,
-  { run, isLive = false, ...described }: GetOperation<P, V>,
+  resource: ResourceBasics<P>,
+  get: GetOperation<P, V>,
 ): void {
-  app.get(
-    item.url,
-    {
-      config: configOf(item, 'read', described.problems),
-      schema: {
-        ...wordsOf(described, tags),
-        ...parametersOf(item),
-        response: isLive ? { 200: view } : { 200: view, 304: nothing },
-      },
-    },
-    async (request, reply) => {
+  const { run, isLive = false, problems } = get;
+  register(app, resource, resource.item, get, {
+    method: 'GET',
+    permission: 'read',
+    problems,
+    schema: { response: isLive ? { 200: resource.view } : { 200: resource.view, 304: nothing } },
+    handler: async (request, reply) => {
       const found = await run(paramsOf(request));
       return isLive ? tagged(reply, found) : sendVersioned(request, reply, found);
     },
-  );
+  });
 }
 
 function registerPut<P extends TProperties, V, B extends TSchema>(
   app: FastifyInstance,
-  { tags, view, permission, bodyLimit, item }: ResourceBasics<P>,
-  { run, body, isUnversioned = false, ...described }: PutOperation<P, V, B>,
+  resource: ResourceBasics<P>,
+  put: PutOperation<P, V, B>,
 ): void {
-  const { problems = [] } = described;
-  app.put(
-    item.url,
-    {
-      ...limited(bodyLimit),
-      config: configOf(item, permission, isUnversioned ? problems : versionProblems(problems)),
-      schema: {
-        ...wordsOf(described, tags),
-        ...parametersOf(item),
-        ...(isUnversioned ? {} : { headers: IF_MATCH }),
-        body,
-        response: { 200: view, 201: view },
-      },
+  const { run, body, isUnversioned = false, problems = [] } = put;
+  register(app, resource, resource.item, put, {
+    method: 'PUT',
+    permission: resource.permission,
+    problems: isUnversioned ? problems : [...VERSION_PROBLEMS, ...problems],
+    schema: {
+      ...(isUnversioned ? {} : { headers: IF_MATCH }),
+      body,
+      response: { 200: resource.view, 201: resource.view },
     },
-    async (request, reply) => {
+    handler: async (request, reply) => {
       const version = isUnversioned ? undefined : optionalVersion(request);
-      const put = await run(operationOf(request), paramsOf(request), version, bodyOf(request));
-      reply.code(put.created ? 201 : 200);
-      return tagged(reply, put.view);
+      const { created, view } = await run(operationOf(request), paramsOf(request), version, bodyOf(request));
+      reply.code(created ? 201 : 200);
+      return tagged(reply, view);
     },
-  );
+  });
 }
 
 function registerChange<P extends TProperties, V, B extends TSchema>(
   app: FastifyInstance,
-  { tags, view, permission, bodyLimit, item }: ResourceBasics<P>,
-  { run, method, body, ...described }: ChangeOperation<P, V, B>,
+  resource: ResourceBasics<P>,
+  change: ChangeOperation<P, V, B>,
 ): void {
-  app.route({
+  const { run, method, body, problems = [] } = change;
+  register(app, resource, resource.item, change, {
     method,
-    url: item.url,
-    ...limited(bodyLimit),
-    config: configOf(item, permission, versionProblems(described.problems)),
-    schema: {
-      ...wordsOf(described, tags),
-      ...parametersOf(item),
-      headers: IF_MATCH,
-      body,
-      response: { 200: view },
-    },
+    permission: resource.permission,
+    problems: [...VERSION_PROBLEMS, ...problems],
+    schema: { headers: IF_MATCH, body, response: { 200: resource.view } },
     handler: async (request, reply) => {
       const version = expectedVersion(request);
       return tagged(reply, await run(operationOf(request), paramsOf(request), version, bodyOf(request)));
@@ -334,92 +376,55 @@ function registerChange<P extends TProperties, V, B extends TSchema>(
 
 function registerRemove<P extends TProperties>(
   app: FastifyInstance,
-  { tags, permission, item }: ResourceBasics<P>,
-  { run, ...described }: RemoveOperation<P>,
+  resource: ResourceBasics<P>,
+  remove: RemoveOperation<P>,
 ): void {
-  app.delete(
-    item.url,
-    {
-      config: configOf(item, permission, versionProblems(described.problems)),
-      schema: {
-        ...wordsOf(described, tags),
-        ...parametersOf(item),
-        headers: IF_MATCH,
-        response: { 204: nothing },
-      },
-    },
-    async (request, reply) => {
-      await run(operationOf(request), paramsOf(request), expectedVersion(request));
+  register(app, resource, resource.item, remove, {
+    method: 'DELETE',
+    permission: resource.permission,
+    problems: [...VERSION_PROBLEMS, ...(remove.problems ?? [])],
+    schema: { headers: IF_MATCH, response: { 204: nothing } },
+    handler: async (request, reply) => {
+      await remove.run(operationOf(request), paramsOf(request), expectedVersion(request));
       return reply.code(204).send(null);
     },
-  );
+  });
 }
 
 function registerWithdraw<P extends TProperties>(
   app: FastifyInstance,
-  { tags, permission, item }: ResourceBasics<P>,
-  { run, ...described }: WithdrawOperation<P>,
+  resource: ResourceBasics<P>,
+  withdraw: WithdrawOperation<P>,
 ): void {
-  app.delete(
-    item.url,
-    {
-      config: configOf(item, permission, described.problems),
-      schema: { ...wordsOf(described, tags), ...parametersOf(item), response: { 204: nothing } },
-    },
-    async (request, reply) => {
-      await run(operationOf(request), paramsOf(request));
+  register(app, resource, resource.item, withdraw, {
+    method: 'DELETE',
+    permission: resource.permission,
+    problems: withdraw.problems,
+    schema: { response: { 204: nothing } },
+    handler: async (request, reply) => {
+      await withdraw.run(operationOf(request), paramsOf(request));
       return reply.code(204).send(null);
     },
-  );
+  });
 }
 
 export function registerAction<P extends TProperties, B extends TSchema>(
   app: FastifyInstance,
-  { tags, view, permission, item }: ResourceBasics<P>,
-  { run, verb, body, answer = view, ...described }: ActionOperation<P, B>,
+  resource: ResourceBasics<P>,
+  action: ActionOperation<P, B>,
 ): void {
-  app.post(
-    `${item.url}/${verb}`,
-    {
-      config: configOf(item, permission, described.problems),
-      schema: {
-        ...wordsOf(described, tags),
-        ...parametersOf(item),
-        ...(body === undefined ? {} : { body }),
-        response: { 200: answer },
-      },
-    },
-    async (request, reply) =>
-      tagged(reply, await run(operationOf(request), paramsOf(request), bodyOf(request), request)),
-  );
-}
-
-function wordsOf({ operationId, summary, description }: Described, tags: readonly string[]) {
-  return { operationId, summary, ...(description === undefined ? {} : { description }), tags };
-}
-
-function configOf(
-  { place, absent }: Pick<ResourcePath<TProperties>, 'place' | 'absent'>,
-  permission: Permission,
-  problems: readonly ProblemCode[] = [],
-): { readonly access: RouteAccess; readonly problems: readonly ProblemCode[] } {
-  return {
-    access: { kind: 'operator', permission, place, ...(absent === undefined ? {} : { absent }) },
+  const { run, verb, body, answer = resource.view, problems } = action;
+  register(app, resource, { ...resource.item, url: `${resource.item.url}/${verb}` }, action, {
+    method: 'POST',
+    permission: resource.permission,
     problems,
-  };
+    schema: { ...(body === undefined ? {} : { body }), response: { 200: answer } },
+    handler: async (request, reply) =>
+      tagged(reply, await run(operationOf(request), paramsOf(request), bodyOf(request), request)),
+  });
 }
 
-function versionProblems(problems: readonly ProblemCode[] = []): readonly ProblemCode[] {
-  return ['precondition_required', 'precondition_failed', ...problems];
-}
-
-function limited(bodyLimit: number | undefined) {
-  return bodyLimit === undefined ? {} : { bodyLimit };
-}
-
-function parametersOf({ params }: ResourcePath<TProperties>) {
-  return Object.keys(params).length === 0 ? {} : { params: parameters(params) };
-}
+const VERSION_PROBLEMS: readonly ProblemCode[] = ['precondition_required', 'precondition_failed'];
 
 /** Fastify has checked both with the route's own schemas. */
 function paramsOf<P extends TProperties>({ params }: FastifyRequest): Values<P> {

@@ -21,7 +21,7 @@ function entityTag(version: number): string {
 /** Value of `schema.headers` for changes. */
 export const IF_MATCH = Type.Object({
   'if-match': Type.Optional(
-    Type.String({ maxLength: 64, description: 'ETag of the version that the change was made from.' }),
+    Type.String({ maxLength: 64, description: 'ETag of the version that the change is based on.' }),
   ),
 });
 
@@ -76,7 +76,7 @@ export const IDEMPOTENCY_KEY = Type.Object({
     Type.String({
       pattern: '^[!-~]{1,128}$',
       description:
-        'The same key with the same request answers what it answered before and does nothing again; with another request: idempotency_conflict.',
+        'A repeated request with the same key returns the first response and changes nothing. Another request with that key gets idempotency_conflict.',
     }),
   ),
 });

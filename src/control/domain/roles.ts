@@ -36,7 +36,7 @@ export interface Place {
 export const INSTALLATION: Scope = { kind: 'installation', id: '' };
 
 /** Whether a role granted on `scope` applies at `place`. */
-export function scopeCovers(scope: Scope, place: Place): boolean {
+function scopeCovers(scope: Scope, place: Place): boolean {
   switch (scope.kind) {
     case 'installation':
       return true;

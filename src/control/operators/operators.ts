@@ -10,11 +10,32 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseStrictJson } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { INSTALLATION } from '../domain/roles.ts';
+import { type HeldRole, INSTALLATION } from '../domain/roles.ts';
 import { isSameSecret, type TokenKind, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
-import type { Credentials, Operators, Principal } from '../services.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
 import { groupPrincipal } from './operator-identity.ts';
+
+/** An authenticated operator or automation. */
+export interface Principal {
+  /** The name in audit rows: `oidc:<issuer>|<subject>`, `token:<id>`, `bootstrap`. */
+  readonly actor: string;
+  readonly displayName: string;
+  readonly via: 'bootstrap' | 'access_token' | 'session';
+  readonly roles: readonly HeldRole[];
+  /** When these credentials expire; undefined when they do not. */
+  readonly expiresAtMs?: number | undefined;
+}
+
+/** A request's credentials, not verified yet. */
+export interface Credentials {
+  readonly authorization: string | undefined;
+  readonly sessionCookie: string | undefined;
+}
+
+export interface Operators {
+  /** @throws ApiProblem `authentication_required` */
+  authenticate(credentials: Credentials): Promise<Principal>;
+}
 
 interface OperatorsOptions {
   readonly store: ControlStore;

@@ -3,6 +3,7 @@
  * out; enrollment validates them.
  * Source: docs/bundle.md "Rules that a load enforces".
  */
+
 import { LRUCache } from 'lru-cache';
 import { compileBundle } from '../../bundle/compile/compile.ts';
 import type { KeyImporter } from '../../bundle/compile/compile-keys.ts';
@@ -14,7 +15,7 @@ import { importPublicKey, type PublicKey, thumbprintOf } from '../../protocol/pu
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import type { SiteCheck } from '../services.ts';
+import type { SiteCheck } from '../resource/change.ts';
 import { readSitePolicy } from './stored-site-content.ts';
 
 /** Size of the cache of validated broker keys; validating one costs about a millisecond. */

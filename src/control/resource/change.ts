@@ -3,10 +3,15 @@
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditedChange } from '../domain/audit-kinds.ts';
 import type { Place } from '../domain/roles.ts';
-import type { SiteCheck } from '../services.ts';
 import type { AuditEntry, ControlStore, Lock, Transaction } from '../store/port.ts';
 import type { Change } from '../store/repositories/changes-repository.ts';
 import type { Page } from '../store/repositories/records.ts';
+
+/**
+ * Checks, inside the transaction of a change, that verifiers would accept the site's content.
+ * @throws ApiProblem `definition_invalid` with each fault's place and reason
+ */
+export type SiteCheck = (tx: Transaction, siteId: string) => Promise<void>;
 
 export interface ConfigurationDeps {
   readonly store: ControlStore;

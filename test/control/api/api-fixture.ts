@@ -16,10 +16,10 @@ import { registerConfigurationRoutes } from '../../../src/control/api/routes/con
 import { registerHealthRoutes } from '../../../src/control/api/routes/health-api.ts';
 import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { INSTALLATION, type Scope } from '../../../src/control/domain/roles.ts';
+import type { Principal } from '../../../src/control/operators/operators.ts';
 import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
 import { createSiteCheck } from '../../../src/control/publishing/site-check.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
-import type { Principal } from '../../../src/control/services.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
@@ -91,10 +91,10 @@ export interface ApiWorldOptions {
   /** Runs before any route is registered. */
   readonly prepare?: (app: ControlApp) => void;
   /** Registers further routes. */
-  readonly extend?: (app: ControlApp, world: ApiWorld) => void;
+  readonly extend?: (app: ControlApp, fixture: ApiFixture) => void;
 }
 
-export class ApiWorld {
+export class ApiFixture {
   ms = START_MS;
   readonly nowMs = (): number => this.ms;
   readonly operators = new FakeOperators();
@@ -106,15 +106,15 @@ export class ApiWorld {
   readonly directory: string;
   readonly #opened: { readonly store: ControlStore; readonly app: ControlApp };
 
-  static async open(options: ApiWorldOptions = {}): Promise<ApiWorld> {
+  static async open(options: ApiWorldOptions = {}): Promise<ApiFixture> {
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-api-'));
     const opened: { store?: ControlStore; app?: ControlApp } = {};
-    const world = new ApiWorld(directory, opened as { store: ControlStore; app: ControlApp });
+    const fixture = new ApiFixture(directory, opened as { store: ControlStore; app: ControlApp });
     const openStore = options.openStore ?? ((nowMs) => openSqliteStore({ dataDirectory: directory, nowMs }));
     try {
-      opened.store = await openStore(world.nowMs);
-      opened.app = await serve(world, options);
-      return world;
+      opened.store = await openStore(fixture.nowMs);
+      opened.app = await serve(fixture, options);
+      return fixture;
     } catch (error) {
       await opened.store?.close();
       await rm(directory, { recursive: true });
@@ -190,36 +190,36 @@ export class ApiWorld {
 }
 
 async function serve(
-  world: ApiWorld,
+  fixture: ApiFixture,
   { app: options = {}, prepare, extend }: ApiWorldOptions,
 ): Promise<ControlApp> {
   const app = await createControlApp({
-    store: world.store,
-    operators: world.operators,
+    store: fixture.store,
+    operators: fixture.operators,
     targets: {
       authenticate: async (authorization) => {
         if (authorization === `Bearer ${TARGET_TOKEN}`) return 'tgt_test';
         throw new ApiProblem('authentication_required');
       },
     },
-    log: pino({ level: 'info' }, { write: (line: string) => void world.log.push(line) }),
+    log: pino({ level: 'info' }, { write: (line: string) => void fixture.log.push(line) }),
     origins: [PUBLIC_ORIGIN],
     ...options,
     limits: { ...UNLIMITED, ...options.limits },
   });
-  app.addHook('onRoute', (route) => void world.routes.push(route));
+  app.addHook('onRoute', (route) => void fixture.routes.push(route));
   prepare?.(app);
   const signingKeys = new SiteSigningKeys(new MasterKey(MasterKey.random()));
   registerConfigurationRoutes(app, {
-    store: world.store,
-    nowMs: world.nowMs,
+    store: fixture.store,
+    nowMs: fixture.nowMs,
     siteCheck: createSiteCheck(),
     createSiteKeys: (tx, siteId, nowMs) => signingKeys.create(tx, siteId, nowMs),
     keyring: signingKeys,
   });
   registerHealthRoutes(app, () => true);
   registerOpenApiRoute(app);
-  extend?.(app, world);
+  extend?.(app, fixture);
   await app.listen({ host: '127.0.0.1', port: 0 });
   return app;
 }

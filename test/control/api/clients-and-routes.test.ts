@@ -2,53 +2,60 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { clientSigningProfiles } from '../../../src/control/publishing/signing-profiles.ts';
 import { databaseKinds } from '../store/databases.ts';
 import { policyRow, sourceRow } from '../store/rows.ts';
-import { ALLOWED_SOURCES, ApiWorld, itemsOf, ROUTE_DEFINITION, type Shop, SITE_BODY } from './api-fixture.ts';
+import {
+  ALLOWED_SOURCES,
+  ApiFixture,
+  itemsOf,
+  ROUTE_DEFINITION,
+  type Shop,
+  SITE_BODY,
+} from './api-fixture.ts';
 
 describe.each(databaseKinds())('$name', (kind) => {
-  let world: ApiWorld;
+  let fixture: ApiFixture;
   let shop: Shop;
 
   beforeAll(async () => {
     await kind.start();
     const open = await kind.fresh();
-    world = await ApiWorld.open({ openStore: (nowMs) => open({ nowMs }) });
-    shop = await world.shop();
+    fixture = await ApiFixture.open({ openStore: (nowMs) => open({ nowMs }) });
+    shop = await fixture.shop();
   });
   afterAll(async () => {
-    await world.close();
+    await fixture.close();
     await kind.stop();
   });
 
   /** Changes that the publisher of the site has not read yet, as `kind reference`. */
   async function pendingChanges(siteId: string): Promise<readonly string[]> {
-    const rows = await world.store.read((tx) => tx.changes.pending(siteId, 1000));
+    const rows = await fixture.store.read((tx) => tx.changes.pending(siteId, 1000));
     return rows.map(({ kind, reference }) => `${kind} ${reference}`.trim());
   }
 
   describe('clients and grants', () => {
     test('are made, changed and taken away, and the publisher is notified each time', async () => {
-      const { siteId } = await world.shop('clients');
+      const { siteId } = await fixture.shop('clients');
       const base = `/v1/sites/${siteId}/clients`;
-      const made = await world.expect(201, 'POST', base, {
+      const made = await fixture.expect(201, 'POST', base, {
         body: { client_id: 'billing', subject: 'client:billing', context: { environment: 'production' } },
       });
       expect(made.json).toMatchObject({ issuer: 'https://control.shop.example/sites/clients', version: 1 });
       const path = `${base}/billing`;
-      await world.expect(201, 'PUT', `${path}/grants/orders`, { body: { access: 'read' } });
-      await world.expect(200, 'PUT', `${path}/grants/orders`, { body: { access: 'write' } });
-      await world.expect(201, 'PUT', `${path}/grants/${encodeURIComponent('a/b')}`, {
+      await fixture.expect(201, 'PUT', `${path}/grants/orders`, { body: { access: 'read' } });
+      await fixture.expect(200, 'PUT', `${path}/grants/orders`, { body: { access: 'write' } });
+      await fixture.expect(201, 'PUT', `${path}/grants/${encodeURIComponent('a/b')}`, {
         body: { access: 'read' },
       });
-      const grants = itemsOf(await world.expect(200, 'GET', `${path}/grants`));
+      const grants = itemsOf(await fixture.expect(200, 'GET', `${path}/grants`));
       expect(grants.map(({ resource, access }) => [resource, access])).toEqual([
         ['a/b', 'read'],
         ['orders', 'write'],
       ]);
-      await world.expect(200, 'PATCH', path, { body: { context: {} }, ifMatch: 1 });
-      await world.expect(204, 'DELETE', `${path}/grants/orders`);
-      expect((await world.call('DELETE', `${path}/grants/orders`)).code).toBe('not_found');
-      await world.expect(204, 'DELETE', path, { ifMatch: 2 });
-      expect((await world.call('GET', `${path}/grants`)).code).toBe('not_found');
+      await fixture.expect(200, 'PATCH', path, { body: { context: {} }, ifMatch: 1 });
+      await fixture.expect(204, 'DELETE', `${path}/grants/orders`);
+      expect((await fixture.call('DELETE', `${path}/grants/orders`)).code).toBe('not_found');
+      await fixture.expect(204, 'DELETE', path, { ifMatch: 2 });
+      expect((await fixture.call('GET', `${path}/grants`)).code).toBe('not_found');
       const changes = (await pendingChanges(siteId)).filter((change) => change === 'client billing');
       expect(changes).toHaveLength(7);
     });
@@ -56,13 +63,13 @@ describe.each(databaseKinds())('$name', (kind) => {
     test('a SPIFFE ID outside the trust domain is refused', async () => {
       const path = `/v1/sites/${shop.siteId}/clients`;
       const body = { client_id: 'x', subject: 'spiffe://other.example/x' };
-      const answer = await world.call('POST', path, { body });
+      const answer = await fixture.call('POST', path, { body });
       expect(answer.code).toBe('definition_invalid');
       expect(answer.json.errors).toMatchObject([{ pointer: '/body/subject' }]);
       const inside = { client_id: 'x', subject: 'spiffe://shop.example/x' };
-      await world.expect(201, 'POST', path, { body: inside });
-      expect((await world.call('POST', path, { body: inside })).code).toBe('already_exists');
-      const moved = await world.call('PATCH', `${path}/x`, {
+      await fixture.expect(201, 'POST', path, { body: inside });
+      expect((await fixture.call('POST', path, { body: inside })).code).toBe('already_exists');
+      const moved = await fixture.call('PATCH', `${path}/x`, {
         body: { subject: 'spiffe://shop.example.evil/x' },
         ifMatch: 1,
       });
@@ -70,63 +77,63 @@ describe.each(databaseKinds())('$name', (kind) => {
     });
 
     test('a subject that is no canonical SPIFFE ID is refused; one from before stays until it is changed', async () => {
-      const { siteId } = await world.shop('odd-clients');
+      const { siteId } = await fixture.shop('odd-clients');
       const path = `/v1/sites/${siteId}/clients`;
       for (const subject of ['spiffe://shop.example/a/../b', 'spiffe://shop.example/a/']) {
-        const answer = await world.call('POST', path, { body: { client_id: 'x', subject } });
+        const answer = await fixture.call('POST', path, { body: { client_id: 'x', subject } });
         expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
         expect(answer.json.errors).toMatchObject([{ pointer: '/body/subject' }]);
       }
       const body = { client_id: 'x', subject: 'spiffe://shop.example/x' };
-      await world.expect(201, 'POST', path, { body });
-      await world.store.housekeep({ kind: 'site', siteId }, async (tx) => {
+      await fixture.expect(201, 'POST', path, { body });
+      await fixture.store.housekeep({ kind: 'site', siteId }, async (tx) => {
         const row = await tx.clients.find(siteId, 'x');
         if (row !== undefined) await tx.clients.change(row, { subject: 'spiffe://shop.example//x' }, 1);
       });
-      await world.expect(200, 'PATCH', `${path}/x`, { body: { context: { a: 'b' } }, ifMatch: 2 });
+      await fixture.expect(200, 'PATCH', `${path}/x`, { body: { context: { a: 'b' } }, ifMatch: 2 });
       // A workload's profile omits a route that verifiers deny to it.
-      await world.expect(201, 'PUT', `${path}/x/grants/r`, { body: { access: 'write' } });
+      await fixture.expect(201, 'PUT', `${path}/x/grants/r`, { body: { access: 'write' } });
       const routes = `/v1/sites/${siteId}/routes`;
       const route = { route_id: 'r', definition: { ...ROUTE_DEFINITION, resource: 'r' } };
-      await world.expect(201, 'POST', routes, { body: route });
+      await fixture.expect(201, 'POST', routes, { body: route });
       const [source] = ALLOWED_SOURCES;
       const issuer = 'https://control.shop.example/sites/odd-clients';
       const allowed = { ...source, issuer, subject_prefix: 'spiffe://shop.example/' };
       const sources = { allowed_sources: [{ ...allowed, subject_exact: undefined }] };
-      await world.expect(201, 'PUT', `${routes}/r/sources`, { body: sources });
-      const profiles = await world.store.read((tx) => clientSigningProfiles(tx, siteId, 'x'));
+      await fixture.expect(201, 'PUT', `${routes}/r/sources`, { body: sources });
+      const profiles = await fixture.store.read((tx) => clientSigningProfiles(tx, siteId, 'x'));
       expect(profiles).toMatchObject([{ route_id: 'r', state: 'inactive' }]);
       const again = { body: { subject: 'spiffe://shop.example//y' }, ifMatch: 3 };
-      expect((await world.call('PATCH', `${path}/x`, again)).code).toBe('definition_invalid');
+      expect((await fixture.call('PATCH', `${path}/x`, again)).code).toBe('definition_invalid');
     });
 
     test('a client that a policy names stays, until the policy is deleted', async () => {
-      const { siteId } = await world.shop('named');
+      const { siteId } = await fixture.shop('named');
       const path = `/v1/sites/${siteId}/clients/c`;
-      await world.expect(201, 'POST', `/v1/sites/${siteId}/clients`, {
+      await fixture.expect(201, 'POST', `/v1/sites/${siteId}/clients`, {
         body: { client_id: 'c', subject: 'client:c' },
       });
       const source = sourceRow(siteId);
       const policy = policyRow(source, 'c');
-      await world.store.housekeep({ kind: 'site', siteId }, async (tx) => {
+      await fixture.store.housekeep({ kind: 'site', siteId }, async (tx) => {
         await tx.sources.add(source);
         await tx.policies.add(policy);
         await tx.policies.change(policy, { state: 'deactivated' }, 1);
       });
-      expect((await world.call('DELETE', path, { ifMatch: 1 })).code).toBe('still_in_use');
-      await world.store.housekeep({ kind: 'site', siteId }, (tx) =>
+      expect((await fixture.call('DELETE', path, { ifMatch: 1 })).code).toBe('still_in_use');
+      await fixture.store.housekeep({ kind: 'site', siteId }, (tx) =>
         tx.policies.change({ ...policy, version: 2 }, { state: 'deleted' }, 1),
       );
-      await world.expect(204, 'DELETE', path, { ifMatch: 1 });
+      await fixture.expect(204, 'DELETE', path, { ifMatch: 1 });
     });
 
     test('a client of which keys are alive keeps its subject and stays', async () => {
-      const { siteId } = await world.shop('alive');
+      const { siteId } = await fixture.shop('alive');
       const path = `/v1/sites/${siteId}/clients/c`;
-      await world.expect(201, 'POST', `/v1/sites/${siteId}/clients`, {
+      await fixture.expect(201, 'POST', `/v1/sites/${siteId}/clients`, {
         body: { client_id: 'c', subject: 'client:c' },
       });
-      await world.store.housekeep({ kind: 'site', siteId }, (tx) =>
+      await fixture.store.housekeep({ kind: 'site', siteId }, (tx) =>
         tx.keys.add({
           keyId: 'dk_alive',
           siteId,
@@ -138,7 +145,7 @@ describe.each(databaseKinds())('$name', (kind) => {
           publicJwk: '{}',
           thumbprint: 'x',
           status: 'active',
-          expiresAtSeconds: Math.floor(world.ms / 1000) + 60,
+          expiresAtSeconds: Math.floor(fixture.ms / 1000) + 60,
           verifiedIssuer: 'https://i.example',
           verifiedSubject: 's',
           provenance: '{}',
@@ -148,46 +155,48 @@ describe.each(databaseKinds())('$name', (kind) => {
           listedRevision: null,
           revokedRevision: null,
           version: 1,
-          createdAtMs: world.ms,
-          updatedAtMs: world.ms,
+          createdAtMs: fixture.ms,
+          updatedAtMs: fixture.ms,
         }),
       );
       const subject = { body: { subject: 'client:d' }, ifMatch: 1 };
-      expect((await world.call('PATCH', path, subject)).code).toBe('still_in_use');
-      await world.expect(200, 'PATCH', path, { body: { context: { a: 'b' } }, ifMatch: 1 });
-      expect((await world.call('DELETE', path, { ifMatch: 2 })).code).toBe('still_in_use');
-      const clock = world.ms;
-      world.ms += 60_000;
-      await world.expect(204, 'DELETE', path, { ifMatch: 2 });
-      world.ms = clock;
+      expect((await fixture.call('PATCH', path, subject)).code).toBe('still_in_use');
+      await fixture.expect(200, 'PATCH', path, { body: { context: { a: 'b' } }, ifMatch: 1 });
+      expect((await fixture.call('DELETE', path, { ifMatch: 2 })).code).toBe('still_in_use');
+      const clock = fixture.ms;
+      fixture.ms += 60_000;
+      await fixture.expect(204, 'DELETE', path, { ifMatch: 2 });
+      fixture.ms = clock;
     });
   });
 
   describe('routes and their sources', () => {
     test('a route is published with its first sources, and taken out with its last', async () => {
-      const { siteId } = await world.shop('routed');
+      const { siteId } = await fixture.shop('routed');
       const path = `/v1/sites/${siteId}/routes/orders-read`;
       const before = (await pendingChanges(siteId)).length;
       const body = { route_id: 'orders-read', definition: ROUTE_DEFINITION };
-      const made = await world.expect(201, 'POST', `/v1/sites/${siteId}/routes`, { body });
+      const made = await fixture.expect(201, 'POST', `/v1/sites/${siteId}/routes`, { body });
       expect(made.json).toMatchObject({ definition: ROUTE_DEFINITION, published: false, version: 1 });
-      expect((await world.call('POST', `/v1/sites/${siteId}/routes`, { body })).code).toBe('already_exists');
+      expect((await fixture.call('POST', `/v1/sites/${siteId}/routes`, { body })).code).toBe(
+        'already_exists',
+      );
       expect(await pendingChanges(siteId)).toHaveLength(before);
-      expect((await world.call('GET', `${path}/sources`)).code).toBe('not_found');
+      expect((await fixture.call('GET', `${path}/sources`)).code).toBe('not_found');
       const sources = { allowed_sources: ALLOWED_SOURCES };
-      const put = await world.expect(201, 'PUT', `${path}/sources`, { body: sources });
+      const put = await fixture.expect(201, 'PUT', `${path}/sources`, { body: sources });
       expect(put.json).toMatchObject({ ...sources, version: 1 });
-      expect((await world.expect(200, 'GET', path)).json).toMatchObject({ published: true, version: 2 });
-      expect((await world.call('PUT', `${path}/sources`, { body: sources })).code).toBe(
+      expect((await fixture.expect(200, 'GET', path)).json).toMatchObject({ published: true, version: 2 });
+      expect((await fixture.call('PUT', `${path}/sources`, { body: sources })).code).toBe(
         'precondition_required',
       );
-      await world.expect(200, 'PUT', `${path}/sources`, { body: sources, ifMatch: 1 });
+      await fixture.expect(200, 'PUT', `${path}/sources`, { body: sources, ifMatch: 1 });
       const definition = { ...ROUTE_DEFINITION, max_staleness_seconds: 60 };
-      await world.expect(200, 'PUT', path, { body: { definition }, ifMatch: 2 });
+      await fixture.expect(200, 'PUT', path, { body: { definition }, ifMatch: 2 });
       expect(await pendingChanges(siteId)).toHaveLength(before + 3);
-      await world.expect(204, 'DELETE', `${path}/sources`, { ifMatch: 2 });
-      expect((await world.expect(200, 'GET', path)).json).toMatchObject({ published: false, version: 4 });
-      await world.expect(204, 'DELETE', path, { ifMatch: 4 });
+      await fixture.expect(204, 'DELETE', `${path}/sources`, { ifMatch: 2 });
+      expect((await fixture.expect(200, 'GET', path)).json).toMatchObject({ published: false, version: 4 });
+      await fixture.expect(204, 'DELETE', path, { ifMatch: 4 });
       expect(await pendingChanges(siteId)).toHaveLength(before + 4);
     });
 
@@ -206,27 +215,27 @@ describe.each(databaseKinds())('$name', (kind) => {
       ],
     ])('%s is refused where it stands', async (_what, change, pointer) => {
       const body = { route_id: 'faulty', definition: { ...ROUTE_DEFINITION, ...change } };
-      const answer = await world.call('POST', `/v1/sites/${shop.siteId}/routes`, { body });
+      const answer = await fixture.call('POST', `/v1/sites/${shop.siteId}/routes`, { body });
       expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
       expect(answer.json.errors).toMatchObject([{ pointer }]);
     });
 
     test('routes of which a verifier could not tell one from the other are refused', async () => {
-      const { siteId } = await world.shop('twins');
+      const { siteId } = await fixture.shop('twins');
       const path = `/v1/sites/${siteId}/routes`;
       for (const route_id of ['one', 'two']) {
-        await world.expect(201, 'POST', path, { body: { route_id, definition: ROUTE_DEFINITION } });
+        await fixture.expect(201, 'POST', path, { body: { route_id, definition: ROUTE_DEFINITION } });
       }
       const body = { allowed_sources: ALLOWED_SOURCES };
-      await world.expect(201, 'PUT', `${path}/one/sources`, { body });
-      const answer = await world.call('PUT', `${path}/two/sources`, { body });
+      await fixture.expect(201, 'PUT', `${path}/one/sources`, { body });
+      const answer = await fixture.call('PUT', `${path}/two/sources`, { body });
       expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
-      expect((await world.call('GET', `${path}/two/sources`)).code).toBe('not_found');
+      expect((await fixture.call('GET', `${path}/two/sources`)).code).toBe('not_found');
     });
 
     test('sources that a verifier would not take are refused', async () => {
-      const { siteId } = await world.shop('sources');
-      await world.expect(201, 'POST', `/v1/sites/${siteId}/routes`, {
+      const { siteId } = await fixture.shop('sources');
+      await fixture.expect(201, 'POST', `/v1/sites/${siteId}/routes`, {
         body: { route_id: 'r', definition: ROUTE_DEFINITION },
       });
       const [source] = ALLOWED_SOURCES;
@@ -236,18 +245,18 @@ describe.each(databaseKinds())('$name', (kind) => {
         { subject_exact: 'spiffe://other.example/x' },
       ]) {
         const body = { allowed_sources: [{ ...source, ...change }] };
-        const answer = await world.call('PUT', `/v1/sites/${siteId}/routes/r/sources`, { body });
+        const answer = await fixture.call('PUT', `/v1/sites/${siteId}/routes/r/sources`, { body });
         expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
       }
       expect(
-        (await world.call('PUT', `/v1/sites/${siteId}/routes/r/sources`, { body: { allowed_sources: [] } }))
+        (await fixture.call('PUT', `/v1/sites/${siteId}/routes/r/sources`, { body: { allowed_sources: [] } }))
           .code,
       ).toBe('request_malformed');
     });
   });
 
   test('sources that are no canonical SPIFFE IDs are refused; those from before leave the site as it was', async () => {
-    const { siteId } = await world.shop('odd-sources');
+    const { siteId } = await fixture.shop('odd-sources');
     const routes = `/v1/sites/${siteId}/routes`;
     const body = (change: object) => ({ body: { allowed_sources: [{ ...ALLOWED_SOURCES[0], ...change }] } });
     for (const [route_id, path_template] of [
@@ -255,20 +264,20 @@ describe.each(databaseKinds())('$name', (kind) => {
       ['new', '/v1/new'],
     ]) {
       const definition = { ...ROUTE_DEFINITION, path_template };
-      await world.expect(201, 'POST', routes, { body: { route_id, definition } });
+      await fixture.expect(201, 'POST', routes, { body: { route_id, definition } });
     }
     const odd = { subject_exact: undefined, subject_prefix: 'spiffe://shop.example/ns/../' };
-    const answer = await world.call('PUT', `${routes}/old/sources`, body(odd));
+    const answer = await fixture.call('PUT', `${routes}/old/sources`, body(odd));
     expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
     expect(answer.json.errors).toMatchObject([{ pointer: '/body/allowed_sources/0/subject_prefix' }]);
-    expect((await world.call('GET', `${routes}/old/sources`)).code).toBe('not_found');
-    await world.expect(201, 'PUT', `${routes}/old/sources`, body({}));
-    await world.store.housekeep({ kind: 'site', siteId }, async (tx) => {
+    expect((await fixture.call('GET', `${routes}/old/sources`)).code).toBe('not_found');
+    await fixture.expect(201, 'PUT', `${routes}/old/sources`, body({}));
+    await fixture.store.housekeep({ kind: 'site', siteId }, async (tx) => {
       const row = await tx.routeSources.find(siteId, 'old');
       const kept = JSON.stringify(body(odd).body.allowed_sources);
       if (row !== undefined) await tx.routeSources.change(row, { allowedSources: kept }, 1);
     });
-    await world.expect(201, 'PUT', `${routes}/new/sources`, body({}));
+    await fixture.expect(201, 'PUT', `${routes}/new/sources`, body({}));
   });
 
   describe('brokers', () => {
@@ -286,19 +295,19 @@ describe.each(databaseKinds())('$name', (kind) => {
     };
 
     test('are trusted, changed and trusted no longer', async () => {
-      const { siteId } = await world.shop('brokered');
+      const { siteId } = await fixture.shop('brokered');
       const path = `/v1/sites/${siteId}/brokers/${encodeURIComponent('https://broker.shop.example')}`;
-      const made = await world.expect(201, 'PUT', path, { body: { definition } });
+      const made = await fixture.expect(201, 'PUT', path, { body: { definition } });
       expect(made.json).toMatchObject({ issuer: 'https://broker.shop.example', definition, version: 1 });
-      expect((await world.call('PUT', path, { body: { definition } })).code).toBe('precondition_required');
-      await world.expect(200, 'PUT', path, {
+      expect((await fixture.call('PUT', path, { body: { definition } })).code).toBe('precondition_required');
+      await fixture.expect(200, 'PUT', path, {
         body: { definition: { ...definition, max_passport_ttl_seconds: 60 } },
         ifMatch: 1,
       });
-      expect(itemsOf(await world.expect(200, 'GET', `/v1/sites/${siteId}/brokers`))).toHaveLength(1);
-      await world.expect(204, 'DELETE', path, { ifMatch: 2 });
-      expect((await world.call('GET', path)).code).toBe('not_found');
-      expect((await world.call('PUT', path, { body: { definition }, ifMatch: 2 })).code).toBe(
+      expect(itemsOf(await fixture.expect(200, 'GET', `/v1/sites/${siteId}/brokers`))).toHaveLength(1);
+      await fixture.expect(204, 'DELETE', path, { ifMatch: 2 });
+      expect((await fixture.call('GET', path)).code).toBe('not_found');
+      expect((await fixture.call('PUT', path, { body: { definition }, ifMatch: 2 })).code).toBe(
         'precondition_failed',
       );
     });
@@ -307,22 +316,24 @@ describe.each(databaseKinds())('$name', (kind) => {
       const path = `/v1/sites/${shop.siteId}/brokers/${encodeURIComponent('https://odd.example')}`;
       const prefixes = ['spiffe://shop.example/', 'spiffe://shop.example//'];
       const odd = { ...definition, subject_prefixes: prefixes };
-      const answer = await world.call('PUT', path, { body: { definition: odd } });
+      const answer = await fixture.call('PUT', path, { body: { definition: odd } });
       expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
       expect(answer.json.errors).toMatchObject([{ pointer: '/body/definition/subject_prefixes/1' }]);
     });
 
     test('neither the site’s own issuer nor a key that is none', async () => {
       const own = `/v1/sites/${shop.siteId}/brokers/${encodeURIComponent(SITE_BODY.issuer_url)}`;
-      expect((await world.call('PUT', own, { body: { definition } })).code).toBe('definition_invalid');
+      expect((await fixture.call('PUT', own, { body: { definition } })).code).toBe('definition_invalid');
       const path = `/v1/sites/${shop.siteId}/brokers/${encodeURIComponent('https://b.example')}`;
       const jwk = { kty: 'OKP', crv: 'Ed25519', x: Buffer.alloc(32).toString('base64url') };
       const keys = [{ ...definition.keys[0], jwk }];
-      expect((await world.call('PUT', path, { body: { definition: { ...definition, keys } } })).code).toBe(
+      expect((await fixture.call('PUT', path, { body: { definition: { ...definition, keys } } })).code).toBe(
         'definition_invalid',
       );
       const secret = [{ ...definition.keys[0], jwk: { ...definition.keys[0]?.jwk, d: 'AAAA' } }];
-      const answer = await world.call('PUT', path, { body: { definition: { ...definition, keys: secret } } });
+      const answer = await fixture.call('PUT', path, {
+        body: { definition: { ...definition, keys: secret } },
+      });
       expect(answer.code).toBe('request_malformed');
     });
   });

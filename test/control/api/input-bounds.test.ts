@@ -13,21 +13,21 @@ import { IssuerFetcher } from '../../../src/outbound-fetch/outbound-fetch.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
 import { publishingOf } from '../enrollment/enrollment-fixture.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { type Answer, ApiWorld, type Shop, textIn } from './api-fixture.ts';
+import { type Answer, ApiFixture, type Shop, textIn } from './api-fixture.ts';
 
 const CONTROL_URL = 'https://control.shop.example';
 const refused = () => Promise.reject(new ApiProblem('not_found'));
 const ECHO = Type.Object({ text: Type.String() }, { additionalProperties: false });
 
 describe.each(databaseKinds())('$name', (kind) => {
-  let world: ApiWorld;
+  let fixture: ApiFixture;
   let shop: Shop;
   let sourceId = '';
 
   beforeAll(async () => {
     await kind.start();
     const open = await kind.fresh();
-    world = await ApiWorld.open({
+    fixture = await ApiFixture.open({
       openStore: (nowMs) => open({ nowMs }),
       extend: (app, { store, nowMs }) => {
         const plane = createEnrollmentPlane({
@@ -53,8 +53,8 @@ describe.each(databaseKinds())('$name', (kind) => {
         app.get('/test/text', { config, schema: { querystring: ECHO } }, async () => ({}));
       },
     });
-    shop = await world.shop();
-    const source = await world.expect(201, 'POST', `/v1/sites/${shop.siteId}/sources`, {
+    shop = await fixture.shop();
+    const source = await fixture.expect(201, 'POST', `/v1/sites/${shop.siteId}/sources`, {
       body: {
         kind: 'oidc_jwks',
         display_name: 'cluster',
@@ -66,7 +66,7 @@ describe.each(databaseKinds())('$name', (kind) => {
     sourceId = textIn(source, 'source_id');
   });
   afterAll(async () => {
-    await world.close();
+    await fixture.close();
     await kind.stop();
   });
 
@@ -86,7 +86,7 @@ describe.each(databaseKinds())('$name', (kind) => {
   });
 
   test('every integer that a route takes has bounds', () => {
-    const unbounded = world.routes.flatMap(({ method, url, schema = {} }) =>
+    const unbounded = fixture.routes.flatMap(({ method, url, schema = {} }) =>
       [schema.params, schema.querystring, schema.body].flatMap((part) =>
         [...integersIn(part)]
           .filter(({ minimum, maximum }) => typeof minimum !== 'number' || typeof maximum !== 'number')
@@ -101,10 +101,10 @@ describe.each(databaseKinds())('$name', (kind) => {
   test.each([LARGEST + 1, 2 ** 32, Number.MAX_SAFE_INTEGER])(
     'the source revision %d: 400',
     async (revision) => {
-      const read = await world.call('GET', `/v1/sources/${sourceId}/revisions/${revision}`);
+      const read = await fixture.call('GET', `/v1/sources/${sourceId}/revisions/${revision}`);
       expect(read).toMatchObject({ status: 400, code: 'request_malformed' });
       expect(pointersOf(read)).toEqual(['/path/revision']);
-      const made = await world.call('POST', `/v1/sites/${shop.siteId}/enrollment-policies`, {
+      const made = await fixture.call('POST', `/v1/sites/${shop.siteId}/enrollment-policies`, {
         body: policy(revision),
       });
       expect(made).toMatchObject({ status: 400, code: 'request_malformed' });
@@ -113,11 +113,11 @@ describe.each(databaseKinds())('$name', (kind) => {
   );
 
   test('the largest source revision is one that is not there', async () => {
-    expect(await world.call('GET', `/v1/sources/${sourceId}/revisions/${LARGEST}`)).toMatchObject({
+    expect(await fixture.call('GET', `/v1/sources/${sourceId}/revisions/${LARGEST}`)).toMatchObject({
       status: 404,
       code: 'not_found',
     });
-    const made = await world.call('POST', `/v1/sites/${shop.siteId}/enrollment-policies`, {
+    const made = await fixture.call('POST', `/v1/sites/${shop.siteId}/enrollment-policies`, {
       body: policy(LARGEST),
     });
     expect(made).toMatchObject({ status: 422, code: 'reference_unknown' });
@@ -125,13 +125,13 @@ describe.each(databaseKinds())('$name', (kind) => {
 
   test('versions and cursors of 16 digits are none that is there', async () => {
     const site = `/v1/sites/${shop.siteId}`;
-    const changed = await world.call('PATCH', site, {
+    const changed = await fixture.call('PATCH', site, {
       body: { display_name: 'x' },
       ifMatch: '"9999999999999999"',
     });
     expect(changed).toMatchObject({ status: 412, code: 'precondition_failed' });
     const cursor = Buffer.from('9999999999999999').toString('base64url');
-    expect((await world.call('GET', `/v1/audit-events?cursor=${cursor}`)).status).toBe(200);
+    expect((await fixture.call('GET', `/v1/audit-events?cursor=${cursor}`)).status).toBe(200);
   });
 
   test.each([
@@ -140,14 +140,14 @@ describe.each(databaseKinds())('$name', (kind) => {
     ['both, the wrong way round', '\\ude00\\ud83d'],
     ['U+0000', '\\u0000'],
   ])('a body with %s: 400', async (_what, text) => {
-    const name = await world.call('POST', '/v1/environments', {
+    const name = await fixture.call('POST', '/v1/environments', {
       text: `{"name":"a${text}b"}`,
       headers: { 'content-type': 'application/json' },
     });
     expect(name).toMatchObject({ status: 400, code: 'request_malformed' });
     expect(pointersOf(name)).toEqual(['/body/name']);
     const body = JSON.stringify(policy(1, 'SUBJECT')).replace('SUBJECT', `a${text}b`);
-    const subject = await world.call('POST', `/v1/sites/${shop.siteId}/enrollment-policies`, {
+    const subject = await fixture.call('POST', `/v1/sites/${shop.siteId}/enrollment-policies`, {
       text: body,
       headers: { 'content-type': 'application/json' },
     });
@@ -156,16 +156,16 @@ describe.each(databaseKinds())('$name', (kind) => {
   });
 
   test('a whole surrogate pair is read as it was answered', async () => {
-    const made = await world.expect(201, 'POST', '/v1/environments', { body: { name: 'a😀b' } });
-    const read = await world.expect(200, 'GET', `/v1/environments/${textIn(made, 'environment_id')}`);
+    const made = await fixture.expect(201, 'POST', '/v1/environments', { body: { name: 'a😀b' } });
+    const read = await fixture.expect(200, 'GET', `/v1/environments/${textIn(made, 'environment_id')}`);
     expect([made.json.name, read.json.name]).toEqual(['a😀b', 'a😀b']);
   });
 
   test('U+0000 in a path or a query: 400', async () => {
-    const path = await world.call('GET', '/test/text/a%00b');
+    const path = await fixture.call('GET', '/test/text/a%00b');
     expect(path).toMatchObject({ status: 400, code: 'request_malformed' });
     expect(pointersOf(path)).toEqual(['/path/text']);
-    const query = await world.call('GET', '/test/text?text=a%00b');
+    const query = await fixture.call('GET', '/test/text?text=a%00b');
     expect(query).toMatchObject({ status: 400, code: 'request_malformed' });
     expect(pointersOf(query)).toEqual(['/query/text']);
   });

@@ -6,7 +6,7 @@ import { databaseKinds } from '../store/databases.ts';
 import {
   ALLOWED_SOURCES,
   type Answer,
-  ApiWorld,
+  ApiFixture,
   itemsOf,
   PUBLIC_ORIGIN,
   ROUTE_DEFINITION,
@@ -15,26 +15,26 @@ import {
 } from './api-fixture.ts';
 
 describe.each(databaseKinds())('$name', (kind) => {
-  let world: ApiWorld;
+  let fixture: ApiFixture;
   let shop: Shop;
   let other: Shop;
 
   beforeAll(async () => {
     await kind.start();
     const open = await kind.fresh();
-    world = await ApiWorld.open({ openStore: (nowMs) => open({ nowMs }) });
-    shop = await world.shop('ours');
-    other = await world.shop('theirs');
+    fixture = await ApiFixture.open({ openStore: (nowMs) => open({ nowMs }) });
+    shop = await fixture.shop('ours');
+    other = await fixture.shop('theirs');
   });
   afterAll(async () => {
-    await world.close();
+    await fixture.close();
     await kind.stop();
   });
 
   const siteScope = (id: string): Scope => ({ kind: 'site', id });
 
   function grant(principal: string, scope: unknown, role = 'viewer'): Promise<Answer> {
-    return world.call('POST', '/v1/role-grants', { body: { principal, role, scope } });
+    return fixture.call('POST', '/v1/role-grants', { body: { principal, role, scope } });
   }
 
   describe('role grants', () => {
@@ -47,7 +47,7 @@ describe.each(databaseKinds())('$name', (kind) => {
           role: 'operator',
           scope,
           created_by: 'token:root',
-          created_at: new Date(world.ms).toISOString(),
+          created_at: new Date(fixture.ms).toISOString(),
         },
       });
       expect((await grant('oidc:https://login.example|ada lovelace', scope, 'operator')).code).toBe(
@@ -55,9 +55,9 @@ describe.each(databaseKinds())('$name', (kind) => {
       );
       expect((await grant('oidc:https://login.example|ada lovelace', scope, 'viewer')).status).toBe(201);
       const path = String(made.headers.location);
-      expect((await world.expect(200, 'GET', path)).json).toEqual(made.json);
-      await world.expect(204, 'DELETE', path);
-      expect((await world.call('DELETE', path)).code).toBe('not_found');
+      expect((await fixture.expect(200, 'GET', path)).json).toEqual(made.json);
+      await fixture.expect(204, 'DELETE', path);
+      expect((await fixture.call('DELETE', path)).code).toBe('not_found');
     });
 
     test.each(['ada', 'oidc:https://login.example', 'group:', 'oidc:|x', 'user:x', 'group:a\nb'])(
@@ -78,38 +78,39 @@ describe.each(databaseKinds())('$name', (kind) => {
   });
 
   describe('access tokens', () => {
-    const make = (body: object) => world.call('POST', '/v1/access-tokens', { body });
+    const make = (body: object) => fixture.call('POST', '/v1/access-tokens', { body });
 
     test('expire when they say, rotate at once, and end', async () => {
       const scope = siteScope(shop.siteId);
-      const expires_at = new Date(world.ms + 3_600_000).toISOString();
+      const expires_at = new Date(fixture.ms + 3_600_000).toISOString();
       const made = await make({ name: 'ci', role: 'approver', scope, expires_at });
       expect(made).toMatchObject({ status: 201, json: { name: 'ci', role: 'approver', scope, expires_at } });
       const first = textIn(made, 'token');
       const path = String(made.headers.location);
-      const holder = (token: string) => world.store.read((tx) => tx.operators.tokenByHash(tokenHash(token)));
-      expect((await holder(first))?.expiresAtMs).toBe(world.ms + 3_600_000);
-      const rotated = await world.expect(200, 'POST', `${path}/rotate`);
+      const holder = (token: string) =>
+        fixture.store.read((tx) => tx.operators.tokenByHash(tokenHash(token)));
+      expect((await holder(first))?.expiresAtMs).toBe(fixture.ms + 3_600_000);
+      const rotated = await fixture.expect(200, 'POST', `${path}/rotate`);
       expect(await holder(first)).toBeUndefined();
       expect((await holder(textIn(rotated, 'token')))?.id).toBe(made.json.access_token_id);
-      expect((await world.call('DELETE', path)).code).toBe('precondition_required');
-      expect((await world.call('DELETE', path, { ifMatch: 1 })).code).toBe('precondition_failed');
-      await world.expect(204, 'DELETE', path, { ifMatch: 2 });
+      expect((await fixture.call('DELETE', path)).code).toBe('precondition_required');
+      expect((await fixture.call('DELETE', path, { ifMatch: 1 })).code).toBe('precondition_failed');
+      await fixture.expect(204, 'DELETE', path, { ifMatch: 2 });
       expect(await holder(textIn(rotated, 'token'))).toBeUndefined();
-      expect((await world.call('GET', path)).code).toBe('not_found');
+      expect((await fixture.call('GET', path)).code).toBe('not_found');
     });
 
     test('that a token makes or rotates end with that token', async () => {
       const scope = siteScope(shop.siteId);
-      const end = world.ms + 3_600_000;
-      const parent = world.operators.add(
+      const end = fixture.ms + 3_600_000;
+      const parent = fixture.operators.add(
         'parent',
         [{ role: 'admin', scope: INSTALLATION }],
         'access_token',
         end,
       );
       const makeWith = (expiresAtMs?: number) =>
-        world.call('POST', '/v1/access-tokens', {
+        fixture.call('POST', '/v1/access-tokens', {
           token: parent,
           body: {
             ...{ name: 'child', role: 'admin', scope },
@@ -122,14 +123,19 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect((await makeWith(end)).status).toBe(201);
       const unsaid = await makeWith();
       expect(unsaid).toMatchObject({ status: 201, json: { expires_at: new Date(end).toISOString() } });
-      expect((await world.call('POST', `${unsaid.headers.location}/rotate`, { token: parent })).status).toBe(
-        200,
-      );
+      expect(
+        (await fixture.call('POST', `${unsaid.headers.location}/rotate`, { token: parent })).status,
+      ).toBe(200);
       const lasting = await make({ name: 'lasting', role: 'viewer', scope });
-      const rotated = await world.call('POST', `${lasting.headers.location}/rotate`, { token: parent });
+      const rotated = await fixture.call('POST', `${lasting.headers.location}/rotate`, { token: parent });
       expect(rotated).toMatchObject({ status: 422, code: 'definition_invalid' });
-      const session = world.operators.add('human', [{ role: 'admin', scope: INSTALLATION }], 'session', end);
-      const bySession = await world.call('POST', '/v1/access-tokens', {
+      const session = fixture.operators.add(
+        'human',
+        [{ role: 'admin', scope: INSTALLATION }],
+        'session',
+        end,
+      );
+      const bySession = await fixture.call('POST', '/v1/access-tokens', {
         token: '',
         body: { name: 'x', role: 'viewer', scope },
         headers: { cookie: `proofgate_session=${session}`, origin: PUBLIC_ORIGIN },
@@ -144,7 +150,7 @@ describe.each(databaseKinds())('$name', (kind) => {
         name: 'x',
         role: 'viewer',
         scope,
-        expires_at: new Date(world.ms).toISOString(),
+        expires_at: new Date(fixture.ms).toISOString(),
       });
       expect(over.code).toBe('definition_invalid');
       for (const expires_at of ['tomorrow', '2026-13-01T00:00:00Z', 5]) {
@@ -160,18 +166,18 @@ describe.each(databaseKinds())('$name', (kind) => {
     const ids = async (path: string, member: string, token: string) => {
       const seen: unknown[] = [];
       for (let query = '?limit=1'; ; ) {
-        const answer = await world.expect(200, 'GET', path + query, { token });
+        const answer = await fixture.expect(200, 'GET', path + query, { token });
         seen.push(...itemsOf(answer).map((item) => item[member]));
         if (answer.json.next_cursor === undefined) return seen.sort();
         query = `?limit=1&cursor=${String(answer.json.next_cursor)}`;
       }
     };
     const viewers = () => ({
-      all: world.operator('all', 'viewer', INSTALLATION),
-      environment: world.operator('env', 'viewer', { kind: 'environment', id: shop.environmentId }),
-      fleet: world.operator('flt', 'viewer', { kind: 'fleet', id: shop.fleetId }),
-      site: world.operator('site', 'viewer', siteScope(shop.siteId)),
-      withoutRole: world.operators.add('unknown', []),
+      all: fixture.operator('all', 'viewer', INSTALLATION),
+      environment: fixture.operator('env', 'viewer', { kind: 'environment', id: shop.environmentId }),
+      fleet: fixture.operator('flt', 'viewer', { kind: 'fleet', id: shop.fleetId }),
+      site: fixture.operator('site', 'viewer', siteScope(shop.siteId)),
+      withoutRole: fixture.operators.add('unknown', []),
     });
 
     test('environments and sites', async () => {
@@ -201,7 +207,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       const tokens: unknown[] = [];
       for (const scope of scopes) {
         grants.push((await grant('group:listed', scope)).json.role_grant_id);
-        const token = await world.expect(201, 'POST', '/v1/access-tokens', {
+        const token = await fixture.expect(201, 'POST', '/v1/access-tokens', {
           body: { name: 'listed', role: 'viewer', scope },
         });
         tokens.push(token.json.access_token_id);
@@ -222,19 +228,19 @@ describe.each(databaseKinds())('$name', (kind) => {
     });
 
     test('audit events, also those of deleted sites', async () => {
-      const gone = await world.shop('gone');
-      await world.expect(204, 'DELETE', `/v1/sites/${gone.siteId}`, { ifMatch: 1 });
+      const gone = await fixture.shop('gone');
+      await fixture.expect(204, 'DELETE', `/v1/sites/${gone.siteId}`, { ifMatch: 1 });
       const by = viewers();
       const places = async (token: string) => new Set(await ids('/v1/audit-events', 'site_id', token));
       expect(await places(by.site)).toEqual(new Set(['ours']));
       expect(await places(by.fleet)).toEqual(new Set(['ours', undefined]));
       expect((await places(by.all)).has('theirs')).toBe(true);
       expect(await places(by.withoutRole)).toEqual(new Set());
-      const token = world.operator('gone', 'viewer', { kind: 'environment', id: gone.environmentId });
+      const token = fixture.operator('gone', 'viewer', { kind: 'environment', id: gone.environmentId });
       const kinds = await ids('/v1/audit-events', 'kind', token);
       expect(kinds).toContain('proofgate.control.site.delete');
       // A filter narrows the result; it never widens it.
-      const foreign = await world.expect(200, 'GET', `/v1/audit-events?site_id=${other.siteId}`, {
+      const foreign = await fixture.expect(200, 'GET', `/v1/audit-events?site_id=${other.siteId}`, {
         token: by.site,
       });
       expect(itemsOf(foreign)).toEqual([]);
@@ -242,9 +248,9 @@ describe.each(databaseKinds())('$name', (kind) => {
   });
 
   test('every change leaves its event, with what was before and after, who and which request', async () => {
-    const { siteId, environmentId, fleetId } = await world.shop('audited');
+    const { siteId, environmentId, fleetId } = await fixture.shop('audited');
     const site = `/v1/sites/${siteId}`;
-    const signingKeys = itemsOf(await world.expect(200, 'GET', `${site}/signing-keys`));
+    const signingKeys = itemsOf(await fixture.expect(200, 'GET', `${site}/signing-keys`));
     const freshnessKey = signingKeys.find(({ purpose }) => purpose === 'freshness')?.signing_key_id;
     const issuer = encodeURIComponent('https://broker.example');
     const jwk = { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' };
@@ -281,11 +287,11 @@ describe.each(databaseKinds())('$name', (kind) => {
     ];
     const requests: unknown[] = [];
     for (const [method, path, asked] of steps) {
-      const answer = await world.call(method, path, asked);
+      const answer = await fixture.call(method, path, asked);
       expect([method, path, answer.code]).toEqual([method, path, undefined]);
       requests.push(answer.headers['x-request-id']);
     }
-    const trail = await world.expect(
+    const trail = await fixture.expect(
       200,
       'GET',
       `/v1/audit-events?environment_id=${environmentId}&limit=200`,
@@ -336,13 +342,13 @@ describe.each(databaseKinds())('$name', (kind) => {
   });
 
   test('a refused change leaves neither event nor change', async () => {
-    const count = async () => itemsOf(await world.expect(200, 'GET', '/v1/audit-events?limit=200')).length;
+    const count = async () => itemsOf(await fixture.expect(200, 'GET', '/v1/audit-events?limit=200')).length;
     const before = await count();
-    await world.call('PATCH', `/v1/sites/${shop.siteId}`, { body: { skew_seconds: 7 }, ifMatch: 9 });
-    await world.call('PUT', `/v1/sites/${shop.siteId}/routes/none/sources`, {
+    await fixture.call('PATCH', `/v1/sites/${shop.siteId}`, { body: { skew_seconds: 7 }, ifMatch: 9 });
+    await fixture.call('PUT', `/v1/sites/${shop.siteId}/routes/none/sources`, {
       body: { allowed_sources: ALLOWED_SOURCES },
     });
     expect(await count()).toBe(before);
-    expect((await world.expect(200, 'GET', `/v1/sites/${shop.siteId}`)).json.skew_seconds).toBe(5);
+    expect((await fixture.expect(200, 'GET', `/v1/sites/${shop.siteId}`)).json.skew_seconds).toBe(5);
   });
 });

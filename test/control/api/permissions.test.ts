@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ROLES } from '../../../src/api-contract/vocabulary.ts';
 import { INSTALLATION, type Scope } from '../../../src/control/domain/roles.ts';
 import { clientRow, enrollmentRow, keyRow, policyRow, revisionRow, sourceRow } from '../store/rows.ts';
-import { type Answer, ApiWorld, type Asked, TARGET_TOKEN, textIn } from './api-fixture.ts';
+import { type Answer, ApiFixture, type Asked, TARGET_TOKEN, textIn } from './api-fixture.ts';
 import { registerOtherRoutes } from './every-route.ts';
 import {
   BODIES,
@@ -21,7 +21,7 @@ import {
 const ALLOWED = 299;
 const PROBE = { 'x-probe': 'permission' };
 
-let world: ApiWorld;
+let fixture: ApiFixture;
 /** Values of path parameters. */
 let names: { readonly [parameter: string]: string } = {};
 /** Scopes of role grants, and the levels that each covers. */
@@ -29,7 +29,7 @@ let scopes: readonly { readonly name: string; readonly scope: Scope; readonly co
   [];
 
 beforeAll(async () => {
-  world = await ApiWorld.open({
+  fixture = await ApiFixture.open({
     prepare: (app) => {
       app.addHook('preHandler', async (request, reply) => {
         if (request.headers['x-probe'] === 'permission')
@@ -38,18 +38,18 @@ beforeAll(async () => {
     },
     extend: registerOtherRoutes,
   });
-  const inside = await world.shop('inside');
-  const sibling = await world.shop('sibling');
-  const fleet = await world.expect(201, 'POST', `/v1/environments/${inside.environmentId}/fleets`, {
+  const inside = await fixture.shop('inside');
+  const sibling = await fixture.shop('sibling');
+  const fleet = await fixture.expect(201, 'POST', `/v1/environments/${inside.environmentId}/fleets`, {
     body: { name: 'beside' },
   });
   const scope = { kind: 'site', id: inside.siteId };
   const made = {
-    target: await world.expect(201, 'POST', '/v1/sites/inside/targets', { body: { name: 't' } }),
-    grant: await world.expect(201, 'POST', '/v1/role-grants', {
+    target: await fixture.expect(201, 'POST', '/v1/sites/inside/targets', { body: { name: 't' } }),
+    grant: await fixture.expect(201, 'POST', '/v1/role-grants', {
       body: { principal: 'group:a', role: 'viewer', scope },
     }),
-    token: await world.expect(201, 'POST', '/v1/access-tokens', {
+    token: await fixture.expect(201, 'POST', '/v1/access-tokens', {
       body: { name: 't', role: 'viewer', scope },
     }),
   };
@@ -81,7 +81,7 @@ beforeAll(async () => {
     { name: 'a fleet named as the site', scope: { kind: 'fleet', id: inside.siteId }, covers: [] },
   ];
 });
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
 /** Creates a source, a policy, an enrollment and a key of the site. */
 async function enrolled(siteId: string): Promise<{ readonly [parameter: string]: string }> {
@@ -89,7 +89,7 @@ async function enrolled(siteId: string): Promise<{ readonly [parameter: string]:
   const policy = policyRow(source, 'billing');
   const enrollment = enrollmentRow(policy);
   const key = keyRow(siteId);
-  await world.store.housekeep({ kind: 'site', siteId }, async (tx) => {
+  await fixture.store.housekeep({ kind: 'site', siteId }, async (tx) => {
     await tx.clients.add(clientRow(siteId, 'billing'));
     await tx.sources.add(source);
     await tx.sourceRevisions.add(revisionRow(source, 1));
@@ -102,7 +102,7 @@ async function enrolled(siteId: string): Promise<{ readonly [parameter: string]:
 
 /** As `METHOD /path`, without HEAD. */
 function routesOfApp(): readonly string[] {
-  return world.routes
+  return fixture.routes
     .flatMap(({ method, url }) => [method].flat().map((name) => `${name} ${url}`))
     .filter((route) => !route.startsWith('HEAD '));
 }
@@ -111,7 +111,7 @@ function ask(route: string, asked: Asked, parameters = names): Promise<Answer> {
   const [method = '', path = ''] = route.split(' ');
   const url = path.replaceAll(/:([a-z_]+)/g, (_, name: string) => parameters[name] ?? 'x');
   const body = BODIES[route];
-  return world.call(method, url + (QUERIES[route] ?? ''), {
+  return fixture.call(method, url + (QUERIES[route] ?? ''), {
     ...(body === undefined ? {} : { body }),
     ...asked,
     headers: { ...asked.headers, ...PROBE },
@@ -141,9 +141,9 @@ test('the table has every route, and no other', () => {
 
 test('HEAD asks for what GET asks', () => {
   const accessOf = (wantedMethod: string, path: string) =>
-    world.routes.find(({ method, url }) => url === path && [method].flat().includes(wantedMethod))?.config
+    fixture.routes.find(({ method, url }) => url === path && [method].flat().includes(wantedMethod))?.config
       ?.access;
-  const heads = world.routes.filter(({ method }) => [method].flat().includes('HEAD'));
+  const heads = fixture.routes.filter(({ method }) => [method].flat().includes('HEAD'));
   expect(heads.length).toBeGreaterThan(20);
   for (const { url } of heads) expect(accessOf('HEAD', url)).toBe(accessOf('GET', url));
 });
@@ -163,7 +163,7 @@ describe.each(Object.entries(PERMISSION_TABLE))('%s', (route, expected) => {
   }
   if (expected.kind === 'signed_in') {
     test('for anybody who is signed in, and for no target', async () => {
-      const token = world.operator('unknown', 'viewer', { kind: 'site', id: 'nowhere' });
+      const token = fixture.operator('unknown', 'viewer', { kind: 'site', id: 'nowhere' });
       expect(outcomeOf(await ask(route, { token }))).toBe(String(ALLOWED));
       expect(outcomeOf(await ask(route, { token: TARGET_TOKEN }))).toBe('401 authentication_required');
     });
@@ -179,7 +179,7 @@ describe.each(Object.entries(PERMISSION_TABLE))('%s', (route, expected) => {
       const differences: string[] = [];
       for (const role of ROLES) {
         for (const { name, scope, covers } of scopes) {
-          const token = world.operator(`${role} of ${name}`.replaceAll(' ', '-'), role, scope);
+          const token = fixture.operator(`${role} of ${name}`.replaceAll(' ', '-'), role, scope);
           const answer = outcomeOf(await ask(route, { token }));
           const right = wanted(expected, role, covers);
           if (answer !== right) differences.push(`${role} of ${name}: ${answer} instead of ${right}`);
@@ -192,7 +192,7 @@ describe.each(Object.entries(PERMISSION_TABLE))('%s', (route, expected) => {
       const nowhere = Object.fromEntries(
         Object.keys(names).map((name) => [name, name === 'revision' ? '9' : 'nowhere']),
       );
-      const outsider = world.operator('outsider', 'admin', { kind: 'site', id: 'sibling' });
+      const outsider = fixture.operator('outsider', 'admin', { kind: 'site', id: 'sibling' });
       const hidden = await ask(route, { token: outsider });
       const absent = await ask(route, { token: outsider }, nowhere);
       const shape = ({ json }: Answer) => ({ ...json, request_id: '' });
@@ -203,10 +203,10 @@ describe.each(Object.entries(PERMISSION_TABLE))('%s', (route, expected) => {
 });
 
 test('a role that is granted at a scope of the body is looked for there', async () => {
-  const token = world.operator('site-admin', 'admin', { kind: 'site', id: 'inside' });
-  const viewer = world.operator('site-viewer', 'viewer', INSTALLATION);
+  const token = fixture.operator('site-admin', 'admin', { kind: 'site', id: 'inside' });
+  const viewer = fixture.operator('site-viewer', 'viewer', INSTALLATION);
   const grant = (scope: unknown, asker: string) =>
-    world.call('POST', '/v1/role-grants', {
+    fixture.call('POST', '/v1/role-grants', {
       body: { principal: 'group:b', role: 'admin', scope },
       token: asker,
       headers: PROBE,
@@ -224,6 +224,6 @@ test('a role that is granted at a scope of the body is looked for there', async 
 
 test('a route that declares no access keeps the app from starting', async () => {
   await expect(
-    ApiWorld.open({ extend: (app) => void app.get('/v1/forgotten', async () => 'x') }),
+    ApiFixture.open({ extend: (app) => void app.get('/v1/forgotten', async () => 'x') }),
   ).rejects.toThrow('GET /v1/forgotten does not declare its access');
 });

@@ -7,17 +7,17 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { longPollSignal } from '../../../src/control/api/app.ts';
 import { INSTALLATION } from '../../../src/control/domain/roles.ts';
 import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
-import { type Answer, ApiWorld, type ApiWorldOptions, PUBLIC_ORIGIN, textIn } from './api-fixture.ts';
+import { type Answer, ApiFixture, type ApiWorldOptions, PUBLIC_ORIGIN, textIn } from './api-fixture.ts';
 
-const opened: ApiWorld[] = [];
+const opened: ApiFixture[] = [];
 afterEach(async () => {
-  for (const world of opened.splice(0)) await world.close();
+  for (const fixture of opened.splice(0)) await fixture.close();
 });
 
-async function openWorld(options: ApiWorldOptions = {}): Promise<ApiWorld> {
-  const world = await ApiWorld.open(options);
-  opened.push(world);
-  return world;
+async function openWorld(options: ApiWorldOptions = {}): Promise<ApiFixture> {
+  const fixture = await ApiFixture.open(options);
+  opened.push(fixture);
+  return fixture;
 }
 
 function statuses(answers: readonly Answer[]): { readonly [status: string]: number } {
@@ -43,8 +43,8 @@ describe('limits', () => {
   };
 
   test('an address on the enrollment endpoints', async () => {
-    const world = await openWorld({ app: { limits: { workloadRequestsPerSecondPerAddress: 5 } }, extend });
-    const answers = await repeat(BURST, () => world.call('POST', '/test/enroll/a', { token: '' }));
+    const fixture = await openWorld({ app: { limits: { workloadRequestsPerSecondPerAddress: 5 } }, extend });
+    const answers = await repeat(BURST, () => fixture.call('POST', '/test/enroll/a', { token: '' }));
     const refused = answers.filter(({ status }) => status === 429);
     expect(refused.length).toBeGreaterThan(0);
     expect(statuses(answers)[204]).toBeGreaterThanOrEqual(5);
@@ -53,57 +53,57 @@ describe('limits', () => {
   });
 
   test('a policy, for every client; another policy is not held up', async () => {
-    const world = await openWorld({ app: { limits: { enrollmentsPerSecondPerPolicy: 3 } }, extend });
+    const fixture = await openWorld({ app: { limits: { enrollmentsPerSecondPerPolicy: 3 } }, extend });
     const [one, other] = await Promise.all([
-      repeat(BURST, () => world.call('POST', '/test/enroll/one', { token: '' })),
-      repeat(3, () => world.call('POST', '/test/enroll/other', { token: '' })),
+      repeat(BURST, () => fixture.call('POST', '/test/enroll/one', { token: '' })),
+      repeat(3, () => fixture.call('POST', '/test/enroll/other', { token: '' })),
     ]);
     expect(statuses(one)[429]).toBeGreaterThan(0);
     expect(statuses(other)).toEqual({ 204: 3 });
   });
 
   test('an operator; another one is not held up', async () => {
-    const world = await openWorld({ app: { limits: { requestsPerSecondPerPrincipal: 4 } } });
-    const token = world.operator('other', 'admin', INSTALLATION);
+    const fixture = await openWorld({ app: { limits: { requestsPerSecondPerPrincipal: 4 } } });
+    const token = fixture.operator('other', 'admin', INSTALLATION);
     const [one, other] = await Promise.all([
-      repeat(BURST, () => world.call('GET', '/v1/sites')),
-      repeat(4, () => world.call('GET', '/v1/sites', { token })),
+      repeat(BURST, () => fixture.call('GET', '/v1/sites')),
+      repeat(4, () => fixture.call('GET', '/v1/sites', { token })),
     ]);
     expect(statuses(one)[429]).toBeGreaterThan(0);
     expect(statuses(other)).toEqual({ 200: 4 });
   });
 
   test('a target', async () => {
-    const world = await openWorld({ app: { limits: { requestsPerSecondPerTarget: 2 } }, extend });
+    const fixture = await openWorld({ app: { limits: { requestsPerSecondPerTarget: 2 } }, extend });
     const answers = await repeat(BURST, () =>
-      world.call('GET', '/test/self', { token: 'fake-target-token' }),
+      fixture.call('GET', '/test/self', { token: 'fake-target-token' }),
     );
     expect(statuses(answers)[429]).toBeGreaterThan(0);
   });
 
   test('failed sign-ins of an address; good ones are not held up by them', async () => {
-    const world = await openWorld({ app: { limits: { failedSignInsPerMinutePerAddress: 5 } }, extend });
-    expect((await world.call('GET', '/v1/sites')).status).toBe(200);
+    const fixture = await openWorld({ app: { limits: { failedSignInsPerMinutePerAddress: 5 } }, extend });
+    expect((await fixture.call('GET', '/v1/sites')).status).toBe(200);
     for (let attempt = 0; attempt < 5; attempt++) {
-      expect((await world.call('GET', '/v1/sites', { token: `guess-${attempt}` })).status).toBe(401);
+      expect((await fixture.call('GET', '/v1/sites', { token: `guess-${attempt}` })).status).toBe(401);
     }
-    const another = await world.call('GET', '/v1/sites', { token: 'guess-5' });
+    const another = await fixture.call('GET', '/v1/sites', { token: 'guess-5' });
     expect(another).toMatchObject({ status: 429, code: 'rate_limited' });
     expect(Number(another.headers['retry-after'])).toBeGreaterThan(1);
     // Targets are not limited by address: a client at the same address could otherwise delay their revocations and statements.
-    expect((await world.call('GET', '/v1/sites')).status).toBe(200);
-    expect((await world.call('GET', '/test/self', { token: 'fake-target-token' })).status).toBe(200);
-    expect((await world.call('GET', '/test/self', { token: 'guess-6' })).status).toBe(429);
+    expect((await fixture.call('GET', '/v1/sites')).status).toBe(200);
+    expect((await fixture.call('GET', '/test/self', { token: 'fake-target-token' })).status).toBe(200);
+    expect((await fixture.call('GET', '/test/self', { token: 'guess-6' })).status).toBe(429);
   });
 
   test('X-Forwarded-For is ignored, except from configured proxies', async () => {
     const limits = { workloadRequestsPerSecondPerAddress: 2 };
-    const ask = (world: ApiWorld) => {
+    const ask = (fixture: ApiFixture) => {
       let index = 0;
       return repeat(BURST, () => {
         index += 1;
         const headers = { 'x-forwarded-for': `203.0.113.${index}` };
-        return world.call('POST', '/test/enroll/a', { token: '', headers });
+        return fixture.call('POST', '/test/enroll/a', { token: '', headers });
       });
     };
     const alone = await openWorld({ app: { limits }, extend });
@@ -114,10 +114,10 @@ describe('limits', () => {
 });
 
 describe('browsers', () => {
-  const withCookie = (world: ApiWorld, headers: { readonly [name: string]: string }) => {
-    const token = world.operator('browser', 'admin', INSTALLATION, 'session');
+  const withCookie = (fixture: ApiFixture, headers: { readonly [name: string]: string }) => {
+    const token = fixture.operator('browser', 'admin', INSTALLATION, 'session');
     const cookie = { cookie: `proofgate_session=${token}` };
-    return world.call('POST', '/v1/environments', {
+    return fixture.call('POST', '/v1/environments', {
       token: '',
       body: { name: `n${Object.values(headers).join('-')}` },
       headers: { ...cookie, ...headers },
@@ -135,32 +135,32 @@ describe('browsers', () => {
     ['one that says nothing', {}, 403],
     ['one that contradicts itself', { 'sec-fetch-site': 'same-origin', origin: 'https://evil.example' }, 403],
   ])('a change with a cookie from %s: %#', async (_what, headers, status) => {
-    const world = await openWorld();
-    const answer = await withCookie(world, headers);
+    const fixture = await openWorld();
+    const answer = await withCookie(fixture, headers);
     expect(answer.status).toBe(status);
     if (status === 403) expect(answer.code).toBe('origin_forbidden');
   });
 
   test('reading with a cookie needs no origin; a token needs none at all', async () => {
-    const world = await openWorld();
-    const token = world.operator('browser', 'admin', INSTALLATION, 'session');
+    const fixture = await openWorld();
+    const token = fixture.operator('browser', 'admin', INSTALLATION, 'session');
     const headers = { cookie: `proofgate_session=${token}` };
-    expect((await world.call('GET', '/v1/sites', { token: '', headers })).status).toBe(200);
+    expect((await fixture.call('GET', '/v1/sites', { token: '', headers })).status).toBe(200);
     const foreign = { origin: 'https://evil.example' };
     expect(
-      (await world.call('POST', '/v1/environments', { body: { name: 'x' }, headers: foreign })).status,
+      (await fixture.call('POST', '/v1/environments', { body: { name: 'x' }, headers: foreign })).status,
     ).toBe(201);
   });
 
   test('answers say what browsers may do with them: nothing', async () => {
-    const world = await openWorld();
+    const fixture = await openWorld();
     const headers = { origin: 'https://evil.example' };
     for (const [method, path] of [
       ['GET', '/v1/sites'],
       ['OPTIONS', '/v1/sites'],
       ['GET', '/nothing'],
     ] as const) {
-      const answer = await world.call(method, path, { headers });
+      const answer = await fixture.call(method, path, { headers });
       expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
       expect(answer.headers).toMatchObject({
         'content-security-policy': "default-src 'none';frame-ancestors 'none'",
@@ -174,42 +174,45 @@ describe('browsers', () => {
 
 describe('secrets', () => {
   test('stand in no log, no answer but the one that shows them, no database column', async () => {
-    const world = await openWorld();
-    const { siteId } = await world.shop();
+    const fixture = await openWorld();
+    const { siteId } = await fixture.shop();
     const scope = { kind: 'site', id: siteId };
-    const target = await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, {
+    const target = await fixture.expect(201, 'POST', `/v1/sites/${siteId}/targets`, {
       body: { name: 't' },
       key: 'k',
     });
     const targetId = textIn(target, 'target_id');
-    const access = await world.expect(201, 'POST', '/v1/access-tokens', {
+    const access = await fixture.expect(201, 'POST', '/v1/access-tokens', {
       body: { name: 'ci', role: 'admin', scope },
       key: 'k2',
     });
     const accessId = textIn(access, 'access_token_id');
     const tokens = [
       textIn(target, 'token'),
-      textIn(await world.expect(200, 'POST', `/v1/targets/${targetId}/rotate-token`, { body: {} }), 'token'),
+      textIn(
+        await fixture.expect(200, 'POST', `/v1/targets/${targetId}/rotate-token`, { body: {} }),
+        'token',
+      ),
       textIn(access, 'token'),
-      textIn(await world.expect(200, 'POST', `/v1/access-tokens/${accessId}/rotate`), 'token'),
+      textIn(await fixture.expect(200, 'POST', `/v1/access-tokens/${accessId}/rotate`), 'token'),
     ];
     expect(new Set(tokens).size).toBe(4);
     const answers = [
-      await world.expect(200, 'GET', `/v1/targets/${targetId}`),
-      await world.expect(200, 'GET', `/v1/access-tokens/${accessId}`),
-      await world.expect(200, 'GET', '/v1/access-tokens'),
-      await world.expect(200, 'GET', `/v1/sites/${siteId}/signing-keys`),
-      await world.expect(200, 'GET', '/v1/audit-events?limit=200'),
-      await world.expect(201, 'POST', '/v1/access-tokens', {
+      await fixture.expect(200, 'GET', `/v1/targets/${targetId}`),
+      await fixture.expect(200, 'GET', `/v1/access-tokens/${accessId}`),
+      await fixture.expect(200, 'GET', '/v1/access-tokens'),
+      await fixture.expect(200, 'GET', `/v1/sites/${siteId}/signing-keys`),
+      await fixture.expect(200, 'GET', '/v1/audit-events?limit=200'),
+      await fixture.expect(201, 'POST', '/v1/access-tokens', {
         body: { name: 'ci', role: 'admin', scope },
         key: 'k2',
       }),
-      await world.call('POST', '/v1/environments', { body: { name: 1, token: tokens[0] } }),
-      await world.call('GET', '/v1/sites', { token: String(tokens[0]) }),
+      await fixture.call('POST', '/v1/environments', { body: { name: 1, token: tokens[0] } }),
+      await fixture.call('GET', '/v1/sites', { token: String(tokens[0]) }),
     ];
-    const files = await readdir(world.directory);
-    const stored = await Promise.all(files.map((name) => readFile(join(world.directory, name), 'latin1')));
-    const seen = [...answers.map(({ text }) => text), ...world.log, ...stored].join('\n');
+    const files = await readdir(fixture.directory);
+    const stored = await Promise.all(files.map((name) => readFile(join(fixture.directory, name), 'latin1')));
+    const seen = [...answers.map(({ text }) => text), ...fixture.log, ...stored].join('\n');
     for (const token of tokens) {
       expect(seen.includes(token)).toBe(false);
       expect(seen.includes(token.slice(4))).toBe(false);
@@ -220,14 +223,14 @@ describe('secrets', () => {
   });
 
   test('the log has one line an answer, without headers, bodies and queries', async () => {
-    const world = await openWorld();
-    world.log.length = 0;
-    const answer = await world.call('GET', '/v1/audit-events?resource_id=in-the-query', {
+    const fixture = await openWorld();
+    fixture.log.length = 0;
+    const answer = await fixture.call('GET', '/v1/audit-events?resource_id=in-the-query', {
       headers: { cookie: 'proofgate_session=in-the-cookie', 'user-agent': 'in-the-agent' },
     });
-    await world.call('POST', '/v1/environments', { body: { name: 'in-the-body' } });
-    await world.call('GET', '/nothing/in-the-path');
-    const lines = world.log.map((line) => JSON.parse(line)).filter(({ event }) => event === 'request');
+    await fixture.call('POST', '/v1/environments', { body: { name: 'in-the-body' } });
+    await fixture.call('GET', '/nothing/in-the-path');
+    const lines = fixture.log.map((line) => JSON.parse(line)).filter(({ event }) => event === 'request');
     expect(lines).toHaveLength(3);
     expect(lines[0]).toMatchObject({
       request_id: answer.headers['x-request-id'],
@@ -237,7 +240,7 @@ describe('secrets', () => {
       actor: 'token:root',
       remote_address: '127.0.0.1',
     });
-    expect(world.log.join('\n')).not.toMatch(/in-the-|fake-root/);
+    expect(fixture.log.join('\n')).not.toMatch(/in-the-|fake-root/);
   });
 });
 
@@ -257,12 +260,12 @@ describe('connections', () => {
 
   test('that send their header fields or body too slowly are closed', async () => {
     const listener = { headersTimeoutMs: 300, requestTimeoutMs: 600 };
-    const world = await openWorld({ app: { listener } });
+    const fixture = await openWorld({ app: { listener } });
     const [slowHeaders, slowBody] = await Promise.all([
-      raw(world.port, 'GET /v1/sites HTTP/1.1\r\nhost: x\r\n'),
+      raw(fixture.port, 'GET /v1/sites HTTP/1.1\r\nhost: x\r\n'),
       raw(
-        world.port,
-        `POST /v1/environments HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${world.root}\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n{`,
+        fixture.port,
+        `POST /v1/environments HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${fixture.root}\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n{`,
       ),
     ]);
     expect(slowHeaders).toMatch(/^HTTP\/1\.1 408 /);
@@ -271,7 +274,7 @@ describe('connections', () => {
   });
 
   test('that do not speak HTTP, or end their body in two ways, are answered a problem and closed', async () => {
-    const world = await openWorld();
+    const fixture = await openWorld();
     for (const [text, code] of [
       ['hello\r\n\r\n', 'request_malformed'],
       [
@@ -280,7 +283,7 @@ describe('connections', () => {
       ],
       [`GET / HTTP/1.1\r\nhost: x\r\nx: ${'a'.repeat(64 * 1024)}\r\n\r\n`, 'headers_too_large'],
     ] as const) {
-      const answered = await raw(world.port, text);
+      const answered = await raw(fixture.port, text);
       expect(answered).toMatch(/^HTTP\/1\.1 4\d\d /);
       expect(answered).toContain('application/problem+json');
       expect(answered).toContain(`"${code}"`);
@@ -297,27 +300,27 @@ describe('connections', () => {
       return 'ended';
     });
   };
-  const logged = async (world: ApiWorld, event: string) => {
-    while (!world.log.some((line) => line.includes(`"event":"${event}"`))) {
+  const logged = async (fixture: ApiFixture, event: string) => {
+    while (!fixture.log.some((line) => line.includes(`"event":"${event}"`))) {
       await new Promise((resolve) => setImmediate(resolve));
     }
   };
 
   test('that wait for something are answered when Control stops', async () => {
-    const world = await openWorld({ extend });
-    const waiting = world.call('GET', '/test/wait');
-    await logged(world, 'waiting');
-    await world.app.close();
+    const fixture = await openWorld({ extend });
+    const waiting = fixture.call('GET', '/test/wait');
+    await logged(fixture, 'waiting');
+    await fixture.app.close();
     expect(await waiting).toMatchObject({ status: 200, text: 'ended' });
   });
 
   test('that go away while they wait keep nothing waiting', async () => {
-    const world = await openWorld({ extend });
-    const socket = connect({ host: '127.0.0.1', port: world.port });
+    const fixture = await openWorld({ extend });
+    const socket = connect({ host: '127.0.0.1', port: fixture.port });
     socket.write('GET /test/wait HTTP/1.1\r\nhost: x\r\n\r\n');
-    await logged(world, 'waiting');
+    await logged(fixture, 'waiting');
     socket.destroy();
-    await logged(world, 'no longer');
-    expect(world.app.closing.aborted).toBe(false);
+    await logged(fixture, 'no longer');
+    expect(fixture.app.closing.aborted).toBe(false);
   });
 });

@@ -5,7 +5,7 @@ import { databaseKinds } from '../store/databases.ts';
 import { challengeRow, enrollmentRow, keyRow, policyRow, revisionRow, sourceRow } from '../store/rows.ts';
 import {
   ALLOWED_SOURCES,
-  ApiWorld,
+  ApiFixture,
   itemsOf,
   ROUTE_DEFINITION,
   type Shop,
@@ -34,56 +34,60 @@ async function leaveTracesIn(store: ControlStore, siteId: string): Promise<void>
 }
 
 describe.each(databaseKinds())('$name', (kind) => {
-  let world: ApiWorld;
+  let fixture: ApiFixture;
   let shop: Shop;
 
   beforeAll(async () => {
     await kind.start();
     const open = await kind.fresh();
-    world = await ApiWorld.open({ openStore: (nowMs) => open({ nowMs }) });
-    shop = await world.shop();
+    fixture = await ApiFixture.open({ openStore: (nowMs) => open({ nowMs }) });
+    shop = await fixture.shop();
   });
   afterAll(async () => {
-    await world.close();
+    await fixture.close();
     await kind.stop();
   });
 
   /** Changes that the publisher of the site has not read yet, as `kind reference`. */
   async function pendingChanges(siteId: string): Promise<readonly string[]> {
-    const rows = await world.store.read((tx) => tx.changes.pending(siteId, 1000));
+    const rows = await fixture.store.read((tx) => tx.changes.pending(siteId, 1000));
     return rows.map(({ kind, reference }) => `${kind} ${reference}`.trim());
   }
 
   describe('environments and fleets', () => {
     test('are made, read, renamed, listed and deleted', async () => {
-      const made = await world.expect(201, 'POST', '/v1/environments', { body: { name: 'staging' } });
+      const made = await fixture.expect(201, 'POST', '/v1/environments', { body: { name: 'staging' } });
       const id = textIn(made, 'environment_id');
       expect(made.headers.location).toBe(`/v1/environments/${id}`);
       expect(made.headers.etag).toBe('"1"');
-      const renamed = await world.expect(200, 'PATCH', `/v1/environments/${id}`, {
+      const renamed = await fixture.expect(200, 'PATCH', `/v1/environments/${id}`, {
         body: { name: 'staging 2' },
         ifMatch: 1,
       });
       expect(renamed.json).toMatchObject({ name: 'staging 2', version: 2 });
-      const fleet = await world.expect(201, 'POST', `/v1/environments/${id}/fleets`, { body: { name: 'a' } });
+      const fleet = await fixture.expect(201, 'POST', `/v1/environments/${id}/fleets`, {
+        body: { name: 'a' },
+      });
       const fleetId = textIn(fleet, 'fleet_id');
-      expect(itemsOf(await world.expect(200, 'GET', `/v1/environments/${id}/fleets`))).toEqual([fleet.json]);
-      expect((await world.call('DELETE', `/v1/environments/${id}`, { ifMatch: 2 })).code).toBe(
+      expect(itemsOf(await fixture.expect(200, 'GET', `/v1/environments/${id}/fleets`))).toEqual([
+        fleet.json,
+      ]);
+      expect((await fixture.call('DELETE', `/v1/environments/${id}`, { ifMatch: 2 })).code).toBe(
         'still_in_use',
       );
-      await world.expect(200, 'PATCH', `/v1/fleets/${fleetId}`, { body: { name: 'b' }, ifMatch: 1 });
-      await world.expect(204, 'DELETE', `/v1/fleets/${fleetId}`, { ifMatch: 2 });
-      await world.expect(204, 'DELETE', `/v1/environments/${id}`, { ifMatch: 2 });
-      expect((await world.call('GET', `/v1/environments/${id}`)).code).toBe('not_found');
+      await fixture.expect(200, 'PATCH', `/v1/fleets/${fleetId}`, { body: { name: 'b' }, ifMatch: 1 });
+      await fixture.expect(204, 'DELETE', `/v1/fleets/${fleetId}`, { ifMatch: 2 });
+      await fixture.expect(204, 'DELETE', `/v1/environments/${id}`, { ifMatch: 2 });
+      expect((await fixture.call('GET', `/v1/environments/${id}`)).code).toBe('not_found');
     });
 
     test('names are taken once among siblings', async () => {
-      const again = await world.call('POST', '/v1/environments', { body: { name: 'shop-eu-1' } });
+      const again = await fixture.call('POST', '/v1/environments', { body: { name: 'shop-eu-1' } });
       expect(again.code).toBe('already_exists');
       const path = `/v1/environments/${shop.environmentId}/fleets`;
-      expect((await world.call('POST', path, { body: { name: 'shop-eu-1' } })).code).toBe('already_exists');
-      const other = await world.expect(201, 'POST', path, { body: { name: 'other' } });
-      const taken = await world.call('PATCH', `/v1/fleets/${textIn(other, 'fleet_id')}`, {
+      expect((await fixture.call('POST', path, { body: { name: 'shop-eu-1' } })).code).toBe('already_exists');
+      const other = await fixture.expect(201, 'POST', path, { body: { name: 'other' } });
+      const taken = await fixture.call('PATCH', `/v1/fleets/${textIn(other, 'fleet_id')}`, {
         body: { name: 'shop-eu-1' },
         ifMatch: 1,
       });
@@ -91,16 +95,16 @@ describe.each(databaseKinds())('$name', (kind) => {
     });
 
     test('cannot go while roles are granted on them', async () => {
-      const made = await world.expect(201, 'POST', '/v1/environments', { body: { name: 'held' } });
+      const made = await fixture.expect(201, 'POST', '/v1/environments', { body: { name: 'held' } });
       const id = textIn(made, 'environment_id');
-      const grant = await world.expect(201, 'POST', '/v1/role-grants', {
+      const grant = await fixture.expect(201, 'POST', '/v1/role-grants', {
         body: { principal: 'group:ops', role: 'viewer', scope: { kind: 'environment', id } },
       });
-      expect((await world.call('DELETE', `/v1/environments/${id}`, { ifMatch: 1 })).code).toBe(
+      expect((await fixture.call('DELETE', `/v1/environments/${id}`, { ifMatch: 1 })).code).toBe(
         'still_in_use',
       );
-      await world.expect(204, 'DELETE', `/v1/role-grants/${textIn(grant, 'role_grant_id')}`);
-      await world.expect(204, 'DELETE', `/v1/environments/${id}`, { ifMatch: 1 });
+      await fixture.expect(204, 'DELETE', `/v1/role-grants/${textIn(grant, 'role_grant_id')}`);
+      await fixture.expect(204, 'DELETE', `/v1/environments/${id}`, { ifMatch: 1 });
     });
   });
 
@@ -108,7 +112,7 @@ describe.each(databaseKinds())('$name', (kind) => {
     const path = () => `/v1/fleets/${shop.fleetId}/sites`;
 
     test('are made with defaults and two signing keys, and are on their way to the publisher', async () => {
-      const site = await world.expect(200, 'GET', `/v1/sites/${shop.siteId}`);
+      const site = await fixture.expect(200, 'GET', `/v1/sites/${shop.siteId}`);
       expect(site.json).toMatchObject({
         environment_id: shop.environmentId,
         fleet_id: shop.fleetId,
@@ -118,7 +122,7 @@ describe.each(databaseKinds())('$name', (kind) => {
         source_capacity: 16,
         version: 1,
       });
-      const keys = itemsOf(await world.expect(200, 'GET', `/v1/sites/${shop.siteId}/signing-keys`));
+      const keys = itemsOf(await fixture.expect(200, 'GET', `/v1/sites/${shop.siteId}/signing-keys`));
       expect(keys.map(({ purpose, state }) => `${String(purpose)} ${String(state)}`).sort()).toEqual([
         'bundle active',
         'freshness active',
@@ -139,7 +143,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       ['an issuer with credentials', { issuer_url: 'https://a:b@control.example/' }, '/body/issuer_url'],
     ])('%s is refused', async (_what, change, pointer) => {
       const body = { ...SITE_BODY, site_id: 'x', issuer_url: 'https://x.example', ...change };
-      const answer = await world.call('POST', path(), { body });
+      const answer = await fixture.call('POST', path(), { body });
       expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
       expect(answer.json.errors).toMatchObject([{ pointer }]);
     });
@@ -148,7 +152,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       'site_id %p is refused',
       async (site_id) => {
         const body = { ...SITE_BODY, site_id, issuer_url: 'https://x.example' };
-        const answer = await world.call('POST', path(), { body });
+        const answer = await fixture.call('POST', path(), { body });
         expect(answer).toMatchObject({ status: 400, code: 'request_malformed' });
         expect(answer.json.errors).toMatchObject([{ pointer: '/body/site_id' }]);
       },
@@ -156,23 +160,23 @@ describe.each(databaseKinds())('$name', (kind) => {
 
     test('identifier and issuer are taken once', async () => {
       const sameId = { ...SITE_BODY, issuer_url: 'https://y.example' };
-      expect((await world.call('POST', path(), { body: sameId })).code).toBe('already_exists');
+      expect((await fixture.call('POST', path(), { body: sameId })).code).toBe('already_exists');
       const sameIssuer = { ...SITE_BODY, site_id: 'another' };
-      expect((await world.call('POST', path(), { body: sameIssuer })).code).toBe('already_exists');
+      expect((await fixture.call('POST', path(), { body: sameIssuer })).code).toBe('already_exists');
     });
 
     test('an identifier with slashes and percent signs is one step of a path', async () => {
       const site_id = 'a/b%2Fc?d#e';
       const body = { ...SITE_BODY, site_id, issuer_url: 'https://odd.example' };
-      const made = await world.expect(201, 'POST', path(), { body });
+      const made = await fixture.expect(201, 'POST', path(), { body });
       const location = String(made.headers.location);
-      expect((await world.expect(200, 'GET', location)).json.site_id).toBe(site_id);
-      await world.expect(204, 'DELETE', location, { ifMatch: 1 });
+      expect((await fixture.expect(200, 'GET', location)).json.site_id).toBe(site_id);
+      await fixture.expect(204, 'DELETE', location, { ifMatch: 1 });
     });
 
     test('trust domain and issuer are fixed', async () => {
       for (const member of ['trust_domain', 'issuer_url', 'site_id']) {
-        const answer = await world.call('PATCH', `/v1/sites/${shop.siteId}`, {
+        const answer = await fixture.call('PATCH', `/v1/sites/${shop.siteId}`, {
           body: { [member]: 'shop.example' },
           ifMatch: 1,
         });
@@ -182,14 +186,14 @@ describe.each(databaseKinds())('$name', (kind) => {
     });
 
     test('what bundles hold goes to the publisher; a name does not', async () => {
-      const { siteId } = await world.shop('patched');
+      const { siteId } = await fixture.shop('patched');
       const before = (await pendingChanges(siteId)).length;
-      await world.expect(200, 'PATCH', `/v1/sites/${siteId}`, {
+      await fixture.expect(200, 'PATCH', `/v1/sites/${siteId}`, {
         body: { display_name: 'Another', source_capacity: 3 },
         ifMatch: 1,
       });
       expect(await pendingChanges(siteId)).toHaveLength(before);
-      const changed = await world.expect(200, 'PATCH', `/v1/sites/${siteId}`, {
+      const changed = await fixture.expect(200, 'PATCH', `/v1/sites/${siteId}`, {
         body: { origins: ['https://api2.shop.example'], skew_seconds: 9, single_verifier: true },
         ifMatch: 2,
       });
@@ -198,24 +202,26 @@ describe.each(databaseKinds())('$name', (kind) => {
     });
 
     test('origins that a published route needs stay', async () => {
-      const { siteId } = await world.shop('narrowed');
+      const { siteId } = await fixture.shop('narrowed');
       const definition = { ...ROUTE_DEFINITION, origins: ['https://api.shop.example'] };
-      await world.expect(201, 'POST', `/v1/sites/${siteId}/routes`, { body: { route_id: 'r', definition } });
-      await world.expect(201, 'PUT', `/v1/sites/${siteId}/routes/r/sources`, {
+      await fixture.expect(201, 'POST', `/v1/sites/${siteId}/routes`, {
+        body: { route_id: 'r', definition },
+      });
+      await fixture.expect(201, 'PUT', `/v1/sites/${siteId}/routes/r/sources`, {
         body: { allowed_sources: ALLOWED_SOURCES },
       });
-      const answer = await world.call('PATCH', `/v1/sites/${siteId}`, {
+      const answer = await fixture.call('PATCH', `/v1/sites/${siteId}`, {
         body: { origins: ['https://elsewhere.example'] },
         ifMatch: 1,
       });
       expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
-      expect((await world.expect(200, 'GET', `/v1/sites/${siteId}`)).json.version).toBe(1);
+      expect((await fixture.expect(200, 'GET', `/v1/sites/${siteId}`)).json.version).toBe(1);
     });
 
     test('are published above a revision that an operator names, once, whatever is asked again', async () => {
-      const { siteId } = await world.shop('restored');
+      const { siteId } = await fixture.shop('restored');
       const path = `/v1/sites/${siteId}/raise-floor`;
-      const raise = (revision: number) => world.call('POST', path, { body: { above_revision: revision } });
+      const raise = (revision: number) => fixture.call('POST', path, { body: { above_revision: revision } });
       for (const revision of [0, -1, 1.5, 1_000_000_000_000_000]) {
         expect((await raise(revision)).code).toBe('request_malformed');
       }
@@ -226,7 +232,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       });
       expect((await raise(3_000_000)).json).toEqual(raised.json);
       expect((await raise(7)).json).toEqual(raised.json);
-      await world.store.read(async (tx) => {
+      await fixture.store.read(async (tx) => {
         expect(await tx.sites.find(siteId)).toMatchObject({ floorRevision: 3_000_000, wholeNeeded: 1 });
         const kind = 'proofgate.control.site.raise_floor';
         const events = await tx.audit.list({ siteId, kind, reach: { kind: 'everything' }, limit: 9 });
@@ -236,27 +242,31 @@ describe.each(databaseKinds())('$name', (kind) => {
     });
 
     test('can go once nothing is left on them, with all that was kept', async () => {
-      const { siteId, fleetId } = await world.shop('gone');
-      const target = await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name: 't' } });
-      await world.expect(201, 'POST', `/v1/sites/${siteId}/clients`, {
+      const { siteId, fleetId } = await fixture.shop('gone');
+      const target = await fixture.expect(201, 'POST', `/v1/sites/${siteId}/targets`, {
+        body: { name: 't' },
+      });
+      await fixture.expect(201, 'POST', `/v1/sites/${siteId}/clients`, {
         body: { client_id: 'c', subject: 'client:c' },
       });
-      const remove = () => world.call('DELETE', `/v1/sites/${siteId}`, { ifMatch: 1 });
+      const remove = () => fixture.call('DELETE', `/v1/sites/${siteId}`, { ifMatch: 1 });
       expect(await remove()).toMatchObject({ code: 'still_in_use' });
-      expect((await world.call('DELETE', `/v1/fleets/${fleetId}`, { ifMatch: 1 })).code).toBe('still_in_use');
-      await world.expect(204, 'DELETE', `/v1/sites/${siteId}/clients/c`, { ifMatch: 1 });
-      await world.expect(200, 'POST', `/v1/targets/${textIn(target, 'target_id')}/detach`);
-      await leaveTracesIn(world.store, siteId);
-      const grant = await world.expect(201, 'POST', '/v1/access-tokens', {
+      expect((await fixture.call('DELETE', `/v1/fleets/${fleetId}`, { ifMatch: 1 })).code).toBe(
+        'still_in_use',
+      );
+      await fixture.expect(204, 'DELETE', `/v1/sites/${siteId}/clients/c`, { ifMatch: 1 });
+      await fixture.expect(200, 'POST', `/v1/targets/${textIn(target, 'target_id')}/detach`);
+      await leaveTracesIn(fixture.store, siteId);
+      const grant = await fixture.expect(201, 'POST', '/v1/access-tokens', {
         body: { name: 'ci', role: 'viewer', scope: { kind: 'site', id: siteId } },
       });
       expect(await remove()).toMatchObject({ code: 'still_in_use' });
-      await world.expect(204, 'DELETE', `/v1/access-tokens/${textIn(grant, 'access_token_id')}`, {
+      await fixture.expect(204, 'DELETE', `/v1/access-tokens/${textIn(grant, 'access_token_id')}`, {
         ifMatch: 1,
       });
       expect((await remove()).status).toBe(204);
-      expect((await world.call('GET', `/v1/sites/${siteId}`)).code).toBe('not_found');
-      await world.store.read(async (tx) => {
+      expect((await fixture.call('GET', `/v1/sites/${siteId}`)).code).toBe('not_found');
+      await fixture.store.read(async (tx) => {
         expect(await tx.signingKeys.ofSite(siteId)).toEqual([]);
         expect(await tx.distribution.freshness(siteId)).toBeUndefined();
         expect(await tx.sources.ownerOfAudience(`audience of ${siteId}`)).toBeUndefined();
@@ -268,40 +278,40 @@ describe.each(databaseKinds())('$name', (kind) => {
   });
 
   test('a site that gets the identifier of a deleted one gets nothing that was kept of it', async () => {
-    const first = await world.shop('reused');
+    const first = await fixture.shop('reused');
     const { siteId } = first;
     const scope = { kind: 'site', id: siteId } as const;
-    const made = await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name: 't' } });
-    await world.expect(200, 'POST', `/v1/targets/${textIn(made, 'target_id')}/detach`);
-    const grant = await world.expect(201, 'POST', '/v1/role-grants', {
+    const made = await fixture.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name: 't' } });
+    await fixture.expect(200, 'POST', `/v1/targets/${textIn(made, 'target_id')}/detach`);
+    const grant = await fixture.expect(201, 'POST', '/v1/role-grants', {
       body: { principal: 'group:shop', role: 'viewer', scope },
     });
-    const token = await world.expect(201, 'POST', '/v1/access-tokens', {
+    const token = await fixture.expect(201, 'POST', '/v1/access-tokens', {
       body: { name: 'ci', role: 'viewer', scope },
     });
-    const remove = () => world.call('DELETE', `/v1/sites/${siteId}`, { ifMatch: 1 });
+    const remove = () => fixture.call('DELETE', `/v1/sites/${siteId}`, { ifMatch: 1 });
     // Role grants on a site must be revoked before its deletion, so that they never apply to a later site.
     expect((await remove()).code).toBe('still_in_use');
-    await world.expect(204, 'DELETE', `/v1/role-grants/${textIn(grant, 'role_grant_id')}`);
+    await fixture.expect(204, 'DELETE', `/v1/role-grants/${textIn(grant, 'role_grant_id')}`);
     expect((await remove()).code).toBe('still_in_use');
     const tokenPath = `/v1/access-tokens/${textIn(token, 'access_token_id')}`;
-    await world.expect(204, 'DELETE', tokenPath, { ifMatch: 1 });
+    await fixture.expect(204, 'DELETE', tokenPath, { ifMatch: 1 });
     expect((await remove()).status).toBe(204);
-    const second = await world.shop('elsewhere');
-    await world.expect(201, 'POST', `/v1/fleets/${second.fleetId}/sites`, {
+    const second = await fixture.shop('elsewhere');
+    await fixture.expect(201, 'POST', `/v1/fleets/${second.fleetId}/sites`, {
       body: { ...SITE_BODY, site_id: siteId, issuer_url: 'https://control.shop.example/sites/reused' },
     });
     const hash = tokenHash(textIn(made, 'token'));
-    expect(await world.store.read((tx) => tx.targets.byTokenHash(hash, world.ms))).toBeUndefined();
-    expect(itemsOf(await world.expect(200, 'GET', `/v1/sites/${siteId}/targets`))).toEqual([]);
+    expect(await fixture.store.read((tx) => tx.targets.byTokenHash(hash, fixture.ms))).toBeUndefined();
+    expect(itemsOf(await fixture.expect(200, 'GET', `/v1/sites/${siteId}/targets`))).toEqual([]);
     const kinds = async (token?: string) => {
       const path = `/v1/audit-events?site_id=${siteId}`;
-      const items = itemsOf(await world.expect(200, 'GET', path, token === undefined ? {} : { token }));
+      const items = itemsOf(await fixture.expect(200, 'GET', path, token === undefined ? {} : { token }));
       return items.map(({ kind, environment_id }) => [kind, environment_id]);
     };
     const created = ['proofgate.control.site.create', second.environmentId];
-    expect(await kinds(world.operator('of-the-new-site', 'viewer', scope))).toEqual([created]);
-    const ofFirst = world.operator('of-the-first', 'viewer', {
+    expect(await kinds(fixture.operator('of-the-new-site', 'viewer', scope))).toEqual([created]);
+    const ofFirst = fixture.operator('of-the-first', 'viewer', {
       kind: 'environment',
       id: first.environmentId,
     });
@@ -311,32 +321,32 @@ describe.each(databaseKinds())('$name', (kind) => {
 
   describe('signing keys', () => {
     test('rotate with both signing for a while', async () => {
-      const { siteId } = await world.shop('rotating');
-      const rotated = await world.expect(201, 'POST', `/v1/sites/${siteId}/signing-keys/rotate`, {
+      const { siteId } = await fixture.shop('rotating');
+      const rotated = await fixture.expect(201, 'POST', `/v1/sites/${siteId}/signing-keys/rotate`, {
         body: { purpose: 'bundle', retiring_seconds: 600 },
       });
-      const keys = itemsOf(await world.expect(200, 'GET', `/v1/sites/${siteId}/signing-keys`));
+      const keys = itemsOf(await fixture.expect(200, 'GET', `/v1/sites/${siteId}/signing-keys`));
       const bundle = keys.filter(({ purpose }) => purpose === 'bundle');
       expect(bundle.map(({ state }) => state).sort()).toEqual(['active', 'retiring']);
       expect(bundle.find(({ state }) => state === 'active')).toEqual(rotated.json);
       expect(bundle.find(({ state }) => state === 'retiring')?.retire_at).toBe(
-        new Date(world.ms + 600_000).toISOString(),
+        new Date(fixture.ms + 600_000).toISOString(),
       );
       expect(keys.filter(({ purpose }) => purpose === 'freshness')).toHaveLength(1);
     });
 
     test('a retiring one is ended sooner, or now, and no other', async () => {
-      const { siteId } = await world.shop('ended');
-      const other = await world.shop('not-ended');
+      const { siteId } = await fixture.shop('ended');
+      const other = await fixture.shop('not-ended');
       const keysPath = `/v1/sites/${siteId}/signing-keys`;
-      const keys = async () => itemsOf(await world.expect(200, 'GET', keysPath));
+      const keys = async () => itemsOf(await fixture.expect(200, 'GET', keysPath));
       const id = String((await keys()).find(({ purpose }) => purpose === 'bundle')?.signing_key_id);
       const endedKey = async () => (await keys()).find(({ signing_key_id }) => signing_key_id === id);
       const retire = (keyId: string, body: object = {}, site = siteId) =>
-        world.call('POST', `/v1/sites/${site}/signing-keys/${keyId}/retire`, { body });
+        fixture.call('POST', `/v1/sites/${site}/signing-keys/${keyId}/retire`, { body });
       const conflict = { status: 409, code: 'signing_key_state_conflict' };
       expect(await retire(id)).toMatchObject(conflict);
-      await world.expect(201, 'POST', `${keysPath}/rotate`, {
+      await fixture.expect(201, 'POST', `${keysPath}/rotate`, {
         body: { purpose: 'bundle', retiring_seconds: 600 },
       });
       for (const seconds of [600, 601]) {
@@ -345,7 +355,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect(await retire(id, { retiring_seconds: -1 })).toMatchObject({ code: 'request_malformed' });
       expect(await retire(id, {}, other.siteId)).toMatchObject({ status: 404, code: 'not_found' });
       expect(await retire('sk_none')).toMatchObject({ status: 404, code: 'not_found' });
-      const at = (seconds: number) => new Date(world.ms + seconds * 1000).toISOString();
+      const at = (seconds: number) => new Date(fixture.ms + seconds * 1000).toISOString();
       const sooner = { signing_key_id: id, state: 'retiring', retire_at: at(60) };
       expect(await retire(id, { retiring_seconds: 60 })).toMatchObject({ status: 200, json: sooner });
       expect(await endedKey()).toMatchObject(sooner);
@@ -353,7 +363,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect(await retire(id)).toMatchObject({ status: 200, json: ended });
       expect(await endedKey()).toMatchObject(ended);
       expect(await retire(id)).toMatchObject(conflict);
-      const events = itemsOf(await world.expect(200, 'GET', `/v1/audit-events?resource_id=${id}`));
+      const events = itemsOf(await fixture.expect(200, 'GET', `/v1/audit-events?resource_id=${id}`));
       expect(events.map(({ kind, before, after }) => ({ kind, before, after }))).toMatchObject([
         { kind: 'proofgate.control.signing_key.retire', before: sooner, after: ended },
         { kind: 'proofgate.control.signing_key.retire', before: { retire_at: at(600) }, after: sooner },
@@ -363,35 +373,37 @@ describe.each(databaseKinds())('$name', (kind) => {
 
   describe('targets', () => {
     test('a token is shown once, kept as a hash, and rotates with an overlap', async () => {
-      const { siteId } = await world.shop('targeted');
-      const made = await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, {
+      const { siteId } = await fixture.shop('targeted');
+      const made = await fixture.expect(201, 'POST', `/v1/sites/${siteId}/targets`, {
         body: { name: 'eu-1a' },
       });
       const id = textIn(made, 'target_id');
       const first = textIn(made, 'token');
-      expect((await world.expect(200, 'GET', `/v1/targets/${id}`)).json.token).toBeUndefined();
-      const rotated = await world.expect(200, 'POST', `/v1/targets/${id}/rotate-token`, {
+      expect((await fixture.expect(200, 'GET', `/v1/targets/${id}`)).json.token).toBeUndefined();
+      const rotated = await fixture.expect(200, 'POST', `/v1/targets/${id}/rotate-token`, {
         body: { overlap_seconds: 60 },
       });
       const second = textIn(rotated, 'token');
       const isGood = async (token: string, atMs: number) => {
-        return (await world.store.read((tx) => tx.targets.byTokenHash(tokenHash(token), atMs)))?.id === id;
+        return (await fixture.store.read((tx) => tx.targets.byTokenHash(tokenHash(token), atMs)))?.id === id;
       };
-      expect(await isGood(first, world.ms + 59_999)).toBe(true);
-      expect(await isGood(first, world.ms + 60_000)).toBe(false);
-      expect(await isGood(second, world.ms + 60_000)).toBe(true);
-      await world.expect(200, 'POST', `/v1/targets/${id}/rotate-token`, { body: { overlap_seconds: 0 } });
-      expect(await isGood(second, world.ms)).toBe(false);
-      await world.expect(200, 'PATCH', `/v1/targets/${id}`, { body: { name: 'eu-1b' }, ifMatch: 3 });
-      const detached = await world.expect(200, 'POST', `/v1/targets/${id}/detach`);
+      expect(await isGood(first, fixture.ms + 59_999)).toBe(true);
+      expect(await isGood(first, fixture.ms + 60_000)).toBe(false);
+      expect(await isGood(second, fixture.ms + 60_000)).toBe(true);
+      await fixture.expect(200, 'POST', `/v1/targets/${id}/rotate-token`, { body: { overlap_seconds: 0 } });
+      expect(await isGood(second, fixture.ms)).toBe(false);
+      await fixture.expect(200, 'PATCH', `/v1/targets/${id}`, { body: { name: 'eu-1b' }, ifMatch: 3 });
+      const detached = await fixture.expect(200, 'POST', `/v1/targets/${id}/detach`);
       expect(detached.json.state).toBe('detached');
       for (const action of ['detach', 'rotate-token']) {
         const body = action === 'detach' ? {} : { body: {} };
-        expect((await world.call('POST', `/v1/targets/${id}/${action}`, body)).code).toBe(
+        expect((await fixture.call('POST', `/v1/targets/${id}/${action}`, body)).code).toBe(
           'target_state_conflict',
         );
       }
-      expect(itemsOf(await world.expect(200, 'GET', `/v1/sites/${siteId}/targets`))).toEqual([detached.json]);
+      expect(itemsOf(await fixture.expect(200, 'GET', `/v1/sites/${siteId}/targets`))).toEqual([
+        detached.json,
+      ]);
     });
   });
 });

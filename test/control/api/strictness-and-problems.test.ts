@@ -5,7 +5,7 @@ import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { ConstraintError, StoreUnavailableError, UnknownSiteError } from '../../../src/control/store/port.ts';
 import { VersionConflictError } from '../../../src/control/store/repositories/records.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { type Answer, ApiWorld, type Asked, type Shop, SITE_BODY, send, textIn } from './api-fixture.ts';
+import { type Answer, ApiFixture, type Asked, type Shop, SITE_BODY, send, textIn } from './api-fixture.ts';
 
 /** Errors that the store and the services throw. */
 const FAULTS: { readonly [name: string]: Error } = {
@@ -24,13 +24,13 @@ const FAULTS: { readonly [name: string]: Error } = {
 };
 
 describe.each(databaseKinds())('$name', (kind) => {
-  let world: ApiWorld;
+  let fixture: ApiFixture;
   let shop: Shop;
 
   beforeAll(async () => {
     await kind.start();
     const open = await kind.fresh();
-    world = await ApiWorld.open({
+    fixture = await ApiFixture.open({
       openStore: (nowMs) => open({ nowMs }),
       extend: (app) => {
         app.get('/test/fault', { config: { access: { kind: 'public' } } }, () => {
@@ -53,10 +53,10 @@ describe.each(databaseKinds())('$name', (kind) => {
         );
       },
     });
-    shop = await world.shop();
+    shop = await fixture.shop();
   });
   afterAll(async () => {
-    await world.close();
+    await fixture.close();
     await kind.stop();
   });
 
@@ -88,7 +88,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       ['text with a line end', '{"name":"a\\nb"}', ['/body/name']],
       ['empty text', '{"name":""}', ['/body/name']],
     ])('%s: 400', async (_what, text, pointers) => {
-      const answer = await world.call('POST', ENVIRONMENTS, {
+      const answer = await fixture.call('POST', ENVIRONMENTS, {
         ...(text === undefined ? {} : { text }),
         headers: JSON_TYPE,
       });
@@ -97,7 +97,7 @@ describe.each(databaseKinds())('$name', (kind) => {
     });
 
     test('a backslash before u0000 is text like any other', async () => {
-      const answer = await world.call('POST', ENVIRONMENTS, {
+      const answer = await fixture.call('POST', ENVIRONMENTS, {
         text: '{"name":"a\\\\u0000b"}',
         headers: JSON_TYPE,
       });
@@ -107,8 +107,14 @@ describe.each(databaseKinds())('$name', (kind) => {
     test('bytes that are not UTF-8: 400', async () => {
       const { request } = await import('node:http');
       const status = await new Promise((resolve, reject) => {
-        const headers = { ...JSON_TYPE, authorization: `Bearer ${world.root}` };
-        const options = { host: '127.0.0.1', port: world.port, method: 'POST', path: ENVIRONMENTS, headers };
+        const headers = { ...JSON_TYPE, authorization: `Bearer ${fixture.root}` };
+        const options = {
+          host: '127.0.0.1',
+          port: fixture.port,
+          method: 'POST',
+          path: ENVIRONMENTS,
+          headers,
+        };
         const asked = request(options, (response) => {
           response.resume();
           resolve(response.statusCode);
@@ -128,20 +134,20 @@ describe.each(databaseKinds())('$name', (kind) => {
       ['zero', '?limit=0', ['/query/limit']],
       ['a cursor that is none', '?cursor=%3D%3D', ['/query/cursor']],
     ])('a query with %s: 400', async (_what, query, pointers) => {
-      const answer = await world.call('GET', ENVIRONMENTS + query);
+      const answer = await fixture.call('GET', ENVIRONMENTS + query);
       expect(answer).toMatchObject({ status: 400, code: 'request_malformed' });
       expect(pointersOf(answer)).toEqual(pointers);
     });
 
     test('a query or a body where none is taken: 400', async () => {
-      const query = await world.call('GET', `/v1/sites/${shop.siteId}?x=1`);
+      const query = await fixture.call('GET', `/v1/sites/${shop.siteId}?x=1`);
       expect(query).toMatchObject({ status: 400, code: 'request_malformed' });
-      const body = await world.call('GET', `/v1/sites/${shop.siteId}`, { body: {} });
+      const body = await fixture.call('GET', `/v1/sites/${shop.siteId}`, { body: {} });
       expect(body.status).toBe(400);
-      const target = await world.expect(201, 'POST', `/v1/sites/${shop.siteId}/targets`, {
+      const target = await fixture.expect(201, 'POST', `/v1/sites/${shop.siteId}/targets`, {
         body: { name: 't' },
       });
-      const detach = await world.call('POST', `/v1/targets/${textIn(target, 'target_id')}/detach`, {
+      const detach = await fixture.call('POST', `/v1/targets/${textIn(target, 'target_id')}/detach`, {
         body: {},
       });
       expect(pointersOf(detach)).toEqual(['/body']);
@@ -149,24 +155,24 @@ describe.each(databaseKinds())('$name', (kind) => {
 
     test('values of faults are not repeated', async () => {
       const secret = 'pgb_do-not-repeat-me';
-      const answer = await world.call('POST', ENVIRONMENTS, { body: { name: { [secret]: secret } } });
+      const answer = await fixture.call('POST', ENVIRONMENTS, { body: { name: { [secret]: secret } } });
       expect(answer.status).toBe(400);
       expect(answer.text).not.toContain(secret);
     });
 
     test('another media type: 415; too large: 413; another method: 405 with what there is', async () => {
-      const type = await world.call('POST', ENVIRONMENTS, {
+      const type = await fixture.call('POST', ENVIRONMENTS, {
         text: 'name=a',
         headers: { 'content-type': 'application/x-www-form-urlencoded' },
       });
       expect(type).toMatchObject({ status: 415, code: 'media_type_unsupported' });
-      const large = await world.call('POST', ENVIRONMENTS, { body: { name: 'x'.repeat(64 * 1024) } });
+      const large = await fixture.call('POST', ENVIRONMENTS, { body: { name: 'x'.repeat(64 * 1024) } });
       expect(large).toMatchObject({ status: 413, code: 'request_too_large' });
-      const method = await world.call('PUT', ENVIRONMENTS, { body: {} });
+      const method = await fixture.call('PUT', ENVIRONMENTS, { body: {} });
       expect(method).toMatchObject({ status: 405, code: 'method_not_allowed' });
       expect(method.headers.allow).toBe('GET, HEAD, POST');
-      expect(await world.call('GET', '/v1/nothing')).toMatchObject({ status: 404, code: 'not_found' });
-      expect(await world.call('GET', '/v1/sites/%zz')).toMatchObject({
+      expect(await fixture.call('GET', '/v1/nothing')).toMatchObject({ status: 404, code: 'not_found' });
+      expect(await fixture.call('GET', '/v1/sites/%zz')).toMatchObject({
         status: 400,
         code: 'request_malformed',
       });
@@ -189,12 +195,12 @@ describe.each(databaseKinds())('$name', (kind) => {
         // With these methods Node's client sends no Content-Length by itself.
         const length: { [name: string]: string } =
           text === undefined ? {} : { 'content-length': `${text.length}` };
-        const headers = { authorization: `Bearer ${world.root}`, ...asked.headers, ...length };
-        const answer = await send({ port: world.port, method, path: ENVIRONMENTS, headers }, text);
+        const headers = { authorization: `Bearer ${fixture.root}`, ...asked.headers, ...length };
+        const answer = await send({ port: fixture.port, method, path: ENVIRONMENTS, headers }, text);
         expect(answer).toMatchObject({ status: 405, code: 'method_not_allowed' });
         expect(answer.headers.allow).toBe('GET, HEAD, POST');
         expect(answer.headers['x-request-id']).toBe(answer.json.request_id);
-        const elsewhere = await send({ port: world.port, method, path: '/v1/nothing', headers }, text);
+        const elsewhere = await send({ port: fixture.port, method, path: '/v1/nothing', headers }, text);
         expect(elsewhere).toMatchObject({ status: 404, code: 'not_found' });
       },
     );
@@ -210,7 +216,7 @@ describe.each(databaseKinds())('$name', (kind) => {
         issuer_url: 'https://wide.example',
         origins: ['https://api.shop.example'],
       };
-      await world.expect(201, 'POST', `/v1/fleets/${shop.fleetId}/sites`, { body });
+      await fixture.expect(201, 'POST', `/v1/fleets/${shop.fleetId}/sites`, { body });
       const definition = {
         method: 'GET',
         path_template: '/a',
@@ -219,13 +225,13 @@ describe.each(databaseKinds())('$name', (kind) => {
         required_context: { a: origins },
       };
       expect(JSON.stringify(definition).length).toBeGreaterThan(64 * 1024);
-      await world.expect(201, 'POST', '/v1/sites/wide/routes', { body: { route_id: 'r', definition } });
+      await fixture.expect(201, 'POST', '/v1/sites/wide/routes', { body: { route_id: 'r', definition } });
     });
   });
 
   describe('problems', () => {
     test('have one shape, and name the request', async () => {
-      const answer = await world.call('GET', '/v1/sites/unknown');
+      const answer = await fixture.call('GET', '/v1/sites/unknown');
       expect(answer.headers['content-type']).toBe('application/problem+json');
       expect(answer.json).toEqual({
         type: 'urn:proofgate:problem:not_found',
@@ -238,15 +244,15 @@ describe.each(databaseKinds())('$name', (kind) => {
     });
 
     test('a client’s request ID is not taken', async () => {
-      const answer = await world.call('GET', '/v1/sites/unknown', { headers: { 'x-request-id': 'mine' } });
+      const answer = await fixture.call('GET', '/v1/sites/unknown', { headers: { 'x-request-id': 'mine' } });
       expect(answer.headers['x-request-id']).not.toBe('mine');
     });
 
     test('an unexpected error says nothing of itself, nor does the log', async () => {
-      const answer = await world.call('GET', '/test/fault');
+      const answer = await fixture.call('GET', '/test/fault');
       expect(answer).toMatchObject({ status: 500, code: 'internal' });
       expect(answer.text).not.toContain('hunter2');
-      const lines = world.log.filter((line) => line.includes(String(answer.json.request_id)));
+      const lines = fixture.log.filter((line) => line.includes(String(answer.json.request_id)));
       expect(lines.some((line) => line.includes('"event":"request_failed"'))).toBe(true);
       expect(lines.join('\n')).not.toContain('hunter2');
       expect(lines.join('\n')).toContain('strictness-and-problems.test');
@@ -261,7 +267,7 @@ describe.each(databaseKinds())('$name', (kind) => {
       ['again', 503, 'unavailable'],
       ['detail', 422, 'definition_invalid'],
     ])('a fault of kind %s: %d %s', async (name, status, code) => {
-      const answer = await world.call('GET', `/test/fault/${name}`);
+      const answer = await fixture.call('GET', `/test/fault/${name}`);
       expect(answer).toMatchObject({ status, code });
       expect(answer.text).not.toContain('_key');
       if (name === 'wait') expect(answer.headers['retry-after']).toBe('7');
@@ -273,10 +279,10 @@ describe.each(databaseKinds())('$name', (kind) => {
     });
 
     test('an answer that is not what its route promises is not given', async () => {
-      const answer = await world.call('GET', '/test/answer');
+      const answer = await fixture.call('GET', '/test/answer');
       expect(answer).toMatchObject({ status: 500, code: 'internal' });
-      expect(answer.text + world.log.join('\n')).not.toContain('hunter2');
-      expect(world.log.some((line) => line.includes('"answer_faults":[{"pointer":"/secret"'))).toBe(true);
+      expect(answer.text + fixture.log.join('\n')).not.toContain('hunter2');
+      expect(fixture.log.some((line) => line.includes('"answer_faults":[{"pointer":"/secret"'))).toBe(true);
     });
 
     test('no token, an unknown token, another scheme: 401 with how to do better', async () => {
@@ -285,21 +291,21 @@ describe.each(databaseKinds())('$name', (kind) => {
         { authorization: 'Bearer unknown' },
         { authorization: 'Basic cm9vdDpyb290' },
       ]) {
-        const answer = await world.call('GET', '/v1/sites', { token: '', headers });
+        const answer = await fixture.call('GET', '/v1/sites', { token: '', headers });
         expect(answer).toMatchObject({ status: 401, code: 'authentication_required' });
         expect(answer.headers['www-authenticate']).toBe('Bearer realm="proofgate"');
       }
     });
 
     test('an unauthenticated caller does not learn what is wrong with the body', async () => {
-      const answer = await world.call('POST', ENVIRONMENTS, { token: '', text: '{' });
+      const answer = await fixture.call('POST', ENVIRONMENTS, { token: '', text: '{' });
       expect(answer).toMatchObject({ status: 401, code: 'authentication_required' });
     });
 
     test('a database that does not answer: 503, to be asked again', async () => {
       const read = () => Promise.reject(new StoreUnavailableError('connection to db.internal refused'));
-      const broken = await ApiWorld.open({
-        app: { store: Object.assign(Object.create(world.store), { read }) },
+      const broken = await ApiFixture.open({
+        app: { store: Object.assign(Object.create(fixture.store), { read }) },
       });
       const answer = await broken.call('GET', '/v1/sites/x');
       expect(answer).toMatchObject({ status: 503, code: 'unavailable' });

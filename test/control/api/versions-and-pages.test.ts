@@ -1,20 +1,20 @@
 /** Tests what all resources share: versions, idempotent creation, pagination. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { databaseKinds } from '../store/databases.ts';
-import { type Answer, ApiWorld, itemsOf, type Shop, textIn } from './api-fixture.ts';
+import { type Answer, ApiFixture, itemsOf, type Shop, textIn } from './api-fixture.ts';
 
 describe.each(databaseKinds())('$name', (kind) => {
-  let world: ApiWorld;
+  let fixture: ApiFixture;
   let shop: Shop;
 
   beforeAll(async () => {
     await kind.start();
     const open = await kind.fresh();
-    world = await ApiWorld.open({ openStore: (nowMs) => open({ nowMs }) });
-    shop = await world.shop();
+    fixture = await ApiFixture.open({ openStore: (nowMs) => open({ nowMs }) });
+    shop = await fixture.shop();
   });
   afterAll(async () => {
-    await world.close();
+    await fixture.close();
     await kind.stop();
   });
 
@@ -37,43 +37,43 @@ describe.each(databaseKinds())('$name', (kind) => {
         ['1', 412, 'precondition_failed'],
       ] as const) {
         const asked = { body: { name: 'x' }, ...(ifMatch === undefined ? {} : { ifMatch }) };
-        expect(await world.call('PATCH', path, asked)).toMatchObject({ status, code });
-        expect(await world.call('DELETE', path, ifMatch === undefined ? {} : { ifMatch })).toMatchObject({
+        expect(await fixture.call('PATCH', path, asked)).toMatchObject({ status, code });
+        expect(await fixture.call('DELETE', path, ifMatch === undefined ? {} : { ifMatch })).toMatchObject({
           status,
           code,
         });
       }
-      expect((await world.expect(200, 'GET', path)).json.version).toBe(1);
+      expect((await fixture.expect(200, 'GET', path)).json.version).toBe(1);
     });
 
     test('of concurrent changes from one version one is made, and none lost', async () => {
-      const made = await world.expect(201, 'POST', ENVIRONMENTS, { body: { name: 'raced' } });
+      const made = await fixture.expect(201, 'POST', ENVIRONMENTS, { body: { name: 'raced' } });
       const path = `${ENVIRONMENTS}/${textIn(made, 'environment_id')}`;
       const answers = await Promise.all(
         Array.from({ length: 20 }, (_, index) =>
-          world.call('PATCH', path, { body: { name: `raced ${index}` }, ifMatch: 1 }),
+          fixture.call('PATCH', path, { body: { name: `raced ${index}` }, ifMatch: 1 }),
         ),
       );
       expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
       expect(answers.filter(({ code }) => code === 'precondition_failed')).toHaveLength(19);
       const winner = answers.find(({ status }) => status === 200);
-      expect((await world.expect(200, 'GET', path)).json).toEqual(winner?.json);
+      expect((await fixture.expect(200, 'GET', path)).json).toEqual(winner?.json);
     });
 
     test('a GET that names the version which is there: 304', async () => {
       const path = `/v1/sites/${shop.siteId}`;
-      const { etag } = (await world.expect(200, 'GET', path)).headers;
+      const { etag } = (await fixture.expect(200, 'GET', path)).headers;
       for (const tag of [String(etag), `"77", W/${etag}`, '*']) {
-        const answer = await world.call('GET', path, { headers: { 'if-none-match': tag } });
+        const answer = await fixture.call('GET', path, { headers: { 'if-none-match': tag } });
         expect(answer).toMatchObject({ status: 304, text: '' });
         expect(answer.headers.etag).toBe(etag);
       }
-      const other = await world.call('GET', path, { headers: { 'if-none-match': '"77"' } });
+      const other = await fixture.call('GET', path, { headers: { 'if-none-match': '"77"' } });
       expect(other.status).toBe(200);
     });
 
     test('HEAD says what GET says, without the body', async () => {
-      const answer = await world.call('HEAD', `/v1/sites/${shop.siteId}`);
+      const answer = await fixture.call('HEAD', `/v1/sites/${shop.siteId}`);
       expect(answer).toMatchObject({ status: 200, text: '' });
       expect(answer.headers.etag).toBe('"1"');
     });
@@ -83,53 +83,60 @@ describe.each(databaseKinds())('$name', (kind) => {
     test('the same creation again answers the same and does nothing', async () => {
       const path = `/v1/sites/${shop.siteId}/targets`;
       const asked = { body: { name: 'once' }, key: 'key-1' };
-      const first = await world.expect(201, 'POST', path, asked);
-      const again = await world.expect(201, 'POST', path, asked);
+      const first = await fixture.expect(201, 'POST', path, asked);
+      const again = await fixture.expect(201, 'POST', path, asked);
       const { token, ...view } = first.json;
       expect(token).toMatch(/^pgt_/);
       // Control does not store a token that it shows once.
       expect(again.json).toEqual(view);
       expect(again.headers.location).toBe(first.headers.location);
       expect(again.headers['idempotency-replayed']).toBe('true');
-      const named = itemsOf(await world.expect(200, 'GET', path)).filter(({ name }) => name === 'once');
+      const named = itemsOf(await fixture.expect(200, 'GET', path)).filter(({ name }) => name === 'once');
       expect(named).toHaveLength(1);
     });
 
     test('with another body, or on another path: 409', async () => {
       const path = `/v1/sites/${shop.siteId}/clients`;
-      await world.expect(201, 'POST', path, { body: { client_id: 'k', subject: 'client:k' }, key: 'key-2' });
+      await fixture.expect(201, 'POST', path, {
+        body: { client_id: 'k', subject: 'client:k' },
+        key: 'key-2',
+      });
       const body = { client_id: 'k2', subject: 'client:k' };
-      expect((await world.call('POST', path, { body, key: 'key-2' })).code).toBe('idempotency_conflict');
-      const elsewhere = await world.call('POST', ENVIRONMENTS, { body: { name: 'k' }, key: 'key-2' });
+      expect((await fixture.call('POST', path, { body, key: 'key-2' })).code).toBe('idempotency_conflict');
+      const elsewhere = await fixture.call('POST', ENVIRONMENTS, { body: { name: 'k' }, key: 'key-2' });
       expect(elsewhere.code).toBe('idempotency_conflict');
     });
 
     test('keys are each operator’s own', async () => {
-      const other = world.operator('other', 'admin', { kind: 'installation', id: '' });
-      await world.expect(201, 'POST', ENVIRONMENTS, { body: { name: 'mine' }, key: 'key-3' });
-      await world.expect(201, 'POST', ENVIRONMENTS, { body: { name: 'theirs' }, key: 'key-3', token: other });
+      const other = fixture.operator('other', 'admin', { kind: 'installation', id: '' });
+      await fixture.expect(201, 'POST', ENVIRONMENTS, { body: { name: 'mine' }, key: 'key-3' });
+      await fixture.expect(201, 'POST', ENVIRONMENTS, {
+        body: { name: 'theirs' },
+        key: 'key-3',
+        token: other,
+      });
     });
 
     test('a refused creation may be asked again with the same key', async () => {
       const path = `/v1/sites/${shop.siteId}/clients`;
       const asked = { body: { client_id: 'late', subject: 'client:late' }, key: 'key-4' };
-      await world.expect(201, 'POST', path, { body: asked.body });
-      expect((await world.call('POST', path, asked)).code).toBe('already_exists');
-      await world.expect(204, 'DELETE', `${path}/late`, { ifMatch: 1 });
-      await world.expect(201, 'POST', path, asked);
+      await fixture.expect(201, 'POST', path, { body: asked.body });
+      expect((await fixture.call('POST', path, asked)).code).toBe('already_exists');
+      await fixture.expect(204, 'DELETE', `${path}/late`, { ifMatch: 1 });
+      await fixture.expect(201, 'POST', path, asked);
     });
 
     test('of concurrent copies one is made, and all answer it', async () => {
       const path = `/v1/sites/${shop.siteId}/targets`;
       const answers = await Promise.all(
         Array.from({ length: 30 }, () =>
-          world.call('POST', path, { body: { name: 'copied' }, key: 'key-5' }),
+          fixture.call('POST', path, { body: { name: 'copied' }, key: 'key-5' }),
         ),
       );
       expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
       expect(new Set(answers.map((answer) => textIn(answer, 'target_id'))).size).toBe(1);
       expect(answers.filter(({ json }) => json.token !== undefined)).toHaveLength(1);
-      const events = await world.expect(
+      const events = await fixture.expect(
         200,
         'GET',
         `/v1/audit-events?resource_id=${String(answers[0]?.json.target_id)}`,
@@ -138,7 +145,7 @@ describe.each(databaseKinds())('$name', (kind) => {
     });
 
     test.each(['', 'with space', 'x'.repeat(129)])('the key %p: 400', async (key) => {
-      const answer = await world.call('POST', ENVIRONMENTS, { body: { name: 'n' }, key });
+      const answer = await fixture.call('POST', ENVIRONMENTS, { body: { name: 'n' }, key });
       expect(answer).toMatchObject({ status: 400, code: 'request_malformed' });
       expect(pointersOf(answer)).toEqual(['/headers/idempotency-key']);
     });
@@ -146,19 +153,19 @@ describe.each(databaseKinds())('$name', (kind) => {
 
   describe('pages', () => {
     test('items that come or go meanwhile neither repeat nor hide others', async () => {
-      const { siteId } = await world.shop('paged');
+      const { siteId } = await fixture.shop('paged');
       const path = `/v1/sites/${siteId}/clients`;
       const add = (id: string) =>
-        world.expect(201, 'POST', path, { body: { client_id: id, subject: `client:${id}` } });
+        fixture.expect(201, 'POST', path, { body: { client_id: id, subject: `client:${id}` } });
       for (let index = 10; index < 30; index++) await add(`c${index}`);
-      const first = await world.expect(200, 'GET', `${path}?limit=8`);
+      const first = await fixture.expect(200, 'GET', `${path}?limit=8`);
       await add('c00');
       await add('c175');
-      await world.expect(204, 'DELETE', `${path}/c17`, { ifMatch: 1 });
+      await fixture.expect(204, 'DELETE', `${path}/c17`, { ifMatch: 1 });
       const seen = itemsOf(first).map(({ client_id }) => client_id);
       let cursor = first.json.next_cursor;
       while (cursor !== undefined) {
-        const next = await world.expect(200, 'GET', `${path}?limit=8&cursor=${String(cursor)}`);
+        const next = await fixture.expect(200, 'GET', `${path}?limit=8&cursor=${String(cursor)}`);
         seen.push(...itemsOf(next).map(({ client_id }) => client_id));
         cursor = next.json.next_cursor;
       }
@@ -168,31 +175,33 @@ describe.each(databaseKinds())('$name', (kind) => {
     });
 
     test('a full last page has no cursor', async () => {
-      const { siteId } = await world.shop('full');
+      const { siteId } = await fixture.shop('full');
       for (const name of ['a', 'b']) {
-        await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name } });
+        await fixture.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name } });
       }
-      const page = await world.expect(200, 'GET', `/v1/sites/${siteId}/targets?limit=2`);
+      const page = await fixture.expect(200, 'GET', `/v1/sites/${siteId}/targets?limit=2`);
       expect(itemsOf(page)).toHaveLength(2);
       expect(page.json.next_cursor).toBeUndefined();
     });
 
     test('the audit trail is newest first, and pages go on below', async () => {
-      const { siteId } = await world.shop('trail');
+      const { siteId } = await fixture.shop('trail');
       for (const name of ['a', 'b', 'c']) {
-        await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name } });
+        await fixture.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name } });
       }
       const names = (answer: Answer) =>
         itemsOf(answer).map(({ after }) => JSON.parse(JSON.stringify(after)).name);
       const filter = `site_id=${siteId}&kind=proofgate.control.target.create&limit=2`;
-      const first = await world.expect(200, 'GET', `/v1/audit-events?${filter}`);
+      const first = await fixture.expect(200, 'GET', `/v1/audit-events?${filter}`);
       expect(names(first)).toEqual(['c', 'b']);
-      await world.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name: 'd' } });
+      await fixture.expect(201, 'POST', `/v1/sites/${siteId}/targets`, { body: { name: 'd' } });
       const cursor = String(first.json.next_cursor);
-      const rest = await world.expect(200, 'GET', `/v1/audit-events?${filter}&cursor=${cursor}`);
+      const rest = await fixture.expect(200, 'GET', `/v1/audit-events?${filter}&cursor=${cursor}`);
       expect(names(rest)).toEqual(['a']);
       const foreign = Buffer.from('tgt_x').toString('base64url');
-      expect((await world.call('GET', `/v1/audit-events?cursor=${foreign}`)).code).toBe('request_malformed');
+      expect((await fixture.call('GET', `/v1/audit-events?cursor=${foreign}`)).code).toBe(
+        'request_malformed',
+      );
     });
   });
 });

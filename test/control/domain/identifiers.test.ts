@@ -53,7 +53,7 @@ it('policy references are 160 random bits', () => {
   for (const reference of references) expect(reference).toMatch(/^epr_[A-Za-z0-9_-]{27}$/);
 });
 
-it.each(Object.keys(PROBLEMS) as ProblemCode[])('refusal %s has a status, a title and its code', (code) => {
+it.each(Object.keys(PROBLEMS) as ProblemCode[])('problem %s has a status, a title and its code', (code) => {
   expect(code).toMatch(/^[a-z]+(_[a-z0-9]+)*$/);
   const [status, title] = PROBLEMS[code];
   expect(status).toBeGreaterThanOrEqual(400);

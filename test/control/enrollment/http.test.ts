@@ -17,11 +17,11 @@ import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts
 import {
   ALLOWED_SOURCES,
   type Answer,
-  type ApiWorld,
+  type ApiFixture,
   itemsOf,
   ROUTE_DEFINITION,
   textIn,
-  ApiWorld as World,
+  ApiFixture as World,
 } from '../api/api-fixture.ts';
 import { IssuerWorld } from '../issuers/issuers-fixture.ts';
 import {
@@ -40,7 +40,7 @@ const AUTOMATIC = 'automatic';
 
 let issuers: IssuerWorld;
 let issuer: ServiceAccountIssuer;
-let world: ApiWorld;
+let world: ApiFixture;
 let plane: EnrollmentPlane;
 
 beforeAll(async () => {

@@ -4,23 +4,23 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { signInCode } from '../../../src/protocol/sign-in-code.ts';
 import { type Browser, formOf, type Page } from '../../fakes/browser.ts';
 import { callApi } from '../../main/control/control-program.ts';
-import { OperatorWorld } from './operators-fixture.ts';
+import { OperatorFixture } from './operators-fixture.ts';
 
 const REDIRECT = 'http://127.0.0.1:4711/callback';
 
-let world: OperatorWorld;
+let fixture: OperatorFixture;
 let browser: Browser;
 let verifier = '';
 let challenge = '';
 
 beforeAll(async () => {
-  world = await OperatorWorld.start();
-  world.provider.accounts.set('ada', { name: 'Ada <b>', groups: ['platform'] });
+  fixture = await OperatorFixture.start();
+  fixture.provider.accounts.set('ada', { name: 'Ada <b>', groups: ['platform'] });
 });
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 beforeEach(() => {
-  browser = world.browser();
-  world.aheadMs = 0;
+  browser = fixture.browser();
+  fixture.aheadMs = 0;
   verifier = randomBytes(32).toString('base64url');
   challenge = createHash('sha256').update(verifier).digest('base64url');
 });
@@ -31,7 +31,7 @@ function loginQuery(): string {
 
 /** The confirmation page. */
 function askedPage(): Promise<Page> {
-  return world.signIn(browser, 'ada', loginQuery());
+  return fixture.signIn(browser, 'ada', loginQuery());
 }
 
 function decide(page: Page, decision: 'allow' | 'deny'): Promise<Page> {
@@ -45,11 +45,11 @@ function codeOf(page: Page): string {
 }
 
 function exchange(code: string, shown = verifier) {
-  return callApi(world.url, {
+  return callApi(fixture.url, {
     method: 'POST',
     path: '/v1/session/exchange',
     body: { code, verifier: shown },
-    ca: world.ca,
+    ca: fixture.ca,
   });
 }
 
@@ -69,19 +69,19 @@ describe('a command line', () => {
     const answer = await exchange(codeOf(allowed));
     expect(answer).toMatchObject({ status: 201, body: { token: expect.stringMatching(/^pgs_/) } });
     const token = String(answer.body.token);
-    expect(await callApi(world.url, { path: '/v1/session', token, ca: world.ca })).toMatchObject({
+    expect(await callApi(fixture.url, { path: '/v1/session', token, ca: fixture.ca })).toMatchObject({
       status: 200,
       body: {
-        actor: `oidc:${world.provider.issuer}|ada`,
+        actor: `oidc:${fixture.provider.issuer}|ada`,
         via: 'session',
         expires_at: answer.body.expires_at,
       },
     });
 
     expect(
-      await callApi(world.url, { method: 'POST', path: '/auth/logout', token, ca: world.ca }),
+      await callApi(fixture.url, { method: 'POST', path: '/auth/logout', token, ca: fixture.ca }),
     ).toMatchObject({ status: 204 });
-    expect(await callApi(world.url, { path: '/v1/session', token, ca: world.ca })).toMatchObject({
+    expect(await callApi(fixture.url, { path: '/v1/session', token, ca: fixture.ca })).toMatchObject({
       status: 401,
     });
   });
@@ -123,13 +123,13 @@ describe('no code is given', () => {
 
   test('to an answer from another browser', async () => {
     const page = await askedPage();
-    const other = world.browser();
+    const other = fixture.browser();
     await expectRefused(await other.submit(page, { decision: 'allow' }), 400, 'sign_in_state_invalid');
   });
 
   test('to an answer after five minutes', async () => {
     const page = await askedPage();
-    world.aheadMs = 300_000;
+    fixture.aheadMs = 300_000;
     await expectRefused(await decide(page, 'allow'), 400, 'sign_in_state_invalid');
   });
 
@@ -165,7 +165,7 @@ describe('a code', () => {
 
   test('is good for a minute', async () => {
     const code = await allowedCode();
-    world.aheadMs = 60_000;
+    fixture.aheadMs = 60_000;
     expect(await exchange(code)).toMatchObject({ status: 401, body: { code: 'sign_in_code_invalid' } });
   });
 
@@ -190,7 +190,7 @@ describe('a code', () => {
       status: 401,
       body: { code: 'sign_in_code_invalid' },
     });
-    const begun = await browser.visit(`${world.url}/auth/login${loginQuery()}`);
+    const begun = await browser.visit(`${fixture.url}/auth/login${loginQuery()}`);
     const state = new URL(begun.location ?? '').searchParams.get('state') ?? '';
     expect(await exchange(state)).toMatchObject({ status: 401, body: { code: 'sign_in_code_invalid' } });
   });

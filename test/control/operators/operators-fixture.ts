@@ -22,7 +22,7 @@ function controlSettings(flags: { readonly [flag: string]: readonly string[] }):
   return settingValues(CONTROL_SETTINGS, new Map(Object.entries(flags)));
 }
 
-export class OperatorWorld {
+export class OperatorFixture {
   readonly url: string;
   readonly provider: OidcProvider;
   readonly directory: string;
@@ -46,15 +46,15 @@ export class OperatorWorld {
     this.#certificates = certificates;
   }
 
-  static async start(claimsIn: OidcProviderOptions['claimsIn'] = 'id_token'): Promise<OperatorWorld> {
+  static async start(claimsIn: OidcProviderOptions['claimsIn'] = 'id_token'): Promise<OperatorFixture> {
     const certificates = await makeCertificates('localhost', 'spiffe://test/none', ['127.0.0.1']);
     const url = `https://127.0.0.1:${await freePort()}`;
     const redirectUris = [`${url}/auth/callback`];
     const provider = await startOidcProvider({ certificate: certificates.server, redirectUris, claimsIn });
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-operators-'));
-    const world = new OperatorWorld(url, provider, directory, certificates);
-    await world.#startControl();
-    return world;
+    const fixture = new OperatorFixture(url, provider, directory, certificates);
+    await fixture.#startControl();
+    return fixture;
   }
 
   async #startControl(): Promise<void> {

@@ -5,6 +5,7 @@ import type { Role } from '../../../src/api-contract/vocabulary.ts';
 import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { newId } from '../../../src/control/domain/resource-identifiers.ts';
 import { INSTALLATION, type Scope } from '../../../src/control/domain/roles.ts';
+import type { Credentials, Operators, Principal } from '../../../src/control/operators/operators.ts';
 import {
   createOperators,
   createTokenUsage,
@@ -14,7 +15,6 @@ import {
 } from '../../../src/control/operators/operators.ts';
 import { createSessions } from '../../../src/control/operators/sessions.ts';
 import { newToken, tokenHash } from '../../../src/control/secrets/bearer-token.ts';
-import type { Credentials, Operators, Principal } from '../../../src/control/services.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { databaseKinds, NOW_MS } from '../store/databases.ts';

@@ -2,38 +2,41 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from '../../fakes/browser.ts';
 import { type ApiCall, callApi } from '../../main/control/control-program.ts';
-import { OperatorWorld } from './operators-fixture.ts';
+import { OperatorFixture } from './operators-fixture.ts';
 
 const SESSION_COOKIE = '__Host-proofgate_session';
 const HOURS = 3_600_000;
 
-let world: OperatorWorld;
+let fixture: OperatorFixture;
 let browser: Browser;
 let admin = '';
 
 beforeAll(async () => {
-  world = await OperatorWorld.start();
-  admin = await world.bootstrapToken();
-  world.provider.accounts.set('ada', { name: 'Ada', groups: ['platform', 'oncall'] });
-  world.provider.accounts.set('eve', { name: 'Eve', groups: ['platform-guests'] });
+  fixture = await OperatorFixture.start();
+  admin = await fixture.bootstrapToken();
+  fixture.provider.accounts.set('ada', { name: 'Ada', groups: ['platform', 'oncall'] });
+  fixture.provider.accounts.set('eve', { name: 'Eve', groups: ['platform-guests'] });
 });
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 beforeEach(() => {
-  browser = world.browser();
-  world.aheadMs = 0;
+  browser = fixture.browser();
+  fixture.aheadMs = 0;
 });
 
 function api(call: ApiCall) {
-  return callApi(world.url, { ca: world.ca, ...call });
+  return callApi(fixture.url, { ca: fixture.ca, ...call });
 }
 
 function sessionPage(): Promise<Page> {
-  return browser.visit(`${world.url}/v1/session`, { method: 'GET', headers: { accept: 'application/json' } });
+  return browser.visit(`${fixture.url}/v1/session`, {
+    method: 'GET',
+    headers: { accept: 'application/json' },
+  });
 }
 
 /** A change that an admin may make, sent from our own origin unless `headers` says otherwise. */
 function makeEnvironment(name: string, headers: { readonly [name: string]: string } = {}) {
-  const cookie = `${SESSION_COOKIE}=${browser.cookie(world.url, SESSION_COOKIE)}`;
+  const cookie = `${SESSION_COOKIE}=${browser.cookie(fixture.url, SESSION_COOKIE)}`;
   return api({ method: 'POST', path: '/v1/environments', body: { name }, headers: { cookie, ...headers } });
 }
 
@@ -59,9 +62,9 @@ async function rolesNow(): Promise<readonly string[]> {
 
 describe('roles', () => {
   test('come from grants to the operator and to each group, and go with them at once', async () => {
-    await world.signIn(browser, 'ada');
+    await fixture.signIn(browser, 'ada');
     expect(await rolesNow()).toEqual([]);
-    const own = await grant(`oidc:${world.provider.issuer}|ada`, 'approver');
+    const own = await grant(`oidc:${fixture.provider.issuer}|ada`, 'approver');
     const ofGroup = await grant('group:oncall', 'viewer');
     expect(await rolesNow()).toEqual(['approver@installation', 'viewer@installation']);
     await withdraw(own);
@@ -73,18 +76,18 @@ describe('roles', () => {
   test('of a group are not those of one with a name that is like it, nor of a subject', async () => {
     const grants = [
       await grant('group:platform', 'admin'),
-      await grant(`oidc:${world.provider.issuer}|platform-guests`, 'admin'),
+      await grant(`oidc:${fixture.provider.issuer}|platform-guests`, 'admin'),
       await grant('group:eve', 'admin'),
       await grant('oidc:https://other.example|eve', 'admin'),
     ];
-    await world.signIn(browser, 'eve');
+    await fixture.signIn(browser, 'eve');
     expect(await rolesNow()).toEqual([]);
-    expect(await makeEnvironment('eves', { origin: world.url })).toMatchObject({ status: 403 });
+    expect(await makeEnvironment('eves', { origin: fixture.url })).toMatchObject({ status: 403 });
     for (const id of grants) await withdraw(id);
   });
 
   test('of groups that the provider tells at its userinfo endpoint alone are found there', async () => {
-    const other = await OperatorWorld.start('userinfo');
+    const other = await OperatorFixture.start('userinfo');
     try {
       other.provider.accounts.set('ada', { name: 'Ada', groups: ['platform'] });
       const scope = { kind: 'installation' };
@@ -108,48 +111,48 @@ describe('roles', () => {
 
 describe('a session', () => {
   test('ends eight hours after it began, however much it is used', async () => {
-    await world.signIn(browser, 'ada');
+    await fixture.signIn(browser, 'ada');
     for (const hours of [1, 4, 7.99]) {
-      world.aheadMs = hours * HOURS;
+      fixture.aheadMs = hours * HOURS;
       expect((await sessionPage()).status).toBe(200);
     }
-    world.aheadMs = 8 * HOURS + 1000;
+    fixture.aheadMs = 8 * HOURS + 1000;
     expect(JSON.parse((await sessionPage()).body)).toMatchObject({
       status: 401,
       code: 'authentication_required',
     });
-    world.aheadMs = 0;
+    fixture.aheadMs = 0;
   });
 
   test('that was ended is invalid, also for a copy of its token', async () => {
-    await world.signIn(browser, 'ada');
-    const token = browser.cookie(world.url, SESSION_COOKIE) ?? '';
-    const left = await browser.visit(`${world.url}/auth/logout`, { method: 'POST' });
+    await fixture.signIn(browser, 'ada');
+    const token = browser.cookie(fixture.url, SESSION_COOKIE) ?? '';
+    const left = await browser.visit(`${fixture.url}/auth/logout`, { method: 'POST' });
     expect(left.status).toBe(204);
-    expect(browser.cookie(world.url, SESSION_COOKIE)).toBeUndefined();
+    expect(browser.cookie(fixture.url, SESSION_COOKIE)).toBeUndefined();
     expect(await api({ path: '/v1/session', token })).toMatchObject({ status: 401 });
     // Sign-out without a session is no error.
-    expect((await browser.visit(`${world.url}/auth/logout`, { method: 'POST' })).status).toBe(204);
+    expect((await browser.visit(`${fixture.url}/auth/logout`, { method: 'POST' })).status).toBe(204);
   });
 
   test('cannot be ended by a page of another site', async () => {
-    await world.signIn(browser, 'ada');
+    await fixture.signIn(browser, 'ada');
     const headers = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
-    const page = await browser.visit(`${world.url}/auth/logout`, { method: 'POST', headers });
+    const page = await browser.visit(`${fixture.url}/auth/logout`, { method: 'POST', headers });
     expect(page.status).toBe(403);
     expect((await sessionPage()).status).toBe(200);
   });
 
   test('is audited when it begins and ends, without its token', async () => {
-    await world.signIn(browser, 'ada');
-    const token = browser.cookie(world.url, SESSION_COOKIE) ?? '';
-    await browser.visit(`${world.url}/auth/logout`, { method: 'POST' });
+    await fixture.signIn(browser, 'ada');
+    const token = browser.cookie(fixture.url, SESSION_COOKIE) ?? '';
+    await browser.visit(`${fixture.url}/auth/logout`, { method: 'POST' });
     const { body } = await api({ path: '/v1/audit-events?limit=5', token: admin });
     const items = body.items as { kind: string; actor: string; resource: { id: string } }[];
     const [end, start] = items.filter(({ kind }) => kind.startsWith('proofgate.control.session.'));
     expect(start).toMatchObject({
       kind: 'proofgate.control.session.start',
-      actor: `oidc:${world.provider.issuer}|ada`,
+      actor: `oidc:${fixture.provider.issuer}|ada`,
       after: { via: 'browser', groups: ['platform', 'oncall'] },
     });
     expect(end).toMatchObject({ kind: 'proofgate.control.session.end', resource: start?.resource });
@@ -161,8 +164,8 @@ describe('what changes something', () => {
   let adminGrant = '';
 
   beforeEach(async () => {
-    adminGrant = await grant(`oidc:${world.provider.issuer}|ada`, 'admin');
-    await world.signIn(browser, 'ada');
+    adminGrant = await grant(`oidc:${fixture.provider.issuer}|ada`, 'admin');
+    await fixture.signIn(browser, 'ada');
   });
 
   afterEach(() => withdraw(adminGrant));
@@ -172,12 +175,12 @@ describe('what changes something', () => {
       {},
       { origin: 'https://evil.example' },
       { origin: 'null' },
-      { origin: world.url.replace('https:', 'http:') },
-      { origin: `${world.url}.evil.example` },
+      { origin: fixture.url.replace('https:', 'http:') },
+      { origin: `${fixture.url}.evil.example` },
       { 'sec-fetch-site': 'cross-site' },
       { 'sec-fetch-site': 'same-site' },
       { 'sec-fetch-site': 'none' },
-      { origin: world.url, 'sec-fetch-site': 'cross-site' },
+      { origin: fixture.url, 'sec-fetch-site': 'cross-site' },
     ];
     for (const headers of refused) {
       expect(await makeEnvironment('forged', headers)).toMatchObject({
@@ -185,19 +188,19 @@ describe('what changes something', () => {
         body: { code: 'origin_forbidden' },
       });
     }
-    expect(await makeEnvironment('from-us', { origin: world.url })).toMatchObject({ status: 201 });
+    expect(await makeEnvironment('from-us', { origin: fixture.url })).toMatchObject({ status: 201 });
     expect(await makeEnvironment('from-us-too', { 'sec-fetch-site': 'same-origin' })).toMatchObject({
       status: 201,
     });
   });
 
   test('needs no page of ours with a bearer token, which no browser sends by itself', async () => {
-    const token = browser.cookie(world.url, SESSION_COOKIE) ?? '';
+    const token = browser.cookie(fixture.url, SESSION_COOKIE) ?? '';
     const make = { method: 'POST', path: '/v1/environments', token };
     expect(await api({ ...make, body: { name: 'by-session-token' } })).toMatchObject({ status: 201 });
     // The header takes precedence: a valid cookie does not replace it.
     const cookie = `${SESSION_COOKIE}=${token}`;
-    const spoiled = { ...make, token: `${token.slice(0, -1)}~`, headers: { cookie, origin: world.url } };
+    const spoiled = { ...make, token: `${token.slice(0, -1)}~`, headers: { cookie, origin: fixture.url } };
     expect(await api({ ...spoiled, body: { name: 'by-neither' } })).toMatchObject({ status: 401 });
   });
 });

@@ -92,7 +92,7 @@ function registerWorkloadRoutes(app: ControlApp, workloads: WorkloadEnrollments)
       },
       schema: {
         operationId: 'createEnrollmentChallenge',
-        summary: 'Begin to enroll a public key',
+        summary: 'Start the enrollment of a public key',
         tags,
         body: CHALLENGE_REQUEST,
         response: { 201: CHALLENGE_ANSWER },
@@ -120,7 +120,7 @@ function registerWorkloadRoutes(app: ControlApp, workloads: WorkloadEnrollments)
       },
       schema: {
         operationId: 'submitEnrollment',
-        summary: 'Answer a challenge with a workload token; the same answer again gets the same enrollment',
+        summary: 'Answer a challenge with a workload token; a repeated request returns the same enrollment',
         tags,
         body: ENROLLMENT_SUBMISSION,
         response: { 200: WORKLOAD_ENROLLMENT, 201: WORKLOAD_ENROLLMENT },
@@ -140,7 +140,7 @@ function registerWorkloadRoutes(app: ControlApp, workloads: WorkloadEnrollments)
       config: { access: { kind: 'workload' }, problems: ['poll_unauthorized', 'enrollment_unknown'] },
       schema: {
         operationId: 'getEnrollmentReadiness',
-        summary: 'Whether the key of an enrollment can be used yet, and what blocks it; asked by the key',
+        summary: 'Whether the key of an enrollment is ready, and what blocks it; for the key itself',
         tags,
         params: parameters(ENROLLMENT_PATH),
         response: { 200: WORKLOAD_READINESS },
@@ -161,7 +161,7 @@ function registerStandingRoute(app: ControlApp, { workloads, decisions }: Enroll
       },
       schema: {
         operationId: 'getEnrollment',
-        summary: 'How an enrollment stands: to its own key, or to an operator',
+        summary: 'Get an enrollment, as its own key or as an operator',
         tags,
         params: parameters(ENROLLMENT_PATH),
         response: { 200: Type.Union([WORKLOAD_ENROLLMENT, ENROLLMENT]), 304: nothing },
@@ -198,7 +198,7 @@ function registerDecisionRoutes(app: ControlApp, decisions: EnrollmentDecisions)
   registerAction(app, basics, {
     verb: 'approve',
     operationId: 'approveEnrollment',
-    summary: 'Issue the key; everything is checked again',
+    summary: 'Approve an enrollment after repeating all checks, and issue the key',
     problems: [
       'enrollment_state_conflict',
       'enrollment_expired',
@@ -211,7 +211,7 @@ function registerDecisionRoutes(app: ControlApp, decisions: EnrollmentDecisions)
   registerAction(app, basics, {
     verb: 'deny',
     operationId: 'denyEnrollment',
-    summary: 'Let it come to nothing',
+    summary: 'Deny an enrollment',
     problems: ['enrollment_state_conflict'],
     body: Type.Union([ENROLLMENT_DENIAL, nothing]),
     run: (operation, { enrollment_id: id }, denial) => decisions.deny(id, denial ?? {}, operation),
@@ -255,8 +255,7 @@ export function registerDerivedKeyRoutes(app: ControlApp, keys: DerivedKeys): vo
   registerAction(app, KEY, {
     verb: 'revoke',
     operationId: 'revokeDerivedKey',
-    summary:
-      'Revoke the key and every living one with its public key, and refuse that public key; also for an expired key',
+    summary: 'Revoke every valid key with this public key, and block the public key; also for an expired key',
     problems: ['key_state_conflict'],
     body: Type.Union([KEY_REVOCATION, nothing]),
     answer: KEY_REVOCATION_RESULT,
@@ -288,7 +287,7 @@ function registerBlockedSubjectRoutes(app: ControlApp, keys: DerivedKeys): void 
     ...basics,
     create: {
       operationId: 'blockSubject',
-      summary: 'Refuse new enrollments of a subject, which need not have a key; its living keys stay valid',
+      summary: 'Block new enrollments of a subject, with or without keys; its keys stay valid',
       problems: ['already_exists'],
       body: NEW_BLOCKED_SUBJECT,
       location: ({ site_id: siteId, issuer, subject }) => {
@@ -304,7 +303,7 @@ function registerBlockedSubjectRoutes(app: ControlApp, keys: DerivedKeys): void 
       config: { access: { kind: 'operator', permission: 'operate', place: siteInPath } },
       schema: {
         operationId: 'unblockSubject',
-        summary: 'Let a subject enroll again',
+        summary: 'Unblock a subject',
         tags: KEY.tags,
         params: parameters(SITE_PATH),
         querystring: parameters(BLOCKED_SUBJECT_NAME),

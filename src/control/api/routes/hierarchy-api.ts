@@ -1,4 +1,4 @@
-/** Routes of `/v1/environments` and `/v1/fleets`. */
+/** Routes of environments, fleets, Auth Sites and their signing keys. */
 import {
   ENVIRONMENT,
   ENVIRONMENT_PATH,
@@ -22,7 +22,7 @@ import type { SigningKeyAdministration } from '../../configuration/signing-keys.
 import type { Sites } from '../../configuration/sites.ts';
 import { environmentInPath, fleetInPath, installation, siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
-import { registerAction, registerResource } from '../resource-routes.ts';
+import { registerAction, registerRead, registerResource } from '../resource-routes.ts';
 import { operationOf } from '../versions.ts';
 
 const tags = ['Environments and fleets'];
@@ -41,7 +41,7 @@ export function registerEnvironmentRoutes(app: ControlApp, environments: Environ
     item: environment,
     create: {
       operationId: 'createEnvironment',
-      summary: 'Make an environment',
+      summary: 'Create an environment',
       problems: ['already_exists'],
       body: NAMED,
       location: ({ environment_id: id }) => `/v1/environments/${id}`,
@@ -50,7 +50,7 @@ export function registerEnvironmentRoutes(app: ControlApp, environments: Environ
     listReached: {
       url: '/v1/environments',
       operationId: 'listEnvironments',
-      summary: 'Environments that one may read',
+      summary: 'Environments that the caller may read',
       page: 'EnvironmentPage',
       cursorOf: ({ environment_id: id }) => id,
       run: (reach, page) => environments.list(reach, page),
@@ -87,7 +87,7 @@ export function registerFleetRoutes(app: ControlApp, fleets: Fleets): void {
     item: { url: '/v1/fleets/:fleet_id', params: FLEET_PATH, place: fleetInPath },
     create: {
       operationId: 'createFleet',
-      summary: 'Make a fleet',
+      summary: 'Create a fleet',
       problems: ['already_exists'],
       body: NAMED,
       location: ({ fleet_id: id }) => `/v1/fleets/${id}`,
@@ -132,7 +132,7 @@ export function registerSiteRoutes(app: ControlApp, sites: Sites): void {
     collection: { url: '/v1/fleets/:fleet_id/sites', params: FLEET_PATH, place: fleetInPath },
     create: {
       operationId: 'createSite',
-      summary: 'Make an Auth Site, with its signing keys',
+      summary: 'Create an Auth Site, with its signing keys',
       problems: ['already_exists', 'definition_invalid'],
       body: NEW_SITE,
       location: ({ site_id: id }) => `/v1/sites/${encodeURIComponent(id)}`,
@@ -148,7 +148,7 @@ export function registerSiteRoutes(app: ControlApp, sites: Sites): void {
     listReached: {
       url: '/v1/sites',
       operationId: 'listSites',
-      summary: 'Auth Sites that one may read, wherever they are',
+      summary: 'Auth Sites that the caller may read',
       page: 'SitePage',
       cursorOf: ({ site_id: id }) => id,
       run: (reach, page) => sites.list(reach, page),
@@ -166,7 +166,7 @@ export function registerSiteRoutes(app: ControlApp, sites: Sites): void {
     },
     remove: {
       operationId: 'deleteSite',
-      summary: 'Delete an Auth Site that nothing is left on',
+      summary: 'Delete an Auth Site without dependent resources',
       problems: ['still_in_use'],
       run: (operation, { site_id: id }, version) => sites.remove(operation, id, version),
     },
@@ -186,32 +186,29 @@ export function registerSiteRoutes(app: ControlApp, sites: Sites): void {
 
 /** Routes of `/v1/sites/{site_id}/signing-keys`: list, rotate, and retire early. */
 const SIGNING_KEY_TAGS = ['Signing keys'];
+const SIGNING_KEYS_URL = '/v1/sites/:site_id/signing-keys';
 
 export function registerSigningKeyRoutes(app: ControlApp, keys: SigningKeyAdministration): void {
-  const params = parameters(SITE_PATH);
-  app.get(
-    '/v1/sites/:site_id/signing-keys',
+  registerRead(
+    app,
+    { tags: SIGNING_KEY_TAGS, item: { url: SIGNING_KEYS_URL, params: SITE_PATH, place: siteInPath } },
     {
-      config: { access: { kind: 'operator', permission: 'read', place: siteInPath } },
-      schema: {
-        operationId: 'listSigningKeys',
-        summary: 'Public halves of the keys that sign for a site, oldest first',
-        tags: SIGNING_KEY_TAGS,
-        params,
-        response: { 200: SIGNING_KEYS },
-      },
+      below: '',
+      operationId: 'listSigningKeys',
+      summary: 'Public keys that sign for a site, oldest first',
+      answer: SIGNING_KEYS,
+      run: async ({ site_id: siteId }) => ({ items: await keys.list(siteId) }),
     },
-    async (request) => ({ items: await keys.list(request.params.site_id) }),
   );
   app.post(
-    '/v1/sites/:site_id/signing-keys/rotate',
+    `${SIGNING_KEYS_URL}/rotate`,
     {
       config: { access: { kind: 'operator', permission: 'administer', place: siteInPath } },
       schema: {
         operationId: 'rotateSigningKey',
-        summary: 'Make a new key; the one before signs beside it for a while',
+        summary: 'Create a new key; the previous one also signs for a while',
         tags: SIGNING_KEY_TAGS,
-        params,
+        params: parameters(SITE_PATH),
         body: SIGNING_KEY_ROTATION,
         response: { 201: SIGNING_KEY },
       },
@@ -221,27 +218,21 @@ export function registerSigningKeyRoutes(app: ControlApp, keys: SigningKeyAdmini
       return reply.code(201).send(key);
     },
   );
-  app.post(
-    '/v1/sites/:site_id/signing-keys/:signing_key_id/retire',
-    {
-      config: {
-        access: { kind: 'operator', permission: 'administer', place: siteInPath },
-        problems: ['signing_key_state_conflict'],
-      },
-      schema: {
-        operationId: 'retireSigningKey',
-        summary: 'End a retiring key now, or sooner than planned',
-        description:
-          'From then on verifiers that pin it and not the key after it refuse what is published, and deny once what they have is too old. It cannot be undone.',
-        tags: SIGNING_KEY_TAGS,
-        params: parameters(SIGNING_KEY_PATH),
-        body: SIGNING_KEY_RETIREMENT,
-        response: { 200: SIGNING_KEY },
-      },
-    },
-    (request) => {
-      const { site_id: siteId, signing_key_id: id } = request.params;
-      return keys.retire(operationOf(request), siteId, id, request.body);
-    },
-  );
+  const key = {
+    tags: SIGNING_KEY_TAGS,
+    view: SIGNING_KEY,
+    permission: 'administer',
+    item: { url: `${SIGNING_KEYS_URL}/:signing_key_id`, params: SIGNING_KEY_PATH, place: siteInPath },
+  } as const;
+  registerAction(app, key, {
+    verb: 'retire',
+    operationId: 'retireSigningKey',
+    summary: 'End a retiring key now, or sooner than planned',
+    description:
+      'From then on, verifiers that pin this key and not its successor reject new publications, and deny once their bundle is too old. This cannot be undone.',
+    problems: ['signing_key_state_conflict'],
+    body: SIGNING_KEY_RETIREMENT,
+    run: (operation, { site_id: siteId, signing_key_id: id }, retirement) =>
+      keys.retire(operation, siteId, id, retirement),
+  });
 }

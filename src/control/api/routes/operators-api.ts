@@ -64,7 +64,7 @@ export function registerRoleGrantRoutes(app: ControlApp, grants: RoleGrants): vo
     item: { url: '/v1/role-grants/:role_grant_id', params: ROLE_GRANT_PATH, place: grantInPath },
     create: {
       operationId: 'createRoleGrant',
-      summary: 'Give a role at a scope that one administers',
+      summary: 'Grant a role at a scope that the caller administers',
       problems: ['scope_invalid', 'already_exists'],
       body: NEW_ROLE_GRANT,
       location: ({ role_grant_id: id }) => `/v1/role-grants/${id}`,
@@ -73,7 +73,7 @@ export function registerRoleGrantRoutes(app: ControlApp, grants: RoleGrants): vo
     listReached: {
       url: '/v1/role-grants',
       operationId: 'listRoleGrants',
-      summary: 'Role grants at scopes that one may read',
+      summary: 'Role grants at scopes that the caller may read',
       page: 'RoleGrantPage',
       cursorOf: ({ role_grant_id: id }) => id,
       run: (reach, page) => grants.list(reach, page),
@@ -86,7 +86,7 @@ export function registerRoleGrantRoutes(app: ControlApp, grants: RoleGrants): vo
     },
     withdraw: {
       operationId: 'deleteRoleGrant',
-      summary: 'Take a role back',
+      summary: 'Delete a role grant',
       run: (operation, { role_grant_id: id }) => grants.remove(operation, id),
     },
   });
@@ -104,7 +104,7 @@ export function registerAccessTokenRoutes(app: ControlApp, tokens: AccessTokens)
     collection: { url: '/v1/access-tokens', params: {}, place: scopeInBody, absent: 'scope_invalid' },
     create: {
       operationId: 'createAccessToken',
-      summary: 'Make a token for automation; it is shown this once',
+      summary: 'Create a token for automation; it is shown only once',
       problems: ['scope_invalid', 'definition_invalid'],
       body: NEW_ACCESS_TOKEN,
       answer: ACCESS_TOKEN_WITH_SECRET,
@@ -114,7 +114,7 @@ export function registerAccessTokenRoutes(app: ControlApp, tokens: AccessTokens)
     listReached: {
       url: '/v1/access-tokens',
       operationId: 'listAccessTokens',
-      summary: 'Access tokens at scopes that one may read',
+      summary: 'Access tokens at scopes that the caller may read',
       page: 'AccessTokenPage',
       cursorOf: ({ access_token_id: id }) => id,
       run: (reach, page) => tokens.list(reach, page),
@@ -127,14 +127,14 @@ export function registerAccessTokenRoutes(app: ControlApp, tokens: AccessTokens)
     },
     remove: {
       operationId: 'deleteAccessToken',
-      summary: 'End an access token',
+      summary: 'Delete an access token',
       run: (operation, { access_token_id: id }, version) => tokens.remove(operation, id, version),
     },
   });
   registerAction(app, basics, {
     verb: 'rotate',
     operationId: 'rotateAccessToken',
-    summary: 'Replace the secret, shown this once; the one before ends at once',
+    summary: 'Replace the secret, shown only once; the previous one expires at once',
     problems: ['definition_invalid'],
     answer: ACCESS_TOKEN_WITH_SECRET,
     run: (operation, { access_token_id: id }, _body, request) =>
@@ -150,7 +150,7 @@ export function registerAuditEventRoutes(app: ControlApp, store: ControlStore): 
       config: { access: { kind: 'signed_in' } },
       schema: {
         operationId: 'listAuditEvents',
-        summary: 'What was done where one may read, newest first',
+        summary: 'Audit events that the caller may read, newest first',
         tags: ['Audit trail'],
         querystring: parameters({ ...PAGE_MEMBERS, ...AUDIT_FILTER }),
         response: { 200: pageOf(AUDIT_EVENT, 'AuditEventPage') },

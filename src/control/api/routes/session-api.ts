@@ -2,6 +2,7 @@
  * Routes that sign operators in and out and show the current session. Browsers use `/auth/…`, whose errors are pages for
  * clients that accept HTML. Source: docs/control.md "Operators".
  */
+
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import {
@@ -15,12 +16,12 @@ import {
 import { scopeView } from '../../configuration/role-grants.ts';
 import { ApiProblem, PROBLEMS } from '../../domain/api-problem.ts';
 import { disableBootstrapToken } from '../../operators/bootstrap-token.ts';
+import type { Principal } from '../../operators/operators.ts';
 import { bearerToken } from '../../operators/operators.ts';
 import { destinationOf } from '../../operators/sealed-sign-in.ts';
 import type { BrowserCookies, Sessions } from '../../operators/sessions.ts';
 import type { SignIns } from '../../operators/sign-in.ts';
 import { tokenKind } from '../../secrets/bearer-token.ts';
-import type { Principal } from '../../services.ts';
 import type { ControlStore } from '../../store/port.ts';
 import { assertSameOrigin, installation, principalOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
@@ -56,7 +57,7 @@ export function registerSessionRoutes(app: ControlApp, parts: SessionRouteParts)
       schema: {
         operationId: 'getSession',
         tags: TAGS,
-        summary: 'Who asks, and what they may do where',
+        summary: 'The current session with its roles',
         response: { 200: SESSION },
       },
     },
@@ -73,7 +74,7 @@ function registerSignIn(app: ControlApp, parts: SessionRouteParts): void {
       schema: {
         operationId: 'signIn',
         tags: TAGS,
-        summary: 'Begin to sign in: to the identity provider',
+        summary: 'Start a sign-in at the identity provider',
         querystring: SIGN_IN_QUERY,
         response: { 303: Type.Null({ description: 'To the identity provider.' }) },
       },
@@ -101,9 +102,9 @@ function registerSignIn(app: ControlApp, parts: SessionRouteParts): void {
       schema: {
         operationId: 'finishSignIn',
         tags: TAGS,
-        summary: 'Back from the identity provider',
+        summary: 'Callback from the identity provider',
         querystring: Type.Object({}, { additionalProperties: true }),
-        response: { 303: Type.Null({ description: 'To where the sign-in was begun.' }) },
+        response: { 303: Type.Null({ description: 'To the page that started the sign-in.' }) },
       },
     },
     async (request, reply) => finishSignIn(app, request, reply, parts),
@@ -136,7 +137,7 @@ function registerConfirmation(app: ControlApp, parts: SessionRouteParts): void {
       schema: {
         operationId: 'confirmSignIn',
         tags: TAGS,
-        summary: 'Answer of the page that asks whether a command line may sign in',
+        summary: 'Allow or deny the sign-in of a command line',
         consumes: ['application/x-www-form-urlencoded'],
         body: CONFIRMATION,
         response: { 303: Type.Null({ description: 'To the command line.' }) },
@@ -187,7 +188,7 @@ function registerExchange(app: ControlApp, { signIns }: SessionRouteParts): void
       schema: {
         operationId: 'exchangeSignInCode',
         tags: TAGS,
-        summary: 'A session for the command line that waited at cli_redirect',
+        summary: 'Exchange a sign-in code for a session of the command line',
         body: SESSION_EXCHANGE,
         response: { 201: SESSION_TOKEN },
       },
@@ -210,7 +211,7 @@ function registerBootstrapToken(app: ControlApp, { store }: SessionRouteParts): 
       schema: {
         operationId: 'disableBootstrapToken',
         tags: TAGS,
-        summary: 'End the bootstrap token; only --reset-bootstrap-token at a start brings one back',
+        summary: 'Disable the bootstrap token; only a start with --reset-bootstrap-token creates a new one',
         response: { 204: Type.Null() },
       },
     },

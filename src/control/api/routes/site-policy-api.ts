@@ -39,7 +39,7 @@ export function registerRouteRoutes(app: ControlApp, routes: Routes): void {
     item: route,
     create: {
       operationId: 'createRoute',
-      summary: 'Make a route; bundles hold it once it has sources',
+      summary: 'Create a route; bundles contain it once it has sources',
       problems: ['already_exists', 'definition_invalid'],
       body: NEW_ROUTE,
       location: ({ site_id: siteId, route_id: id }) =>
@@ -61,7 +61,7 @@ export function registerRouteRoutes(app: ControlApp, routes: Routes): void {
     change: {
       method: 'PUT',
       operationId: 'replaceRoute',
-      summary: 'Replace what a route is',
+      summary: 'Replace the definition of a route',
       problems: ['definition_invalid'],
       body: ROUTE_REPLACEMENT,
       run: (operation, { site_id: siteId, route_id: routeId }, version, { definition }) =>
@@ -85,12 +85,12 @@ export function registerRouteSourcesRoutes(app: ControlApp, sources: RouteSource
     item: { ...route, url: `${route.url}/sources` },
     get: {
       operationId: 'getRouteSources',
-      summary: 'Who may call a route',
+      summary: 'Allowed sources of a route',
       run: ({ site_id: siteId, route_id: routeId }) => sources.get(siteId, routeId),
     },
     put: {
       operationId: 'putRouteSources',
-      summary: 'Say who may call a route. Without If-Match: its first sources, which publish it',
+      summary: 'Set the allowed sources of a route. The first ones, without If-Match, publish it',
       problems: ['definition_invalid'],
       body: ROUTE_SOURCES_REPLACEMENT,
       run: (operation, { site_id: siteId, route_id: routeId }, version, { allowed_sources: allowed }) =>
@@ -98,7 +98,7 @@ export function registerRouteSourcesRoutes(app: ControlApp, sources: RouteSource
     },
     remove: {
       operationId: 'deleteRouteSources',
-      summary: 'Take a route out of bundles',
+      summary: 'Remove the allowed sources, and with them the route from bundles',
       run: (operation, { site_id: siteId, route_id: routeId }, version) =>
         sources.remove(operation, { siteId, routeId }, version),
     },
@@ -128,7 +128,7 @@ export function registerBrokerRoutes(app: ControlApp, brokers: Brokers): void {
     },
     put: {
       operationId: 'putBroker',
-      summary: 'Trust a broker, or change what it may. Without If-Match: a new one',
+      summary: 'Create a broker without If-Match, or change it with If-Match',
       problems: ['definition_invalid'],
       body: BROKER_REPLACEMENT,
       run: (operation, { site_id: siteId, issuer }, version, { definition }) =>
@@ -136,7 +136,7 @@ export function registerBrokerRoutes(app: ControlApp, brokers: Brokers): void {
     },
     remove: {
       operationId: 'deleteBroker',
-      summary: 'Trust a broker no longer',
+      summary: 'Remove a broker',
       run: (operation, { site_id: siteId, issuer }, version) =>
         brokers.remove(operation, { siteId, issuer }, version),
     },
@@ -156,7 +156,7 @@ export function registerClientRoutes(app: ControlApp, clients: Clients): void {
     item: client,
     create: {
       operationId: 'createClient',
-      summary: 'Make a client, without grants',
+      summary: 'Create a client, without grants',
       problems: ['already_exists', 'definition_invalid'],
       body: NEW_CLIENT,
       location: ({ site_id: siteId, client_id: id }) =>
@@ -186,7 +186,7 @@ export function registerClientRoutes(app: ControlApp, clients: Clients): void {
     },
     remove: {
       operationId: 'deleteClient',
-      summary: 'Delete a client that no policy names and that has no living keys, with its grants',
+      summary: 'Delete a client that has no policies and no valid keys, with its grants',
       problems: ['still_in_use'],
       run: (operation, { site_id: siteId, client_id: clientId }, version) =>
         clients.remove(operation, { siteId, clientId }, version),
@@ -203,7 +203,7 @@ export function registerGrantRoutes(app: ControlApp, grants: Grants): void {
     item: { url: `${client.url}/grants/:resource`, params: GRANT_PATH, place: siteInPath },
     list: {
       operationId: 'listGrants',
-      summary: 'What a client, and each of its keys, may do',
+      summary: 'Grants of a client, which each of its keys inherits',
       page: 'GrantPage',
       cursorOf: ({ resource }) => resource,
       run: ({ site_id: siteId, client_id: clientId }, page) => grants.list(siteId, clientId, page),
@@ -219,7 +219,7 @@ export function registerGrantRoutes(app: ControlApp, grants: Grants): void {
     },
     withdraw: {
       operationId: 'deleteGrant',
-      summary: 'Take a grant back',
+      summary: 'Delete a grant',
       run: (operation, { site_id: siteId, client_id: clientId, resource }) =>
         grants.remove(operation, { siteId, clientId, resource }),
     },

@@ -35,7 +35,7 @@ export function registerTargetRoutes(app: ControlApp, targets: Targets): void {
     collection: { url: '/v1/sites/:site_id/targets', params: SITE_PATH, place: siteInPath },
     create: {
       operationId: 'createTarget',
-      summary: 'Attach a target; its token is shown this once',
+      summary: 'Attach a target; its token is shown only once',
       body: NEW_TARGET,
       answer: TARGET_WITH_TOKEN,
       location: ({ target_id: id }) => `/v1/targets/${id}`,
@@ -60,7 +60,7 @@ export function registerTargetRoutes(app: ControlApp, targets: Targets): void {
   registerAction(app, basics, {
     verb: 'rotate-token',
     operationId: 'rotateTargetToken',
-    summary: 'Make a new token, shown this once; the one before stays good for a while',
+    summary: 'Create a new token, shown only once; the previous one stays valid for a while',
     problems: ['target_state_conflict'],
     body: TOKEN_ROTATION,
     answer: TARGET_WITH_TOKEN,
@@ -69,7 +69,7 @@ export function registerTargetRoutes(app: ControlApp, targets: Targets): void {
   registerAction(app, basics, {
     verb: 'detach',
     operationId: 'detachTarget',
-    summary: 'Detach a target: it gets nothing any more, and nothing waits for it',
+    summary: 'Detach a target: it gets no more bundles, and no publication waits for it',
     problems: ['target_state_conflict'],
     run: (operation, { target_id: id }) => targets.detach(operation, id),
   });
@@ -106,7 +106,7 @@ export function registerTargetSelfRoutes(app: ControlApp, distribution: TargetSi
       config: { access: { kind: 'target' }, problems: ['revision_out_of_range'] },
       schema: {
         operationId: 'pollBundle',
-        summary: 'What the target lacks, as soon as there is something',
+        summary: 'Long-poll for publications that the target lacks',
         tags,
         querystring: POLL_QUERY,
         headers: Type.Object({ 'if-none-match': Type.Optional(Type.String({ maxLength: 256 })) }),
@@ -129,7 +129,7 @@ export function registerTargetSelfRoutes(app: ControlApp, distribution: TargetSi
       config: { access: { kind: 'target' }, problems: ['revision_out_of_range'] },
       schema: {
         operationId: 'acknowledgeBundle',
-        summary: 'Say which revision was taken, or why one was refused',
+        summary: 'Acknowledge a loaded revision, or report a rejected one',
         tags,
         body: ACKNOWLEDGEMENT,
         response: { 204: nothing },
@@ -157,7 +157,7 @@ function registerFileRoute(app: ControlApp, distribution: TargetSide): void {
           200: Type.Unsafe<Buffer>(
             Type.Any({
               contentMediaType: 'application/octet-stream',
-              description: 'The bytes, as they were signed or hashed.',
+              description: 'The signed or hashed bytes.',
             }),
           ),
         },

@@ -22,7 +22,7 @@ import type { SourceService } from '../../sources/source-service.ts';
 import type { PlaceOf } from '../api-access.ts';
 import { pathText, siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
-import { registerAction, registerResource } from '../resource-routes.ts';
+import { registerAction, registerRead, registerResource } from '../resource-routes.ts';
 import { tagged } from '../versions.ts';
 
 /** `…/sources/:source_id…` */
@@ -53,7 +53,7 @@ export function registerSourceRoutes(app: ControlApp, sources: SourceService): v
     item: source,
     create: {
       operationId: 'createSource',
-      summary: 'Make a source with its first draft',
+      summary: 'Create a source with its first draft',
       problems: ['audience_taken'],
       body: SOURCE_CREATION,
       location: ({ source_id: id }) => `/v1/sources/${id}`,
@@ -76,14 +76,14 @@ export function registerSourceRoutes(app: ControlApp, sources: SourceService): v
     change: {
       method: 'PATCH',
       operationId: 'changeSource',
-      summary: 'Change its name, or what happens to its keys',
+      summary: 'Change the name or the key policy of a source',
       body: SOURCE_CHANGE,
       run: (operation, { source_id: id }, version, change) =>
         sources.drafts.change(id, change, version, operation),
     },
     remove: {
       operationId: 'deleteSource',
-      summary: 'Delete a source of nothing but drafts',
+      summary: 'Delete a source that has only drafts',
       problems: ['source_state_conflict'],
       run: (operation, { source_id: id }, version) => sources.drafts.deleteSource(id, version, operation),
     },
@@ -113,7 +113,7 @@ function registerRevisionRoutes(app: ControlApp, sources: SourceService): void {
     collection: { ...source, url: `${source.url}/revisions` },
     create: {
       operationId: 'createSourceRevision',
-      summary: 'Make a draft beside the newest revision',
+      summary: 'Create a draft beside the newest revision',
       problems: ['source_revision_in_progress', 'source_state_conflict', 'audience_taken'],
       body: SOURCE_REVISION_CHANGE,
       location: ({ source_id: id, revision }) => `/v1/sources/${id}/revisions/${revision}`,
@@ -122,7 +122,7 @@ function registerRevisionRoutes(app: ControlApp, sources: SourceService): void {
     change: {
       method: 'PATCH',
       operationId: 'changeSourceRevision',
-      summary: 'Edit a draft, or what was validated: then it is a draft again',
+      summary: 'Edit a draft or a validated revision, which becomes a draft',
       problems: ['source_state_conflict', 'audience_taken'],
       body: SOURCE_REVISION_CHANGE,
       run: (operation, params, version, change) =>
@@ -141,14 +141,14 @@ function registerTransitions(app: ControlApp, { validator, lifecycle, activation
   registerAction(app, REVISION, {
     verb: 'validate',
     operationId: 'validateSourceRevision',
-    summary: 'Ask the issuer about itself; answers with what was found',
+    summary: 'Fetch and validate the metadata and keys of the issuer',
     problems: ['source_state_conflict', 'precondition_failed'],
     run: (operation, params) => validator.validate(nameOf(params), operation),
   });
   registerAction(app, REVISION, {
     verb: 'suspend',
     operationId: 'suspendSourceRevision',
-    summary: 'No new enrollments until it is resumed',
+    summary: 'Reject new enrollments until the revision is resumed',
     problems: ['source_state_conflict'],
     run: (operation, params) => lifecycle.suspend(nameOf(params), operation),
   });
@@ -162,14 +162,14 @@ function registerTransitions(app: ControlApp, { validator, lifecycle, activation
   registerAction(app, REVISION, {
     verb: 'retire',
     operationId: 'retireSourceRevision',
-    summary: 'No new enrollments ever again; gives the slot back',
+    summary: 'Reject new enrollments for good, and free the slot',
     problems: ['source_state_conflict'],
     run: (operation, params) => lifecycle.retire(nameOf(params), operation),
   });
   registerAction(app, REVISION, {
     verb: 'activate',
     operationId: 'activateSourceRevision',
-    summary: 'Take a slot and begin to activate; the operator names the scope that they expect',
+    summary: 'Take a slot and start the activation; the request names the expected scope',
     problems: [
       'source_state_conflict',
       'source_scope_mismatch',
@@ -262,25 +262,16 @@ export function registerEnrollmentPolicyRoutes(
   registerAction(app, BASICS, {
     verb: 'reactivate',
     operationId: 'reactivateEnrollmentPolicy',
-    summary: 'Let workloads in again',
+    summary: 'Accept enrollments under the policy again',
     problems: ['policy_state_conflict'],
     run: (operation, { policy_id: id }) => policies.reactivate(id, operation),
   });
-  app.get(
-    `${BASICS.item.url}/command`,
-    {
-      config: {
-        access: { kind: 'operator', permission: 'read', place: policyInPath },
-        problems: ['policy_not_active'],
-      },
-      schema: {
-        operationId: 'getEnrollmentCommand',
-        summary: 'What to run in a workload, or put into its pod template, to enroll under the policy',
-        tags: BASICS.tags,
-        params: parameters(POLICY_PATH),
-        response: { 200: ENROLLMENT_COMMAND },
-      },
-    },
-    (request) => commands.commandOf(request.params.policy_id),
-  );
+  registerRead(app, BASICS, {
+    below: '/command',
+    operationId: 'getEnrollmentCommand',
+    summary: 'Commands and pod template parts with which a workload enrolls under the policy',
+    problems: ['policy_not_active'],
+    answer: ENROLLMENT_COMMAND,
+    run: ({ policy_id: id }) => commands.commandOf(id),
+  });
 }
