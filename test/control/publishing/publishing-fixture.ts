@@ -13,6 +13,7 @@ import type { RowOf } from '../../../src/control/store/repositories/records.ts';
 import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
 import type { Transaction } from '../../../src/control/store/transaction.ts';
 import { generateSigningKey } from '../../../src/protocol/signing.ts';
+import { clientRow, keyRow, revisionRow, siteRow, sourceRow } from '../store/rows.ts';
 
 export const SITE = 'shop-eu-1';
 export const ISSUER_URL = 'https://control.shop.example/sites/shop-eu-1';
@@ -110,22 +111,11 @@ export class ControlWorld {
       await tx.environments.add({ id: environmentId, name: environmentId, ...versioned });
       await tx.fleets.add({ id: fleetId, environmentId, name: 'fleet', ...versioned });
       await tx.sites.add({
-        id,
-        fleetId,
-        displayName: id,
-        trustDomain: TRUST_DOMAIN,
+        ...siteRow(fleetId, id),
+        ...versioned,
         issuerUrl,
-        origins: JSON.stringify([ORIGIN]),
-        skewSeconds: 5,
         singleVerifier: 1,
         bundleLifetimeSeconds: 30 * 86_400,
-        sourceCapacity: 16,
-        revision: 0,
-        head: null,
-        baseRevision: 0,
-        floorRevision: 0,
-        wholeNeeded: 0,
-        ...versioned,
       });
       await this.signingKeys.create(tx, id, ms);
     });
@@ -154,15 +144,8 @@ export class ControlWorld {
     const { ms } = this.clock;
     return this.change(async (tx) => {
       if ((await tx.clients.find(SITE, clientId)) === undefined) {
-        await tx.clients.add({
-          siteId: SITE,
-          clientId,
-          subject: `client:${clientId}`,
-          context: '{"environment":"production"}',
-          version: 1,
-          createdAtMs: ms,
-          updatedAtMs: ms,
-        });
+        const context = '{"environment":"production"}';
+        await tx.clients.add({ ...clientRow(SITE, clientId), context, createdAtMs: ms, updatedAtMs: ms });
       }
       for (const old of await tx.clients.grants(SITE, clientId)) {
         await tx.clients.removeGrant(SITE, clientId, old.resource);
@@ -211,31 +194,18 @@ export class ControlWorld {
     lifetimeSeconds: number,
   ) {
     const { ms, seconds } = this.clock;
-    const keyId = newId('derivedKey', ms);
-    return {
-      keyId,
-      siteId: SITE,
+    return keyRow(SITE, {
+      keyId: newId('derivedKey', ms),
       clientId,
-      policyId: 'ep_1',
       enrollmentId: newId('enrollment', ms),
-      sourceId: 'tas_1',
-      sourceRevision: 1,
       publicJwk: JSON.stringify(jwk),
       thumbprint,
-      status: 'active' as const,
       expiresAtSeconds: seconds + lifetimeSeconds,
       verifiedIssuer: 'https://oidc.example',
-      verifiedSubject: 'system:serviceaccount:prod:billing',
       provenance: '{"kubernetes.namespace":"prod"}',
-      revokedAtMs: null,
-      revokedBy: null,
-      revokedReason: null,
-      listedRevision: null,
-      revokedRevision: null,
-      version: 1,
       createdAtMs: ms,
       updatedAtMs: ms,
-    };
+    });
   }
 
   /**
@@ -287,29 +257,13 @@ export class ControlWorld {
     const versioned = { version: 1, createdAtMs: ms, updatedAtMs: ms };
     const id = sourceId ?? newId('source', ms);
     await this.change(async (tx) => {
-      if (sourceId === undefined) {
-        await tx.sources.add({
-          id,
-          siteId: SITE,
-          kind: 'oidc_jwks',
-          displayName: 'cluster',
-          onSuspend: 'keep',
-          onRetire: 'keep',
-          ...versioned,
-        });
-      }
+      if (sourceId === undefined) await tx.sources.add({ ...sourceRow(SITE), ...versioned, id });
       await tx.sourceRevisions.add({
-        sourceId: id,
-        revision,
-        siteId: SITE,
-        state,
-        issuer: 'https://oidc.example',
-        jwksUri: 'https://oidc.example/keys',
-        audience: 'proofgate',
+        ...revisionRow({ id, siteId: SITE }, revision, state),
+        ...versioned,
         fingerprint: `fingerprint-${revision}`,
         detectedScope: 'oidc.example',
         stateSinceMs: ms,
-        ...versioned,
       });
       await tx.changes.record(SITE, { kind: 'policy' }, ms);
     });

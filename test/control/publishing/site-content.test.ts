@@ -33,7 +33,7 @@ describe('content', () => {
     await world.change((tx) =>
       tx.routes.add({
         siteId: SITE,
-        routeId: 'nobody-yet',
+        routeId: 'without-sources',
         definition: '{}',
         version: 1,
         createdAtMs: 0,
