@@ -3,10 +3,17 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { shipped } from './harness/envoy-config.ts';
 import { type HeaderLine, headerValues } from './harness/exchange.ts';
 import { expectFailedCheck } from './harness/failed-check.ts';
-import { forwardedRequest, type Stand, startStand } from './harness/fixture.ts';
+import {
+  forwardedRequest,
+  type RecordedEnvoy,
+  startRecordedEnvoy,
+  useRecordedEnvoys,
+} from './harness/fixture.ts';
 import { allow, type CheckAnswer, type HeaderOption } from './harness/recording-authz.ts';
 import { waitFor } from './harness/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
+
+const startForTest = useRecordedEnvoys();
 
 const get = { method: 'GET', target: '/', authority: 'api.example' } as const;
 const permissionDenied = 7;
@@ -25,16 +32,16 @@ function allowWith(ok: NonNullable<CheckAnswer['ok_response']>): CheckAnswer {
 }
 
 describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
-  let stand: Stand;
+  let recorded: RecordedEnvoy;
   beforeAll(async () => {
-    stand = await startStand(version, { shippedTimeouts: true });
+    recorded = await startRecordedEnvoy(version, { shippedTimeouts: true });
   });
-  afterEach(() => stand.authz.behave(allow));
-  afterAll(() => stand.stop());
+  afterEach(() => recorded.authz.behave(allow));
+  afterAll(() => recorded.stop());
 
   async function forwardedWith(ok: NonNullable<CheckAnswer['ok_response']>, headers: readonly HeaderLine[]) {
-    stand.authz.behave(allowWith(ok));
-    return forwardedRequest(await stand.measure(stand.http1, { ...get, headers })).headers;
+    recorded.authz.behave(allowWith(ok));
+    return forwardedRequest(await recorded.measure(recorded.http1, { ...get, headers })).headers;
   }
 
   const inbound = [
@@ -86,8 +93,8 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       ['a line break', 'x-a', 'a\r\nx-admin: 1'],
       ['a name that is none', 'x a', 'b'],
     ])('with %s in a header is a 503 that says so, not forwarded', async (_what, name, value) => {
-      stand.authz.behave(allowWith({ headers: [option(name, value, overwrite)] }));
-      const measured = await stand.measure(stand.http1, get);
+      recorded.authz.behave(allowWith({ headers: [option(name, value, overwrite)] }));
+      const measured = await recorded.measure(recorded.http1, get);
       expect([measured.response.status, measured.forwarded.length]).toEqual([503, 0]);
       expectFailedCheck(measured.response, 'invalid_answer');
     });
@@ -113,8 +120,8 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     it.each([401, 403, 413, 418, 503])(
       'of %i reaches the caller whole, and nothing the upstream',
       async (code) => {
-        stand.authz.behave(deny(code));
-        const { response, forwarded } = await stand.measure(stand.http1, get);
+        recorded.authz.behave(deny(code));
+        const { response, forwarded } = await recorded.measure(recorded.http1, get);
         expect([response.status, response.body.toString(), forwarded.length]).toEqual([
           code,
           '{"reason":"jti_replay"}',
@@ -127,18 +134,18 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     );
 
     it('without denied_response is a bare 403', async () => {
-      stand.authz.behave({ status: { code: permissionDenied } });
-      const { response, forwarded } = await stand.measure(stand.http1, get);
+      recorded.authz.behave({ status: { code: permissionDenied } });
+      const { response, forwarded } = await recorded.measure(recorded.http1, get);
       expect([response.status, response.body.length, forwarded.length]).toEqual([403, 0, 0]);
     });
 
     it('is logged with its reason, and without what the caller sent in secret', async () => {
-      stand.authz.behave(deny(401));
-      const before = stand.envoy.accessLog.length;
+      recorded.authz.behave(deny(401));
+      const before = recorded.envoy.accessLog.length;
       const headers = [['authorization', 'Passport secret-1']] as const;
-      await stand.measure(stand.http1, { ...get, target: '/logged?token=secret-2', headers });
+      await recorded.measure(recorded.http1, { ...get, target: '/logged?token=secret-2', headers });
       const line = await waitFor('the access log line', 5_000, () =>
-        stand.envoy.accessLog.slice(before).find((text) => text.includes('/logged')),
+        recorded.envoy.accessLog.slice(before).find((text) => text.includes('/logged')),
       );
       expect(JSON.parse(line)).toMatchObject({
         path: '/logged',
@@ -148,23 +155,23 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
         reason: 'jti_replay',
         decision_id: 'd-1',
       });
-      expect(stand.envoy.accessLog.join('\n')).not.toContain('secret-');
+      expect(recorded.envoy.accessLog.join('\n')).not.toContain('secret-');
     });
   });
 
   describe('no answer', () => {
     it.each(['fault', 'silence'] as const)('(%s) is a 503 after one Check, not forwarded', async (how) => {
-      stand.authz.behave(how);
-      const { response, checks, forwarded } = await stand.measure(stand.http1, get);
+      recorded.authz.behave(how);
+      const { response, checks, forwarded } = await recorded.measure(recorded.http1, get);
       expect([response.status, checks.length, forwarded.length]).toEqual([503, 1, 0]);
       expectFailedCheck(response, 'no_answer');
     });
 
     it('but an allow that is no decision, such as an empty message, is a 503 that says so', async () => {
-      for (const client of [stand.http1, stand.http2]) {
-        stand.authz.behave({ status: { code: 0 } });
+      for (const client of [recorded.http1, recorded.http2]) {
+        recorded.authz.behave({ status: { code: 0 } });
         const headers = [['x-proofgate-decision-id', 'mine']] as const;
-        const { response, checks, forwarded } = await stand.measure(client, { ...get, headers });
+        const { response, checks, forwarded } = await recorded.measure(client, { ...get, headers });
         expect([checks.length, forwarded.length]).toEqual([1, 0]);
         expectFailedCheck(response, 'no_decision');
       }
@@ -174,30 +181,22 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
 
 describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   it('answers 503 when the verifier is down', async () => {
-    const stand = await startStand(version);
-    try {
-      await stand.authz.stop();
-      const { response, forwarded } = await stand.measure(stand.http1, get);
-      expect([response.status, forwarded.length]).toEqual([503, 0]);
-      expectFailedCheck(response, 'no_answer');
-    } finally {
-      await stand.stop();
-    }
+    const recorded = await startForTest(version);
+    await recorded.authz.stop();
+    const { response, forwarded } = await recorded.measure(recorded.http1, get);
+    expect([response.status, forwarded.length]).toEqual([503, 0]);
+    expectFailedCheck(response, 'no_answer');
   });
 
   const failureModeAllow = { path: [...shipped.extAuthz, 'failure_mode_allow'], value: true };
 
   it('even under failure_mode_allow lets nothing through without a decision', async () => {
-    const stand = await startStand(version, { edits: [failureModeAllow] });
-    try {
-      for (const how of ['fault', 'silence'] as const) {
-        stand.authz.behave(how);
-        const { response, forwarded } = await stand.measure(stand.http1, get);
-        expect(forwarded).toEqual([]);
-        expectFailedCheck(response, 'no_decision');
-      }
-    } finally {
-      await stand.stop();
+    const recorded = await startForTest(version, { edits: [failureModeAllow] });
+    for (const how of ['fault', 'silence'] as const) {
+      recorded.authz.behave(how);
+      const { response, forwarded } = await recorded.measure(recorded.http1, get);
+      expect(forwarded).toEqual([]);
+      expectFailedCheck(response, 'no_decision');
     }
   });
 
@@ -206,14 +205,10 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       failureModeAllow,
       { path: [...shipped.connectionManager, 'route_config', 'typed_per_filter_config'] },
     ];
-    const stand = await startStand(version, { edits });
-    try {
-      stand.authz.behave('fault');
-      expect((await stand.measure(stand.http1, get)).response.status).toBe(200);
-      stand.authz.behave({ status: { code: permissionDenied } });
-      expect((await stand.measure(stand.http1, get)).response.status).toBe(403);
-    } finally {
-      await stand.stop();
-    }
+    const recorded = await startForTest(version, { edits });
+    recorded.authz.behave('fault');
+    expect((await recorded.measure(recorded.http1, get)).response.status).toBe(200);
+    recorded.authz.behave({ status: { code: permissionDenied } });
+    expect((await recorded.measure(recorded.http1, get)).response.status).toBe(403);
   });
 });

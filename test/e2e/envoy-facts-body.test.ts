@@ -7,10 +7,13 @@ import {
   checkedValues,
   forwardedRequest,
   type Measurement,
-  type Stand,
-  startStand,
+  type RecordedEnvoy,
+  startRecordedEnvoy,
+  useRecordedEnvoys,
 } from './harness/fixture.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
+
+const startForTest = useRecordedEnvoys();
 
 const post = { method: 'POST', target: '/', authority: 'api.example' } as const;
 const get = { ...post, method: 'GET' } as const;
@@ -33,11 +36,11 @@ const exactlyNothing: SeenBody = { partial: ['false'], bytes: 0, size: 0 };
 const exactly3: SeenBody = { partial: ['false'], bytes: 3, size: 3 };
 
 describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
-  let stand: Stand;
+  let recorded: RecordedEnvoy;
   beforeAll(async () => {
-    stand = await startStand(version);
+    recorded = await startRecordedEnvoy(version);
   });
-  afterAll(() => stand.stop());
+  afterAll(() => recorded.stop());
 
   describe.each(['http1', 'http2'] as const)('%s', (client) => {
     const body = Buffer.of(0x61, 0xff, 0x00);
@@ -53,22 +56,22 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       ['GET with a body', { ...get, body, framing: 'length' }, exactly3],
       ['POST with trailers', { ...post, body, trailers: [['x-t', '1']] }, exactly3],
     ])('%s', async (_what, request, expected) => {
-      expect(seenBody(await stand.measure(stand[client], request))).toEqual(expected);
+      expect(seenBody(await recorded.measure(recorded[client], request))).toEqual(expected);
     });
 
     it('packs the exact bytes, and leaves the text field empty', async () => {
-      const seen = checkedHttp(await stand.measure(stand[client], { ...post, body }));
+      const seen = checkedHttp(await recorded.measure(recorded[client], { ...post, body }));
       expect(seen.raw_body).toEqual(body);
       expect(seen.body).toHaveLength(0);
     });
 
     it('does not forward the marker', async () => {
-      const measured = await stand.measure(stand[client], { ...post, body });
+      const measured = await recorded.measure(recorded[client], { ...post, body });
       expect(headerValues(forwardedRequest(measured).headers, partialBody)).toEqual([]);
     });
 
     it('has a body of exactly max_request_bytes whole', async () => {
-      const measured = await stand.measure(stand[client], {
+      const measured = await recorded.measure(recorded[client], {
         ...post,
         body: Buffer.alloc(maxRequestBytes, 7),
       });
@@ -81,13 +84,13 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
 
     it('answers 413 to more than that, without a Check', async () => {
       const large = Buffer.alloc(maxRequestBytes + 65_536, 7);
-      const measured = await stand.measure(stand[client], { ...post, body: large, framing: 'length' });
+      const measured = await recorded.measure(recorded[client], { ...post, body: large, framing: 'length' });
       expect([measured.response.status, measured.checks.length]).toEqual([413, 0]);
     });
   });
 
   it('answers 413 to one byte more in HTTP/1.1', async () => {
-    const measured = await stand.measure(stand.http1, {
+    const measured = await recorded.measure(recorded.http1, {
       ...post,
       body: Buffer.alloc(maxRequestBytes + 1, 7),
     });
@@ -95,7 +98,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   });
 
   it('asks about a cut body in HTTP/2 when only its last frame is too much, and would forward the whole', async () => {
-    const measured = await stand.measure(stand.http2, {
+    const measured = await recorded.measure(recorded.http2, {
       ...post,
       body: Buffer.alloc(maxRequestBytes + 1, 7),
     });
@@ -108,7 +111,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   });
 
   it('has no marker for HTTP/2 trailers behind no data at all', async () => {
-    const measured = await stand.measure(stand.http2, { ...post, trailers: [['x-t', '1']] });
+    const measured = await recorded.measure(recorded.http2, { ...post, trailers: [['x-t', '1']] });
     expect(seenBody(measured)).toEqual(none);
   });
 
@@ -117,7 +120,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       ['Connection', 'Upgrade'],
       ['Upgrade', 'websocket'],
     ];
-    const measured = await stand.measure(stand.http1, { ...get, headers, body: 'abc' });
+    const measured = await recorded.measure(recorded.http1, { ...get, headers, body: 'abc' });
     expect([measured.response.status, measured.checks.length]).toEqual([403, 0]);
   });
 
@@ -127,7 +130,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       ['Upgrade', 'h2c'],
       ['HTTP2-Settings', 'AAMAAABk'],
     ];
-    const measured = await stand.measure(stand.http1, { ...post, headers, body: 'abc' });
+    const measured = await recorded.measure(recorded.http1, { ...post, headers, body: 'abc' });
     expect(seenBody(measured)).toEqual(exactly3);
     expect(headerValues(forwardedRequest(measured).headers, 'upgrade')).toEqual([]);
   });
@@ -136,7 +139,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     'answers Expect: 100-continue by itself and drops it, %s',
     async (client) => {
       const headers = [['expect', '100-continue']] as const;
-      const measured = await stand.measure(stand[client], { ...post, headers, body: 'abc' });
+      const measured = await recorded.measure(recorded[client], { ...post, headers, body: 'abc' });
       expect(seenBody(measured)).toEqual(exactly3);
       expect(checkedValues(measured, 'expect')).toEqual([]);
     },
@@ -159,22 +162,18 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     ['a route without buffering', unbuffered],
     ['no with_request_body', { path: [...shipped.extAuthz, 'with_request_body'] }],
   ])('with %s: no marker, and a body of unannounced length leaves no trace at all', async (_what, edit) => {
-    const stand = await startStand(version, { edits: [edit] });
-    try {
-      const announced = await stand.measure(stand.http1, { ...post, body: 'abc' });
-      const chunked = await stand.measure(stand.http1, { ...post, body: 'abc', framing: 'open' });
-      const silent = await stand.measure(stand.http2, { ...post, body: 'abc' });
-      for (const measured of [announced, chunked, silent]) {
-        expect(seenBody(measured)).toMatchObject({ partial: [], bytes: 0 });
-        expect(forwardedRequest(measured).body.toString()).toBe('abc');
-      }
-      expect(checkedValues(announced, 'content-length')).toEqual(['3']);
-      for (const measured of [chunked, silent]) {
-        expect(checkedValues(measured, 'content-length')).toEqual([]);
-        expect(checkedValues(measured, 'transfer-encoding')).toEqual([]);
-      }
-    } finally {
-      await stand.stop();
+    const recorded = await startForTest(version, { edits: [edit] });
+    const announced = await recorded.measure(recorded.http1, { ...post, body: 'abc' });
+    const chunked = await recorded.measure(recorded.http1, { ...post, body: 'abc', framing: 'open' });
+    const silent = await recorded.measure(recorded.http2, { ...post, body: 'abc' });
+    for (const measured of [announced, chunked, silent]) {
+      expect(seenBody(measured)).toMatchObject({ partial: [], bytes: 0 });
+      expect(forwardedRequest(measured).body.toString()).toBe('abc');
+    }
+    expect(checkedValues(announced, 'content-length')).toEqual(['3']);
+    for (const measured of [chunked, silent]) {
+      expect(checkedValues(measured, 'content-length')).toEqual([]);
+      expect(checkedValues(measured, 'transfer-encoding')).toEqual([]);
     }
   });
 
@@ -187,15 +186,11 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       'mutations',
       'request_mutations',
     ];
-    const stand = await startStand(version, { edits: [{ path }] });
-    try {
-      for (const client of [stand.http1, stand.http2]) {
-        const measured = await stand.measure(client, { ...post, headers: [[partialBody, 'false']] });
-        expect(seenBody(measured)).toEqual(none);
-        expect(headerValues(forwardedRequest(measured).headers, partialBody)).toEqual(['false']);
-      }
-    } finally {
-      await stand.stop();
+    const recorded = await startForTest(version, { edits: [{ path }] });
+    for (const client of [recorded.http1, recorded.http2]) {
+      const measured = await recorded.measure(client, { ...post, headers: [[partialBody, 'false']] });
+      expect(seenBody(measured)).toEqual(none);
+      expect(headerValues(forwardedRequest(measured).headers, partialBody)).toEqual(['false']);
     }
   });
 
@@ -204,22 +199,18 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       path: [...shipped.connectionManager, 'upgrade_configs'],
       value: [{ upgrade_type: 'websocket' }],
     };
-    const stand = await startStand(version, { edits: [edit] });
-    try {
-      stand.authz.behave({ status: { code: 7 }, denied_response: { status: { code: 403 } } });
-      const measured = await stand.measure(stand.http1, {
-        ...get,
-        headers: [
-          ['Connection', 'Upgrade'],
-          ['Upgrade', 'websocket'],
-        ],
-        body: 'abc',
-      });
-      expect(seenBody(measured)).toMatchObject({ partial: [], bytes: 0 });
-      expect(checkedValues(measured, 'upgrade')).toEqual(['websocket']);
-    } finally {
-      await stand.stop();
-    }
+    const recorded = await startForTest(version, { edits: [edit] });
+    recorded.authz.behave({ status: { code: 7 }, denied_response: { status: { code: 403 } } });
+    const measured = await recorded.measure(recorded.http1, {
+      ...get,
+      headers: [
+        ['Connection', 'Upgrade'],
+        ['Upgrade', 'websocket'],
+      ],
+      body: 'abc',
+    });
+    expect(seenBody(measured)).toMatchObject({ partial: [], bytes: 0 });
+    expect(checkedValues(measured, 'upgrade')).toEqual(['websocket']);
   });
 });
 
@@ -237,12 +228,8 @@ describe.each(LANE_ENVOYS)('Envoy %s before an HTTP/2 upstream', (version) => {
   };
 
   async function trailersThrough(edits: readonly ConfigEdit[], client: 'http1' | 'http2') {
-    const stand = await startStand(version, { upstreamProtocol: 'h2c', edits });
-    try {
-      return forwardedRequest(await stand.measure(stand[client], request)).trailers;
-    } finally {
-      await stand.stop();
-    }
+    const recorded = await startForTest(version, { upstreamProtocol: 'h2c', edits });
+    return forwardedRequest(await recorded.measure(recorded[client], request)).trailers;
   }
 
   it('drops every trailer', async () => {

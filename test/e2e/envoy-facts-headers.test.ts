@@ -6,9 +6,9 @@ import {
   checkedHttp,
   checkedValues,
   forwardedRequest,
+  type RecordedEnvoy,
   refusedByEnvoy,
-  type Stand,
-  startStand,
+  startRecordedEnvoy,
 } from './harness/fixture.ts';
 import { checkedHeaders } from './harness/recording-authz.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
@@ -57,11 +57,11 @@ const joinedBehindAProxy = (
 const notInHttp2 = ['keep-alive', 'proxy-connection', 'te', 'upgrade'];
 
 describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
-  let stand: Stand;
+  let recorded: RecordedEnvoy;
   beforeAll(async () => {
-    stand = await startStand(version);
+    recorded = await startRecordedEnvoy(version);
   });
-  afterAll(() => stand.stop());
+  afterAll(() => recorded.stop());
 
   async function twice(client: 'http1' | 'http2', name: string): Promise<readonly string[]> {
     const headers = [
@@ -69,20 +69,20 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       ['x-other', 'o'],
       [name, '2'],
     ] as const;
-    return checkedValues(await stand.measure(stand[client], { ...get, headers }), name);
+    return checkedValues(await recorded.measure(recorded[client], { ...get, headers }), name);
   }
 
   describe.each(['http1', 'http2'] as const)('%s', (client) => {
     const applies = (name: string) => client === 'http1' || !notInHttp2.includes(name);
 
     it('sends header_map, and an empty headers map', async () => {
-      const seen = checkedHttp(await stand.measure(stand[client], { ...get, headers: [['x-a', '1']] }));
+      const seen = checkedHttp(await recorded.measure(recorded[client], { ...get, headers: [['x-a', '1']] }));
       expect(seen.headers).toEqual({});
       expect(seen.header_map?.headers).toContainEqual({ key: 'x-a', value: '', raw_value: Buffer.from('1') });
     });
 
     it('has the pseudo headers in header_map, in HTTP/1.1 too', async () => {
-      const names = checkedHeaders(checkedHttp(await stand.measure(stand[client], get))).map(
+      const names = checkedHeaders(checkedHttp(await recorded.measure(recorded[client], get))).map(
         ([name]) => name,
       );
       expect(names).toEqual(expect.arrayContaining([':authority', ':method', ':path', ':scheme']));
@@ -99,7 +99,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
 
     it.each(droppedByEnvoy.filter(applies))('drops %s that a caller sends', async (name) => {
       const headers = [[name, '1']] as const;
-      const measured = await stand.measure(stand[client], { ...get, headers });
+      const measured = await recorded.measure(recorded[client], { ...get, headers });
       expect(checkedValues(measured, name)).toEqual([]);
       expect(headerValues(forwardedRequest(measured).headers, name)).toEqual([]);
     });
@@ -109,7 +109,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
         ['authorization', ''],
         ['authorization', 'Passport x'],
       ] as const;
-      const measured = await stand.measure(stand[client], { ...get, headers });
+      const measured = await recorded.measure(recorded[client], { ...get, headers });
       expect(checkedValues(measured, 'authorization')).toEqual(['Passport x']);
     });
 
@@ -120,7 +120,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
         ['x-request-id', 'mine'],
         ['x-envoy-external-address', '192.0.2.7'],
       ] as const;
-      const measured = await stand.measure(stand[client], { ...get, headers });
+      const measured = await recorded.measure(recorded[client], { ...get, headers });
       expect(checkedValues(measured, 'x-forwarded-for')).toEqual([
         expect.stringMatching(/^192\.0\.2\.7,[0-9a-f.:]+$/),
       ]);
@@ -130,7 +130,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     });
 
     it('carries bytes that are not UTF-8 unchanged', async () => {
-      const measured = await stand.measure(stand[client], { ...get, headers: [['x-a', '\xff\xe9']] });
+      const measured = await recorded.measure(recorded[client], { ...get, headers: [['x-a', '\xff\xe9']] });
       expect(checkedHttp(measured).header_map?.headers).toContainEqual({
         key: 'x-a',
         value: '',
@@ -140,18 +140,18 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
 
     it('refuses a header name with an underscore', async () => {
       const headers = [['x_proofgate_subject', 'me']] as const;
-      expect(await refusedByEnvoy(stand, stand[client], { ...get, headers })).toBe(true);
+      expect(await refusedByEnvoy(recorded, recorded[client], { ...get, headers })).toBe(true);
     });
 
     it('removes what only the verifier may say before it asks', async () => {
       const headers = [['x-proofgate-subject', 'me']] as const;
-      const measured = await stand.measure(stand[client], { ...get, headers });
+      const measured = await recorded.measure(recorded[client], { ...get, headers });
       expect(checkedValues(measured, 'x-proofgate-subject')).toEqual([]);
       expect(headerValues(forwardedRequest(measured).headers, 'x-proofgate-subject')).toEqual([]);
     });
 
     it('names the peer of the connection', async () => {
-      const { checks } = await stand.measure(stand[client], get);
+      const { checks } = await recorded.measure(recorded[client], get);
       expect(checks[0]?.attributes.source).toMatchObject({
         address: { socket_address: { address: '127.0.0.1', port_value: expect.any(Number) } },
         principal: '',
@@ -167,8 +167,8 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
 
   it('trims white space around a value in HTTP/1.1, not in HTTP/2', async () => {
     const request = { ...get, headers: [['x-a', '  a  b  ']] } as const;
-    expect(checkedValues(await stand.measure(stand.http1, request), 'x-a')).toEqual(['a  b']);
-    expect(checkedValues(await stand.measure(stand.http2, request), 'x-a')).toEqual(['  a  b  ']);
+    expect(checkedValues(await recorded.measure(recorded.http1, request), 'x-a')).toEqual(['a  b']);
+    expect(checkedValues(await recorded.measure(recorded.http2, request), 'x-a')).toEqual(['  a  b  ']);
   });
 
   it('drops what the Connection header of HTTP/1.1 names, the proof included', async () => {
@@ -176,13 +176,13 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       ['Connection', 'close, x-proofgate-signature'],
       ['X-Proofgate-Signature', 'z'],
     ] as const;
-    const measured = await stand.measure(stand.http1, { ...get, headers });
+    const measured = await recorded.measure(recorded.http1, { ...get, headers });
     expect(checkedValues(measured, 'x-proofgate-signature')).toEqual([]);
   });
 });
 
 describe.each(LANE_ENVOYS)('Envoy %s behind another proxy', (version) => {
-  let stand: Stand;
+  let recorded: RecordedEnvoy;
   beforeAll(async () => {
     const manager = shipped.connectionManager;
     const edits = [
@@ -194,9 +194,9 @@ describe.each(LANE_ENVOYS)('Envoy %s behind another proxy', (version) => {
       { path: [...manager, 'forward_client_cert_details'], value: 'ALWAYS_FORWARD_ONLY' },
       { path: [...manager, 'preserve_external_request_id'], value: true },
     ];
-    stand = await startStand(version, { edits });
+    recorded = await startRecordedEnvoy(version, { edits });
   });
-  afterAll(() => stand.stop());
+  afterAll(() => recorded.stop());
 
   it.each(joinedBehindAProxy)('joins repeated %s lines into one', async (name) => {
     const headers = [
@@ -204,23 +204,23 @@ describe.each(LANE_ENVOYS)('Envoy %s behind another proxy', (version) => {
       [name, '1'],
       [name, '2'],
     ] as const;
-    const measured = await stand.measure(stand.http1, { ...get, headers });
+    const measured = await recorded.measure(recorded.http1, { ...get, headers });
     expect(checkedValues(measured, name)).toEqual([expect.stringMatching(/(^|,)1,2$/)]);
   });
 });
 
 /** Without either of the settings that overwrite a caller's claim about its scheme. */
 describe.each(LANE_ENVOYS)('Envoy %s that believes x-forwarded-proto', (version) => {
-  let stand: Stand;
+  let recorded: RecordedEnvoy;
   beforeAll(async () => {
     const manager = shipped.connectionManager;
     const edits = [
       { path: [...manager, 'use_remote_address'], value: false },
       { path: [...manager, 'scheme_header_transformation'] },
     ];
-    stand = await startStand(version, { edits });
+    recorded = await startRecordedEnvoy(version, { edits });
   });
-  afterAll(() => stand.stop());
+  afterAll(() => recorded.stop());
 
   it.each<[values: readonly string[], arrives: string, scheme: string]>([
     [['https'], 'https', 'https'],
@@ -233,22 +233,24 @@ describe.each(LANE_ENVOYS)('Envoy %s that believes x-forwarded-proto', (version)
     [['ftp'], 'ftp', 'http'],
   ])('%j arrives as %j, and makes the scheme of HTTP/1.1 %j', async (values, arrives, scheme) => {
     const headers = values.map((value) => ['x-forwarded-proto', value] as const);
-    const measured = await stand.measure(stand.http1, { ...get, headers });
+    const measured = await recorded.measure(recorded.http1, { ...get, headers });
     expect(checkedValues(measured, 'x-forwarded-proto')).toEqual([arrives]);
     expect(checkedHttp(measured).scheme).toBe(scheme);
     // HTTP/2 has the scheme from its own caller.
-    const over2 = await stand.measure(stand.http2, { ...get, headers });
+    const over2 = await recorded.measure(recorded.http2, { ...get, headers });
     expect(checkedValues(over2, 'x-forwarded-proto')).toEqual([arrives]);
     expect(checkedHttp(over2).scheme).toBe('http');
   });
 });
 
 describe.each(LANE_ENVOYS)('Envoy %s without encode_raw_headers', (version) => {
-  let stand: Stand;
+  let recorded: RecordedEnvoy;
   beforeAll(async () => {
-    stand = await startStand(version, { edits: [{ path: [...shipped.extAuthz, 'encode_raw_headers'] }] });
+    recorded = await startRecordedEnvoy(version, {
+      edits: [{ path: [...shipped.extAuthz, 'encode_raw_headers'] }],
+    });
   });
-  afterAll(() => stand.stop());
+  afterAll(() => recorded.stop());
 
   it('sends the headers map instead: lines joined, other bytes replaced', async () => {
     const headers = [
@@ -256,7 +258,7 @@ describe.each(LANE_ENVOYS)('Envoy %s without encode_raw_headers', (version) => {
       ['x-a', '2'],
       ['x-b', 'a\xffb'],
     ] as const;
-    const seen = checkedHttp(await stand.measure(stand.http1, { ...get, headers }));
+    const seen = checkedHttp(await recorded.measure(recorded.http1, { ...get, headers }));
     expect(seen.headers).toMatchObject({ 'x-a': '1,2', 'x-b': 'a!b' });
     expect(seen.header_map?.headers ?? []).toEqual([]);
   });

@@ -5,7 +5,13 @@ import { makeCertificates, type TestCertificates } from './harness/certificates.
 import { validateConfig } from './harness/envoy.ts';
 import { shippedText } from './harness/envoy-config.ts';
 import { headerValues, type WireAddress } from './harness/exchange.ts';
-import { checkedHttp, checkOf, forwardedRequest, type Stand, startStand } from './harness/fixture.ts';
+import {
+  checkedHttp,
+  checkOf,
+  forwardedRequest,
+  type RecordedEnvoy,
+  startRecordedEnvoy,
+} from './harness/fixture.ts';
 import { http1Client } from './harness/http1.ts';
 import { http2Client } from './harness/http2.ts';
 import { tlsEdits } from './harness/tls-edits.ts';
@@ -27,33 +33,33 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
 
 describe.each(LANE_ENVOYS)('Envoy %s with the optional blocks', (version) => {
   let certificates: TestCertificates;
-  let stand: Stand;
+  let recorded: RecordedEnvoy;
   let tls: NonNullable<WireAddress['tls']>;
   beforeAll(async () => {
     certificates = await makeCertificates(authority, spiffeId);
-    stand = await startStand(version, { optionalBlocks: true, edits: tlsEdits(certificates) });
+    recorded = await startRecordedEnvoy(version, { optionalBlocks: true, edits: tlsEdits(certificates) });
     tls = { ca: certificates.ca.cert, servername: authority };
   });
   afterAll(async () => {
     // The certificates go first: they are there even when no Envoy came up.
     await certificates.remove();
-    await stand.stop();
+    await recorded.stop();
   });
 
-  const clients = () => [http1Client({ ...stand.envoy, tls }), http2Client({ ...stand.envoy, tls })];
+  const clients = () => [http1Client({ ...recorded.envoy, tls }), http2Client({ ...recorded.envoy, tls })];
 
   it('speaks HTTP/1.1 and HTTP/2 over TLS on one port, scheme https', async () => {
     for (const client of clients()) {
-      const measured = await stand.measure(client, { method: 'GET', target: '/', authority });
+      const measured = await recorded.measure(client, { method: 'GET', target: '/', authority });
       expect(checkedHttp(measured)).toMatchObject({ scheme: 'https', protocol: client.protocol });
     }
   });
 
   it('tells the verifier who the caller is by certificate', async () => {
     const { cert, key } = certificates.client;
-    const client = http1Client({ ...stand.envoy, tls: { ...tls, cert, key } });
+    const client = http1Client({ ...recorded.envoy, tls: { ...tls, cert, key } });
     const { source } = checkOf(
-      await stand.measure(client, { method: 'GET', target: '/', authority }),
+      await recorded.measure(client, { method: 'GET', target: '/', authority }),
     ).attributes;
     expect(source.principal).toBe(spiffeId);
     expect(decodeURIComponent(source.certificate)).toBe(cert);
@@ -63,7 +69,12 @@ describe.each(LANE_ENVOYS)('Envoy %s with the optional blocks', (version) => {
     const names = Object.values(CONTEXT_HEADERS);
     const headers = names.map((name) => [name, 'mine'] as const);
     for (const client of clients()) {
-      const measured = await stand.measure(client, { method: 'GET', target: '/healthz', authority, headers });
+      const measured = await recorded.measure(client, {
+        method: 'GET',
+        target: '/healthz',
+        authority,
+        headers,
+      });
       expect(measured.checks).toEqual([]);
       const arrived = forwardedRequest(measured).headers;
       expect(names.flatMap((name) => headerValues(arrived, name))).toEqual([]);
@@ -73,7 +84,12 @@ describe.each(LANE_ENVOYS)('Envoy %s with the optional blocks', (version) => {
   it('streams an unbound body through, larger than any that it would hold', async () => {
     const body = Buffer.alloc(3_000_000, 9);
     for (const client of clients()) {
-      const measured = await stand.measure(client, { method: 'PUT', target: '/v1/uploads', authority, body });
+      const measured = await recorded.measure(client, {
+        method: 'PUT',
+        target: '/v1/uploads',
+        authority,
+        body,
+      });
       expect(checkedHttp(measured).raw_body.length).toBe(0);
       expect(forwardedRequest(measured).body.equals(body)).toBe(true);
     }

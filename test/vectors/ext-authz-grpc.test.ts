@@ -11,14 +11,14 @@ import { type Bench, createBench, storeOf } from './bench.ts';
 import { describeVectors } from './conformance-suite.ts';
 import { type Answered, DENIED, wireRequestOf } from './published.ts';
 
-interface Stand {
+interface Fixture {
   readonly client: CheckClient;
   readonly point: ExtAuthzServer;
 }
 
-let stand: Promise<Stand> | undefined;
+let fixture: Promise<Fixture> | undefined;
 
-async function openStand({ metrics, verifier }: Bench): Promise<Stand> {
+async function openFixture({ metrics, verifier }: Bench): Promise<Fixture> {
   const point = await openExtAuthzServer({
     verifier,
     metrics,
@@ -29,17 +29,17 @@ async function openStand({ metrics, verifier }: Bench): Promise<Stand> {
   return { point, client: openCheckClient(point.address) };
 }
 
-async function closeStand(opening: Promise<Stand> | undefined): Promise<void> {
+async function closeFixture(opening: Promise<Fixture> | undefined): Promise<void> {
   const opened = await opening;
   opened?.client.close();
   await opened?.point.drain(1000);
 }
 
-afterAll(() => closeStand(stand));
+afterAll(() => closeFixture(fixture));
 
 describeVectors('ext_authz over gRPC', async (request, bench) => {
-  stand ??= openStand(bench);
-  const { client } = await stand;
+  fixture ??= openFixture(bench);
+  const { client } = await fixture;
   return await answerWhenHeard(() => client.check(rawCheckRequest(wireRequestOf(request))));
 });
 
@@ -87,12 +87,12 @@ function textOfHeader(header: { readonly value?: string; readonly raw_value?: Bu
 
 describe('where Envoy joins the lines of a header', () => {
   const bench = createBench();
-  let merged: Promise<Stand> | undefined;
-  afterAll(() => closeStand(merged));
+  let merged: Promise<Fixture> | undefined;
+  afterAll(() => closeFixture(merged));
 
   /** An ext_authz message carries less detail, so it may deny more than a vector says, and never less. */
   it('lets through nothing that a vector denies', async () => {
-    merged ??= openStand(bench);
+    merged ??= openFixture(bench);
     const { client } = await merged;
     const letThrough: string[] = [];
     for (const { bundle, name, now: nowSeconds, realtime_staleness_seconds, request } of DENIED) {

@@ -1,4 +1,5 @@
 /** Envoy between a recording verifier and a recording upstream, for tests of facts about Envoy. */
+import { afterEach } from '@jest/globals';
 import { type RunningEnvoy, startEnvoy } from './envoy.ts';
 import { type ConfigEdit, type EnvoyAdaptation, patient, shipped } from './envoy-config.ts';
 import {
@@ -19,7 +20,7 @@ import {
 } from './recording-authz.ts';
 import { startUpstream, type Upstream, type UpstreamOptions, type UpstreamRequest } from './upstream.ts';
 
-export interface Stand {
+export interface RecordedEnvoy {
   readonly envoy: RunningEnvoy;
   readonly authz: RecordingAuthz;
   readonly upstream: Upstream;
@@ -44,13 +45,29 @@ export const closeAtOnce: ConfigEdit = {
   value: '0.01s',
 };
 
-export interface StandOptions extends Omit<EnvoyAdaptation, 'verifier' | 'upstream'> {
+export interface RecordedEnvoyOptions extends Omit<EnvoyAdaptation, 'verifier' | 'upstream'> {
   readonly upstreamProtocol?: UpstreamOptions['protocol'];
   /** Default false: {@link patient}. */
   readonly shippedTimeouts?: boolean;
 }
 
-export async function startStand(version: string, options: StandOptions = {}): Promise<Stand> {
+/** Starts Envoys that stop after the test. */
+export function useRecordedEnvoys(): typeof startRecordedEnvoy {
+  const started: RecordedEnvoy[] = [];
+  afterEach(async () => {
+    for (const recorded of started.splice(0)) await recorded.stop();
+  });
+  return async (version, options) => {
+    const recorded = await startRecordedEnvoy(version, options);
+    started.push(recorded);
+    return recorded;
+  };
+}
+
+export async function startRecordedEnvoy(
+  version: string,
+  options: RecordedEnvoyOptions = {},
+): Promise<RecordedEnvoy> {
   const { upstreamProtocol = 'HTTP/1.1', shippedTimeouts = false, ...adaptation } = options;
   const authz = await startRecordingAuthz();
   const upstream = await startUpstream({ protocol: upstreamProtocol });
@@ -122,12 +139,12 @@ export function forwardedRequest({ forwarded, response }: Measurement): Upstream
 
 /** True when Envoy rejects the request itself, with 400 or an HTTP/2 reset, and neither verifier nor upstream sees it. */
 export async function refusedByEnvoy(
-  stand: Stand,
+  recorded: RecordedEnvoy,
   client: WireClient,
   request: WireRequest,
 ): Promise<boolean> {
-  stand.authz.forget();
-  stand.upstream.clear();
+  recorded.authz.forget();
+  recorded.upstream.clear();
   const status = await client.send(request).then(
     (response) => response.status,
     (error: unknown) => {
@@ -135,5 +152,5 @@ export async function refusedByEnvoy(
       throw error;
     },
   );
-  return status === 400 && stand.authz.checks.length === 0 && stand.upstream.requests.length === 0;
+  return status === 400 && recorded.authz.checks.length === 0 && recorded.upstream.requests.length === 0;
 }

@@ -45,15 +45,15 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-interface Stand {
+interface Fixture {
   readonly extAuthz: ExtAuthzServer;
   readonly client: CheckClient;
 }
 
-async function stand(
+async function start(
   options: Partial<ExtAuthzServerOptions> = {},
   verifierOptions: TestVerifierOptions = {},
-): Promise<Stand> {
+): Promise<Fixture> {
   const { verifier } = createTestVerifier({ snapshot, ...verifierOptions });
   const extAuthz = await openExtAuthzServer({
     verifier,
@@ -90,7 +90,7 @@ describe.each(['TCP', 'a Unix socket'])('on %s', (transport) => {
   const listen = () => (transport === 'TCP' ? '127.0.0.1:0' : `unix:${socketPath()}`);
 
   it('allows once, and denies', async () => {
-    const { client, extAuthz } = await stand({ listen: listen() });
+    const { client, extAuthz } = await start({ listen: listen() });
     expect(extAuthz.address).toMatch(transport === 'TCP' ? /^127\.0\.0\.1:[1-9]\d+$/ : /^unix:\//);
     const wire = wireOf();
     expect(await outcome(client, wire)).toBe('allowed');
@@ -101,7 +101,7 @@ describe.each(['TCP', 'a Unix socket'])('on %s', (transport) => {
   });
 
   it('answers many at once', async () => {
-    const { client } = await stand(
+    const { client } = await start(
       { listen: listen() },
       { store: scriptedReplayStore(async () => CONSUMED) },
     );
@@ -112,13 +112,13 @@ describe.each(['TCP', 'a Unix socket'])('on %s', (transport) => {
 
 describe('an answer is an OK RPC', () => {
   it('for a message of nothing', async () => {
-    const { client } = await stand();
+    const { client } = await start();
     const response = await client.checkBytes(Buffer.alloc(0));
     expect(outcomeOfResponse(response)).toBe('bundle_route_missing/path_not_canonical 403');
   });
 
   it('while no bundle is loaded', async () => {
-    const { client } = await stand({}, { snapshot: undefined });
+    const { client } = await start({}, { snapshot: undefined });
     expect(await outcome(client, wireOf())).toBe('bundle_policy_missing 503');
     expect(outcomeOfResponse(await client.checkBytes(Buffer.from([0xff])))).toBe('bundle_policy_missing 503');
   });
@@ -138,14 +138,14 @@ describe('an answer is an OK RPC', () => {
     for (const check of checks) {
       const errors: unknown[] = [];
       const onInternalError = (error: unknown) => errors.push(error);
-      const { client } = await stand({ verifier: { check }, onInternalError });
+      const { client } = await start({ verifier: { check }, onInternalError });
       expect(await outcome(client, wireOf())).toBe('verifier_unavailable/internal 503');
       expect(errors).toEqual([new Error('boom')]);
     }
   });
 
   it('also when it is larger than what may come in', async () => {
-    const { client } = await stand({ maxMessageBytes: 8 * 1024 });
+    const { client } = await start({ maxMessageBytes: 8 * 1024 });
     const wire = wireOf();
     const more = Array.from({ length: 200 }, (_, number) => ({
       name: `x-proofgate-${number}-abcdef`,
@@ -161,7 +161,7 @@ describe('an answer is an OK RPC', () => {
       (await metrics.registry.getSingleMetricAsString('grpc_server_handled_total')).match(
         /grpc_code="OK"} (\d+)/,
       )?.[1];
-    const { client } = await stand();
+    const { client } = await start();
     const before = Number((await counted()) ?? 0);
     await outcome(client, wireOf());
     await client.checkBytes(Buffer.from([0xff, 0xff]));
@@ -183,7 +183,7 @@ describe('more than it takes', () => {
   }
 
   it('is denied, from the first byte over the limit', async () => {
-    const { client } = await stand();
+    const { client } = await start();
     expect(outcomeOfResponse(await client.checkBytes(padded(MAX_MESSAGE_BYTES)))).toBe('allowed');
     expect(outcomeOfResponse(await client.checkBytes(padded(MAX_MESSAGE_BYTES + 1)))).toBe(tooMuch);
     expect(outcomeOfResponse(await client.checkBytes(padded(MAX_MESSAGE_BYTES * 20)))).toBe(tooMuch);
@@ -200,7 +200,7 @@ describe('health and reflection', () => {
   it.each(['', 'envoy.service.auth.v3.Authorization'])(
     'reports for %j the configured status',
     async (service) => {
-      const { client, extAuthz } = await stand();
+      const { client, extAuthz } = await start();
       expect(await client.call(HEALTH, asked(service))).toEqual(NOT_SERVING);
       extAuthz.setServing(true);
       expect(await client.call(HEALTH, asked(service))).toEqual(SERVING);
@@ -210,20 +210,20 @@ describe('health and reflection', () => {
   );
 
   it('knows no other service', async () => {
-    const { client } = await stand();
+    const { client } = await start();
     expect(await rpcCode(client.call(HEALTH, asked('other')))).toBe('NOT_FOUND');
     expect(await rpcCode(client.call('/other.Service/Check', Buffer.alloc(0)))).toBe('UNIMPLEMENTED');
   });
 
   it.each(['v1', 'v1alpha'])('reflection %s lists the service', async (version) => {
-    const { client } = await stand({ reflection: true });
+    const { client } = await start({ reflection: true });
     const method = `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`;
     const answer = await client.stream(method, Buffer.from([0x3a, 0]));
     expect(answer.toString('latin1')).toContain('envoy.service.auth.v3.Authorization');
   });
 
   it.each(['v1', 'v1alpha'])('reflection %s is not there unless it is asked for', async (version) => {
-    const { client } = await stand();
+    const { client } = await start();
     const method = `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`;
     expect(await rpcCode(client.stream(method, Buffer.from([0x3a, 0])))).toBe('UNIMPLEMENTED');
   });
@@ -231,10 +231,10 @@ describe('health and reflection', () => {
 
 describe('an address', () => {
   it('that is taken is a ListenError', async () => {
-    const { extAuthz } = await stand();
-    await expect(stand({ listen: extAuthz.address })).rejects.toBeInstanceOf(ListenError);
-    const onSocket = await stand({ listen: `unix:${socketPath()}` });
-    await expect(stand({ listen: onSocket.extAuthz.address })).rejects.toBeInstanceOf(ListenError);
+    const { extAuthz } = await start();
+    await expect(start({ listen: extAuthz.address })).rejects.toBeInstanceOf(ListenError);
+    const onSocket = await start({ listen: `unix:${socketPath()}` });
+    await expect(start({ listen: onSocket.extAuthz.address })).rejects.toBeInstanceOf(ListenError);
     expect(await outcome(onSocket.client, wireOf())).toBe('allowed');
   });
 
@@ -243,7 +243,7 @@ describe('an address', () => {
     const other = createServer();
     opened.servers.push(other);
     await new Promise<void>((resolve) => other.listen(socket, resolve));
-    await expect(stand({ listen: `unix:${socket}` })).rejects.toBeInstanceOf(ListenError);
+    await expect(start({ listen: `unix:${socket}` })).rejects.toBeInstanceOf(ListenError);
     expect(existsSync(socket)).toBe(true);
   });
 
@@ -257,7 +257,7 @@ describe('an address', () => {
     busy.kill('SIGSTOP');
     const waiting: Socket[] = [];
     while (!(await isRefusedForNow(socket, waiting))) expect(waiting.length).toBeLessThan(10_000);
-    await expect(stand({ listen: `unix:${socket}` })).rejects.toBeInstanceOf(ListenError);
+    await expect(start({ listen: `unix:${socket}` })).rejects.toBeInstanceOf(ListenError);
     expect(existsSync(socket)).toBe(true);
     for (const connection of waiting) connection.destroy();
     busy.kill('SIGKILL');
@@ -273,19 +273,19 @@ describe('an address', () => {
     renameSync(made, socket);
     await new Promise((resolve) => other.close(resolve));
     expect(existsSync(socket)).toBe(true);
-    const { client } = await stand({ listen: `unix:${socket}` });
+    const { client } = await start({ listen: `unix:${socket}` });
     expect(await outcome(client, wireOf())).toBe('allowed');
   });
 
   it('that is a file is no socket, and stays', async () => {
     const file = socketPath();
     writeFileSync(file, 'precious');
-    await expect(stand({ listen: `unix:${file}` })).rejects.toBeInstanceOf(ListenError);
+    await expect(start({ listen: `unix:${file}` })).rejects.toBeInstanceOf(ListenError);
     expect(readFileSync(file, 'utf8')).toBe('precious');
   });
 
   it('in a folder that is not there is a ListenError', async () => {
-    const opened = stand({ listen: `unix:${folder}/none/x.sock` });
+    const opened = start({ listen: `unix:${folder}/none/x.sock` });
     // And not the system's error, EACCES.
     await expect(opened).rejects.toThrow(new ListenError(`the folder ${folder}/none does not exist`));
   });
@@ -347,7 +347,7 @@ describe('drain', () => {
   it.each(['TCP', 'unix'])('finishes what is in flight and takes nothing new (%s)', async (transport) => {
     const { answer, isAsked, store } = pendingStore();
     const listen = transport === 'TCP' ? '127.0.0.1:0' : `unix:${socketPath()}`;
-    const { client, extAuthz } = await stand({ listen }, { store });
+    const { client, extAuthz } = await start({ listen }, { store });
     const inFlight = outcome(client, wireOf());
     await isAsked;
     let isDrained = false;
@@ -365,7 +365,7 @@ describe('drain', () => {
 
   it('gives up on what does not end', async () => {
     const { isAsked, store } = pendingStore();
-    const { client, extAuthz } = await stand({}, { store });
+    const { client, extAuthz } = await start({}, { store });
     const inFlight = rpcCode(client.check(rawCheckRequest(wireOf())));
     await isAsked;
     await extAuthz.drain(1);
@@ -373,7 +373,7 @@ describe('drain', () => {
   });
 
   it('ends connections that stay open for nothing', async () => {
-    const { extAuthz } = await stand();
+    const { extAuthz } = await start();
     const [host, port] = extAuthz.address.split(':');
     const idle = connect(Number(port), host);
     await once(idle, 'connect');
@@ -384,7 +384,7 @@ describe('drain', () => {
   });
 
   it('ends at once where nothing is in flight', async () => {
-    const { client, extAuthz } = await stand();
+    const { client, extAuthz } = await start();
     expect(await outcome(client, wireOf())).toBe('allowed');
     await extAuthz.drain(20_000);
   });
