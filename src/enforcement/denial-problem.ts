@@ -4,7 +4,7 @@
  */
 import type { Denial, Reason } from '../protocol/reasons.ts';
 import { CONTEXT_HEADERS, PASSPORT_SCHEME, REASON_HEADER } from '../protocol/wire-names.ts';
-import type { DeniedDecision } from '../verifier/decision/decision.ts';
+import type { DeniedDecision } from '../verifier/decision/decide.ts';
 
 export interface DenialProblem {
   readonly status: number;

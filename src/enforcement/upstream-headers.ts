@@ -9,7 +9,7 @@ import {
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
 } from '../protocol/wire-names.ts';
-import type { AllowedDecision } from '../verifier/decision/decision.ts';
+import type { AllowedDecision } from '../verifier/decision/decide.ts';
 
 /** Each overwrites an inbound header of the same name. */
 export type ContextHeaders = readonly (readonly [name: string, value: string])[];

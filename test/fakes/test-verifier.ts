@@ -3,7 +3,7 @@ import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import type { DecisionEvent } from '../../src/telemetry/decision-event.ts';
 import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
 import type { CallContext } from '../../src/verifier/call-context.ts';
-import type { Decision } from '../../src/verifier/decision/decision.ts';
+import type { Decision } from '../../src/verifier/decision/decide.ts';
 import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
 import { createVerifier, type Verifier, type VerifierOptions } from '../../src/verifier/verifier.ts';
 import { NOW_SECONDS } from './bundle-content.ts';

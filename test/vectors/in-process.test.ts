@@ -4,7 +4,7 @@ import {
   otherNamesToRemove,
   usualNamesToRemove,
 } from '../../src/enforcement/upstream-headers.ts';
-import type { Decision } from '../../src/verifier/decision/decision.ts';
+import type { Decision } from '../../src/verifier/decision/decide.ts';
 import { factsOfWire } from '../fakes/signed-request.ts';
 import { describeVectors } from './conformance-suite.ts';
 import { type Answered, wireRequestOf } from './published.ts';

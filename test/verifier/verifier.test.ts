@@ -1,7 +1,7 @@
 /** What stands around the pipeline: replay, overload, the record, the one origin behind a proxy. */
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
-import type { Decision } from '../../src/verifier/decision/decision.ts';
+import type { Decision } from '../../src/verifier/decision/decide.ts';
 import { replayIdentifier } from '../../src/verifier/replay/identifier.ts';
 import { CONSUMED, REPLAYED, type ReplayOutcome, UNAVAILABLE } from '../../src/verifier/replay/store.ts';
 import { AUTH_SITE, NOW_SECONDS, newSigningKey } from '../fakes/bundle-content.ts';

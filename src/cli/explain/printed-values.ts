@@ -7,8 +7,7 @@ import type { BundleKey, RequiredAttribute, Route, SourceRule } from '../../bund
 import { parsePathTemplate } from '../../protocol/path-template.ts';
 import { normalizeAuthority } from '../../protocol/request-target.ts';
 import { NOT_BOUND } from '../../protocol/transcript.ts';
-import type { Explanation } from '../../verifier/decision/explain/explain.ts';
-import { HEADER_LINE } from '../../verifier/decision/explain/transcript-lines.ts';
+import { type Explanation, HEADER_LINE } from '../../verifier/decision/explain/explain.ts';
 import { isWellKnownHeader, isWellKnownMethod } from './well-known-names.ts';
 
 interface RedactionOptions {

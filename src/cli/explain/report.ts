@@ -9,8 +9,12 @@ import { identityHeadersOf } from '../../enforcement/upstream-headers.ts';
 import { type Denial, isDenial, isKnownDetail, REASONS } from '../../protocol/reasons.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import type { Verified } from '../../verifier/decision/decide.ts';
-import type { Explanation, StepNumber } from '../../verifier/decision/explain/explain.ts';
-import { type ComparedLine, HEADER_LINE } from '../../verifier/decision/explain/transcript-lines.ts';
+import {
+  type ComparedLine,
+  type Explanation,
+  HEADER_LINE,
+  type StepNumber,
+} from '../../verifier/decision/explain/explain.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import type { RecordedDecision } from './captured-request.ts';
 import { hintFor } from './hints.ts';

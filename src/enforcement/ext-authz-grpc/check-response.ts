@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
-import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decision.ts';
+import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
 import { problemOfDenial } from '../denial-problem.ts';
 import {
   type ContextHeaders,

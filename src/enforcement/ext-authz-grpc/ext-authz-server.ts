@@ -4,8 +4,10 @@
  */
 import { randomUUID } from 'node:crypto';
 import {
+  type ConnectionInjector,
   logVerbosity,
   Server,
+  ServerCredentials,
   type ServerUnaryCall,
   type sendUnaryData,
   setLogVerbosity,
@@ -14,15 +16,15 @@ import type { PackageDefinition } from '@grpc/proto-loader';
 import { HealthImplementation } from 'grpc-health-check';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import { deny } from '../../protocol/reasons.ts';
+import { prepareConnections } from '../../runtime-internals/http2-connections.ts';
 import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
-import type { Decision, DeniedDecision } from '../../verifier/decision/decision.ts';
+import type { Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import { withinMs } from '../../verifier/time-limit.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { type EnvoyBodyMode, factsOfCheckRequest } from './check-request.ts';
 import { createResponseEncoder, deniedResponse } from './check-response.ts';
-import { ConnectionAcceptor } from './connection-acceptor.ts';
 import { type ConnectionListener, openConnectionListener } from './listener.ts';
 import type { CheckRequest } from './messages.ts';
 import type { OpenCall } from './open-call.ts';
@@ -161,6 +163,51 @@ function addHealth(server: Server): (serving: boolean) => void {
     health.setStatus('', status);
     health.setStatus(AUTHORIZATION_SERVICE, status);
   };
+}
+
+/**
+ * How long connections under a replaced client CA may stay open. Connections have no maximum age or idle time, because
+ * Envoy does not retry a Check that a closing connection loses.
+ */
+const REPLACED_CA_DRAIN_MS = 10_000;
+
+/** One grpc-js injector for each client CA, so that the connections under a replaced CA can be drained. */
+class ConnectionAcceptor {
+  readonly #server: Server;
+  readonly #injectors: ConnectionInjector[] = [];
+  #current: ConnectionInjector;
+  #clientCa: string | undefined;
+
+  constructor(server: Server, clientCa: string | undefined) {
+    this.#server = server;
+    this.#clientCa = clientCa;
+    this.#current = this.#add();
+  }
+
+  accept(connection: Parameters<ConnectionInjector['injectConnection']>[0]): void {
+    this.#current.injectConnection(connection);
+  }
+
+  trustClientCa(clientCa: string | undefined): void {
+    if (clientCa === this.#clientCa) return;
+    this.#clientCa = clientCa;
+    const former = this.#current;
+    this.#current = this.#add();
+    former.drain(REPLACED_CA_DRAIN_MS);
+  }
+
+  /** Closes every connection now. */
+  closeAll(): void {
+    for (const injector of this.#injectors) injector.drain(0);
+  }
+
+  #add(): ConnectionInjector {
+    // The listener has already done the TLS handshake.
+    const injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure());
+    this.#injectors.push(injector);
+    prepareConnections(this.#server);
+    return injector;
+  }
 }
 
 type CheckCall = ServerUnaryCall<CheckRequest, Buffer>;

@@ -4,11 +4,12 @@
  * `verifier.ts`.
  * Source: specification "Request evaluation order (adapter)", docs/protocol.md "Decision: first fault wins".
  */
+import type { RequiredAttribute, Route } from '../../bundle/compile/snapshot.ts';
 import { readCredentials } from '../../protocol/credentials.ts';
+import type { Attributes } from '../../protocol/passport.ts';
 import { type Denial, deny, isDenial } from '../../protocol/reasons.ts';
-import { identifyCaller } from './caller.ts';
+import { type Caller, identifyCaller } from './caller.ts';
 import { type Evaluation, found } from './evaluation.ts';
-import { checkAttributes } from './steps/attributes.ts';
 import { checkBinding } from './steps/binding.ts';
 import { checkFreshness } from './steps/freshness.ts';
 import {
@@ -141,4 +142,26 @@ function checkBundleIsFresh({ evidence, inputs, snapshot }: Evaluation): Denial 
 
 function checkCallerAttributes({ evidence }: Evaluation): Denial | undefined {
   return checkAttributes(found(evidence.route), found(evidence.caller));
+}
+
+/** Whether provenance and context satisfy the route. */
+export function checkAttributes(route: Route, caller: Caller): Denial | undefined {
+  return (
+    checkEach(route.requiredProvenance, caller.provenance, 'missing_provenance', 'provenance_mismatch') ??
+    checkEach(route.requiredContext, caller.context, 'missing_context', 'context_mismatch')
+  );
+}
+
+/** Reports missing attributes before mismatches; within each, the first name in byte order. */
+function checkEach(
+  required: readonly RequiredAttribute[],
+  actual: Attributes,
+  missing: 'missing_provenance' | 'missing_context',
+  mismatch: 'provenance_mismatch' | 'context_mismatch',
+): Denial | undefined {
+  if (required.length === 0) return undefined;
+  const absent = required.find(({ name }) => !actual.has(name));
+  if (absent !== undefined) return deny(missing, absent.name);
+  const wrong = required.find(({ name, allowed }) => !allowed.has(actual.get(name) ?? ''));
+  return wrong === undefined ? undefined : deny(mismatch, wrong.name);
 }

@@ -15,7 +15,7 @@ import {
 import { otherNamesToRemove } from '../../../src/enforcement/upstream-headers.ts';
 import { type Denial, deny } from '../../../src/protocol/reasons.ts';
 import { CONTEXT_HEADERS, REQUEST_REWRITING_HEADERS } from '../../../src/protocol/wire-names.ts';
-import type { AllowedDecision, Decision, DeniedDecision } from '../../../src/verifier/decision/decision.ts';
+import type { AllowedDecision, Decision, DeniedDecision } from '../../../src/verifier/decision/decide.ts';
 import { decodeCheckResponse } from '../../fakes/check-client.ts';
 import { headersOfLines, type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
 import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';

@@ -4,19 +4,18 @@
  * Source: specification "Request evaluation order (adapter)".
  */
 import type { RequiredAttribute, Route, Snapshot, SourceRule } from '../../../bundle/compile/snapshot.ts';
-import type { Credentials } from '../../../protocol/credentials.ts';
+import type { Credentials, RequestHeaders } from '../../../protocol/credentials.ts';
 import { type Denial, isDenial } from '../../../protocol/reasons.ts';
+import { FIXED_LINES, type RebuiltTranscript, type Transcript } from '../../../protocol/transcript.ts';
 import type { Caller } from '../caller.ts';
 import { decide, type Verified, verifiedOf } from '../decide.ts';
 import { type DecisionInputs, type Evaluation, newEvaluation } from '../evaluation.ts';
 import { createPassportCache } from '../passport-cache.ts';
 import type { RequestFacts } from '../request-facts.ts';
-import { checkAttributes } from '../steps/attributes.ts';
 import { rebuildTranscript } from '../steps/binding.ts';
 import { mostAgeSeconds } from '../steps/freshness.ts';
 import { matchSource } from '../steps/source.ts';
-import { type Check, type CheckName, STEPS, type Step } from '../steps.ts';
-import { type ComparedLine, compareTranscripts } from './transcript-lines.ts';
+import { type Check, type CheckName, checkAttributes, STEPS, type Step } from '../steps.ts';
 
 type ExplainInputs = Omit<DecisionInputs, 'passports'>;
 
@@ -56,6 +55,23 @@ interface ExplainedAttribute extends RequiredAttribute {
   readonly kind: 'provenance' | 'context';
   readonly actual: string | undefined;
   readonly denial: Denial | undefined;
+}
+
+/** The request's value for a line. */
+type RebuiltValue =
+  | { readonly kind: 'value'; readonly value: string }
+  /**
+   * `body_unavailable`: the exact body is unknown. `header_missing`, `header_repeated`: the header does not occur
+   * exactly once.
+   */
+  | { readonly kind: 'unknown'; readonly why: 'body_unavailable' | 'header_missing' | 'header_repeated' };
+
+export interface ComparedLine {
+  readonly name: string;
+  /** Undefined for a line that the caller did not sign. */
+  readonly signed: string | undefined;
+  readonly rebuilt: RebuiltValue;
+  readonly isEqual: boolean;
 }
 
 export function explainRequest(
@@ -124,6 +140,55 @@ function explainTranscript(evaluation: Evaluation): readonly ComparedLine[] {
   if (credentials === undefined || route === undefined) return [];
   const { headers } = evaluation.facts;
   return compareTranscripts(credentials.proof.transcript, rebuildTranscript(evaluation), headers);
+}
+
+/**
+ * Compares the signed transcript with the one rebuilt from the request, in the transcript's order. `steps/binding.ts` decides.
+ * Headers that the route requires and the caller did not sign are sorted among the others.
+ */
+function compareTranscripts(
+  signed: Transcript,
+  rebuilt: RebuiltTranscript,
+  headers: RequestHeaders,
+): readonly ComparedLine[] {
+  const again = new Map(transcriptLines(rebuilt));
+  const lines = new Map(transcriptLines(signed));
+  const names = [...FIXED_LINES.map(([name]) => name), ...headerLineNames(lines, again)];
+  return names.map((name) => {
+    const value = again.get(name);
+    const known: RebuiltValue =
+      value === undefined ? { kind: 'unknown', why: whyUnknown(name, headers) } : { kind: 'value', value };
+    return {
+      name,
+      signed: lines.get(name),
+      rebuilt: known,
+      isEqual: value !== undefined && lines.get(name) === value,
+    };
+  });
+}
+
+/** Prefix of a signed header's name. */
+export const HEADER_LINE = 'header.';
+
+function headerLineNames(...sides: readonly ReadonlyMap<string, unknown>[]): readonly string[] {
+  const names = new Set(sides.flatMap((lines) => [...lines.keys()]));
+  return [...names].filter((name) => name.startsWith(HEADER_LINE)).sort();
+}
+
+function whyUnknown(line: string, headers: RequestHeaders) {
+  if (!line.startsWith(HEADER_LINE)) return 'body_unavailable';
+  const found = headers.lookup(line.slice(HEADER_LINE.length));
+  return found.kind === 'absent' ? 'header_missing' : 'header_repeated';
+}
+
+type LineValue = readonly [name: string, value: string | undefined];
+
+/** Every line after the version, in order. */
+export function transcriptLines(transcript: Transcript | RebuiltTranscript): readonly LineValue[] {
+  return [
+    ...FIXED_LINES.map(([name, read]): LineValue => [name, read(transcript)]),
+    ...transcript.headers.map(({ name, value }): LineValue => [`${HEADER_LINE}${name}`, value]),
+  ];
 }
 
 /** Details of denials that depend on the clock. */

@@ -1,8 +1,7 @@
 /** An explanation decides as the verifier does, because it asks the verifier's own functions: of every fault, and of pairs. */
 import { describe, expect, it } from '@jest/globals';
 import type { Snapshot } from '../../../../src/bundle/compile/snapshot.ts';
-import { explainRequest } from '../../../../src/verifier/decision/explain/explain.ts';
-import { transcriptLines } from '../../../../src/verifier/decision/explain/transcript-lines.ts';
+import { explainRequest, transcriptLines } from '../../../../src/verifier/decision/explain/explain.ts';
 import { NOW_SECONDS } from '../../../fakes/bundle-content.ts';
 import { bothEdits, factsOfWire, type RequestPlan, signRequest } from '../../../fakes/signed-request.ts';
 import { CONTEXT, compileSite, newSiteKeys, PROVENANCE, siteContent } from '../../../fakes/snapshot.ts';
