@@ -6,16 +6,10 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import {
-  type ExtAuthzServer,
-  type ExtAuthzServerOptions,
-  openExtAuthzServer,
-} from '../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
+import type { ExtAuthzServer } from '../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
 import { CALL_LIMITS } from '../../src/enforcement/ext-authz-grpc/open-calls.ts';
-import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
+import { useExtAuthzServers } from '../enforcement/ext-authz-grpc/server-fixture.ts';
 import { CHECK_PATH } from '../fakes/check-client.ts';
-import { compileSite, newSiteKeys, siteContent } from '../fakes/snapshot.ts';
-import { createTestVerifier } from '../fakes/test-verifier.ts';
 import { type RunningEnvoy, startEnvoy } from './harness/envoy.ts';
 import { patient, shipped } from './harness/envoy-config.ts';
 import { headerValues } from './harness/exchange.ts';
@@ -32,37 +26,18 @@ const post = { ...get, method: 'POST' } as const;
 /** Over the limit, but not over Envoy's. */
 const large = { ...post, body: Buffer.alloc(512 * 1024) };
 
-const metrics = createVerifierMetrics(() => undefined);
-const snapshot = await compileSite(siteContent(newSiteKeys()));
+const { metrics, open: openExtAuthz } = useExtAuthzServers(MAX_MESSAGE_BYTES);
 let upstream: Upstream;
 beforeAll(async () => {
   upstream = await startUpstream();
 });
 afterAll(() => upstream.stop());
 
-const opened: { servers: ExtAuthzServer[]; envoys: RunningEnvoy[]; sessions: ClientHttp2Session[] } = {
-  servers: [],
-  envoys: [],
-  sessions: [],
-};
+const opened: { envoys: RunningEnvoy[]; sessions: ClientHttp2Session[] } = { envoys: [], sessions: [] };
 afterEach(async () => {
   for (const session of opened.sessions.splice(0)) session.destroy();
   for (const envoy of opened.envoys.splice(0)) await envoy.stop();
-  for (const extAuthz of opened.servers.splice(0)) await extAuthz.drain(0);
 });
-
-async function openExtAuthz(options: Partial<ExtAuthzServerOptions> = {}): Promise<ExtAuthzServer> {
-  const extAuthz = await openExtAuthzServer({
-    verifier: createTestVerifier({ snapshot }).verifier,
-    metrics,
-    bodyMode: 'buffered',
-    listen: '127.0.0.1:0',
-    maxMessageBytes: MAX_MESSAGE_BYTES,
-    ...options,
-  });
-  opened.servers.push(extAuthz);
-  return extAuthz;
-}
 
 /** Also without the filter that asks for a decision ID. */
 async function startAllowingEnvoy(version: string, { address }: ExtAuthzServer): Promise<RunningEnvoy> {

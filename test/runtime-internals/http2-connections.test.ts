@@ -2,42 +2,23 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { afterEach, expect, it, jest } from '@jest/globals';
-import {
-  type ExtAuthzServer,
-  openExtAuthzServer,
-} from '../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
 import { StreamTable } from '../../src/runtime-internals/http2-stream-table.ts';
-import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
-import { compileSite, newSiteKeys, siteContent } from '../fakes/snapshot.ts';
-import { createTestVerifier } from '../fakes/test-verifier.ts';
+import { useExtAuthzServers } from '../enforcement/ext-authz-grpc/server-fixture.ts';
 
 /** The initial window of a connection: RFC 9113 section 6.9.2. */
 const FIRST_WINDOW_BYTES = 65_535;
 const STREAMS = 1_024;
 const CHECK_BYTES = 4_000;
 
-let extAuthz: ExtAuthzServer | undefined;
+const { open } = useExtAuthzServers(64 * 1024);
 const sessions: ClientHttp2Session[] = [];
-afterEach(async () => {
+afterEach(() => {
   for (const session of sessions.splice(0)) session.destroy();
-  await extAuthz?.drain(0);
   jest.restoreAllMocks();
 });
 
-async function open(): Promise<ExtAuthzServer> {
-  const { verifier } = createTestVerifier({ snapshot: await compileSite(siteContent(newSiteKeys())) });
-  extAuthz = await openExtAuthzServer({
-    verifier,
-    metrics: createVerifierMetrics(() => undefined),
-    bodyMode: 'buffered',
-    listen: '127.0.0.1:0',
-    maxMessageBytes: 64 * 1024,
-  });
-  return extAuthz;
-}
-
-it('is room for a Check on every stream, on each connection', async () => {
+it('each connection has a window for a Check on every stream', async () => {
   const { address } = await open();
   for (let connection = 0; connection < 3; connection += 1) {
     const session = connect(`http://${address}`);
@@ -50,7 +31,7 @@ it('is room for a Check on every stream, on each connection', async () => {
   }
 });
 
-it('is a table for its streams that does not keep those that are gone', async () => {
+it('each connection has a stream table that forgets closed streams', async () => {
   const { address } = await open();
   const [kept, left] = [
     jest.spyOn(StreamTable.prototype, 'set'),
@@ -59,7 +40,7 @@ it('is a table for its streams that does not keep those that are gone', async ()
   for (let connection = 1; connection <= 3; connection += 1) {
     const session = connect(`http://${address}`);
     sessions.push(session);
-    const stream = session.request({ ':method': 'POST', ':path': '/nobody/knows' });
+    const stream = session.request({ ':method': 'POST', ':path': '/unknown/Method' });
     await once(stream.end().resume(), 'close');
     await waitFor(
       'the stream to be forgotten',

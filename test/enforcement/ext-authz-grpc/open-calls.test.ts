@@ -4,14 +4,9 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect, type Settings
 import { connect as connectSocket, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import {
-  type ExtAuthzServer,
-  type ExtAuthzServerOptions,
-  openExtAuthzServer,
-} from '../../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
+import type { ExtAuthzServer } from '../../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
 import { CALL_LIMITS, type CallLimits } from '../../../src/enforcement/ext-authz-grpc/open-calls.ts';
 import type { DecisionTracer } from '../../../src/telemetry/decision-trace.ts';
-import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
 import { CONSUMED, type ReplayOutcome } from '../../../src/verifier/replay/store.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import {
@@ -23,40 +18,18 @@ import {
 import { rawCheckRequest } from '../../fakes/check-request.ts';
 import { scriptedReplayStore } from '../../fakes/replay-store.ts';
 import { signRequest } from '../../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
-import {
-  createTestVerifier,
-  type TestVerifier,
-  type TestVerifierOptions,
-} from '../../fakes/test-verifier.ts';
+import { useExtAuthzServers } from './server-fixture.ts';
 
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 const WAIT_MS = 20_000;
 const TRACE_OF_CHECK = '4bf92f3577b34da6a3ce929d0e0e4736';
-const keys = newSiteKeys();
-const snapshot = await compileSite(siteContent(keys));
-const metrics = createVerifierMetrics(() => undefined);
+const { keys, metrics, open } = useExtAuthzServers(MAX_MESSAGE_BYTES);
 
-let servers: ExtAuthzServer[] = [];
 let sessions: ClientHttp2Session[] = [];
-afterEach(async () => {
+afterEach(() => {
   for (const session of sessions) session.destroy();
-  for (const extAuthz of servers) await extAuthz.drain(0);
   sessions = [];
-  servers = [];
 });
-
-async function open(
-  options: Partial<ExtAuthzServerOptions> = {},
-  verifierOptions: TestVerifierOptions = {},
-): Promise<ExtAuthzServer & TestVerifier> {
-  const made = createTestVerifier({ snapshot, ...verifierOptions });
-  const listen = '127.0.0.1:0';
-  const base = { metrics, listen, bodyMode: 'buffered', maxMessageBytes: MAX_MESSAGE_BYTES } as const;
-  const extAuthz = await openExtAuthzServer({ ...base, verifier: made.verifier, ...options });
-  servers.push(extAuthz);
-  return { ...made, ...extAuthz };
-}
 
 function newSession({ address }: ExtAuthzServer, settings: Settings = {}): ClientHttp2Session {
   const session = connect(`http://${address}`, { settings });
@@ -309,9 +282,9 @@ describe('too many', () => {
   });
 });
 
-describe('who has gone', () => {
+describe('a caller that is gone', () => {
   it.each(['a passed deadline', 'a cancelled call'])(
-    '%s has no jti used, and is recorded with its trace',
+    '%s consumes no jti, and is recorded with its trace',
     async (how) => {
       const answers: ((outcome: ReplayOutcome) => void)[] = [];
       const store = scriptedReplayStore(() => new Promise((resolve) => answers.push(resolve)));
@@ -343,7 +316,7 @@ describe('who has gone', () => {
     },
   );
 
-  it('while the process was held up is not looked at', async () => {
+  it('while the process was blocked is not evaluated', async () => {
     const { events, store, ...extAuthz } = await open();
     const session = newSession(extAuthz);
     expect(await checked(session)).toBe('allowed');
@@ -421,7 +394,7 @@ describe('drain', () => {
   it.each([
     ['/grpc.health.v1.Health/Watch', framed(Buffer.alloc(0))],
     ['/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', undefined],
-  ])('does not wait for who watches: %s', async (path, message) => {
+  ])('does not wait for watchers: %s', async (path, message) => {
     const extAuthz = await open({ reflection: true });
     const stream = begin(newSession(extAuthz), path);
     const ended = end(stream);
@@ -434,7 +407,7 @@ describe('drain', () => {
   });
 });
 
-it('health tells who watches only of changes', async () => {
+it('health reports only changes to a watcher', async () => {
   const extAuthz = await open();
   const stream = begin(newSession(extAuthz), '/grpc.health.v1.Health/Watch');
   const seen: Buffer[] = [];

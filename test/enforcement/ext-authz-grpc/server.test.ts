@@ -12,7 +12,6 @@ import {
   ListenError,
   openExtAuthzServer,
 } from '../../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
-import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
 import { CONSUMED, type ReplayOutcome } from '../../../src/verifier/replay/store.ts';
 import {
   type CheckClient,
@@ -24,23 +23,16 @@ import {
 import { mergedCheckRequest, rawCheckRequest } from '../../fakes/check-request.ts';
 import { scriptedReplayStore } from '../../fakes/replay-store.ts';
 import { type RequestPlan, signRequest, type WireRequest } from '../../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
 import { createTestVerifier, type TestVerifierOptions } from '../../fakes/test-verifier.ts';
+import { useExtAuthzServers } from './server-fixture.ts';
 
 const MAX_MESSAGE_BYTES = 64 * 1024;
-const keys = newSiteKeys();
-const snapshot = await compileSite(siteContent(keys));
-const metrics = createVerifierMetrics(() => undefined);
+const { keys, metrics, open, snapshot } = useExtAuthzServers(MAX_MESSAGE_BYTES);
 const folder = mkdtempSync(path.join(tmpdir(), 'proofgate-ext-authz-'));
-const opened: { extAuthz: ExtAuthzServer[]; clients: CheckClient[]; servers: Server[] } = {
-  extAuthz: [],
-  clients: [],
-  servers: [],
-};
+const opened: { clients: CheckClient[]; servers: Server[] } = { clients: [], servers: [] };
 
 afterEach(async () => {
   for (const client of opened.clients.splice(0)) client.close();
-  for (const extAuthz of opened.extAuthz.splice(0)) await extAuthz.drain(0);
   for (const server of opened.servers.splice(0)) await new Promise((resolve) => server.close(resolve));
 });
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -54,16 +46,7 @@ async function start(
   options: Partial<ExtAuthzServerOptions> = {},
   verifierOptions: TestVerifierOptions = {},
 ): Promise<Fixture> {
-  const { verifier } = createTestVerifier({ snapshot, ...verifierOptions });
-  const extAuthz = await openExtAuthzServer({
-    verifier,
-    metrics,
-    bodyMode: 'buffered',
-    listen: '127.0.0.1:0',
-    maxMessageBytes: MAX_MESSAGE_BYTES,
-    ...options,
-  });
-  opened.extAuthz.push(extAuthz);
+  const extAuthz = await open(options, verifierOptions);
   return { extAuthz, client: newClient(extAuthz.address) };
 }
 
@@ -322,9 +305,9 @@ it('says once that it is about to listen, when its last library is loaded', asyn
     },
     beforeListening: () => events.push(existsSync(at) ? 'listening' : 'not listening'),
   });
-  opened.extAuthz.push(extAuthz);
   expect(events).toEqual(['libraries', 'not listening']);
   expect(await outcome(newClient(extAuthz.address), wireOf())).toBe('allowed');
+  await extAuthz.drain(0);
 });
 
 describe('drain', () => {

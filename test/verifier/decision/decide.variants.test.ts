@@ -1,14 +1,15 @@
-/** Further ways to the rows of the decision table about callers and keys, and odd requests that are allowed. */
+/** Further ways to the rows of the decision table about callers, keys and binding, and odd requests that are allowed. */
 import { describe, expect, it } from '@jest/globals';
 import { BROKER_ISSUER } from '../../fakes/bundle-content.ts';
 import { type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
 import { AUTOMATION_ISSUER, compileSite, siteContent, sourcesOf } from '../../fakes/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';
+import { BINDING_CASES } from './binding-cases.ts';
 import { CALLER_CASES, claims } from './caller-cases.ts';
 import { describeCases } from './cases.ts';
 import { keys } from './request-cases.ts';
 
-CALLER_CASES.forEach(describeCases);
+for (const group of [...CALLER_CASES, ...BINDING_CASES]) describeCases(group);
 
 describe('what holds a broker back when nothing else does', () => {
   /** The automation broker may attest anything of any subject: only its name and its trust domain are left. */

@@ -131,7 +131,7 @@ describe('what is remembered', () => {
     ],
     [
       'a passport of an unknown key',
-      { joseHeader: (header) => void Object.assign(header, { kid: 'nobody' }) },
+      { joseHeader: (header) => void Object.assign(header, { kid: 'unknown' }) },
       'invalid_request_proof/key_unknown',
     ],
   ])('is not %s', (_, edits, expected) => {

@@ -17,7 +17,10 @@ function contentWithManyRules(): SiteContent {
   const [first] = rules;
   if (first === undefined) throw new Error('no rule to go by');
   const { subject_prefix: _, ...exact } = first;
-  const unmatched = Array.from({ length: 30 }, (_, i) => ({ ...exact, subject_exact: `client:nobody-${i}` }));
+  const unmatched = Array.from({ length: 30 }, (_, i) => ({
+    ...exact,
+    subject_exact: `client:unmatched-${i}`,
+  }));
   rules.unshift(...unmatched);
   return content;
 }
