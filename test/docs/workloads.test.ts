@@ -51,7 +51,7 @@ describe('docs/workloads.md', () => {
 
   it('has every cause to enroll', () => {
     const [, union = ''] =
-      /type RenewalCause = ([^;]+);/.exec(readText('src/client/enroll/renewal.ts')) ?? [];
+      /type RenewalCause = ([^;]+);/.exec(readText('src/workload/agent/renewal.ts')) ?? [];
     const known = [...union.matchAll(/'([a-z_]+)'/g)].map(([, cause]) => cause);
     const described = tableNamed(document, 'renewal-causes').flatMap(([cell]) => codesIn(cell));
     expect(described).toEqual(expect.arrayContaining(known));

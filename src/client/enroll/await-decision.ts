@@ -8,7 +8,7 @@ import type { EnrollError } from './enroll-error.ts';
 import type { EnrolledKeyRecord } from './enrollment-state.ts';
 import { denied, describeFault, expiredEnrollment, refusal, stillPending } from './explanations.ts';
 import { Pacing } from './pacing.ts';
-import type { EnrollRun } from './run.ts';
+import type { EnrollRun } from './enroll-run.ts';
 
 /** @throws EnrollError */
 export async function awaitDecision(run: EnrollRun, enrollmentId: string): Promise<EnrolledKeyRecord> {

@@ -8,7 +8,7 @@ import { EnrollError } from './enroll-error.ts';
 import type { EnrollPorts, EnrollRequest, EnrollResult } from './enroll-ports.ts';
 import { type EnrolledKeyRecord, type EnrollmentState, isCurrent, isSameTarget } from './enrollment-state.ts';
 import { describeFault, gaveUp, refusal } from './explanations.ts';
-import { EnrollRun } from './run.ts';
+import { EnrollRun } from './enroll-run.ts';
 import { submitEnrollment } from './submit.ts';
 
 /** @throws EnrollError, or the error of reading the token or writing the state */

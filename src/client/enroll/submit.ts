@@ -14,7 +14,7 @@ import { EnrollError } from './enroll-error.ts';
 import type { Attempt } from './enrollment-state.ts';
 import { describeFault, gaveUp, refusal, unconfirmed } from './explanations.ts';
 import { Pacing } from './pacing.ts';
-import type { EnrollRun } from './run.ts';
+import type { EnrollRun } from './enroll-run.ts';
 
 interface BegunSubmission {
   readonly submission: Submission;

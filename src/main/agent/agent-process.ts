@@ -3,7 +3,7 @@ import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseControlUrl } from '../../client/enroll/control-url.ts';
 import type { EnrolledKeyRecord, EnrollmentTarget } from '../../client/enroll/enrollment-state.ts';
-import { isUsable } from '../../client/enroll/renewal.ts';
+import { isUsable } from '../../workload/agent/renewal.ts';
 import {
   type AdminListener,
   openAdminListener,

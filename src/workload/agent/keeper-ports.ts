@@ -3,7 +3,7 @@
 import { EnrollError, type EnrollFault } from '../../client/enroll/enroll-error.ts';
 import type { EnrollEvent } from '../../client/enroll/enroll-ports.ts';
 import type { EnrolledKeyRecord } from '../../client/enroll/enrollment-state.ts';
-import type { Moment, RenewalCause, SetbackKind, TokenSight } from '../../client/enroll/renewal.ts';
+import type { Moment, RenewalCause, SetbackKind, TokenSight } from './renewal.ts';
 import { CliError } from '../../program/errors.ts';
 import type { KeyPair, KeyPairs } from './key-pairs.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Keeps a key enrolled: decides when to renew (`src/client/enroll/renewal.ts`), enrolls the next key pair, waits until
+ * Keeps a key enrolled: decides when to renew (`src/workload/agent/renewal.ts`), enrolls the next key pair, waits until
  * verifiers have it, and installs it. A failure leaves the installed pair in place.
  * Source: docs/workloads.md "When it enrolls".
  */
@@ -15,7 +15,7 @@ import {
   type Setback,
   setbackWaitMs,
   type TokenSight,
-} from '../../client/enroll/renewal.ts';
+} from './renewal.ts';
 import { usageError } from '../../program/errors.ts';
 import type {
   KeeperOptions,

@@ -10,7 +10,7 @@ import {
   type RenewalSituation,
   type Setback,
   setbackWaitMs,
-} from '../../../src/client/enroll/renewal.ts';
+} from '../../../src/workload/agent/renewal.ts';
 
 const T0 = Date.parse('2026-11-22T12:00:00Z');
 const MINUTE = 60_000;

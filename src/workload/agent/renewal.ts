@@ -2,7 +2,7 @@
  * Decides when the agent renews a key. The decision is a pure function of the current situation, so clock changes and machine
  * sleep need no special handling. Source: docs/workloads.md "When it enrolls".
  */
-import { type EnrolledKeyRecord, refreshFromMs } from './enrollment-state.ts';
+import { type EnrolledKeyRecord, refreshFromMs } from '../../client/enroll/enrollment-state.ts';
 
 /** Maximum interval between checks. New tokens, clock changes and machine wake-ups are noticed within it. */
 export const LOOK_EVERY_MS = 10_000;
