@@ -1,5 +1,5 @@
 /** Settings of `proofgate enroll`, and their valid combinations. Source: specification "Command-line tool". */
-import type { EnrollRequest } from '../client/enroll/enroll-ports.ts';
+import type { EnrollRequest } from '../client/enroll/enroll-run.ts';
 import { type EnrollmentTarget, MAX_REFRESH_SKEW_MS } from '../client/enroll/enrollment-state.ts';
 import { usageError } from '../program/errors.ts';
 import {

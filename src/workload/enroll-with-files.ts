@@ -1,12 +1,17 @@
 /** Runs an enrollment with this machine's files, clocks, timers and network. */
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Readiness } from '../client/enroll/control-answers.ts';
 import { ControlClient } from '../client/enroll/control-client.ts';
 import { type ControlConnection, UndiciControlHttp } from '../client/enroll/control-http.ts';
+import { parseControlUrl } from '../client/enroll/control-url.ts';
 import { enroll } from '../client/enroll/enroll.ts';
-import type { EnrollEvent, EnrollResult } from '../client/enroll/enroll-ports.ts';
+import type { EnrollEvent, EnrollResult } from '../client/enroll/enroll-run.ts';
+import type { EnrollmentState } from '../client/enroll/enrollment-state.ts';
+import { describeFault } from '../client/enroll/explanations.ts';
 import { CliError, usageError } from '../program/errors.ts';
-import { readInputBytes } from '../program/input-files.ts';
+import { readCaFile, readInputBytes } from '../program/input-files.ts';
 import { Redacted } from '../protocol/redacted.ts';
+import type { SigningKey } from '../protocol/signing.ts';
 import type { EnrollPlan } from './enroll-settings.ts';
 import { openEnrollmentKey } from './enrollment-key.ts';
 import { EnrollmentStateFile } from './state-file.ts';
@@ -79,4 +84,48 @@ export async function readWorkloadToken(path: string): Promise<Redacted<string>>
     throw usageError('workload_token_malformed', `${path} holds no token: it must be one compact JWS`);
   }
   return new Redacted(text);
+}
+
+/** Asks Control whether an enrolled key is ready. A missing answer is the result `unknown`, not an error. */
+export interface ReadinessQuestion {
+  readonly controlUrl: string | undefined;
+  readonly controlCaFile: string | undefined;
+  readonly timeoutMs: number;
+  /** Cancels the request. */
+  readonly stop: AbortSignal;
+}
+
+export type ReadinessAnswer =
+  | { readonly kind: 'known'; readonly readiness: Readiness }
+  | { readonly kind: 'unknown'; readonly text: string };
+
+/** @throws EnrollError, ClientError, CliError for invalid inputs, never for an answer of Control */
+export async function askReadiness(
+  state: EnrollmentState,
+  key: SigningKey,
+  question: ReadinessQuestion,
+): Promise<ReadinessAnswer> {
+  const enrollmentId = enrollmentIdOf(state);
+  if (enrollmentId === undefined) return unknown('Control has not confirmed the submission');
+  const target = state.enrolled?.target ?? state.target;
+  const url = parseControlUrl(question.controlUrl ?? target.controlUrl);
+  const http = new UndiciControlHttp({ url, caPem: await readCaFile(question.controlCaFile) });
+  try {
+    const client = new ControlClient({ http, target, key, nowMs: () => Date.now() });
+    const verdict = await client.readiness(enrollmentId, question);
+    return verdict.kind === 'done'
+      ? { kind: 'known', readiness: verdict.value }
+      : unknown(describeFault(verdict));
+  } finally {
+    await http.close();
+  }
+}
+
+function unknown(why: string): ReadinessAnswer {
+  return { kind: 'unknown', text: `readiness is not known: ${why}` };
+}
+
+/** Prefers the enrolled key to an enrollment in progress. */
+function enrollmentIdOf({ enrolled, attempt }: EnrollmentState): string | undefined {
+  return enrolled?.enrollmentId ?? (attempt?.kind === 'submitted' ? attempt.enrollmentId : undefined);
 }

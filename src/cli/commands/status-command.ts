@@ -44,7 +44,7 @@ export const statusCommand = command({
 
 async function showStatus(settings: Values, { output }: CliContext): Promise<void> {
   const { describeStatus } = await import('../enroll/enroll-status.ts');
-  const { askReadiness } = await import('../../workload/enrolled-readiness.ts');
+  const { askReadiness } = await import('../../workload/enroll-with-files.ts');
   const { readEnrolledKeyFile } = await import('../../workload/state-file.ts');
   const { key, state } = await readEnrolledKeyFile(settings.key);
   const answer = settings.offline

@@ -1,5 +1,5 @@
 /** Shows the progress of `enroll`: one line that is overwritten in a terminal, elsewhere occasional log lines. */
-import type { EnrollEvent } from '../../client/enroll/enroll-ports.ts';
+import type { EnrollEvent } from '../../client/enroll/enroll-run.ts';
 import type { Output } from '../../program/output.ts';
 import { formatDurationMs } from '../../program/settings.ts';
 

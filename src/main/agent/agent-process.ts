@@ -3,7 +3,6 @@ import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseControlUrl } from '../../client/enroll/control-url.ts';
 import type { EnrolledKeyRecord, EnrollmentTarget } from '../../client/enroll/enrollment-state.ts';
-import { isUsable } from '../../workload/agent/renewal.ts';
 import {
   type AdminListener,
   openAdminListener,
@@ -26,8 +25,8 @@ import type {
   KeyStanding,
 } from '../../workload/agent/keeper-ports.ts';
 import { type KeyPair, KeyPairs } from '../../workload/agent/key-pairs.ts';
-import { enrollWithFiles } from '../../workload/enroll-with-files.ts';
-import { askReadiness } from '../../workload/enrolled-readiness.ts';
+import { isUsable } from '../../workload/agent/renewal.ts';
+import { askReadiness, enrollWithFiles } from '../../workload/enroll-with-files.ts';
 import { type AgentPlan, type AgentValues, agentPlanOf } from './agent-settings.ts';
 
 /** Deadline for the readiness request to Control. */

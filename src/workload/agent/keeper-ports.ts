@@ -1,11 +1,11 @@
 /** Options, dependencies and events of the key keeper. */
 
 import { EnrollError, type EnrollFault } from '../../client/enroll/enroll-error.ts';
-import type { EnrollEvent } from '../../client/enroll/enroll-ports.ts';
+import type { EnrollEvent } from '../../client/enroll/enroll-run.ts';
 import type { EnrolledKeyRecord } from '../../client/enroll/enrollment-state.ts';
-import type { Moment, RenewalCause, SetbackKind, TokenSight } from './renewal.ts';
 import { CliError } from '../../program/errors.ts';
 import type { KeyPair, KeyPairs } from './key-pairs.ts';
+import type { Moment, RenewalCause, SetbackKind, TokenSight } from './renewal.ts';
 
 /** Whether verifiers accept a key; `unknown` when Control did not answer. */
 export type KeyStanding = 'ready' | 'not_ready' | 'revoked' | 'unknown';

@@ -3,19 +3,10 @@
  * verifiers have it, and installs it. A failure leaves the installed pair in place.
  * Source: docs/workloads.md "When it enrolls".
  */
-import type { EnrollEvent } from '../../client/enroll/enroll-ports.ts';
+import type { EnrollEvent } from '../../client/enroll/enroll-run.ts';
 import type { EnrolledKeyRecord } from '../../client/enroll/enrollment-state.ts';
 import { refusal } from '../../client/enroll/explanations.ts';
 import { Pacing } from '../../client/enroll/pacing.ts';
-import {
-  isUsable,
-  nextStep,
-  propagationWaitMs,
-  type RenewalCause,
-  type Setback,
-  setbackWaitMs,
-  type TokenSight,
-} from './renewal.ts';
 import { usageError } from '../../program/errors.ts';
 import type {
   KeeperOptions,
@@ -27,6 +18,15 @@ import type {
 } from './keeper-ports.ts';
 import { type EnrollmentFailure, failureOf } from './keeper-ports.ts';
 import type { KeyPair } from './key-pairs.ts';
+import {
+  isUsable,
+  nextStep,
+  propagationWaitMs,
+  type RenewalCause,
+  type Setback,
+  setbackWaitMs,
+  type TokenSight,
+} from './renewal.ts';
 
 /** Interval of the requests to Control whether the installed key was revoked. */
 const STANDING_EVERY_MS = 600_000;

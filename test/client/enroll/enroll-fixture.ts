@@ -9,7 +9,7 @@ import type {
   EnrollPorts,
   EnrollRequest,
   EnrollResult,
-} from '../../../src/client/enroll/enroll-ports.ts';
+} from '../../../src/client/enroll/enroll-run.ts';
 import type { EnrollmentState, EnrollmentStates } from '../../../src/client/enroll/enrollment-state.ts';
 import { formatEnrollmentState, parseEnrollmentState } from '../../../src/client/enroll/state-format.ts';
 import { Redacted } from '../../../src/protocol/redacted.ts';

@@ -1,6 +1,6 @@
 /** Tests an enrollment through the decisions of Control: issued, pending, denied, renewed, rejected. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { EnrollRequest } from '../../../src/client/enroll/enroll-ports.ts';
+import type { EnrollRequest } from '../../../src/client/enroll/enroll-run.ts';
 import { FakeControl, type FakeControlOptions, POLICY } from '../../fakes/control-enrollment.ts';
 import { profile } from '../../fakes/control-enrollment-answers.ts';
 import { newWorkload, outcomeOf, runEnroll, startEnroll, type Workload } from './enroll-fixture.ts';

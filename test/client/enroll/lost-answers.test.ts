@@ -3,7 +3,7 @@
  * second submission.
  */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { EnrollRequest } from '../../../src/client/enroll/enroll-ports.ts';
+import type { EnrollRequest } from '../../../src/client/enroll/enroll-run.ts';
 import { FakeControl, type FakeControlOptions } from '../../fakes/control-enrollment.ts';
 import {
   type Exchange,
