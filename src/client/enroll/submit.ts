@@ -11,10 +11,10 @@ import { Redacted } from '../../protocol/redacted.ts';
 import type { Enrollment } from './control-answers.ts';
 import type { Fault, Submission, Verdict } from './control-client.ts';
 import { EnrollError } from './enroll-error.ts';
+import type { EnrollRun } from './enroll-run.ts';
 import type { Attempt } from './enrollment-state.ts';
 import { describeFault, gaveUp, refusal, unconfirmed } from './explanations.ts';
 import { Pacing } from './pacing.ts';
-import type { EnrollRun } from './enroll-run.ts';
 
 interface BegunSubmission {
   readonly submission: Submission;

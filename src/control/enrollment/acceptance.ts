@@ -13,7 +13,7 @@ import type { AuditEntry, Mutated } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { enrollmentView } from './enrollment-views.ts';
-import { issueKey } from './issuing.ts';
+import { issueKey } from './outcomes.ts';
 import { submissionFacts } from './policy-facts.ts';
 
 /** A submission with verified signature and token, and the policy that they were verified against. */

@@ -15,9 +15,8 @@ import { whyNotActive } from '../sources/source-views.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { decide, enrollmentStateAfter, type PlacedTransaction } from './denials.ts';
 import { enrollmentView } from './enrollment-views.ts';
-import { issueKey } from './issuing.ts';
+import { decide, enrollmentStateAfter, issueKey, type PlacedTransaction } from './outcomes.ts';
 import { submissionFacts } from './policy-facts.ts';
 
 export interface EnrollmentListFilter {

@@ -27,53 +27,47 @@ const ADMIN_PORT = { name: 'proofgate-admin', containerPort: 9195 };
 /** Minimum lifetime of a projected token in Kubernetes (specification "Limits"). */
 const MIN_TOKEN_SECONDS = 600;
 
-export interface EnrollCommandsOptions {
+export interface EnrollmentCommandOptions {
   readonly store: ControlStore;
   /** The first --public-url value, without a trailing slash. */
   readonly controlUrl: string;
   /** Image with the `proofgate` binary; the workloads' clusters pull it. */
   readonly image: string;
   /** ConfigMap in the workloads' namespace with `ca.crt`, if a private CA signed Control's certificate. */
-  readonly caConfigMap?: string;
+  readonly caConfigMap: string | undefined;
 }
 
-export class EnrollCommands {
-  readonly #options: EnrollCommandsOptions;
-
-  constructor(options: EnrollCommandsOptions) {
-    this.#options = options;
-  }
-
-  /** @throws ApiProblem `not_found`, `policy_not_active` */
-  async commandOf(policyId: string): Promise<EnrollmentCommand> {
-    const { store, controlUrl, image, caConfigMap } = this.#options;
-    const { policy, audience } = await store.read(async (tx) => {
-      const row = found(await tx.policies.find(policyId));
-      const revision = await tx.sourceRevisions.find(row.sourceId, row.sourceRevision);
-      return { policy: row, audience: revision?.audience };
-    });
-    if (policy.state !== 'active' || audience === undefined) throw new ApiProblem('policy_not_active');
-    const facts = { policy, audience, caConfigMap };
-    const enroll = commandLine('enroll', controlUrl, facts);
-    const agent = commandLine('agent', controlUrl, facts);
-    const sidecar = [...agent, `--admin-listen=[::]:${ADMIN_PORT.containerPort}`];
-    return {
-      policy_id: policy.id,
-      control_url: controlUrl,
-      reference: policy.reference,
-      command: enroll.map(quoteForShell).join(' '),
-      init_container: podParts(facts, { name: 'proofgate-enroll', image, command: enroll }),
-      agent_command: agent.map(quoteForShell).join(' '),
-      native_sidecar: podParts(facts, {
-        name: 'proofgate-agent',
-        image,
-        restartPolicy: 'Always',
-        command: sidecar,
-        ports: [ADMIN_PORT],
-        ...PROBES,
-      }),
-    };
-  }
+/** @throws ApiProblem `not_found`, `policy_not_active` */
+export async function enrollmentCommand(
+  { store, controlUrl, image, caConfigMap }: EnrollmentCommandOptions,
+  policyId: string,
+): Promise<EnrollmentCommand> {
+  const { policy, audience } = await store.read(async (tx) => {
+    const row = found(await tx.policies.find(policyId));
+    const revision = await tx.sourceRevisions.find(row.sourceId, row.sourceRevision);
+    return { policy: row, audience: revision?.audience };
+  });
+  if (policy.state !== 'active' || audience === undefined) throw new ApiProblem('policy_not_active');
+  const facts = { policy, audience, caConfigMap };
+  const enroll = commandLine('enroll', controlUrl, facts);
+  const agent = commandLine('agent', controlUrl, facts);
+  const sidecar = [...agent, `--admin-listen=[::]:${ADMIN_PORT.containerPort}`];
+  return {
+    policy_id: policy.id,
+    control_url: controlUrl,
+    reference: policy.reference,
+    command: enroll.map(quoteForShell).join(' '),
+    init_container: podParts(facts, { name: 'proofgate-enroll', image, command: enroll }),
+    agent_command: agent.map(quoteForShell).join(' '),
+    native_sidecar: podParts(facts, {
+      name: 'proofgate-agent',
+      image,
+      restartPolicy: 'Always',
+      command: sidecar,
+      ports: [ADMIN_PORT],
+      ...PROBES,
+    }),
+  };
 }
 
 /** Joins values to their flags with `=`, because a value may begin with a dash. */

@@ -1,8 +1,12 @@
 /**
- * Background jobs of enrollment, on the leading instance: expire overdue pending enrollments and prune old records.
+ * Background jobs of sources and enrollment, on the leading instance: expire overdue pending enrollments, prune old records,
+ * finish interrupted activations and refresh key sets.
  * Source: docs/control.md "Scope, permissions, secrets" (pruning).
  */
-import { setTimeout as pause } from 'node:timers/promises';
+import type { KeySetCache } from '../issuers/key-set-cache.ts';
+import { leadRounds } from '../lead-rounds.ts';
+import { liveKeySources } from '../sources/key-set-records.ts';
+import type { SourceLifecycle } from '../sources/source-lifecycle.ts';
 import type { ControlStore } from '../store/port.ts';
 import { PRUNED_AT_ONCE } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -25,32 +29,55 @@ export const DEFAULT_RETENTION: Retention = {
   auditMs: 400 * DAY_MS,
 };
 
-const ROUND_MS = 5_000;
+const HOUSEKEEPING_ROUND_MS = 5_000;
 const MAX_EXPIRED_A_ROUND = 1_000;
 /** Pruning only frees space, so it may wait. */
 const ROUNDS_BETWEEN_PRUNINGS = 12;
+/** Longer than a check takes (two fetches of 5 s each), so that the instance that began it finishes first. */
+const STRANDED_AFTER_MS = 15_000;
+const CHECK_ROUND_MS = 5_000;
+const REFRESH_ROUND_MS = 10_000;
 
 export interface EnrollmentJobs {
   readonly store: ControlStore;
   readonly nowMs: () => number;
   readonly decisions: EnrollmentDecisions;
+  readonly lifecycle: SourceLifecycle;
+  readonly keySets: KeySetCache;
   readonly retention?: Partial<Retention>;
   /** Reports a failed round; the next one tries again. */
   readonly report: (error: unknown) => void;
-  readonly roundMs?: number;
+  readonly housekeepingRoundMs?: number;
 }
 
-/** @returns a function that stops the jobs; it resolves when the current round is finished */
+/** @returns a function that stops the jobs; it resolves when the current rounds are finished */
 export function startEnrollmentJobs(jobs: EnrollmentJobs): () => Promise<void> {
-  const { store, nowMs, decisions, report, roundMs = ROUND_MS } = jobs;
+  const { store, nowMs, decisions, lifecycle, keySets, report } = jobs;
   const retention = { ...DEFAULT_RETENTION, ...jobs.retention };
-  return store.lead('enrollment-housekeeping', async (signal) => {
-    for (let round = 0; !signal.aborted; round++) {
-      await decisions.expireOverdue(MAX_EXPIRED_A_ROUND).catch(report);
-      if (round % ROUNDS_BETWEEN_PRUNINGS === 0) await pruneRecords(store, nowMs(), retention).catch(report);
-      await pause(roundMs, undefined, { signal, ref: false }).catch(() => {});
-    }
-  });
+  const stops = [
+    leadRounds(store, 'enrollment-housekeeping', {
+      pauseMs: jobs.housekeepingRoundMs ?? HOUSEKEEPING_ROUND_MS,
+      report,
+      run: async (round) => {
+        await decisions.expireOverdue(MAX_EXPIRED_A_ROUND).catch(report);
+        if (round % ROUNDS_BETWEEN_PRUNINGS === 0) await pruneRecords(store, nowMs(), retention);
+      },
+    }),
+    leadRounds(store, 'source-activation', {
+      pauseMs: CHECK_ROUND_MS,
+      report,
+      run: () => lifecycle.checkStranded(STRANDED_AFTER_MS),
+    }),
+    leadRounds(store, 'key-set-refresh', {
+      pauseMs: REFRESH_ROUND_MS,
+      report,
+      run: async () => keySets.refreshDue(await liveKeySources(store)),
+    }),
+  ];
+  return async () => {
+    await Promise.all(stops.map((stop) => stop()));
+    await lifecycle.settled();
+  };
 }
 
 /** Numbers of removed records, for logs and tests. */

@@ -3,23 +3,21 @@
  * Source: docs/control.md "Trust Anchor Source", "Enrollment".
  */
 
+import type { EnrollmentCommand } from '../../api-contract/sources-contract.ts';
 import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
 import { KeySetCache, type KeySetCacheOptions } from '../issuers/key-set-cache.ts';
 import { validateSource } from '../issuers/validate-source.ts';
 import type { MasterKey } from '../secrets/master-key.ts';
 import { StoredKeySets } from '../sources/key-set-records.ts';
-import { startSourceJobs } from '../sources/source-jobs.ts';
-import { SourceService } from '../sources/source-service.ts';
+import { SourceDrafts } from '../sources/source-drafts.ts';
+import { SourceLifecycle } from '../sources/source-lifecycle.ts';
 import type { ControlStore } from '../store/port.ts';
-import { Challenges } from './challenges.ts';
 import { EnrollmentDecisions } from './decisions.ts';
-import { EnrollCommands } from './enroll-command-line.ts';
-import { EnrollingKeys } from './enrolling-keys.ts';
+import { enrollmentCommand } from './enroll-command-line.ts';
 import { type Retention, startEnrollmentJobs } from './enrollment-jobs.ts';
 import { DerivedKeys } from './keys.ts';
 import { EnrollmentPolicies } from './policies.ts';
-import { type RejectedEnrollment, RejectedEnrollments } from './rejected-enrollments.ts';
-import { Submissions } from './submissions.ts';
+import type { RejectedEnrollment } from './rejected-enrollments.ts';
 import { type ProfilesOfClient, type ReadinessOfKey, WorkloadEnrollments } from './workload-enrollments.ts';
 
 /** Default image of the generated snippet. */
@@ -44,11 +42,17 @@ export interface EnrollmentPlaneOptions {
   readonly retention?: Partial<Retention>;
 }
 
+/** Operations on Trust Anchor Sources. */
+export interface Sources {
+  readonly drafts: SourceDrafts;
+  readonly lifecycle: SourceLifecycle;
+}
+
 export interface EnrollmentPlane {
-  readonly sources: SourceService;
+  readonly sources: Sources;
   readonly keySets: KeySetCache;
   readonly policies: EnrollmentPolicies;
-  readonly commands: EnrollCommands;
+  readonly commandOf: (policyId: string) => Promise<EnrollmentCommand>;
   readonly decisions: EnrollmentDecisions;
   readonly keys: DerivedKeys;
   readonly workloads: WorkloadEnrollments;
@@ -57,7 +61,7 @@ export interface EnrollmentPlane {
 }
 
 export function createEnrollmentPlane(options: EnrollmentPlaneOptions): EnrollmentPlane {
-  const { store, nowMs, masterKey, fetcher, report, reportKeySet, retention = {} } = options;
+  const { store, nowMs, fetcher, report, reportKeySet, retention = {} } = options;
   const publicUrls = options.publicUrls.map(withoutSlash);
   const [controlUrl] = publicUrls;
   if (controlUrl === undefined) throw new RangeError('Control needs a public URL');
@@ -67,48 +71,24 @@ export function createEnrollmentPlane(options: EnrollmentPlaneOptions): Enrollme
     nowMs,
     ...(reportKeySet === undefined ? {} : { report: reportKeySet }),
   });
-  const sources = new SourceService({
+  const lifecycle = new SourceLifecycle({
     store,
     nowMs,
     validate: (coordinates) => validateSource(coordinates, fetcher, nowMs),
     report,
   });
-  const keys = new EnrollingKeys();
-  const challenges = new Challenges({ store, nowMs, masterKey, keys });
-  const submissions = new Submissions({ store, nowMs, challenges, keys, keySets, publicUrls });
-  const { profilesOfClient, readinessOfKey, reportRefused = () => {} } = options;
-  const refused = new RejectedEnrollments({ store, nowMs, reportRefused, report });
+  const { reportRefused = () => {} } = options;
   const { enrollImage: image = DEFAULT_ENROLL_IMAGE, enrollCaConfigMap: caConfigMap } = options;
-  const standing = { profilesOfClient, readinessOfKey };
   const decisions = new EnrollmentDecisions(store, nowMs);
   return {
-    sources,
+    sources: { drafts: new SourceDrafts({ store, nowMs }), lifecycle },
     keySets,
     policies: new EnrollmentPolicies({ store, nowMs }),
-    commands: new EnrollCommands({
-      store,
-      controlUrl,
-      image,
-      ...(caConfigMap === undefined ? {} : { caConfigMap }),
-    }),
+    commandOf: (policyId) => enrollmentCommand({ store, controlUrl, image, caConfigMap }, policyId),
     decisions,
     keys: new DerivedKeys(store, nowMs),
-    workloads: new WorkloadEnrollments({
-      store,
-      nowMs,
-      challenges,
-      submissions,
-      refused,
-      keys,
-      ...standing,
-    }),
-    startJobs() {
-      const stopSources = startSourceJobs({ store, activation: sources.activation, cache: keySets, report });
-      const stopEnrollment = startEnrollmentJobs({ store, nowMs, decisions, retention, report });
-      return async () => {
-        await Promise.all([stopSources(), stopEnrollment()]);
-      };
-    },
+    workloads: new WorkloadEnrollments({ ...options, reportRefused, keySets, publicUrls }),
+    startJobs: () => startEnrollmentJobs({ store, nowMs, decisions, lifecycle, keySets, retention, report }),
   };
 }
 

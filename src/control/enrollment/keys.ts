@@ -18,8 +18,8 @@ import { type Created, createOnce, type Operation } from '../resource/operation.
 import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import type { PlacedTransaction } from './denials.ts';
 import { blockedSubjectView, derivedKeyView } from './enrollment-views.ts';
+import type { PlacedTransaction } from './outcomes.ts';
 
 interface DerivedKeyFilter {
   readonly clientId?: string | undefined;

@@ -20,8 +20,8 @@ import { type ResourceDeps, siteLock, VersionedResource } from '../resource/vers
 import { whyNotActive } from '../sources/source-views.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { denyWaiting } from './denials.ts';
 import { policyView } from './enrollment-views.ts';
+import { denyWaiting } from './outcomes.ts';
 
 export class EnrollmentPolicies extends VersionedResource<
   'enrollment_policy',

@@ -20,27 +20,15 @@ import { enrollmentText } from '../../protocol/enrollment.ts';
 import { verifySignature } from '../../protocol/signature.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { type SubmissionProblem, submissionProblem } from '../domain/enrollment-states.ts';
-import type { KeySetCache } from '../issuers/key-set-cache.ts';
 import { tokenHash, type VerifiedToken, verifyWorkloadToken } from '../issuers/workload-token.ts';
 import { keySourceOf } from '../sources/key-set-records.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { acceptSubmission, type VerifiedSubmission } from './acceptance.ts';
-import type { Challenges } from './challenges.ts';
-import type { EnrollingKeys } from './enrolling-keys.ts';
+import { challengeText, type WorkloadContext } from './challenges.ts';
 import { submissionFacts } from './policy-facts.ts';
 import type { EnrollmentAttempt } from './rejected-enrollments.ts';
-
-export interface SubmissionsOptions {
-  readonly store: ControlStore;
-  readonly nowMs: () => number;
-  readonly challenges: Challenges;
-  readonly keys: EnrollingKeys;
-  readonly keySets: Pick<KeySetCache, 'keysFor'>;
-  /** The --public-url values, without trailing slashes. */
-  readonly publicUrls: readonly string[];
-}
 
 export interface Submitted {
   readonly created: boolean;
@@ -51,7 +39,7 @@ export interface Submitted {
 export type PolicyTurn = (policyReference: string) => Promise<void>;
 
 /** State of a challenge, as one transaction saw it. */
-type Standing =
+type ChallengeState =
   | { readonly kind: 'answered'; readonly enrollment: RowOf<'enrollment'> }
   | {
       readonly kind: 'open';
@@ -67,113 +55,119 @@ interface Case {
   readonly revision: RowOf<'sourceRevision'>;
 }
 
-export class Submissions {
-  readonly #options: SubmissionsOptions;
-
-  constructor(options: SubmissionsOptions) {
-    this.#options = options;
+/**
+ * @throws ApiProblem `challenge_unknown`, `challenge_expired`, `challenge_consumed`, `signature_invalid`, `token_…`,
+ *   `issuer_keys_unavailable`, `policy_not_active`, `policy_revision_outdated`, `source_not_active`, `subject_blocked`,
+ *   `key_revoked`, `token_key_limit`; `unavailable` when the policy was changed meanwhile
+ */
+export async function submit(
+  context: WorkloadContext,
+  submission: EnrollmentSubmission,
+  attempt: EnrollmentAttempt,
+  takeTurn: PolicyTurn,
+): Promise<Submitted> {
+  const { store, nowMs } = context;
+  const submissionHash = hashOf(submission);
+  const state = await store.read((tx) => challengeStateOf(tx, submission.challenge_id));
+  if (state.kind === 'answered') {
+    const { policyId: id, siteId } = state.enrollment;
+    attempt.policy = { id, siteId };
+    return sameSubmission(state.enrollment, submissionHash);
   }
+  const { known, problem } = state;
+  attempt.policy = known.policy;
+  if (nowMs() >= known.challenge.expiresAtMs) return afterExpiry(store, known.challenge, submissionHash);
+  await takeTurn(known.policy.reference);
+  checkSignature(context, submission, known);
+  // No token can change this result, so no issuer is asked.
+  if (problem !== undefined) throw new ApiProblem(problem);
+  const token = await verifyToken(context, submission.workload_token, known);
+  attempt.token = token;
+  const verified = {
+    challengeId: known.challenge.id,
+    policy: known.policy,
+    submissionHash,
+    tokenHash: tokenHash(submission.workload_token),
+    token,
+  };
+  return accept(context, verified, known.challenge.siteId);
+}
 
-  /**
-   * @throws ApiProblem `challenge_unknown`, `challenge_expired`, `challenge_consumed`, `signature_invalid`, `token_…`,
-   *   `issuer_keys_unavailable`, `policy_not_active`, `policy_revision_outdated`, `source_not_active`, `subject_blocked`,
-   *   `key_revoked`, `token_key_limit`; `unavailable` when the policy was changed meanwhile
-   */
-  async submit(
-    submission: EnrollmentSubmission,
-    attempt: EnrollmentAttempt,
-    takeTurn: PolicyTurn,
-  ): Promise<Submitted> {
-    const { store, nowMs } = this.#options;
-    const submissionHash = hashOf(submission);
-    const standing = await store.read((tx) => standingOf(tx, submission.challenge_id));
-    if (standing.kind === 'answered') {
-      const { policyId: id, siteId } = standing.enrollment;
-      attempt.policy = { id, siteId };
-      return sameSubmission(standing.enrollment, submissionHash);
-    }
-    const { known, problem } = standing;
-    attempt.policy = known.policy;
-    if (nowMs() >= known.challenge.expiresAtMs) return this.#afterExpiry(known.challenge, submissionHash);
-    await takeTurn(known.policy.reference);
-    this.#checkSignature(submission, known);
-    // No token can change this result, so no issuer is asked.
-    if (problem !== undefined) throw new ApiProblem(problem);
-    const token = await this.#verifyToken(submission.workload_token, known);
-    attempt.token = token;
-    const verified = {
-      challengeId: known.challenge.id,
-      policy: known.policy,
-      submissionHash,
-      tokenHash: tokenHash(submission.workload_token),
-      token,
-    };
-    return this.#accept(verified, known.challenge.siteId);
-  }
+/**
+ * `challenge_expired` promises that no enrollment exists. A copy of the submission may be in its transaction right now,
+ * so check under the site's lock.
+ */
+function afterExpiry(
+  store: ControlStore,
+  { id, siteId }: RowOf<'challenge'>,
+  submissionHash: string,
+): Promise<Submitted> {
+  return store.housekeep({ kind: 'site', siteId }, async (tx) => {
+    const row = await tx.enrollments.byChallenge(id);
+    if (row === undefined) throw new ApiProblem('challenge_expired');
+    return sameSubmission(row, submissionHash);
+  });
+}
 
-  /**
-   * `challenge_expired` promises that no enrollment exists. A copy of the submission may be in its transaction right now,
-   * so check under the site's lock.
-   */
-  #afterExpiry({ id, siteId }: RowOf<'challenge'>, submissionHash: string): Promise<Submitted> {
-    return this.#options.store.housekeep({ kind: 'site', siteId }, async (tx) => {
-      const row = await tx.enrollments.byChallenge(id);
-      if (row === undefined) throw new ApiProblem('challenge_expired');
-      return sameSubmission(row, submissionHash);
-    });
-  }
+/** Verifies the new key's signature over the challenge and this Control's URL. @throws ApiProblem `signature_invalid` */
+function checkSignature(
+  { keys, masterKey, publicUrls }: WorkloadContext,
+  { workload_token: workloadToken, signature }: EnrollmentSubmission,
+  { challenge, policy }: Case,
+): void {
+  const key = keys.stored(challenge.publicJwk);
+  const bytes = decodeBase64url(signature);
+  if (bytes === undefined) throw new ApiProblem('signature_invalid');
+  const statement = {
+    policyReference: policy.reference,
+    challengeId: challenge.id,
+    challenge: challengeText(masterKey, challenge),
+    keyThumbprint: challenge.thumbprint,
+    workloadToken,
+  };
+  const isSigned = publicUrls.some((controlUrl) =>
+    verifySignature(key, enrollmentText({ ...statement, controlUrl }), bytes),
+  );
+  if (!isSigned) throw new ApiProblem('signature_invalid');
+}
 
-  /** Verifies the new key's signature over the challenge and this Control's URL. @throws ApiProblem `signature_invalid` */
-  #checkSignature({ workload_token: workloadToken, signature }: EnrollmentSubmission, known: Case): void {
-    const { challenge, policy } = known;
-    const key = this.#options.keys.stored(challenge.publicJwk);
-    const bytes = decodeBase64url(signature);
-    if (bytes === undefined) throw new ApiProblem('signature_invalid');
-    const statement = {
-      policyReference: policy.reference,
-      challengeId: challenge.id,
-      challenge: this.#options.challenges.textOf(challenge),
-      keyThumbprint: challenge.thumbprint,
-      workloadToken,
-    };
-    const holds = this.#options.publicUrls.some((controlUrl) =>
-      verifySignature(key, enrollmentText({ ...statement, controlUrl }), bytes),
+/** May fetch the issuer's keys, so never call it inside a transaction. @throws ApiProblem */
+async function verifyToken(
+  { keySets, nowMs }: WorkloadContext,
+  workloadToken: string,
+  { policy, revision }: Case,
+): Promise<VerifiedToken> {
+  const source = keySourceOf(revision);
+  const verified = await verifyWorkloadToken(workloadToken, {
+    expected: {
+      issuer: policy.verifiedIssuer,
+      audience: revision.audience,
+      subject: policy.verifiedSubject,
+    },
+    keysFor: (kid) => keySets.keysFor(source, kid),
+    nowMs,
+  });
+  if (verified.kind === 'verified') return verified;
+  const { code, detail, retryAfterSeconds } = verified;
+  throw new ApiProblem(code, detail, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
+}
+
+async function accept(
+  { store, nowMs }: WorkloadContext,
+  verified: VerifiedSubmission,
+  siteId: string,
+): Promise<Submitted> {
+  try {
+    const enrollmentId = await store.mutate({ kind: 'site', siteId }, (tx) =>
+      acceptSubmission(tx, verified, nowMs()),
     );
-    if (!holds) throw new ApiProblem('signature_invalid');
-  }
-
-  /** May fetch the issuer's keys, so never call it inside a transaction. @throws ApiProblem */
-  async #verifyToken(workloadToken: string, { policy, revision }: Case): Promise<VerifiedToken> {
-    const { keySets, nowMs } = this.#options;
-    const source = keySourceOf(revision);
-    const verified = await verifyWorkloadToken(workloadToken, {
-      expected: {
-        issuer: policy.verifiedIssuer,
-        audience: revision.audience,
-        subject: policy.verifiedSubject,
-      },
-      keysFor: (kid) => keySets.keysFor(source, kid),
-      nowMs,
-    });
-    if (verified.kind === 'verified') return verified;
-    const { code, detail, retryAfterSeconds } = verified;
-    throw new ApiProblem(code, detail, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
-  }
-
-  async #accept(verified: VerifiedSubmission, siteId: string): Promise<Submitted> {
-    const { store, nowMs } = this.#options;
-    try {
-      const enrollmentId = await store.mutate({ kind: 'site', siteId }, (tx) =>
-        acceptSubmission(tx, verified, nowMs()),
-      );
-      return { created: true, enrollmentId };
-    } catch (error) {
-      if (!(error instanceof ApiProblem) || error.code !== 'challenge_consumed') throw error;
-      // Perhaps consumed by a copy of this submission.
-      const row = await store.read((tx) => tx.enrollments.byChallenge(verified.challengeId));
-      if (row === undefined) throw error;
-      return sameSubmission(row, verified.submissionHash);
-    }
+    return { created: true, enrollmentId };
+  } catch (error) {
+    if (!(error instanceof ApiProblem) || error.code !== 'challenge_consumed') throw error;
+    // Perhaps consumed by a copy of this submission.
+    const row = await store.read((tx) => tx.enrollments.byChallenge(verified.challengeId));
+    if (row === undefined) throw error;
+    return sameSubmission(row, verified.submissionHash);
   }
 }
 
@@ -189,7 +183,7 @@ function sameSubmission(row: RowOf<'enrollment'>, submissionHash: string): Submi
 }
 
 /** @throws ApiProblem `challenge_unknown`, `policy_not_active`, `source_not_active` */
-async function standingOf(tx: Transaction, challengeId: string): Promise<Standing> {
+async function challengeStateOf(tx: Transaction, challengeId: string): Promise<ChallengeState> {
   const enrollment = await tx.enrollments.byChallenge(challengeId);
   if (enrollment !== undefined) return { kind: 'answered', enrollment };
   const challenge = await tx.enrollments.challenge(challengeId);

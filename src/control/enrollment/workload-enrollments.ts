@@ -19,14 +19,12 @@ import { verifySignature } from '../../protocol/signature.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { keyStateAt } from '../domain/enrollment-states.ts';
 import { momentOf } from '../resource/change.ts';
-import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import type { Challenges } from './challenges.ts';
+import { EnrollingKeys, issueChallenge, type WorkloadContext } from './challenges.ts';
 import { requireEnrollment } from './decisions.ts';
-import type { EnrollingKeys } from './enrolling-keys.ts';
-import type { RejectedEnrollments } from './rejected-enrollments.ts';
-import type { PolicyTurn, Submissions } from './submissions.ts';
+import { RejectedEnrollments, type RejectedEnrollmentsOptions } from './rejected-enrollments.ts';
+import { type PolicyTurn, submit } from './submissions.ts';
 
 /** Returns the signing profiles of a client; publishing derives them from grants and routes. */
 export type ProfilesOfClient = (
@@ -38,29 +36,25 @@ export type ProfilesOfClient = (
 /** Returns the five readiness conditions of a derived key over all attached targets. */
 export type ReadinessOfKey = (keyId: string) => Promise<WorkloadReadiness>;
 
-interface WorkloadEnrollmentsOptions {
-  readonly store: ControlStore;
-  readonly nowMs: () => number;
-  readonly challenges: Challenges;
-  readonly submissions: Submissions;
-  readonly refused: RejectedEnrollments;
-  readonly keys: EnrollingKeys;
-  readonly profilesOfClient: ProfilesOfClient;
-  readonly readinessOfKey: ReadinessOfKey;
-}
+type WorkloadEnrollmentsOptions = Omit<WorkloadContext, 'keys'> &
+  RejectedEnrollmentsOptions & {
+    readonly profilesOfClient: ProfilesOfClient;
+    readonly readinessOfKey: ReadinessOfKey;
+  };
 
 /** Operations that workloads authorize with their own proofs instead of an operator's permission. */
 export class WorkloadEnrollments {
-  readonly #options: WorkloadEnrollmentsOptions;
+  readonly #options: WorkloadEnrollmentsOptions & WorkloadContext;
+  readonly #rejected: RejectedEnrollments;
 
   constructor(options: WorkloadEnrollmentsOptions) {
-    this.#options = options;
+    this.#options = { ...options, keys: new EnrollingKeys() };
+    this.#rejected = new RejectedEnrollments(options);
   }
 
   challenge(request: ChallengeRequest, requestId?: string): Promise<ChallengeAnswer> {
-    const { refused, challenges } = this.#options;
     const attempt = { requestId };
-    return refused.watch(attempt, () => challenges.issue(request, attempt));
+    return this.#rejected.watch(attempt, () => issueChallenge(this.#options, request, attempt));
   }
 
   /** @param takeTurn applies the policy's rate limit before any expensive work, and may reject */
@@ -69,10 +63,9 @@ export class WorkloadEnrollments {
     takeTurn: PolicyTurn = async () => {},
     requestId?: string,
   ): Promise<{ readonly created: boolean; readonly enrollment: WorkloadEnrollment }> {
-    const { refused, submissions } = this.#options;
     const attempt = { requestId };
-    const { created, enrollmentId } = await refused.watch(attempt, () =>
-      submissions.submit(submission, attempt, takeTurn),
+    const { created, enrollmentId } = await this.#rejected.watch(attempt, () =>
+      submit(this.#options, submission, attempt, takeTurn),
     );
     const enrollment = await this.#options.store.read(async (tx) =>
       this.#view(tx, await requireEnrollment(tx, enrollmentId)),
@@ -97,11 +90,11 @@ export class WorkloadEnrollments {
     enrollmentId: string,
     authorization: string | undefined,
   ): Promise<RowOf<'enrollment'>> {
-    const word = readPollWord(authorization);
-    if (word === undefined) throw new ApiProblem('poll_unauthorized');
+    const proof = readPollProof(authorization);
+    if (proof === undefined) throw new ApiProblem('poll_unauthorized');
     const row = await requireEnrollment(tx, enrollmentId);
     const { keys, nowMs } = this.#options;
-    if (!pollWordHolds(word, row.id, keys.stored(row.publicJwk), nowMs())) {
+    if (!isPollProofValid(proof, row.id, keys.stored(row.publicJwk), nowMs())) {
       throw new ApiProblem('poll_unauthorized');
     }
     return row;
@@ -164,13 +157,13 @@ function notReady({ state }: RowOf<'enrollment'>): WorkloadReadiness {
 /** The scheme is case-insensitive (RFC 9110 section 11.1); the rest has one spelling. */
 const AUTHORIZATION = /^([A-Za-z0-9-]{1,64}) ([0-9]{1,16})\.([A-Za-z0-9_-]{1,128})$/;
 
-interface PollWord {
+interface PollProof {
   readonly timeSeconds: number;
   readonly signature: Uint8Array;
 }
 
 /** Undefined for a header of another scheme or form. @param authorization the header's value */
-function readPollWord(authorization: string | undefined): PollWord | undefined {
+function readPollProof(authorization: string | undefined): PollProof | undefined {
   const [, scheme = '', time = '', text = ''] = AUTHORIZATION.exec(authorization ?? '') ?? [];
   if (scheme.toLowerCase() !== POLL_SCHEME.toLowerCase()) return undefined;
   const timeSeconds = parsePositiveInteger(time);
@@ -179,8 +172,8 @@ function readPollWord(authorization: string | undefined): PollWord | undefined {
 }
 
 /** Whether the signature is by the enrollment's key and the timestamp is current. */
-function pollWordHolds(
-  { timeSeconds, signature }: PollWord,
+function isPollProofValid(
+  { timeSeconds, signature }: PollProof,
   enrollmentId: string,
   key: PublicKey,
   nowMs: number,

@@ -2,7 +2,6 @@
  * Caches the key sets of all source revisions and refreshes them on schedule.
  * Source: docs/control.md "Sources and tokens".
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { KeySource } from './source-keys.ts';
 import { type KeyLookup, SourceKeys, type SourceKeysOptions } from './source-keys.ts';
@@ -67,29 +66,4 @@ export class KeySetCache {
 /** Includes the URI, because an edited draft keeps its revision number but not its keys. */
 function keyOf({ sourceId, revision, jwksUri }: KeySource): string {
   return JSON.stringify([sourceId, revision, jwksUri]);
-}
-
-export interface RefreshSchedule {
-  readonly cache: KeySetCache;
-  /** Revisions that tokens are verified against now. */
-  readonly liveSources: () => Promise<readonly KeySource[]>;
-  /** Pause between rounds. */
-  readonly roundMs: number;
-  /** Ends the schedule after the current round. */
-  readonly signal: AbortSignal;
-  /** Reports that listing the sources failed; the next round tries again. */
-  readonly listingFailed: (error: unknown) => void;
-}
-
-/** Runs until the signal aborts; never rejects. Only the leading instance runs it; the others read the records. */
-export async function refreshOnSchedule(schedule: RefreshSchedule): Promise<void> {
-  const { cache, liveSources, roundMs, signal, listingFailed } = schedule;
-  while (!signal.aborted) {
-    try {
-      await cache.refreshDue(await liveSources());
-    } catch (error) {
-      listingFailed(error);
-    }
-    await pause(roundMs, undefined, { signal, ref: false }).catch(() => {});
-  }
 }

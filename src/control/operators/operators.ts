@@ -7,10 +7,10 @@
  * Source: docs/control.md "Operators".
  */
 
-import { setTimeout as pause } from 'node:timers/promises';
 import { parseStrictJson } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { type HeldRole, INSTALLATION } from '../domain/roles.ts';
+import { leadRounds } from '../lead-rounds.ts';
 import { isSameSecret, type TokenKind, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
 import { groupPrincipal } from './operator-identity.ts';
@@ -171,11 +171,10 @@ const ANSWER_RETENTION_MS = 24 * 3_600_000;
 /** @returns a function that stops the jobs; it resolves when recorded uses are written */
 export function startOperatorJobs(jobs: OperatorJobs): () => Promise<void> {
   const { store, nowMs, tokenUsage, report, pruneRoundMs = PRUNE_ROUND_MS } = jobs;
-  const stopPruning = store.lead('operator-housekeeping', async (signal) => {
-    while (!signal.aborted) {
-      await pruneOperatorRecords(store, nowMs()).catch(report);
-      await pause(pruneRoundMs, undefined, { signal, ref: false }).catch(() => {});
-    }
+  const stopPruning = leadRounds(store, 'operator-housekeeping', {
+    pauseMs: pruneRoundMs,
+    report,
+    run: () => pruneOperatorRecords(store, nowMs()),
   });
   const flush = () => tokenUsage.flush().catch(report);
   const timer = setInterval(() => void flush(), jobs.usageRoundMs ?? USAGE_ROUND_MS).unref();

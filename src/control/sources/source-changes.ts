@@ -2,6 +2,7 @@
  * Helpers for changes of a source: the site's lock, the current rows, one audit row, and the state machine's transitions.
  */
 
+import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
 import type { SourceState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditVerb } from '../domain/audit-kinds.ts';
@@ -9,6 +10,7 @@ import { move } from '../domain/machine.ts';
 import type { Place } from '../domain/roles.ts';
 import { SOURCE_MACHINE, type SourceEvent } from '../domain/source-states.ts';
 import { audited, type By, found, placeInSite, publishChange } from '../resource/change.ts';
+import type { ResourceDeps } from '../resource/versioned-resource.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -20,38 +22,65 @@ export interface RevisionName {
   readonly revision: number;
 }
 
-export interface SourceInHand {
+/** A revision under its site's lock. */
+export interface RevisionContext {
   readonly tx: Transaction;
   readonly source: RowOf<'source'>;
+  readonly row: RowOf<'sourceRevision'>;
   readonly place: Place;
 }
 
-export interface RevisionInHand extends SourceInHand {
-  readonly row: RowOf<'sourceRevision'>;
+/** Columns that only validation sets, before it. */
+export const NOT_VALIDATED = {
+  fingerprint: null,
+  detectedScope: null,
+  validatedAtMs: null,
+  failureCode: null,
+  failureDetail: null,
+} as const;
+
+interface RevisionChange {
+  readonly verb: AuditVerb<'source_revision'>;
+  readonly set: Parameters<Transaction['sourceRevisions']['change']>[1];
+  /** Further members of the audit event. */
+  readonly more?: object;
+  readonly alsoAudited?: readonly AuditEntry[];
 }
 
-/** @throws ApiProblem `not_found` */
-async function mutateSource<T>(
-  store: ControlStore,
-  sourceId: string,
-  work: (hand: SourceInHand) => Promise<Mutated<T>>,
-): Promise<T> {
-  const { siteId } = await store.read(async (tx) => found(await tx.sources.find(sourceId)));
-  return store.mutate({ kind: 'site', siteId }, async (tx) => {
-    const source = found(await tx.sources.find(sourceId));
-    return work({ tx, source, place: await placeInSite(tx, siteId) });
+/**
+ * Changes one revision in a transaction, with its audit event.
+ * @throws ApiProblem `not_found`, and what `decide` throws
+ */
+export function changeRevision(
+  { store, nowMs: clock }: ResourceDeps,
+  name: RevisionName,
+  by: By,
+  decide: (context: RevisionContext, nowMs: number) => Promise<RevisionChange>,
+): Promise<SourceRevisionView> {
+  return mutateRevision(store, name, async (context) => {
+    const nowMs = clock();
+    const { verb, set, more, alsoAudited = [] } = await decide(context, nowMs);
+    const { tx, row } = context;
+    const since = set.state === undefined || set.state === row.state ? {} : { stateSinceMs: nowMs };
+    await tx.sourceRevisions.change(row, { ...set, ...since }, nowMs);
+    const after = found(await tx.sourceRevisions.find(row.sourceId, row.revision));
+    const entry = revisionAudit(verb, by, context, after, more);
+    return { result: revisionView(after), audit: [entry, ...alsoAudited] };
   });
 }
 
 /** @throws ApiProblem `not_found` */
-export function mutateRevision<T>(
+export async function mutateRevision<T>(
   store: ControlStore,
   { sourceId, revision }: RevisionName,
-  work: (hand: RevisionInHand) => Promise<Mutated<T>>,
+  work: (context: RevisionContext) => Promise<Mutated<T>>,
 ): Promise<T> {
-  return mutateSource(store, sourceId, async (hand) =>
-    work({ ...hand, row: found(await hand.tx.sourceRevisions.find(sourceId, revision)) }),
-  );
+  const { siteId } = await store.read(async (tx) => found(await tx.sources.find(sourceId)));
+  return store.mutate({ kind: 'site', siteId }, async (tx) => {
+    const source = found(await tx.sources.find(sourceId));
+    const row = found(await tx.sourceRevisions.find(sourceId, revision));
+    return work({ tx, source, row, place: await placeInSite(tx, siteId) });
+  });
 }
 
 /** @throws ApiProblem `source_state_conflict` */
@@ -71,25 +100,14 @@ function isLiving({ state }: RowOf<'sourceRevision'>): boolean {
 }
 
 /** Requests a whole bundle, because bundles list sources. */
-export async function noteForPublishing({ tx, source }: SourceInHand, nowMs: number): Promise<void> {
+export async function publishSources({ tx, source }: RevisionContext, nowMs: number): Promise<void> {
   await publishChange(tx, source.siteId, { kind: 'policy' }, nowMs);
-}
-
-/** Writes the change and returns the updated revision. */
-export async function changeRevision(
-  { tx, row }: RevisionInHand,
-  set: Parameters<Transaction['sourceRevisions']['change']>[1],
-  nowMs: number,
-): Promise<RowOf<'sourceRevision'>> {
-  const since = set.state === undefined || set.state === row.state ? {} : { stateSinceMs: nowMs };
-  await tx.sourceRevisions.change(row, { ...set, ...since }, nowMs);
-  return found(await tx.sourceRevisions.find(row.sourceId, row.revision));
 }
 
 export function revisionAudit(
   verb: AuditVerb<'source_revision'>,
   by: By,
-  { row, place }: Pick<RevisionInHand, 'row' | 'place'>,
+  { row, place }: Pick<RevisionContext, 'row' | 'place'>,
   after: RowOf<'sourceRevision'> | undefined,
   more: object = {},
 ): AuditEntry {

@@ -21,11 +21,12 @@ import {
   changeRevision,
   isEnded,
   mutateRevision,
+  NOT_VALIDATED,
   type RevisionName,
   revisionAudit,
   stateAfter,
 } from './source-changes.ts';
-import { revisionView, sourceView } from './source-views.ts';
+import { revisionView, revisionViewNow, sourceView } from './source-views.ts';
 
 const DRAFT_STATES = ['draft', 'failed_draft', 'validated'] as const;
 
@@ -39,6 +40,13 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
       id: ({ id }) => id,
       view: sourceView,
     });
+  }
+
+  /** The revision with the targets that it waits for. @throws ApiProblem `not_found` */
+  revision({ sourceId, revision }: RevisionName): Promise<SourceRevisionView> {
+    return this.store.read(async (tx) =>
+      revisionViewNow(tx, found(await tx.sourceRevisions.find(sourceId, revision))),
+    );
   }
 
   ofSite(siteId: string, page: Page): Promise<readonly SourceView[]> {
@@ -136,44 +144,31 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     expectedVersion: number,
     operation: Operation,
   ): Promise<SourceRevisionView> {
-    return mutateRevision(this.store, name, async (hand) => {
-      const { tx, row } = hand;
+    return changeRevision({ store: this.store, nowMs: this.nowMs }, name, operation, async ({ tx, row }) => {
       requireVersion(row, expectedVersion);
       const state = stateAfter(row.state, 'edit');
-      const wanted = merged(row, coordinates);
-      await rejectTakenAudience(tx, row.siteId, wanted.audience);
-      const { issuer, jwks_uri: jwksUri, audience } = wanted;
+      const { issuer, jwks_uri: jwksUri, audience } = merged(row, coordinates);
+      await rejectTakenAudience(tx, row.siteId, audience);
       // Keys fetched for the old coordinates must not serve the new ones.
       await tx.sources.removeKeySet(name.sourceId, name.revision);
-      const set = { state, issuer, jwksUri, audience, ...NOTHING_KNOWN };
-      const after = await changeRevision(hand, set, this.nowMs());
-      return { result: revisionView(after), audit: [revisionAudit('change', operation, hand, after)] };
+      return { verb: 'change', set: { state, issuer, jwksUri, audience, ...NOT_VALIDATED } };
     });
   }
 
   /** @throws ApiProblem `source_state_conflict` unless it is a draft, and for the only revision of a source */
   deleteRevision(name: RevisionName, expectedVersion: number, operation: Operation): Promise<void> {
-    return mutateRevision(this.store, name, async (hand) => {
-      const { tx, row } = hand;
+    return mutateRevision(this.store, name, async (context) => {
+      const { tx, row } = context;
       requireVersion(row, expectedVersion);
       stateAfter(row.state, 'delete');
       if ((await tx.sources.revisions(name.sourceId)).length === 1) {
         throw new ApiProblem('source_state_conflict', 'it is the only revision: delete the source');
       }
       await removeRevision(tx, name);
-      return { result: undefined, audit: [revisionAudit('delete', operation, hand, undefined)] };
+      return { result: undefined, audit: [revisionAudit('delete', operation, context, undefined)] };
     });
   }
 }
-
-/** Columns that only validation sets. */
-const NOTHING_KNOWN = {
-  fingerprint: null,
-  detectedScope: null,
-  validatedAtMs: null,
-  failureCode: null,
-  failureDetail: null,
-} as const;
 
 type Coordinates = Required<SourceRevisionChange>;
 
@@ -191,7 +186,7 @@ function draft(
     issuer,
     jwksUri,
     audience,
-    ...NOTHING_KNOWN,
+    ...NOT_VALIDATED,
     awaitedRevision: null,
     stateSinceMs: nowMs,
     ...newVersion(nowMs),

@@ -1,57 +1,134 @@
 /**
- * Suspends, resumes and retires sources. Enrollments stop; the source's policy keeps or revokes living keys.
- * Source: specification "States and transitions"; docs/control.md "Trust Anchor Source".
+ * Moves source revisions through their states: validate, activate, suspend, resume, retire. Issuers are fetched outside any
+ * transaction, and a result counts only for the version of the revision that was fetched.
+ * Source: specification "Trust Anchor Source", "States and transitions"; docs/control.md "Trust Anchor Source".
  */
 import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
+import type { SourceState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { denyWaiting } from '../enrollment/denials.ts';
+import { activationProblem, holdsSlot } from '../domain/source-states.ts';
 import { revokeKeysOfSource } from '../enrollment/keys.ts';
+import { denyWaiting } from '../enrollment/outcomes.ts';
+import type { SourceCoordinates, SourceValidation } from '../issuers/validate-source.ts';
+import { BY_CONTROL, found, requireVersion } from '../resource/change.ts';
 import type { Operation } from '../resource/operation.ts';
-import type { ControlStore } from '../store/port.ts';
+import type { ResourceDeps } from '../resource/versioned-resource.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import {
   changeRevision,
-  mutateRevision,
-  noteForPublishing,
-  type RevisionInHand,
+  isEnded,
+  NOT_VALIDATED,
+  publishSources,
+  type RevisionContext,
   type RevisionName,
-  revisionAudit,
   stateAfter,
 } from './source-changes.ts';
-import { revisionView } from './source-views.ts';
+
+const SLOT_STATES = ['activating', 'publishing', 'active', 'suspended'] as const satisfies SourceState[];
+const IN_PROGRESS: readonly SourceState[] = ['activating', 'publishing'];
+
+export interface SourceLifecycleOptions extends ResourceDeps {
+  /** Never rejects. For example `validateSource` with its fetcher. */
+  readonly validate: (coordinates: SourceCoordinates) => Promise<SourceValidation>;
+  /** Receives errors of unfinished activation checks; the source jobs repeat these. */
+  readonly report: (error: unknown) => void;
+}
 
 export class SourceLifecycle {
-  readonly #store: ControlStore;
-  readonly #nowMs: () => number;
+  readonly #options: SourceLifecycleOptions;
+  readonly #checks = new Map<string, Promise<void>>();
 
-  constructor(store: ControlStore, nowMs: () => number) {
-    this.#store = store;
-    this.#nowMs = nowMs;
+  constructor(options: SourceLifecycleOptions) {
+    this.#options = options;
+  }
+
+  /** @throws ApiProblem `source_state_conflict`, `precondition_failed` when the revision was edited meanwhile */
+  async validate(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
+    const { store, validate } = this.#options;
+    const asked = await store.read(async (tx) =>
+      found(await tx.sourceRevisions.find(name.sourceId, name.revision)),
+    );
+    stateAfter(asked.state, 'validation_passed');
+    const validation = await validate(asked);
+    return changeRevision(this.#options, name, operation, async (context, nowMs) => {
+      const { tx, row } = context;
+      requireVersion(row, asked.version);
+      if (validation.kind === 'valid') {
+        const state = stateAfter(row.state, 'validation_passed');
+        return { verb: 'validate', set: { state, ...(await keepFindings(context, validation, nowMs)) } };
+      }
+      const state = stateAfter(row.state, 'validation_failed');
+      await tx.sources.removeKeySet(row.sourceId, row.revision);
+      return { verb: 'fail_validation', set: { state, ...NOT_VALIDATED, ...failureOf(validation) } };
+    });
+  }
+
+  /**
+   * Takes the slot, claims the audience, and starts the check without waiting for it.
+   * @throws ApiProblem `source_state_conflict`, `source_scope_mismatch`, `source_revision_in_progress`,
+   *   `source_capacity_exhausted`, `audience_taken`
+   */
+  async activate(
+    name: RevisionName,
+    expectedScope: string,
+    operation: Operation,
+  ): Promise<SourceRevisionView> {
+    const view = await changeRevision(this.#options, name, operation, async (context) => {
+      await rejectActivation(context, expectedScope);
+      await claimAudience(context);
+      const state = stateAfter(context.row.state, 'activate');
+      const set = { state, failureCode: null, failureDetail: null, awaitedRevision: null };
+      return { verb: 'activate', set };
+    });
+    void this.check(name);
+    return view;
+  }
+
+  /** Validates an activating revision again, one check at a time per revision. Never rejects; errors go to `report`. */
+  check(name: RevisionName): Promise<void> {
+    const key = `${name.sourceId}/${name.revision}`;
+    const running = this.#checks.get(key);
+    if (running !== undefined) return running;
+    const check = this.#checkNow(name)
+      .catch((error: unknown) => this.#options.report(error))
+      .finally(() => this.#checks.delete(key));
+    this.#checks.set(key, check);
+    return check;
+  }
+
+  /** Repeats interrupted checks: those of revisions that have been activating for longer than this. */
+  async checkStranded(olderThanMs: number): Promise<void> {
+    const { store, nowMs } = this.#options;
+    const rows = await store.read((tx) => tx.sources.everywhereInStates(['activating']));
+    const stranded = rows.filter(({ stateSinceMs }) => nowMs() - stateSinceMs >= olderThanMs);
+    await Promise.all(stranded.map((row) => this.check(row)));
+  }
+
+  /** Resolves when no check is running. */
+  async settled(): Promise<void> {
+    while (this.#checks.size > 0) await Promise.all(this.#checks.values());
   }
 
   /** Keeps the slot. Pending enrollments stay pending. @throws ApiProblem `source_state_conflict` */
   suspend(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
-    return mutateRevision(this.#store, name, async (hand) => {
-      const state = stateAfter(hand.row.state, 'suspend');
-      const revokedKeys = hand.source.onSuspend === 'revoke' ? await this.#revokeKeys(hand, operation) : 0;
-      const after = await changeRevision(hand, { state }, this.#nowMs());
-      const entry = revisionAudit('suspend', operation, hand, after, { revoked_keys: revokedKeys });
-      return { result: revisionView(after), audit: [entry] };
+    return changeRevision(this.#options, name, operation, async (context, nowMs) => {
+      const state = stateAfter(context.row.state, 'suspend');
+      const revokes = context.source.onSuspend === 'revoke';
+      const revoked_keys = revokes ? await revokeKeys(context, operation, nowMs) : 0;
+      return { verb: 'suspend', set: { state }, more: { revoked_keys } };
     });
   }
 
   /** @throws ApiProblem `source_state_conflict`, `source_revision_in_progress` */
   resume(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
-    return mutateRevision(this.#store, name, async (hand) => {
-      const state = stateAfter(hand.row.state, 'resume');
-      const others = await otherRevisions(hand);
-      if (others.some((other) => other.state === 'activating' || other.state === 'publishing')) {
+    return changeRevision(this.#options, name, operation, async (context, nowMs) => {
+      const state = stateAfter(context.row.state, 'resume');
+      const others = await otherRevisions(context);
+      if (others.some((other) => IN_PROGRESS.includes(other.state))) {
         throw new ApiProblem('source_revision_in_progress');
       }
-      const nowMs = this.#nowMs();
-      await noteForPublishing(hand, nowMs);
-      const after = await changeRevision(hand, { state, awaitedRevision: null }, nowMs);
-      return { result: revisionView(after), audit: [revisionAudit('resume', operation, hand, after)] };
+      await publishSources(context, nowMs);
+      return { verb: 'resume', set: { state, awaitedRevision: null } };
     });
   }
 
@@ -61,31 +138,104 @@ export class SourceLifecycle {
    * @throws ApiProblem `source_state_conflict`
    */
   retire(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
-    return mutateRevision(this.#store, name, async (hand) => {
-      const { tx, row, source, place } = hand;
-      const nowMs = this.#nowMs();
+    return changeRevision(this.#options, name, operation, async (context, nowMs) => {
+      const { tx, row, source, place } = context;
       const state = stateAfter(row.state, 'retire');
-      const goesOn = (await otherRevisions(hand)).some(
+      const staysInUse = (await otherRevisions(context)).some(
         (other) => other.state === 'active' || other.state === 'suspended',
       );
-      const endsKeys = source.onRetire === 'revoke' && !goesOn;
-      const revokedKeys = endsKeys ? await this.#revokeKeys(hand, operation) : 0;
+      const revokes = source.onRetire === 'revoke' && !staysInUse;
+      const revoked_keys = revokes ? await revokeKeys(context, operation, nowMs) : 0;
       const waiting = await tx.enrollments.pendingOfRevision(row.sourceId, row.revision);
-      const denials = await denyWaiting({ tx, place }, waiting, 'source_not_active', operation, nowMs);
-      if (row.state !== 'activating') await noteForPublishing(hand, nowMs);
-      const after = await changeRevision(hand, { state, awaitedRevision: null }, nowMs);
-      const entry = revisionAudit('retire', operation, hand, after, { revoked_keys: revokedKeys });
-      return { result: revisionView(after), audit: [entry, ...denials] };
+      const alsoAudited = await denyWaiting({ tx, place }, waiting, 'source_not_active', operation, nowMs);
+      if (row.state !== 'activating') await publishSources(context, nowMs);
+      return { verb: 'retire', set: { state, awaitedRevision: null }, more: { revoked_keys }, alsoAudited };
     });
   }
 
-  #revokeKeys({ tx, row, source }: RevisionInHand, { actor }: Operation): Promise<number> {
-    const reason = `source ${row.sourceId}`;
-    return revokeKeysOfSource(tx, source, { by: actor, reason, nowMs: this.#nowMs() });
+  async #checkNow(name: RevisionName): Promise<void> {
+    const { store, validate } = this.#options;
+    const find = () => store.read((tx) => tx.sourceRevisions.find(name.sourceId, name.revision));
+    const asked = await find();
+    if (asked?.state !== 'activating') return;
+    const validation = withAgreedScope(asked, await validate(asked));
+    // Retired meanwhile, or checked by another instance: this result is outdated.
+    if (found(await find()).version !== asked.version) return;
+    await changeRevision(this.#options, name, BY_CONTROL, async (context, nowMs) => {
+      requireVersion(context.row, asked.version);
+      if (validation.kind === 'invalid') {
+        const state = stateAfter(context.row.state, 'check_failed');
+        return { verb: 'fail_check', set: { state, ...failureOf(validation) } };
+      }
+      const state = stateAfter(context.row.state, 'check_passed');
+      const findings = await keepFindings(context, validation, nowMs);
+      await publishSources(context, nowMs);
+      return { verb: 'pass_check', set: { state, awaitedRevision: null, ...findings } };
+    });
   }
 }
 
-async function otherRevisions({ tx, row }: RevisionInHand): Promise<readonly RowOf<'sourceRevision'>[]> {
+type Valid = Extract<SourceValidation, { readonly kind: 'valid' }>;
+
+/** Stores the key set, for verifying tokens. @returns the columns of a successful validation */
+async function keepFindings(
+  { tx, row }: RevisionContext,
+  { fingerprint, detectedScope, jwks, fetchedAtMs }: Valid,
+  nowMs: number,
+) {
+  await tx.sources.putKeySet({ sourceId: row.sourceId, revision: row.revision, jwks, fetchedAtMs });
+  return { fingerprint, detectedScope, validatedAtMs: nowMs, failureCode: null, failureDetail: null };
+}
+
+function failureOf({ code, detail }: Exclude<SourceValidation, Valid>) {
+  return { failureCode: code, failureDetail: detail };
+}
+
+/** The operator agreed to one scope, so a valid source with another scope fails. */
+function withAgreedScope(asked: RowOf<'sourceRevision'>, validation: SourceValidation): SourceValidation {
+  if (validation.kind === 'invalid' || validation.detectedScope === asked.detectedScope) return validation;
+  return { kind: 'invalid', code: 'discovery_issuer_mismatch', detail: 'the detected scope has changed' };
+}
+
+async function rejectActivation(context: RevisionContext, expectedScope: string): Promise<void> {
+  const { tx, row, source } = context;
+  const others = await otherRevisions(context);
+  if (isEnded([row, ...others])) {
+    throw new ApiProblem('source_state_conflict', 'the source is retired; make another');
+  }
+  const slots = await tx.sources.inStates(source.siteId, SLOT_STATES);
+  const site = await tx.sites.find(source.siteId);
+  const problem = activationProblem({
+    state: row.state,
+    detectedScope: row.detectedScope ?? undefined,
+    expectedScope,
+    anotherInProgress: others.some(({ state }) => IN_PROGRESS.includes(state)),
+    sourceHoldsSlot: others.some(({ state }) => holdsSlot(state)),
+    slotsUsed: new Set(slots.map(({ sourceId }) => sourceId)).size,
+    capacity: site?.sourceCapacity ?? 0,
+  });
+  if (problem === 'source_scope_mismatch') {
+    throw new ApiProblem(problem, `the detected scope is ${row.detectedScope ?? 'unknown'}`);
+  }
+  if (problem !== undefined) throw new ApiProblem(problem);
+}
+
+/** Claims the audience permanently: a token for one site must never enroll at another, even after its source is deleted. */
+async function claimAudience({ tx, row, source }: RevisionContext): Promise<void> {
+  await tx.sources.claimAudience(row.audience, source.siteId);
+  const owner = await tx.sources.ownerOfAudience(row.audience);
+  if (owner !== source.siteId) throw new ApiProblem('audience_taken');
+}
+
+function revokeKeys(
+  { tx, row, source }: RevisionContext,
+  { actor }: Operation,
+  nowMs: number,
+): Promise<number> {
+  return revokeKeysOfSource(tx, source, { by: actor, reason: `source ${row.sourceId}`, nowMs });
+}
+
+async function otherRevisions({ tx, row }: RevisionContext): Promise<readonly RowOf<'sourceRevision'>[]> {
   const revisions = await tx.sources.revisions(row.sourceId);
   return revisions.filter(({ revision }) => revision !== row.revision);
 }

@@ -8,7 +8,9 @@ import {
   pruneRecords,
   startEnrollmentJobs,
 } from '../../../src/control/enrollment/enrollment-jobs.ts';
+import { leadRounds } from '../../../src/control/lead-rounds.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
+import { waitFor } from '../../e2e/harness/wait.ts';
 import {
   BY,
   CLIENT,
@@ -209,7 +211,7 @@ describe('approval', () => {
     const { id } = await waiting(policy, world.token({ audience: 'outdated' }));
     await world.sources.drafts.addRevision(first.sourceId, {}, BY);
     const second = { ...first, revision: 2 };
-    await world.sources.validator.validate(second, BY);
+    await world.sources.lifecycle.validate(second, BY);
     await world.activate(second);
     await world.acknowledge(second);
     expect(await refusalOf(world.decisions.approve(id, BY))).toBe('policy_revision_outdated');
@@ -480,7 +482,7 @@ describe('revocation', () => {
     );
     await world.sources.drafts.addRevision(first.sourceId, {}, BY);
     const second = { ...first, revision: 2 };
-    await world.sources.validator.validate(second, BY);
+    await world.sources.lifecycle.validate(second, BY);
     await world.activate(second);
     await world.sources.lifecycle.retire(second, BY);
     expect((await world.keys.key(key?.key_id ?? '')).status).toBe('active');
@@ -490,6 +492,26 @@ describe('revocation', () => {
 });
 
 describe('jobs', () => {
+  test('a failed round is reported, and rounds go on until they are stopped', async () => {
+    const rounds: number[] = [];
+    const failures: unknown[] = [];
+    const stop = leadRounds(world.store, 'test', {
+      pauseMs: 1,
+      report: (error) => failures.push(error),
+      run: async (round) => {
+        rounds.push(round);
+        if (round === 1) throw new Error('the database is gone');
+      },
+    });
+    await waitFor('four rounds', 5_000, () => (rounds.length >= 4 ? true : undefined));
+    await stop();
+    const ended = rounds.length;
+    expect(rounds.slice(0, 4)).toEqual([0, 1, 2, 3]);
+    expect(failures).toEqual([new Error('the database is gone')]);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(rounds).toHaveLength(ended);
+  });
+
   test('who was not decided in time expires by itself, and hears of it', async () => {
     const { id } = await waiting(manual, world.token({ expiresInSeconds: 600 }));
     const other = await waiting(manual, world.token({ expiresInSeconds: 7200 }));
@@ -500,8 +522,10 @@ describe('jobs', () => {
       });
     });
     const report = (error: unknown) => world.faults.push(error);
-    const { store, nowMs, decisions } = world;
-    const stop = startEnrollmentJobs({ store, nowMs, decisions, report, roundMs: 10 });
+    const { store, nowMs, decisions, sources, cache: keySets } = world;
+    const { lifecycle } = sources;
+    const parts = { store, nowMs, decisions, lifecycle, keySets, report };
+    const stop = startEnrollmentJobs({ ...parts, housekeepingRoundMs: 10 });
     await heard;
     await stop();
     expect((await world.decisions.enrollment(id)).state).toBe('expired');

@@ -159,7 +159,7 @@ export class EnrollmentWorld {
   }
 
   async close(): Promise<void> {
-    await this.sources.activation.settled();
+    await this.sources.lifecycle.settled();
     for (const store of [this.store, ...this.#otherStores]) await store.close();
     await this.#ground.issuers.close();
     await rm(this.#ground.directory, { recursive: true });
@@ -235,7 +235,7 @@ export class EnrollmentWorld {
 
   async validated(changes: Partial<SourceCreation> = {}, siteId = SITE): Promise<RevisionName> {
     const name = await this.draft(changes, siteId);
-    await this.sources.validator.validate(name, BY);
+    await this.sources.lifecycle.validate(name, BY);
     return name;
   }
 
@@ -247,9 +247,9 @@ export class EnrollmentWorld {
 
   /** Returns when the check has a result. */
   async activate(name: RevisionName, scope = this.scope): Promise<SourceRevisionView> {
-    await this.sources.activation.activate(name, scope, BY);
-    await this.sources.activation.settled();
-    return this.sources.revision(name);
+    await this.sources.lifecycle.activate(name, scope, BY);
+    await this.sources.lifecycle.settled();
+    return this.sources.drafts.revision(name);
   }
 
   async active(changes: Partial<SourceCreation> = {}, siteId = SITE): Promise<RevisionName> {

@@ -69,7 +69,7 @@ test('slots and audiences are taken once', async () => {
     Array.from({ length: 6 }, () => world.validated({ audience: 'small' }, 'small')),
   );
   const codes = await Promise.all(
-    names.map((name, index) => refusalOf(instance(index).sources.activation.activate(name, world.scope, BY))),
+    names.map((name, index) => refusalOf(instance(index).sources.lifecycle.activate(name, world.scope, BY))),
   );
   expect(codes.filter((code) => code === 'not refused')).toHaveLength(2);
   expect(codes.filter((code) => code === 'source_capacity_exhausted')).toHaveLength(4);
@@ -78,13 +78,11 @@ test('slots and audiences are taken once', async () => {
   for (const site of sites) await world.addSite(site);
   const rivals = await Promise.all(sites.map((site) => world.validated({ audience: 'wanted' }, site)));
   const outcomes = await Promise.all(
-    rivals.map((name, index) =>
-      refusalOf(instance(index).sources.activation.activate(name, world.scope, BY)),
-    ),
+    rivals.map((name, index) => refusalOf(instance(index).sources.lifecycle.activate(name, world.scope, BY))),
   );
   expect(outcomes.filter((code) => code === 'not refused')).toHaveLength(1);
   expect(outcomes.filter((code) => code === 'audience_taken')).toHaveLength(5);
-  for (const one of instances) await one.sources.activation.settled();
+  for (const one of instances) await one.sources.lifecycle.settled();
 });
 
 test('a decision is made once, and a revocation holds for whom another one answers', async () => {

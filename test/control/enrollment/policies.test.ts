@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import {
   CA_FILE,
-  EnrollCommands,
+  enrollmentCommand,
   KEY_FILE,
   quoteForShell,
   TOKEN_FILE,
@@ -39,7 +39,7 @@ async function superseded(audience: string): Promise<{ first: RevisionName; seco
 async function supersede(first: RevisionName): Promise<RevisionName> {
   const { view } = await world.sources.drafts.addRevision(first.sourceId, {}, BY);
   const second = { ...first, revision: view.revision };
-  await world.sources.validator.validate(second, BY);
+  await world.sources.lifecycle.validate(second, BY);
   await world.activate(second);
   await world.acknowledge(second);
   return second;
@@ -213,11 +213,9 @@ describe('changes', () => {
 });
 
 describe('the Enrollment Command Generator', () => {
-  const generator = () => world.plane.commands;
-
   test('the command carries the Control base URL and the reference, verbatim', async () => {
     const { policy_id: id, reference } = await world.policy(source);
-    const view = await generator().commandOf(id);
+    const view = await world.plane.commandOf(id);
     expect(view).toMatchObject({ policy_id: id, reference, control_url: CONTROL_URL });
     expect(view.command).toBe(
       `proofgate enroll --control-url=${CONTROL_URL} --policy=${reference} --private-key-out=${KEY_FILE} --proof-file=${TOKEN_FILE}`,
@@ -226,7 +224,7 @@ describe('the Enrollment Command Generator', () => {
 
   test('the snippet projects a token of the source’s audience, and shares the key in memory', async () => {
     const { policy_id: id, reference } = await world.policy(source, { max_key_lifetime_seconds: 7200 });
-    const { init_container: text } = await generator().commandOf(id);
+    const { init_container: text } = await world.plane.commandOf(id);
     const spec = parse(text);
     expect(spec.serviceAccountName).toBe('billing');
     const [container] = spec.initContainers;
@@ -252,7 +250,7 @@ describe('the Enrollment Command Generator', () => {
 
   test('the agent’s are the same, for as long as the pod runs', async () => {
     const { policy_id: id } = await world.policy(source);
-    const view = await generator().commandOf(id);
+    const view = await world.plane.commandOf(id);
     expect(view.agent_command).toBe(view.command.replace('proofgate enroll ', 'proofgate agent '));
     const [once, kept] = [parse(view.init_container), parse(view.native_sidecar)];
     expect({ ...kept, initContainers: [] }).toEqual({ ...once, initContainers: [] });
@@ -271,10 +269,10 @@ describe('the Enrollment Command Generator', () => {
 
   test('with a private CA of Control, commands trust the one that the workload’s ConfigMap holds', async () => {
     const { policy_id: id } = await world.policy(source);
-    const plain = await generator().commandOf(id);
+    const plain = await world.plane.commandOf(id);
     const { store } = world;
     const named = { store, controlUrl: CONTROL_URL, image: 'i', caConfigMap: 'proofgate-control-ca' };
-    const view = await new EnrollCommands(named).commandOf(id);
+    const view = await enrollmentCommand(named, id);
     expect(view.command).toBe(`${plain.command} --control-ca-file=${CA_FILE}`);
     for (const [text, without] of [
       [view.init_container, plain.init_container],
@@ -295,7 +293,7 @@ describe('the Enrollment Command Generator', () => {
     const audience = '"x": [y] #z';
     const name = await world.active({ audience: audience.replaceAll(' ', '_') });
     const { policy_id: id } = await world.policy(name, { max_key_lifetime_seconds: 60 });
-    const spec = parse((await generator().commandOf(id)).init_container);
+    const spec = parse((await world.plane.commandOf(id)).init_container);
     expect(spec.volumes[0].projected.sources[0].serviceAccountToken).toMatchObject({
       audience: audience.replaceAll(' ', '_'),
       expirationSeconds: 600,
@@ -310,7 +308,7 @@ describe('the Enrollment Command Generator', () => {
     const name = await world.active({ audience });
     const verified_subject = `system:serviceaccount:shop:${account}`;
     const { policy_id: id } = await world.policy(name, { verified_subject });
-    const { init_container: once, native_sidecar: kept } = await generator().commandOf(id);
+    const { init_container: once, native_sidecar: kept } = await world.plane.commandOf(id);
     for (const text of [once, kept]) {
       const { serviceAccountName, volumes } = parse(text, { version: '1.1' });
       const projected = volumes[0].projected.sources[0].serviceAccountToken.audience;
@@ -321,7 +319,7 @@ describe('the Enrollment Command Generator', () => {
   test('policy_not_active for an inactive policy', async () => {
     const { policy_id: id } = await world.policy(source);
     await world.policies.deactivate(id, BY);
-    expect(await refusalOf(generator().commandOf(id))).toBe('policy_not_active');
+    expect(await refusalOf(world.plane.commandOf(id))).toBe('policy_not_active');
   });
 
   test('a shell reads back every word as it was', () => {

@@ -359,7 +359,7 @@ describe('submission', () => {
     const submission = submissionOf(await world.challenge(world.workload(rebound)), world.token());
     await world.sources.drafts.addRevision(source.sourceId, {}, BY);
     const second = { ...source, revision: 2 };
-    await world.sources.validator.validate(second, BY);
+    await world.sources.lifecycle.validate(second, BY);
     await world.activate(second);
     const rebinding = { ...world.policyCreation(second), source_revision: 2 };
     // Changes the policy between its check and the transaction that accepts.
@@ -382,7 +382,7 @@ test('an ES256 token with its other signature is the same token', async () => {
   const { issuer, jwksUri: jwks_uri } = cluster;
   const created = await world.sources.drafts.create(SITE, world.sourceCreation({ issuer, jwks_uri }), BY);
   const name = { sourceId: created.view.source_id, revision: 1 };
-  await world.sources.validator.validate(name, BY);
+  await world.sources.lifecycle.validate(name, BY);
   await world.activate(name, new URL(issuer).host);
   await world.acknowledge(name);
   const single = await world.policy(name, { verified_issuer: issuer, max_keys_per_token: 1 });

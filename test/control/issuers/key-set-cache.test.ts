@@ -1,9 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import {
-  DEFAULT_REFRESH_INTERVAL_MS,
-  KeySetCache,
-  refreshOnSchedule,
-} from '../../../src/control/issuers/key-set-cache.ts';
+import { DEFAULT_REFRESH_INTERVAL_MS, KeySetCache } from '../../../src/control/issuers/key-set-cache.ts';
 import type { KeySetEvent, KeySource } from '../../../src/control/issuers/source-keys.ts';
 import { MAX_KEY_AGE_MS } from '../../../src/control/issuers/source-keys.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
@@ -253,38 +249,20 @@ describe('the clock', () => {
   });
 });
 
-describe('the schedule', () => {
-  it('refreshes every source that is due, in rounds, until it is ended', async () => {
+describe('a scheduled round', () => {
+  it('refreshes every source that is due, and no other', async () => {
     const others = await Promise.all(Array.from({ length: 6 }, () => world.issuer()));
     const sources = others.map(({ jwksUri }, i) => ({ sourceId: `tas_${i}`, revision: 1, jwksUri }));
     const cache = newCache();
-    const ending = new AbortController();
-    const failures: unknown[] = [];
-    let rounds = 0;
-    const running = refreshOnSchedule({
-      cache,
-      roundMs: 1,
-      signal: ending.signal,
-      liveSources: async () => {
-        rounds += 1;
-        if (rounds === 2) throw new Error('the database is gone');
-        if (rounds > 3) clock.nowMs += MINUTE_MS;
-        return sources;
-      },
-      listingFailed: (error) => failures.push(error),
-    });
-    await waitFor('twelve rounds', 10_000, () => (rounds >= 12 ? true : undefined));
-    ending.abort();
-    await running;
-    const roundsBefore = rounds;
-    for (const other of others) {
-      expect(other.requests.keys).toBeGreaterThanOrEqual(2);
-      expect(other.requests.keys).toBeLessThanOrEqual(
-        2 + Math.floor((clock.nowMs - START_MS) / DEFAULT_REFRESH_INTERVAL_MS),
-      );
+    for (const [passedMs, fetched] of [
+      [0, 1],
+      [MINUTE_MS, 1],
+      [DEFAULT_REFRESH_INTERVAL_MS, 2],
+    ] as const) {
+      clock.nowMs = START_MS + passedMs;
+      await cache.refreshDue(sources);
+      expect(others.map(({ requests }) => requests.keys)).toEqual(others.map(() => fetched));
     }
-    expect(failures).toHaveLength(1);
-    expect(rounds).toBe(roundsBefore);
   });
 
   it('forgets a source on request', async () => {

@@ -11,8 +11,8 @@ describe('Trust Anchor Sources', () => {
   });
   afterEach(() => world.close());
 
-  const stateOf = async (name: Parameters<typeof world.sources.revision>[0]) =>
-    (await world.sources.revision(name)).state;
+  const stateOf = async (name: Parameters<typeof world.sources.drafts.revision>[0]) =>
+    (await world.sources.drafts.revision(name)).state;
 
   test('a draft is there, says nothing of validation, and takes no slot', async () => {
     const { view, replayed } = await world.sources.drafts.create(SITE, world.sourceCreation(), BY);
@@ -31,12 +31,12 @@ describe('Trust Anchor Sources', () => {
     const first = await world.sources.drafts.create(SITE, world.sourceCreation(), { ...BY, idempotency });
     const again = await world.sources.drafts.create(SITE, world.sourceCreation(), { ...BY, idempotency });
     expect(again).toMatchObject({ replayed: true, view: { source_id: first.view.source_id } });
-    expect(await world.sources.sourcesOfSite(SITE, { after: undefined, limit: 10 })).toHaveLength(1);
+    expect(await world.sources.drafts.ofSite(SITE, { after: undefined, limit: 10 })).toHaveLength(1);
   });
 
   test('validation reports revision, fingerprint and detected scope', async () => {
     const name = await world.draft();
-    const view = await world.sources.validator.validate(name, BY);
+    const view = await world.sources.lifecycle.validate(name, BY);
     expect(view).toMatchObject({ state: 'validated', revision: 1, detected_scope: world.scope });
     expect(view.fingerprint).toMatch(/^[A-Za-z0-9_-]{43}$/);
     expect(view).not.toHaveProperty('failure');
@@ -48,26 +48,26 @@ describe('Trust Anchor Sources', () => {
   test('a validation that fails makes a failed draft with a reason, which can be edited and validated again', async () => {
     world.issuer.setFault('keys', { kind: 'status', status: 500 });
     const name = await world.draft();
-    const failed = await world.sources.validator.validate(name, BY);
+    const failed = await world.sources.lifecycle.validate(name, BY);
     expect(failed).toMatchObject({ state: 'failed_draft', failure: { code: 'http_status' } });
     expect(failed).not.toHaveProperty('fingerprint');
     world.issuer.setFault('keys', undefined);
     const edited = await world.sources.drafts.editRevision(name, { audience: 'another' }, failed.version, BY);
     expect(edited).toMatchObject({ state: 'draft', audience: 'another' });
     expect(edited).not.toHaveProperty('failure');
-    expect(await world.sources.validator.validate(name, BY)).toMatchObject({ state: 'validated' });
+    expect(await world.sources.lifecycle.validate(name, BY)).toMatchObject({ state: 'validated' });
   });
 
   test('a validated revision that is validated again and fails forgets what was found', async () => {
     const name = await world.validated();
     world.issuer.discoveryOverrides = { issuer: 'https://elsewhere.example' };
-    const view = await world.sources.validator.validate(name, BY);
+    const view = await world.sources.lifecycle.validate(name, BY);
     expect(view).toMatchObject({
       state: 'failed_draft',
       failure: { code: 'discovery_issuer_mismatch' },
     });
     expect(view).not.toHaveProperty('fingerprint');
-    expect(await refusalOf(world.sources.activation.activate(name, world.scope, BY))).toBe(
+    expect(await refusalOf(world.sources.lifecycle.activate(name, world.scope, BY))).toBe(
       'source_state_conflict',
     );
   });
@@ -75,10 +75,10 @@ describe('Trust Anchor Sources', () => {
   test('what an issuer said of a version that was edited meanwhile does not count', async () => {
     const name = await world.draft();
     world.issuer.setFault('discovery', { kind: 'delay', delayMs: 300 });
-    const validation = world.sources.validator.validate(name, BY);
+    const validation = world.sources.lifecycle.validate(name, BY);
     await world.sources.drafts.editRevision(name, { audience: 'edited-meanwhile' }, 1, BY);
     expect(await refusalOf(validation)).toBe('precondition_failed');
-    expect(await world.sources.revision(name)).toMatchObject({
+    expect(await world.sources.drafts.revision(name)).toMatchObject({
       state: 'draft',
       audience: 'edited-meanwhile',
       version: 2,
@@ -87,7 +87,7 @@ describe('Trust Anchor Sources', () => {
 
   test('editing removes the keys that were fetched for what it was before', async () => {
     const name = await world.validated();
-    const { version } = await world.sources.revision(name);
+    const { version } = await world.sources.drafts.revision(name);
     await world.sources.drafts.editRevision(name, { jwks_uri: `${world.issuer.jwksUri}?v=2` }, version, BY);
     expect(await world.read((tx) => tx.sources.keySet(name.sourceId, 1))).toBeUndefined();
   });
@@ -121,13 +121,13 @@ describe('Trust Anchor Sources', () => {
   test('sources of nothing but drafts can be deleted, others cannot', async () => {
     const draft = await world.validated();
     await world.sources.drafts.deleteSource(draft.sourceId, 1, BY);
-    expect(await refusalOf(world.sources.source(draft.sourceId))).toBe('not_found');
-    expect(await refusalOf(world.sources.revision(draft))).toBe('not_found');
+    expect(await refusalOf(world.sources.drafts.get(draft.sourceId))).toBe('not_found');
+    expect(await refusalOf(world.sources.drafts.revision(draft))).toBe('not_found');
     const active = await world.active();
     expect(await refusalOf(world.sources.drafts.deleteSource(active.sourceId, 1, BY))).toBe(
       'source_state_conflict',
     );
-    const { version } = await world.sources.revision(active);
+    const { version } = await world.sources.drafts.revision(active);
     expect(await refusalOf(world.sources.drafts.deleteRevision(active, version, BY))).toBe(
       'source_state_conflict',
     );
@@ -137,10 +137,10 @@ describe('Trust Anchor Sources', () => {
   test('activation takes the slot, checks again, and puts the source on its way to a bundle', async () => {
     const name = await world.validated();
     const before = world.issuer.requests.keys;
-    const activating = await world.sources.activation.activate(name, world.scope, BY);
+    const activating = await world.sources.lifecycle.activate(name, world.scope, BY);
     expect(activating.state).toBe('activating');
-    await world.sources.activation.settled();
-    expect(await world.sources.revision(name)).toMatchObject({ state: 'publishing' });
+    await world.sources.lifecycle.settled();
+    expect(await world.sources.drafts.revision(name)).toMatchObject({ state: 'publishing' });
     expect(world.issuer.requests.keys).toBe(before + 1);
     expect((await world.changesOf()).map(({ kind }) => kind)).toEqual(['policy']);
     expect(await world.read((tx) => tx.sources.ownerOfAudience('proofgate-shop'))).toBe(SITE);
@@ -154,7 +154,7 @@ describe('Trust Anchor Sources', () => {
 
   test('the operator must expect the scope that was detected', async () => {
     const name = await world.validated();
-    expect(await refusalOf(world.sources.activation.activate(name, 'another.example', BY))).toBe(
+    expect(await refusalOf(world.sources.lifecycle.activate(name, 'another.example', BY))).toBe(
       'source_scope_mismatch',
     );
     expect(await stateOf(name)).toBe('validated');
@@ -162,7 +162,7 @@ describe('Trust Anchor Sources', () => {
 
   test('a draft cannot be activated', async () => {
     const name = await world.draft();
-    expect(await refusalOf(world.sources.activation.activate(name, world.scope, BY))).toBe(
+    expect(await refusalOf(world.sources.lifecycle.activate(name, world.scope, BY))).toBe(
       'source_state_conflict',
     );
   });
@@ -182,7 +182,7 @@ describe('Trust Anchor Sources', () => {
 
   test('the check takes over keys that were rotated since the validation', async () => {
     const name = await world.validated();
-    const { fingerprint } = await world.sources.revision(name);
+    const { fingerprint } = await world.sources.drafts.revision(name);
     world.issuer.rotate();
     world.issuer.dropOldKeys();
     world.ms += 1000;
@@ -196,23 +196,23 @@ describe('Trust Anchor Sources', () => {
   test('a check that a restart cut short is made again', async () => {
     const name = await world.validated();
     world.issuer.setFault('discovery', { kind: 'delay', delayMs: 2_000 });
-    await world.sources.activation.activate(name, world.scope, BY);
+    await world.sources.lifecycle.activate(name, world.scope, BY);
     const lost = world.sources;
     await world.restart();
     world.issuer.setFault('discovery', undefined);
     expect(await stateOf(name)).toBe('activating');
-    await world.sources.activation.checkStranded(60_000);
+    await world.sources.lifecycle.checkStranded(60_000);
     expect(await stateOf(name)).toBe('activating');
     world.ms += 60_000;
-    await world.sources.activation.checkStranded(60_000);
+    await world.sources.lifecycle.checkStranded(60_000);
     expect(await stateOf(name)).toBe('publishing');
-    await lost.activation.settled();
+    await lost.lifecycle.settled();
   });
 
   test('the leader makes it again by itself', async () => {
     const name = await world.validated();
     world.issuer.setFault('discovery', { kind: 'delay', delayMs: 1_000 });
-    await world.sources.activation.activate(name, world.scope, BY);
+    await world.sources.lifecycle.activate(name, world.scope, BY);
     await world.restart();
     world.issuer.setFault('discovery', undefined);
     world.ms += 60_000;
@@ -230,9 +230,9 @@ describe('Trust Anchor Sources', () => {
   test('a revision that is retired while it is checked stays retired', async () => {
     const name = await world.validated();
     world.issuer.setFault('discovery', { kind: 'delay', delayMs: 300 });
-    await world.sources.activation.activate(name, world.scope, BY);
+    await world.sources.lifecycle.activate(name, world.scope, BY);
     await world.sources.lifecycle.retire(name, BY);
-    await world.sources.activation.settled();
+    await world.sources.lifecycle.settled();
     expect(await stateOf(name)).toBe('retired');
     expect(world.faults).toEqual([]);
   });
@@ -243,13 +243,13 @@ describe('Trust Anchor Sources', () => {
       Array.from({ length: 12 }, () => world.validated({ audience: 'small' }, 'small')),
     );
     const outcomes = await Promise.all(
-      names.map((name) => refusalOf(world.sources.activation.activate(name, world.scope, BY))),
+      names.map((name) => refusalOf(world.sources.lifecycle.activate(name, world.scope, BY))),
     );
     expect(outcomes.toSorted()).toEqual([
       ...Array(3).fill('not refused'),
       ...Array(9).fill('source_capacity_exhausted'),
     ]);
-    await world.sources.activation.settled();
+    await world.sources.lifecycle.settled();
     const taken = names.filter((_, index) => outcomes[index] === 'not refused');
     const [first] = taken;
     const waiting = names.find((_, index) => outcomes[index] !== 'not refused');
@@ -285,7 +285,7 @@ describe('Trust Anchor Sources', () => {
       'source_revision_in_progress',
     );
     const second = { ...first, revision: 2 };
-    await world.sources.validator.validate(second, BY);
+    await world.sources.lifecycle.validate(second, BY);
     expect((await world.activate(second)).state).toBe('publishing');
     expect(await stateOf(first)).toBe('active');
     await world.acknowledge(second);
@@ -296,8 +296,8 @@ describe('Trust Anchor Sources', () => {
     const first = await world.publishing();
     await world.sources.drafts.addRevision(first.sourceId, {}, BY);
     const second = { ...first, revision: 2 };
-    await world.sources.validator.validate(second, BY);
-    expect(await refusalOf(world.sources.activation.activate(second, world.scope, BY))).toBe(
+    await world.sources.lifecycle.validate(second, BY);
+    expect(await refusalOf(world.sources.lifecycle.activate(second, world.scope, BY))).toBe(
       'source_revision_in_progress',
     );
     await world.acknowledge(first);
@@ -318,7 +318,7 @@ describe('Trust Anchor Sources', () => {
     for (const event of ['suspend', 'resume', 'retire'] as const) {
       expect(await refusalOf(world.sources.lifecycle[event](name, BY))).toBe('source_state_conflict');
     }
-    expect(await refusalOf(world.sources.validator.validate(name, BY))).toBe('source_state_conflict');
+    expect(await refusalOf(world.sources.lifecycle.validate(name, BY))).toBe('source_state_conflict');
     expect(await refusalOf(world.sources.drafts.addRevision(name.sourceId, {}, BY))).toBe(
       'source_state_conflict',
     );
@@ -328,14 +328,14 @@ describe('Trust Anchor Sources', () => {
     const first = await world.active();
     await world.sources.drafts.addRevision(first.sourceId, {}, BY);
     const second = { ...first, revision: 2 };
-    await world.sources.validator.validate(second, BY);
+    await world.sources.lifecycle.validate(second, BY);
     await world.sources.lifecycle.retire(first, BY);
-    expect(await refusalOf(world.sources.activation.activate(second, world.scope, BY))).toBe(
+    expect(await refusalOf(world.sources.lifecycle.activate(second, world.scope, BY))).toBe(
       'source_state_conflict',
     );
-    const { version } = await world.sources.revision(second);
+    const { version } = await world.sources.drafts.revision(second);
     await world.sources.drafts.deleteRevision(second, version, BY);
-    expect((await world.sources.source(first.sourceId)).revisions).toHaveLength(1);
+    expect((await world.sources.drafts.get(first.sourceId)).revisions).toHaveLength(1);
   });
 
   test('keys of what is live are refreshed, and kept for all instances', async () => {

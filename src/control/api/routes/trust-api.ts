@@ -15,10 +15,9 @@ import {
   SOURCE_REVISION_CHANGE,
   SOURCE_REVISION_PATH,
 } from '../../../api-contract/sources-contract.ts';
-import type { EnrollCommands } from '../../enrollment/enroll-command-line.ts';
+import type { EnrollmentPlane, Sources } from '../../enrollment/enrollment-plane.ts';
 import type { EnrollmentPolicies } from '../../enrollment/policies.ts';
 import type { RevisionName } from '../../sources/source-changes.ts';
-import type { SourceService } from '../../sources/source-service.ts';
 import type { PlaceOf } from '../api-access.ts';
 import { pathText, siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
@@ -44,7 +43,7 @@ function nameOf(params: { readonly source_id: string; readonly revision: number 
   return { sourceId: params.source_id, revision: params.revision };
 }
 
-export function registerSourceRoutes(app: ControlApp, sources: SourceService): void {
+export function registerSourceRoutes(app: ControlApp, sources: Sources): void {
   registerResource(app, {
     tags,
     view: SOURCE,
@@ -64,14 +63,14 @@ export function registerSourceRoutes(app: ControlApp, sources: SourceService): v
       summary: 'Sources of a site, with their revisions',
       page: 'SourcePage',
       cursorOf: ({ source_id: id }) => id,
-      run: ({ site_id: siteId }, page) => sources.sourcesOfSite(siteId, page),
+      run: ({ site_id: siteId }, page) => sources.drafts.ofSite(siteId, page),
     },
     get: {
       operationId: 'getSource',
       summary: 'A source, with its revisions',
       // Its revisions change state without a new version of the source.
       isLive: true,
-      run: ({ source_id: id }) => sources.source(id),
+      run: ({ source_id: id }) => sources.drafts.get(id),
     },
     change: {
       method: 'PATCH',
@@ -92,7 +91,7 @@ export function registerSourceRoutes(app: ControlApp, sources: SourceService): v
   registerTransitions(app, sources);
 }
 
-function registerRevisionRoutes(app: ControlApp, sources: SourceService): void {
+function registerRevisionRoutes(app: ControlApp, sources: Sources): void {
   app.get(
     REVISION.item.url,
     {
@@ -106,7 +105,7 @@ function registerRevisionRoutes(app: ControlApp, sources: SourceService): void {
       },
     },
     // `waiting_for` follows the targets without a new version, so the tag never leads to a 304.
-    async (request, reply) => tagged(reply, await sources.revision(nameOf(request.params))),
+    async (request, reply) => tagged(reply, await sources.drafts.revision(nameOf(request.params))),
   );
   registerResource(app, {
     ...REVISION,
@@ -137,13 +136,13 @@ function registerRevisionRoutes(app: ControlApp, sources: SourceService): void {
   });
 }
 
-function registerTransitions(app: ControlApp, { validator, lifecycle, activation }: SourceService): void {
+function registerTransitions(app: ControlApp, { lifecycle }: Sources): void {
   registerAction(app, REVISION, {
     verb: 'validate',
     operationId: 'validateSourceRevision',
     summary: 'Fetch and validate the metadata and keys of the issuer',
     problems: ['source_state_conflict', 'precondition_failed'],
-    run: (operation, params) => validator.validate(nameOf(params), operation),
+    run: (operation, params) => lifecycle.validate(nameOf(params), operation),
   });
   registerAction(app, REVISION, {
     verb: 'suspend',
@@ -179,7 +178,7 @@ function registerTransitions(app: ControlApp, { validator, lifecycle, activation
     ],
     body: SOURCE_ACTIVATION,
     run: (operation, params, { expected_scope: scope }) =>
-      activation.activate(nameOf(params), scope, operation),
+      lifecycle.activate(nameOf(params), scope, operation),
   });
 }
 
@@ -205,12 +204,12 @@ const BINDING_PROBLEMS = [
 
 interface EnrollmentPolicyRoutesDeps {
   readonly policies: EnrollmentPolicies;
-  readonly commands: EnrollCommands;
+  readonly commandOf: EnrollmentPlane['commandOf'];
 }
 
 export function registerEnrollmentPolicyRoutes(
   app: ControlApp,
-  { policies, commands }: EnrollmentPolicyRoutesDeps,
+  { policies, commandOf }: EnrollmentPolicyRoutesDeps,
 ): void {
   registerResource(app, {
     ...BASICS,
@@ -272,6 +271,6 @@ export function registerEnrollmentPolicyRoutes(
     summary: 'Commands and pod template parts with which a workload enrolls under the policy',
     problems: ['policy_not_active'],
     answer: ENROLLMENT_COMMAND,
-    run: ({ policy_id: id }) => commands.commandOf(id),
+    run: ({ policy_id: id }) => commandOf(id),
   });
 }

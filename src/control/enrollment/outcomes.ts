@@ -1,18 +1,19 @@
 /**
- * Denies pending enrollments that can no longer succeed, so that waiting workloads learn it at once.
- * Source: docs/control.md "Enrollment".
+ * Outcomes of enrollments: an issued key, a denial, or an expiry. Denials are written at once, so that waiting workloads learn
+ * of them. Source: docs/control.md "Enrollment".
  */
 
 import type { EnrollmentState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
 import { ENROLLMENT_MACHINE, type EnrollmentEvent } from '../domain/enrollment-states.ts';
 import { move } from '../domain/machine.ts';
+import { newId } from '../domain/resource-identifiers.ts';
 import type { Place } from '../domain/roles.ts';
-import { audited, type By } from '../resource/change.ts';
+import { audited, type By, newVersion, publishChange } from '../resource/change.ts';
 import type { AuditEntry } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { enrollmentView } from './enrollment-views.ts';
+import { derivedKeyView, enrollmentView } from './enrollment-views.ts';
 
 export interface PlacedTransaction {
   readonly tx: Transaction;
@@ -20,7 +21,7 @@ export interface PlacedTransaction {
 }
 
 /** Denial codes of operators and Control. They are stable; workloads see them. */
-export type DenialCode = ProblemCode | 'denied_by_operator';
+type DenialCode = ProblemCode | 'denied_by_operator';
 
 /** @throws ApiProblem `enrollment_state_conflict` */
 export function enrollmentStateAfter(state: EnrollmentState, event: EnrollmentEvent): EnrollmentState {
@@ -45,7 +46,7 @@ export async function denyWaiting(
   return entries;
 }
 
-export interface Outcome {
+interface Outcome {
   readonly verb: 'approve' | 'deny' | 'expire';
   readonly state: EnrollmentState;
   readonly denialCode?: DenialCode;
@@ -79,4 +80,48 @@ export async function decide(
     before: enrollmentView(row),
     after: { ...enrollmentView(after), ...(reason === undefined ? {} : { reason }) },
   });
+}
+
+/** Makes the derived key of an accepted enrollment, in the transaction that accepts it. */
+interface IssuedKey {
+  readonly keyId: string;
+  readonly audit: AuditEntry;
+}
+
+export async function issueKey(
+  { tx, place }: PlacedTransaction,
+  accepted: RowOf<'enrollment'>,
+  by: By,
+  nowMs: number,
+): Promise<IssuedKey> {
+  const { id: enrollmentId, siteId, keyExpiresAtSeconds, ...facts } = accepted;
+  const row: RowOf<'derivedKey'> = {
+    keyId: newId('derivedKey', nowMs),
+    siteId,
+    enrollmentId,
+    clientId: facts.clientId,
+    policyId: facts.policyId,
+    sourceId: facts.sourceId,
+    sourceRevision: facts.sourceRevision,
+    publicJwk: facts.publicJwk,
+    thumbprint: facts.thumbprint,
+    verifiedIssuer: facts.verifiedIssuer,
+    verifiedSubject: facts.verifiedSubject,
+    provenance: facts.provenance,
+    status: 'active',
+    expiresAtSeconds: keyExpiresAtSeconds,
+    revokedAtMs: null,
+    revokedBy: null,
+    revokedReason: null,
+    listedRevision: null,
+    listedEverywhereAtMs: null,
+    revokedRevision: null,
+    revokedEverywhereAtMs: null,
+    ...newVersion(nowMs),
+  };
+  await tx.keys.add(row);
+  await publishChange(tx, siteId, { kind: 'key', keyId: row.keyId }, nowMs);
+  const after = derivedKeyView(row, nowMs);
+  const audit = audited(by, { what: 'derived_key.issue', id: row.keyId, place, after });
+  return { keyId: row.keyId, audit };
 }
