@@ -3,7 +3,6 @@ import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { EnrollmentPolicyView } from '../../../src/api-contract/sources-contract.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
-import { signHmac } from '../../fakes/token-signer.ts';
 import {
   BY,
   CONTROL_URL,
@@ -95,25 +94,15 @@ describe('challenge', () => {
   });
 });
 
-/** Invalid tokens, each with its error code. */
+/** One token for each step of its verification; `workload-token.test.ts` has all of them. */
 const BAD_TOKENS: readonly (readonly [code: string, makeToken: () => string])[] = [
   ['token_malformed', () => 'no token'],
-  ['token_algorithm', () => unsigned()],
-  ['token_algorithm', () => confused()],
   ['token_key_unknown', () => world.token({ header: { kid: 'unknown' } })],
   ['token_signature', () => tampered(world.token())],
   ['token_issuer', () => world.token({ claims: { iss: `${world.issuer.issuer}/` } })],
-  ['token_issuer', () => world.token({ claims: { iss: undefined } })],
   ['token_audience', () => world.token({ audience: 'proofgate-other' })],
-  ['token_audience', () => world.token({ claims: { aud: ['proofgate-shop', 'another'] } })],
-  ['token_audience', () => world.token({ claims: { aud: [] } })],
   ['token_subject', () => world.token({ serviceAccount: 'billing2' })],
   ['token_expired', () => world.token({ expiresInSeconds: 0 })],
-  ['token_expiry_missing', () => world.token({ claims: { exp: undefined } })],
-  ['token_not_yet_valid', () => world.token({ claims: { nbf: Math.floor(world.ms / 1000) + 120 } })],
-  ['token_lifetime', () => world.token({ expiresInSeconds: 10 * 86_400 })],
-  ['token_claims', () => world.token({ claims: { exp: '9999999999' } })],
-  ['token_header', () => world.token({ header: { jwk: world.issuer.signer.jwk } })],
 ];
 
 describe('submission', () => {
@@ -305,27 +294,6 @@ describe('submission', () => {
     expect(enrollment.state).toBe('issued');
   });
 
-  test('subjects that look like the one are not it', async () => {
-    const lookAlikes = [
-      'system:serviceaccount:prod:billing ',
-      'system:serviceaccount:prod:Billing',
-      'system:serviceaccount:prod:billing\u0000',
-      'system:serviceaccount:prod:bi\u200blling',
-      'system:serviceaccount:prod:b\u0456lling',
-      'system:serviceaccount:prod:billing:x',
-      'system:serviceaccount:prod/billing',
-      ' system:serviceaccount:prod:billing',
-      ['system:serviceaccount:prod:billing'],
-      undefined,
-    ];
-    for (const sub of lookAlikes) {
-      const applied = await world.challenge(world.workload(policy));
-      const token = world.token({ claims: { sub } });
-      const code = await refusedWithoutTrace(() => world.workloads.submit(submissionOf(applied, token)));
-      expect([sub, code]).toEqual([sub, 'token_subject']);
-    }
-  });
-
   test('issuer keys that rotate during use: old and new tokens are taken while both are published', async () => {
     const old = world.token();
     world.issuer.rotate();
@@ -418,18 +386,6 @@ describe('limits', () => {
     );
   });
 
-  test('five keys a token hold under concurrency', async () => {
-    const token = world.token();
-    const applied = await Promise.all(
-      Array.from({ length: 20 }, () => world.challenge(world.workload(policy))),
-    );
-    const codes = await Promise.all(
-      applied.map((one) => refusalOf(world.workloads.submit(submissionOf(one, token)))),
-    );
-    expect(codes.filter((code) => code === 'not refused')).toHaveLength(5);
-    expect(codes.filter((code) => code === 'token_key_limit')).toHaveLength(15);
-  });
-
   test('the limit on a policy is asked before anything costly, and refuses', async () => {
     const applied = await world.challenge(world.workload(policy));
     const asked: string[] = [];
@@ -442,21 +398,6 @@ describe('limits', () => {
     expect(asked).toEqual([policy.reference]);
   });
 });
-
-function unsigned(): string {
-  const [, payload = ''] = world.token().split('.');
-  const header = Buffer.from(JSON.stringify({ alg: 'none', kid: world.issuer.signer.kid }));
-  return `${header.toString('base64url')}.${payload}.`;
-}
-
-/** A token signed with HS256, with the public key as its secret. */
-function confused(): string {
-  const { kid, publicKey } = world.issuer.signer;
-  const [, payload = ''] = world.token().split('.');
-  const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString());
-  const pem = publicKey.export({ type: 'spki', format: 'pem' });
-  return signHmac({ alg: 'HS256', kid }, claims as object, pem);
-}
 
 function tampered(token: string): string {
   const [header = '', payload = '', signature = ''] = token.split('.');
