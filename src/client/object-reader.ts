@@ -72,6 +72,20 @@ export class ObjectReader {
   }
 }
 
+/** A text that passes the test. */
+export function textThat(test: (text: string) => boolean): (value: unknown) => value is string {
+  return (value): value is string => typeof value === 'string' && test(value);
+}
+
+/** A text that matches the pattern. */
+export function textLike(pattern: RegExp): (value: unknown) => value is string {
+  return textThat((text) => pattern.test(text));
+}
+
+export function oneOf<T>(values: readonly T[]): (value: unknown) => value is T {
+  return (value): value is T => values.some((known) => known === value);
+}
+
 function isArray(value: unknown): value is readonly unknown[] {
   return Array.isArray(value);
 }

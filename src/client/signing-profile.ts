@@ -17,7 +17,7 @@ import { parseOrigin } from '../protocol/request-target.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE } from '../protocol/spiffe-id.ts';
 import { parseStrictYaml, StrictYamlError } from '../protocol/strict-yaml.ts';
 import { ClientError } from './client-error.ts';
-import { ObjectReader } from './object-reader.ts';
+import { ObjectReader, oneOf, textThat } from './object-reader.ts';
 
 const SIGNING_PROFILE_FORMAT = 'proofgate.signing-profile/v1';
 
@@ -122,6 +122,9 @@ function readCoordinates(root: ObjectReader): SigningCoordinates {
   };
 }
 
+const isString = textThat(() => true);
+const isOrigin = textThat((text) => parseOrigin(text) !== undefined);
+
 /** Reads the known members and ignores others. @throws the reader's error */
 export function readRouteProfile(item: ObjectReader): RouteProfile {
   const routeId = item.required('route_id', isIdentifier, IDENTIFIER_RULE);
@@ -132,39 +135,24 @@ export function readRouteProfile(item: ObjectReader): RouteProfile {
   return {
     name: item.optional('name', isIdentifier, IDENTIFIER_RULE) ?? routeId,
     routeId,
-    method: item.required('method', isMethodToken, 'an HTTP method'),
+    method: item.required('method', textThat(isMethod), 'an HTTP method'),
     template,
     audience: item.required('audience', isIdentifier, IDENTIFIER_RULE),
     origins: item.texts('origins', isOrigin, 'scheme://authority in canonical form', 1),
     signedHeaders: [
-      ...item.texts('signed_headers', isSignable, 'a lower-case header name that may be signed', 0),
+      ...item.texts(
+        'signed_headers',
+        textThat(isSignableHeaderName),
+        'a lower-case header name that may be signed',
+        0,
+      ),
     ].sort(),
-    body: item.optional('body', isBodyRule, 'bound or unbound') ?? 'bound',
+    body: item.optional('body', oneOf<BodyRule>(['bound', 'unbound']), 'bound or unbound') ?? 'bound',
   };
 }
 
 function isSubject(value: unknown): value is string {
   return isIdentifier(value) && isCanonicalSubject(value);
-}
-
-function isString(value: unknown): value is string {
-  return typeof value === 'string';
-}
-
-function isMethodToken(value: unknown): value is string {
-  return typeof value === 'string' && isMethod(value);
-}
-
-function isOrigin(value: unknown): value is string {
-  return typeof value === 'string' && parseOrigin(value) !== undefined;
-}
-
-function isSignable(value: unknown): value is string {
-  return typeof value === 'string' && isSignableHeaderName(value);
-}
-
-function isBodyRule(value: unknown): value is BodyRule {
-  return value === 'bound' || value === 'unbound';
 }
 
 /** @param list the member that contains them */

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Readiness } from '../client/enroll/control-answers.ts';
 import { ControlClient } from '../client/enroll/control-client.ts';
-import { type ControlConnection, UndiciControlHttp } from '../client/enroll/control-http.ts';
+import { type ControlConnection, ControlHttp } from '../client/enroll/control-http.ts';
 import { parseControlUrl } from '../client/enroll/control-url.ts';
 import { enroll } from '../client/enroll/enroll.ts';
 import type { EnrollEvent, EnrollResult } from '../client/enroll/enroll-run.ts';
@@ -30,7 +30,7 @@ export async function enrollWithFiles(
   plan: EnrollPlan,
   { connection, stop, tell }: EnrollSurroundings,
 ): Promise<EnrollResult> {
-  const http = new UndiciControlHttp(connection);
+  const http = new ControlHttp(connection);
   try {
     const { keyChoice, tokenFile, target, ...how } = plan;
     const key = await openEnrollmentKey(keyChoice, target);
@@ -109,7 +109,7 @@ export async function askReadiness(
   if (enrollmentId === undefined) return unknown('Control has not confirmed the submission');
   const target = state.enrolled?.target ?? state.target;
   const url = parseControlUrl(question.controlUrl ?? target.controlUrl);
-  const http = new UndiciControlHttp({ url, caPem: await readCaFile(question.controlCaFile) });
+  const http = new ControlHttp({ url, caPem: await readCaFile(question.controlCaFile) });
   try {
     const client = new ControlClient({ http, target, key, nowMs: () => Date.now() });
     const verdict = await client.readiness(enrollmentId, question);

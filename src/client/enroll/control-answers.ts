@@ -9,7 +9,7 @@ import { READINESS_CONDITIONS, type ReadinessConditionName } from '../../protoco
 import { Redacted } from '../../protocol/redacted.ts';
 import { isMoment } from '../../protocol/rfc3339.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
-import { ObjectReader } from '../object-reader.ts';
+import { ObjectReader, oneOf, textLike, textThat } from '../object-reader.ts';
 import { type IssuedKey, readIssuedKey } from './enrollment-state.ts';
 
 export interface Challenge {
@@ -43,10 +43,20 @@ export interface Readiness {
   }[];
 }
 
+export const isEnrollmentId = textLike(/^[A-Za-z0-9_-]{1,64}$/);
+export const isChallengeId = textLike(/^[\x21-\x7e]{1,64}$/);
+/** A stable code, which is always safe to show. */
+const isCode = textLike(/^[a-z][a-z0-9_]{0,63}$/);
+const isShortText = textThat(({ length }) => length > 0 && length <= 512);
+const isBoolean = oneOf([true, false]);
+const isEnrollmentState = oneOf(['pending_approval', 'issued', 'denied', 'expired'] as const);
+
 export function readChallenge(body: string): Challenge | undefined {
   return parsed(body, (root) => ({
     challengeId: root.required('challenge_id', isChallengeId, 'an identifier'),
-    challenge: new Redacted(root.required('challenge', isChallenge, '32 bytes of base64url')),
+    challenge: new Redacted(
+      root.required('challenge', textThat(isBase64urlOf32Bytes), '32 bytes of base64url'),
+    ),
     authSite: root.required('auth_site', isIdentifier, 'an identifier'),
   }));
 }
@@ -74,7 +84,7 @@ export function readReadiness(body: string): Readiness | undefined {
   return parsed(body, (root) => ({
     isReady: root.required('ready', isBoolean, 'true or false'),
     conditions: root.items('conditions').map((item) => ({
-      condition: item.required('condition', isCondition, 'a condition'),
+      condition: item.required('condition', oneOf(READINESS_CONDITIONS), 'a condition'),
       state: item.required('state', isShortText, 'a state'),
       isSatisfied: item.required('satisfied', isBoolean, 'true or false'),
       since: item.optional('since', isMoment, 'a moment'),
@@ -97,37 +107,4 @@ function parsed<T>(body: string, read: (root: ObjectReader) => T): T | undefined
     if (error instanceof AnswerFault || error instanceof StrictJsonError) return undefined;
     throw error;
   }
-}
-
-export function isEnrollmentId(value: unknown): value is string {
-  return typeof value === 'string' && /^[A-Za-z0-9_-]{1,64}$/.test(value);
-}
-
-export function isChallengeId(value: unknown): value is string {
-  return typeof value === 'string' && /^[\x21-\x7e]{1,64}$/.test(value);
-}
-
-function isChallenge(value: unknown): value is string {
-  return typeof value === 'string' && isBase64urlOf32Bytes(value);
-}
-
-function isEnrollmentState(value: unknown): value is Enrollment['state'] {
-  return value === 'pending_approval' || value === 'issued' || value === 'denied' || value === 'expired';
-}
-
-function isCondition(value: unknown): value is ReadinessConditionName {
-  return READINESS_CONDITIONS.some((condition) => condition === value);
-}
-
-/** A stable code, which is always safe to show. */
-function isCode(value: unknown): value is string {
-  return typeof value === 'string' && /^[a-z][a-z0-9_]{0,63}$/.test(value);
-}
-
-function isShortText(value: unknown): value is string {
-  return typeof value === 'string' && value.length > 0 && value.length <= 512;
-}
-
-function isBoolean(value: unknown): value is boolean {
-  return typeof value === 'boolean';
 }

@@ -47,7 +47,7 @@ export interface ControlCall {
 }
 
 export interface ControlClientParts {
-  readonly http: ControlHttp;
+  readonly http: Pick<ControlHttp, 'exchange'>;
   readonly target: EnrollmentTarget;
   /** Ed25519. */
   readonly key: SigningKey;

@@ -1,5 +1,5 @@
 /**
- * HTTP port from a workload's tool to Control. For retries it distinguishes a response, a request that was never sent, and
+ * HTTP client of Control for workloads. For retries it distinguishes a response, a request that was never sent, and
  * one that Control may have processed.
  */
 import { Agent, type Dispatcher, errors } from 'undici';
@@ -38,12 +38,6 @@ export type ControlReply =
 
 export type NoAnswerCause = 'timed_out' | 'stopped' | 'connection_lost' | 'answer_invalid';
 
-export interface ControlHttp {
-  /** Sends the request once and follows no redirect. Never rejects. */
-  exchange(request: ControlRequest): Promise<ControlReply>;
-  close(): Promise<void>;
-}
-
 /** Response limit: a client may have grants for all routes of a large site, each with a profile. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 /** Shorter than the request timeout, to distinguish a host that drops packets from one that is slow to respond. */
@@ -55,7 +49,7 @@ export interface ControlConnection {
   readonly caPem: string | undefined;
 }
 
-export class UndiciControlHttp implements ControlHttp {
+export class ControlHttp {
   readonly #url: ControlUrl;
   readonly #agent: Agent;
 
@@ -76,6 +70,7 @@ export class UndiciControlHttp implements ControlHttp {
     });
   }
 
+  /** Sends the request once and follows no redirect. Never rejects. */
   async exchange(request: ControlRequest): Promise<ControlReply> {
     const timeUp = AbortSignal.timeout(request.timeoutMs);
     try {

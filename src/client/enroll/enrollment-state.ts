@@ -6,7 +6,7 @@ import type { EnrolledKey, EnrolledProfile } from '../../api-contract/enrollment
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier, isKeyId } from '../../protocol/identifiers.ts';
 import { formatMoment, isMoment } from '../../protocol/rfc3339.ts';
-import type { ObjectReader } from '../object-reader.ts';
+import { type ObjectReader, oneOf, textThat } from '../object-reader.ts';
 import {
   type RouteProfile,
   readRouteProfile,
@@ -128,8 +128,12 @@ export function readIssuedKey(reader: ObjectReader, authSite: string): IssuedKey
   refuseDuplicates(reader, 'signing_profiles', profiles);
   return {
     keyId,
-    fingerprint: key.required('fingerprint', isThumbprint, 'a thumbprint'),
-    status: key.required('status', isKeyStatus, 'active, revoked or expired'),
+    fingerprint: key.required('fingerprint', textThat(isBase64urlOf32Bytes), 'a thumbprint'),
+    status: key.required(
+      'status',
+      oneOf(['active', 'revoked', 'expired'] as const),
+      'active, revoked or expired',
+    ),
     expiresAtMs: Date.parse(key.required('expires_at', isMoment, 'a moment')),
     clientId: key.required('client_id', isIdentifier, 'an identifier'),
     coordinates: {
@@ -138,22 +142,10 @@ export function readIssuedKey(reader: ObjectReader, authSite: string): IssuedKey
       issuer: key.required('issuer', isIdentifier, 'an identifier'),
       trustDomain: key.required('trust_domain', isIdentifier, 'an identifier'),
       subject: key.required('subject', isIdentifier, 'an identifier'),
-      keyBinding: key.required('key_binding', isSoftware, 'software'),
+      keyBinding: key.required('key_binding', oneOf(['software'] as const), 'software'),
     },
     profiles,
   };
-}
-
-function isThumbprint(value: unknown): value is string {
-  return typeof value === 'string' && isBase64urlOf32Bytes(value);
-}
-
-function isKeyStatus(value: unknown): value is KeyStatus {
-  return value === 'active' || value === 'revoked' || value === 'expired';
-}
-
-function isSoftware(value: unknown): value is 'software' {
-  return value === 'software';
 }
 
 /** Serializes the key so that {@link readIssuedKey} can read it. */

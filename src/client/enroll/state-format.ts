@@ -3,7 +3,7 @@ import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { formatMoment, isMoment } from '../../protocol/rfc3339.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
-import { ObjectReader } from '../object-reader.ts';
+import { ObjectReader, oneOf, textThat } from '../object-reader.ts';
 import { isChallengeId, isEnrollmentId } from './control-answers.ts';
 import { EnrollError } from './enroll-error.ts';
 import type { Attempt, EnrolledKeyRecord, EnrollmentState, EnrollmentTarget } from './enrollment-state.ts';
@@ -68,7 +68,7 @@ export function parseEnrollmentState(text: string, fileName: string): Enrollment
   const enrolled = root.optionalObject('enrolled');
   const attempt = root.optionalObject('attempt');
   return {
-    keyThumbprint: root.required('key_thumbprint', isThumbprint, 'a thumbprint'),
+    keyThumbprint: root.required('key_thumbprint', textThat(isBase64urlOf32Bytes), 'a thumbprint'),
     target: readTarget(root),
     enrolled: enrolled === undefined ? undefined : readEnrolled(enrolled),
     attempt: attempt === undefined ? undefined : readAttempt(attempt),
@@ -111,7 +111,11 @@ function readEnrolled(reader: ObjectReader): EnrolledKeyRecord {
 }
 
 function readAttempt(reader: ObjectReader): Attempt {
-  const kind = reader.required('kind', isAttemptKind, 'submitting or submitted');
+  const kind = reader.required(
+    'kind',
+    oneOf(['submitting', 'submitted'] as const),
+    'submitting or submitted',
+  );
   const authSite = reader.required('auth_site', isIdentifier, 'an identifier');
   return kind === 'submitting'
     ? {
@@ -126,12 +130,4 @@ function readAttempt(reader: ObjectReader): Attempt {
         enrollmentId: reader.required('enrollment_id', isEnrollmentId, 'an identifier'),
         createdAtMs: Date.parse(reader.required('created_at', isMoment, 'a moment')),
       };
-}
-
-function isAttemptKind(value: unknown): value is Attempt['kind'] {
-  return value === 'submitting' || value === 'submitted';
-}
-
-function isThumbprint(value: unknown): value is string {
-  return typeof value === 'string' && isBase64urlOf32Bytes(value);
 }

@@ -1,7 +1,7 @@
 /** Tests how the HTTP client handles servers: size limits, redirects, certificates, closed connections. */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ControlRequest } from '../../../src/client/enroll/control-http.ts';
-import { UndiciControlHttp } from '../../../src/client/enroll/control-http.ts';
+import { ControlHttp } from '../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
 import {
   type Answer,
@@ -22,8 +22,8 @@ async function serve(answer: Answer, identity?: TlsIdentity): Promise<LocalServe
   return server;
 }
 
-function httpTo(url: string, caPem?: string): UndiciControlHttp {
-  const http = new UndiciControlHttp({ url: parseControlUrl(url), caPem });
+function httpTo(url: string, caPem?: string): ControlHttp {
+  const http = new ControlHttp({ url: parseControlUrl(url), caPem });
   ended.push(() => http.close());
   return http;
 }

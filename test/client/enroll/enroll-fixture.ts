@@ -1,7 +1,7 @@
 /** A workload that enrolls at a Control on loopback over real HTTP, with its state in memory and shortened waits. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { ControlClient } from '../../../src/client/enroll/control-client.ts';
-import { UndiciControlHttp } from '../../../src/client/enroll/control-http.ts';
+import { ControlHttp } from '../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
 import { enroll } from '../../../src/client/enroll/enroll.ts';
 import type {
@@ -71,7 +71,7 @@ export function startEnroll(workload: Workload, options: EnrollRunOptions): Watc
   const events: EnrollEvent[] = [];
   const waits: number[] = [];
   let skippedMs = 0;
-  const http = new UndiciControlHttp({ url: parseControlUrl(options.controlUrl), caPem: undefined });
+  const http = new ControlHttp({ url: parseControlUrl(options.controlUrl), caPem: undefined });
   const nowMs = options.ports?.nowMs ?? (() => Date.now());
   const ports: EnrollPorts = {
     control: new ControlClient({ http, target: options.request?.target ?? target, key, nowMs }),

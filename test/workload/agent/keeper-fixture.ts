@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ControlClient } from '../../../src/client/enroll/control-client.ts';
-import { UndiciControlHttp } from '../../../src/client/enroll/control-http.ts';
+import { ControlHttp } from '../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
 import { enroll } from '../../../src/client/enroll/enroll.ts';
 import type { EnrolledKeyRecord } from '../../../src/client/enroll/enrollment-state.ts';
@@ -227,7 +227,7 @@ export class KeeperStand {
   }
 
   async #withControl<T>(key: SigningKey, ask: (control: ControlClient) => Promise<T>): Promise<T> {
-    const http = new UndiciControlHttp({ url: parseControlUrl(this.control.url), caPem: undefined });
+    const http = new ControlHttp({ url: parseControlUrl(this.control.url), caPem: undefined });
     try {
       return await ask(new ControlClient({ http, target: this.#target, key, nowMs: () => this.nowMs }));
     } finally {

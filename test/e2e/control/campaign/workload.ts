@@ -5,12 +5,11 @@ import {
   type Submission,
   type Verdict,
 } from '../../../../src/client/enroll/control-client.ts';
-import type {
+import {
   ControlHttp,
-  ControlReply,
-  ControlRequest,
+  type ControlReply,
+  type ControlRequest,
 } from '../../../../src/client/enroll/control-http.ts';
-import { UndiciControlHttp } from '../../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../../src/client/enroll/control-url.ts';
 import { Redacted } from '../../../../src/protocol/redacted.ts';
 import { generateSigningKey } from '../../../../src/protocol/signing.ts';
@@ -19,26 +18,23 @@ const CALL = { timeoutMs: 60_000, stop: new AbortController().signal };
 
 /** One connection to one Control. */
 export class WorkloadConnection {
-  readonly http: ControlHttp;
+  readonly http: Pick<ControlHttp, 'exchange'>;
+  readonly close: () => Promise<void>;
 
   /** @param observe receives every exchange */
   constructor(
     controlUrl: string,
     observe: (request: ControlRequest, reply: ControlReply) => void = () => {},
   ) {
-    const http = new UndiciControlHttp({ url: parseControlUrl(controlUrl), caPem: undefined });
+    const http = new ControlHttp({ url: parseControlUrl(controlUrl), caPem: undefined });
     this.http = {
       async exchange(request) {
         const reply = await http.exchange(request);
         observe(request, reply);
         return reply;
       },
-      close: () => http.close(),
     };
-  }
-
-  close(): Promise<void> {
-    return this.http.close();
+    this.close = () => http.close();
   }
 }
 
