@@ -19,7 +19,7 @@ import { EnrollmentStateFile } from './state-file.ts';
 export interface EnrollSurroundings {
   readonly connection: ControlConnection;
   readonly stop: AbortSignal;
-  readonly tell: (event: EnrollEvent) => void;
+  readonly report: (event: EnrollEvent) => void;
 }
 
 /**
@@ -28,7 +28,7 @@ export interface EnrollSurroundings {
  */
 export async function enrollWithFiles(
   plan: EnrollPlan,
-  { connection, stop, tell }: EnrollSurroundings,
+  { connection, stop, report }: EnrollSurroundings,
 ): Promise<EnrollResult> {
   const http = new ControlHttp(connection);
   try {
@@ -46,7 +46,7 @@ export async function enrollWithFiles(
         sleep,
         random: Math.random,
         stop,
-        tell,
+        report,
       },
     );
   } finally {

@@ -26,7 +26,7 @@ function watch(isTTY: boolean, format: OutputFormat = 'text') {
   output.useFormat(format);
   const progress = new EnrollProgress(output);
   const waiting = (seconds: number, fault?: string) =>
-    progress.tell({ kind: 'waiting', enrollmentId: 'enr_1', elapsedMs: seconds * 1000 + 7, fault });
+    progress.report({ kind: 'waiting', enrollmentId: 'enr_1', elapsedMs: seconds * 1000 + 7, fault });
   return { stderr, output, progress, waiting };
 }
 

@@ -7,20 +7,20 @@ import {
   ConnectionRecord,
   GOOD_ADDRESS,
   GOOD_HOST,
-  IssuerWorld,
+  IssuerEnvironment,
   networks,
   Trap,
   withEnvironment,
 } from '../control/issuers/issuers-fixture.ts';
 import type { ServiceAccountIssuer } from '../fakes/service-account-issuer.ts';
 
-let world: IssuerWorld;
+let world: IssuerEnvironment;
 let issuer: ServiceAccountIssuer;
 let named: ServiceAccountIssuer;
 let record: ConnectionRecord;
 
 beforeAll(async () => {
-  world = await IssuerWorld.start();
+  world = await IssuerEnvironment.start();
   issuer = await world.issuer({ path: '/id/4F2A' });
   named = await world.issuer({ hostname: GOOD_HOST });
   record = new ConnectionRecord();

@@ -47,7 +47,7 @@ async function enrollByPlan(
   const { record } = await untilStopped((stop) =>
     enrollWithFiles(
       { ...plan, target },
-      { connection: { url, caPem }, stop, tell: (event) => progress.tell(event) },
+      { connection: { url, caPem }, stop, report: (event) => progress.report(event) },
     ),
   );
   return record;

@@ -14,7 +14,7 @@ export class EnrollProgress {
     this.#output = output;
   }
 
-  tell(event: EnrollEvent): void {
+  report(event: EnrollEvent): void {
     switch (event.kind) {
       case 'unconfirmed':
         this.#output.note(

@@ -64,7 +64,7 @@ export interface EnrollPorts {
   /** A random number from 0 to below 1. */
   readonly random: () => number;
   readonly stop: AbortSignal;
-  readonly tell: (event: EnrollEvent) => void;
+  readonly report: (event: EnrollEvent) => void;
 }
 
 export interface EnrollResult {

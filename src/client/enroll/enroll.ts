@@ -29,7 +29,7 @@ export async function enroll(request: EnrollRequest, ports: EnrollPorts): Promis
   // Before any request to Control: a directory that is not writable must not waste an enrollment.
   await ports.states.save(state);
   const run = new EnrollRun(request, ports, state);
-  if (run.attempt !== undefined) ports.tell({ kind: 'resumed', attempt: run.attempt.kind });
+  if (run.attempt !== undefined) ports.report({ kind: 'resumed', attempt: run.attempt.kind });
   const resumed = await resume(run);
   const record = resumed !== undefined && isUsable(resumed, request, ports) ? resumed : await enrollAnew(run);
   if (record.key.status !== 'active') throw deadKey(record);
@@ -56,7 +56,7 @@ function isUsable(record: EnrolledKeyRecord, request: EnrollRequest, { nowMs }: 
  * expired, such as after a restore. Without an answer the state file decides. @throws EnrollError `interrupted`
  */
 async function asControlHasIt(run: EnrollRun, record: EnrolledKeyRecord): Promise<EnrolledKeyRecord> {
-  const { control, tell } = run.ports;
+  const { control, report } = run.ports;
   const verdict = await control.poll(record.enrollmentId, run.call);
   if (run.isStopped) throw gaveUp({ kind: 'unclear', cause: 'stopped' });
   if (verdict.kind === 'done') {
@@ -64,13 +64,13 @@ async function asControlHasIt(run: EnrollRun, record: EnrolledKeyRecord): Promis
     if (value.state === 'issued' && value.key.keyId === record.key.keyId) {
       return { ...record, key: { ...record.key, status: value.key.status } };
     }
-    tell({ kind: 'unconfirmed', fault: describeFault({ kind: 'unclear', cause: 'answer_invalid' }) });
+    report({ kind: 'unconfirmed', fault: describeFault({ kind: 'unclear', cause: 'answer_invalid' }) });
     return record;
   }
   if (verdict.kind === 'refused' && verdict.code === 'enrollment_unknown') {
     return { ...record, key: { ...record.key, status: 'expired' } };
   }
-  tell({ kind: 'unconfirmed', fault: describeFault(verdict) });
+  report({ kind: 'unconfirmed', fault: describeFault(verdict) });
   return record;
 }
 
@@ -151,7 +151,7 @@ async function pause(
   if (run.remainingMs <= 0 || retryAfterMs >= run.remainingMs) {
     throw stillPending(enrollmentId, `time is up; ${state}`, retryAfterMs);
   }
-  run.ports.tell({ kind: 'waiting', enrollmentId, elapsedMs: run.elapsedMs, fault });
+  run.ports.report({ kind: 'waiting', enrollmentId, elapsedMs: run.elapsedMs, fault });
   await run.sleep(Math.min(pacing.next(retryAfterMs), run.remainingMs));
   if (run.isStopped) throw stillPending(enrollmentId, 'stopped');
 }

@@ -149,7 +149,7 @@ async function insist<T>(
     if (run.isStopped || !retries.take()) return { verdict, mayHaveArrived: arrived };
     const waitMs = retries.pacing.next(verdict.kind === 'later' ? verdict.retryAfterMs : 0);
     if (waitMs >= run.remainingMs) return { verdict, mayHaveArrived: arrived };
-    run.ports.tell({ kind: 'retrying', what, fault: describeFault(verdict), waitMs });
+    run.ports.report({ kind: 'retrying', what, fault: describeFault(verdict), waitMs });
     await run.sleep(waitMs);
     if (run.isStopped) return { verdict: { kind: 'unclear', cause: 'stopped' }, mayHaveArrived: arrived };
   }

@@ -16,13 +16,13 @@ import { formatMoment } from '../../protocol/rfc3339.ts';
 import { createAgentMetrics } from '../../telemetry/agent-metrics.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
 import { type DirectoryLock, lockDirectory } from '../../verifier/loading/state/directory-lock.ts';
-import { lookAtToken } from '../../workload/agent/agent-token.ts';
+import { readTokenFile } from '../../workload/agent/agent-token.ts';
 import { KeyKeeper } from '../../workload/agent/keeper.ts';
 import type {
   KeeperEvent,
   KeeperPorts,
-  KeeperStanding,
-  KeyStanding,
+  KeeperState,
+  KeyReadiness,
 } from '../../workload/agent/keeper-ports.ts';
 import { type KeyPair, KeyPairs } from '../../workload/agent/key-pairs.ts';
 import { isUsable } from '../../workload/agent/renewal.ts';
@@ -30,7 +30,7 @@ import { askReadiness, enrollWithFiles } from '../../workload/enroll-with-files.
 import { type AgentPlan, type AgentValues, agentPlanOf } from './agent-settings.ts';
 
 /** Deadline for the readiness request to Control. */
-const STANDING_TIMEOUT_MS = 5000;
+const READINESS_TIMEOUT_MS = 5000;
 
 /**
  * Runs until SIGTERM or SIGINT and then stops at once. The next run resumes an enrollment in progress.
@@ -73,7 +73,7 @@ interface Parts {
 async function openKeeper(parts: Parts): Promise<{ admin: AdminListener; keeper: KeyKeeper }> {
   const { plan, settings, logger } = parts;
   const metrics = createAgentMetrics(() => {
-    const { isRevoked, record } = keeper.standing;
+    const { isRevoked, record } = keeper.state;
     const isGood = record !== undefined && !isRevoked && isUsable(record, Date.now());
     return isGood ? Math.floor(record.key.expiresAtMs / 1000) : 0;
   });
@@ -88,7 +88,7 @@ async function openKeeper(parts: Parts): Promise<{ admin: AdminListener; keeper:
   const { registry } = metrics;
   const admin = await openAdminListener({
     ...plan.adminListen,
-    readiness: () => agentReadiness(keeper.standing, Date.now()),
+    readiness: () => agentReadiness(keeper.state, Date.now()),
     metrics: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   }).catch((error: unknown) => {
     const code = systemErrorCode(error);
@@ -99,41 +99,44 @@ async function openKeeper(parts: Parts): Promise<{ admin: AdminListener; keeper:
   return { admin, keeper };
 }
 
-function portsOf({ plan, target, settings, pairs }: Parts, tell: (event: KeeperEvent) => void): KeeperPorts {
+function portsOf(
+  { plan, target, settings, pairs }: Parts,
+  report: (event: KeeperEvent) => void,
+): KeeperPorts {
   return {
     pairs,
-    tell,
+    report,
     random: Math.random,
     now: () => ({ wallMs: Date.now(), monotonicMs: performance.now() }),
     sleep: async (waitMs, stop) => {
       await delay(waitMs, undefined, { signal: stop }).catch(() => undefined);
     },
-    readToken: () => lookAtToken(plan.tokenFile),
-    enroll: async ({ keyFile, pollIntervalMs, stop, tell: tellProgress }) => {
+    readToken: () => readTokenFile(plan.tokenFile),
+    enroll: async ({ keyFile, pollIntervalMs, stop, report: reportProgress }) => {
       const caPem = await readCaFile(settings.controlCaFile);
       const keyChoice = { kind: 'make', file: keyFile } as const;
       const { record } = await enrollWithFiles(
         { ...plan, target, keyChoice, pollIntervalMs, forcesReenrollment: false },
-        { connection: { url: parseControlUrl(target.controlUrl), caPem }, stop, tell: tellProgress },
+        { connection: { url: parseControlUrl(target.controlUrl), caPem }, stop, report: reportProgress },
       );
       return record;
     },
-    standingOf: (pair, stop) => standingOf(pair, settings.controlCaFile, stop),
+    readinessOf: (pair, stop) => readinessOf(pair, settings.controlCaFile, stop),
   };
 }
 
-async function standingOf(
+async function readinessOf(
   { key, record }: KeyPair,
   controlCaFile: string | undefined,
   stop: AbortSignal,
-): Promise<KeyStanding> {
+): Promise<KeyReadiness> {
   const state = {
     keyThumbprint: key.publicKey.thumbprint,
     target: record.target,
     enrolled: record,
     attempt: undefined,
   };
-  const question = { controlUrl: undefined, controlCaFile, timeoutMs: STANDING_TIMEOUT_MS, stop };
+  const question = { controlUrl: undefined, controlCaFile, timeoutMs: READINESS_TIMEOUT_MS, stop };
   const answer = await askReadiness(state, key, question).catch(() => undefined);
   if (answer?.kind !== 'known') return 'unknown';
   const { conditions, isReady } = answer.readiness;
@@ -165,7 +168,7 @@ async function guardFiles(keyFile: string, logger: Logger): Promise<DirectoryLoc
   await lock.release();
   throw usageError(
     'agent_running',
-    `another agent looks after ${keyFile}: one is enough, give each its own file`,
+    `another agent checks after ${keyFile}: one is enough, give each its own file`,
   );
 }
 
@@ -200,8 +203,8 @@ function logKeeperEvent(logger: Logger, event: KeeperEvent): void {
 }
 
 function logReplaced(logger: Logger, event: Extract<KeeperEvent, { readonly kind: 'replaced' }>): void {
-  const fields = { event: 'key_replaced', verifiers: event.standing, ...keyFields(event.record) };
-  if (event.standing === 'ready') logger.info(fields, 'key put in place');
+  const fields = { event: 'key_replaced', verifiers: event.readiness, ...keyFields(event.record) };
+  if (event.readiness === 'ready') logger.info(fields, 'key put in place');
   else logger.warn(fields, 'key put in place, unconfirmed');
 }
 
@@ -210,10 +213,10 @@ function keyFields({ key }: EnrolledKeyRecord) {
 }
 
 /** Readiness of the agent for `/readyz`: ready while the installed key is valid. Source: docs/workloads.md "Probes". */
-export function agentReadiness(standing: KeeperStanding, nowMs: number): readonly ReadinessCheck[] {
-  const { isUnconfirmed, trouble } = standing;
+export function agentReadiness(state: KeeperState, nowMs: number): readonly ReadinessCheck[] {
+  const { isUnconfirmed, trouble } = state;
   const why = trouble && `${trouble.code}: ${trouble.text}`;
-  const problem = keyProblem(standing, nowMs);
+  const problem = keyProblem(state, nowMs);
   const unconfirmed = isUnconfirmed
     ? 'key_unconfirmed: not every verifier is known to have the key: proofgate status says what blocks it'
     : undefined;
@@ -223,7 +226,7 @@ export function agentReadiness(standing: KeeperStanding, nowMs: number): readonl
   ];
 }
 
-function keyProblem({ record, isRevoked, trouble }: KeeperStanding, nowMs: number): string | undefined {
+function keyProblem({ record, isRevoked, trouble }: KeeperState, nowMs: number): string | undefined {
   if (record === undefined) {
     return trouble === undefined ? 'not_enrolled: the first enrollment is under way' : 'not_enrolled';
   }

@@ -15,7 +15,7 @@ export const AGENT_SETTINGS = {
   ),
   forceReenroll: toggle(
     '--force-reenroll',
-    'begin with a new key although the one in place looks current',
+    'begin with a new key although the one in place checks current',
     false,
   ),
   adminListen: withDefault(

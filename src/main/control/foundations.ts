@@ -55,7 +55,7 @@ export async function openBootstrapToken(
 ): Promise<void> {
   const file = secretFile(plan.bootstrapTokenFile);
   try {
-    tell(await establishBootstrapToken(store, file, reset), file.path, logger);
+    logTokenState(await establishBootstrapToken(store, file, reset), file.path, logger);
   } catch (error) {
     if (error instanceof BootstrapTokenError) {
       throw usageError('bootstrap_token_invalid', `${file.path} holds no bootstrap token: remove it`);
@@ -64,7 +64,7 @@ export async function openBootstrapToken(
   }
 }
 
-function tell(state: BootstrapTokenState, file: string, logger: Logger): void {
+function logTokenState(state: BootstrapTokenState, file: string, logger: Logger): void {
   const fields = { event: 'bootstrap_token', state, file };
   if (state === 'written') {
     logger.info(fields, 'the bootstrap token is in its file: make operators with it, then remove both');

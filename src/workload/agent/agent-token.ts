@@ -4,16 +4,16 @@ import { CliError } from '../../program/errors.ts';
 import type { Redacted } from '../../protocol/redacted.ts';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { readWorkloadToken } from '../enroll-with-files.ts';
-import type { SeenToken } from './keeper-ports.ts';
+import type { TokenReading } from './keeper-ports.ts';
 
-export async function lookAtToken(path: string): Promise<SeenToken> {
+export async function readTokenFile(path: string): Promise<TokenReading> {
   try {
     const token = await readWorkloadToken(path);
     const digest = hash('sha256', token.reveal(), 'base64url');
-    return { sight: { kind: 'token', digest, expiresAtMs: expiryOf(token) }, text: '' };
+    return { content: { kind: 'token', digest, expiresAtMs: expiryOf(token) }, text: '' };
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
-    return { sight: { kind: 'fault', code: error.code }, text: error.message };
+    return { content: { kind: 'fault', code: error.code }, text: error.message };
   }
 }
 

@@ -5,13 +5,13 @@ import type { EnrollEvent } from '../../client/enroll/enroll-run.ts';
 import type { EnrolledKeyRecord } from '../../client/enroll/enrollment-state.ts';
 import { CliError } from '../../program/errors.ts';
 import type { KeyPair, KeyPairs } from './key-pairs.ts';
-import type { Moment, RenewalCause, SetbackKind, TokenSight } from './renewal.ts';
+import type { FailureKind, Moment, RenewalCause, TokenContent } from './renewal.ts';
 
 /** Whether verifiers accept a key; `unknown` when Control did not answer. */
-export type KeyStanding = 'ready' | 'not_ready' | 'revoked' | 'unknown';
+export type KeyReadiness = 'ready' | 'not_ready' | 'revoked' | 'unknown';
 
-export interface SeenToken {
-  readonly sight: TokenSight;
+export interface TokenReading {
+  readonly content: TokenContent;
   /** One line that describes a fault; empty otherwise. */
   readonly text: string;
 }
@@ -21,7 +21,7 @@ export interface KeyRun {
   readonly keyFile: string;
   readonly pollIntervalMs: number;
   readonly stop: AbortSignal;
-  readonly tell: (event: EnrollEvent) => void;
+  readonly report: (event: EnrollEvent) => void;
 }
 
 export interface KeeperPorts {
@@ -31,18 +31,18 @@ export interface KeeperPorts {
   readonly sleep: (waitMs: number, stop: AbortSignal) => Promise<void>;
   /** A random number from 0 to below 1. */
   readonly random: () => number;
-  readonly readToken: () => Promise<SeenToken>;
+  readonly readToken: () => Promise<TokenReading>;
   /** Enrolls the key in this file and generates it if it does not exist. Resumes an earlier attempt. */
   readonly enroll: (run: KeyRun) => Promise<EnrolledKeyRecord>;
-  readonly standingOf: (pair: KeyPair, stop: AbortSignal) => Promise<KeyStanding>;
-  readonly tell: (event: KeeperEvent) => void;
+  readonly readinessOf: (pair: KeyPair, stop: AbortSignal) => Promise<KeyReadiness>;
+  readonly report: (event: KeeperEvent) => void;
 }
 
 export type KeeperEvent =
   | { readonly kind: 'taken_over'; readonly record: EnrolledKeyRecord }
   | { readonly kind: 'enrolling'; readonly cause: RenewalCause }
   | { readonly kind: 'under_way'; readonly trouble: Trouble }
-  | { readonly kind: 'replaced'; readonly record: EnrolledKeyRecord; readonly standing: KeyStanding }
+  | { readonly kind: 'replaced'; readonly record: EnrolledKeyRecord; readonly readiness: KeyReadiness }
   | { readonly kind: 'failed'; readonly failure: EnrollmentFailure; readonly waitMs: number }
   | { readonly kind: 'held_up'; readonly trouble: Trouble }
   | { readonly kind: 'revoked'; readonly record: EnrolledKeyRecord };
@@ -63,7 +63,7 @@ export interface Trouble {
 }
 
 /** Current state of the keeper, for probes. */
-export interface KeeperStanding {
+export interface KeeperState {
   readonly record: EnrolledKeyRecord | undefined;
   readonly isRevoked: boolean;
   /** What delays the first key or the next one; undefined when nothing does. */
@@ -74,7 +74,7 @@ export interface KeeperStanding {
 
 /** Classifies a failed enrollment for the agent: how soon to retry, and whether the retry needs a new key. */
 export interface EnrollmentFailure {
-  readonly kind: SetbackKind;
+  readonly kind: FailureKind;
   readonly code: string;
   /** One line, without secrets. */
   readonly text: string;
@@ -83,7 +83,7 @@ export interface EnrollmentFailure {
   readonly isKeySpent: boolean;
 }
 
-const KINDS: { readonly [F in EnrollFault]: SetbackKind } = {
+const KINDS: { readonly [F in EnrollFault]: FailureKind } = {
   usage: 'unavailable',
   refused: 'refused',
   pending: 'unavailable',
@@ -112,7 +112,7 @@ const REFUSED_FOR_NOW: ReadonlySet<string> = new Set([
   'poll_unauthorized',
 ]);
 
-function kindOf(code: string, kind: EnrollFault): SetbackKind {
+function kindOf(code: string, kind: EnrollFault): FailureKind {
   if (REFUSED_FOR_NOW.has(code)) return 'unavailable';
   if (code === 'enrollment_pending') return 'pending';
   return code === 'enrollment_denied' ? 'denied' : KINDS[kind];

@@ -11,27 +11,27 @@ import { usageError } from '../../program/errors.ts';
 import type {
   KeeperOptions,
   KeeperPorts,
-  KeeperStanding,
-  KeyStanding,
-  SeenToken,
+  KeeperState,
+  KeyReadiness,
+  TokenReading,
   Trouble,
 } from './keeper-ports.ts';
 import { type EnrollmentFailure, failureOf } from './keeper-ports.ts';
 import type { KeyPair } from './key-pairs.ts';
 import {
   isUsable,
+  type LastFailure,
   nextStep,
   propagationWaitMs,
   type RenewalCause,
-  type Setback,
-  setbackWaitMs,
-  type TokenSight,
+  retryWaitMs,
+  type TokenContent,
 } from './renewal.ts';
 
 /** Interval of the requests to Control whether the installed key was revoked. */
-const STANDING_EVERY_MS = 600_000;
+const REVOCATION_CHECK_MS = 600_000;
 /** The same interval while verifiers have not confirmed the key. */
-const UNCONFIRMED_STANDING_EVERY_MS = 120_000;
+const UNCONFIRMED_CHECK_MS = 120_000;
 /** Poll interval of an enrollment that was already pending. */
 const PENDING_POLL_MS = 30_000;
 
@@ -45,20 +45,20 @@ const NOT_RENEWED =
 export class KeyKeeper {
   readonly #ports: KeeperPorts;
   readonly #options: KeeperOptions;
-  #standing: KeeperStanding = {
+  #state: KeeperState = {
     record: undefined,
     isRevoked: false,
     trouble: undefined,
     isUnconfirmed: false,
   };
-  #setback: Setback | undefined;
-  #setbacks = 0;
-  /** Code and text of the setback. */
-  #lastFault: Trouble | undefined;
+  #lastFailure: LastFailure | undefined;
+  #failures = 0;
+  /** Code and text of the lastFailure. */
+  #failureTrouble: Trouble | undefined;
   #enrolledWithDigest: string | undefined;
   #spread: number;
   #startsAnew: boolean;
-  #askStandingAtMs = 0;
+  #checkRevocationAtMs = 0;
 
   constructor(ports: KeeperPorts, options: KeeperOptions) {
     this.#ports = ports;
@@ -67,8 +67,8 @@ export class KeyKeeper {
     this.#startsAnew = options.startsAnew;
   }
 
-  get standing(): KeeperStanding {
-    return this.#standing;
+  get state(): KeeperState {
+    return this.#state;
   }
 
   /** Runs until stopped. @throws an unexpected error */
@@ -76,32 +76,32 @@ export class KeyKeeper {
     const found = await this.#ports.pairs.current();
     if (found !== undefined) {
       // Assumes that the key was enrolled with the current token. A newer token is noticed when the renewal is due.
-      this.#enrolledWithDigest = digestOf((await this.#ports.readToken()).sight);
-      this.#ports.tell({ kind: 'taken_over', record: found.record });
+      this.#enrolledWithDigest = digestOf((await this.#ports.readToken()).content);
+      this.#ports.report({ kind: 'taken_over', record: found.record });
     }
-    while (!stop.aborted) await this.turn(stop);
+    while (!stop.aborted) await this.check(stop);
   }
 
   /** Checks once whether to enroll, and then enrolls or sleeps. */
-  async turn(stop: AbortSignal): Promise<void> {
+  async check(stop: AbortSignal): Promise<void> {
     const { pairs, readToken, sleep } = this.#ports;
     const pair = await pairs.current();
-    this.#see(pair?.record);
-    if (pair !== undefined && !this.#startsAnew) await this.#askWhetherRevoked(pair, stop);
+    this.#noteInstalled(pair?.record);
+    if (pair !== undefined && !this.#startsAnew) await this.#checkRevocation(pair, stop);
     const token = await readToken();
     const step = nextStep(
       {
-        current: this.#startsAnew || this.#standing.isRevoked ? undefined : pair?.record,
-        token: token.sight,
+        current: this.#startsAnew || this.#state.isRevoked ? undefined : pair?.record,
+        token: token.content,
         enrolledWithDigest: this.#enrolledWithDigest,
-        setback: this.#setback,
+        lastFailure: this.#lastFailure,
         refreshSkewMs: this.#options.refreshSkewMs,
         spread: this.#spread,
       },
       this.#ports.now(),
     );
-    if (step.kind === 'enroll') return this.#renew(step.cause, digestOf(token.sight), pair, stop);
-    this.#heldUpBy(step.why, token);
+    if (step.kind === 'enroll') return this.#renew(step.cause, digestOf(token.content), pair, stop);
+    this.#noteWait(step.why, token);
     await sleep(step.waitMs, stop);
   }
 
@@ -111,16 +111,16 @@ export class KeyKeeper {
     old: KeyPair | undefined,
     stop: AbortSignal,
   ): Promise<void> {
-    const { pairs, tell } = this.#ports;
-    if (this.#setback === undefined) tell({ kind: 'enrolling', cause });
+    const { pairs, report } = this.#ports;
+    if (this.#lastFailure === undefined) report({ kind: 'enrolling', cause });
     try {
       await this.#enrollNext(stop);
-      const standing = await this.#propagated(this.#standing.isRevoked ? undefined : old, stop);
+      const readiness = await this.#propagated(this.#state.isRevoked ? undefined : old, stop);
       // The pair is complete: the next run installs it.
       if (stop.aborted) return;
-      if (standing === 'revoked') throw refusal('key_revoked');
+      if (readiness === 'revoked') throw refusal('key_revoked');
       await pairs.publishNext();
-      this.#replaced(await pairs.current(), tokenDigest, standing);
+      this.#replaced(await pairs.current(), tokenDigest, readiness);
     } catch (error) {
       if (!stop.aborted) await this.#failed(failureOf(error), tokenDigest);
     }
@@ -135,112 +135,112 @@ export class KeyKeeper {
       keyFile: await pairs.nextKeyFile(),
       pollIntervalMs: isPending ? patientMs : pollIntervalMs,
       stop,
-      tell: (event) => this.#underWay(troubleOf(event)),
+      report: (event) => this.#underWay(troubleOf(event)),
     });
   }
 
   /** Records what the current attempt waits for. */
   #underWay(trouble: Trouble | undefined): void {
     if (trouble === undefined) return;
-    const isNews = trouble.text !== this.#standing.trouble?.text;
-    this.#standing = { ...this.#standing, trouble };
-    if (isNews) this.#ports.tell({ kind: 'under_way', trouble });
+    const isNews = trouble.text !== this.#state.trouble?.text;
+    this.#state = { ...this.#state, trouble };
+    if (isNews) this.#ports.report({ kind: 'under_way', trouble });
   }
 
   /** Waits until every verifier has the next key, or for as long as the installed key allows. */
-  async #propagated(old: KeyPair | undefined, stop: AbortSignal): Promise<KeyStanding> {
-    const { now, pairs, random, sleep, standingOf } = this.#ports;
+  async #propagated(old: KeyPair | undefined, stop: AbortSignal): Promise<KeyReadiness> {
+    const { now, pairs, random, sleep, readinessOf } = this.#ports;
     const next = await pairs.next();
     if (next === undefined) throw usageError('enrollment_missing', 'the enrolled key cannot be read back');
     const begin = now();
     const waitMs = propagationWaitMs(next.record, old?.record, begin.wallMs);
     const pacing = new Pacing(this.#options.pollIntervalMs, random);
     for (;;) {
-      const standing = await standingOf(next, stop);
+      const readiness = await readinessOf(next, stop);
       const { monotonicMs, wallMs } = now();
       // Uses both clocks: the monotonic clock stops during machine sleep, the wall clock may be set back.
       const passedMs = Math.max(monotonicMs - begin.monotonicMs, wallMs - begin.wallMs);
-      const isKnown = standing === 'ready' || standing === 'revoked';
-      if (isKnown || stop.aborted || !(passedMs < waitMs)) return standing;
+      const isKnown = readiness === 'ready' || readiness === 'revoked';
+      if (isKnown || stop.aborted || !(passedMs < waitMs)) return readiness;
       this.#underWay(NOT_PROPAGATED);
       await sleep(Math.min(pacing.next(), waitMs - passedMs), stop);
     }
   }
 
-  #replaced(pair: KeyPair | undefined, tokenDigest: string | undefined, standing: KeyStanding): void {
+  #replaced(pair: KeyPair | undefined, tokenDigest: string | undefined, readiness: KeyReadiness): void {
     if (pair === undefined) throw usageError('enrollment_missing', 'the key in place cannot be read back');
-    const { now, random, tell } = this.#ports;
+    const { now, random, report } = this.#ports;
     this.#succeeded();
     this.#startsAnew = false;
     this.#spread = random();
     this.#enrolledWithDigest = tokenDigest;
-    this.#standing = {
+    this.#state = {
       record: pair.record,
       isRevoked: false,
       trouble: undefined,
-      isUnconfirmed: standing !== 'ready',
+      isUnconfirmed: readiness !== 'ready',
     };
-    this.#askStandingAtMs = now().monotonicMs + this.#untilStandingMs;
-    tell({ kind: 'replaced', record: pair.record, standing });
+    this.#checkRevocationAtMs = now().monotonicMs + this.#revocationCheckMs;
+    report({ kind: 'replaced', record: pair.record, readiness });
   }
 
   async #failed(failure: EnrollmentFailure, tokenDigest: string | undefined): Promise<void> {
-    const { now, pairs, random, tell } = this.#ports;
+    const { now, pairs, random, report } = this.#ports;
     const { code, isKeySpent, kind, retryAfterMs, text } = failure;
     // Keep the key while a recorded attempt may still succeed.
     if (isKeySpent && (await pairs.nextState())?.attempt === undefined) {
       await pairs.dropNext().catch(() => undefined);
     }
-    this.#setbacks = this.#setback?.kind === kind ? this.#setbacks + 1 : 1;
-    const waitMs = setbackWaitMs({ kind, count: this.#setbacks, retryAfterMs }, random());
-    this.#setback = { kind, code, tokenDigest, notBeforeMonotonicMs: now().monotonicMs + waitMs };
-    this.#lastFault = { code, text };
-    this.#standing = { ...this.#standing, trouble: this.#lastFault };
-    tell({ kind: 'failed', failure, waitMs });
+    this.#failures = this.#lastFailure?.kind === kind ? this.#failures + 1 : 1;
+    const waitMs = retryWaitMs({ kind, count: this.#failures, retryAfterMs }, random());
+    this.#lastFailure = { kind, code, tokenDigest, notBeforeMonotonicMs: now().monotonicMs + waitMs };
+    this.#failureTrouble = { code, text };
+    this.#state = { ...this.#state, trouble: this.#failureTrouble };
+    report({ kind: 'failed', failure, waitMs });
   }
 
   #succeeded(): void {
-    this.#setback = undefined;
-    this.#setbacks = 0;
+    this.#lastFailure = undefined;
+    this.#failures = 0;
   }
 
   /** Records what a due renewal waits for; undefined clears it. */
-  #heldUpBy(why: string | undefined, token: SeenToken): void {
+  #noteWait(why: string | undefined, token: TokenReading): void {
     if (why === undefined) {
       this.#succeeded();
-      this.#standing = { ...this.#standing, trouble: undefined };
+      this.#state = { ...this.#state, trouble: undefined };
       return;
     }
-    const isTold = why === this.#standing.trouble?.code || why === this.#setback?.code;
+    const isReported = why === this.#state.trouble?.code || why === this.#lastFailure?.code;
     const text = why === 'token_not_renewed' ? NOT_RENEWED : token.text;
-    const trouble = why === this.#setback?.code ? this.#lastFault : { code: why, text };
-    this.#standing = { ...this.#standing, trouble };
-    if (!isTold) this.#ports.tell({ kind: 'held_up', trouble: { code: why, text } });
+    const trouble = why === this.#lastFailure?.code ? this.#failureTrouble : { code: why, text };
+    this.#state = { ...this.#state, trouble };
+    if (!isReported) this.#ports.report({ kind: 'held_up', trouble: { code: why, text } });
   }
 
-  #see(record: EnrolledKeyRecord | undefined): void {
-    const isSame = record?.key.keyId === this.#standing.record?.key.keyId;
-    const known = isSame ? this.#standing : { ...this.#standing, isRevoked: false, isUnconfirmed: false };
-    this.#standing = { ...known, record };
+  #noteInstalled(record: EnrolledKeyRecord | undefined): void {
+    const isSame = record?.key.keyId === this.#state.record?.key.keyId;
+    const known = isSame ? this.#state : { ...this.#state, isRevoked: false, isUnconfirmed: false };
+    this.#state = { ...known, record };
   }
 
   /** Asks Control at an interval whether the key was revoked. Verifiers deny a revoked key, so the keeper enrolls a new one. */
-  async #askWhetherRevoked(pair: KeyPair, stop: AbortSignal): Promise<void> {
-    const { now, standingOf, tell } = this.#ports;
-    const { isRevoked } = this.#standing;
-    if (isRevoked || now().monotonicMs < this.#askStandingAtMs || !isUsable(pair.record, now().wallMs))
+  async #checkRevocation(pair: KeyPair, stop: AbortSignal): Promise<void> {
+    const { now, readinessOf, report } = this.#ports;
+    const { isRevoked } = this.#state;
+    if (isRevoked || now().monotonicMs < this.#checkRevocationAtMs || !isUsable(pair.record, now().wallMs))
       return;
-    const standing = await standingOf(pair, stop);
-    if (standing !== 'unknown') this.#standing = { ...this.#standing, isUnconfirmed: standing !== 'ready' };
-    if (standing === 'revoked') {
-      this.#standing = { ...this.#standing, isRevoked: true };
-      tell({ kind: 'revoked', record: pair.record });
+    const readiness = await readinessOf(pair, stop);
+    if (readiness !== 'unknown') this.#state = { ...this.#state, isUnconfirmed: readiness !== 'ready' };
+    if (readiness === 'revoked') {
+      this.#state = { ...this.#state, isRevoked: true };
+      report({ kind: 'revoked', record: pair.record });
     }
-    this.#askStandingAtMs = now().monotonicMs + this.#untilStandingMs;
+    this.#checkRevocationAtMs = now().monotonicMs + this.#revocationCheckMs;
   }
 
-  get #untilStandingMs(): number {
-    const everyMs = this.#standing.isUnconfirmed ? UNCONFIRMED_STANDING_EVERY_MS : STANDING_EVERY_MS;
+  get #revocationCheckMs(): number {
+    const everyMs = this.#state.isUnconfirmed ? UNCONFIRMED_CHECK_MS : REVOCATION_CHECK_MS;
     return everyMs * (1 + this.#ports.random());
   }
 }
@@ -260,6 +260,6 @@ function troubleOf(event: EnrollEvent): Trouble | undefined {
   }
 }
 
-function digestOf(sight: TokenSight): string | undefined {
-  return sight.kind === 'token' ? sight.digest : undefined;
+function digestOf(content: TokenContent): string | undefined {
+  return content.kind === 'token' ? content.digest : undefined;
 }

@@ -5,7 +5,7 @@
 import { type EnrolledKeyRecord, refreshFromMs } from '../../client/enroll/enrollment-state.ts';
 
 /** Maximum interval between checks. New tokens, clock changes and machine wake-ups are noticed within it. */
-export const LOOK_EVERY_MS = 10_000;
+export const CHECK_INTERVAL_MS = 10_000;
 /** Minimum gain of lifetime. For less, a renewal is not worth one of the token's limited enrollments. */
 const MIN_GAIN_MS = 60_000;
 /** Maximum share of the time between renewal and expiry by which a renewal is earlier, so that pods do not renew all at once. */
@@ -19,7 +19,7 @@ export interface Moment {
 }
 
 /** Current content of the token file. */
-export type TokenSight =
+export type TokenContent =
   | {
       readonly kind: 'token';
       /** Identifies the token, and cannot be used in its place. */
@@ -29,7 +29,7 @@ export type TokenSight =
     }
   | { readonly kind: 'fault'; readonly code: string };
 
-export type SetbackKind =
+export type FailureKind =
   /** Control is unreachable or asks to retry later. */
   | 'unavailable'
   /** The enrollment waits for approval. */
@@ -40,8 +40,8 @@ export type SetbackKind =
   | 'denied';
 
 /** Failure of the last attempt. */
-export interface Setback {
-  readonly kind: SetbackKind;
+export interface LastFailure {
+  readonly kind: FailureKind;
   readonly code: string;
   /** Digest of the token of that attempt; undefined without one. */
   readonly tokenDigest: string | undefined;
@@ -51,10 +51,10 @@ export interface Setback {
 export interface RenewalSituation {
   /** The installed key, unless it is revoked or belongs to another Control or policy. */
   readonly current: EnrolledKeyRecord | undefined;
-  readonly token: TokenSight;
+  readonly token: TokenContent;
   /** Digest of the token with which the installed key was enrolled; undefined if unknown. */
   readonly enrolledWithDigest: string | undefined;
-  readonly setback: Setback | undefined;
+  readonly lastFailure: LastFailure | undefined;
   readonly refreshSkewMs: number;
   /** A random number from 0 to below 1 for each key. */
   readonly spread: number;
@@ -68,13 +68,13 @@ export type RenewalStep =
   | { readonly kind: 'wait'; readonly waitMs: number; readonly why: string | undefined };
 
 export function nextStep(situation: RenewalSituation, now: Moment): RenewalStep {
-  const { setback, token } = situation;
+  const { lastFailure, token } = situation;
   const cause = causeToRenew(situation, now);
   if (cause === undefined) return { kind: 'wait', waitMs: untilDueMs(situation, now), why: undefined };
-  if (token.kind === 'fault') return wait(LOOK_EVERY_MS, token.code);
-  if (cause !== 'no_key' && !prolongs(situation)) return wait(LOOK_EVERY_MS, 'token_not_renewed');
-  if (setback === undefined || isOvercome(setback, token.digest, now)) return { kind: 'enroll', cause };
-  return wait(setback.notBeforeMonotonicMs - now.monotonicMs, setback.code);
+  if (token.kind === 'fault') return wait(CHECK_INTERVAL_MS, token.code);
+  if (cause !== 'no_key' && !prolongs(situation)) return wait(CHECK_INTERVAL_MS, 'token_not_renewed');
+  if (lastFailure === undefined || mayRetry(lastFailure, token.digest, now)) return { kind: 'enroll', cause };
+  return wait(lastFailure.notBeforeMonotonicMs - now.monotonicMs, lastFailure.code);
 }
 
 export function isUsable(record: EnrolledKeyRecord, nowMs: number): boolean {
@@ -104,20 +104,20 @@ function prolongs({ current, token }: RenewalSituation): boolean {
 }
 
 /** A new token can succeed at once after a rejection. It does not help while Control is unreachable. */
-function isOvercome(setback: Setback, tokenDigest: string, { monotonicMs }: Moment): boolean {
-  const isAnswerToToken = setback.kind === 'refused' || setback.kind === 'denied';
-  if (isAnswerToToken && setback.tokenDigest !== tokenDigest) return true;
-  return monotonicMs >= setback.notBeforeMonotonicMs;
+function mayRetry(lastFailure: LastFailure, tokenDigest: string, { monotonicMs }: Moment): boolean {
+  const isAnswerToToken = lastFailure.kind === 'refused' || lastFailure.kind === 'denied';
+  if (isAnswerToToken && lastFailure.tokenDigest !== tokenDigest) return true;
+  return monotonicMs >= lastFailure.notBeforeMonotonicMs;
 }
 
 function untilDueMs(situation: RenewalSituation, { wallMs }: Moment): number {
   const { current } = situation;
-  const dueMs = current === undefined ? LOOK_EVERY_MS : dueAtMs(current, situation) - wallMs;
-  return Math.min(Math.max(Math.ceil(dueMs), 1), LOOK_EVERY_MS);
+  const dueMs = current === undefined ? CHECK_INTERVAL_MS : dueAtMs(current, situation) - wallMs;
+  return Math.min(Math.max(Math.ceil(dueMs), 1), CHECK_INTERVAL_MS);
 }
 
 function wait(waitMs: number, why: string): RenewalStep {
-  return { kind: 'wait', waitMs: Math.min(Math.max(Math.ceil(waitMs), 1), LOOK_EVERY_MS), why };
+  return { kind: 'wait', waitMs: Math.min(Math.max(Math.ceil(waitMs), 1), CHECK_INTERVAL_MS), why };
 }
 
 interface Pace {
@@ -125,7 +125,7 @@ interface Pace {
   readonly mostMs: number;
 }
 
-const PACES: { readonly [K in SetbackKind]: Pace } = {
+const PACES: { readonly [K in FailureKind]: Pace } = {
   unavailable: { firstMs: 1000, mostMs: 60_000 },
   // The run that ended with it has already polled until its timeout.
   pending: { firstMs: 30_000, mostMs: 30_000 },
@@ -136,14 +136,14 @@ const PACES: { readonly [K in SetbackKind]: Pace } = {
 const JITTER_SHARE = 0.25;
 
 export interface Failure {
-  readonly kind: SetbackKind;
+  readonly kind: FailureKind;
   /** Number of consecutive failures of this kind, including this one. */
   readonly count: number;
   readonly retryAfterMs: number | undefined;
 }
 
 /** Exponential backoff after a failure, at least `Retry-After`. @param random 0 to below 1 */
-export function setbackWaitMs({ kind, count, retryAfterMs = 0 }: Failure, random: number): number {
+export function retryWaitMs({ kind, count, retryAfterMs = 0 }: Failure, random: number): number {
   const { firstMs, mostMs } = PACES[kind];
   const backOffMs = Math.min(firstMs * 2 ** Math.min(count - 1, 30), mostMs) * (1 - JITTER_SHARE * random);
   return Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));

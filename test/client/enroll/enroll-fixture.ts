@@ -86,7 +86,7 @@ export function startEnroll(workload: Workload, options: EnrollRunOptions): Watc
     },
     random: () => 0.5,
     stop: new AbortController().signal,
-    tell: (event) => events.push(event),
+    report: (event) => events.push(event),
     ...options.ports,
   };
   const request: EnrollRequest = {

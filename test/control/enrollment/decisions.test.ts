@@ -14,7 +14,7 @@ import { waitFor } from '../../e2e/harness/wait.ts';
 import {
   BY,
   CLIENT,
-  EnrollmentWorld,
+  EnrollmentEnvironment,
   newKey,
   refusalOf,
   SITE,
@@ -22,93 +22,93 @@ import {
   type Workload,
 } from './enrollment-fixture.ts';
 
-let world: EnrollmentWorld;
+let env: EnrollmentEnvironment;
 let source: RevisionName;
 let manual: EnrollmentPolicyView;
 
 beforeAll(async () => {
-  world = await EnrollmentWorld.open();
-  source = await world.active();
-  manual = await world.policy(source, { approval: 'manual' });
+  env = await EnrollmentEnvironment.open();
+  source = await env.active();
+  manual = await env.policy(source, { approval: 'manual' });
 });
-afterAll(() => world.close());
+afterAll(() => env.close());
 
 interface Waiting extends Workload {
   readonly id: string;
 }
 
 async function waiting(policy = manual, token?: string): Promise<Waiting> {
-  const workload = world.workload(policy);
-  const { enrollment_id: id, state, derived_key: key } = await world.enroll(workload, token);
+  const workload = env.workload(policy);
+  const { enrollment_id: id, state, derived_key: key } = await env.enroll(workload, token);
   expect([state, key]).toEqual(['pending_approval', undefined]);
   return { ...workload, id };
 }
 
 async function keyOf(id: string) {
-  return (await world.keysOf()).find(({ enrollmentId }) => enrollmentId === id);
+  return (await env.keysOf()).find(({ enrollmentId }) => enrollmentId === id);
 }
 
 describe('approval', () => {
   test('nothing is issued until an operator says so; then the workload sees its key', async () => {
     const { id, key } = await waiting();
     expect(await keyOf(id)).toBeUndefined();
-    expect(await world.poll(id, key)).toMatchObject({ state: 'pending_approval' });
+    expect(await env.poll(id, key)).toMatchObject({ state: 'pending_approval' });
     const heard: string[] = [];
-    const stop = world.store.subscribe(({ topic, reference }) => heard.push(`${topic} ${reference}`));
-    const approved = await world.decisions.approve(id, BY);
+    const stop = env.store.subscribe(({ topic, reference }) => heard.push(`${topic} ${reference}`));
+    const approved = await env.decisions.approve(id, BY);
     stop();
     expect(approved).toMatchObject({ state: 'issued', decided_by: BY.actor });
     expect(heard).toEqual(expect.arrayContaining([`enrollment_decided ${id}`, `site_changed ${SITE}`]));
-    const polled = await world.poll(id, key);
+    const polled = await env.poll(id, key);
     expect(polled).toMatchObject({
       state: 'issued',
       derived_key: { key_id: approved.key_id, status: 'active' },
     });
-    expect(await world.auditKinds(id)).toEqual(['enrollment.submit', 'enrollment.approve']);
-    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('enrollment_state_conflict');
-    expect(await refusalOf(world.decisions.deny(id, {}, BY))).toBe('enrollment_state_conflict');
+    expect(await env.auditKinds(id)).toEqual(['enrollment.submit', 'enrollment.approve']);
+    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('enrollment_state_conflict');
+    expect(await refusalOf(env.decisions.deny(id, {}, BY))).toBe('enrollment_state_conflict');
   });
 
   test('concurrent decisions make one', async () => {
     const { id } = await waiting();
     const outcomes = await Promise.all(
       Array.from({ length: 50 }, (_, index) =>
-        refusalOf(index % 2 ? world.decisions.approve(id, BY) : world.decisions.deny(id, {}, BY)),
+        refusalOf(index % 2 ? env.decisions.approve(id, BY) : env.decisions.deny(id, {}, BY)),
       ),
     );
     expect(outcomes.filter((code) => code === 'not refused')).toHaveLength(1);
     expect(outcomes.filter((code) => code === 'enrollment_state_conflict')).toHaveLength(49);
-    const { state } = await world.decisions.enrollment(id);
+    const { state } = await env.decisions.enrollment(id);
     expect((await keyOf(id)) === undefined).toBe(state === 'denied');
   });
 
   test('the key’s end was fixed when the proof was accepted', async () => {
-    const short = await world.policy(source, { approval: 'manual', max_key_lifetime_seconds: 100 });
-    const acceptedSeconds = Math.floor(world.ms / 1000);
+    const short = await env.policy(source, { approval: 'manual', max_key_lifetime_seconds: 100 });
+    const acceptedSeconds = Math.floor(env.ms / 1000);
     const { id } = await waiting(short);
-    world.ms += 90_000;
-    await world.policies.change(short.policy_id, { max_key_lifetime_seconds: 86_400 }, 1, BY);
-    await world.decisions.approve(id, BY);
+    env.ms += 90_000;
+    await env.policies.change(short.policy_id, { max_key_lifetime_seconds: 86_400 }, 1, BY);
+    await env.decisions.approve(id, BY);
     expect((await keyOf(id))?.expiresAtSeconds).toBe(acceptedSeconds + 100);
   });
 
   test('enrollment_expired: approved too late, it has expired and stays so', async () => {
-    const { id, key } = await waiting(manual, world.token({ expiresInSeconds: 600 }));
-    world.ms += 600_000;
-    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('enrollment_expired');
-    expect(await world.poll(id, key)).toMatchObject({ state: 'expired' });
+    const { id, key } = await waiting(manual, env.token({ expiresInSeconds: 600 }));
+    env.ms += 600_000;
+    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('enrollment_expired');
+    expect(await env.poll(id, key)).toMatchObject({ state: 'expired' });
     expect(await keyOf(id)).toBeUndefined();
-    expect(await world.auditKinds(id)).toEqual(['enrollment.submit', 'enrollment.expire']);
-    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('enrollment_state_conflict');
+    expect(await env.auditKinds(id)).toEqual(['enrollment.submit', 'enrollment.expire']);
+    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('enrollment_state_conflict');
   });
 
   test('denied: the workload sees a code and not the reason', async () => {
     const { id, key } = await waiting();
-    await world.decisions.deny(id, { reason: 'not on our list' }, BY);
-    const polled = await world.poll(id, key);
+    await env.decisions.deny(id, { reason: 'not on our list' }, BY);
+    const polled = await env.poll(id, key);
     expect(polled).toMatchObject({ state: 'denied', denial_code: 'denied_by_operator' });
     expect(JSON.stringify(polled)).not.toContain('list');
-    const [event] = await world.read((tx) =>
+    const [event] = await env.read((tx) =>
       tx.audit.list({ resourceId: id, reach: { kind: 'everything' }, limit: 1 }),
     );
     expect(JSON.parse(event?.after ?? '{}')).toMatchObject({ reason: 'not on our list' });
@@ -117,106 +117,106 @@ describe('approval', () => {
 
   test('a policy that ends denies who waits: policy_not_active', async () => {
     for (const end of ['deactivate', 'delete'] as const) {
-      const policy = await world.policy(source, { approval: 'manual' });
+      const policy = await env.policy(source, { approval: 'manual' });
       const { id, key } = await waiting(policy);
-      if (end === 'delete') await world.policies.delete(policy.policy_id, 1, BY);
-      else await world.policies.deactivate(policy.policy_id, BY);
-      expect(await world.poll(id, key)).toMatchObject({ state: 'denied', denial_code: 'policy_not_active' });
-      expect(await world.auditKinds(id)).toEqual(['enrollment.submit', 'enrollment.deny']);
+      if (end === 'delete') await env.policies.delete(policy.policy_id, 1, BY);
+      else await env.policies.deactivate(policy.policy_id, BY);
+      expect(await env.poll(id, key)).toMatchObject({ state: 'denied', denial_code: 'policy_not_active' });
+      expect(await env.auditKinds(id)).toEqual(['enrollment.submit', 'enrollment.deny']);
     }
   });
 
   test('everything is checked again: blocked subject, revoked key, token limit', async () => {
-    const blockedPolicy = await world.policy(source, {
+    const blockedPolicy = await env.policy(source, {
       approval: 'manual',
       verified_subject: 'system:serviceaccount:prod:blocked',
     });
-    const blocked = await waiting(blockedPolicy, world.token({ serviceAccount: 'blocked' }));
-    await world.store.housekeep(undefined, (tx) =>
+    const blocked = await waiting(blockedPolicy, env.token({ serviceAccount: 'blocked' }));
+    await env.store.housekeep(undefined, (tx) =>
       tx.keys.blockSubject({
         siteId: SITE,
-        issuer: world.issuer.issuer,
+        issuer: env.issuer.issuer,
         subject: 'system:serviceaccount:prod:blocked',
-        blockedAtMs: world.ms,
+        blockedAtMs: env.ms,
         blockedBy: 'test',
       }),
     );
-    expect(await refusalOf(world.decisions.approve(blocked.id, BY))).toBe('subject_blocked');
+    expect(await refusalOf(env.decisions.approve(blocked.id, BY))).toBe('subject_blocked');
 
     const revoked = await waiting();
-    await world.store.housekeep(undefined, (tx) =>
-      tx.keys.rejectPublicKey(SITE, revoked.key.publicKey.thumbprint, world.ms),
+    await env.store.housekeep(undefined, (tx) =>
+      tx.keys.rejectPublicKey(SITE, revoked.key.publicKey.thumbprint, env.ms),
     );
-    expect(await refusalOf(world.decisions.approve(revoked.id, BY))).toBe('key_revoked');
+    expect(await refusalOf(env.decisions.approve(revoked.id, BY))).toBe('key_revoked');
 
-    const policy = await world.policy(source, { approval: 'manual' });
-    const token = world.token();
+    const policy = await env.policy(source, { approval: 'manual' });
+    const token = env.token();
     const two = [await waiting(policy, token), await waiting(policy, token)];
-    await world.policies.change(policy.policy_id, { max_keys_per_token: 1 }, 1, BY);
-    expect(await refusalOf(world.decisions.approve(two[0]?.id ?? '', BY))).toBe('token_key_limit');
+    await env.policies.change(policy.policy_id, { max_keys_per_token: 1 }, 1, BY);
+    expect(await refusalOf(env.decisions.approve(two[0]?.id ?? '', BY))).toBe('token_key_limit');
 
     for (const { id } of [blocked, revoked, ...two]) {
       expect(await keyOf(id)).toBeUndefined();
-      expect((await world.decisions.enrollment(id)).state).toBe('pending_approval');
+      expect((await env.decisions.enrollment(id)).state).toBe('pending_approval');
     }
   });
 
   test('the issuer’s key that signed the token is looked for again', async () => {
-    const name = await world.active({ audience: 'withdrawn' });
-    const policy = await world.policy(name, { approval: 'manual' });
-    const { id } = await waiting(policy, world.token({ audience: 'withdrawn' }));
+    const name = await env.active({ audience: 'withdrawn' });
+    const policy = await env.policy(name, { approval: 'manual' });
+    const { id } = await waiting(policy, env.token({ audience: 'withdrawn' }));
     const keep = (jwks: object, fetchedAtMs: number) =>
-      world.store.housekeep(undefined, (tx) =>
+      env.store.housekeep(undefined, (tx) =>
         tx.sources.putKeySet({ ...name, jwks: JSON.stringify(jwks), fetchedAtMs }),
       );
-    const published = world.issuer.keySet();
-    await keep({ keys: [] }, world.ms + 1);
-    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('token_key_unknown');
-    expect((await world.decisions.enrollment(id)).state).toBe('pending_approval');
+    const published = env.issuer.keySet();
+    await keep({ keys: [] }, env.ms + 1);
+    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('token_key_unknown');
+    expect((await env.decisions.enrollment(id)).state).toBe('pending_approval');
     // Stored while a clock was ahead: unusable until the next fetch replaces it.
-    await keep(published, world.ms + 31_000);
-    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('issuer_keys_unavailable');
-    await keep({ keys: [] }, world.ms);
-    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('token_key_unknown');
-    await keep(published, world.ms + 2);
-    expect((await world.decisions.approve(id, BY)).state).toBe('issued');
+    await keep(published, env.ms + 31_000);
+    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('issuer_keys_unavailable');
+    await keep({ keys: [] }, env.ms);
+    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('token_key_unknown');
+    await keep(published, env.ms + 2);
+    expect((await env.decisions.approve(id, BY)).state).toBe('issued');
   });
 
   test('a suspended source lets who waits wait; resumed, they can be approved', async () => {
-    const name = await world.active({ audience: 'waiting' });
-    const policy = await world.policy(name, { approval: 'manual' });
-    const { id } = await waiting(policy, world.token({ audience: 'waiting' }));
-    await world.sources.lifecycle.suspend(name, BY);
-    expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('source_not_active');
-    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('source_not_active');
-    await world.sources.lifecycle.resume(name, BY);
-    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('source_not_active');
-    expect((await world.decisions.enrollment(id)).state).toBe('pending_approval');
-    await world.acknowledge(name);
-    expect((await world.decisions.approve(id, BY)).state).toBe('issued');
+    const name = await env.active({ audience: 'waiting' });
+    const policy = await env.policy(name, { approval: 'manual' });
+    const { id } = await waiting(policy, env.token({ audience: 'waiting' }));
+    await env.sources.lifecycle.suspend(name, BY);
+    expect(await refusalOf(env.challenge(env.workload(policy)))).toBe('source_not_active');
+    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('source_not_active');
+    await env.sources.lifecycle.resume(name, BY);
+    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('source_not_active');
+    expect((await env.decisions.enrollment(id)).state).toBe('pending_approval');
+    await env.acknowledge(name);
+    expect((await env.decisions.approve(id, BY)).state).toBe('issued');
   });
 
   test('a retired source denies who waits: source_not_active', async () => {
-    const name = await world.active({ audience: 'ended' });
-    const policy = await world.policy(name, { approval: 'manual' });
-    const { id, key } = await waiting(policy, world.token({ audience: 'ended' }));
-    await world.sources.lifecycle.retire(name, BY);
-    expect(await world.poll(id, key)).toMatchObject({ state: 'denied', denial_code: 'source_not_active' });
-    expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('source_not_active');
+    const name = await env.active({ audience: 'ended' });
+    const policy = await env.policy(name, { approval: 'manual' });
+    const { id, key } = await waiting(policy, env.token({ audience: 'ended' }));
+    await env.sources.lifecycle.retire(name, BY);
+    expect(await env.poll(id, key)).toMatchObject({ state: 'denied', denial_code: 'source_not_active' });
+    expect(await refusalOf(env.challenge(env.workload(policy)))).toBe('source_not_active');
   });
 
   test('policy_revision_outdated: what another revision has vouched for is not approved', async () => {
-    const first = await world.active({ audience: 'outdated' });
-    const policy = await world.policy(first, { approval: 'manual' });
-    const { id } = await waiting(policy, world.token({ audience: 'outdated' }));
-    await world.sources.drafts.addRevision(first.sourceId, {}, BY);
+    const first = await env.active({ audience: 'outdated' });
+    const policy = await env.policy(first, { approval: 'manual' });
+    const { id } = await waiting(policy, env.token({ audience: 'outdated' }));
+    await env.sources.drafts.addRevision(first.sourceId, {}, BY);
     const second = { ...first, revision: 2 };
-    await world.sources.lifecycle.validate(second, BY);
-    await world.activate(second);
-    await world.acknowledge(second);
-    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('policy_revision_outdated');
-    await world.policies.change(policy.policy_id, { source_revision: 2 }, 1, BY);
-    expect(await refusalOf(world.decisions.approve(id, BY))).toBe('policy_revision_outdated');
+    await env.sources.lifecycle.validate(second, BY);
+    await env.activate(second);
+    await env.acknowledge(second);
+    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('policy_revision_outdated');
+    await env.policies.change(policy.policy_id, { source_revision: 2 }, 1, BY);
+    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('policy_revision_outdated');
     expect(await keyOf(id)).toBeUndefined();
   });
 });
@@ -225,17 +225,17 @@ describe('polling', () => {
   test('poll_unauthorized: another key, another enrollment, another time, other spellings', async () => {
     const mine = await waiting();
     const theirs = await waiting();
-    const seconds = Math.floor(world.ms / 1000);
-    const sound = world.authorization(mine.id, mine.key);
+    const seconds = Math.floor(env.ms / 1000);
+    const sound = env.authorization(mine.id, mine.key);
     const [scheme = '', word = ''] = sound.split(' ');
     const wrong = [
       undefined,
       '',
       'Bearer x',
-      world.authorization(mine.id, theirs.key),
-      world.authorization(theirs.id, mine.key),
-      world.authorization(mine.id, mine.key, seconds - 61),
-      world.authorization(mine.id, mine.key, seconds + 61),
+      env.authorization(mine.id, theirs.key),
+      env.authorization(theirs.id, mine.key),
+      env.authorization(mine.id, mine.key, seconds - 61),
+      env.authorization(mine.id, mine.key, seconds + 61),
       sound.replace(`${seconds}.`, `${seconds + 1}.`),
       `${scheme} 0${word}`,
       `${scheme}  ${word}`,
@@ -244,25 +244,25 @@ describe('polling', () => {
       `Bearer ${word}`,
     ];
     for (const authorization of wrong) {
-      expect(await refusalOf(world.workloads.poll(mine.id, authorization))).toBe('poll_unauthorized');
-      expect(await refusalOf(world.workloads.readiness(mine.id, authorization))).toBe('poll_unauthorized');
+      expect(await refusalOf(env.workloads.poll(mine.id, authorization))).toBe('poll_unauthorized');
+      expect(await refusalOf(env.workloads.readiness(mine.id, authorization))).toBe('poll_unauthorized');
     }
     for (const offset of [-60, 60]) {
-      const edge = world.authorization(mine.id, mine.key, seconds + offset);
-      expect((await world.workloads.poll(mine.id, edge)).enrollment_id).toBe(mine.id);
+      const edge = env.authorization(mine.id, mine.key, seconds + offset);
+      expect((await env.workloads.poll(mine.id, edge)).enrollment_id).toBe(mine.id);
     }
     const lower = sound.replace('Proofgate-Key', 'proofgate-key');
-    expect((await world.workloads.poll(mine.id, lower)).enrollment_id).toBe(mine.id);
+    expect((await env.workloads.poll(mine.id, lower)).enrollment_id).toBe(mine.id);
   });
 
   test('enrollment_unknown', async () => {
     const { key } = await waiting();
-    expect(await refusalOf(world.poll('enr_none', key))).toBe('enrollment_unknown');
+    expect(await refusalOf(env.poll('enr_none', key))).toBe('enrollment_unknown');
   });
 
   test('readiness of what waits says what it waits for', async () => {
     const { id, key } = await waiting();
-    const asked = () => world.workloads.readiness(id, world.authorization(id, key));
+    const asked = () => env.workloads.readiness(id, env.authorization(id, key));
     const { ready, conditions } = await asked();
     expect(ready).toBe(false);
     expect(conditions.map(({ condition }) => condition)).toEqual([
@@ -273,7 +273,7 @@ describe('polling', () => {
       'version_current',
     ]);
     expect(conditions[0]).toMatchObject({ state: 'pending_approval', satisfied: false });
-    await world.decisions.approve(id, BY);
+    await env.decisions.approve(id, BY);
     const approved = await asked();
     expect(approved.conditions.map(({ condition, satisfied }) => [condition, satisfied])).toEqual([
       ['derived_key', true],
@@ -288,135 +288,135 @@ describe('polling', () => {
 
 describe('revocation', () => {
   test('every living key ID with the public key ends; that key is refused for ever', async () => {
-    const policy = await world.policy(source);
-    const workload = world.workload(policy);
-    const first = await world.enroll(workload);
-    const second = await world.enroll(workload);
-    const bystander = await world.enroll(world.workload(policy));
+    const policy = await env.policy(source);
+    const workload = env.workload(policy);
+    const first = await env.enroll(workload);
+    const second = await env.enroll(workload);
+    const bystander = await env.enroll(env.workload(policy));
     const keyIds = [first, second].map((one) => one.derived_key?.key_id ?? '');
-    const before = (await world.changesOf()).length;
-    const result = await world.keys.revoke(keyIds[0] ?? '', { reason: 'leaked' }, BY);
+    const before = (await env.changesOf()).length;
+    const result = await env.keys.revoke(keyIds[0] ?? '', { reason: 'leaked' }, BY);
     expect(result.revoked_key_ids.toSorted()).toEqual(keyIds.toSorted());
     expect(result).toMatchObject({
       subject_blocked: false,
       key: { status: 'revoked', revoked_by: BY.actor, revoked_reason: 'leaked' },
     });
     for (const id of keyIds) {
-      expect((await world.keys.key(id)).status).toBe('revoked');
-      expect(await world.auditKinds(id)).toEqual(['derived_key.issue', 'derived_key.revoke']);
-      expect(await refusalOf(world.keys.revoke(id, {}, BY))).toBe('key_state_conflict');
+      expect((await env.keys.key(id)).status).toBe('revoked');
+      expect(await env.auditKinds(id)).toEqual(['derived_key.issue', 'derived_key.revoke']);
+      expect(await refusalOf(env.keys.revoke(id, {}, BY))).toBe('key_state_conflict');
     }
     expect(
-      (await world.changesOf())
+      (await env.changesOf())
         .slice(before)
         .map(({ reference }) => reference)
         .toSorted(),
     ).toEqual(keyIds.toSorted());
-    expect((await world.keys.key(bystander.derived_key?.key_id ?? '')).status).toBe('active');
-    expect(await refusalOf(world.challenge(workload))).toBe('key_revoked');
-    expect(await world.poll(first.enrollment_id, workload.key)).toMatchObject({
+    expect((await env.keys.key(bystander.derived_key?.key_id ?? '')).status).toBe('active');
+    expect(await refusalOf(env.challenge(workload))).toBe('key_revoked');
+    expect(await env.poll(first.enrollment_id, workload.key)).toMatchObject({
       state: 'issued',
       derived_key: { status: 'revoked' },
     });
     // The ban remains after the record of the key is pruned.
-    world.ms += DEFAULT_RETENTION.endedKeysMs + 2 * 86_400_000;
-    await pruneRecords(world.store, world.ms, DEFAULT_RETENTION);
-    expect(await refusalOf(world.keys.key(keyIds[0] ?? ''))).toBe('not_found');
-    expect(await refusalOf(world.challenge(workload))).toBe('key_revoked');
+    env.ms += DEFAULT_RETENTION.endedKeysMs + 2 * 86_400_000;
+    await pruneRecords(env.store, env.ms, DEFAULT_RETENTION);
+    expect(await refusalOf(env.keys.key(keyIds[0] ?? ''))).toBe('not_found');
+    expect(await refusalOf(env.challenge(workload))).toBe('key_revoked');
   });
 
   test('key_revoked: revoked between challenge and submission', async () => {
-    const policy = await world.policy(source);
-    const workload = world.workload(policy);
-    const { derived_key: key } = await world.enroll(workload);
-    const applied = await world.challenge(workload);
-    await world.keys.revoke(key?.key_id ?? '', {}, BY);
+    const policy = await env.policy(source);
+    const workload = env.workload(policy);
+    const { derived_key: key } = await env.enroll(workload);
+    const applied = await env.challenge(workload);
+    await env.keys.revoke(key?.key_id ?? '', {}, BY);
     const { submissionOf } = await import('./enrollment-fixture.ts');
-    const before = await world.keysOf();
-    expect(await refusalOf(world.workloads.submit(submissionOf(applied, world.token())))).toBe('key_revoked');
-    expect(await world.keysOf()).toEqual(before);
+    const before = await env.keysOf();
+    expect(await refusalOf(env.workloads.submit(submissionOf(applied, env.token())))).toBe('key_revoked');
+    expect(await env.keysOf()).toEqual(before);
   });
 
   test('the public key of an expired key is refused for ever, with every living key of it', async () => {
-    const policy = await world.policy(source, { max_key_lifetime_seconds: 60 });
-    const workload = world.workload(policy);
-    const { derived_key: expired } = await world.enroll(workload);
-    world.ms += 60_000;
-    const { derived_key: living } = await world.enroll(workload);
+    const policy = await env.policy(source, { max_key_lifetime_seconds: 60 });
+    const workload = env.workload(policy);
+    const { derived_key: expired } = await env.enroll(workload);
+    env.ms += 60_000;
+    const { derived_key: living } = await env.enroll(workload);
     const [expiredId, livingId] = [expired?.key_id ?? '', living?.key_id ?? ''];
-    const result = await world.keys.revoke(expiredId, { reason: 'leaked' }, BY);
+    const result = await env.keys.revoke(expiredId, { reason: 'leaked' }, BY);
     expect(result).toMatchObject({ key: { status: 'expired' }, revoked_key_ids: [livingId] });
-    expect((await world.keys.key(livingId)).status).toBe('revoked');
-    expect(await world.auditKinds(expiredId)).toEqual(['derived_key.issue', 'derived_key.refuse_public_key']);
-    expect(await refusalOf(world.challenge(workload))).toBe('key_revoked');
-    expect(await refusalOf(world.keys.revoke(expiredId, {}, BY))).toBe('key_state_conflict');
+    expect((await env.keys.key(livingId)).status).toBe('revoked');
+    expect(await env.auditKinds(expiredId)).toEqual(['derived_key.issue', 'derived_key.refuse_public_key']);
+    expect(await refusalOf(env.challenge(workload))).toBe('key_revoked');
+    expect(await refusalOf(env.keys.revoke(expiredId, {}, BY))).toBe('key_state_conflict');
   });
 
   test('of an expired key that no other key shares, the public key and the subject are refused', async () => {
     const subject = 'system:serviceaccount:prod:gone';
-    const policy = await world.policy(source, { max_key_lifetime_seconds: 60, verified_subject: subject });
-    const workload = world.workload(policy);
-    const { derived_key: key } = await world.enroll(workload, world.token({ serviceAccount: 'gone' }));
-    world.ms += 60_000;
-    const before = (await world.changesOf()).length;
-    const result = await world.keys.revoke(key?.key_id ?? '', { block_subject: true }, BY);
+    const policy = await env.policy(source, { max_key_lifetime_seconds: 60, verified_subject: subject });
+    const workload = env.workload(policy);
+    const { derived_key: key } = await env.enroll(workload, env.token({ serviceAccount: 'gone' }));
+    env.ms += 60_000;
+    const before = (await env.changesOf()).length;
+    const result = await env.keys.revoke(key?.key_id ?? '', { block_subject: true }, BY);
     expect(result).toMatchObject({ key: { status: 'expired' }, revoked_key_ids: [], subject_blocked: true });
     // No bundle lists an expired key, so its revocation changes no bundle.
-    expect((await world.changesOf()).length).toBe(before);
-    expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('subject_blocked');
+    expect((await env.changesOf()).length).toBe(before);
+    expect(await refusalOf(env.challenge(env.workload(policy)))).toBe('subject_blocked');
     const named = { issuer: policy.verified_issuer, subject };
-    await world.keys.unblockSubject(SITE, named, BY);
-    expect(await refusalOf(world.challenge(workload))).toBe('key_revoked');
+    await env.keys.unblockSubject(SITE, named, BY);
+    expect(await refusalOf(env.challenge(workload))).toBe('key_revoked');
   });
 
   test('a subject is blocked without a key, once', async () => {
     const subject = 'system:serviceaccount:prod:never';
-    const policy = await world.policy(source, { verified_subject: subject });
+    const policy = await env.policy(source, { verified_subject: subject });
     const named = { issuer: policy.verified_issuer, subject };
-    const blocked = await world.keys.blockSubject(SITE, named, BY);
+    const blocked = await env.keys.blockSubject(SITE, named, BY);
     expect(blocked.view).toMatchObject({ site_id: SITE, ...named, blocked_by: BY.actor });
-    expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('subject_blocked');
-    expect(await refusalOf(world.keys.blockSubject(SITE, named, BY))).toBe('already_exists');
-    const audited = await world.auditKinds(`${named.issuer}|${subject}`);
+    expect(await refusalOf(env.challenge(env.workload(policy)))).toBe('subject_blocked');
+    expect(await refusalOf(env.keys.blockSubject(SITE, named, BY))).toBe('already_exists');
+    const audited = await env.auditKinds(`${named.issuer}|${subject}`);
     expect(audited).toEqual(['blocked_subject.block']);
-    await world.keys.unblockSubject(SITE, named, BY);
-    expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('not refused');
+    await env.keys.unblockSubject(SITE, named, BY);
+    expect(await refusalOf(env.challenge(env.workload(policy)))).toBe('not refused');
   });
 
   test('an expired key says expired', async () => {
-    const policy = await world.policy(source, { max_key_lifetime_seconds: 60 });
-    const { derived_key: key } = await world.enroll(world.workload(policy));
+    const policy = await env.policy(source, { max_key_lifetime_seconds: 60 });
+    const { derived_key: key } = await env.enroll(env.workload(policy));
     const keyId = key?.key_id ?? '';
-    world.ms += 59_999;
-    expect((await world.keys.key(keyId)).status).toBe('active');
-    world.ms += 1;
-    expect((await world.keys.key(keyId)).status).toBe('expired');
+    env.ms += 59_999;
+    expect((await env.keys.key(keyId)).status).toBe('active');
+    env.ms += 1;
+    expect((await env.keys.key(keyId)).status).toBe('expired');
     const page = { after: undefined, limit: 100 };
-    const expired = await world.keys.ofSite(SITE, { status: 'expired', clientId: CLIENT }, page);
+    const expired = await env.keys.ofSite(SITE, { status: 'expired', clientId: CLIENT }, page);
     expect(expired.map(({ key_id: id }) => id)).toContain(keyId);
-    const active = await world.keys.ofSite(SITE, { status: 'active' }, page);
+    const active = await env.keys.ofSite(SITE, { status: 'active' }, page);
     expect(active.map(({ key_id: id }) => id)).not.toContain(keyId);
-    expect(await world.keys.ofSite(SITE, { clientId: 'unknown' }, page)).toEqual([]);
+    expect(await env.keys.ofSite(SITE, { clientId: 'unknown' }, page)).toEqual([]);
   });
 
   test('subject_blocked until it is let in again', async () => {
     const subject = 'system:serviceaccount:prod:rogue';
-    const policy = await world.policy(source, { verified_subject: subject });
-    const other = await world.policy(source);
-    const { derived_key: key } = await world.enroll(
-      world.workload(policy),
-      world.token({ serviceAccount: 'rogue' }),
+    const policy = await env.policy(source, { verified_subject: subject });
+    const other = await env.policy(source);
+    const { derived_key: key } = await env.enroll(
+      env.workload(policy),
+      env.token({ serviceAccount: 'rogue' }),
     );
-    const result = await world.keys.revoke(key?.key_id ?? '', { block_subject: true }, BY);
+    const result = await env.keys.revoke(key?.key_id ?? '', { block_subject: true }, BY);
     expect(result.subject_blocked).toBe(true);
-    expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('subject_blocked');
-    expect((await world.enroll(world.workload(other))).state).toBe('issued');
-    const name = { issuer: world.issuer.issuer, subject };
-    const listed = await world.keys.blockedSubjects(SITE, { after: undefined, limit: 10 });
+    expect(await refusalOf(env.challenge(env.workload(policy)))).toBe('subject_blocked');
+    expect((await env.enroll(env.workload(other))).state).toBe('issued');
+    const name = { issuer: env.issuer.issuer, subject };
+    const listed = await env.keys.blockedSubjects(SITE, { after: undefined, limit: 10 });
     expect(listed).toContainEqual(expect.objectContaining({ ...name, blocked_by: BY.actor }));
-    await world.keys.unblockSubject(SITE, name, BY);
-    expect(await refusalOf(world.keys.unblockSubject(SITE, name, BY))).toBe('not_found');
-    const again = await world.enroll(world.workload(policy), world.token({ serviceAccount: 'rogue' }));
+    await env.keys.unblockSubject(SITE, name, BY);
+    expect(await refusalOf(env.keys.unblockSubject(SITE, name, BY))).toBe('not_found');
+    const again = await env.enroll(env.workload(policy), env.token({ serviceAccount: 'rogue' }));
     expect(again.state).toBe('issued');
   });
 
@@ -424,33 +424,33 @@ describe('revocation', () => {
     '%s with revoke ends the source’s keys in one go',
     async (event) => {
       const audience = `revoke-on-${event}`;
-      const name = await world.active({ audience, on_suspend: 'revoke', on_retire: 'revoke' });
-      const policy = await world.policy(name);
-      const elsewhere = await world.policy(source);
+      const name = await env.active({ audience, on_suspend: 'revoke', on_retire: 'revoke' });
+      const policy = await env.policy(name);
+      const elsewhere = await env.policy(source);
       const shared = newKey();
-      const token = () => world.token({ audience });
+      const token = () => env.token({ audience });
       const ended = [
-        await world.enroll(world.workload(policy), token()),
-        await world.enroll(world.workload(policy, shared), token()),
-        await world.enroll(world.workload(elsewhere, shared)),
+        await env.enroll(env.workload(policy), token()),
+        await env.enroll(env.workload(policy, shared), token()),
+        await env.enroll(env.workload(elsewhere, shared)),
       ];
-      const kept = await world.enroll(world.workload(elsewhere));
-      const before = (await world.changesOf()).length;
-      await world.sources.lifecycle[event](name, BY);
+      const kept = await env.enroll(env.workload(elsewhere));
+      const before = (await env.changesOf()).length;
+      await env.sources.lifecycle[event](name, BY);
       for (const { derived_key: key } of ended) {
-        expect(await world.keys.key(key?.key_id ?? '')).toMatchObject({
+        expect(await env.keys.key(key?.key_id ?? '')).toMatchObject({
           status: 'revoked',
           revoked_by: BY.actor,
           version: 2,
         });
       }
-      expect((await world.keys.key(kept.derived_key?.key_id ?? '')).status).toBe('active');
-      const changes = (await world.changesOf()).slice(before).filter(({ kind }) => kind === 'key');
+      expect((await env.keys.key(kept.derived_key?.key_id ?? '')).status).toBe('active');
+      const changes = (await env.changesOf()).slice(before).filter(({ kind }) => kind === 'key');
       expect(changes.map(({ reference }) => reference).toSorted()).toEqual(
         ended.map((one) => one.derived_key?.key_id).toSorted(),
       );
-      expect(await refusalOf(world.challenge(world.workload(elsewhere, shared)))).toBe('key_revoked');
-      const [audit] = await world.read((tx) =>
+      expect(await refusalOf(env.challenge(env.workload(elsewhere, shared)))).toBe('key_revoked');
+      const [audit] = await env.read((tx) =>
         tx.audit.list({
           resourceId: `${name.sourceId}/1`,
           reach: { kind: 'everything' },
@@ -462,32 +462,26 @@ describe('revocation', () => {
   );
 
   test('keep: keys outlive a suspended and a retired source', async () => {
-    const name = await world.active({ audience: 'kept' });
-    const policy = await world.policy(name);
-    const { derived_key: key } = await world.enroll(
-      world.workload(policy),
-      world.token({ audience: 'kept' }),
-    );
-    await world.sources.lifecycle.suspend(name, BY);
-    await world.sources.lifecycle.retire(name, BY);
-    expect((await world.keys.key(key?.key_id ?? '')).status).toBe('active');
+    const name = await env.active({ audience: 'kept' });
+    const policy = await env.policy(name);
+    const { derived_key: key } = await env.enroll(env.workload(policy), env.token({ audience: 'kept' }));
+    await env.sources.lifecycle.suspend(name, BY);
+    await env.sources.lifecycle.retire(name, BY);
+    expect((await env.keys.key(key?.key_id ?? '')).status).toBe('active');
   });
 
   test('an unfinished replacement is retired without on_retire', async () => {
-    const first = await world.active({ audience: 'replaced', on_retire: 'revoke' });
-    const policy = await world.policy(first);
-    const { derived_key: key } = await world.enroll(
-      world.workload(policy),
-      world.token({ audience: 'replaced' }),
-    );
-    await world.sources.drafts.addRevision(first.sourceId, {}, BY);
+    const first = await env.active({ audience: 'replaced', on_retire: 'revoke' });
+    const policy = await env.policy(first);
+    const { derived_key: key } = await env.enroll(env.workload(policy), env.token({ audience: 'replaced' }));
+    await env.sources.drafts.addRevision(first.sourceId, {}, BY);
     const second = { ...first, revision: 2 };
-    await world.sources.lifecycle.validate(second, BY);
-    await world.activate(second);
-    await world.sources.lifecycle.retire(second, BY);
-    expect((await world.keys.key(key?.key_id ?? '')).status).toBe('active');
-    await world.sources.lifecycle.retire(first, BY);
-    expect((await world.keys.key(key?.key_id ?? '')).status).toBe('revoked');
+    await env.sources.lifecycle.validate(second, BY);
+    await env.activate(second);
+    await env.sources.lifecycle.retire(second, BY);
+    expect((await env.keys.key(key?.key_id ?? '')).status).toBe('active');
+    await env.sources.lifecycle.retire(first, BY);
+    expect((await env.keys.key(key?.key_id ?? '')).status).toBe('revoked');
   });
 });
 
@@ -495,7 +489,7 @@ describe('jobs', () => {
   test('a failed round is reported, and rounds go on until they are stopped', async () => {
     const rounds: number[] = [];
     const failures: unknown[] = [];
-    const stop = leadRounds(world.store, 'test', {
+    const stop = leadRounds(env.store, 'test', {
       pauseMs: 1,
       report: (error) => failures.push(error),
       run: async (round) => {
@@ -513,55 +507,55 @@ describe('jobs', () => {
   });
 
   test('who was not decided in time expires by itself, and hears of it', async () => {
-    const { id } = await waiting(manual, world.token({ expiresInSeconds: 600 }));
-    const other = await waiting(manual, world.token({ expiresInSeconds: 7200 }));
-    world.ms += 600_000;
+    const { id } = await waiting(manual, env.token({ expiresInSeconds: 600 }));
+    const other = await waiting(manual, env.token({ expiresInSeconds: 7200 }));
+    env.ms += 600_000;
     const heard = new Promise<void>((resolve) => {
-      world.store.subscribe(({ topic, reference }) => {
+      env.store.subscribe(({ topic, reference }) => {
         if (topic === 'enrollment_decided' && reference === id) resolve();
       });
     });
-    const report = (error: unknown) => world.faults.push(error);
-    const { store, nowMs, decisions, sources, cache: keySets } = world;
+    const report = (error: unknown) => env.faults.push(error);
+    const { store, nowMs, decisions, sources, cache: keySets } = env;
     const { lifecycle } = sources;
     const parts = { store, nowMs, decisions, lifecycle, keySets, report };
     const stop = startEnrollmentJobs({ ...parts, housekeepingRoundMs: 10 });
     await heard;
     await stop();
-    expect((await world.decisions.enrollment(id)).state).toBe('expired');
-    expect((await world.decisions.enrollment(other.id)).state).toBe('pending_approval');
-    expect(world.faults).toEqual([]);
+    expect((await env.decisions.enrollment(id)).state).toBe('expired');
+    expect((await env.decisions.enrollment(other.id)).state).toBe('pending_approval');
+    expect(env.faults).toEqual([]);
   });
 
   test('removes what is no longer needed, in the order of its references; what is refused for ever stays', async () => {
-    const policy = await world.policy(source);
-    const gone = await world.enroll(world.workload(policy), world.token({ expiresInSeconds: 600 }));
-    await world.policies.delete(policy.policy_id, 1, BY);
-    const early = await pruneRecords(world.store, world.ms, DEFAULT_RETENTION);
+    const policy = await env.policy(source);
+    const gone = await env.enroll(env.workload(policy), env.token({ expiresInSeconds: 600 }));
+    await env.policies.delete(policy.policy_id, 1, BY);
+    const early = await pruneRecords(env.store, env.ms, DEFAULT_RETENTION);
     expect([early.keys, early.enrollments]).toEqual([0, 0]);
-    world.ms += 600_000 + DEFAULT_RETENTION.endedKeysMs + 1000;
-    const alive = await world.enroll(world.workload(manual), world.token({ expiresInSeconds: 86_400 }));
-    const pruned = await pruneRecords(world.store, world.ms, DEFAULT_RETENTION);
+    env.ms += 600_000 + DEFAULT_RETENTION.endedKeysMs + 1000;
+    const alive = await env.enroll(env.workload(manual), env.token({ expiresInSeconds: 86_400 }));
+    const pruned = await pruneRecords(env.store, env.ms, DEFAULT_RETENTION);
     expect(pruned.keys).toBeGreaterThan(0);
     expect(pruned.enrollments).toBeGreaterThanOrEqual(pruned.keys);
     expect(pruned.challenges).toBeGreaterThan(0);
     expect(pruned.policies).toBeGreaterThan(0);
     expect(pruned.auditEvents).toBe(0);
-    expect(await refusalOf(world.decisions.enrollment(gone.enrollment_id))).toBe('enrollment_unknown');
-    expect(await refusalOf(world.policies.get(policy.policy_id))).toBe('not_found');
-    expect((await world.decisions.enrollment(alive.enrollment_id)).state).toBe('pending_approval');
-    world.ms += DEFAULT_RETENTION.auditMs;
-    expect((await pruneRecords(world.store, world.ms, DEFAULT_RETENTION)).auditEvents).toBeGreaterThan(0);
+    expect(await refusalOf(env.decisions.enrollment(gone.enrollment_id))).toBe('enrollment_unknown');
+    expect(await refusalOf(env.policies.get(policy.policy_id))).toBe('not_found');
+    expect((await env.decisions.enrollment(alive.enrollment_id)).state).toBe('pending_approval');
+    env.ms += DEFAULT_RETENTION.auditMs;
+    expect((await pruneRecords(env.store, env.ms, DEFAULT_RETENTION)).auditEvents).toBeGreaterThan(0);
   });
 });
 
 test('no token, challenge or signature is in the database, the audit trail included', async () => {
   const { submissionOf, sha256 } = await import('./enrollment-fixture.ts');
-  const policy = await world.policy(await world.active({ audience: 'secrets' }));
-  const applied = await world.challenge(world.workload(policy));
-  const submission = submissionOf(applied, world.token({ audience: 'secrets' }));
-  const { enrollment } = await world.workloads.submit(submission);
-  const rows = await world.read(async (tx) => ({
+  const policy = await env.policy(await env.active({ audience: 'secrets' }));
+  const applied = await env.challenge(env.workload(policy));
+  const submission = submissionOf(applied, env.token({ audience: 'secrets' }));
+  const { enrollment } = await env.workloads.submit(submission);
+  const rows = await env.read(async (tx) => ({
     challenge: await tx.enrollments.challenge(submission.challenge_id),
     enrollment: await tx.enrollments.find(enrollment.enrollment_id),
     key: await tx.keys.find(enrollment.derived_key?.key_id ?? ''),

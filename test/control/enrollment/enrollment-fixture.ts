@@ -37,7 +37,7 @@ import { enrollmentText, POLL_SCHEME, pollText } from '../../../src/protocol/enr
 import { signMessage } from '../../../src/protocol/signature.ts';
 import { generateSigningKey, type SigningKey } from '../../../src/protocol/signing.ts';
 import type { ServiceAccountIssuer, TokenRequest } from '../../fakes/service-account-issuer.ts';
-import { AUDIENCE, IssuerWorld } from '../issuers/issuers-fixture.ts';
+import { AUDIENCE, IssuerEnvironment } from '../issuers/issuers-fixture.ts';
 
 export const SITE = 'shop-eu-1';
 export const CLIENT = 'billing';
@@ -74,10 +74,10 @@ export type OpenStore = (nowMs: () => number) => Promise<ControlStore>;
 interface Ground {
   readonly directory: string;
   readonly open: OpenStore;
-  readonly issuers: IssuerWorld;
+  readonly issuers: IssuerEnvironment;
 }
 
-export class EnrollmentWorld {
+export class EnrollmentEnvironment {
   ms = START_MS;
   readonly nowMs = (): number => this.ms;
   readonly masterKey = new MasterKey(MasterKey.random());
@@ -96,17 +96,17 @@ export class EnrollmentWorld {
   }
 
   /** @param openStore opens the same database repeatedly; default: SQLite in its own directory */
-  static async open(openStore?: OpenStore): Promise<EnrollmentWorld> {
+  static async open(openStore?: OpenStore): Promise<EnrollmentEnvironment> {
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-enrollment-'));
-    const issuers = await IssuerWorld.start();
+    const issuers = await IssuerEnvironment.start();
     const issuer = await issuers.issuer();
     const open = openStore ?? ((nowMs) => openSqliteStore({ dataDirectory: directory, nowMs }));
-    // The clock reads the world, which does not exist yet.
-    let world: EnrollmentWorld | undefined;
-    const store = await open(() => world?.ms ?? START_MS);
-    world = new EnrollmentWorld({ directory, open, issuers }, store, issuer);
-    await world.addSite(SITE);
-    return world;
+    // The clock reads the environment, which does not exist yet.
+    let env: EnrollmentEnvironment | undefined;
+    const store = await open(() => env?.ms ?? START_MS);
+    env = new EnrollmentEnvironment({ directory, open, issuers }, store, issuer);
+    await env.addSite(SITE);
+    return env;
   }
 
   /** Restarts as after a kill: only the database remains. */
@@ -165,7 +165,7 @@ export class EnrollmentWorld {
     await rm(this.#ground.directory, { recursive: true });
   }
 
-  anotherIssuer(options: Parameters<IssuerWorld['issuer']>[0] = {}): Promise<ServiceAccountIssuer> {
+  anotherIssuer(options: Parameters<IssuerEnvironment['issuer']>[0] = {}): Promise<ServiceAccountIssuer> {
     return this.#ground.issuers.issuer(options);
   }
 

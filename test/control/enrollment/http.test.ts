@@ -23,7 +23,7 @@ import {
   textIn,
   ApiFixture as World,
 } from '../api/api-fixture.ts';
-import { IssuerWorld } from '../issuers/issuers-fixture.ts';
+import { IssuerEnvironment } from '../issuers/issuers-fixture.ts';
 import {
   CONTROL_URL,
   ed25519Jwk,
@@ -38,13 +38,13 @@ const SITE = 'shop-eu-1';
 const OTHER_SITE = 'shop-us-1';
 const AUTOMATIC = 'automatic';
 
-let issuers: IssuerWorld;
+let issuers: IssuerEnvironment;
 let issuer: ServiceAccountIssuer;
 let world: ApiFixture;
 let plane: EnrollmentPlane;
 
 beforeAll(async () => {
-  issuers = await IssuerWorld.start();
+  issuers = await IssuerEnvironment.start();
   issuer = await issuers.issuer();
   world = await World.open({
     extend: (app, { store, nowMs }) => {

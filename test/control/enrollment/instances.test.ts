@@ -3,25 +3,25 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { EnrollmentPlane } from '../../../src/control/enrollment/enrollment-plane.ts';
 import { StoreUnavailableError } from '../../../src/control/store/port.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { BY, EnrollmentWorld, refusalOf, SITE, submissionOf } from './enrollment-fixture.ts';
+import { BY, EnrollmentEnvironment, refusalOf, SITE, submissionOf } from './enrollment-fixture.ts';
 
 const database = databaseKinds().find(({ name }) => name === 'postgres');
-let world: EnrollmentWorld;
+let env: EnrollmentEnvironment;
 let instances: readonly EnrollmentPlane[];
 
 beforeAll(async () => {
   if (database === undefined) throw new Error('no PostgreSQL');
   await database.start();
   const open = await database.fresh();
-  world = await EnrollmentWorld.open((nowMs) => open({ nowMs }));
-  instances = [world.plane, await world.anotherInstance(), await world.anotherInstance()];
+  env = await EnrollmentEnvironment.open((nowMs) => open({ nowMs }));
+  instances = [env.plane, await env.anotherInstance(), await env.anotherInstance()];
 }, 60_000);
 afterAll(async () => {
-  await world.close();
+  await env.close();
   await database?.stop();
 });
 
-const instance = (index: number): EnrollmentPlane => instances[index % instances.length] ?? world.plane;
+const instance = (index: number): EnrollmentPlane => instances[index % instances.length] ?? env.plane;
 
 /** A thousand concurrent requests may time out waiting for ten connections, so this retries after 503, as clients do. */
 async function untilAnswered<T>(ask: () => Promise<T>): Promise<T> {
@@ -35,9 +35,9 @@ async function untilAnswered<T>(ask: () => Promise<T>): Promise<T> {
 }
 
 test('1,000 concurrent submissions of one challenge make one key', async () => {
-  const policy = await world.policy(await world.active());
-  const applied = await world.challenge(world.workload(policy));
-  const submission = submissionOf(applied, world.token());
+  const policy = await env.policy(await env.active());
+  const applied = await env.challenge(env.workload(policy));
+  const submission = submissionOf(applied, env.token());
   const answers = await Promise.all(
     Array.from({ length: 1000 }, (_, index) =>
       untilAnswered(() => instance(index).workloads.submit(submission)),
@@ -46,16 +46,14 @@ test('1,000 concurrent submissions of one challenge make one key', async () => {
   // None when the answer to the creating request was lost.
   expect(answers.filter(({ created }) => created).length).toBeLessThanOrEqual(1);
   expect(new Set(answers.map(({ enrollment }) => enrollment.derived_key?.key_id)).size).toBe(1);
-  expect(await world.keysOf()).toHaveLength(1);
-  expect(await world.auditKinds(answers[0]?.enrollment.enrollment_id)).toEqual(['enrollment.submit']);
+  expect(await env.keysOf()).toHaveLength(1);
+  expect(await env.auditKinds(answers[0]?.enrollment.enrollment_id)).toEqual(['enrollment.submit']);
 }, 120_000);
 
 test('five keys a token, asked of all of them at once', async () => {
-  const policy = await world.policy(await world.active({ audience: 'limits' }));
-  const token = world.token({ audience: 'limits' });
-  const applied = await Promise.all(
-    Array.from({ length: 30 }, () => world.challenge(world.workload(policy))),
-  );
+  const policy = await env.policy(await env.active({ audience: 'limits' }));
+  const token = env.token({ audience: 'limits' });
+  const applied = await Promise.all(Array.from({ length: 30 }, () => env.challenge(env.workload(policy))));
   const codes = await Promise.all(
     applied.map((one, index) => refusalOf(instance(index).workloads.submit(submissionOf(one, token)))),
   );
@@ -64,21 +62,21 @@ test('five keys a token, asked of all of them at once', async () => {
 });
 
 test('slots and audiences are taken once', async () => {
-  await world.addSite('small', 2);
+  await env.addSite('small', 2);
   const names = await Promise.all(
-    Array.from({ length: 6 }, () => world.validated({ audience: 'small' }, 'small')),
+    Array.from({ length: 6 }, () => env.validated({ audience: 'small' }, 'small')),
   );
   const codes = await Promise.all(
-    names.map((name, index) => refusalOf(instance(index).sources.lifecycle.activate(name, world.scope, BY))),
+    names.map((name, index) => refusalOf(instance(index).sources.lifecycle.activate(name, env.scope, BY))),
   );
   expect(codes.filter((code) => code === 'not refused')).toHaveLength(2);
   expect(codes.filter((code) => code === 'source_capacity_exhausted')).toHaveLength(4);
 
   const sites = ['a', 'b', 'c', 'd', 'e', 'f'];
-  for (const site of sites) await world.addSite(site);
-  const rivals = await Promise.all(sites.map((site) => world.validated({ audience: 'wanted' }, site)));
+  for (const site of sites) await env.addSite(site);
+  const rivals = await Promise.all(sites.map((site) => env.validated({ audience: 'wanted' }, site)));
   const outcomes = await Promise.all(
-    rivals.map((name, index) => refusalOf(instance(index).sources.lifecycle.activate(name, world.scope, BY))),
+    rivals.map((name, index) => refusalOf(instance(index).sources.lifecycle.activate(name, env.scope, BY))),
   );
   expect(outcomes.filter((code) => code === 'not refused')).toHaveLength(1);
   expect(outcomes.filter((code) => code === 'audience_taken')).toHaveLength(5);
@@ -86,17 +84,17 @@ test('slots and audiences are taken once', async () => {
 });
 
 test('a decision is made once, and a revocation holds for whom another one answers', async () => {
-  const name = await world.active({ audience: 'decided', on_retire: 'revoke' });
-  const policy = await world.policy(name, { approval: 'manual' });
-  const token = world.token({ audience: 'decided' });
-  const workload = world.workload(policy);
-  const { enrollment_id: id } = await world.enroll(workload, token);
+  const name = await env.active({ audience: 'decided', on_retire: 'revoke' });
+  const policy = await env.policy(name, { approval: 'manual' });
+  const token = env.token({ audience: 'decided' });
+  const workload = env.workload(policy);
+  const { enrollment_id: id } = await env.enroll(workload, token);
   const codes = await Promise.all(
     Array.from({ length: 30 }, (_, index) => refusalOf(instance(index).decisions.approve(id, BY))),
   );
   expect(codes.filter((code) => code === 'not refused')).toHaveLength(1);
   expect(codes.filter((code) => code === 'enrollment_state_conflict')).toHaveLength(29);
-  const applied = await world.challenge(workload);
+  const applied = await env.challenge(workload);
   await instance(1).sources.lifecycle.retire(name, BY);
   expect(await refusalOf(instance(2).workloads.submit(submissionOf(applied, token)))).toBe(
     'source_not_active',

@@ -14,58 +14,58 @@ import type { RevisionName } from '../../../src/control/sources/source-changes.t
 import {
   BY,
   CONTROL_URL,
-  EnrollmentWorld,
+  EnrollmentEnvironment,
   refusalOf,
   SITE,
   SUBJECT,
   submissionOf,
 } from './enrollment-fixture.ts';
 
-let world: EnrollmentWorld;
+let env: EnrollmentEnvironment;
 let source: RevisionName;
 
 beforeAll(async () => {
-  world = await EnrollmentWorld.open();
-  source = await world.active();
+  env = await EnrollmentEnvironment.open();
+  source = await env.active();
 });
-afterAll(() => world.close());
+afterAll(() => env.close());
 
 /** Creates a source whose revision 2 is active and has retired revision 1. */
 async function superseded(audience: string): Promise<{ first: RevisionName; second: RevisionName }> {
-  const first = await world.active({ audience });
+  const first = await env.active({ audience });
   return { first, second: await supersede(first) };
 }
 
 async function supersede(first: RevisionName): Promise<RevisionName> {
-  const { view } = await world.sources.drafts.addRevision(first.sourceId, {}, BY);
+  const { view } = await env.sources.drafts.addRevision(first.sourceId, {}, BY);
   const second = { ...first, revision: view.revision };
-  await world.sources.lifecycle.validate(second, BY);
-  await world.activate(second);
-  await world.acknowledge(second);
+  await env.sources.lifecycle.validate(second, BY);
+  await env.activate(second);
+  await env.acknowledge(second);
   return second;
 }
 
 describe('creation', () => {
   test('binds one active revision, one identity, one client', async () => {
-    const view = await world.policy(source);
+    const view = await env.policy(source);
     expect(view).toMatchObject({
-      ...world.policyCreation(source),
+      ...env.policyCreation(source),
       state: 'active',
       max_keys_per_token: 5,
       version: 1,
     });
     expect(view).not.toHaveProperty('refuses_with');
     expect(view.reference).toMatch(/^epr_[A-Za-z0-9_-]{27}$/);
-    expect(await world.auditKinds(view.policy_id)).toEqual(['enrollment_policy.create']);
+    expect(await env.auditKinds(view.policy_id)).toEqual(['enrollment_policy.create']);
   });
 
   test('refuses_with subject_blocked while its one subject is blocked', async () => {
-    const name = await world.active({ audience: 'blocked' });
+    const name = await env.active({ audience: 'blocked' });
     const verified_subject = `${SUBJECT}-blocked`;
-    const { policy_id: id, verified_issuer: issuer } = await world.policy(name, { verified_subject });
+    const { policy_id: id, verified_issuer: issuer } = await env.policy(name, { verified_subject });
     const blocked = { siteId: SITE, issuer, subject: verified_subject, blockedAtMs: 1, blockedBy: BY.actor };
-    await world.store.housekeep(undefined, (tx) => tx.keys.blockSubject(blocked));
-    expect(await world.policies.get(id)).toMatchObject({
+    await env.store.housekeep(undefined, (tx) => tx.keys.blockSubject(blocked));
+    expect(await env.policies.get(id)).toMatchObject({
       state: 'active',
       refuses_with: 'subject_blocked',
     });
@@ -73,44 +73,40 @@ describe('creation', () => {
 
   test('source_not_active: on anything but an active revision', async () => {
     const names = {
-      draft: await world.draft(),
-      validated: await world.validated(),
-      publishing: await world.publishing({ audience: 'publishing' }),
-      suspended: await world.active({ audience: 'suspended' }),
-      retired: await world.active({ audience: 'retired' }),
+      draft: await env.draft(),
+      validated: await env.validated(),
+      publishing: await env.publishing({ audience: 'publishing' }),
+      suspended: await env.active({ audience: 'suspended' }),
+      retired: await env.active({ audience: 'retired' }),
     };
-    await world.sources.lifecycle.suspend(names.suspended, BY);
-    await world.sources.lifecycle.retire(names.retired, BY);
+    await env.sources.lifecycle.suspend(names.suspended, BY);
+    await env.sources.lifecycle.retire(names.retired, BY);
     for (const [state, name] of Object.entries(names)) {
-      expect([state, await refusalOf(world.policy(name))]).toEqual([state, 'source_not_active']);
+      expect([state, await refusalOf(env.policy(name))]).toEqual([state, 'source_not_active']);
     }
   });
 
   test('policy_revision_outdated: on a revision that another one replaced', async () => {
     const { first, second } = await superseded('superseded');
-    expect(await refusalOf(world.policy(first))).toBe('policy_revision_outdated');
-    expect((await world.policy(second)).source_revision).toBe(2);
+    expect(await refusalOf(env.policy(first))).toBe('policy_revision_outdated');
+    expect((await env.policy(second)).source_revision).toBe(2);
   });
 
   test('reference_unknown: revision, source or client of another site or of none', async () => {
-    await world.addSite('other');
-    const elsewhere = await world.active({ audience: 'other' }, 'other');
+    await env.addSite('other');
+    const elsewhere = await env.active({ audience: 'other' }, 'other');
     const unknown = [
-      world.policy({ ...source, revision: 9 }),
-      world.policy({ sourceId: 'tas_none', revision: 1 }),
-      world.policy(elsewhere),
-      world.policy(source, { client_id: 'unknown' }),
+      env.policy({ ...source, revision: 9 }),
+      env.policy({ sourceId: 'tas_none', revision: 1 }),
+      env.policy(elsewhere),
+      env.policy(source, { client_id: 'unknown' }),
     ];
     for (const attempt of unknown) expect(await refusalOf(attempt)).toBe('reference_unknown');
   });
 
   test('policy_issuer_mismatch: the verified issuer is exactly the revision’s', async () => {
-    for (const verified_issuer of [
-      `${world.issuer.issuer}/`,
-      world.issuer.issuer.toUpperCase(),
-      'https://x',
-    ]) {
-      expect(await refusalOf(world.policy(source, { verified_issuer }))).toBe('policy_issuer_mismatch');
+    for (const verified_issuer of [`${env.issuer.issuer}/`, env.issuer.issuer.toUpperCase(), 'https://x']) {
+      expect(await refusalOf(env.policy(source, { verified_issuer }))).toBe('policy_issuer_mismatch');
     }
   });
 
@@ -127,95 +123,95 @@ describe('creation', () => {
       `system:serviceaccount:prod:${'a'.repeat(64)}`,
     ];
     for (const verified_subject of wrong) {
-      const code = await refusalOf(world.policy(source, { verified_subject }));
+      const code = await refusalOf(env.policy(source, { verified_subject }));
       expect([verified_subject, code]).toEqual([verified_subject, 'verified_subject_invalid']);
     }
     for (const verified_subject of ['system:serviceaccount:prod:a.b-c', 'repo:shop/api:ref:main']) {
-      expect((await world.policy(source, { verified_subject })).verified_subject).toBe(verified_subject);
+      expect((await env.policy(source, { verified_subject })).verified_subject).toBe(verified_subject);
     }
   });
 
   test('the same Idempotency-Key makes one policy, with one reference', async () => {
     const idempotency = { key: 'policy', requestHash: 'abc' };
-    const creation = world.policyCreation(source);
-    const first = await world.policies.create(SITE, creation, { ...BY, idempotency });
-    const again = await world.policies.create(SITE, creation, { ...BY, idempotency });
+    const creation = env.policyCreation(source);
+    const first = await env.policies.create(SITE, creation, { ...BY, idempotency });
+    const again = await env.policies.create(SITE, creation, { ...BY, idempotency });
     expect(again).toMatchObject({ replayed: true, view: first.view });
     const other = { ...BY, idempotency: { ...idempotency, requestHash: 'xyz' } };
-    expect(await refusalOf(world.policies.create(SITE, creation, other))).toBe('idempotency_conflict');
+    expect(await refusalOf(env.policies.create(SITE, creation, other))).toBe('idempotency_conflict');
   });
 });
 
 describe('changes', () => {
   test('terms can be changed by who read the newest version', async () => {
-    const { policy_id: id } = await world.policy(source);
+    const { policy_id: id } = await env.policy(source);
     const change = {
       display_name: 'x',
       approval: 'manual',
       max_key_lifetime_seconds: 60,
       max_keys_per_token: 1,
     } as const;
-    expect(await world.policies.change(id, change, 1, BY)).toMatchObject({ ...change, version: 2 });
-    expect(await refusalOf(world.policies.change(id, change, 1, BY))).toBe('precondition_failed');
+    expect(await env.policies.change(id, change, 1, BY)).toMatchObject({ ...change, version: 2 });
+    expect(await refusalOf(env.policies.change(id, change, 1, BY))).toBe('precondition_failed');
   });
 
   test('policy_revision_outdated at enrollment until it is bound to the active revision', async () => {
-    const first = await world.active({ audience: 'rebound' });
-    const policy = await world.policy(first);
-    const applied = await world.challenge(world.workload(policy));
-    const token = world.token({ audience: 'rebound' });
+    const first = await env.active({ audience: 'rebound' });
+    const policy = await env.policy(first);
+    const applied = await env.challenge(env.workload(policy));
+    const token = env.token({ audience: 'rebound' });
     const second = await supersede(first);
-    const before = await world.keysOf();
-    expect(await world.policies.get(policy.policy_id)).toMatchObject({
+    const before = await env.keysOf();
+    expect(await env.policies.get(policy.policy_id)).toMatchObject({
       refuses_with: 'policy_revision_outdated',
     });
-    expect(await refusalOf(world.challenge(world.workload(policy)))).toBe('policy_revision_outdated');
-    expect(await refusalOf(world.workloads.submit(submissionOf(applied, token)))).toBe(
+    expect(await refusalOf(env.challenge(env.workload(policy)))).toBe('policy_revision_outdated');
+    expect(await refusalOf(env.workloads.submit(submissionOf(applied, token)))).toBe(
       'policy_revision_outdated',
     );
-    expect(await world.keysOf()).toEqual(before);
+    expect(await env.keysOf()).toEqual(before);
     const binding = { source_revision: second.revision };
-    expect(await refusalOf(world.policies.change(policy.policy_id, { source_revision: 7 }, 1, BY))).toBe(
+    expect(await refusalOf(env.policies.change(policy.policy_id, { source_revision: 7 }, 1, BY))).toBe(
       'reference_unknown',
     );
-    await world.policies.change(policy.policy_id, binding, 1, BY);
-    expect((await world.workloads.submit(submissionOf(applied, token))).enrollment.state).toBe('issued');
+    await env.policies.change(policy.policy_id, binding, 1, BY);
+    expect((await env.workloads.submit(submissionOf(applied, token))).enrollment.state).toBe('issued');
   });
 
   test('deactivate, reactivate, delete: policy_not_active in between and after; keys live on', async () => {
-    const policy = await world.policy(source);
-    const workload = world.workload(policy);
-    const { derived_key: key } = await world.enroll(workload);
-    const open = await world.challenge(world.workload(policy));
+    const policy = await env.policy(source);
+    const workload = env.workload(policy);
+    const { derived_key: key } = await env.enroll(workload);
+    const open = await env.challenge(env.workload(policy));
     const refusesEverybody = async () => {
-      const before = await world.keysOf();
-      expect(await refusalOf(world.challenge(workload))).toBe('policy_not_active');
-      expect(await refusalOf(world.workloads.submit(submissionOf(open, world.token())))).toBe(
+      const before = await env.keysOf();
+      expect(await refusalOf(env.challenge(workload))).toBe('policy_not_active');
+      expect(await refusalOf(env.workloads.submit(submissionOf(open, env.token())))).toBe(
         'policy_not_active',
       );
-      expect(await world.keysOf()).toEqual(before);
+      expect(await env.keysOf()).toEqual(before);
     };
-    expect(await world.policies.deactivate(policy.policy_id, BY)).toMatchObject({ state: 'deactivated' });
+    expect(await env.policies.deactivate(policy.policy_id, BY)).toMatchObject({ state: 'deactivated' });
     await refusesEverybody();
-    expect(await refusalOf(world.policies.deactivate(policy.policy_id, BY))).toBe('policy_state_conflict');
-    expect(await world.policies.reactivate(policy.policy_id, BY)).toMatchObject({ state: 'active' });
-    expect((await world.enroll(workload)).state).toBe('issued');
-    await world.policies.delete(policy.policy_id, 3, BY);
+    expect(await refusalOf(env.policies.deactivate(policy.policy_id, BY))).toBe('policy_state_conflict');
+    expect(await env.policies.reactivate(policy.policy_id, BY)).toMatchObject({ state: 'active' });
+    expect((await env.enroll(workload)).state).toBe('issued');
+    await env.policies.delete(policy.policy_id, 3, BY);
     await refusesEverybody();
     for (const event of ['deactivate', 'reactivate'] as const) {
-      expect(await refusalOf(world.policies[event](policy.policy_id, BY))).toBe('policy_state_conflict');
+      expect(await refusalOf(env.policies[event](policy.policy_id, BY))).toBe('policy_state_conflict');
     }
-    expect(await refusalOf(world.policies.change(policy.policy_id, {}, 4, BY))).toBe('policy_state_conflict');
-    const listed = await world.policies.ofSite(SITE, { after: undefined, limit: 200 });
+    expect(await refusalOf(env.policies.change(policy.policy_id, {}, 4, BY))).toBe('policy_state_conflict');
+    const listed = await env.policies.ofSite(SITE, { after: undefined, limit: 200 });
     expect(listed.map(({ policy_id: id }) => id)).not.toContain(policy.policy_id);
-    expect((await world.keys.key(key?.key_id ?? '')).status).toBe('active');
+    expect((await env.keys.key(key?.key_id ?? '')).status).toBe('active');
   });
 });
 
 describe('the Enrollment Command Generator', () => {
   test('the command carries the Control base URL and the reference, verbatim', async () => {
-    const { policy_id: id, reference } = await world.policy(source);
-    const view = await world.plane.commandOf(id);
+    const { policy_id: id, reference } = await env.policy(source);
+    const view = await env.plane.commandOf(id);
     expect(view).toMatchObject({ policy_id: id, reference, control_url: CONTROL_URL });
     expect(view.command).toBe(
       `proofgate enroll --control-url=${CONTROL_URL} --policy=${reference} --private-key-out=${KEY_FILE} --proof-file=${TOKEN_FILE}`,
@@ -223,8 +219,8 @@ describe('the Enrollment Command Generator', () => {
   });
 
   test('the snippet projects a token of the source’s audience, and shares the key in memory', async () => {
-    const { policy_id: id, reference } = await world.policy(source, { max_key_lifetime_seconds: 7200 });
-    const { init_container: text } = await world.plane.commandOf(id);
+    const { policy_id: id, reference } = await env.policy(source, { max_key_lifetime_seconds: 7200 });
+    const { init_container: text } = await env.plane.commandOf(id);
     const spec = parse(text);
     expect(spec.serviceAccountName).toBe('billing');
     const [container] = spec.initContainers;
@@ -249,8 +245,8 @@ describe('the Enrollment Command Generator', () => {
   });
 
   test('the agent’s are the same, for as long as the pod runs', async () => {
-    const { policy_id: id } = await world.policy(source);
-    const view = await world.plane.commandOf(id);
+    const { policy_id: id } = await env.policy(source);
+    const view = await env.plane.commandOf(id);
     expect(view.agent_command).toBe(view.command.replace('proofgate enroll ', 'proofgate agent '));
     const [once, kept] = [parse(view.init_container), parse(view.native_sidecar)];
     expect({ ...kept, initContainers: [] }).toEqual({ ...once, initContainers: [] });
@@ -268,9 +264,9 @@ describe('the Enrollment Command Generator', () => {
   });
 
   test('with a private CA of Control, commands trust the one that the workload’s ConfigMap holds', async () => {
-    const { policy_id: id } = await world.policy(source);
-    const plain = await world.plane.commandOf(id);
-    const { store } = world;
+    const { policy_id: id } = await env.policy(source);
+    const plain = await env.plane.commandOf(id);
+    const { store } = env;
     const named = { store, controlUrl: CONTROL_URL, image: 'i', caConfigMap: 'proofgate-control-ca' };
     const view = await enrollmentCommand(named, id);
     expect(view.command).toBe(`${plain.command} --control-ca-file=${CA_FILE}`);
@@ -291,9 +287,9 @@ describe('the Enrollment Command Generator', () => {
 
   test('a token is projected for no less than Kubernetes allows, and an audience is quoted whatever it holds', async () => {
     const audience = '"x": [y] #z';
-    const name = await world.active({ audience: audience.replaceAll(' ', '_') });
-    const { policy_id: id } = await world.policy(name, { max_key_lifetime_seconds: 60 });
-    const spec = parse((await world.plane.commandOf(id)).init_container);
+    const name = await env.active({ audience: audience.replaceAll(' ', '_') });
+    const { policy_id: id } = await env.policy(name, { max_key_lifetime_seconds: 60 });
+    const spec = parse((await env.plane.commandOf(id)).init_container);
     expect(spec.volumes[0].projected.sources[0].serviceAccountToken).toMatchObject({
       audience: audience.replaceAll(' ', '_'),
       expirationSeconds: 600,
@@ -305,10 +301,10 @@ describe('the Enrollment Command Generator', () => {
     ['no', '1_000'],
     ['1e3', 'yes'],
   ])('names stay names in YAML 1.1, which kubectl reads: %s, %s', async (account, audience) => {
-    const name = await world.active({ audience });
+    const name = await env.active({ audience });
     const verified_subject = `system:serviceaccount:shop:${account}`;
-    const { policy_id: id } = await world.policy(name, { verified_subject });
-    const { init_container: once, native_sidecar: kept } = await world.plane.commandOf(id);
+    const { policy_id: id } = await env.policy(name, { verified_subject });
+    const { init_container: once, native_sidecar: kept } = await env.plane.commandOf(id);
     for (const text of [once, kept]) {
       const { serviceAccountName, volumes } = parse(text, { version: '1.1' });
       const projected = volumes[0].projected.sources[0].serviceAccountToken.audience;
@@ -317,9 +313,9 @@ describe('the Enrollment Command Generator', () => {
   });
 
   test('policy_not_active for an inactive policy', async () => {
-    const { policy_id: id } = await world.policy(source);
-    await world.policies.deactivate(id, BY);
-    expect(await refusalOf(world.plane.commandOf(id))).toBe('policy_not_active');
+    const { policy_id: id } = await env.policy(source);
+    await env.policies.deactivate(id, BY);
+    expect(await refusalOf(env.plane.commandOf(id))).toBe('policy_not_active');
   });
 
   test('a shell reads back every word as it was', () => {

@@ -6,21 +6,21 @@ import { MAX_RESPONSE_BYTES } from '../../../src/outbound-fetch/outbound-fetch.t
 import type { IssuerFault } from '../../fakes/issuer-faults.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { FORBIDDEN_IPV4, FORBIDDEN_IPV6 } from './hostile-urls.ts';
-import { AUDIENCE, ConnectionRecord, GOOD_ADDRESS, IssuerWorld } from './issuers-fixture.ts';
+import { AUDIENCE, ConnectionRecord, GOOD_ADDRESS, IssuerEnvironment } from './issuers-fixture.ts';
 
-let world: IssuerWorld;
+let env: IssuerEnvironment;
 let issuer: ServiceAccountIssuer;
 let record: ConnectionRecord;
 
 beforeAll(async () => {
-  world = await IssuerWorld.start();
-  issuer = await world.issuer({ path: '/id/4F2A' });
+  env = await IssuerEnvironment.start();
+  issuer = await env.issuer({ path: '/id/4F2A' });
   record = new ConnectionRecord();
 });
 
 afterAll(async () => {
   record.close();
-  await world.close();
+  await env.close();
 });
 
 afterEach(() => {
@@ -148,7 +148,7 @@ describe.each(['discovery', 'keys'] as const)(
   (document) => {
     it.each(FAULTS)('$what', async ({ fault, code, timeoutMs }) => {
       issuer.setFault(document, fault);
-      const fetcher = world.fetcher(timeoutMs === undefined ? {} : { timeoutMs });
+      const fetcher = env.fetcher(timeoutMs === undefined ? {} : { timeoutMs });
       const source = { issuer: issuer.issuer, jwksUri: issuer.jwksUri, audience: AUDIENCE };
       const result: SourceValidation = await record.watch(() => validateSource(source, fetcher, Date.now));
       expect(result).toEqual({ kind: 'invalid', code, detail: expect.any(String) });
@@ -159,7 +159,7 @@ describe.each(['discovery', 'keys'] as const)(
 
 it('a body of exactly the greatest size is taken', async () => {
   issuer.setFault('keys', { kind: 'body', body: filler(MAX_RESPONSE_BYTES) });
-  expect((await world.fetcher().fetchJson(issuer.jwksUri)).kind).toBe('fetched');
+  expect((await env.fetcher().fetchJson(issuer.jwksUri)).kind).toBe('fetched');
 });
 
 it('what a server says is not repeated in the failure', async () => {
@@ -168,7 +168,7 @@ it('what a server says is not repeated in the failure', async () => {
     status: 302,
     location: 'https://internal-name.example/canary',
   });
-  expect(JSON.stringify(await world.fetcher().fetchJson(issuer.jwksUri))).not.toContain('canary');
+  expect(JSON.stringify(await env.fetcher().fetchJson(issuer.jwksUri))).not.toContain('canary');
   issuer.setFault('keys', { kind: 'body', body: 'canary' });
-  expect(JSON.stringify(await world.fetcher().fetchJson(issuer.jwksUri))).not.toContain('canary');
+  expect(JSON.stringify(await env.fetcher().fetchJson(issuer.jwksUri))).not.toContain('canary');
 });

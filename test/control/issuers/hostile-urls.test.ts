@@ -7,16 +7,23 @@ import { resolveBySystem } from '../../../src/outbound-fetch/outbound-fetch.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { HOSTILE_URLS, type HostileUrl } from './hostile-urls.ts';
-import { AUDIENCE, ConnectionRecord, GOOD_ADDRESS, IssuerWorld, networks, Trap } from './issuers-fixture.ts';
+import {
+  AUDIENCE,
+  ConnectionRecord,
+  GOOD_ADDRESS,
+  IssuerEnvironment,
+  networks,
+  Trap,
+} from './issuers-fixture.ts';
 
-let world: IssuerWorld;
+let env: IssuerEnvironment;
 let issuer: ServiceAccountIssuer;
 let trap: Trap;
 let record: ConnectionRecord;
 
 beforeAll(async () => {
-  world = await IssuerWorld.start();
-  issuer = await world.issuer();
+  env = await IssuerEnvironment.start();
+  issuer = await env.issuer();
   trap = await Trap.listen();
   record = new ConnectionRecord();
 });
@@ -24,7 +31,7 @@ beforeAll(async () => {
 afterAll(async () => {
   record.close();
   await trap.close();
-  await world.close();
+  await env.close();
 });
 
 beforeEach(() => {
@@ -35,8 +42,8 @@ beforeEach(() => {
 
 function fetcherFor({ addresses }: Pick<HostileUrl, 'addresses'>) {
   return addresses === undefined
-    ? world.fetcher()
-    : world.fetcher({ resolveName: () => Promise.resolve(addresses) });
+    ? env.fetcher()
+    : env.fetcher({ resolveName: () => Promise.resolve(addresses) });
 }
 
 const withPort = (url: string) => url.replaceAll('PORT', String(trap.port));
@@ -47,7 +54,7 @@ it('the table is as long as it should be', () => {
 });
 
 it('trap and record see a connection where one is allowed', async () => {
-  const fetcher = world.fetcher({ openedNetworks: networks('127.0.0.0/8'), timeoutMs: 300 });
+  const fetcher = env.fetcher({ openedNetworks: networks('127.0.0.0/8'), timeoutMs: 300 });
   await record.watch(() => fetcher.fetchJson(`https://127.0.0.1:${trap.port}/`));
   expect(record.attempts).toEqual(['127.0.0.1']);
   await waitFor('the trap accepts', 2_000, () => (trap.accepted === 1 ? true : undefined));

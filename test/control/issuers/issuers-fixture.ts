@@ -23,7 +23,7 @@ export const GOOD_ADDRESS = '127.10.0.1';
 export const GOOD_HOST = 'issuer.example';
 export const AUDIENCE = 'proofgate-shop';
 
-export class IssuerWorld {
+export class IssuerEnvironment {
   readonly #certificates: TestCertificates;
   readonly #issuers: ServiceAccountIssuer[] = [];
 
@@ -31,8 +31,10 @@ export class IssuerWorld {
     this.#certificates = certificates;
   }
 
-  static async start(): Promise<IssuerWorld> {
-    return new IssuerWorld(await makeCertificates(GOOD_HOST, 'urn:unknown', [GOOD_ADDRESS, '127.0.0.1']));
+  static async start(): Promise<IssuerEnvironment> {
+    return new IssuerEnvironment(
+      await makeCertificates(GOOD_HOST, 'urn:unknown', [GOOD_ADDRESS, '127.0.0.1']),
+    );
   }
 
   get caPem(): string {

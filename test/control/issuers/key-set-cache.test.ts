@@ -6,13 +6,13 @@ import { FetchBudget, MAX_KEY_AGE_MS } from '../../../src/control/issuers/source
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { MemoryKeySetRecords } from '../../fakes/key-set-records.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
-import { IssuerWorld } from './issuers-fixture.ts';
+import { IssuerEnvironment } from './issuers-fixture.ts';
 
 const START_MS = 1_800_000_000_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
-let world: IssuerWorld;
+let env: IssuerEnvironment;
 let issuer: ServiceAccountIssuer;
 let source: KeySource;
 let records: MemoryKeySetRecords;
@@ -20,11 +20,11 @@ let events: KeySetEvent[];
 let clock: { nowMs: number };
 
 beforeAll(async () => {
-  world = await IssuerWorld.start();
+  env = await IssuerEnvironment.start();
 });
-afterAll(() => world.close());
+afterAll(() => env.close());
 beforeEach(async () => {
-  issuer = await world.issuer();
+  issuer = await env.issuer();
   source = { sourceId: 'tas_1', revision: 1, jwksUri: issuer.jwksUri };
   records = new MemoryKeySetRecords();
   events = [];
@@ -33,7 +33,7 @@ beforeEach(async () => {
 
 function newCache(): KeySetCache {
   return new KeySetCache({
-    fetcher: world.fetcher({ timeoutMs: 2_000 }),
+    fetcher: env.fetcher({ timeoutMs: 2_000 }),
     records,
     nowMs: () => clock.nowMs,
     report: (event) => events.push(event),
@@ -230,7 +230,7 @@ describe('records', () => {
   });
 
   it('of a draft that was edited are not mixed up in memory', async () => {
-    const other = await world.issuer();
+    const other = await env.issuer();
     const cache = newCache();
     await ask(cache, issuer.signer.kid);
     records = new MemoryKeySetRecords();
@@ -252,7 +252,7 @@ describe('the clock', () => {
 
 describe('a scheduled round', () => {
   it('refreshes every source that is due, and no other', async () => {
-    const others = await Promise.all(Array.from({ length: 6 }, () => world.issuer()));
+    const others = await Promise.all(Array.from({ length: 6 }, () => env.issuer()));
     const sources = others.map(({ jwksUri }, i) => ({ sourceId: `tas_${i}`, revision: 1, jwksUri }));
     const cache = newCache();
     for (const [passedMs, fetched] of [

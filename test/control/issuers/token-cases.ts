@@ -12,22 +12,22 @@ import {
 
 export const NOW_SECONDS = 1_800_000_000;
 
-export interface TokenWorld {
+export interface TokenEnvironment {
   readonly issuer: ServiceAccountIssuer;
   readonly rsa: IssuerSigner;
   readonly ec: IssuerSigner;
   readonly ed: IssuerSigner;
 }
 
-type Make = (world: TokenWorld) => string;
+type Make = (env: TokenEnvironment) => string;
 interface TokenCase {
   readonly what: string;
   readonly code: TokenProblemCode;
   readonly make: Make;
 }
 
-function good(world: TokenWorld, change: TokenRequest = {}): string {
-  return world.issuer.token({ nowMs: NOW_SECONDS * 1000, signer: world.rsa, ...change });
+function good(env: TokenEnvironment, change: TokenRequest = {}): string {
+  return env.issuer.token({ nowMs: NOW_SECONDS * 1000, signer: env.rsa, ...change });
 }
 
 /** Cases with one error code, by what is wrong with the token. */
@@ -42,7 +42,7 @@ function changed(
 ): readonly TokenCase[] {
   const makes = Object.entries(changes).map(([what, change]): [string, Make] => [
     what,
-    (world) => good(world, { [part]: change }),
+    (env) => good(env, { [part]: change }),
   ]);
   return tokens(code, Object.fromEntries(makes));
 }
@@ -51,8 +51,8 @@ const stranger = makeSigner('RS256');
 const strangerEc = makeSigner('ES256');
 
 /** Keeps the header and payload of a valid token and replaces its signature. */
-function resigned(world: TokenWorld, signature: (input: Buffer) => Buffer | string): string {
-  const input = good(world).split('.').slice(0, 2).join('.');
+function resigned(env: TokenEnvironment, signature: (input: Buffer) => Buffer | string): string {
+  const input = good(env).split('.').slice(0, 2).join('.');
   const bytes = signature(Buffer.from(input));
   return `${input}.${typeof bytes === 'string' ? bytes : bytes.toString('base64url')}`;
 }
@@ -95,16 +95,16 @@ const FORMS: readonly TokenCase[] = [
   }),
 ];
 
-const headerOf = (world: TokenWorld) => ({ alg: 'RS256', kid: world.rsa.kid });
+const headerOf = (env: TokenEnvironment) => ({ alg: 'RS256', kid: env.rsa.kid });
 
-function asJson(world: TokenWorld): string {
-  const [header, payload, signature] = good(world).split('.');
+function asJson(env: TokenEnvironment): string {
+  const [header, payload, signature] = good(env).split('.');
   return JSON.stringify({ protected: header, payload, signature });
 }
 
 /** 256 bytes take 342 characters; the last one contains four unused bits. */
-function strayBits(world: TokenWorld): string {
-  const token = good(world);
+function strayBits(env: TokenEnvironment): string {
+  const token = good(env);
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   return token.slice(0, -1) + alphabet.charAt(alphabet.indexOf(token.slice(-1)) + 1);
 }
@@ -134,7 +134,7 @@ const EMBEDDED: readonly TokenCase[] = [
   }),
 ];
 
-function hmac(w: TokenWorld, secret: string | Buffer, header: object = {}): string {
+function hmac(w: TokenEnvironment, secret: string | Buffer, header: object = {}): string {
   return signHmac({ alg: 'HS256', kid: w.rsa.kid, ...header }, claimsOf(good(w)), secret);
 }
 
@@ -222,14 +222,14 @@ const SIGNATURES: readonly TokenCase[] = [
   }),
 ];
 
-const ecInput = (world: TokenWorld) =>
-  signingInput({ alg: 'ES256', kid: world.ec.kid }, claimsOf(good(world)));
-const edInput = (world: TokenWorld) =>
-  signingInput({ alg: 'Ed25519', kid: world.ed.kid }, claimsOf(good(world)));
+const ecInput = (env: TokenEnvironment) =>
+  signingInput({ alg: 'ES256', kid: env.ec.kid }, claimsOf(good(env)));
+const edInput = (env: TokenEnvironment) =>
+  signingInput({ alg: 'Ed25519', kid: env.ed.kid }, claimsOf(good(env)));
 
-function derSigned(world: TokenWorld): string {
-  const input = ecInput(world);
-  return `${input}.${sign('sha256', Buffer.from(input), world.ec.privateKey).toString('base64url')}`;
+function derSigned(env: TokenEnvironment): string {
+  const input = ecInput(env);
+  return `${input}.${sign('sha256', Buffer.from(input), env.ec.privateKey).toString('base64url')}`;
 }
 
 const SUBJECT = 'system:serviceaccount:prod:billing';

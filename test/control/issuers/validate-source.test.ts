@@ -11,23 +11,23 @@ import {
 } from '../../../src/control/issuers/validate-source.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { makeSigner } from '../../fakes/token-signer.ts';
-import { AUDIENCE, GOOD_ADDRESS, IssuerWorld } from './issuers-fixture.ts';
+import { AUDIENCE, GOOD_ADDRESS, IssuerEnvironment } from './issuers-fixture.ts';
 
 const NOW_MS = 1_800_000_000_000;
-let world: IssuerWorld;
+let env: IssuerEnvironment;
 let issuer: ServiceAccountIssuer;
 
 beforeAll(async () => {
-  world = await IssuerWorld.start();
+  env = await IssuerEnvironment.start();
 });
-afterAll(() => world.close());
+afterAll(() => env.close());
 beforeEach(async () => {
-  issuer = await world.issuer({ path: '/id/4F2A' });
+  issuer = await env.issuer({ path: '/id/4F2A' });
 });
 
 function validate(changes: Partial<SourceCoordinates> = {}): Promise<SourceValidation> {
   const source = { issuer: issuer.issuer, jwksUri: issuer.jwksUri, audience: AUDIENCE, ...changes };
-  return validateSource(source, world.fetcher(), () => NOW_MS);
+  return validateSource(source, env.fetcher(), () => NOW_MS);
 }
 
 async function valid(changes: Partial<SourceCoordinates> = {}) {
@@ -143,7 +143,7 @@ describe('a draft is invalid', () => {
   });
 
   it('when the issuer is unreachable', async () => {
-    const gone = await world.issuer();
+    const gone = await env.issuer();
     const coordinates = { issuer: gone.issuer, jwksUri: gone.jwksUri };
     await gone.close();
     expect(gone.issuer).toContain(GOOD_ADDRESS);

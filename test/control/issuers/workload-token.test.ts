@@ -8,35 +8,35 @@ import { TOKEN_REFUSAL_CODES } from '../../../src/control/issuers/token-envelope
 import { tokenHash, verifyWorkloadToken } from '../../../src/control/issuers/workload-token.ts';
 import type { TokenRequest } from '../../fakes/service-account-issuer.ts';
 import { makeSigner, signCompact } from '../../fakes/token-signer.ts';
-import { AUDIENCE, IssuerWorld } from './issuers-fixture.ts';
-import { NOW_SECONDS, REFUSED_TOKENS, type TokenWorld } from './token-cases.ts';
+import { AUDIENCE, IssuerEnvironment } from './issuers-fixture.ts';
+import { NOW_SECONDS, REFUSED_TOKENS, type TokenEnvironment } from './token-cases.ts';
 
 const SUBJECT = 'system:serviceaccount:prod:billing';
-let issuers: IssuerWorld;
-let world: TokenWorld;
+let issuers: IssuerEnvironment;
+let env: TokenEnvironment;
 let asked: string[] = [];
 
 beforeAll(async () => {
-  issuers = await IssuerWorld.start();
+  issuers = await IssuerEnvironment.start();
   const issuer = await issuers.issuer();
   const rsa = issuer.signer;
-  world = { issuer, rsa, ec: issuer.rotate('ES256'), ed: issuer.rotate('Ed25519') };
+  env = { issuer, rsa, ec: issuer.rotate('ES256'), ed: issuer.rotate('Ed25519') };
 });
 afterAll(() => issuers.close());
 
 const keysOfIssuer = async (kid: string): Promise<KeyLookup> => {
   asked.push(kid);
-  return { kind: 'keys', keys: parseKeySet(world.issuer.keySet()) ?? [] };
+  return { kind: 'keys', keys: parseKeySet(env.issuer.keySet()) ?? [] };
 };
 
 function verify(token: string, { keysFor = keysOfIssuer, nowSeconds = NOW_SECONDS, subject = SUBJECT } = {}) {
   asked = [];
-  const expected = { issuer: world.issuer.issuer, audience: AUDIENCE, subject };
+  const expected = { issuer: env.issuer.issuer, audience: AUDIENCE, subject };
   return verifyWorkloadToken(token, { expected, keysFor, nowMs: () => nowSeconds * 1000 + 999 });
 }
 
 const token = (request: TokenRequest = {}) =>
-  world.issuer.token({ nowMs: NOW_SECONDS * 1000, signer: world.rsa, ...request });
+  env.issuer.token({ nowMs: NOW_SECONDS * 1000, signer: env.rsa, ...request });
 
 describe('a cluster’s token is verified', () => {
   it('with its times and what the cluster says of the pod', async () => {
@@ -44,7 +44,7 @@ describe('a cluster’s token is verified', () => {
     expect(result).toEqual({
       kind: 'verified',
       keyThumbprint: expect.any(String),
-      issuer: world.issuer.issuer,
+      issuer: env.issuer.issuer,
       subject: SUBJECT,
       audience: AUDIENCE,
       expiresAtSeconds: NOW_SECONDS + 3600,
@@ -106,14 +106,14 @@ describe('a cluster’s token is verified', () => {
 describe('a token is refused', () => {
   it('in none of the cases when nothing is wrong with it', async () => {
     expect((await verify(token())).kind).toBe('verified');
-    expect((await verify(token({ signer: world.ec }))).kind).toBe('verified');
-    expect((await verify(token({ signer: world.ed }))).kind).toBe('verified');
+    expect((await verify(token({ signer: env.ec }))).kind).toBe('verified');
+    expect((await verify(token({ signer: env.ed }))).kind).toBe('verified');
   });
 
   it.each(REFUSED_TOKENS.map(({ what, code, make }) => [what, code, make] as const))(
     '%s: %s',
     async (_, code, make) => {
-      const bad = make(world);
+      const bad = make(env);
       const result = await verify(bad);
       expect(result).toEqual({ kind: 'refused', code, detail: expect.any(String) });
       for (const part of bad.split('.').filter((text) => text.length > 20)) {
@@ -136,15 +136,14 @@ describe('a token is refused', () => {
   });
 
   it('when two keys have its name', async () => {
-    const keys =
-      parseKeySet({ keys: [world.rsa.jwk, { ...makeSigner('RS256').jwk, kid: world.rsa.kid }] }) ?? [];
+    const keys = parseKeySet({ keys: [env.rsa.jwk, { ...makeSigner('RS256').jwk, kid: env.rsa.kid }] }) ?? [];
     const keysFor = async (): Promise<KeyLookup> => ({ kind: 'keys', keys });
     expect(await verify(token(), { keysFor })).toMatchObject({ code: 'token_key_unknown' });
   });
 
   it('by its signature before its claims are looked at', async () => {
     const stranger = makeSigner('RS256');
-    const forged = { signer: stranger, header: { kid: world.rsa.kid } };
+    const forged = { signer: stranger, header: { kid: env.rsa.kid } };
     for (const claims of [{ iss: 'x' }, { aud: 'x' }, { sub: 'x' }, { exp: undefined }, { exp: 0 }]) {
       expect(await verify(token({ ...forged, claims }))).toMatchObject({ code: 'token_signature' });
     }
@@ -161,14 +160,14 @@ describe('a token is refused', () => {
       expect(asked).toEqual([]);
     }
     await verify(token());
-    expect(asked).toEqual([world.rsa.kid]);
+    expect(asked).toEqual([env.rsa.kid]);
   });
 
   it('whatever bytes come, without an exception', async () => {
     const part = fc.oneof(
       fc.string(),
       fc.json(),
-      fc.constant(world.rsa.kid),
+      fc.constant(env.rsa.kid),
       fc.constantFrom('{}', 'null', '[]'),
     );
     const compact = fc
@@ -196,7 +195,7 @@ describe('a token is refused', () => {
     );
     await fc.assert(
       fc.asyncProperty(fc.dictionary(names, fc.jsonValue()), async (claims) => {
-        const result = await verify(signCompact({ alg: 'Ed25519', kid: world.ed.kid }, claims, world.ed));
+        const result = await verify(signCompact({ alg: 'Ed25519', kid: env.ed.kid }, claims, env.ed));
         expect(result.kind).toBe('refused');
       }),
       { numRuns: 200 },

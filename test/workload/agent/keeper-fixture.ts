@@ -12,13 +12,13 @@ import { enroll } from '../../../src/client/enroll/enroll.ts';
 import type { EnrolledKeyRecord } from '../../../src/client/enroll/enrollment-state.ts';
 import { agentReadiness } from '../../../src/main/agent/agent-process.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
-import { lookAtToken } from '../../../src/workload/agent/agent-token.ts';
+import { readTokenFile } from '../../../src/workload/agent/agent-token.ts';
 import { KeyKeeper } from '../../../src/workload/agent/keeper.ts';
 import type {
   KeeperEvent,
   KeeperOptions,
+  KeyReadiness,
   KeyRun,
-  KeyStanding,
 } from '../../../src/workload/agent/keeper-ports.ts';
 import { type KeyPair, KeyPairs } from '../../../src/workload/agent/key-pairs.ts';
 import { readWorkloadToken } from '../../../src/workload/enroll-with-files.ts';
@@ -26,9 +26,9 @@ import { openEnrollmentKey } from '../../../src/workload/enrollment-key.ts';
 import { EnrollmentStateFile, readEnrolledKeyFile } from '../../../src/workload/state-file.ts';
 import { FakeControl, type FakeControlOptions, POLICY } from '../../fakes/control-enrollment.ts';
 
-const MAX_TURNS = 2000;
+const MAX_CHECKS = 2000;
 
-export class KeeperStand {
+export class AgentFixture {
   readonly folder: string;
   readonly control: FakeControl;
   readonly events: KeeperEvent[] = [];
@@ -61,20 +61,20 @@ export class KeeperStand {
   static async start(
     controlOptions: FakeControlOptions = {},
     options: Partial<KeeperOptions> = {},
-  ): Promise<KeeperStand> {
+  ): Promise<AgentFixture> {
     const clock = { nowMs: () => Date.now() };
     const control = await FakeControl.start({ ...controlOptions, nowMs: () => clock.nowMs() });
     const folder = await mkdtemp(join(tmpdir(), 'proofgate-agent-'));
     await mkdir(join(folder, 'keys'));
-    const stand = new KeeperStand(folder, control, clock, {
+    const agent = new AgentFixture(folder, control, clock, {
       refreshSkewMs: 300_000,
       pollIntervalMs: 2000,
       timeoutMs: 300_000,
       startsAnew: false,
       ...options,
     });
-    await stand.renewToken();
-    return stand;
+    await agent.renewToken();
+    return agent;
   }
 
   async close(): Promise<void> {
@@ -116,12 +116,12 @@ export class KeeperStand {
   }
 
   /** Runs checks until the condition holds; each check advances the clock. */
-  async turnUntil(holds: () => boolean | Promise<boolean>): Promise<void> {
-    for (let i = 0; i < MAX_TURNS; i++) {
+  async checkUntil(holds: () => boolean | Promise<boolean>): Promise<void> {
+    for (let i = 0; i < MAX_CHECKS; i++) {
       if (await holds()) return;
-      await this.keeper.turn(this.stop.signal);
+      await this.keeper.check(this.stop.signal);
     }
-    throw new Error(`not within ${MAX_TURNS} looks`);
+    throw new Error(`not within ${MAX_CHECKS} checks`);
   }
 
   /** Advances the clock without a check. */
@@ -135,7 +135,7 @@ export class KeeperStand {
   }
 
   get trouble(): string | undefined {
-    return this.keeper.standing.trouble?.code;
+    return this.keeper.state.trouble?.code;
   }
 
   get isReady(): boolean {
@@ -143,7 +143,7 @@ export class KeeperStand {
   }
 
   get checks() {
-    return agentReadiness(this.keeper.standing, this.nowMs);
+    return agentReadiness(this.keeper.state, this.nowMs);
   }
 
   count(kind: KeeperEvent['kind']): number {
@@ -162,10 +162,10 @@ export class KeeperStand {
         now: () => ({ wallMs: this.nowMs, monotonicMs: performance.now() + this.skippedMs }),
         sleep: (waitMs) => this.#sleep(waitMs),
         random: () => 0,
-        readToken: () => lookAtToken(this.tokenFile),
+        readToken: () => readTokenFile(this.tokenFile),
         enroll: (run) => this.#enroll(run),
-        standingOf: (pair) => this.#standingOf(pair),
-        tell: (event) => this.events.push(event),
+        readinessOf: (pair) => this.#readinessOf(pair),
+        report: (event) => this.events.push(event),
       },
       this.#options,
     );
@@ -182,7 +182,7 @@ export class KeeperStand {
     this.skippedMs += waitMs;
   }
 
-  async #enroll({ keyFile, pollIntervalMs, stop, tell }: KeyRun): Promise<EnrolledKeyRecord> {
+  async #enroll({ keyFile, pollIntervalMs, stop, report }: KeyRun): Promise<EnrolledKeyRecord> {
     const key = await openEnrollmentKey({ kind: 'make', file: keyFile }, this.#target);
     return this.#withControl(key, async (control) => {
       const { refreshSkewMs, timeoutMs } = this.#options;
@@ -208,14 +208,14 @@ export class KeeperStand {
           sleep: (waitMs) => this.#sleep(waitMs),
           random: () => 0,
           stop,
-          tell,
+          report,
         },
       );
       return record;
     });
   }
 
-  #standingOf({ key, record }: KeyPair): Promise<KeyStanding> {
+  #readinessOf({ key, record }: KeyPair): Promise<KeyReadiness> {
     return this.#withControl(key, async (control) => {
       const call = { timeoutMs: 5000, stop: this.stop.signal };
       const verdict = await control.readiness(record.enrollmentId, call);

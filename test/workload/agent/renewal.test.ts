@@ -3,13 +3,13 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { EnrolledKeyRecord, IssuedKey } from '../../../src/client/enroll/enrollment-state.ts';
 import {
-  LOOK_EVERY_MS,
+  CHECK_INTERVAL_MS,
+  type LastFailure,
   type Moment,
   nextStep,
   propagationWaitMs,
   type RenewalSituation,
-  type Setback,
-  setbackWaitMs,
+  retryWaitMs,
 } from '../../../src/workload/agent/renewal.ts';
 
 const T0 = Date.parse('2026-11-22T12:00:00Z');
@@ -50,7 +50,7 @@ const GOOD: RenewalSituation = {
   current: keyUntil(T0 + HOUR),
   token: tokenUntil(T0 + HOUR),
   enrolledWithDigest: 'first',
-  setback: undefined,
+  lastFailure: undefined,
   refreshSkewMs: 5 * MINUTE,
   spread: 0,
 };
@@ -60,13 +60,17 @@ function at(passedMs: number): Moment {
   return { wallMs: T0 + passedMs, monotonicMs: passedMs };
 }
 
-function setback(kind: Setback['kind'], notBeforeMonotonicMs: number, tokenDigest = 'first'): Setback {
+function lastFailure(
+  kind: LastFailure['kind'],
+  notBeforeMonotonicMs: number,
+  tokenDigest = 'first',
+): LastFailure {
   return { kind, code: 'some_code', tokenDigest, notBeforeMonotonicMs };
 }
 
 describe('a key in place', () => {
   it.each<readonly [string, Partial<RenewalSituation>, number, object]>([
-    ['is left alone while it is young', {}, 10 * MINUTE, { kind: 'wait', waitMs: LOOK_EVERY_MS }],
+    ['is left alone while it is young', {}, 10 * MINUTE, { kind: 'wait', waitMs: CHECK_INTERVAL_MS }],
     [
       'with its token is not enrolled again, for nothing would come of it',
       {},
@@ -133,9 +137,9 @@ describe('a clock', () => {
     });
   });
 
-  it('that is set back puts it off, and leaves a setback to end when it would have', () => {
+  it('that is set back puts it off, and leaves a lastFailure to end when it would have', () => {
     expect(nextStep(due, { wallMs: T0 - 24 * HOUR, monotonicMs: 1000 })).toMatchObject({ kind: 'wait' });
-    const held = { ...due, current: undefined, setback: setback('unavailable', 1000) };
+    const held = { ...due, current: undefined, lastFailure: lastFailure('unavailable', 1000) };
     expect(nextStep(held, { wallMs: T0 - 24 * HOUR, monotonicMs: 1000 })).toMatchObject({ kind: 'enroll' });
   });
 
@@ -146,12 +150,12 @@ describe('a clock', () => {
         fc.property(fc.double({ noNaN: true, min: -1e15, max: 1e15 }), (notBefore) => {
           for (const kind of ['unavailable', 'pending', 'refused', 'denied'] as const) {
             const step = nextStep(
-              { ...GOOD, current: undefined, setback: setback(kind, notBefore) },
+              { ...GOOD, current: undefined, lastFailure: lastFailure(kind, notBefore) },
               at(passedMs),
             );
             if (step.kind === 'wait') {
               expect(step.waitMs).toBeGreaterThanOrEqual(1);
-              expect(step.waitMs).toBeLessThanOrEqual(LOOK_EVERY_MS);
+              expect(step.waitMs).toBeLessThanOrEqual(CHECK_INTERVAL_MS);
             }
           }
         }),
@@ -160,22 +164,26 @@ describe('a clock', () => {
   );
 });
 
-describe('after a setback', () => {
+describe('after a lastFailure', () => {
   const missing = { ...GOOD, current: undefined };
 
   it.each(['unavailable', 'pending', 'refused', 'denied'] as const)('%s: waits for its time', (kind) => {
-    const held = { ...missing, setback: setback(kind, MINUTE) };
+    const held = { ...missing, lastFailure: lastFailure(kind, MINUTE) };
     expect(nextStep(held, at(MINUTE - 1))).toEqual({ kind: 'wait', waitMs: 1, why: 'some_code' });
     expect(nextStep(held, at(MINUTE))).toMatchObject({ kind: 'enroll' });
   });
 
   it.each(['refused', 'denied'] as const)('%s: another token is another question', (kind) => {
-    const held = { ...missing, token: SECOND_TOKEN, setback: setback(kind, Number.POSITIVE_INFINITY) };
+    const held = {
+      ...missing,
+      token: SECOND_TOKEN,
+      lastFailure: lastFailure(kind, Number.POSITIVE_INFINITY),
+    };
     expect(nextStep(held, at(0))).toMatchObject({ kind: 'enroll' });
   });
 
   it.each(['unavailable', 'pending'] as const)('%s: another token changes nothing', (kind) => {
-    const held = { ...missing, token: SECOND_TOKEN, setback: setback(kind, MINUTE) };
+    const held = { ...missing, token: SECOND_TOKEN, lastFailure: lastFailure(kind, MINUTE) };
     expect(nextStep(held, at(0))).toMatchObject({ kind: 'wait' });
   });
 
@@ -186,8 +194,8 @@ describe('after a setback', () => {
 });
 
 describe('back-off', () => {
-  const waits = (kind: Setback['kind'], random: number) =>
-    [1, 2, 3, 7, 50].map((count) => setbackWaitMs({ kind, count, retryAfterMs: undefined }, random));
+  const waits = (kind: LastFailure['kind'], random: number) =>
+    [1, 2, 3, 7, 50].map((count) => retryWaitMs({ kind, count, retryAfterMs: undefined }, random));
 
   it('doubles to its bound', () => {
     expect(waits('unavailable', 0)).toEqual([1000, 2000, 4000, 60_000, 60_000]);
@@ -202,7 +210,7 @@ describe('back-off', () => {
 
   it('is never shorter than Retry-After', () => {
     const failure = { kind: 'unavailable', count: 1, retryAfterMs: 90_000 } as const;
-    expect([0, 0.5, 0.999].map((random) => setbackWaitMs(failure, random) >= 90_000)).toEqual([
+    expect([0, 0.5, 0.999].map((random) => retryWaitMs(failure, random) >= 90_000)).toEqual([
       true,
       true,
       true,

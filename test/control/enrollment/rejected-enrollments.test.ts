@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { EnrollmentPolicyView } from '../../../src/api-contract/sources-contract.ts';
 import {
   BY,
-  EnrollmentWorld,
+  EnrollmentEnvironment,
   ed25519Jwk,
   newKey,
   refusalOf,
@@ -15,26 +15,26 @@ import {
   submissionOf,
 } from './enrollment-fixture.ts';
 
-let world: EnrollmentWorld;
+let env: EnrollmentEnvironment;
 let policy: EnrollmentPolicyView;
 
 beforeAll(async () => {
-  world = await EnrollmentWorld.open();
+  env = await EnrollmentEnvironment.open();
 });
-afterAll(() => world.close());
+afterAll(() => env.close());
 beforeEach(async () => {
-  policy = await world.policy(await world.active());
+  policy = await env.policy(await env.active());
 });
 
 const challengeUnder = (reference: string) =>
-  world.workloads.challenge(
+  env.workloads.challenge(
     { policy: reference, provider: 'oidc_jwks', public_key: ed25519Jwk(newKey()) },
     'req_challenge',
   );
 
 async function problems(policyId: string) {
   const reach = { kind: 'everything' } as const;
-  const rows = await world.read((tx) => tx.audit.list({ resourceId: policyId, reach, limit: 100 }));
+  const rows = await env.read((tx) => tx.audit.list({ resourceId: policyId, reach, limit: 100 }));
   return rows
     .filter(({ kind }) => kind === 'proofgate.control.enrollment.refuse')
     .map(({ actor, siteId, requestId, after }) => ({
@@ -47,7 +47,7 @@ async function problems(policyId: string) {
 }
 
 test('a challenge that is refused: code and policy', async () => {
-  await world.policies.deactivate(policy.policy_id, BY);
+  await env.policies.deactivate(policy.policy_id, BY);
   expect(await refusalOf(challengeUnder(policy.reference))).toBe('policy_not_active');
   expect(await problems(policy.policy_id)).toEqual([
     { actor: 'control', siteId: SITE, requestId: 'req_challenge', code: 'policy_not_active', suppressed: 0 },
@@ -55,10 +55,10 @@ test('a challenge that is refused: code and policy', async () => {
 });
 
 test('the same again within a minute is counted in the next event', async () => {
-  await world.policies.deactivate(policy.policy_id, BY);
+  await env.policies.deactivate(policy.policy_id, BY);
   for (let i = 0; i < 3; i++) await refusalOf(challengeUnder(policy.reference));
   expect(await problems(policy.policy_id)).toHaveLength(1);
-  world.ms += 60_000;
+  env.ms += 60_000;
   await refusalOf(challengeUnder(policy.reference));
   expect(await problems(policy.policy_id)).toMatchObject([{ suppressed: 0 }, { suppressed: 2 }]);
 });
@@ -69,26 +69,26 @@ test('a policy that is not there', async () => {
 });
 
 test('a token that is not verified: its subject is not recorded', async () => {
-  const applied = await world.challenge(world.workload(policy));
-  const token = world.token({ namespace: 'prod', serviceAccount: 'other' });
-  expect(await refusalOf(world.workloads.submit(submissionOf(applied, token)))).toBe('token_subject');
+  const applied = await env.challenge(env.workload(policy));
+  const token = env.token({ namespace: 'prod', serviceAccount: 'other' });
+  expect(await refusalOf(env.workloads.submit(submissionOf(applied, token)))).toBe('token_subject');
   const [problem] = await problems(policy.policy_id);
   expect(problem).toMatchObject({ actor: 'control', code: 'token_subject' });
   expect(problem).not.toHaveProperty('verified_subject');
 });
 
 test('a verified token: its subject is recorded', async () => {
-  const limited = await world.policy(await world.active({ display_name: 'second' }), {
+  const limited = await env.policy(await env.active({ display_name: 'second' }), {
     max_keys_per_token: 1,
   });
-  const token = world.token();
-  await world.enroll(world.workload(limited), token);
-  expect(await refusalOf(world.enroll(world.workload(limited), token))).toBe('token_key_limit');
+  const token = env.token();
+  await env.enroll(env.workload(limited), token);
+  expect(await refusalOf(env.enroll(env.workload(limited), token))).toBe('token_key_limit');
   expect(await problems(limited.policy_id)).toMatchObject([
     {
-      actor: `workload:${world.issuer.issuer}|${SUBJECT}`,
+      actor: `workload:${env.issuer.issuer}|${SUBJECT}`,
       code: 'token_key_limit',
-      verified_issuer: world.issuer.issuer,
+      verified_issuer: env.issuer.issuer,
       verified_subject: SUBJECT,
     },
   ]);
