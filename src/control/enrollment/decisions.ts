@@ -24,7 +24,7 @@ export interface EnrollmentListFilter {
   readonly policyId?: string | undefined;
 }
 
-interface EnrollmentInHand extends PlacedTransaction {
+interface EnrollmentContext extends PlacedTransaction {
   readonly row: RowOf<'enrollment'>;
 }
 
@@ -54,14 +54,13 @@ export class EnrollmentDecisions {
    *   `issuer_keys_unavailable`
    */
   async approve(id: string, operation: Operation): Promise<EnrollmentView> {
-    const view = await this.#mutate(id, async (hand) => {
-      const nowMs = this.#nowMs();
-      const state = enrollmentStateAfter(hand.row.state, 'approve');
-      if (isOver(hand.row, nowMs)) return this.#expire(hand, operation, nowMs);
-      await rejectApproval(hand, nowMs);
-      const { keyId, audit } = await issueKey(hand, hand.row, operation, nowMs);
-      const entry = await decide(hand, hand.row, { verb: 'approve', state, keyId }, operation, nowMs);
-      return { result: enrollmentView(await requireEnrollment(hand.tx, id)), audit: [entry, audit] };
+    const view = await this.#change(id, async (context, nowMs) => {
+      const { row } = context;
+      const state = enrollmentStateAfter(row.state, 'approve');
+      if (isOver(row, nowMs)) return [await expire(context, operation, nowMs)];
+      await rejectApproval(context, nowMs);
+      const { keyId, audit } = await issueKey(context, row, operation, nowMs);
+      return [await decide(context, row, { verb: 'approve', state, keyId }, operation, nowMs), audit];
     });
     // Thrown inside the transaction, it would roll back the expiry.
     if (view.state === 'expired') throw new ApiProblem('enrollment_expired');
@@ -70,11 +69,10 @@ export class EnrollmentDecisions {
 
   /** @throws ApiProblem `enrollment_state_conflict` */
   deny(id: string, { reason }: EnrollmentDenial, operation: Operation): Promise<EnrollmentView> {
-    return this.#mutate(id, async (hand) => {
-      const state = enrollmentStateAfter(hand.row.state, 'deny');
+    return this.#change(id, async (context, nowMs) => {
+      const state = enrollmentStateAfter(context.row.state, 'deny');
       const outcome = { verb: 'deny', state, denialCode: 'denied_by_operator', reason } as const;
-      const entry = await decide(hand, hand.row, outcome, operation, this.#nowMs());
-      return { result: enrollmentView(await requireEnrollment(hand.tx, id)), audit: [entry] };
+      return [await decide(context, context.row, outcome, operation, nowMs)];
     });
   }
 
@@ -83,27 +81,29 @@ export class EnrollmentDecisions {
     const nowSeconds = Math.floor(this.#nowMs() / 1000);
     const overdue = await this.#store.read((tx) => tx.enrollments.overdue(nowSeconds, limit));
     for (const { id } of overdue) {
-      await this.#mutate(id, async (hand) => {
-        enrollmentStateAfter(hand.row.state, 'expire');
-        return this.#expire(hand, BY_CONTROL, this.#nowMs());
-      }).catch(ignoreDecided);
+      const change = this.#change(id, async (context, nowMs) => [await expire(context, BY_CONTROL, nowMs)]);
+      await change.catch(ignoreDecided);
     }
     return overdue.length;
   }
 
-  async #expire(hand: EnrollmentInHand, by: By, nowMs: number): Promise<Mutated<EnrollmentView>> {
-    const state = enrollmentStateAfter(hand.row.state, 'expire');
-    const entry: AuditEntry = await decide(hand, hand.row, { verb: 'expire', state }, by, nowMs);
-    return { result: enrollmentView(await requireEnrollment(hand.tx, hand.row.id)), audit: [entry] };
-  }
-
-  async #mutate<T>(id: string, work: (hand: EnrollmentInHand) => Promise<Mutated<T>>): Promise<T> {
+  /** @param work writes the outcome @returns the enrollment with its outcome */
+  async #change(
+    id: string,
+    work: (context: EnrollmentContext, nowMs: number) => Promise<Mutated<never>['audit']>,
+  ): Promise<EnrollmentView> {
     const { siteId } = await this.#store.read((tx) => requireEnrollment(tx, id));
     return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
       const row = await requireEnrollment(tx, id);
-      return work({ tx, row, place: await placeInSite(tx, siteId) });
+      const audit = await work({ tx, row, place: await placeInSite(tx, siteId) }, this.#nowMs());
+      return { result: enrollmentView(await requireEnrollment(tx, id)), audit };
     });
   }
+}
+
+function expire(context: EnrollmentContext, by: By, nowMs: number): Promise<AuditEntry> {
+  const state = enrollmentStateAfter(context.row.state, 'expire');
+  return decide(context, context.row, { verb: 'expire', state }, by, nowMs);
 }
 
 /** Ignores that an operator decided the enrollment between the read and the lock. */
@@ -118,7 +118,7 @@ function isOver({ keyExpiresAtSeconds }: RowOf<'enrollment'>, nowMs: number): bo
 }
 
 /** @throws ApiProblem */
-async function rejectApproval({ tx, row }: EnrollmentInHand, nowMs: number): Promise<void> {
+async function rejectApproval({ tx, row }: EnrollmentContext, nowMs: number): Promise<void> {
   const policy = found(await tx.policies.find(row.policyId));
   const problem = submissionProblem(await submissionFacts(tx, policy, row.thumbprint, row.tokenHash));
   if (problem === 'source_not_active') {

@@ -38,6 +38,7 @@ import { signMessage } from '../../../src/protocol/signature.ts';
 import { generateSigningKey, type SigningKey } from '../../../src/protocol/signing.ts';
 import type { ServiceAccountIssuer, TokenRequest } from '../../fakes/service-account-issuer.ts';
 import { AUDIENCE, IssuerEnvironment } from '../issuers/issuers-fixture.ts';
+import { clientRow, siteRow, VERSIONED } from '../store/rows.ts';
 
 export const SITE = 'shop-eu-1';
 export const CLIENT = 'billing';
@@ -170,44 +171,19 @@ export class EnrollmentEnvironment {
   }
 
   async addSite(id: string, sourceCapacity = 16): Promise<void> {
-    const versioned = { version: 1, createdAtMs: this.ms, updatedAtMs: this.ms };
     await this.store.housekeep(undefined, async (tx) => {
       const environmentId = newId('environment', this.ms);
       const fleetId = newId('fleet', this.ms);
-      await tx.environments.add({ id: environmentId, name: environmentId, ...versioned });
-      await tx.fleets.add({ id: fleetId, environmentId, name: 'fleet', ...versioned });
-      await tx.sites.add({
-        id,
-        fleetId,
-        displayName: id,
-        trustDomain: 'shop.example',
-        issuerUrl: `${CONTROL_URL}/sites/${id}`,
-        origins: '["https://api.shop.example"]',
-        skewSeconds: 5,
-        singleVerifier: 1,
-        bundleLifetimeSeconds: 2_592_000,
-        sourceCapacity,
-        revision: 0,
-        head: null,
-        baseRevision: 0,
-        floorRevision: 0,
-        wholeNeeded: 0,
-        ...versioned,
-      });
-      const context = '{}';
-      await tx.clients.add({
-        siteId: id,
-        clientId: CLIENT,
-        subject: `client:${CLIENT}`,
-        context,
-        ...versioned,
-      });
+      await tx.environments.add({ id: environmentId, name: environmentId, ...VERSIONED });
+      await tx.fleets.add({ id: fleetId, environmentId, name: 'fleet', ...VERSIONED });
+      await tx.sites.add({ ...siteRow(fleetId, id), singleVerifier: 1, sourceCapacity });
+      await tx.clients.add(clientRow(id, CLIENT));
       const grant = { siteId: id, clientId: CLIENT, resource: 'orders', access: 'read' } as const;
       await tx.clients.putGrant({ ...grant, createdAtMs: this.ms });
       const { route_id: routeId, method, path_template, audience } = PROFILE;
       const freshness = { freshness_class: 'bounded', max_staleness_seconds: 300, resource: 'orders' };
       const definition = JSON.stringify({ method, path_template, audience, ...freshness });
-      await tx.routes.add({ siteId: id, routeId, definition, ...versioned });
+      await tx.routes.add({ siteId: id, routeId, definition, ...VERSIONED });
       const allowed = {
         issuer: `${CONTROL_URL}/sites/${id}`,
         trust_domain: 'shop.example',
@@ -215,7 +191,7 @@ export class EnrollmentEnvironment {
         required_key_binding: 'software',
       };
       const allowedSources = JSON.stringify([allowed]);
-      await tx.routeSources.add({ siteId: id, routeId, allowedSources, ...versioned });
+      await tx.routeSources.add({ siteId: id, routeId, allowedSources, ...VERSIONED });
     });
   }
 
