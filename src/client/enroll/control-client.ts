@@ -13,24 +13,21 @@ import {
   readProblemCode,
   readReadiness,
 } from './control-answers.ts';
-import type { ControlHttp, ControlReply, NoAnswerCause } from './control-http.ts';
+import type { ControlHttp, ControlReply, NoReply } from './control-http.ts';
 import type { EnrollmentTarget } from './enrollment-state.ts';
 
 export type Verdict<T> =
   | { readonly kind: 'done'; readonly value: T }
   /** Control rejected the request; the code says why. */
   | { readonly kind: 'refused'; readonly code: string }
-  /** Retry later (408, 429, 503). `isControlsWord`: Control itself did not process it; otherwise it may have been processed. */
+  /** Retry later (408, 429, 503). `isFromControl`: Control itself did not process it; otherwise it may have been processed. */
   | {
       readonly kind: 'later';
       readonly code: string;
       readonly retryAfterMs: number | undefined;
-      readonly isControlsWord: boolean;
+      readonly isFromControl: boolean;
     }
-  /** The request was never sent. `cause`: the system error code. */
-  | { readonly kind: 'unreachable'; readonly cause: string }
-  /** Control may have processed the request. */
-  | { readonly kind: 'unclear'; readonly cause: NoAnswerCause };
+  | NoReply;
 
 export type Fault = Exclude<Verdict<never>, { readonly kind: 'done' }>;
 
@@ -144,8 +141,7 @@ export class ControlClient {
 }
 
 function verdictOf<T>(reply: ControlReply, read: (body: string) => T | undefined): Verdict<T> {
-  if (reply.kind === 'not_sent') return { kind: 'unreachable', cause: reply.cause };
-  if (reply.kind === 'no_answer') return { kind: 'unclear', cause: reply.cause };
+  if (reply.kind !== 'answer') return reply;
   const { statusCode, mediaType } = reply;
   if (statusCode === 200 || statusCode === 201) {
     const value = mediaType === 'application/json' ? read(reply.body) : undefined;
@@ -163,6 +159,6 @@ function verdictOf<T>(reply: ControlReply, read: (body: string) => T | undefined
 function notNow(generic: string, code: string | undefined, retryAfterMs: number | undefined): Fault {
   // A response without a problem document is from a proxy. Control itself does not know the outcome after it lost its database or
   // the connection.
-  const isControlsWord = code !== undefined && code !== UNAVAILABLE && code !== REQUEST_TIMEOUT;
-  return { kind: 'later', code: code ?? generic, retryAfterMs, isControlsWord };
+  const isFromControl = code !== undefined && code !== UNAVAILABLE && code !== REQUEST_TIMEOUT;
+  return { kind: 'later', code: code ?? generic, retryAfterMs, isFromControl };
 }

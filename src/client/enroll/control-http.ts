@@ -20,7 +20,15 @@ export interface ControlRequest {
   readonly stop: AbortSignal;
 }
 
+/** No response. */
+export type NoReply =
+  /** The request was never sent. `cause`: the system error code, such as `ECONNREFUSED`. */
+  | { readonly kind: 'unreachable'; readonly cause: string }
+  /** Control may have processed the request. */
+  | { readonly kind: 'unclear'; readonly cause: NoAnswerCause };
+
 export type ControlReply =
+  | NoReply
   | {
       readonly kind: 'answer';
       readonly statusCode: number;
@@ -30,11 +38,7 @@ export type ControlReply =
       readonly body: string;
       /** From `Retry-After`. */
       readonly retryAfterMs: number | undefined;
-    }
-  /** No connection. `cause`: the system error code, such as `ECONNREFUSED`. */
-  | { readonly kind: 'not_sent'; readonly cause: string }
-  /** Control may have processed the request. */
-  | { readonly kind: 'no_answer'; readonly cause: NoAnswerCause };
+    };
 
 export type NoAnswerCause = 'timed_out' | 'stopped' | 'connection_lost' | 'answer_invalid';
 
@@ -79,8 +83,8 @@ export class ControlHttp {
       );
       return await readAnswer(answer);
     } catch (error) {
-      if (request.stop.aborted) return { kind: 'no_answer', cause: 'stopped' };
-      if (timeUp.aborted) return { kind: 'no_answer', cause: 'timed_out' };
+      if (request.stop.aborted) return { kind: 'unclear', cause: 'stopped' };
+      if (timeUp.aborted) return { kind: 'unclear', cause: 'timed_out' };
       return faultOf(error);
     }
   }
@@ -122,7 +126,7 @@ async function readAnswer(answer: Dispatcher.ResponseData): Promise<ControlReply
       retryAfterMs: parseRetryAfterMs(headers['retry-after'], Date.now()),
     };
   } catch {
-    return { kind: 'no_answer', cause: 'answer_invalid' };
+    return { kind: 'unclear', cause: 'answer_invalid' };
   }
 }
 
@@ -132,8 +136,8 @@ const BEFORE_SENDING =
 
 function faultOf(error: unknown): ControlReply {
   const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
-  if (BEFORE_SENDING.test(code)) return { kind: 'not_sent', cause: code };
+  if (BEFORE_SENDING.test(code)) return { kind: 'unreachable', cause: code };
   const isTooLarge = code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE' || code === 'UND_ERR_HEADERS_OVERFLOW';
   const isNotHttp = error instanceof errors.HTTPParserError;
-  return { kind: 'no_answer', cause: isTooLarge || isNotHttp ? 'answer_invalid' : 'connection_lost' };
+  return { kind: 'unclear', cause: isTooLarge || isNotHttp ? 'answer_invalid' : 'connection_lost' };
 }

@@ -19,7 +19,7 @@ export async function enroll(request: EnrollRequest, ports: EnrollPorts): Promis
   const state = await openState(request, ports);
   const { enrolled } = state;
   if (!request.forcesReenrollment && enrolled !== undefined && isUsable(enrolled, request, ports)) {
-    const record = await asControlHasIt(new EnrollRun(request, ports, state), enrolled);
+    const record = await withCurrentStatus(new EnrollRun(request, ports, state), enrolled);
     if (record.key.status === 'revoked') {
       await ports.states.save({ ...state, enrolled: record });
       throw deadKey(record);
@@ -55,7 +55,7 @@ function isUsable(record: EnrolledKeyRecord, request: EnrollRequest, { nowMs }: 
  * Asks Control once, since the state file cannot know of a revocation. A key whose enrollment Control has lost counts as
  * expired, such as after a restore. Without an answer the state file decides. @throws EnrollError `interrupted`
  */
-async function asControlHasIt(run: EnrollRun, record: EnrolledKeyRecord): Promise<EnrolledKeyRecord> {
+async function withCurrentStatus(run: EnrollRun, record: EnrolledKeyRecord): Promise<EnrolledKeyRecord> {
   const { control, report } = run.ports;
   const verdict = await control.poll(record.enrollmentId, run.call);
   if (run.isStopped) throw gaveUp({ kind: 'unclear', cause: 'stopped' });

@@ -28,7 +28,7 @@ export async function submitEnrollment(run: EnrollRun): Promise<Enrollment> {
   const retries = new Retries(run);
   for (;;) {
     const begun = await begin(run);
-    const { verdict, mayHaveArrived } = await insist(
+    const { verdict, mayHaveArrived } = await retryUntilAnswered(
       run,
       { what: 'submission', retries, mayHaveArrived: begun.mayHaveArrived },
       () => run.ports.control.submit(begun.submission, run.call),
@@ -84,7 +84,7 @@ async function begin(run: EnrollRun): Promise<BegunSubmission> {
     const submission = { challengeId, challenge: reopened(run, attempt), workloadToken };
     return { submission, authSite, mayHaveArrived: true };
   }
-  const { verdict } = await insist(
+  const { verdict } = await retryUntilAnswered(
     run,
     { what: 'challenge', retries: new Retries(run), mayHaveArrived: false },
     () => run.ports.control.challenge(run.request.provider, run.call),
@@ -129,22 +129,22 @@ class Retries {
   }
 }
 
-interface Insistence {
+interface RetriedRequest {
   readonly what: 'challenge' | 'submission';
   readonly retries: Retries;
   readonly mayHaveArrived: boolean;
 }
 
 /** Repeats a request until Control accepts or rejects it, or until retries, the timeout or a stop end it. */
-async function insist<T>(
+async function retryUntilAnswered<T>(
   run: EnrollRun,
-  { what, retries, mayHaveArrived }: Insistence,
+  { what, retries, mayHaveArrived }: RetriedRequest,
   ask: () => Promise<Verdict<T>>,
 ): Promise<{ readonly verdict: Verdict<T>; readonly mayHaveArrived: boolean }> {
   let arrived = mayHaveArrived;
   for (;;) {
     const verdict = await ask();
-    arrived ||= verdict.kind === 'unclear' || (verdict.kind === 'later' && !verdict.isControlsWord);
+    arrived ||= verdict.kind === 'unclear' || (verdict.kind === 'later' && !verdict.isFromControl);
     if (verdict.kind === 'done' || verdict.kind === 'refused') return { verdict, mayHaveArrived: arrived };
     if (run.isStopped || !retries.take()) return { verdict, mayHaveArrived: arrived };
     const waitMs = retries.pacing.next(verdict.kind === 'later' ? verdict.retryAfterMs : 0);

@@ -100,7 +100,7 @@ describe('an exchange', () => {
   ])('tells an answer that %s', async (_what, answer, cause) => {
     const server = await serve(answer);
     const http = httpTo(`http://127.0.0.1:${server.port}`);
-    expect(await http.exchange(request())).toEqual({ kind: 'no_answer', cause });
+    expect(await http.exchange(request())).toEqual({ kind: 'unclear', cause });
     expect(server.seen).toHaveLength(1);
   });
 
@@ -110,7 +110,7 @@ describe('an exchange', () => {
     for (const { port } of [silent, slow]) {
       const http = httpTo(`http://127.0.0.1:${port}`);
       expect(await http.exchange(request({ timeoutMs: 100 }))).toEqual({
-        kind: 'no_answer',
+        kind: 'unclear',
         cause: 'timed_out',
       });
     }
@@ -121,7 +121,7 @@ describe('an exchange', () => {
     const server = await serve(() => stop.abort());
     const http = httpTo(`http://127.0.0.1:${server.port}`);
     const reply = await http.exchange(request({ stop: stop.signal }));
-    expect(reply).toEqual({ kind: 'no_answer', cause: 'stopped' });
+    expect(reply).toEqual({ kind: 'unclear', cause: 'stopped' });
   });
 
   it('says that nothing was sent when the connection is refused', async () => {
@@ -129,7 +129,7 @@ describe('an exchange', () => {
     const { port } = server;
     await server.close();
     const http = httpTo(`http://127.0.0.1:${port}`);
-    expect(await http.exchange(request())).toEqual({ kind: 'not_sent', cause: 'ECONNREFUSED' });
+    expect(await http.exchange(request())).toEqual({ kind: 'unreachable', cause: 'ECONNREFUSED' });
   });
 });
 
@@ -145,10 +145,10 @@ describe('TLS', () => {
   it('sends nothing to anybody else', async () => {
     const server = await serve((_seen, response) => response.end('{}'), identity);
     const stranger = httpTo(`https://localhost:${server.port}`);
-    expect(await stranger.exchange(request())).toMatchObject({ kind: 'not_sent' });
+    expect(await stranger.exchange(request())).toMatchObject({ kind: 'unreachable' });
     const misnamed = httpTo(`https://127.0.0.1:${server.port}`, identity.certificatePem);
     const reply = await misnamed.exchange(request());
-    expect(reply).toEqual({ kind: 'not_sent', cause: 'ERR_TLS_CERT_ALTNAME_INVALID' });
+    expect(reply).toEqual({ kind: 'unreachable', cause: 'ERR_TLS_CERT_ALTNAME_INVALID' });
     expect(server.seen).toHaveLength(0);
   });
 
