@@ -65,7 +65,8 @@ async function planBundle(settings: VerifierSettings, isWorker: boolean): Promis
   if (!isIdentifier(authSite)) {
     throw usageError('bad_auth_site', '--auth-site must be 1 to 512 visible ASCII characters without spaces');
   }
-  await assertStateDirectory(stateDirectory);
+  // A worker only reads there: it must start again while the volume is read-only.
+  if (!isWorker) await assertStateDirectory(stateDirectory);
   const control = await planControl(settings, isWorker);
   if (directory === undefined && control === undefined) {
     throw usageError('bundle_source_missing', 'give --bundle, --control-url or both');

@@ -30,6 +30,7 @@ import type { VerifierSettings } from './verifier-settings.ts';
  * Graceful shutdown of a verifier. Health turns NOT_SERVING at once; Checks are answered during the drain delay, while
  * clients move to other verifiers; then the ext_authz server closes. Source: docs/enforcement.md "Start and stop".
  */
+
 export interface Shutdown {
   /** Aborts when shutdown begins: health is NOT_SERVING from then on. */
   readonly begun: AbortSignal;
@@ -114,23 +115,45 @@ async function serve(inputs: ServeInputs): Promise<void> {
   const logger = createLogger(settings.logLevel).child(
     worker === undefined ? {} : { worker: Number(worker) },
   );
+  const hangUp = reopenOnHangUp(logger);
   const plan = await planVerifier(settings, worker !== undefined);
   const onInternalError = (error: unknown) =>
     logger.error({ fault: faultName(error) }, 'internal fault: the request was denied');
   const metricLabels = worker === undefined ? {} : { worker };
   const opened = await openOrExplain({ setup: plan.setup, logger, metricLabels, onInternalError });
-  const reopenAudit = () => {
-    logger.info('audit file reopened by signal');
-    opened.reopenAudit();
-  };
-  process.on('SIGHUP', reopenAudit);
   try {
+    hangUp.start(opened.reopenAudit);
     if (!shutdown.isBeforeOpening()) await keepOpen({ ...inputs, ...opened, plan, logger, onInternalError });
   } finally {
-    process.off('SIGHUP', reopenAudit);
+    hangUp.stop();
     await opened.close();
   }
   logger.info('stopped');
+}
+
+/**
+ * Reopens the audit file on SIGHUP. The handler stays until the process ends, because the signal would end a process without
+ * one. A signal during startup reopens the file once it is open; a signal during shutdown does nothing.
+ */
+function reopenOnHangUp(logger: Logger) {
+  let reopen: (() => void) | undefined;
+  let isDue = false;
+  const handle = () => {
+    isDue = reopen === undefined;
+    if (reopen === undefined) return;
+    logger.info('audit file reopened by signal');
+    reopen();
+  };
+  process.on('SIGHUP', handle);
+  return {
+    start(reopenAudit: () => void): void {
+      reopen = reopenAudit;
+      if (isDue) handle();
+    },
+    stop(): void {
+      reopen = undefined;
+    },
+  };
 }
 
 /** @throws CliError `audit_file_unusable` */

@@ -144,3 +144,14 @@ it('a worker that is asked to leave while it starts stands in for another until 
   await runVerifier(settings, context, roleWith(shutdown, moments));
   expect(events).toEqual(['listeners opened', 'logged']);
 });
+
+it('handles SIGHUP from the start until the process ends', async () => {
+  const before = process.listenerCount('SIGHUP');
+  const counts: number[] = [];
+  const count = () => counts.push(process.listenerCount('SIGHUP') - before);
+  const stop = new AbortController();
+  const shutdown = shutdownBySignal(stop.signal, 0);
+  await runVerifier(settings, context, roleWith(shutdown, { atStart: count, onceOpen: () => stop.abort() }));
+  count();
+  expect(counts).toEqual([1, 1]);
+});

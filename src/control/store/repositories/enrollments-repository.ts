@@ -40,7 +40,7 @@ export class Enrollments extends VersionedTable<'enrollment'> {
   }
 
   ofSite(siteId: string, page: Page, filter: EnrollmentFilter = {}): Promise<readonly RowOf<'enrollment'>[]> {
-    return this.page('enrollment', { siteId, ...filter }, 'id', page);
+    return this.page('enrollment', { ...filter, siteId }, 'id', page);
   }
 
   /** Pending enrollments of a policy. */

@@ -5,7 +5,7 @@ import { type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
 type TableName = keyof Tables;
 type ColumnOf<T extends TableName> = keyof RowOf<T> & string;
 
-/** Values that columns must equal. Exact optional types keep `undefined`, which matches every row, out. */
+/** Values that columns must equal, all of them present: Kysely would let `undefined` match every row. */
 export type Having<T extends TableName> = Partial<RowOf<T>>;
 
 /** Values that columns must equal, except undefined ones. */
@@ -29,7 +29,7 @@ export class Repository {
   }
 
   protected async row<T extends TableName>(table: T, having: Having<T>): Promise<RowOf<T> | undefined> {
-    const row = await this.#select(table, having).selectAll().executeTakeFirst();
+    const row = await this.#select(table, present(having)).selectAll().executeTakeFirst();
     return row as RowOf<T> | undefined;
   }
 
@@ -38,7 +38,7 @@ export class Repository {
     having: Having<T>,
     ...order: readonly ColumnOf<T>[]
   ): Promise<readonly RowOf<T>[]> {
-    let query = this.#select(table, having).selectAll();
+    let query = this.#select(table, present(having)).selectAll();
     for (const column of order) query = query.orderBy(column);
     return (await query.execute()) as unknown as readonly RowOf<T>[];
   }
@@ -61,12 +61,12 @@ export class Repository {
   }
 
   protected async has<T extends TableName>(table: T, having: Having<T>): Promise<boolean> {
-    const query = this.#select(table, having).select((is) => is.lit(1).as('found'));
+    const query = this.#select(table, present(having)).select((is) => is.lit(1).as('found'));
     return (await query.limit(1).executeTakeFirst()) !== undefined;
   }
 
   protected async countRows<T extends TableName>(table: T, having: Having<T>): Promise<number> {
-    const query = this.#select(table, having).select((of) => of.fn.countAll<number>().as('rows'));
+    const query = this.#select(table, present(having)).select((of) => of.fn.countAll<number>().as('rows'));
     return Number((await query.executeTakeFirstOrThrow()).rows);
   }
 
@@ -74,7 +74,7 @@ export class Repository {
   protected async delete<T extends TableName>(table: T, having: Having<T>): Promise<boolean> {
     const { numDeletedRows } = await this.#any
       .deleteFrom(nameOf(table))
-      .where((is) => is.and(having))
+      .where((is) => is.and(present(having)))
       .executeTakeFirstOrThrow();
     return numDeletedRows > 0n;
   }
@@ -88,7 +88,7 @@ export class Repository {
     const { numUpdatedRows } = await this.#any
       .updateTable(nameOf(table))
       .set(set as AnyTable['row'])
-      .where((is) => is.and(having))
+      .where((is) => is.and(present(having)))
       .executeTakeFirstOrThrow();
     return numUpdatedRows;
   }
@@ -126,4 +126,10 @@ export class Repository {
 
 function nameOf(table: TableName): 'row' {
   return table as unknown as 'row';
+}
+
+/** @throws Error for an undefined value, which would match every row */
+function present<H extends object>(having: H): H {
+  if (Object.values(having).includes(undefined)) throw new Error('a condition with an undefined value');
+  return having;
 }
