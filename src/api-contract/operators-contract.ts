@@ -120,6 +120,7 @@ export type AccessTokenView = Static<typeof ACCESS_TOKEN>;
 export type AuditEventView = Static<typeof AUDIT_EVENT>;
 
 /** Schemas of the sign-in requests and of the current session. */
+
 const HELD_ROLE = Type.Object(
   {
     role: Type.Enum([...ROLES]),

@@ -5,6 +5,7 @@ import Type from 'typebox';
 import { displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
 
 /** Schemas of the distribution state: which revision each target has loaded. Source: docs/control.md "From key to traffic". */
+
 const AHEAD_REVISION = Type.Optional(
   Type.Integer({
     minimum: 1,

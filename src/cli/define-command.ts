@@ -50,7 +50,7 @@ export interface CommandDeclaration<S extends SettingDeclarations, P extends Pos
   run(input: CommandInput<S, P>, context: CliContext): Promise<void>;
 }
 
-const OUTPUT_SETTING = withDefault(choice('--output <format>', 'how to answer', OUTPUT_FORMATS), 'text');
+const OUTPUT_SETTING = withDefault(choice('--output <format>', 'output format', OUTPUT_FORMATS), 'text');
 
 /** A command whose toggles also accept `true` and `false`, after `=` or as the next word, which commander does not support. */
 export class ProofgateCommand extends Command {

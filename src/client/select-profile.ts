@@ -69,6 +69,7 @@ function originNotAllowed(url: RequestUrl, profiles: readonly RouteProfile[]): C
  * Matches a path to a signer's templates by the verifier's own rule.
  * Source: docs/protocol.md "Routes, origins, paths".
  */
+
 interface HasTemplate {
   readonly template: PathTemplate;
 }

@@ -162,6 +162,7 @@ function signedCredentials(jws: string, transcript: Transcript, holderKey: Signi
 }
 
 /** Reads a passport from a broker and checks that it matches the signing profile and the holder key. */
+
 interface PassportExpectation {
   readonly coordinates: SigningCoordinates;
   readonly audience: string;

@@ -14,6 +14,7 @@ import { MANIFEST_RULES } from './rules/manifests-rules.ts';
 import { VERIFIER_RULES } from './rules/verifier-rules.ts';
 
 /** All rules, in the order of docs/gateway-lint.md. */
+
 export const RULES: readonly Rule[] = [
   ...ANSWER_RULES,
   ...CONTENT_RULES,
@@ -28,7 +29,7 @@ export const RULES: readonly Rule[] = [
 export interface LintReport {
   /** By their places. */
   readonly findings: readonly Finding[];
-  /** How many findings comments and `--allow` suppressed. */
+  /** Number of findings that comments or `--allow` suppressed. */
   readonly allowed: number;
 }
 

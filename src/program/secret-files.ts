@@ -69,6 +69,7 @@ export async function readMountedSecret(path: string): Promise<string> {
 }
 
 /** Reads a file that contains one bearer token. */
+
 const MAX_BYTES = 8192;
 const TOKEN = /^[!-~]{1,4096}$/;
 

@@ -226,6 +226,7 @@ export function toggle(specification: string, description: string, byDefault: bo
 }
 
 /** Parses and formats durations: integers with the units `h`, `m`, `s`, `ms` in this order, such as `1m30s` or `500ms`. */
+
 const PARTS = /^(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m(?!s))?(?:([0-9]{1,9})s)?(?:([0-9]{1,9})ms)?$/;
 
 /** Milliseconds; undefined when the text is not a duration. */

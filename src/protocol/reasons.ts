@@ -111,6 +111,7 @@ export function isDenial(value: object): value is Denial {
  * Details that are codes, in contrast to names from the bundle or a request. The set is closed, so they may become
  * metric labels and appear in reports.
  */
+
 type Fixed<D> = D extends string
   ? string extends D
     ? never

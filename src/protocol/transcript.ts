@@ -37,6 +37,7 @@ export interface Transcript {
   readonly method: string;
   readonly scheme: string;
   readonly authority: string;
+  /** Raw path and query. */
   readonly target: string;
   readonly jti: string;
   readonly issuedAtSeconds: number;

@@ -44,6 +44,7 @@ export interface DecisionEvent {
  * The line that reports missing decisions in an audit trail. Its schema is docs/schema/audit-gap-event.schema.json.
  * Source: docs/enforcement.md "Audit events".
  */
+
 export const AUDIT_GAP_EVENT_NAME = 'proofgate.audit_gap';
 
 export interface AuditGapEvent {

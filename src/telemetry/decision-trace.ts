@@ -33,6 +33,7 @@ export interface DecisionTracer {
 }
 
 /** Parses the `traceparent` header. Source: W3C Trace Context section 3.2. */
+
 interface Traceparent {
   /** 32 lower-case hexadecimal characters. */
   readonly traceId: string;

@@ -28,27 +28,29 @@ export const ENROLL_SETTINGS = {
       'enrollment-policy',
     ),
   ),
-  provider: withDefault(text('--provider <name>', 'who vouches for the workload'), ENROLLMENT_PROVIDER),
+  provider: withDefault(text('--provider <name>', 'type of identity provider'), ENROLLMENT_PROVIDER),
   privateKeyFile: optional(text('--private-key-file <file>', 'enroll this key, PKCS#8 PEM of mode 0600')),
-  privateKeyOut: optional(text('--private-key-out <file>', 'make a new key there and enroll it')),
-  proofFile: optional(text('--proof-file <file>', "the workload's projected token")),
+  privateKeyOut: optional(text('--private-key-out <file>', 'create a new key in this file and enroll it')),
+  proofFile: optional(
+    text('--proof-file <file>', "file with the service-account token that proves the workload's identity"),
+  ),
   kubernetesTokenFile: optional(
     text(
       '--kubernetes-token-file <file>',
-      `the same, without --proof-file (default: ${KUBERNETES_TOKEN_FILE})`,
+      `token file used without --proof-file (default: ${KUBERNETES_TOKEN_FILE})`,
     ),
   ),
-  waitForActivation: toggle('--wait-for-activation', 'poll until the key is active', true),
-  timeoutMs: withDefault(duration('--timeout <duration>', 'for all of it', TIMING), '5m'),
+  waitForActivation: toggle('--wait-for-activation', 'wait until the key is active', true),
+  timeoutMs: withDefault(duration('--timeout <duration>', 'time limit of the whole run', TIMING), '5m'),
   pollIntervalMs: optional(
     duration(
       '--poll-interval <duration>',
-      'first wait between two questions; grows to 30s (default: 2s, or --timeout where that is shorter)',
+      'first poll interval; grows to 30s (default: 2s, or --timeout where that is shorter)',
       TIMING,
     ),
   ),
   submitRetries: withDefault(
-    integer('--submit-retries <count>', 'how often a submission is made again after a fault, at most 5', {
+    integer('--submit-retries <count>', 'number of retries of a submission after a fault, at most 5', {
       min: 0,
       max: 5,
     }),
@@ -65,10 +67,8 @@ export const ENROLL_SETTINGS = {
     ),
     '5m',
   ),
-  forceReenroll: toggle('--force-reenroll', 'enroll although the key looks current', false),
-  controlCaFile: optional(
-    text('--control-ca-file <file>', "certificates (PEM) to trust instead of the system's"),
-  ),
+  forceReenroll: toggle('--force-reenroll', 'enroll even if the key is current', false),
+  controlCaFile: optional(text('--control-ca-file <file>', "CA certificates (PEM), instead of the system's")),
 };
 export type EnrollValues = SettingValues<typeof ENROLL_SETTINGS>;
 

@@ -70,6 +70,7 @@ export async function readEnrolledKeyFile(keyFile: string): Promise<EnrolledKeyF
  * A reader that resolves `.key.pem.current` once and reads both files there gets a matching pair.
  * Source: docs/workloads.md "Files".
  */
+
 export interface PairNames {
   readonly directory: string;
   readonly key: string;

@@ -152,6 +152,7 @@ class DerivedKeyEntry implements DerivedKey {
  * Index of names by expiry: buckets of about a minute, the earliest on top of a heap. Adding and removing a name takes
  * the same time however many there are. Finding expired names costs only what has expired.
  */
+
 const BUCKET_SECONDS = 64;
 
 export class ExpiryIndex {
@@ -230,6 +231,7 @@ function popNumber(heap: number[]): void {
  * rebuilt as a whole by some insertion. That takes milliseconds at 100,000 entries, on a process that answers requests.
  * A partition is rebuilt in microseconds.
  */
+
 const PARTITIONS = 256;
 
 export class PartitionedMap<V> {

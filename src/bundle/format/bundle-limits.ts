@@ -19,6 +19,7 @@ export const MAX_ISSUERS = 1000;
  * builder.
  * Source: docs/bundle.md "Distribution".
  */
+
 export const POLL_PATH = '/v1/targets/self/bundle';
 export const ACK_PATH = '/v1/targets/self/acks';
 /** Maximum time that Control holds a poll. */

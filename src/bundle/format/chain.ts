@@ -44,7 +44,7 @@ export type ChainStep =
  * @param positions of the whole bundle and of each step after it, in order
  * @param file name of the bundle's file, for the error
  */
-export function judgeChain(
+export function checkChainAgainstMark(
   mark: ChainPosition | undefined,
   positions: readonly [ChainPosition, ...ChainPosition[]],
   file: string,

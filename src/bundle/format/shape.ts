@@ -21,6 +21,7 @@ import type { ContentOf, DerivedKeyContent } from './schema.ts';
  * The JSON Schemas that checks compile, read from the published files. Programs load them in place of the code that builds
  * schemas: docs/performance.md "What idle programs take".
  */
+
 const ROOT = new URL('../../../', import.meta.url);
 const FILES = {
   bundle: 'docs/schema/bundle.schema.json',
@@ -154,6 +155,7 @@ function valueAt(document: unknown, path: string): unknown {
  * Validates a value against a JSON Schema. Imports only the checking half of TypeBox: the half that builds schemas
  * would take as much again of a verifier's load time and memory. Source: docs/performance.md "What idle programs take".
  */
+
 type ShapeError = TLocalizedValidationError;
 
 export interface ShapeCheck<T> {

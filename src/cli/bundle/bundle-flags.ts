@@ -22,7 +22,7 @@ const TRUSTED_KEYS = {
 export const TRUSTED_SIGNERS = {
   ...TRUSTED_KEYS,
   bundleThreshold: withDefault(
-    integer('--bundle-threshold <count>', 'how many of them must have', { min: 1, max: 16 }),
+    integer('--bundle-threshold <count>', 'number of bundle keys that must have signed', { min: 1, max: 16 }),
     '1',
   ),
 };

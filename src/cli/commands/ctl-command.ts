@@ -6,12 +6,16 @@ import { ctlGetCommand } from './ctl/ctl-get.ts';
 import { ctlLoginCommand, ctlLogoutCommand } from './ctl/ctl-login.ts';
 import { ctlSigningKeysCommand } from './ctl/ctl-signing-keys.ts';
 
-export const ctlCommands = group('ctl', 'Operate Control: sign in, declare a site, decide, revoke, look', [
-  ctlLoginCommand,
-  ctlLogoutCommand,
-  ctlApplyCommand,
-  ctlGetCommand,
-  ...ctlDecisionCommands,
-  ctlSigningKeysCommand,
-  ...ctlSecretCommands,
-]);
+export const ctlCommands = group(
+  'ctl',
+  'Operate Control: sign in, apply a site file, approve or deny enrollments, revoke keys, show state',
+  [
+    ctlLoginCommand,
+    ctlLogoutCommand,
+    ctlApplyCommand,
+    ctlGetCommand,
+    ...ctlDecisionCommands,
+    ctlSigningKeysCommand,
+    ...ctlSecretCommands,
+  ],
+);

@@ -15,7 +15,7 @@ const SETTINGS = {
     duration('--timeout <duration>', 'for the whole exchange, at most 1h', { maxMs: MAX_TIMEOUT_MS }),
     '30s',
   ),
-  caFile: optional(text('--ca-file <file>', "certificates (PEM) to trust instead of the system's")),
+  caFile: optional(text('--ca-file <file>', "CA certificates (PEM), instead of the system's")),
   connectTo: optional(text('--connect-to <host:port>', "where to connect instead of the URL's host")),
   include: toggle('--include', "print the answer's status and headers before its body", false),
 };

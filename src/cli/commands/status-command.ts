@@ -16,9 +16,7 @@ export const STATUS_SETTINGS = {
   controlUrl: optional(
     text('--control-url <url>', 'whom to ask instead of the Control that the key was enrolled at'),
   ),
-  controlCaFile: optional(
-    text('--control-ca-file <file>', "certificates (PEM) to trust instead of the system's"),
-  ),
+  controlCaFile: optional(text('--control-ca-file <file>', "CA certificates (PEM), instead of the system's")),
   timeoutMs: withDefault(duration('--timeout <duration>', "for Control's answer", { maxMs: 60_000 }), '5s'),
   refreshSkewMs: withDefault(
     duration('--refresh-skew <duration>', 'as for enroll: what counts as near the end', {

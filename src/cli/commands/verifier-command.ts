@@ -5,7 +5,7 @@ import { command } from '../define-command.ts';
 
 export const verifierCommand = command({
   name: 'verifier',
-  summary: 'Run the ext_authz sidecar: check passport and proof of every request that Envoy asks about',
+  summary: 'Run the ext_authz sidecar: check the passport and proof of every request that Envoy sends to it',
   settings: VERIFIER_SETTINGS,
   examples: [
     'proofgate verifier --auth-site shop-eu-1 --bundle /etc/proofgate/bundle --bundle-key signer.jwk.json ' +

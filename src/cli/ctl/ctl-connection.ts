@@ -25,9 +25,7 @@ import { type CtlCredentials, readCredentials } from './ctl-credentials.ts';
 /** Settings of every operator command. */
 export const CONTROL_SETTINGS = {
   controlUrl: required(text('--control-url <url>', "Control's base URL")),
-  controlCaFile: optional(
-    text('--control-ca-file <file>', "certificates (PEM) to trust instead of the system's"),
-  ),
+  controlCaFile: optional(text('--control-ca-file <file>', "CA certificates (PEM), instead of the system's")),
   sessionFile: optional(
     text('--session-file <file>', 'where `ctl login` keeps the session; without it, a file for this Control'),
   ),

@@ -66,6 +66,7 @@ async function readTokenFile(path: string): Promise<string> {
  * Stores the session of `ctl login`: one file for each Control, which contains only the token and only its owner can read.
  * Source: docs/ctl.md "Signing in"; XDG Base Directory Specification.
  */
+
 const MAX_SESSION_BYTES = 4096;
 
 /** @throws CliError `session_file_required` when the environment names no directory of the user */

@@ -154,6 +154,7 @@ function mayHaveHadBody(method: string, lines: readonly HeaderLine[]): boolean {
 }
 
 /** Reads the audit event of a captured request, which has the original decision. Schema: docs/schema/decision-event.schema.json. */
+
 export interface RecordedDecision {
   readonly timeSeconds: number;
   readonly decisionId: string | undefined;

@@ -92,6 +92,7 @@ function readExternalOrigin(text: string | undefined): Origin | undefined {
 }
 
 /** Collects the credentials of a captured request, because they can also occur elsewhere, as in a query or a header. */
+
 const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
   AUTHORIZATION_HEADER,
   SIGNATURE_HEADER,

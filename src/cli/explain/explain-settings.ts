@@ -23,7 +23,7 @@ export const EXPLAIN_SETTINGS = {
   at: optional(
     text(
       '--at <time>',
-      'the moment to explain, such as 2026-11-21T04:00:00Z; now; default: that of the capture',
+      'time to evaluate at, such as 2026-11-21T04:00:00Z, or now; default: the capture’s time',
     ),
   ),
   showValues: toggle(

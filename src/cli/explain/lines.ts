@@ -130,6 +130,7 @@ function endLines({ hint, recorded, when_made }: ExplainReport): readonly string
 }
 
 /** Formats one step of the report as text: its verdict, then its inputs. */
+
 type Step = ExplainReport['steps'][number];
 
 const VERDICTS: { readonly [V in Verdict]: string } = {

@@ -134,6 +134,7 @@ async function freshenUnverified(snapshot: Snapshot, files: ResolvedDirectory): 
 }
 
 /** Copies a state directory, because a verifier may be using it and `explain` must not change it. */
+
 const ATTEMPTS = 5;
 
 /**
@@ -181,6 +182,7 @@ async function copyBase(from: string, to: string): Promise<void> {
 }
 
 /** A loaded bundle for `explain`, with its warnings. */
+
 export interface LoadedBundle {
   readonly snapshot: Snapshot;
   readonly signatures: 'hold' | 'not_checked';

@@ -153,6 +153,7 @@ export class Redaction {
  * Heuristics for texts that look like credentials. Only `--show-values` uses them: no list of names is complete, so the
  * default redaction does not depend on it.
  */
+
 const NAME = new RegExp(
   [
     '^(?:auth|bearer|code|dpop|hash|hmac|jws|jwt|key|nonce|otp|pass|pin|pwd|sid|sig|state|ticket)$',

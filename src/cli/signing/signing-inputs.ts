@@ -24,6 +24,7 @@ import {
 import { EnrollmentStateFile, settledKeyFile } from '../../workload/state-file.ts';
 
 /** Flags that `sign` and `request` share. Imports no heavy module: the work is in `signing-inputs.ts`. */
+
 export const SIGNING_POSITIONALS = {
   method: 'HTTP method, such as GET',
   url: 'URL exactly as it will be sent; nothing in it is rewritten',

@@ -106,6 +106,7 @@ export function isCurrent(record: EnrolledKeyRecord, refreshSkewMs: number, nowM
  * `src/api-contract/enrollment-contract.ts`. Unknown members are ignored, so that a newer Control can add some. Known
  * members are validated, because a signer relies on them.
  */
+
 export type KeyStatus = EnrolledKey['status'];
 
 export interface IssuedKey {

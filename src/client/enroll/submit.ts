@@ -160,6 +160,7 @@ async function retryUntilAnswered<T>(
  * same submission after a crash, so that a lost response does not cause a second enrollment. The cipher is AES-256-GCM, the
  * key is derived from the private key (HKDF, RFC 5869): a program that can decrypt the challenge could answer it anyway.
  */
+
 const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;

@@ -238,6 +238,7 @@ function planRemovals(file: SiteFile, current: CurrentSite): readonly PlanStep[]
 }
 
 /** Compares a declaration with Control's configuration, field by field. */
+
 interface FieldDifference {
   readonly field: string;
   /** Undefined when absent. */

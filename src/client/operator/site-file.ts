@@ -247,6 +247,7 @@ function invalid(fileName: string, problem: string): OperatorError {
 }
 
 /** Control's current configuration of a site, as far as a site file can declare it. Records are the API's views. */
+
 export interface CurrentSite {
   readonly environmentId: string | undefined;
   readonly fleetId: string | undefined;

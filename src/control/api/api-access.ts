@@ -9,7 +9,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { POLL_SCHEME } from '../../protocol/enrollment.ts';
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
-import { mayDo, type Permission, type Place } from '../domain/roles.ts';
+import { mayDo, type Permission, type ScopePath } from '../domain/roles.ts';
 import type { Operators, Principal } from '../operators/operators.ts';
 import type { Distribution } from '../publishing/distribution.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
@@ -20,11 +20,11 @@ import { textOf } from './request-shape.ts';
  * Finds the place of the request's resource; undefined when the resource does not exist. Runs after the request was
  * validated. `{}` is the installation.
  */
-export type PlaceOf = (request: FastifyRequest, tx: Transaction) => Promise<Place | undefined>;
+export type ScopePathOf = (request: FastifyRequest, tx: Transaction) => Promise<ScopePath | undefined>;
 
 interface OperatorAccess {
   readonly permission: Permission;
-  readonly place: PlaceOf;
+  readonly place: ScopePathOf;
   /** Error code when the resource does not exist or the caller may not read it. Default: `not_found`. */
   readonly absent?: ProblemCode;
 }
@@ -63,7 +63,7 @@ export function targetIdOf({ targetId }: FastifyRequest): string {
 }
 
 /** Whether the request carries a workload's signature instead of a token (docs/control.md "Enrollment"). */
-export function comesAsWorkload({ headers }: FastifyRequest): boolean {
+export function isFromWorkload({ headers }: FastifyRequest): boolean {
   return headers.authorization?.split(' ', 1)[0]?.toLowerCase() === POLL_SCHEME.toLowerCase();
 }
 
@@ -87,7 +87,7 @@ export function authenticator(options: AccessOptions): (request: FastifyRequest)
       case 'operator':
         return authenticateOperator(request, options);
       case 'operator_or_workload':
-        if (comesAsWorkload(request)) return options.limits.address(request);
+        if (isFromWorkload(request)) return options.limits.address(request);
         return authenticateOperator(request, options);
       case 'workload':
         return options.limits.address(request);
@@ -147,7 +147,7 @@ export function authorizer({ store }: Pick<AccessOptions, 'store'>) {
   return async (request: FastifyRequest, _reply: FastifyReply): Promise<void> => {
     const access = accessOf(request);
     if (access?.kind !== 'operator' && access?.kind !== 'operator_or_workload') return;
-    if (access.kind === 'operator_or_workload' && comesAsWorkload(request)) return;
+    if (access.kind === 'operator_or_workload' && isFromWorkload(request)) return;
     const { roles } = principalOf(request);
     const place = await store.read((tx) => access.place(request, tx));
     const absent = access.absent ?? 'not_found';
@@ -173,6 +173,7 @@ export function requireDeclaredAccess(route: {
  * session cookie's `SameSite` attribute is the first defence; this is the second.
  * Source: docs/control.md "API"; Fetch Metadata Request Headers (W3C), RFC 6454 section 7.
  */
+
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
 /**
@@ -194,25 +195,26 @@ export function pathText(request: FastifyRequest, name: string): string {
 }
 
 /** The installation: the place of resources outside every environment. */
-export const installation: PlaceOf = async () => ({});
+export const installation: ScopePathOf = async () => ({});
 
 /** `…/environments/:environment_id…` */
-export const environmentInPath: PlaceOf = async (request, tx) => {
+export const environmentInPath: ScopePathOf = async (request, tx) => {
   const environment = await tx.environments.find(pathText(request, 'environment_id'));
   return environment && { environmentId: environment.id };
 };
 
 /** `…/fleets/:fleet_id…` */
-export const fleetInPath: PlaceOf = async (request, tx) => {
+export const fleetInPath: ScopePathOf = async (request, tx) => {
   const fleet = await tx.fleets.find(pathText(request, 'fleet_id'));
   return fleet && { environmentId: fleet.environmentId, fleetId: fleet.id };
 };
 
 /** `…/sites/:site_id…` */
-export const siteInPath: PlaceOf = (request, tx) => tx.hierarchy.placeOfSite(pathText(request, 'site_id'));
+export const siteInPath: ScopePathOf = (request, tx) =>
+  tx.hierarchy.placeOfSite(pathText(request, 'site_id'));
 
 /** `…/targets/:target_id…` */
-export const targetInPath: PlaceOf = async (request, tx) => {
+export const targetInPath: ScopePathOf = async (request, tx) => {
   const target = await tx.targets.find(pathText(request, 'target_id'));
   return target && tx.hierarchy.placeOfSite(target.siteId);
 };

@@ -21,7 +21,7 @@ import type { ProblemCode } from '../domain/api-problem.ts';
 import { type Permission, type Reach, reachOf } from '../domain/roles.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import type { Page } from '../store/repositories/records.ts';
-import { type PlaceOf, principalOf } from './api-access.ts';
+import { principalOf, type ScopePathOf } from './api-access.ts';
 import { PAGE_MEMBERS, type PageQuery, page, pageOf } from './pagination.ts';
 import {
   expectedVersion,
@@ -38,7 +38,7 @@ import {
 interface ResourcePath<P extends TProperties> {
   readonly url: string;
   readonly params: P;
-  readonly place: PlaceOf;
+  readonly place: ScopePathOf;
   /** Error code when the resource does not exist or the operator may not read it. Default: `not_found`. */
   readonly absent?: ProblemCode;
 }

@@ -7,11 +7,11 @@ import { isJsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import {
   audited,
-  found,
   momentOf,
   newVersion,
   placeInSite,
   publishChange,
+  requireRow,
   versionOf,
 } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
@@ -33,13 +33,13 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
       lock: siteLock,
       place: (tx, { siteId }) => placeInSite(tx, siteId),
       id: ({ clientId }) => clientId,
-      view: async (tx, row) => clientView(found(await tx.sites.find(row.siteId)), row),
+      view: async (tx, row) => clientView(requireRow(await tx.sites.find(row.siteId)), row),
     });
   }
 
   list(siteId: string, page: Page): Promise<readonly ClientView[]> {
     return this.store.read(async (tx) => {
-      const site = found(await tx.sites.find(siteId));
+      const site = requireRow(await tx.sites.find(siteId));
       return (await tx.clients.list({ siteId }, page)).map((row) => clientView(site, row));
     });
   }
@@ -48,7 +48,7 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
   create(operation: Operation, siteId: string, client: NewClient): Promise<Created<ClientView, never>> {
     return this.createRow(operation, siteLock([siteId]), async (tx, nowMs) => {
       const { client_id: clientId, subject, context = {} } = client;
-      const site = found(await tx.sites.find(siteId));
+      const site = requireRow(await tx.sites.find(siteId));
       if ((await tx.clients.find(siteId, clientId)) !== undefined) throw new ApiProblem('already_exists');
       if ((await tx.clients.count(siteId)) >= MAX_CLIENTS) {
         throw new ApiProblem('definition_invalid', `a site has at most ${MAX_CLIENTS} clients`);
@@ -74,7 +74,7 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
       const subject = change.subject ?? row.subject;
       if (subject !== row.subject) {
         await rejectLivingKeys(tx, row, nowMs);
-        rejectFaultySubject(subject, found(await tx.sites.find(siteId)));
+        rejectFaultySubject(subject, requireRow(await tx.sites.find(siteId)));
       }
       const context = change.context === undefined ? row.context : JSON.stringify(change.context);
       return { set: { subject, context }, publish: { kind: 'client', clientId } };
@@ -154,7 +154,7 @@ export class Grants {
   /** @throws ApiProblem `not_found` without the client */
   list(siteId: string, clientId: string, page: Page): Promise<readonly GrantView[]> {
     return this.#store.read(async (tx) => {
-      found(await tx.clients.find(siteId, clientId));
+      requireRow(await tx.clients.find(siteId, clientId));
       return (await tx.clients.grantsPage(siteId, clientId, page)).map(grantView);
     });
   }
@@ -168,7 +168,7 @@ export class Grants {
     const { siteId, clientId, resource } = name;
     const nowMs = this.#nowMs();
     return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
-      found(await tx.clients.find(siteId, clientId));
+      requireRow(await tx.clients.find(siteId, clientId));
       const known = await tx.clients.grant(siteId, clientId, resource);
       if (known === undefined && (await tx.clients.countGrants(siteId, clientId)) >= MAX_GRANTS) {
         throw new ApiProblem('definition_invalid', `a client has at most ${MAX_GRANTS} grants`);
@@ -177,7 +177,7 @@ export class Grants {
       await tx.clients.putGrant(row);
       await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
       const after = grantView(row);
-      const place = found(await tx.hierarchy.placeOfSite(siteId));
+      const place = requireRow(await tx.hierarchy.placeOfSite(siteId));
       const before = known && grantView(known);
       const what = known === undefined ? 'grant.create' : 'grant.change';
       const entry = audited(operation, { what, id: grantId(name), place, ...(before && { before }), after });
@@ -190,10 +190,10 @@ export class Grants {
     const { siteId, clientId, resource } = name;
     const nowMs = this.#nowMs();
     return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const row = found(await tx.clients.grant(siteId, clientId, resource));
+      const row = requireRow(await tx.clients.grant(siteId, clientId, resource));
       await tx.clients.removeGrant(siteId, clientId, resource);
       await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
-      const place = found(await tx.hierarchy.placeOfSite(siteId));
+      const place = requireRow(await tx.hierarchy.placeOfSite(siteId));
       const entry = audited(operation, {
         what: 'grant.delete',
         id: grantId(name),

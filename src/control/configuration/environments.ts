@@ -3,7 +3,7 @@ import type { EnvironmentView, FleetView } from '../../api-contract/hierarchy-co
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { Reach } from '../domain/roles.ts';
-import { found, INSTALLATION_LOCK, newVersion, ONE_ROW, versionOf } from '../resource/change.ts';
+import { INSTALLATION_LOCK, newVersion, ONE_ROW, requireRow, versionOf } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page } from '../store/repositories/records.ts';
@@ -94,7 +94,7 @@ export class Fleets extends VersionedResource<'fleet', 'fleet', FleetView> {
   /** @throws ApiProblem `not_found` without the environment, `already_exists` */
   create(operation: Operation, environmentId: string, name: string): Promise<Created<FleetView, never>> {
     return this.createRow(operation, INSTALLATION_LOCK, async (tx, nowMs) => {
-      found(await tx.environments.find(environmentId));
+      requireRow(await tx.environments.find(environmentId));
       await rejectTakenFleetName(tx, environmentId, name);
       const id = newId('fleet', nowMs);
       await tx.fleets.add({ id, environmentId, name, ...newVersion(nowMs) });

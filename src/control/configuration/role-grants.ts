@@ -8,8 +8,15 @@ import type {
 } from '../../api-contract/operators-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
-import type { Place, Reach, Scope } from '../domain/roles.ts';
-import { audited, found, INSTALLATION_LOCK, momentOf, newVersion, versionOf } from '../resource/change.ts';
+import type { Reach, Scope, ScopePath } from '../domain/roles.ts';
+import {
+  audited,
+  INSTALLATION_LOCK,
+  momentOf,
+  newVersion,
+  requireRow,
+  versionOf,
+} from '../resource/change.ts';
 import { type Created, createOnce, type Operation } from '../resource/operation.ts';
 import { type ResourceDeps, VersionedResource } from '../resource/versioned-resource.ts';
 import { newToken, tokenHash } from '../secrets/bearer-token.ts';
@@ -33,7 +40,7 @@ export class RoleGrants {
   }
 
   async get(id: string): Promise<RoleGrantView> {
-    return roleGrantView(found(await this.#store.read((tx) => tx.operators.grant(id))));
+    return roleGrantView(requireRow(await this.#store.read((tx) => tx.operators.grant(id))));
   }
 
   /** @throws ApiProblem `scope_invalid`, `already_exists` */
@@ -63,7 +70,7 @@ export class RoleGrants {
   /** @throws ApiProblem `not_found` */
   remove(operation: Operation, id: string): Promise<void> {
     return this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
-      const row = found(await tx.operators.grant(id));
+      const row = requireRow(await tx.operators.grant(id));
       await tx.operators.removeGrant(id);
       const place = (await placeOfScope(tx, { kind: row.scopeKind, id: row.scopeId })) ?? {};
       const entry = audited(operation, { what: 'role_grant.delete', id, place, before: roleGrantView(row) });
@@ -83,7 +90,7 @@ export function scopeView({ kind, id }: Scope): ScopeView {
 }
 
 /** The place of a scope; undefined when it does not exist. */
-export async function placeOfScope(tx: Transaction, { kind, id }: Scope): Promise<Place | undefined> {
+export async function placeOfScope(tx: Transaction, { kind, id }: Scope): Promise<ScopePath | undefined> {
   switch (kind) {
     case 'installation':
       return {};

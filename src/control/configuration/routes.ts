@@ -22,7 +22,13 @@ import type { BundleContent } from '../../bundle/format/schema.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { type ConfigurationDeps, found, newVersion, placeInSite, versionOf } from '../resource/change.ts';
+import {
+  type ConfigurationDeps,
+  newVersion,
+  placeInSite,
+  requireRow,
+  versionOf,
+} from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
@@ -126,7 +132,7 @@ async function rejectFaultyRoute(
   { siteId, routeId }: RouteName,
   definition: RouteDefinition,
 ): Promise<void> {
-  const origins = originsOf(found(await tx.sites.find(siteId)));
+  const origins = originsOf(requireRow(await tx.sites.find(siteId)));
   const faults = new Faults('definition');
   const content: BundleContent = {
     format: BUNDLE_FORMAT,
@@ -150,6 +156,7 @@ async function rejectFaultyRoute(
 }
 
 /** Allowed sources of a route. A route is in bundles only while it has sources. */
+
 const readSources = storedDefinition(ROUTE_SOURCES_REPLACEMENT.properties.allowed_sources);
 
 export class RouteSources extends VersionedResource<'route_sources', 'routeSources', RouteSourcesView> {
@@ -183,7 +190,7 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
     sources: AllowedSources,
   ) {
     return this.putRow(operation, [siteId, routeId], version, async (tx, _known, nowMs) => {
-      const route = found(await tx.routes.find(siteId, routeId));
+      const route = requireRow(await tx.routes.find(siteId, routeId));
       const allowedSources = JSON.stringify(sources);
       return {
         set: { allowedSources },
@@ -204,7 +211,7 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
   /** @throws ApiProblem `not_found`, `precondition_failed` */
   remove(operation: Operation, { siteId, routeId }: RouteName, version: number): Promise<void> {
     return this.removeRow(operation, [siteId, routeId], version, async (tx, _row, nowMs) => {
-      const route = found(await tx.routes.find(siteId, routeId));
+      const route = requireRow(await tx.routes.find(siteId, routeId));
       await tx.routes.change(route, {}, nowMs);
       return { publish: { kind: 'policy' } };
     });
@@ -267,7 +274,7 @@ export class Brokers extends VersionedResource<'broker', 'broker', BrokerView> {
 
 /** A broker must not sign as the site's own issuer, even if the site has no clients yet. @throws ApiProblem `definition_invalid` */
 async function rejectOwnIssuer(tx: Transaction, { siteId, issuer }: BrokerName): Promise<void> {
-  const { issuerUrl } = found(await tx.sites.find(siteId));
+  const { issuerUrl } = requireRow(await tx.sites.find(siteId));
   if (issuer !== issuerUrl) return;
   const reason = "the site's own issuer, whose passports derived keys sign";
   throw new ApiProblem('definition_invalid', undefined, { faults: [{ pointer: '/path/issuer', reason }] });

@@ -5,7 +5,7 @@ import type {
   SigningKeyRotation,
 } from '../../api-contract/hierarchy-contract.ts';
 import type { SigningKeyView, SiteSigningKeys } from '../publishing/bundle-signing-keys.ts';
-import { audited, found, momentOf } from '../resource/change.ts';
+import { audited, momentOf, requireRow } from '../resource/change.ts';
 import type { Operation } from '../resource/operation.ts';
 import type { ControlStore } from '../store/port.ts';
 
@@ -33,7 +33,7 @@ export class SigningKeyAdministration {
     const { purpose, retiring_seconds: retiringSeconds } = rotation;
     const now = nowMs();
     return store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const place = found(await tx.hierarchy.placeOfSite(siteId));
+      const place = requireRow(await tx.hierarchy.placeOfSite(siteId));
       const retiring = retiringSeconds === undefined ? {} : { retiringMs: retiringSeconds * 1000 };
       const after = signingKeyView(await keyring.rotate(tx, siteId, purpose, { nowMs: now, ...retiring }));
       const entry = audited(operation, {
@@ -56,7 +56,7 @@ export class SigningKeyAdministration {
     const { store, keyring, nowMs } = this.#deps;
     const options = { nowMs: nowMs(), retiringMs: retiringSeconds * 1000 };
     return store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const place = found(await tx.hierarchy.placeOfSite(siteId));
+      const place = requireRow(await tx.hierarchy.placeOfSite(siteId));
       const changed = await keyring.retire(tx, siteId, id, options);
       const [before, after] = [signingKeyView(changed.before), signingKeyView(changed.after)];
       const entry = audited(operation, { what: 'signing_key.retire', id, place, before, after });

@@ -15,15 +15,15 @@ import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
 import { parseOrigin } from '../../protocol/request-target.ts';
 import { ApiProblem, type ProblemFault } from '../domain/api-problem.ts';
 import type { Reach } from '../domain/roles.ts';
-import { holdsSlot } from '../domain/source-states.ts';
+import { holdsSlot } from '../domain/source-rules.ts';
 import {
   audited,
   type ConfigurationDeps,
-  found,
   INSTALLATION_LOCK,
   newVersion,
   ONE_ROW,
   placeInSite,
+  requireRow,
   versionOf,
 } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
@@ -67,7 +67,7 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
   async create(operation: Operation, fleetId: string, site: NewSite): Promise<Created<SiteView, never>> {
     rejectFaults([...originFaults(site.origins), ...issuerFaults(site.issuer_url)]);
     return this.createRow(operation, INSTALLATION_LOCK, async (tx, nowMs) => {
-      found(await tx.fleets.find(fleetId));
+      requireRow(await tx.fleets.find(fleetId));
       if ((await tx.sites.find(site.site_id)) !== undefined) {
         throw new ApiProblem('already_exists', 'there is a site of that identifier');
       }
@@ -93,10 +93,10 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
   /** Publishes every later revision above this one. @throws ApiProblem `not_found` */
   async raiseFloor(operation: Operation, id: string, aboveRevision: number): Promise<SiteFloorView> {
     const { store } = this.#deps;
-    const before = found(await store.read((tx) => tx.sites.find(id)));
+    const before = requireRow(await store.read((tx) => tx.sites.find(id)));
     if (isAbove(before, aboveRevision)) return floorView(before);
     return store.mutate(siteLock([id]), async (tx) => {
-      const row = found(await tx.sites.find(id));
+      const row = requireRow(await tx.sites.find(id));
       const place = await placeInSite(tx, id);
       const floorRevision = Math.max(row.floorRevision, aboveRevision);
       await tx.hierarchy.advance(id, { floorRevision, wholeNeeded: flag(true) });

@@ -8,7 +8,7 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import { move } from '../domain/machine.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import { TARGET_MACHINE } from '../domain/runtime-states.ts';
-import { found, newVersion, placeInSite, versionOf } from '../resource/change.ts';
+import { newVersion, placeInSite, requireRow, versionOf } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import { newToken, tokenHash } from '../secrets/bearer-token.ts';
@@ -26,7 +26,8 @@ export class Targets extends VersionedResource<'target', 'target', TargetView> {
     super(deps, {
       audited: 'target',
       table: (tx) => tx.targets,
-      lock: async ([id], store) => siteLock([found(await store.read((tx) => tx.targets.find(id))).siteId]),
+      lock: async ([id], store) =>
+        siteLock([requireRow(await store.read((tx) => tx.targets.find(id))).siteId]),
       place: (tx, { siteId }) => placeInSite(tx, siteId),
       id: ({ id }) => id,
       view: (_tx, row) => targetView(row),

@@ -27,7 +27,7 @@ export interface Scope {
 }
 
 /** A resource's place in the hierarchy, with everything above it. */
-export interface Place {
+export interface ScopePath {
   readonly environmentId?: string;
   readonly fleetId?: string;
   readonly siteId?: string;
@@ -36,7 +36,7 @@ export interface Place {
 export const INSTALLATION: Scope = { kind: 'installation', id: '' };
 
 /** Whether a role granted on `scope` applies at `place`. */
-function scopeCovers(scope: Scope, place: Place): boolean {
+function scopeCovers(scope: Scope, place: ScopePath): boolean {
   switch (scope.kind) {
     case 'installation':
       return true;
@@ -55,7 +55,7 @@ export interface HeldRole {
 }
 
 /** Whether the roles grant the permission at the place. Every authorization decision goes through here. */
-export function mayDo(held: readonly HeldRole[], permission: Permission, place: Place): boolean {
+export function mayDo(held: readonly HeldRole[], permission: Permission, place: ScopePath): boolean {
   return held.some(({ role, scope }) => roleHolds(role, permission) && scopeCovers(scope, place));
 }
 

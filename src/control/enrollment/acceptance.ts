@@ -4,9 +4,9 @@
  */
 
 import { ApiProblem } from '../domain/api-problem.ts';
-import { keyExpirySeconds, submissionProblem } from '../domain/enrollment-states.ts';
+import { keyExpirySeconds, submissionProblem } from '../domain/enrollment-rules.ts';
 import { newId } from '../domain/resource-identifiers.ts';
-import type { Place } from '../domain/roles.ts';
+import type { ScopePath } from '../domain/roles.ts';
 import type { VerifiedToken } from '../issuers/workload-token.ts';
 import { audited, newVersion } from '../resource/change.ts';
 import type { AuditEntry, Mutated } from '../store/port.ts';
@@ -116,7 +116,7 @@ function decidedByControl(row: RowOf<'enrollment'>, keyId: string, decidedAtMs: 
 
 function submissionAudit(
   row: RowOf<'enrollment'>,
-  place: Place,
+  place: ScopePath,
   actor: string,
   otherKeysOfToken: number,
 ): AuditEntry {

@@ -1,6 +1,6 @@
 /**
  * Issues challenges, each bound to a policy and a public key and valid for two minutes. Control does not store the
- * challenge; it derives it from its row and the master key.
+ * challenge; it derives it from its row and the master key. A challenge is used once: `acceptance.ts` consumes it.
  * Source: docs/control.md "Enrollment".
  */
 
@@ -12,7 +12,7 @@ import {
 } from '../../api-contract/enrollment-contract.ts';
 import { importPublicKey, type PublicKey, parsePublicJwk } from '../../protocol/public-key.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { CHALLENGE_LIFETIME_SECONDS, submissionProblem } from '../domain/enrollment-states.ts';
+import { CHALLENGE_LIFETIME_SECONDS, submissionProblem } from '../domain/enrollment-rules.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { KeySetCache } from '../issuers/key-set-cache.ts';
 import { momentOf } from '../resource/change.ts';
@@ -50,7 +50,7 @@ export async function issueChallenge(
   attempt.policy = await store.read((tx) => requireReference(tx, reference));
   const key = keys.import(jwk);
   if (key === undefined) throw new ApiProblem('public_key_invalid');
-  const row = await store.housekeep(undefined, async (tx) => {
+  const row = await store.writeUnaudited(undefined, async (tx) => {
     const policy = await requireReference(tx, reference);
     const problem = submissionProblem(await submissionFacts(tx, policy, key.thumbprint, undefined));
     if (problem !== undefined) throw new ApiProblem(problem);

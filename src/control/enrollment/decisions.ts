@@ -6,10 +6,10 @@
 import type { EnrollmentDenial, EnrollmentView } from '../../api-contract/derived-keys-contract.ts';
 import type { EnrollmentState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { submissionProblem } from '../domain/enrollment-states.ts';
+import { submissionProblem } from '../domain/enrollment-rules.ts';
 import { parseKeySetText } from '../issuers/key-set.ts';
 import { isTimely } from '../issuers/source-keys.ts';
-import { BY_CONTROL, type By, found, placeInSite } from '../resource/change.ts';
+import { BY_CONTROL, type By, placeInSite, requireRow } from '../resource/change.ts';
 import type { Operation } from '../resource/operation.ts';
 import { whyNotActive } from '../sources/source-views.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
@@ -119,7 +119,7 @@ function isOver({ keyExpiresAtSeconds }: RowOf<'enrollment'>, nowMs: number): bo
 
 /** @throws ApiProblem */
 async function rejectApproval({ tx, row }: EnrollmentContext, nowMs: number): Promise<void> {
-  const policy = found(await tx.policies.find(row.policyId));
+  const policy = requireRow(await tx.policies.find(row.policyId));
   const problem = submissionProblem(await submissionFacts(tx, policy, row.thumbprint, row.tokenHash));
   if (problem === 'source_not_active') {
     const revision = await tx.sourceRevisions.find(policy.sourceId, policy.sourceRevision);

@@ -6,7 +6,7 @@
 import { Document, type Pair, type Scalar, visit } from 'yaml';
 import type { EnrollmentCommand } from '../../api-contract/sources-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { found } from '../resource/change.ts';
+import { requireRow } from '../resource/change.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import { serviceAccountOf } from './policies.ts';
@@ -43,7 +43,7 @@ export async function enrollmentCommand(
   policyId: string,
 ): Promise<EnrollmentCommand> {
   const { policy, audience } = await store.read(async (tx) => {
-    const row = found(await tx.policies.find(policyId));
+    const row = requireRow(await tx.policies.find(policyId));
     const revision = await tx.sourceRevisions.find(row.sourceId, row.sourceRevision);
     return { policy: row, audience: revision?.audience };
   });

@@ -4,7 +4,7 @@
  * Source: docs/control.md "Scope, permissions, secrets" (pruning).
  */
 import type { KeySetCache } from '../issuers/key-set-cache.ts';
-import { leadRounds } from '../lead-rounds.ts';
+import { leadRounds } from '../leader-jobs.ts';
 import { liveKeySources } from '../sources/key-set-records.ts';
 import type { SourceLifecycle } from '../sources/source-lifecycle.ts';
 import type { ControlStore } from '../store/port.ts';
@@ -102,7 +102,7 @@ export async function pruneRecords(
     // Enrollments before keys, so that an issued enrollment always finds its key.
     enrollments: await inParts((tx) => tx.enrollments.prune(endedBeforeSeconds)),
     keys: await inParts((tx) => tx.keys.prune(endedBeforeSeconds)),
-    policies: await store.housekeep(undefined, (tx) => tx.policies.pruneDeleted()),
+    policies: await store.writeUnaudited(undefined, (tx) => tx.policies.pruneDeleted()),
     auditEvents: await inParts((tx) => tx.audit.prune(nowMs - retention.auditMs)),
   };
 }
@@ -113,7 +113,7 @@ async function pruneInParts(
 ): Promise<number> {
   let pruned = 0;
   for (;;) {
-    const part = await store.housekeep(undefined, prunePart);
+    const part = await store.writeUnaudited(undefined, prunePart);
     pruned += part;
     if (part < PRUNED_AT_ONCE) return pruned;
   }

@@ -6,7 +6,7 @@ import type {
   EnrollmentView,
 } from '../../api-contract/derived-keys-contract.ts';
 import type { EnrollmentPolicyView } from '../../api-contract/sources-contract.ts';
-import { keyStateAt, policyProblem } from '../domain/enrollment-states.ts';
+import { keyStateAt, policyProblem } from '../domain/enrollment-rules.ts';
 import { momentOf, versionOf } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

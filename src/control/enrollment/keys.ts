@@ -11,9 +11,9 @@ import type {
 } from '../../api-contract/derived-keys-contract.ts';
 import type { KeyState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { KEY_MACHINE, keyStateAt } from '../domain/enrollment-states.ts';
+import { KEY_MACHINE, keyStateAt } from '../domain/enrollment-rules.ts';
 import { move } from '../domain/machine.ts';
-import { audited, found, placeInSite } from '../resource/change.ts';
+import { audited, placeInSite, requireRow } from '../resource/change.ts';
 import { type Created, createOnce, type Operation } from '../resource/operation.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
@@ -42,7 +42,9 @@ export class DerivedKeys {
 
   /** @throws ApiProblem `not_found` */
   key(keyId: string): Promise<DerivedKeyView> {
-    return this.#store.read(async (tx) => derivedKeyView(found(await tx.keys.find(keyId)), this.#nowMs()));
+    return this.#store.read(async (tx) =>
+      derivedKeyView(requireRow(await tx.keys.find(keyId)), this.#nowMs()),
+    );
   }
 
   async ofSite(
@@ -66,9 +68,9 @@ export class DerivedKeys {
     { reason, block_subject: blocksSubject = false }: KeyRevocation,
     operation: Operation,
   ): Promise<KeyRevocationResult> {
-    const { siteId } = await this.#store.read(async (tx) => found(await tx.keys.find(keyId)));
+    const { siteId } = await this.#store.read(async (tx) => requireRow(await tx.keys.find(keyId)));
     return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const row = found(await tx.keys.find(keyId));
+      const row = requireRow(await tx.keys.find(keyId));
       const nowMs = this.#nowMs();
       const state = keyStateAt(row.status, row.expiresAtSeconds, Math.floor(nowMs / 1000));
       await assertRevocable(tx, row, state);
@@ -76,7 +78,7 @@ export class DerivedKeys {
       const ended = await revokePublicKey(tx, row, { by: operation.actor, reason, nowMs });
       const blocks = blocksSubject ? [await blockSubject({ tx, place }, row, operation, nowMs)] : [];
       const result = {
-        key: derivedKeyView(found(await tx.keys.find(keyId)), nowMs),
+        key: derivedKeyView(requireRow(await tx.keys.find(keyId)), nowMs),
         revoked_key_ids: ended.map((one) => one.keyId),
         subject_blocked: blocksSubject,
       };
@@ -205,6 +207,7 @@ function revocationAudit(
  * the holder of the private key can use them all.
  * Source: docs/control.md "Enrollment".
  */
+
 interface Revocation {
   /** The actor, as in audit rows. */
   readonly by: string;

@@ -5,10 +5,10 @@
 
 import type { EnrollmentState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
-import { ENROLLMENT_MACHINE, type EnrollmentEvent } from '../domain/enrollment-states.ts';
+import { ENROLLMENT_MACHINE, type EnrollmentEvent } from '../domain/enrollment-rules.ts';
 import { move } from '../domain/machine.ts';
 import { newId } from '../domain/resource-identifiers.ts';
-import type { Place } from '../domain/roles.ts';
+import type { ScopePath } from '../domain/roles.ts';
 import { audited, type By, newVersion, publishChange } from '../resource/change.ts';
 import type { AuditEntry } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -17,7 +17,7 @@ import { derivedKeyView, enrollmentView } from './enrollment-views.ts';
 
 export interface PlacedTransaction {
   readonly tx: Transaction;
-  readonly place: Place;
+  readonly place: ScopePath;
 }
 
 /** Denial codes of operators and Control. They are stable; workloads see them. */

@@ -11,10 +11,10 @@ import type {
 import { MAX_KEYS_PER_TOKEN } from '../../api-contract/vocabulary.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment-states.ts';
+import { POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment-rules.ts';
 import { move } from '../domain/machine.ts';
 import { newId, newPolicyReference } from '../domain/resource-identifiers.ts';
-import { found, newVersion, placeInSite } from '../resource/change.ts';
+import { newVersion, placeInSite, requireRow } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import { whyNotActive } from '../sources/source-views.ts';
@@ -32,7 +32,8 @@ export class EnrollmentPolicies extends VersionedResource<
     super(deps, {
       audited: 'enrollment_policy',
       table: (tx) => tx.policies,
-      lock: async ([id], store) => siteLock([found(await store.read((tx) => tx.policies.find(id))).siteId]),
+      lock: async ([id], store) =>
+        siteLock([requireRow(await store.read((tx) => tx.policies.find(id))).siteId]),
       place: (tx, { siteId }) => placeInSite(tx, siteId),
       id: ({ id }) => id,
       view: policyView,
@@ -175,6 +176,7 @@ function newPolicy(
 }
 
 /** Validates a policy's subject: without it, a typing error would show only when a workload fails to enroll. */
+
 const SERVICE_ACCOUNT = 'system:serviceaccount:';
 /** RFC 1123 labels; a service account's name may have several, joined by dots. */
 const LABEL = '[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?';

@@ -1,5 +1,5 @@
 /** Reads, inside a transaction, the facts that decide whether a policy accepts an enrollment. */
-import type { PolicyFacts, SubmissionFacts } from '../domain/enrollment-states.ts';
+import type { PolicyFacts, SubmissionFacts } from '../domain/enrollment-rules.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 

@@ -19,7 +19,7 @@ import { decodeBase64url } from '../../protocol/base64url.ts';
 import { enrollmentText } from '../../protocol/enrollment.ts';
 import { verifySignature } from '../../protocol/signature.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { type SubmissionProblem, submissionProblem } from '../domain/enrollment-states.ts';
+import { type SubmissionProblem, submissionProblem } from '../domain/enrollment-rules.ts';
 import { tokenHash, type VerifiedToken, verifyWorkloadToken } from '../issuers/workload-token.ts';
 import { keySourceOf } from '../sources/key-set-records.ts';
 import type { ControlStore } from '../store/port.ts';
@@ -102,7 +102,7 @@ function afterExpiry(
   { id, siteId }: RowOf<'challenge'>,
   submissionHash: string,
 ): Promise<Submitted> {
-  return store.housekeep({ kind: 'site', siteId }, async (tx) => {
+  return store.writeUnaudited({ kind: 'site', siteId }, async (tx) => {
     const row = await tx.enrollments.byChallenge(id);
     if (row === undefined) throw new ApiProblem('challenge_expired');
     return sameSubmission(row, submissionHash);

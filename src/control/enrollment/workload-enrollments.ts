@@ -17,7 +17,7 @@ import type { PublicKey } from '../../protocol/public-key.ts';
 import { READINESS_CONDITIONS } from '../../protocol/readiness-conditions.ts';
 import { verifySignature } from '../../protocol/signature.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { keyStateAt } from '../domain/enrollment-states.ts';
+import { keyStateAt } from '../domain/enrollment-rules.ts';
 import { momentOf } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

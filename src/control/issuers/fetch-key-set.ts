@@ -36,6 +36,7 @@ export async function fetchKeySet(
  * Codes for unusable issuer metadata: a closed set. Operators see them on a failed draft; tests assert them.
  * Source: docs/control.md "Outbound fetches".
  */
+
 export type SourceFailureCode =
   | FetchFailureCode
   | 'audience_malformed'

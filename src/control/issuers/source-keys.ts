@@ -10,7 +10,7 @@
 
 import type { Failure } from '../../outbound-fetch/fetch-failures.ts';
 import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
-import { MAX_KEY_SET_LEAD_MS } from '../domain/source-states.ts';
+import { MAX_KEY_SET_LEAD_MS } from '../domain/source-rules.ts';
 import type { SourceFailureCode } from './fetch-key-set.ts';
 import { fetchKeySet } from './fetch-key-set.ts';
 import { type IssuerKey, parseKeySetText } from './key-set.ts';
@@ -194,6 +194,7 @@ export class SourceKeys {
  * Rate limit on fetches of one key set: a burst of two, then one every 40 s, so at most three in any 60 s.
  * A token bucket; its clock is an argument. Source: docs/control.md "Sources and tokens".
  */
+
 const BURST = 2;
 const REFILL_MS = 40_000;
 

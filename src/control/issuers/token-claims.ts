@@ -88,6 +88,7 @@ function isSeconds(value: unknown): value is number {
  * Source: Kubernetes "Managing Service Accounts", schema for service account private claims;
  * docs/control.md "Sources and tokens".
  */
+
 type KubernetesProvenance = { readonly [name: string]: string };
 
 interface Entry {

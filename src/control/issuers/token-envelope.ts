@@ -73,6 +73,7 @@ export function parseJsonObject(bytes: Uint8Array): JsonObject | undefined {
  * Error codes of rejected workload tokens, in the order of the checks. Codes are stable; texts never quote the token.
  * Source: docs/control.md "Sources and tokens".
  */
+
 export const TOKEN_REFUSAL_CODES = [
   'token_malformed',
   'token_header',

@@ -117,6 +117,7 @@ function invalid(code: SourceFailureCode, detail: string): SourceValidation {
  * Validates the URLs of an issuer and its key set that an operator enters.
  * Source: OpenID Connect Discovery 1.0 sections 3 and 4; RFC 8414 section 2; docs/control.md "Trust Anchor Source".
  */
+
 const DISCOVERY_PATH = '/.well-known/openid-configuration';
 
 /** An issuer: https, no query, no fragment, canonical spelling (with or without a trailing slash). */

@@ -10,7 +10,7 @@
 import { parseStrictJson } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { type HeldRole, INSTALLATION } from '../domain/roles.ts';
-import { leadRounds } from '../lead-rounds.ts';
+import { leadRounds } from '../leader-jobs.ts';
 import { isSameSecret, type TokenKind, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
 import { groupPrincipal } from './operator-identity.ts';
@@ -129,6 +129,7 @@ function groupNames(json: string): readonly string[] {
  * Records the last use of access tokens in memory and writes it in batches, so that a request costs no write. A crash
  * loses at most one interval.
  */
+
 export interface TokenUsage {
   note(tokenId: string): void;
   flush(): Promise<void>;
@@ -144,7 +145,7 @@ export function createTokenUsage(store: ControlStore, nowMs: () => number): Toke
       if (used.size === 0) return;
       const noted = used;
       used = new Map();
-      await store.housekeep(undefined, (tx) => tx.operators.noteTokensUsed(noted));
+      await store.writeUnaudited(undefined, (tx) => tx.operators.noteTokensUsed(noted));
     },
   };
 }
@@ -186,6 +187,6 @@ export function startOperatorJobs(jobs: OperatorJobs): () => Promise<void> {
 }
 
 export async function pruneOperatorRecords(store: ControlStore, nowMs: number): Promise<void> {
-  await store.housekeep(undefined, (tx) => tx.operators.pruneSessions(nowMs));
-  await store.housekeep(undefined, (tx) => tx.operators.pruneAnswers(nowMs - ANSWER_RETENTION_MS));
+  await store.writeUnaudited(undefined, (tx) => tx.operators.pruneSessions(nowMs));
+  await store.writeUnaudited(undefined, (tx) => tx.operators.pruneAnswers(nowMs - ANSWER_RETENTION_MS));
 }

@@ -63,12 +63,14 @@ export function signInSteps(store: ControlStore, masterKey: MasterKey, nowMs: ()
       const stateHash = tokenHash(handle);
       const sealed = masterKey.seal(Buffer.from(JSON.stringify(step)), purposeOf(step.step, stateHash));
       const expiresAtMs = nowMs() + STEP_LIFETIME_MS[step.step];
-      await store.housekeep(undefined, (tx) => tx.operators.addSignIn({ stateHash, sealed, expiresAtMs }));
+      await store.writeUnaudited(undefined, (tx) =>
+        tx.operators.addSignIn({ stateHash, sealed, expiresAtMs }),
+      );
       return handle;
     },
     async take(step, handle) {
       const stateHash = tokenHash(handle);
-      const row = await store.housekeep(undefined, (tx) => tx.operators.takeSignIn(stateHash));
+      const row = await store.writeUnaudited(undefined, (tx) => tx.operators.takeSignIn(stateHash));
       if (row === undefined || row.expiresAtMs <= nowMs()) return undefined;
       return unsealed(masterKey, row.sealed, step, stateHash);
     },

@@ -69,7 +69,7 @@ export class Acknowledgements {
     const { store, nowMs } = this.#options;
     try {
       const now = nowMs();
-      await store.housekeep(undefined, (tx) =>
+      await store.writeUnaudited(undefined, (tx) =>
         writeBatch(tx, batch, { nowMs: now, mayAudit: (targetId) => this.#problemRows.take(targetId, now) }),
       );
       for (const { resolve } of batch) resolve();
@@ -97,7 +97,7 @@ export class Acknowledgements {
     const idsOf = (wanted: boolean) => seen.flatMap(([id, isOnChain]) => (isOnChain === wanted ? [id] : []));
     const lastSeenAtMs = nowMs();
     await store
-      .housekeep(undefined, async (tx) => {
+      .writeUnaudited(undefined, async (tx) => {
         await tx.propagation.noteTargets(idsOf(true), { lastSeenAtMs, ...NOT_AHEAD });
         await tx.propagation.noteTargets(idsOf(false), { lastSeenAtMs });
       })

@@ -1,5 +1,6 @@
 /**
- * Serves targets: authentication, polls, acknowledgements and files of whole bundles.
+ * Serves targets: authentication, polls, acknowledgements and files of whole bundles. The token names the target, and a
+ * target reads its own site only.
  * Source: docs/bundle.md "Distribution"; `distribution-contract.ts` of the bundle.
  */
 import { setInterval } from 'node:timers/promises';
@@ -103,7 +104,7 @@ export class Distribution {
 
   /** Requests a publication that the target can accept, if nothing published continues from its position. */
   async #reconcile(feed: SiteFeed, target: KnownTarget, reported: ChainPosition | undefined): Promise<void> {
-    const isOnChain = reported === undefined || (await this.#leadsOn(feed, reported));
+    const isOnChain = reported === undefined || (await this.#canContinueFrom(feed, reported));
     this.#acknowledgements.saw(target, isOnChain);
     if (isOnChain) return;
     const { store, nowMs } = this.#options;
@@ -116,7 +117,7 @@ export class Distribution {
   }
 
   /** Whether something published continues from the target's position. */
-  async #leadsOn(feed: SiteFeed, reported: ChainPosition): Promise<boolean> {
+  async #canContinueFrom(feed: SiteFeed, reported: ChainPosition): Promise<boolean> {
     const known = await feed.state();
     // Another instance may have just published a revision that this one has not read yet.
     const state = reported.revision > known.revision ? await feed.refresh() : known;

@@ -66,7 +66,7 @@ export class FreshnessIssuer {
     for (let start = 0; start < due.length; start += SITES_AT_ONCE) {
       const part = due.slice(start, start + SITES_AT_ONCE);
       await this.#learnIntervals(part);
-      await store.housekeep(undefined, (tx) => this.#issue(tx, new Set(part)));
+      await store.writeUnaudited(undefined, (tx) => this.#issue(tx, new Set(part)));
       for (const id of part) this.#dueMs.set(id, atMs + (this.#intervalsMs.get(id) ?? SHORTEST_INTERVAL_MS));
     }
     return due;

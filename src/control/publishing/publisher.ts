@@ -102,7 +102,9 @@ class PublishingTerm {
     }));
     for (const siteId of new Set([...found.changed, ...found.due])) this.#queue(siteId).changed();
     for (const siteId of found.retiring) {
-      await store.housekeep({ kind: 'site', siteId }, (tx) => signingKeys.retireDue(tx, siteId, nowMs()));
+      await store.writeUnaudited({ kind: 'site', siteId }, (tx) =>
+        signingKeys.retireDue(tx, siteId, nowMs()),
+      );
     }
     // Acknowledged already, but the instance that received it stopped before it settled them.
     for (const siteId of new Set(found.publishing.map((row) => row.siteId))) {
@@ -185,7 +187,9 @@ class SiteQueue {
       return;
     }
     await store
-      .housekeep({ kind: 'site', siteId: this.#siteId }, (tx) => pruneDocuments(tx, this.#siteId, nowMs()))
+      .writeUnaudited({ kind: 'site', siteId: this.#siteId }, (tx) =>
+        pruneDocuments(tx, this.#siteId, nowMs()),
+      )
       .catch((error: unknown) => this.#options.onFault?.('prune', this.#siteId, error));
   }
 

@@ -6,7 +6,7 @@
 import type { KeyReadinessView } from '../../api-contract/derived-keys-contract.ts';
 import type { ReadinessCondition } from '../../api-contract/enrollment-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { keyStateAt } from '../domain/enrollment-states.ts';
+import { keyStateAt } from '../domain/enrollment-rules.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { isRefusing } from './acknowledgements.ts';

@@ -34,7 +34,7 @@ export async function raiseFloor(
   nowMs: number,
   { mayRaise, mayNote }: RaiseAllowances,
 ): Promise<void> {
-  const isTooFar = await store.housekeep({ kind: 'site', siteId }, async (tx) => {
+  const isTooFar = await store.writeUnaudited({ kind: 'site', siteId }, async (tx) => {
     const site = await tx.sites.find(siteId);
     const target = await tx.targets.find(targetId);
     if (site === undefined || target === undefined) throw new ApiProblem('not_found');

@@ -5,7 +5,7 @@
  */
 
 import { move } from '../domain/machine.ts';
-import { SOURCE_MACHINE, type SourceEvent } from '../domain/source-states.ts';
+import { SOURCE_MACHINE, type SourceEvent } from '../domain/source-rules.ts';
 import { audited, BY_CONTROL, placeInSite } from '../resource/change.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -22,7 +22,7 @@ export async function settleSources(store: ControlStore, siteId: string, nowMs: 
     return attached > 0 && (await tx.propagation.hasKeysUnderWay(siteId, revision));
   });
   if (!isNeeded) return 0;
-  return store.housekeep({ kind: 'site', siteId }, async (tx) => {
+  return store.writeUnaudited({ kind: 'site', siteId }, async (tx) => {
     const audit = await targetDetached(tx, siteId, nowMs);
     for (const entry of audit) await tx.audit.append(entry, nowMs);
     return audit.length;

@@ -79,7 +79,9 @@ export class WholeAttempt {
     const touched = ledger.touched ?? (await this.#keysPublishedSince(baseRevision, kept.length));
     const shards = await ShardSet.read(run, { siteId: this.#siteId, nowSeconds, former: kept, touched });
     await this.#catchUp(shards);
-    await shards.prepare((file) => store.housekeep(undefined, (tx) => keepContent(tx, this.#siteId, file)));
+    await shards.prepare((file) =>
+      store.writeUnaudited(undefined, (tx) => keepContent(tx, this.#siteId, file)),
+    );
     await this.#catchUp(shards);
     this.#prepared = { shards, baseRevision, wasAhead };
     return ledger;
@@ -122,7 +124,7 @@ export class WholeAttempt {
    */
   finish(knownRevision: number | undefined): Promise<FinishedWhole | undefined> {
     const lock = { kind: 'site', siteId: this.#siteId } as const;
-    return this.#options.store.housekeep(lock, async (tx) => {
+    return this.#options.store.writeUnaudited(lock, async (tx) => {
       const site = await requireSite(tx, this.#siteId);
       const prepared = this.#prepared;
       const isOurs = site.baseRevision === prepared?.baseRevision && site.revision === knownRevision;

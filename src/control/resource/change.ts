@@ -2,7 +2,7 @@
 
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditedChange } from '../domain/audit-kinds.ts';
-import type { Place } from '../domain/roles.ts';
+import type { ScopePath } from '../domain/roles.ts';
 import type { AuditEntry, ControlStore, Lock, Transaction } from '../store/port.ts';
 import type { Change } from '../store/repositories/changes-repository.ts';
 import type { Page } from '../store/repositories/records.ts';
@@ -39,7 +39,7 @@ export function audited(
   change: {
     readonly what: AuditedChange;
     readonly id: string;
-    readonly place: Place;
+    readonly place: ScopePath;
     readonly before?: object | undefined;
     readonly after?: object | undefined;
   },
@@ -62,7 +62,7 @@ export function requireVersion(row: { readonly version: number }, expected: numb
 }
 
 /** @throws ApiProblem `not_found` */
-export function found<R>(row: R | undefined): R {
+export function requireRow<R>(row: R | undefined): R {
   if (row === undefined) throw new ApiProblem('not_found');
   return row;
 }
@@ -79,8 +79,8 @@ export async function publishChange(
 }
 
 /** The place of a site. @throws ApiProblem `not_found` */
-export async function placeInSite(tx: Transaction, siteId: string): Promise<Place> {
-  return found(await tx.hierarchy.placeOfSite(siteId));
+export async function placeInSite(tx: Transaction, siteId: string): Promise<ScopePath> {
+  return requireRow(await tx.hierarchy.placeOfSite(siteId));
 }
 
 /** RFC 3339, UTC, milliseconds. */

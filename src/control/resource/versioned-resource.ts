@@ -8,7 +8,7 @@
 
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditedChange, AuditedResource, AuditVerb } from '../domain/audit-kinds.ts';
-import type { Place } from '../domain/roles.ts';
+import type { ScopePath } from '../domain/roles.ts';
 import type { AuditEntry, ControlStore, Lock, Mutated, Transaction } from '../store/port.ts';
 import type { Change } from '../store/repositories/changes-repository.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -19,7 +19,7 @@ import type {
   VersionedTable,
   VersionedTableName,
 } from '../store/repositories/versioned-table.ts';
-import { audited, found, newVersion, publishChange, requireVersion } from './change.ts';
+import { audited, newVersion, publishChange, requireRow, requireVersion } from './change.ts';
 import { type Created, createOnce, type Operation } from './operation.ts';
 
 export interface ResourceKind<R extends AuditedResource, T extends VersionedTableName, V extends object> {
@@ -28,7 +28,7 @@ export interface ResourceKind<R extends AuditedResource, T extends VersionedTabl
   readonly table: (tx: Transaction) => VersionedTable<T>;
   /** The lock that a change takes. */
   readonly lock: (name: NameOf<T>, store: ControlStore) => Lock | Promise<Lock>;
-  readonly place: (tx: Transaction, row: RowOf<T>) => Place | Promise<Place>;
+  readonly place: (tx: Transaction, row: RowOf<T>) => ScopePath | Promise<ScopePath>;
   /** The row's name in audit events. */
   readonly id: (row: RowOf<T>) => string;
   /** As the API shows it. */
@@ -202,7 +202,7 @@ export abstract class VersionedResource<
 
   /** @throws ApiProblem `not_found` */
   async #row(tx: Transaction, name: NameOf<T>): Promise<VersionedRow<T>> {
-    return found(await this.#kind.table(tx).find(...name));
+    return requireRow(await this.#kind.table(tx).find(...name));
   }
 
   /** Runs the check and records the change for the publisher. @returns the audit events */
@@ -216,7 +216,7 @@ export abstract class VersionedResource<
     const { verb, row, before, after } = event;
     const place = await this.#kind.place(tx, row);
     await check?.();
-    if (publish !== undefined) await publishChange(tx, found(place.siteId), publish, nowMs);
+    if (publish !== undefined) await publishChange(tx, requireRow(place.siteId), publish, nowMs);
     // The cast is safe: resource and verb come from the same table of audit kinds.
     const what = `${this.#kind.audited}.${verb}` as AuditedChange;
     const entry = audited(operation, { what, id: this.#kind.id(row), place, before, after });

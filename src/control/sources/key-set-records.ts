@@ -24,7 +24,7 @@ export class StoredKeySets implements KeySetRecords {
     const known = await this.#store.read((tx) => tx.sourceRevisions.find(sourceId, revision));
     if (known === undefined) return;
     // Under the site's lock, so that a concurrently edited revision does not get the keys of its old coordinates.
-    await this.#store.housekeep({ kind: 'site', siteId: known.siteId }, async (tx) => {
+    await this.#store.writeUnaudited({ kind: 'site', siteId: known.siteId }, async (tx) => {
       if (await isPresent(tx, source)) await tx.sources.putKeySet({ sourceId, revision, jwks, fetchedAtMs });
     });
   }

@@ -7,9 +7,9 @@ import type { SourceState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditVerb } from '../domain/audit-kinds.ts';
 import { move } from '../domain/machine.ts';
-import type { Place } from '../domain/roles.ts';
-import { SOURCE_MACHINE, type SourceEvent } from '../domain/source-states.ts';
-import { audited, type By, found, placeInSite, publishChange } from '../resource/change.ts';
+import type { ScopePath } from '../domain/roles.ts';
+import { SOURCE_MACHINE, type SourceEvent } from '../domain/source-rules.ts';
+import { audited, type By, placeInSite, publishChange, requireRow } from '../resource/change.ts';
 import type { ResourceDeps } from '../resource/versioned-resource.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -27,7 +27,7 @@ export interface RevisionContext {
   readonly tx: Transaction;
   readonly source: RowOf<'source'>;
   readonly row: RowOf<'sourceRevision'>;
-  readonly place: Place;
+  readonly place: ScopePath;
 }
 
 /** Columns that only validation sets, before it. */
@@ -63,7 +63,7 @@ export function changeRevision(
     const { tx, row } = context;
     const since = set.state === undefined || set.state === row.state ? {} : { stateSinceMs: nowMs };
     await tx.sourceRevisions.change(row, { ...set, ...since }, nowMs);
-    const after = found(await tx.sourceRevisions.find(row.sourceId, row.revision));
+    const after = requireRow(await tx.sourceRevisions.find(row.sourceId, row.revision));
     const entry = revisionAudit(verb, by, context, after, more);
     return { result: revisionView(after), audit: [entry, ...alsoAudited] };
   });
@@ -75,10 +75,10 @@ export async function mutateRevision<T>(
   { sourceId, revision }: RevisionName,
   work: (context: RevisionContext) => Promise<Mutated<T>>,
 ): Promise<T> {
-  const { siteId } = await store.read(async (tx) => found(await tx.sources.find(sourceId)));
+  const { siteId } = await store.read(async (tx) => requireRow(await tx.sources.find(sourceId)));
   return store.mutate({ kind: 'site', siteId }, async (tx) => {
-    const source = found(await tx.sources.find(sourceId));
-    const row = found(await tx.sourceRevisions.find(sourceId, revision));
+    const source = requireRow(await tx.sources.find(sourceId));
+    const row = requireRow(await tx.sourceRevisions.find(sourceId, revision));
     return work({ tx, source, row, place: await placeInSite(tx, siteId) });
   });
 }

@@ -12,7 +12,7 @@ import type {
 } from '../../api-contract/sources-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
-import { found, newVersion, placeInSite, requireVersion } from '../resource/change.ts';
+import { newVersion, placeInSite, requireRow, requireVersion } from '../resource/change.ts';
 import { type Created, createOnce, type Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
@@ -35,7 +35,8 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     super(deps, {
       audited: 'source',
       table: (tx) => tx.sources,
-      lock: async ([id], store) => siteLock([found(await store.read((tx) => tx.sources.find(id))).siteId]),
+      lock: async ([id], store) =>
+        siteLock([requireRow(await store.read((tx) => tx.sources.find(id))).siteId]),
       place: (tx, { siteId }) => placeInSite(tx, siteId),
       id: ({ id }) => id,
       view: sourceView,
@@ -45,7 +46,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
   /** The revision with the targets that it waits for. @throws ApiProblem `not_found` */
   revision({ sourceId, revision }: RevisionName): Promise<SourceRevisionView> {
     return this.store.read(async (tx) =>
-      revisionViewNow(tx, found(await tx.sourceRevisions.find(sourceId, revision))),
+      revisionViewNow(tx, requireRow(await tx.sourceRevisions.find(sourceId, revision))),
     );
   }
 
@@ -112,10 +113,10 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     coordinates: SourceRevisionChange,
     operation: Operation,
   ): Promise<Created<SourceRevisionView, never>> {
-    const { siteId } = await this.store.read(async (tx) => found(await tx.sources.find(sourceId)));
+    const { siteId } = await this.store.read(async (tx) => requireRow(await tx.sources.find(sourceId)));
     const nowMs = this.nowMs();
     return createOnce(this.store, siteLock([siteId]), operation, nowMs, async (tx) => {
-      const source = found(await tx.sources.find(sourceId));
+      const source = requireRow(await tx.sources.find(sourceId));
       const revisions = await tx.sources.revisions(sourceId);
       const newest = revisions.at(-1);
       if (newest === undefined || isEnded(revisions)) {

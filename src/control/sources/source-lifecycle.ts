@@ -6,11 +6,11 @@
 import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
 import type { SourceState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { activationProblem, holdsSlot } from '../domain/source-states.ts';
+import { activationProblem, holdsSlot } from '../domain/source-rules.ts';
 import { revokeKeysOfSource } from '../enrollment/keys.ts';
 import { denyWaiting } from '../enrollment/outcomes.ts';
 import type { SourceCoordinates, SourceValidation } from '../issuers/validate-source.ts';
-import { BY_CONTROL, found, requireVersion } from '../resource/change.ts';
+import { BY_CONTROL, requireRow, requireVersion } from '../resource/change.ts';
 import type { Operation } from '../resource/operation.ts';
 import type { ResourceDeps } from '../resource/versioned-resource.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -46,7 +46,7 @@ export class SourceLifecycle {
   async validate(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
     const { store, validate } = this.#options;
     const asked = await store.read(async (tx) =>
-      found(await tx.sourceRevisions.find(name.sourceId, name.revision)),
+      requireRow(await tx.sourceRevisions.find(name.sourceId, name.revision)),
     );
     stateAfter(asked.state, 'validation_passed');
     const validation = await validate(asked);
@@ -160,7 +160,7 @@ export class SourceLifecycle {
     if (asked?.state !== 'activating') return;
     const validation = withAgreedScope(asked, await validate(asked));
     // Retired meanwhile, or checked by another instance: this result is outdated.
-    if (found(await find()).version !== asked.version) return;
+    if (requireRow(await find()).version !== asked.version) return;
     await changeRevision(this.#options, name, BY_CONTROL, async (context, nowMs) => {
       requireVersion(context.row, asked.version);
       if (validation.kind === 'invalid') {

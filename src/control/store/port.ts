@@ -40,7 +40,7 @@ export interface ControlStore {
    * Writes without audit rows: acknowledgements, published documents, refreshed key sets, pruning. The same transaction
    * rules apply. Pass no lock when the rows are independent.
    */
-  housekeep<T>(lock: Lock | undefined, work: (tx: Transaction) => Promise<T>): Promise<T>;
+  writeUnaudited<T>(lock: Lock | undefined, work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Receives notices of all instances, after their commit. @returns a function that unsubscribes */
   subscribe(listener: (notice: Notice) => void): () => void;
   /**

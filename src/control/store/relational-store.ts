@@ -79,7 +79,7 @@ export class RelationalStore implements ControlStore {
     });
   }
 
-  housekeep<T>(lock: Lock | undefined, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  writeUnaudited<T>(lock: Lock | undefined, work: (tx: Transaction) => Promise<T>): Promise<T> {
     return this.#write(lock, work);
   }
 
@@ -185,7 +185,7 @@ export class RelationalStore implements ControlStore {
 
   async tryWrite(): Promise<void> {
     const stateHash = `write-check-${randomUUID()}`;
-    await this.housekeep(undefined, async (tx) => {
+    await this.writeUnaudited(undefined, async (tx) => {
       await tx.operators.addSignIn({ stateHash, sealed: '', expiresAtMs: 0 });
       await tx.operators.takeSignIn(stateHash);
     });

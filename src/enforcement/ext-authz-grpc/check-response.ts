@@ -56,6 +56,7 @@ function overwrite([key, value]: readonly [string, string]): HeaderValueOption {
  * Encodes a Decision as the bytes of a CheckResponse. Responses that differ only in the decision's ID are encoded once:
  * those to one passport on one route, and denials for the same reason.
  */
+
 type ResponseEncoder = (decision: Decision, inbound: RequestHeaders) => Buffer;
 
 /** The library's serializers. */

@@ -166,10 +166,7 @@ async function guardFiles(keyFile: string, logger: Logger): Promise<DirectoryLoc
   }
   if (!(await lock.isHeldByOthers())) return lock;
   await lock.release();
-  throw usageError(
-    'agent_running',
-    `another agent checks after ${keyFile}: one is enough, give each its own file`,
-  );
+  throw usageError('agent_running', `another agent renews ${keyFile}: run one agent for each key file`);
 }
 
 /** Log lines of the agent: codes, key IDs and times, never a key or a token. Source: docs/workloads.md "Log". */

@@ -10,12 +10,10 @@ const { privateKeyFile: _given, waitForActivation: _waits, ...SHARED } = ENROLL_
 
 export const AGENT_SETTINGS = {
   ...SHARED,
-  privateKeyOut: required(
-    text('--private-key-out <file>', 'where the key is kept, with its state beside it'),
-  ),
+  privateKeyOut: required(text('--private-key-out <file>', 'file for the key, with its state beside it')),
   forceReenroll: toggle(
     '--force-reenroll',
-    'begin with a new key although the one in place checks current',
+    'start with a new key even if the existing one is current',
     false,
   ),
   adminListen: withDefault(
@@ -23,7 +21,7 @@ export const AGENT_SETTINGS = {
     '127.0.0.1:9195',
   ),
   logLevel: withDefault(
-    choice('--log-level <level>', 'how much the log on standard error says', LOG_LEVELS),
+    choice('--log-level <level>', 'level of the log on standard error', LOG_LEVELS),
     'info',
   ),
 };

@@ -19,7 +19,7 @@ import { startPublisher } from '../../control/publishing/publisher.ts';
 import { keyReadiness } from '../../control/publishing/readiness.ts';
 import { enrolledProfiles } from '../../control/publishing/signing-profiles.ts';
 import { createSiteCheck } from '../../control/publishing/site-check.ts';
-import { found } from '../../control/resource/change.ts';
+import { requireRow } from '../../control/resource/change.ts';
 import { IssuerFetcher } from '../../outbound-fetch/outbound-fetch.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { ControlMetrics } from '../../telemetry/control-metrics.ts';
@@ -130,7 +130,7 @@ function openEnrollment(options: ControlPartsOptions): EnrollmentPlane {
     // Over all attached targets, as in the answer that the workload itself gets.
     readinessOfKey: (keyId) =>
       store.read(async (tx) => {
-        const key = found(await tx.keys.find(keyId));
+        const key = requireRow(await tx.keys.find(keyId));
         const { ready, conditions } = await keyReadiness(tx, key, undefined, nowMs());
         return { ready, conditions };
       }),
@@ -175,6 +175,7 @@ async function drain(app: ControlApp, timeoutMs: number): Promise<void> {
 }
 
 /** Counts API responses and enrollment outcomes. */
+
 const SUBMISSION = 'POST /v1/enrollments';
 const CHALLENGE = 'POST /v1/enrollments/challenges';
 

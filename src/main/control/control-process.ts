@@ -12,7 +12,7 @@ import { readPropagation, readRenewals, watchReadiness } from './control-readine
 import type { ControlPartsOptions } from './control-reports.ts';
 import type { ControlSettings } from './control-settings.ts';
 import { followCertificate } from './control-tls.ts';
-import { openBootstrapToken, openControlStore, openMasterKey } from './foundations.ts';
+import { openBootstrapToken, openControlStore, openMasterKey } from './open-store.ts';
 
 export interface RunningControl {
   /** The first public URL. */

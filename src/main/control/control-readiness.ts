@@ -94,6 +94,7 @@ export function isNotRenewed(
 }
 
 /** Reads how far targets are behind, from the database at each metrics scrape. */
+
 const SITES_AT_ONCE = 100;
 
 /** Reads each site in its own transaction, so that a scrape does not block writers. */

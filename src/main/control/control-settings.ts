@@ -19,78 +19,76 @@ const RATE = { min: 1, max: 1_000_000 };
 
 const STORAGE = {
   dataDir: required(
-    text('--data-dir <directory>', 'keeps the embedded database and the key files; must be there'),
+    text('--data-dir <directory>', 'existing directory for the embedded database and the key files'),
   ),
   databaseUrl: optional(
-    text('--database-url <url>', 'postgres://… for several instances; default: an embedded database'),
+    text('--database-url <url>', 'postgres://… for several instances; default: the embedded database'),
   ),
   databaseUrlFile: optional(
-    text('--database-url-file <file>', 'holds the database URL, so that no password stands in arguments'),
+    text('--database-url-file <file>', 'file with the database URL, so that no password is in the arguments'),
   ),
   masterKeyFile: optional(
     text(
       '--master-key-file <file>',
-      'seals what the database keeps; default: master-key in the data directory',
+      'key that encrypts secrets in the database; default: master-key in the data directory',
     ),
   ),
   bootstrapTokenFile: optional(
     text(
       '--bootstrap-token-file <file>',
-      'where the first start writes the bootstrap token; default: bootstrap-token in the data directory',
+      'file that the first start writes the bootstrap token to; default: bootstrap-token in the data directory',
     ),
   ),
   resetBootstrapToken: toggle(
     '--reset-bootstrap-token',
-    "make the file's bootstrap token, or a new one when there is no file, the one that holds",
+    'replace the bootstrap token by the one in the file, or by a new one when there is no file',
     false,
   ),
 };
 
 const NETWORK = {
-  listen: withDefault(text('--listen <address>', 'where the API is served, as HOST:PORT'), '127.0.0.1:9193'),
+  listen: withDefault(text('--listen <address>', 'address of the API, as HOST:PORT'), '127.0.0.1:9193'),
   adminListen: withDefault(
     text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
     '127.0.0.1:9194',
   ),
   publicUrls: list(
-    text('--public-url <url>', 'how clients reach it, the first for browsers; default: the listen address'),
+    text(
+      '--public-url <url>',
+      'URL under which clients reach Control, the first for browsers; default: the listen address',
+    ),
   ),
   tlsCert: optional(
-    text('--tls-cert <file>', 'certificate chain (PEM) to serve with; read again when it changes'),
+    text('--tls-cert <file>', 'certificate chain (PEM) of the API; reloaded when it changes'),
   ),
   tlsKey: optional(text('--tls-key <file>', 'its private key (PEM)')),
   allowPlainHttp: toggle(
     '--allow-plain-http',
-    'serve without TLS beyond loopback, such as behind a proxy',
+    'serve without TLS on other addresses than loopback, such as behind a proxy',
     false,
   ),
   trustedProxies: list(
-    text('--trusted-proxy <cidr>', "proxies whose X-Forwarded-For names the client's address"),
+    text('--trusted-proxy <cidr>', "proxies whose X-Forwarded-For gives the client's address"),
   ),
-  issuerNetworks: list(
-    text(
-      '--allow-issuer-network <cidr>',
-      'addresses that are not public where an issuer may be fetched from',
-    ),
-  ),
+  issuerNetworks: list(text('--allow-issuer-network <cidr>', 'private addresses that issuers may have')),
   issuerCaFile: optional(
-    text('--issuer-ca-file <file>', "certificates (PEM) to trust for issuers, beside the system's"),
+    text('--issuer-ca-file <file>', "CA certificates (PEM) for issuers, in addition to the system's"),
   ),
 };
 
 const OPERATORS = {
   oidcIssuer: optional(text('--oidc-issuer <url>', "the operators' identity provider (OpenID Connect)")),
-  oidcClientId: optional(text('--oidc-client-id <id>', 'how it knows this Control')),
-  oidcClientSecretFile: optional(text('--oidc-client-secret-file <file>', 'holds the client secret')),
+  oidcClientId: optional(text('--oidc-client-id <id>', 'client ID of this Control at the identity provider')),
+  oidcClientSecretFile: optional(text('--oidc-client-secret-file <file>', 'file with the client secret')),
   oidcCaFile: optional(
-    text('--oidc-ca-file <file>', "certificates (PEM) to trust for it, instead of the system's"),
+    text('--oidc-ca-file <file>', "CA certificates (PEM) for the identity provider, instead of the system's"),
   ),
   oidcGroupsClaim: optional(
     text('--oidc-groups-claim <name>', 'claim that lists groups, to which roles can be granted'),
   ),
-  oidcScope: withDefault(text('--oidc-scope <scopes>', 'what to ask it for'), 'openid profile email'),
+  oidcScope: withDefault(text('--oidc-scope <scopes>', 'scopes to request'), 'openid profile email'),
   sessionLifetimeMs: withDefault(
-    duration('--session-lifetime <duration>', 'an operator signs in again after that long', {
+    duration('--session-lifetime <duration>', 'lifetime of an operator’s session', {
       minMs: 60_000,
       maxMs: 7 * DAY_MS,
     }),
@@ -100,7 +98,10 @@ const OPERATORS = {
 
 const ENROLLMENT = {
   workloadImage: withDefault(
-    text('--workload-image <image>', 'holds proofgate, for the snippets of the Enrollment Command Generator'),
+    text(
+      '--workload-image <image>',
+      'image with proofgate, for the snippets of the Enrollment Command Generator',
+    ),
     'proofgate:latest',
   ),
   workloadCaConfigmap: optional(
@@ -126,19 +127,19 @@ const LIMITS = {
   ),
   targetRate: withDefault(integer('--target-rate <count>', 'requests a second of one target', RATE), '50'),
   auditRetentionMs: withDefault(
-    retention('--audit-retention <duration>', 'audit events are kept that long'),
+    retention('--audit-retention <duration>', 'how long to keep audit events'),
     '9600h',
   ),
   keyRetentionMs: withDefault(
-    retention('--key-retention <duration>', 'ended keys and decided enrollments are kept that long'),
+    retention('--key-retention <duration>', 'how long to keep ended keys and decided enrollments'),
     '720h',
   ),
   drainTimeoutMs: withDefault(
-    duration('--drain-timeout <duration>', 'most time that SIGTERM leaves to requests in flight'),
+    duration('--drain-timeout <duration>', 'after SIGTERM, maximum time for requests in flight'),
     '10s',
   ),
   logLevel: withDefault(
-    choice('--log-level <level>', 'how much the log on standard error says', LOG_LEVELS),
+    choice('--log-level <level>', 'level of the log on standard error', LOG_LEVELS),
     'info',
   ),
 };

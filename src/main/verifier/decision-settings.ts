@@ -6,7 +6,7 @@ export const FRESHNESS_SIGNERS = {
     text('--freshness-key <file>', 'public key that signs freshness statements; default: the bundle keys'),
   ),
   freshnessThreshold: withDefault(
-    integer('--freshness-threshold <count>', 'how many of the keys for freshness must have signed', {
+    integer('--freshness-threshold <count>', 'number of freshness keys that must have signed', {
       min: 1,
       max: 16,
     }),
@@ -16,14 +16,16 @@ export const FRESHNESS_SIGNERS = {
 
 export const DECISION_SETTINGS = {
   externalOrigin: optional(
-    text('--external-origin <origin>', 'behind a proxy that rewrites host or scheme: the one origin served'),
+    text('--external-origin <origin>', 'behind a proxy that rewrites host or scheme: the only origin served'),
   ),
   envoyBody: withDefault(
     choice('--envoy-body <mode>', 'whether Envoy sends bodies with the check', ['buffered', 'none']),
     'buffered',
   ),
   realtimeStalenessMs: withDefault(
-    duration('--realtime-staleness <duration>', 'most age of the bundle on realtime routes', { minMs: 1000 }),
+    duration('--realtime-staleness <duration>', 'maximum age of the bundle on realtime routes', {
+      minMs: 1000,
+    }),
     '10s',
   ),
 };

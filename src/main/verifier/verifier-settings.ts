@@ -19,21 +19,22 @@ import { DECISION_SETTINGS, FRESHNESS_SIGNERS } from './decision-settings.ts';
 export const VERIFIER_SETTINGS = {
   authSite: required(text('--auth-site <name>', 'the Auth Site that this verifier serves')),
   bundle: optional(
-    text('--bundle <directory>', 'where the signed bundle lies; watched; not needed with --control-url'),
+    text(
+      '--bundle <directory>',
+      'directory of the signed bundle, watched for changes; not needed with --control-url',
+    ),
   ),
-  controlUrl: optional(text('--control-url <url>', 'Control to follow in the background')),
+  controlUrl: optional(text('--control-url <url>', 'URL of the Control that delivers bundles')),
   controlTokenFile: optional(
-    text('--control-token-file <file>', "the target's token; read anew for each request to Control"),
+    text('--control-token-file <file>', "the target's token; read again for each request to Control"),
   ),
-  controlCaFile: optional(text('--control-ca-file <file>', 'certificates (PEM) to trust Control by')),
-  allowPlainHttp: toggle(
-    '--allow-plain-http',
-    'let tokens and audit events cross a network in the clear',
-    false,
+  controlCaFile: optional(
+    text('--control-ca-file <file>', 'CA certificates (PEM) for the connection to Control'),
   ),
+  allowPlainHttp: toggle('--allow-plain-http', 'allow plain HTTP for tokens and audit events', false),
   bundleKeys: requiredList(text('--bundle-key <file>', 'public key (JWK or PEM) that signs bundles')),
   bundleThreshold: withDefault(
-    integer('--bundle-threshold <count>', 'how many of the bundle keys must have signed', {
+    integer('--bundle-threshold <count>', 'number of bundle keys that must have signed', {
       min: 1,
       max: 16,
     }),
@@ -41,28 +42,36 @@ export const VERIFIER_SETTINGS = {
   ),
   ...FRESHNESS_SIGNERS,
   stateDir: required(
-    text('--state-dir <directory>', 'keeps the highest revision ever accepted, and what came from Control'),
+    text(
+      '--state-dir <directory>',
+      'directory for the highest accepted revision and for bundles from Control',
+    ),
   ),
   listen: withDefault(
-    text('--listen <address>', 'where Envoy reaches it: HOST:PORT or unix:PATH'),
+    text('--listen <address>', 'address of the gRPC port: HOST:PORT or unix:PATH'),
     '127.0.0.1:9191',
   ),
-  tlsCertFile: optional(text('--tls-cert-file <file>', 'certificate (PEM) of the gRPC port; followed')),
+  tlsCertFile: optional(
+    text('--tls-cert-file <file>', 'certificate (PEM) of the gRPC port; reloaded when it changes'),
+  ),
   tlsKeyFile: optional(text('--tls-key-file <file>', 'private key (PEM) of that certificate')),
   tlsClientCaFile: optional(
-    text('--tls-client-ca-file <file>', 'certificates (PEM) that clients of the gRPC port must be of'),
+    text(
+      '--tls-client-ca-file <file>',
+      'CA certificates (PEM) that client certificates on the gRPC port must come from',
+    ),
   ),
   tlsClientSans: list(
     text('--tls-client-san <name>', 'URI or DNS name that a client certificate must have; default: any'),
   ),
   maxConnections: withDefault(
-    integer('--max-connections <count>', 'most connections to the gRPC port at a time', {
+    integer('--max-connections <count>', 'maximum number of connections to the gRPC port', {
       min: 1,
       max: 65_536,
     }),
     '1024',
   ),
-  grpcReflection: toggle('--grpc-reflection', 'let the gRPC port describe its services', false),
+  grpcReflection: toggle('--grpc-reflection', 'enable gRPC server reflection', false),
   adminListen: withDefault(
     text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
     '127.0.0.1:9192',
@@ -74,36 +83,49 @@ export const VERIFIER_SETTINGS = {
     ),
   ),
   redisTimeoutMs: optional(
-    duration('--redis-timeout <duration>', 'within this long Redis must answer (default: 100ms)', {
+    duration('--redis-timeout <duration>', 'maximum time for an answer of Redis (default: 100ms)', {
       minMs: 10,
       maxMs: 10_000,
     }),
   ),
   redisCaFile: optional(text('--redis-ca-file <file>', 'certificates (PEM) to trust with rediss://')),
-  redisSentinelUser: optional(text('--redis-sentinel-user <name>', 'user name that the Sentinels want')),
+  redisSentinelUser: optional(text('--redis-sentinel-user <name>', 'user name for the Sentinels')),
   redisSentinelPasswordFile: optional(
-    text('--redis-sentinel-password-file <file>', 'password that the Sentinels want, one line'),
+    text('--redis-sentinel-password-file <file>', 'file with the password for the Sentinels, one line'),
   ),
   redisMinReplicasToWrite: optional(
-    integer('--redis-min-replicas-to-write <count>', 'of every Redis, where CONFIG GET is forbidden', {
-      min: 0,
-      max: 1_000,
-    }),
+    integer(
+      '--redis-min-replicas-to-write <count>',
+      'min-replicas-to-write of every Redis, if CONFIG GET is forbidden',
+      {
+        min: 0,
+        max: 1_000,
+      },
+    ),
   ),
   redisMinReplicasMaxLagMs: optional(
-    duration('--redis-min-replicas-max-lag <duration>', 'of every Redis, where CONFIG GET is forbidden'),
+    duration(
+      '--redis-min-replicas-max-lag <duration>',
+      'min-replicas-max-lag of every Redis, if CONFIG GET is forbidden',
+    ),
   ),
   redisClusterNodeTimeoutMs: optional(
-    duration('--redis-cluster-node-timeout <duration>', 'of every Redis, where CONFIG GET is forbidden'),
+    duration(
+      '--redis-cluster-node-timeout <duration>',
+      'cluster-node-timeout of every Redis, if CONFIG GET is forbidden',
+    ),
   ),
   holderQuota: withDefault(
-    integer('--holder-quota <count>', 'most requests of one key a minute', { min: 1, max: 1_000_000_000 }),
+    integer('--holder-quota <count>', 'maximum number of requests of one key in a minute', {
+      min: 1,
+      max: 1_000_000_000,
+    }),
     '600000',
   ),
   maxReplayRecords: optional(
     integer(
       '--max-replay-records <count>',
-      'with --replay memory: most proofs remembered (default: 1000000)',
+      'with --replay memory: maximum number of stored proofs (default: 1000000)',
       {
         min: 1000,
         max: 50_000_000,
@@ -114,45 +136,50 @@ export const VERIFIER_SETTINGS = {
   auditFile: optional(
     text(
       '--audit-file <file>',
-      'where decisions are recorded, JSON lines; - (the default without --audit-url) is standard output',
+      'file for audit events, JSON lines; - (the default without --audit-url) is standard output',
     ),
   ),
-  auditUrl: optional(text('--audit-url <url>', 'collector that decisions are sent to in batches')),
+  auditUrl: optional(text('--audit-url <url>', 'collector that receives audit events in batches')),
   auditTokenFile: optional(
-    text('--audit-token-file <file>', "the collector's token; read anew for each batch"),
+    text('--audit-token-file <file>', "the collector's token; read again for each batch"),
   ),
-  auditCaFile: optional(text('--audit-ca-file <file>', 'certificates (PEM) to trust the collector by')),
-  auditGzip: toggle('--audit-gzip', 'compress what is sent to the collector', false),
+  auditCaFile: optional(
+    text('--audit-ca-file <file>', 'CA certificates (PEM) for the connection to the collector'),
+  ),
+  auditGzip: toggle('--audit-gzip', 'compress requests to the collector', false),
   auditQueueBytes: withDefault(
-    integer('--audit-queue-bytes <count>', 'most bytes of decisions that may wait to be written or sent', {
+    integer('--audit-queue-bytes <count>', 'maximum size of queued audit events, bytes', {
       min: 65_536,
       max: 1_073_741_824,
     }),
     '16777216',
   ),
   audit: withDefault(
-    choice('--audit <mode>', 'required refuses what cannot be recorded', ['best-effort', 'required']),
+    choice('--audit <mode>', 'required: deny a request whose audit event cannot be written', [
+      'best-effort',
+      'required',
+    ]),
     'best-effort',
   ),
   maxMessageBytes: withDefault(
-    integer('--max-message-bytes <count>', 'most bytes of one check: headers and buffered body', {
+    integer('--max-message-bytes <count>', 'maximum size of one check, headers and buffered body, bytes', {
       min: 65_536,
       max: 268_435_456,
     }),
     '4194304',
   ),
   otlpEndpoint: optional(
-    text('--otlp-endpoint <url>', 'OpenTelemetry collector (OTLP over HTTP) that sampled decisions go to'),
+    text('--otlp-endpoint <url>', 'OpenTelemetry collector (OTLP over HTTP) for sampled decisions'),
   ),
   maxInFlight: withDefault(
-    integer('--max-in-flight <count>', 'most checks that may wait for the replay store', {
+    integer('--max-in-flight <count>', 'maximum number of checks that wait for the replay store', {
       min: 1,
       max: 1_000_000,
     }),
     '1024',
   ),
   workers: withDefault(
-    integer('--workers <count>', 'verifier processes behind the one address; more than 1 needs Redis', {
+    integer('--workers <count>', 'number of verifier processes behind the address; more than 1 needs Redis', {
       min: 1,
       max: 64,
     }),
@@ -161,17 +188,17 @@ export const VERIFIER_SETTINGS = {
   drainDelayMs: withDefault(
     duration(
       '--drain-delay <duration>',
-      'how long SIGTERM still lets checks in while health already says no, 0s to 1h',
+      'after SIGTERM, accept checks this long while health reports not serving, 0s to 1h',
       { minMs: 0, maxMs: 3_600_000 },
     ),
     '0s',
   ),
   drainTimeoutMs: withDefault(
-    duration('--drain-timeout <duration>', 'most time that SIGTERM leaves to checks in flight'),
+    duration('--drain-timeout <duration>', 'after SIGTERM, maximum time for checks in flight'),
     '10s',
   ),
   logLevel: withDefault(
-    choice('--log-level <level>', 'how much the log on standard error says', LOG_LEVELS),
+    choice('--log-level <level>', 'level of the log on standard error', LOG_LEVELS),
     'info',
   ),
 };

@@ -198,6 +198,7 @@ export function writeNow(
 }
 
 /** Opens standard output for writes that never block on the reader. */
+
 const STANDARD_OUTPUT = 1;
 /** Linux: opens the file of the descriptor again, so that O_NONBLOCK does not affect other processes. */
 const ITSELF = '/proc/self/fd/1';

@@ -108,6 +108,7 @@ function networkCode(error: unknown): string {
  * Sends audit events to a collector over HTTP. Always best effort, so that a decision does not wait for a network round
  * trip.
  */
+
 export interface HttpBatchesOptions extends HttpTransportOptions {
   readonly observer: AuditObserver;
   readonly maxQueueBytes: number;

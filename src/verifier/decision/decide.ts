@@ -1,13 +1,19 @@
 /**
  * Decides on a request before replay: runs {@link STEPS} and stops at the first denial. Pure: a function of request,
- * bundle and clock that consumes nothing.
+ * bundle and clock that consumes nothing. Step 6, replay, comes last: `../verifier.ts`.
  */
 import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Credentials } from '../../protocol/credentials.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import type { Denial } from '../../protocol/reasons.ts';
 import type { Caller } from './caller.ts';
-import { type DecisionInputs, type Evaluation, type Evidence, found, newEvaluation } from './evaluation.ts';
+import {
+  type DecisionInputs,
+  type Evaluation,
+  type Evidence,
+  newEvaluation,
+  required,
+} from './evaluation.ts';
 import type { RequestFacts } from './request-facts.ts';
 import { STEPS, type StepName } from './steps.ts';
 
@@ -49,11 +55,11 @@ export function decide(
 export function verifiedOf({ evidence, holder, snapshot }: Evaluation): Verified {
   return {
     kind: 'verified',
-    snapshot: found(snapshot),
-    route: found(evidence.route),
-    caller: found(evidence.caller),
-    credentials: found(evidence.credentials),
-    holder: found(holder),
+    snapshot: required(snapshot),
+    route: required(evidence.route),
+    caller: required(evidence.caller),
+    credentials: required(evidence.credentials),
+    holder: required(holder),
   };
 }
 

@@ -49,7 +49,7 @@ export function newEvaluation(
  * error.
  * @throws TypeError which the verifier turns into a denial
  */
-export function found<T>(value: T | undefined): T {
+export function required<T>(value: T | undefined): T {
   if (value === undefined) throw new TypeError('a check ran before one that it needs');
   return value;
 }

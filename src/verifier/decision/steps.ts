@@ -9,7 +9,7 @@ import { readCredentials } from '../../protocol/credentials.ts';
 import type { Attributes } from '../../protocol/passport.ts';
 import { type Denial, deny, isDenial } from '../../protocol/reasons.ts';
 import { type Caller, identifyCaller } from './caller.ts';
-import { type Evaluation, found } from './evaluation.ts';
+import { type Evaluation, required } from './evaluation.ts';
 import { checkBinding } from './steps/binding.ts';
 import { checkFreshness } from './steps/freshness.ts';
 import {
@@ -107,7 +107,7 @@ function checkBundleIsLoaded({ snapshot }: Evaluation): Denial | undefined {
 
 function findRoute(evaluation: Evaluation): Denial | undefined {
   const { evidence, facts, snapshot } = evaluation;
-  const matched = matchRoute(facts, found(snapshot));
+  const matched = matchRoute(facts, required(snapshot));
   if (isDenial(matched)) return matched;
   evidence.route = matched.route;
   evaluation.authority = matched.authority;
@@ -119,12 +119,12 @@ function findCredentials({ evidence, facts, inputs, snapshot }: Evaluation): Den
   const credentials = readCredentials(facts.headers, (sha256) => passports.get(sha256)?.passport);
   if (isDenial(credentials)) return credentials;
   evidence.credentials = credentials;
-  evidence.caller = identifyCaller(found(snapshot).keys, credentials.passport);
+  evidence.caller = identifyCaller(required(snapshot).keys, credentials.passport);
   return undefined;
 }
 
 function findSourceRule({ evidence }: Evaluation): Denial | undefined {
-  const rule = matchSource(found(evidence.route), found(evidence.caller));
+  const rule = matchSource(required(evidence.route), required(evidence.caller));
   if (isDenial(rule)) return rule;
   evidence.matchedRule = rule;
   return undefined;
@@ -133,15 +133,15 @@ function findSourceRule({ evidence }: Evaluation): Denial | undefined {
 function checkBundleIsFresh({ evidence, inputs, snapshot }: Evaluation): Denial | undefined {
   const { nowSeconds, realtimeStalenessSeconds } = inputs;
   return checkFreshness(
-    found(evidence.route).freshness,
-    found(snapshot),
+    required(evidence.route).freshness,
+    required(snapshot),
     nowSeconds,
     realtimeStalenessSeconds,
   );
 }
 
 function checkCallerAttributes({ evidence }: Evaluation): Denial | undefined {
-  return checkAttributes(found(evidence.route), found(evidence.caller));
+  return checkAttributes(required(evidence.route), required(evidence.caller));
 }
 
 /** Whether provenance and context satisfy the route. */

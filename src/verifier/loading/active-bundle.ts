@@ -10,7 +10,7 @@ import { prepareStep } from '../../bundle/compile/compile-delta.ts';
 import { reusingKeysOf } from '../../bundle/compile/compile-keys.ts';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { asBundleError, type BundleError, bundleError } from '../../bundle/format/bundle-error.ts';
-import { type ChainPosition, judgeChain } from '../../bundle/format/chain.ts';
+import { type ChainPosition, checkChainAgainstMark } from '../../bundle/format/chain.ts';
 import { BUNDLE_FILE, type StepKind } from '../../bundle/format/file-names.ts';
 import type { ResolvedDirectory } from '../../bundle/format/local-directory.ts';
 import {
@@ -179,7 +179,7 @@ export class ActiveBundle {
 
   /** @throws BundleError when the mark forbids the chain; prefers the error that cut the chain short */
   async #judge(positions: Walk['positions'], cutBy: BundleError | undefined): Promise<void> {
-    const verdict = judgeChain(await this.#options.mark.position(), positions, BUNDLE_FILE);
+    const verdict = checkChainAgainstMark(await this.#options.mark.position(), positions, BUNDLE_FILE);
     if (verdict.kind === 'refuse') throw cutBy ?? verdict.error;
   }
 

@@ -48,6 +48,7 @@ export function reconnectDelayMs(attempt: number): number {
  * Connects and verifies that the peer is Redis before ioredis sends or reads a byte. The password goes only to Redis,
  * and only Redis' bytes reach the parser: ioredis 6.0 stops the process or loops for ever on some that are nearly RESP.
  */
+
 export interface GreetingOptions extends RedisConnection {
   /** A connection that does not close by itself is destroyed after this long. */
   readonly disconnectTimeoutMs: number;

@@ -7,8 +7,8 @@ import { askClusterView, bestView, CLUSTER_TAGS, type ClusterView } from './clus
 import { addressLabel, type ClusterEndpoint, type RedisAddress } from './endpoint.ts';
 import { describeConnectionError } from './faults.ts';
 import type { RedisLink } from './link.ts';
+import { PeriodicTask } from './periodic-task.ts';
 import { dataConnection, openPrimaryLink, type Primaries, type PrimariesOptions } from './primaries.ts';
-import { RepeatedLook } from './repeated-look.ts';
 
 /** A node that does not answer must not delay the answers of the others. */
 const NODE_TIMEOUT_MS = 500;
@@ -30,7 +30,7 @@ class ClusterPrimaries implements Primaries {
   readonly tags = CLUSTER_TAGS;
   readonly #options: PrimariesOptions;
   readonly #seeds: readonly RedisAddress[];
-  readonly #look: RepeatedLook;
+  readonly #look: PeriodicTask;
   #nodes: ReadonlyMap<string, Node> = new Map();
   #linkOfShard: readonly (RedisLink | undefined)[] = [];
   /** The node that redirected last; it knows the latest topology. */
@@ -40,7 +40,7 @@ class ClusterPrimaries implements Primaries {
   constructor(options: PrimariesOptions, endpoint: ClusterEndpoint) {
     this.#options = options;
     this.#seeds = endpoint.seeds;
-    this.#look = new RepeatedLook(Math.min(options.recheckIntervalMs, MAX_LOOK_INTERVAL_MS), () =>
+    this.#look = new PeriodicTask(Math.min(options.recheckIntervalMs, MAX_LOOK_INTERVAL_MS), () =>
       this.#lookOnce(),
     );
   }

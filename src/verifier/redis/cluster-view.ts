@@ -41,6 +41,7 @@ function isBetter(view: ClusterView, than: ClusterView): boolean {
  * Slots of a Redis Cluster: the slot of a key, the hash tags that spread a site's holders over the slots, and the
  * parser of `CLUSTER SLOTS`.
  */
+
 const SLOT_COUNT = 16_384;
 const SHARD_COUNT = 64;
 const SLOTS_PER_SHARD = SLOT_COUNT / SHARD_COUNT;

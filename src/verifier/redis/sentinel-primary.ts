@@ -10,8 +10,8 @@ import { addressLabel, type RedisAddress, type SentinelEndpoint } from './endpoi
 import { classifyFault, describeConnectionError, describeRefusal } from './faults.ts';
 import { parseCount, parsePairs } from './info.ts';
 import type { RedisLink } from './link.ts';
+import { PeriodicTask } from './periodic-task.ts';
 import { ONLY_TAG, openPrimaryLink, type Primaries, type PrimariesOptions } from './primaries.ts';
-import { RepeatedLook } from './repeated-look.ts';
 
 const MAX_LOOK_INTERVAL_MS = 1_000;
 /** A Sentinel that hangs must not delay the answers of the others. */
@@ -36,7 +36,7 @@ class SentinelPrimary implements Primaries {
   readonly #options: PrimariesOptions;
   readonly #primaryName: string;
   readonly #sentinels: readonly Sentinel[];
-  readonly #look: RepeatedLook;
+  readonly #look: PeriodicTask;
   #view: SentinelView | undefined;
   #link: RedisLink | undefined;
   #problem: string;
@@ -46,7 +46,7 @@ class SentinelPrimary implements Primaries {
     this.#primaryName = endpoint.primaryName;
     this.#problem = `asking the Sentinels for the primary ${endpoint.primaryName}`;
     this.#sentinels = endpoint.sentinels.map((address) => this.#openSentinel(address));
-    this.#look = new RepeatedLook(Math.min(options.recheckIntervalMs, MAX_LOOK_INTERVAL_MS), () =>
+    this.#look = new PeriodicTask(Math.min(options.recheckIntervalMs, MAX_LOOK_INTERVAL_MS), () =>
       this.#lookOnce(),
     );
   }
@@ -152,6 +152,7 @@ class SentinelPrimary implements Primaries {
 }
 
 /** Parses what Sentinels report about a primary and its replicas. */
+
 interface SentinelView {
   readonly primary: RedisAddress;
   /** Rises with every failover; a partitioned Sentinel still reports an old one. */

@@ -194,6 +194,7 @@ export class RecordTable {
  * holders would grow with their number, and reject new ones once full. Two holders in one cell share its quota. With
  * 2^18 cells that affects one in 260,000 pairs, and never lets more through.
  */
+
 const CELL_BITS = 18;
 const SECONDS_PER_MINUTE = 60;
 

@@ -22,7 +22,7 @@ export interface PreparationInputs {
   readonly largestSkewSeconds: number;
   /** Maximum difference of clocks. */
   readonly toleranceSeconds: number;
-  /** Latest issued-at that this verifier consumed recently; 0: none. */
+  /** Latest issued-at of the proofs that this verifier consumed recently; 0 when there were none. */
   readonly latestIssuedSeconds: number;
 }
 

@@ -73,6 +73,7 @@ export interface KeeperState {
 }
 
 /** Classifies a failed enrollment for the agent: how soon to retry, and whether the retry needs a new key. */
+
 export interface EnrollmentFailure {
   readonly kind: FailureKind;
   readonly code: string;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { headOf, headOfHash, judgeChain, judgeStep } from '../../../src/bundle/format/chain.ts';
+import { checkChainAgainstMark, headOf, headOfHash, judgeStep } from '../../../src/bundle/format/chain.ts';
 
 const payload = Buffer.from('{"revision":1}');
 const first = headOf(undefined, payload) ?? '';
@@ -46,7 +46,7 @@ describe('a whole bundle', () => {
     ['a fork', mark, { revision: 7, head: 'h' }, 'revision_conflict'],
     ['a lower one', mark, { revision: 6, head: first }, 'revision_lower'],
   ])('%s', (_name, before, candidate, expected) => {
-    const step = judgeChain(before, [candidate], 'bundle.jws');
+    const step = checkChainAgainstMark(before, [candidate], 'bundle.jws');
     expect(step.kind === 'refuse' ? step.error.code : step.kind).toBe(expected);
   });
 });
@@ -65,7 +65,7 @@ describe('documents that were found together', () => {
     ['lead past it without it', [at(5), at(9)], 'revision_conflict'],
     ['begin beside it', [at(7), at(8)], 'revision_conflict'],
   ])('%s', (_name, positions, expected) => {
-    const step = judgeChain(mark, positions, 'bundle.jws');
+    const step = checkChainAgainstMark(mark, positions, 'bundle.jws');
     expect(step.kind === 'refuse' ? step.error.code : step.kind).toBe(expected);
   });
 });

@@ -89,7 +89,7 @@ async function enrolled(siteId: string): Promise<{ readonly [parameter: string]:
   const policy = policyRow(source, 'billing');
   const enrollment = enrollmentRow(policy);
   const key = keyRow(siteId);
-  await fixture.store.housekeep({ kind: 'site', siteId }, async (tx) => {
+  await fixture.store.writeUnaudited({ kind: 'site', siteId }, async (tx) => {
     await tx.clients.add(clientRow(siteId, 'billing'));
     await tx.sources.add(source);
     await tx.sourceRevisions.add(revisionRow(source, 1));

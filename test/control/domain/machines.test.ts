@@ -12,7 +12,7 @@ import {
   type PolicyFacts,
   policyProblem,
   submissionProblem,
-} from '../../../src/control/domain/enrollment-states.ts';
+} from '../../../src/control/domain/enrollment-rules.ts';
 import { type Machine, move } from '../../../src/control/domain/machine.ts';
 import { PROFILE_MACHINE, TARGET_MACHINE } from '../../../src/control/domain/runtime-states.ts';
 import {
@@ -20,7 +20,7 @@ import {
   activationProblem,
   holdsSlot,
   SOURCE_MACHINE,
-} from '../../../src/control/domain/source-states.ts';
+} from '../../../src/control/domain/source-rules.ts';
 
 /** One `from event to` a line; all other transitions are rejected. */
 const TABLES: readonly {

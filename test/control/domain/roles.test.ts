@@ -8,9 +8,9 @@ import {
   mayDo,
   PERMISSIONS,
   type Permission,
-  type Place,
   reachOf,
   type Scope,
+  type ScopePath,
 } from '../../../src/control/domain/roles.ts';
 
 /** From the design, "Scope, permissions, secrets". */
@@ -22,7 +22,7 @@ const HOLDS: { readonly [R in Role]: readonly Permission[] } = {
 };
 
 /** env_1 contains flt_1 (site-1, site-2) and flt_2 (site-3); env_2 contains flt_3 (site-4). */
-const PLACES: { readonly [name: string]: Place } = {
+const PLACES: { readonly [name: string]: ScopePath } = {
   installation: {},
   env_1: { environmentId: 'env_1' },
   env_2: { environmentId: 'env_2' },
@@ -72,10 +72,10 @@ it('roles add up, and nothing of one scope is lent to another', () => {
     { role: 'admin', scope: { kind: 'site', id: 'site-1' } },
     { role: 'viewer', scope: { kind: 'environment', id: 'env_1' } },
   ];
-  expect(mayDo(held, 'administer', PLACES['site-1'] as Place)).toBe(true);
-  expect(mayDo(held, 'administer', PLACES['site-2'] as Place)).toBe(false);
-  expect(mayDo(held, 'read', PLACES['site-2'] as Place)).toBe(true);
-  expect(mayDo(held, 'read', PLACES['site-4'] as Place)).toBe(false);
+  expect(mayDo(held, 'administer', PLACES['site-1'] as ScopePath)).toBe(true);
+  expect(mayDo(held, 'administer', PLACES['site-2'] as ScopePath)).toBe(false);
+  expect(mayDo(held, 'read', PLACES['site-2'] as ScopePath)).toBe(true);
+  expect(mayDo(held, 'read', PLACES['site-4'] as ScopePath)).toBe(false);
   expect(mayDo([], 'read', {})).toBe(false);
 });
 

@@ -11,14 +11,14 @@ import {
   POLICY_MACHINE,
   type PolicyEvent,
   submissionProblem,
-} from '../../../src/control/domain/enrollment-states.ts';
+} from '../../../src/control/domain/enrollment-rules.ts';
 import { move } from '../../../src/control/domain/machine.ts';
 import {
   activationProblem,
   holdsSlot,
   SOURCE_MACHINE,
   type SourceEvent,
-} from '../../../src/control/domain/source-states.ts';
+} from '../../../src/control/domain/source-rules.ts';
 
 export interface Revision {
   readonly source: number;

@@ -4,8 +4,8 @@
  */
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { keyStateAt, POLICY_EVENTS } from '../../../src/control/domain/enrollment-states.ts';
-import { SOURCE_EVENTS } from '../../../src/control/domain/source-states.ts';
+import { keyStateAt, POLICY_EVENTS } from '../../../src/control/domain/enrollment-rules.ts';
+import { SOURCE_EVENTS } from '../../../src/control/domain/source-rules.ts';
 import { type Revision, SiteModel } from './site-model.ts';
 
 const CAPACITY = 3;

@@ -8,7 +8,7 @@ import {
   pruneRecords,
   startEnrollmentJobs,
 } from '../../../src/control/enrollment/enrollment-jobs.ts';
-import { leadRounds } from '../../../src/control/lead-rounds.ts';
+import { leadRounds } from '../../../src/control/leader-jobs.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import {
@@ -132,7 +132,7 @@ describe('approval', () => {
       verified_subject: 'system:serviceaccount:prod:blocked',
     });
     const blocked = await waiting(blockedPolicy, env.token({ serviceAccount: 'blocked' }));
-    await env.store.housekeep(undefined, (tx) =>
+    await env.store.writeUnaudited(undefined, (tx) =>
       tx.keys.blockSubject({
         siteId: SITE,
         issuer: env.issuer.issuer,
@@ -144,7 +144,7 @@ describe('approval', () => {
     expect(await refusalOf(env.decisions.approve(blocked.id, BY))).toBe('subject_blocked');
 
     const revoked = await waiting();
-    await env.store.housekeep(undefined, (tx) =>
+    await env.store.writeUnaudited(undefined, (tx) =>
       tx.keys.rejectPublicKey(SITE, revoked.key.publicKey.thumbprint, env.ms),
     );
     expect(await refusalOf(env.decisions.approve(revoked.id, BY))).toBe('key_revoked');
@@ -166,7 +166,7 @@ describe('approval', () => {
     const policy = await env.policy(name, { approval: 'manual' });
     const { id } = await waiting(policy, env.token({ audience: 'withdrawn' }));
     const keep = (jwks: object, fetchedAtMs: number) =>
-      env.store.housekeep(undefined, (tx) =>
+      env.store.writeUnaudited(undefined, (tx) =>
         tx.sources.putKeySet({ ...name, jwks: JSON.stringify(jwks), fetchedAtMs }),
       );
     const published = env.issuer.keySet();

@@ -171,7 +171,7 @@ export class EnrollmentEnvironment {
   }
 
   async addSite(id: string, sourceCapacity = 16): Promise<void> {
-    await this.store.housekeep(undefined, async (tx) => {
+    await this.store.writeUnaudited(undefined, async (tx) => {
       const environmentId = newId('environment', this.ms);
       const fleetId = newId('fleet', this.ms);
       await tx.environments.add({ id: environmentId, name: environmentId, ...VERSIONED });
@@ -236,7 +236,7 @@ export class EnrollmentEnvironment {
 
   /** Simulates the publisher after every target has acknowledged: replaces the previous revision. */
   async acknowledge({ sourceId, revision }: RevisionName): Promise<void> {
-    await this.store.housekeep(undefined, async (tx) => {
+    await this.store.writeUnaudited(undefined, async (tx) => {
       for (const row of await tx.sources.revisions(sourceId)) {
         if (row.revision === revision) await tx.sourceRevisions.change(row, { state: 'active' }, this.ms);
         else if (row.state === 'active' || row.state === 'suspended') {

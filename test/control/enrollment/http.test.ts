@@ -105,7 +105,7 @@ async function activeSource(audience: string): Promise<{ id: string; path: strin
   await plane.sources.lifecycle.settled();
   expect((await world.expect(200, 'GET', path)).json.state).toBe('publishing');
   // Simulates the publisher when it waits for no target.
-  await world.store.housekeep(undefined, async (tx) => {
+  await world.store.writeUnaudited(undefined, async (tx) => {
     const row = await tx.sourceRevisions.find(id, 1);
     if (row === undefined) throw new Error('no revision');
     await tx.sourceRevisions.change(row, { state: 'active' }, world.ms);

@@ -64,7 +64,7 @@ describe('creation', () => {
     const verified_subject = `${SUBJECT}-blocked`;
     const { policy_id: id, verified_issuer: issuer } = await env.policy(name, { verified_subject });
     const blocked = { siteId: SITE, issuer, subject: verified_subject, blockedAtMs: 1, blockedBy: BY.actor };
-    await env.store.housekeep(undefined, (tx) => tx.keys.blockSubject(blocked));
+    await env.store.writeUnaudited(undefined, (tx) => tx.keys.blockSubject(blocked));
     expect(await env.policies.get(id)).toMatchObject({
       state: 'active',
       refuses_with: 'subject_blocked',

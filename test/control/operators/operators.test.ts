@@ -58,7 +58,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     const token = newToken('access');
     const id = newId('accessToken', nowMs);
     const versioned = { version: 1, createdAtMs: nowMs, updatedAtMs: nowMs };
-    await store.housekeep(undefined, (tx) =>
+    await store.writeUnaudited(undefined, (tx) =>
       tx.accessTokens.add({
         id,
         name: 'deploy',
@@ -76,7 +76,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
 
   test('the bootstrap token is admin of the installation', async () => {
     const token = newToken('bootstrap');
-    await store.housekeep(undefined, (tx) => tx.operators.setBootstrapTokenHash(tokenHash(token)));
+    await store.writeUnaudited(undefined, (tx) => tx.operators.setBootstrapTokenHash(tokenHash(token)));
     expect(await bearer(token)).toEqual({
       actor: 'bootstrap',
       displayName: 'bootstrap token',
@@ -86,7 +86,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     expect(await problem({ authorization: `Bearer ${newToken('bootstrap')}` })).toBe(
       'authentication_required',
     );
-    await store.housekeep(undefined, (tx) => tx.operators.setBootstrapTokenHash('disabled'));
+    await store.writeUnaudited(undefined, (tx) => tx.operators.setBootstrapTokenHash('disabled'));
     expect(await problem({ authorization: `Bearer ${token}` })).toBe('authentication_required');
   });
 
@@ -108,7 +108,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
   test('an access token that was removed or rotated is refused from the next request on', async () => {
     const { id, token } = await addAccessToken('viewer', SITE, null);
     await bearer(token);
-    await store.housekeep(undefined, async (tx) => {
+    await store.writeUnaudited(undefined, async (tx) => {
       const row = await tx.accessTokens.find(id);
       if (row !== undefined)
         await tx.accessTokens.change(row, { tokenHash: tokenHash(newToken('access')) }, nowMs);
@@ -128,7 +128,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     expect(await lastUsed(id)).toBe(NOW_MS + 5000);
     expect(await lastUsed(other.id)).toBeNull();
     expect((await store.read((tx) => tx.accessTokens.find(id)))?.version).toBe(1);
-    await store.housekeep(undefined, (tx) => tx.accessTokens.remove(id));
+    await store.writeUnaudited(undefined, (tx) => tx.accessTokens.remove(id));
     usage.note(id);
     await usage.flush();
     expect(await store.read((tx) => tx.accessTokens.find(id))).toBeUndefined();
@@ -167,7 +167,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
       createdAtMs: nowMs,
       createdBy: 'bootstrap',
     });
-    await store.housekeep(undefined, async (tx) => {
+    await store.writeUnaudited(undefined, async (tx) => {
       await tx.operators.addGrant(grant('oidc:https://idp.example|ada', 'viewer', INSTALLATION));
       await tx.operators.addGrant(grant('group:platform', 'operator', SITE));
       await tx.operators.addGrant(grant('group:ada', 'admin', INSTALLATION));
@@ -217,13 +217,13 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     const first = await sessions.start(ADA, 'browser', 'req_1');
     nowMs += 30_000;
     const second = await sessions.start(ADA, 'browser', 'req_2');
-    await store.housekeep(undefined, async (tx) => {
+    await store.writeUnaudited(undefined, async (tx) => {
       await tx.operators.addSignIn({ stateHash: 'over', sealed: 'x', expiresAtMs: nowMs });
       await tx.operators.addSignIn({ stateHash: 'living', sealed: 'x', expiresAtMs: nowMs + 60_000 });
     });
     nowMs += 30_001;
     await pruneOperatorRecords(store, nowMs);
-    const left = await store.housekeep(undefined, async (tx) => ({
+    const left = await store.writeUnaudited(undefined, async (tx) => ({
       first: await tx.operators.session(tokenHash(first.token)),
       second: await tx.operators.session(tokenHash(second.token)),
       over: await tx.operators.takeSignIn('over'),

@@ -169,7 +169,7 @@ describe('a poll', () => {
       await publish();
     }
     // Large documents leave room for only one in an answer.
-    await world.store.housekeep(undefined, async (tx) => {
+    await world.store.writeUnaudited(undefined, async (tx) => {
       for (const step of await tx.distribution.stepsAfter(SITE, 1, 10)) {
         await tx.distribution.pruneSteps(SITE, 0);
         await tx.distribution.addStep({
@@ -292,7 +292,7 @@ describe('a site that gets the identifier of a deleted one', () => {
     const etag = old.kind === 'answer' ? old.etag : undefined;
     const waiting = distribution.poll(target.id, { wait_seconds: 30 }, etag, stop.signal);
     await detach(world, target.id);
-    await world.store.housekeep(undefined, (tx) => tx.sites.remove(SITE));
+    await world.store.writeUnaudited(undefined, (tx) => tx.sites.remove(SITE));
     await world.addSite(SITE);
     target = await addTarget(world);
     await publish();
@@ -407,8 +407,8 @@ describe('acknowledgements', () => {
     const targets = await addTargets(world, 1000);
     await publish();
     let writes = 0;
-    const housekeep = world.store.housekeep.bind(world.store);
-    world.store.housekeep = (lock, work) => {
+    const housekeep = world.store.writeUnaudited.bind(world.store);
+    world.store.writeUnaudited = (lock, work) => {
       writes++;
       return housekeep(lock, work);
     };

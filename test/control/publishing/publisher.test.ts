@@ -45,7 +45,7 @@ it('the first change goes out by itself, and those that come soon after share a 
 
 it('finds a change without a notification', async () => {
   const { clock } = world;
-  await world.store.housekeep({ kind: 'site', siteId: SITE }, (tx) =>
+  await world.store.writeUnaudited({ kind: 'site', siteId: SITE }, (tx) =>
     tx.changes.record(SITE, { kind: 'policy' }, clock.ms),
   );
   await eventually(isSettled);
@@ -53,10 +53,10 @@ it('finds a change without a notification', async () => {
 });
 
 it('a fault is reported and retried, and what was published stays one chain', async () => {
-  const housekeep = world.store.housekeep.bind(world.store);
+  const housekeep = world.store.writeUnaudited.bind(world.store);
   // The first locked transaction is the change itself; the next two are publications.
   let transactions = 0;
-  world.store.housekeep = (lock, work) =>
+  world.store.writeUnaudited = (lock, work) =>
     housekeep(lock, async (tx) => {
       const done = await work(tx);
       if (lock !== undefined) transactions++;

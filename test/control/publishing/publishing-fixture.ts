@@ -105,7 +105,7 @@ export class ControlWorld {
   async addSite(id: string, issuerUrl = ISSUER_URL): Promise<void> {
     const { ms } = this.clock;
     const versioned = { version: 1, createdAtMs: ms, updatedAtMs: ms };
-    await this.store.housekeep(undefined, async (tx) => {
+    await this.store.writeUnaudited(undefined, async (tx) => {
       const environmentId = newId('environment', ms);
       const fleetId = newId('fleet', ms);
       await tx.environments.add({ id: environmentId, name: environmentId, ...versioned });
@@ -123,7 +123,7 @@ export class ControlWorld {
 
   /** Changes the site as services do: in its lock, with the change recorded and notified. */
   async change<T>(work: (tx: Transaction) => Promise<T>, siteId = SITE): Promise<T> {
-    return this.store.housekeep({ kind: 'site', siteId }, async (tx) => {
+    return this.store.writeUnaudited({ kind: 'site', siteId }, async (tx) => {
       const result = await work(tx);
       tx.notify({ topic: 'site_changed', reference: siteId });
       return result;
@@ -218,7 +218,7 @@ export class ControlWorld {
       this.clock.ms += 1;
       return { ...this.keyRow(clientId, publicKey, lifetimeSeconds), listedRevision: 1 };
     });
-    await this.store.housekeep(undefined, async (tx) => {
+    await this.store.writeUnaudited(undefined, async (tx) => {
       for (const row of rows) await tx.keys.add(row);
     });
     return rows.map(({ keyId }) => keyId);

@@ -63,7 +63,7 @@ export async function addGround(store: ControlStore): Promise<Ground> {
   const environmentId = newId('environment', NOW_MS);
   const fleetId = newId('fleet', NOW_MS);
   const siteId = `site-${sites}`;
-  await store.housekeep({ kind: 'installation' }, async (tx) => {
+  await store.writeUnaudited({ kind: 'installation' }, async (tx) => {
     await tx.environments.add({ id: environmentId, name: environmentId, ...VERSIONED });
     await tx.fleets.add({ id: fleetId, environmentId, name: fleetId, ...VERSIONED });
     await tx.sites.add(siteRow(fleetId, siteId));

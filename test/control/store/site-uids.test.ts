@@ -30,7 +30,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
     const former = await addGround(before);
     const living = await addGround(before);
     const { siteId } = living;
-    await before.housekeep(undefined, async ({ audit }) => {
+    await before.writeUnaudited(undefined, async ({ audit }) => {
       await audit.append(entry('elsewhere', siteId), NOW_MS + 1);
       await audit.append(entry('earlier', siteId), NOW_MS - 1);
       await audit.append(entry('own', siteId), NOW_MS + 2);

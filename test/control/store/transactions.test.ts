@@ -108,13 +108,13 @@ describe.each(databaseKinds())('$name', (database) => {
     });
 
     it('of what others refer to', async () => {
-      const inUse = store.housekeep(INSTALLATION, (tx) => tx.fleets.remove(ground.fleetId));
+      const inUse = store.writeUnaudited(INSTALLATION, (tx) => tx.fleets.remove(ground.fleetId));
       await expect(inUse).rejects.toMatchObject({ name: 'ConstraintError', kind: 'reference' });
     });
 
     it('that are unexpected keep their code and nothing of their values', async () => {
       const bad = { ...siteRow(ground.fleetId, 'x'), displayName: null as unknown as string };
-      const failing = store.housekeep(INSTALLATION, (tx) =>
+      const failing = store.writeUnaudited(INSTALLATION, (tx) =>
         tx.sites.add({ ...bad, trustDomain: 'confidential.example' }),
       );
       const error = await failing.catch((caught: unknown) => caught);

@@ -13,7 +13,7 @@ import { type CliContext, command } from '../../define-command.ts';
 
 export const bundleInspectCommand = command({
   name: 'inspect',
-  summary: 'Show what a signed bundle says',
+  summary: 'Show the contents of a signed bundle',
   positionals: { directory: "where the bundle is, or a verifier's state directory" },
   settings: TRUSTED_SIGNERS,
   examples: [

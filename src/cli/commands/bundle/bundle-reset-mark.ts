@@ -11,9 +11,9 @@ const SETTINGS = {
   stateDir: required(text('--state-dir <directory>', 'of the verifier, which must have been ended')),
   redis: optional(text('--redis <url>', "the verifier's Redis, as its --replay: the shared mark goes too")),
   redisCaFile: optional(text('--redis-ca-file <file>', 'certificates (PEM) to trust with rediss://')),
-  redisSentinelUser: optional(text('--redis-sentinel-user <name>', 'user name that the Sentinels want')),
+  redisSentinelUser: optional(text('--redis-sentinel-user <name>', 'user name for the Sentinels')),
   redisSentinelPasswordFile: optional(
-    text('--redis-sentinel-password-file <file>', 'password that the Sentinels want, one line'),
+    text('--redis-sentinel-password-file <file>', 'file with the password for the Sentinels, one line'),
   ),
   confirm: optional(text('--confirm <site>', "the Auth Site's name once more")),
   yes: toggle('--yes', 'instead of --confirm, for scripts', false),
@@ -46,7 +46,7 @@ async function reset(authSite: string, settings: Values, { env, output }: CliCon
     authSite,
     shared,
     sharedTimeoutMs: SHARED_TIMEOUT_MS,
-    by: whoAsks(env),
+    by: invokingUser(env),
     now: () => new Date(),
   })
     .catch((error: unknown) => {
@@ -89,7 +89,7 @@ function assertConfirmed(authSite: string, { confirm, yes }: Values): void {
 }
 
 /** The operating system user, for the audit record. A container may have no name for its user. */
-function whoAsks(env: Environment): { readonly [member: string]: string | number } {
+function invokingUser(env: Environment): { readonly [member: string]: string | number } {
   const uid = process.getuid?.();
   return {
     ...(uid === undefined ? {} : { uid }),

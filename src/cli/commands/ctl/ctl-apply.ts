@@ -46,7 +46,7 @@ type Values = SettingValues<typeof SETTINGS>;
 
 export const ctlApplyCommand = command({
   name: 'apply',
-  summary: 'Make Control hold what a site file declares; a second time changes nothing',
+  summary: 'Apply a site file to Control; idempotent',
   settings: SETTINGS,
   examples: [
     'proofgate ctl apply -f site.yaml --control-url https://control.example --token-file token --dry-run',

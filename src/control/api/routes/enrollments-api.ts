@@ -26,7 +26,7 @@ import type { EnrollmentDecisions } from '../../enrollment/decisions.ts';
 import type { EnrollmentPlane } from '../../enrollment/enrollment-plane.ts';
 import { blockedSubjectPlace, type DerivedKeys } from '../../enrollment/keys.ts';
 import type { WorkloadEnrollments } from '../../enrollment/workload-enrollments.ts';
-import { comesAsWorkload, type PlaceOf, pathText, siteInPath } from '../api-access.ts';
+import { isFromWorkload, pathText, type ScopePathOf, siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';
 import { operationOf, sendVersioned } from '../versions.ts';
@@ -35,7 +35,7 @@ import { registerEnrollmentPolicyRoutes, registerSourceRoutes } from './trust-ap
 const tags = ['Enrollments'];
 
 /** `…/enrollments/:enrollment_id…` */
-const enrollmentInPath: PlaceOf = async (request, tx) => {
+const enrollmentInPath: ScopePathOf = async (request, tx) => {
   const enrollment = await tx.enrollments.find(pathText(request, 'enrollment_id'));
   return enrollment && tx.hierarchy.placeOfSite(enrollment.siteId);
 };
@@ -169,7 +169,7 @@ function registerStandingRoute(app: ControlApp, { workloads, decisions }: Enroll
     },
     async (request, reply) => {
       const { enrollment_id: id } = request.params;
-      if (comesAsWorkload(request)) return workloads.poll(id, request.headers.authorization);
+      if (isFromWorkload(request)) return workloads.poll(id, request.headers.authorization);
       return sendVersioned(request, reply, await decisions.enrollment(id));
     },
   );
@@ -219,7 +219,7 @@ function registerDecisionRoutes(app: ControlApp, decisions: EnrollmentDecisions)
 }
 
 /** `…/derived-keys/:key_id…` */
-export const derivedKeyInPath: PlaceOf = async (request, tx) => {
+export const derivedKeyInPath: ScopePathOf = async (request, tx) => {
   const key = await tx.keys.find(pathText(request, 'key_id'));
   return key && tx.hierarchy.placeOfSite(key.siteId);
 };

@@ -21,7 +21,7 @@ import { placeOfScope, type RoleGrants, scopeOf } from '../../configuration/role
 import { ApiProblem } from '../../domain/api-problem.ts';
 import { reachOf, type Scope } from '../../domain/roles.ts';
 import type { ControlStore } from '../../store/port.ts';
-import { type PlaceOf, pathText, principalOf } from '../api-access.ts';
+import { pathText, principalOf, type ScopePathOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { invalidCursor, PAGE_MEMBERS, page, pageOf } from '../pagination.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';
@@ -29,18 +29,18 @@ import { registerAction, registerResource } from '../resource-routes.ts';
 const scopes = Compile(SCOPE);
 
 /** The place of the scope that the body names. */
-const scopeInBody: PlaceOf = ({ body }, tx) => {
+const scopeInBody: ScopePathOf = ({ body }, tx) => {
   const scope = isJsonObject(body) ? body.scope : undefined;
   if (!scopes.Check(scope)) throw new ApiProblem('scope_invalid');
   return placeOfScope(tx, scopeOf(scope));
 };
 
-const grantInPath: PlaceOf = async (request, tx) => {
+const grantInPath: ScopePathOf = async (request, tx) => {
   const row = await tx.operators.grant(pathText(request, 'role_grant_id'));
   return row && placeOfScope(tx, scopeOfRow(row));
 };
 
-const tokenInPath: PlaceOf = async (request, tx) => {
+const tokenInPath: ScopePathOf = async (request, tx) => {
   const row = await tx.accessTokens.find(pathText(request, 'access_token_id'));
   return row && placeOfScope(tx, scopeOfRow(row));
 };

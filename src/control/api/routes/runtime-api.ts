@@ -16,7 +16,7 @@ import { SITE_PROPAGATION } from '../../../api-contract/targets-contract.ts';
 import { sitePropagation } from '../../publishing/propagation.ts';
 import { keyReadiness } from '../../publishing/readiness.ts';
 import { clientSigningProfiles, keyGrants, siteSigningProfiles } from '../../publishing/signing-profiles.ts';
-import { found } from '../../resource/change.ts';
+import { requireRow } from '../../resource/change.ts';
 import type { ControlStore } from '../../store/port.ts';
 import { siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
@@ -49,7 +49,7 @@ function registerKeyRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): v
     query: { target: Type.Optional(givenId('A target; default: all that are attached.')) },
     answer: KEY_READINESS,
     run: ({ key_id: keyId }, { target }) =>
-      store.read(async (tx) => keyReadiness(tx, found(await tx.keys.find(keyId)), target, nowMs())),
+      store.read(async (tx) => keyReadiness(tx, requireRow(await tx.keys.find(keyId)), target, nowMs())),
   });
   registerRead(app, KEY, {
     below: '/grants',
@@ -57,7 +57,9 @@ function registerKeyRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): v
     summary: 'Route grants that the key inherits from its client',
     answer: KEY_GRANTS,
     run: ({ key_id: keyId }) =>
-      store.read(async (tx) => ({ items: [...(await keyGrants(tx, found(await tx.keys.find(keyId))))] })),
+      store.read(async (tx) => ({
+        items: [...(await keyGrants(tx, requireRow(await tx.keys.find(keyId))))],
+      })),
   });
   registerRead(app, KEY, {
     below: '/signing-profiles',
@@ -66,7 +68,7 @@ function registerKeyRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): v
     answer: SIGNING_PROFILES,
     run: ({ key_id: keyId }) =>
       store.read(async (tx) => {
-        const { siteId, clientId } = found(await tx.keys.find(keyId));
+        const { siteId, clientId } = requireRow(await tx.keys.find(keyId));
         return { items: [...(await clientSigningProfiles(tx, siteId, clientId))] };
       }),
   });

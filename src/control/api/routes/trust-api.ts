@@ -18,14 +18,14 @@ import {
 import type { EnrollmentPlane, Sources } from '../../enrollment/enrollment-plane.ts';
 import type { EnrollmentPolicies } from '../../enrollment/policies.ts';
 import type { RevisionName } from '../../sources/source-changes.ts';
-import type { PlaceOf } from '../api-access.ts';
+import type { ScopePathOf } from '../api-access.ts';
 import { pathText, siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { registerAction, registerRead, registerResource } from '../resource-routes.ts';
 import { tagged } from '../versions.ts';
 
 /** `…/sources/:source_id…` */
-const sourceInPath: PlaceOf = async (request, tx) => {
+const sourceInPath: ScopePathOf = async (request, tx) => {
   const source = await tx.sources.find(pathText(request, 'source_id'));
   return source && tx.hierarchy.placeOfSite(source.siteId);
 };
@@ -183,7 +183,7 @@ function registerTransitions(app: ControlApp, { lifecycle }: Sources): void {
 }
 
 /** `…/enrollment-policies/:policy_id…` */
-const policyInPath: PlaceOf = async (request, tx) => {
+const policyInPath: ScopePathOf = async (request, tx) => {
   const policy = await tx.policies.find(pathText(request, 'policy_id'));
   return policy && tx.hierarchy.placeOfSite(policy.siteId);
 };

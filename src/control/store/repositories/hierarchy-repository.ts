@@ -1,6 +1,6 @@
 import { type Expression, expressionBuilder, type Insertable, type SqlBool, type Updateable } from 'kysely';
 import { newId } from '../../domain/resource-identifiers.ts';
-import type { Place, Reach } from '../../domain/roles.ts';
+import type { Reach, ScopePath } from '../../domain/roles.ts';
 import type { Tables } from '../tables.ts';
 import type { Page, RowOf } from './records.ts';
 import { Repository } from './repository.ts';
@@ -31,7 +31,7 @@ export class Hierarchy extends Repository {
   }
 
   /** A site's place with everything above it, for checking roles. */
-  async placeOfSite(siteId: string): Promise<Place | undefined> {
+  async placeOfSite(siteId: string): Promise<ScopePath | undefined> {
     const row = await this.db
       .selectFrom('site')
       .innerJoin('fleet', 'fleet.id', 'site.fleetId')
@@ -56,6 +56,7 @@ export class Hierarchy extends Repository {
 }
 
 /** Query conditions that limit lists to a reader's reach, so that pages are full and reveal nothing else. */
+
 type Below = Extract<Reach, { readonly kind: 'below' }>;
 
 /** Adds an ID that never occurs, because PostgreSQL does not accept an empty list. */

@@ -10,11 +10,11 @@ import {
   type RebuiltTranscript,
   type Transcript,
 } from '../../../protocol/transcript.ts';
-import { type Evaluation, found } from '../evaluation.ts';
+import { type Evaluation, required } from '../evaluation.ts';
 import type { RequestFacts } from '../request-facts.ts';
 
 export function checkBinding(evaluation: Evaluation): Denial | undefined {
-  const { transcript, transcriptBytes } = found(evaluation.evidence.credentials).proof;
+  const { transcript, transcriptBytes } = required(evaluation.evidence.credentials).proof;
   const rebuilt = rebuildTranscript(evaluation);
   if (isComplete(rebuilt) && formatTranscript(rebuilt) === transcriptBytes.toString('latin1'))
     return undefined;
@@ -24,10 +24,10 @@ export function checkBinding(evaluation: Evaluation): Denial | undefined {
 
 /** Builds the transcript that the request, the bundle and the passport imply. */
 export function rebuildTranscript({ authority, evidence, facts, snapshot }: Evaluation): RebuiltTranscript {
-  const route = found(evidence.route);
-  const { passport, proof } = found(evidence.credentials);
+  const route = required(evidence.route);
+  const { passport, proof } = required(evidence.credentials);
   return {
-    authSite: found(snapshot).authSite,
+    authSite: required(snapshot).authSite,
     keyId: passport.keyId,
     passportSha256: passport.sha256,
     issuer: passport.claims.issuer,
@@ -36,7 +36,7 @@ export function rebuildTranscript({ authority, evidence, facts, snapshot }: Eval
     routeId: route.routeId,
     method: facts.method,
     scheme: facts.scheme,
-    authority: found(authority),
+    authority: required(authority),
     target: facts.target,
     jti: proof.transcript.jti,
     issuedAtSeconds: proof.transcript.issuedAtSeconds,

@@ -11,7 +11,7 @@ import { type Denial, deny } from '../../../protocol/reasons.ts';
 import { verifySignature } from '../../../protocol/signature.ts';
 import { subjectLiesInTrustDomain } from '../../../protocol/spiffe-id.ts';
 import { hasEnded, hasStarted } from '../../../protocol/validity.ts';
-import { type Evaluation, found } from '../evaluation.ts';
+import { type Evaluation, required } from '../evaluation.ts';
 
 const NO_GRACE_SECONDS = 0;
 
@@ -19,7 +19,7 @@ const NO_GRACE_SECONDS = 0;
 export function checkKey(evaluation: Evaluation): Denial | undefined {
   const { evidence, inputs, snapshot } = evaluation;
   const { nowSeconds } = inputs;
-  const key = found(evidence.caller).bundleKey;
+  const key = required(evidence.caller).bundleKey;
   if (key === undefined) return deny('invalid_request_proof', 'key_unknown');
   evaluation.key = key;
   if (key.kind === 'derived_key') {
@@ -28,7 +28,7 @@ export function checkKey(evaluation: Evaluation): Denial | undefined {
     return isExpired ? deny('invalid_request_proof', 'key_expired') : undefined;
   }
   const { notAfterSeconds, notBeforeSeconds } = key;
-  const { skewSeconds } = found(snapshot);
+  const { skewSeconds } = required(snapshot);
   if (notBeforeSeconds !== undefined && !hasStarted(notBeforeSeconds, nowSeconds, skewSeconds)) {
     return deny('invalid_request_proof', 'key_not_yet_valid');
   }
@@ -37,8 +37,8 @@ export function checkKey(evaluation: Evaluation): Denial | undefined {
 }
 
 export function checkPassportSignature(evaluation: Evaluation): Denial | undefined {
-  const { passport } = found(evaluation.evidence.credentials);
-  const verified = verifyPassport(passport, found(evaluation.key), evaluation);
+  const { passport } = required(evaluation.evidence.credentials);
+  const verified = verifyPassport(passport, required(evaluation.key), evaluation);
   if (verified === undefined) return deny('invalid_request_proof', 'passport_signature');
   evaluation.holder = verified.holder;
   return undefined;
@@ -72,16 +72,16 @@ function verifyPassport(
 const NO_HOLDER = { holder: undefined };
 
 export function checkClaims({ evidence, holder, key }: Evaluation): Denial | undefined {
-  const { passport } = found(evidence.credentials);
-  return holder !== undefined && passportClaimsAllowed(passport, found(key), holder)
+  const { passport } = required(evidence.credentials);
+  return holder !== undefined && passportClaimsAllowed(passport, required(key), holder)
     ? undefined
     : deny('invalid_request_proof', 'claims_not_allowed');
 }
 
 export function checkPassportTimes(evaluation: Evaluation): Denial | undefined {
-  const { claims } = found(evaluation.evidence.credentials).passport;
-  const key = found(evaluation.key);
-  const { skewSeconds } = found(evaluation.snapshot);
+  const { claims } = required(evaluation.evidence.credentials).passport;
+  const key = required(evaluation.key);
+  const { skewSeconds } = required(evaluation.snapshot);
   const { nowSeconds } = evaluation.inputs;
   const ttlSeconds = claims.expiresAtSeconds - claims.issuedAtSeconds;
   const maxSeconds =
@@ -97,22 +97,22 @@ export function checkPassportTimes(evaluation: Evaluation): Denial | undefined {
 }
 
 export function checkAudience({ evidence }: Evaluation): Denial | undefined {
-  const { claims } = found(evidence.credentials).passport;
-  return claims.audience === found(evidence.route).audience
+  const { claims } = required(evidence.credentials).passport;
+  return claims.audience === required(evidence.route).audience
     ? undefined
     : deny('invalid_request_proof', 'audience');
 }
 
 export function checkProofSignature({ evidence, holder }: Evaluation): Denial | undefined {
-  const { signature, transcriptBytes } = found(evidence.credentials).proof;
-  return verifySignature(found(holder), transcriptBytes, signature)
+  const { signature, transcriptBytes } = required(evidence.credentials).proof;
+  return verifySignature(required(holder), transcriptBytes, signature)
     ? undefined
     : deny('invalid_request_proof', 'proof_signature');
 }
 
 export function checkProofTimes({ evidence, inputs, snapshot }: Evaluation): Denial | undefined {
-  const { issuedAtSeconds, expiresAtSeconds } = found(evidence.credentials).proof.transcript;
-  const { skewSeconds } = found(snapshot);
+  const { issuedAtSeconds, expiresAtSeconds } = required(evidence.credentials).proof.transcript;
+  const { skewSeconds } = required(snapshot);
   const { nowSeconds } = inputs;
   const ttlSeconds = expiresAtSeconds - issuedAtSeconds;
   if (ttlSeconds < 1 || ttlSeconds > MAX_PROOF_TTL_SECONDS) return deny('invalid_request_proof', 'proof_ttl');

@@ -161,7 +161,7 @@ export class Refresher {
   /** One poll and the handling of its response. @returns whether it brought nothing */
   async #round(): Promise<boolean> {
     const { connection, loader, listener, mark, waitSeconds = MAX_WAIT_SECONDS } = this.#options;
-    // When nothing is loaded, the query states the mark, so that Control publishes above it. While the mark cannot be
+    // When no bundle is loaded, the query sends the high-water mark, so that Control publishes a higher revision. While the mark cannot be
     // read, nothing can be loaded, so nothing is fetched either.
     const standing = loader.position ?? (await mark.position());
     const sentPosition = this.#needsWhole ? undefined : standing;

@@ -13,7 +13,7 @@ export interface Bench {
 export function benchOf(store: () => ControlStore): Bench {
   return {
     read: (work) => store().read(work),
-    write: (work) => store().housekeep(undefined, work),
+    write: (work) => store().writeUnaudited(undefined, work),
     ground: () => addGround(store()),
   };
 }

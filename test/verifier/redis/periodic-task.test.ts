@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { RepeatedLook } from '../../../src/verifier/redis/repeated-look.ts';
+import { PeriodicTask } from '../../../src/verifier/redis/periodic-task.ts';
 import { waitUntil } from '../../fakes/redis-server.ts';
 
 const SELDOM_MS = 3_600_000;
 
-let opened: RepeatedLook[] = [];
+let opened: PeriodicTask[] = [];
 afterEach(async () => {
   for (const look of opened) await look.stop();
   opened = [];
@@ -21,7 +21,7 @@ interface HeldLooks {
 /** Counts looks; each lasts until `letGo`. */
 function heldLooks(intervalMs: number) {
   const state: HeldLooks = { begun: 0, underWay: 0, mostUnderWay: 0, letGo: () => undefined };
-  const look = new RepeatedLook(intervalMs, async () => {
+  const look = new PeriodicTask(intervalMs, async () => {
     state.begun += 1;
     state.underWay += 1;
     state.mostUnderWay = Math.max(state.mostUnderWay, state.underWay);
@@ -36,7 +36,7 @@ function heldLooks(intervalMs: number) {
 
 function countedLooks(intervalMs: number) {
   const state = { begun: 0 };
-  const look = new RepeatedLook(intervalMs, async () => {
+  const look = new PeriodicTask(intervalMs, async () => {
     state.begun += 1;
   });
   opened.push(look);

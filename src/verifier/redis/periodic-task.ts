@@ -3,7 +3,7 @@
 /** Minimum interval between requested runs. */
 const MIN_INTERVAL_MS = 50;
 
-export class RepeatedLook {
+export class PeriodicTask {
   readonly #intervalMs: number;
   readonly #look: () => Promise<void>;
   #timer: NodeJS.Timeout | undefined;
