@@ -1,3 +1,4 @@
+import { Repository } from '../../../src/control/store/repositories/repository.ts';
 import { openTransaction } from '../../../src/control/store/transaction.ts';
 
 /**
@@ -7,14 +8,19 @@ import { openTransaction } from '../../../src/control/store/transaction.ts';
 export class MethodRecord {
   readonly known: ReadonlySet<string>;
   readonly #called = new Set<string>();
+  readonly #watched = new Set<object>();
 
   constructor() {
     // Repositories use their database only in method calls, so none is needed here.
     const unused = {} as Parameters<typeof openTransaction>[0];
     const { notices: _, notify: __, ...repositories } = openTransaction(unused, async () => {});
-    this.known = new Set(
-      Object.values(repositories).flatMap((repository) => this.#watch(Object.getPrototypeOf(repository))),
-    );
+    const known = Object.values(repositories).flatMap((repository) => {
+      const { name } = repository.constructor;
+      return prototypesOf(repository).flatMap((prototype) =>
+        this.#watch(prototype).map((method) => `${name}.${method}`),
+      );
+    });
+    this.known = new Set(known);
   }
 
   get missing(): readonly string[] {
@@ -25,21 +31,42 @@ export class MethodRecord {
     this.#called.clear();
   }
 
+  /** Labels calls with the class of the instance, because tables share methods. @returns the methods */
   #watch(prototype: object): string[] {
-    const names: string[] = [];
-    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
-      if (name === 'constructor' || typeof value !== 'function') continue;
-      const label = `${prototype.constructor.name}.${name}`;
-      const called = this.#called;
+    const called = this.#called;
+    const methods = methodsOf(prototype);
+    if (this.#watched.has(prototype)) return methods.map(([name]) => name);
+    this.#watched.add(prototype);
+    for (const [name, value] of methods) {
       Object.defineProperty(prototype, name, {
         configurable: true,
         value(...args: unknown[]) {
-          called.add(label);
+          called.add(`${this.constructor.name}.${name}`);
           return value.apply(this, args);
         },
       });
-      names.push(label);
     }
-    return names;
+    return methods.map(([name]) => name);
   }
+}
+
+/** Of a repository and of the class of tables that it shares, without the statements of all repositories. */
+function prototypesOf(repository: object): object[] {
+  const found: object[] = [];
+  for (
+    let prototype = Object.getPrototypeOf(repository);
+    prototype !== Repository.prototype;
+    prototype = Object.getPrototypeOf(prototype)
+  ) {
+    found.push(prototype);
+  }
+  return found;
+}
+
+type Method = (...args: unknown[]) => unknown;
+
+function methodsOf(prototype: object): [string, Method][] {
+  return Object.entries(Object.getOwnPropertyDescriptors(prototype)).flatMap(([name, { value }]) =>
+    name === 'constructor' || typeof value !== 'function' ? [] : [[name, value]],
+  );
 }
