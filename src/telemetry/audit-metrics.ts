@@ -7,8 +7,6 @@ import { instrumentsOf } from './instruments.ts';
 
 export type AuditSinkName = 'stdout' | 'file' | 'http';
 export type AuditMetrics = ReturnType<typeof createAuditMetrics>;
-export type AuditSinkMetrics = ReturnType<AuditMetrics['forSink']>;
-
 export function createAuditMetrics(registry: Registry) {
   const { counter, readings } = instrumentsOf(registry);
   const written = counter('proofgate_audit_written_total', 'Audit events handed over.', 'sink');

@@ -13,7 +13,7 @@ export interface BegunCampaign {
   successor(of: VerifierProcess): Promise<VerifierProcess>;
 }
 
-export interface BeginOptions {
+interface BeginOptions {
   /** Number of requests of the test; a tenth of them is sent at once. */
   readonly requests: number;
   readonly flags?: readonly string[];

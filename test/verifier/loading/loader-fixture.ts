@@ -16,7 +16,7 @@ export function closeAfterTest(close: () => Promise<void> | void): void {
   closing.push(close);
 }
 
-export type RecordedEvent = readonly [event: string, ...details: unknown[]];
+type RecordedEvent = readonly [event: string, ...details: unknown[]];
 
 export interface TestLoaderOptions extends Partial<BundleLoaderOptions> {
   /** The key that signs bundles and statements. */
