@@ -3,9 +3,9 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { type HeaderLine, headerValues } from '../test/e2e/harness/exchange.ts';
 import { http1Client } from '../test/e2e/harness/http1.ts';
 import { type Answer, answerOf, notSent, parseRequestOutput, type ReceivedAnswer } from './answer.ts';
+import type { DemoEnvironment } from './environment.ts';
 import { lastErrorOf } from './proofgate-cli.ts';
 import type { Caller } from './site.ts';
-import type { World } from './world.ts';
 
 export interface DemoRequest {
   readonly method: 'GET' | 'POST';
@@ -15,15 +15,15 @@ export interface DemoRequest {
 
 /** `proofgate request`: signs and sends. */
 export function request(
-  world: World,
+  demo: DemoEnvironment,
   caller: Caller,
   { method, target, body }: DemoRequest,
   moreFlags: readonly string[] = [],
 ): Promise<Answer> {
-  return observed(world, target, async () => {
-    const bodyFlags = await bodyFileFlags(world, caller.name, body);
-    const args = ['request', method, `${world.origin}${target}`, ...callerFlags(world, caller), ...bodyFlags];
-    const { stdout, stderr } = await world.cli.run([...args, ...moreFlags, '--output', 'json']);
+  return observed(demo, target, async () => {
+    const bodyFlags = await bodyFileFlags(demo, caller.name, body);
+    const args = ['request', method, `${demo.origin}${target}`, ...callerFlags(demo, caller), ...bodyFlags];
+    const { stdout, stderr } = await demo.cli.run([...args, ...moreFlags, '--output', 'json']);
     const received = parseRequestOutput(stdout);
     if (received === undefined) throw new NotSent(lastErrorOf(stderr));
     return received;
@@ -34,18 +34,22 @@ export function request(
 class NotSent extends Error {}
 
 /** Signs with a profile file in which the caller claims more than it was granted. */
-export function requestBeyondGrants(world: World, caller: Caller, sent: DemoRequest): Promise<Answer> {
-  return request(world, caller, sent, ['--profile-file', world.files.overreachingProfile(caller)]);
+export function requestBeyondGrants(
+  demo: DemoEnvironment,
+  caller: Caller,
+  sent: DemoRequest,
+): Promise<Answer> {
+  return request(demo, caller, sent, ['--profile-file', demo.files.overreachingProfile(caller)]);
 }
 
 /** The error that a caller gets whose enrollment has no profile for the route. */
 export async function requestWithoutProfile(
-  world: World,
+  demo: DemoEnvironment,
   caller: Caller,
   sent: DemoRequest,
 ): Promise<Answer> {
   try {
-    return await request(world, caller, sent);
+    return await request(demo, caller, sent);
   } catch (error) {
     if (!(error instanceof NotSent)) throw error;
     const [code = ''] = error.message.split(':');
@@ -55,45 +59,53 @@ export async function requestWithoutProfile(
 
 /** `proofgate sign`: the headers go to a file of that name. */
 export async function sign(
-  world: World,
+  demo: DemoEnvironment,
   caller: Caller,
   { method, target, body }: DemoRequest,
   name: string,
 ): Promise<void> {
-  const bodyFlags = await bodyFileFlags(world, name, body);
-  const args = ['sign', method, `${world.origin}${target}`, ...callerFlags(world, caller), ...bodyFlags];
-  await world.cli.runForJson([...args, '--out', world.files.headers(name)]);
+  const bodyFlags = await bodyFileFlags(demo, name, body);
+  const args = ['sign', method, `${demo.origin}${target}`, ...callerFlags(demo, caller), ...bodyFlags];
+  await demo.cli.runForJson([...args, '--out', demo.files.headers(name)]);
 }
 
 /** Sends the file as another HTTP client would: `curl -H @FILE`. */
-export async function sendSigned(world: World, sent: DemoRequest, name: string): Promise<Answer> {
-  return send(world, sent, await signedHeaders(world, name));
+export async function sendSigned(demo: DemoEnvironment, sent: DemoRequest, name: string): Promise<Answer> {
+  return send(demo, sent, await signedHeaders(demo, name));
 }
 
 /** Sends as a thief would who has the passport only. */
-export async function sendPassportAlone(world: World, sent: DemoRequest, name: string): Promise<Answer> {
-  const headers = await signedHeaders(world, name);
+export async function sendPassportAlone(
+  demo: DemoEnvironment,
+  sent: DemoRequest,
+  name: string,
+): Promise<Answer> {
+  const headers = await signedHeaders(demo, name);
   return send(
-    world,
+    demo,
     sent,
     headers.filter(([header]) => header.toLowerCase() === 'authorization'),
   );
 }
 
 /** Any headers, signed or not. */
-export function send(world: World, sent: DemoRequest, headers: readonly HeaderLine[]): Promise<Answer> {
+export function send(
+  demo: DemoEnvironment,
+  sent: DemoRequest,
+  headers: readonly HeaderLine[],
+): Promise<Answer> {
   const { method, target, body } = sent;
-  const authority = new URL(world.origin).host;
-  return observed(world, target, async () => {
+  const authority = new URL(demo.origin).host;
+  return observed(demo, target, async () => {
     const wire = { method, target, authority, headers, ...(body === undefined ? {} : { body }) };
-    const response = await http1Client(world.envoy).send(wire);
+    const response = await http1Client(demo.envoy).send(wire);
     const [reason] = headerValues(response.headers, 'x-proofgate-reason');
     return { status: response.status, reason, body: response.body.toString('utf8') };
   });
 }
 
-async function signedHeaders(world: World, name: string): Promise<readonly HeaderLine[]> {
-  const lines = (await readFile(world.files.headers(name), 'utf8')).split('\n');
+async function signedHeaders(demo: DemoEnvironment, name: string): Promise<readonly HeaderLine[]> {
+  const lines = (await readFile(demo.files.headers(name), 'utf8')).split('\n');
   return lines.flatMap((line): readonly HeaderLine[] => {
     const colon = line.indexOf(': ');
     return colon === -1 ? [] : [[line.slice(0, colon), line.slice(colon + 2)]];
@@ -101,24 +113,24 @@ async function signedHeaders(world: World, name: string): Promise<readonly Heade
 }
 
 /** The flags with which a caller signs: its enrollment is in a file beside its key. */
-export function callerFlags({ files }: World, caller: Caller): readonly string[] {
+export function callerFlags({ files }: DemoEnvironment, caller: Caller): readonly string[] {
   return ['--key', files.key(caller.name)];
 }
 
-async function bodyFileFlags(world: World, name: string, body?: string): Promise<readonly string[]> {
+async function bodyFileFlags(demo: DemoEnvironment, name: string, body?: string): Promise<readonly string[]> {
   if (body === undefined) return [];
-  const path = world.files.body(name);
+  const path = demo.files.body(name);
   await writeFile(path, body);
   return ['--body-file', path];
 }
 
 /** Cases may run beside each other, each with targets of its own. */
 async function observed(
-  world: World,
+  demo: DemoEnvironment,
   target: string,
   exchange: () => Promise<ReceivedAnswer>,
 ): Promise<Answer> {
-  const received = () => world.upstream.requests.filter(({ url }) => url === target).length;
+  const received = () => demo.upstream.requests.filter(({ url }) => url === target).length;
   const before = received();
   const answer = await exchange();
   return answerOf(answer, received() > before);

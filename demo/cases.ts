@@ -13,9 +13,9 @@ import {
   sendSigned,
   sign,
 } from './caller-requests.ts';
+import type { DemoEnvironment } from './environment.ts';
 import { afterExpiry, revokeAndAwaitDenial } from './key-ends.ts';
 import { callers } from './site.ts';
-import type { World } from './world.ts';
 
 export type Expectation =
   | { readonly kind: 'allowed'; readonly subject: string }
@@ -35,7 +35,7 @@ export type Expectation =
 
 export interface Step {
   readonly expected: Expectation;
-  readonly send: (world: World) => Promise<Answer>;
+  readonly send: (demo: DemoEnvironment) => Promise<Answer>;
 }
 
 export interface Case {
@@ -68,7 +68,7 @@ const grantedRoute: Case = {
   number: 1,
   name: 'Granted route',
   sent: 'GET /orders/7 by billing',
-  steps: [{ expected: allowed, send: (world) => request(world, billing, readOrder) }],
+  steps: [{ expected: allowed, send: (demo) => request(demo, billing, readOrder) }],
 };
 
 const writeRoute: Case = {
@@ -76,8 +76,8 @@ const writeRoute: Case = {
   name: 'Write route',
   sent: 'POST /orders by billing, then reporting*',
   steps: [
-    { expected: allowed, send: (world) => request(world, billing, writeOrder) },
-    { expected: notGranted, send: (world) => requestBeyondGrants(world, reporting, writeOrder) },
+    { expected: allowed, send: (demo) => request(demo, billing, writeOrder) },
+    { expected: notGranted, send: (demo) => requestBeyondGrants(demo, reporting, writeOrder) },
   ],
 };
 
@@ -88,9 +88,9 @@ const ungrantedRoute: Case = {
   steps: [
     {
       expected: { kind: 'not_sent', code: 'profile_not_found' },
-      send: (world) => requestWithoutProfile(world, billing, readPayout),
+      send: (demo) => requestWithoutProfile(demo, billing, readPayout),
     },
-    { expected: notGranted, send: (world) => requestBeyondGrants(world, billing, readPayout) },
+    { expected: notGranted, send: (demo) => requestBeyondGrants(demo, billing, readPayout) },
   ],
 };
 
@@ -101,14 +101,14 @@ const reusedRequest: Case = {
   steps: [
     {
       expected: allowed,
-      send: async (world) => {
-        await sign(world, billing, readOrder, 'reused');
-        return sendSigned(world, readOrder, 'reused');
+      send: async (demo) => {
+        await sign(demo, billing, readOrder, 'reused');
+        return sendSigned(demo, readOrder, 'reused');
       },
     },
     {
       expected: denied('replay', 403, 'jti_replay'),
-      send: (world) => sendSigned(world, readOrder, 'reused'),
+      send: (demo) => sendSigned(demo, readOrder, 'reused'),
     },
   ],
 };
@@ -121,12 +121,12 @@ const modifiedBody: Case = {
   steps: [
     {
       expected: denied('body hash', 403, 'request_binding_mismatch', 'content-sha256'),
-      send: async (world) => {
-        await sign(world, billing, writeOrder, 'modified');
-        return sendSigned(world, writeMore, 'modified');
+      send: async (demo) => {
+        await sign(demo, billing, writeOrder, 'modified');
+        return sendSigned(demo, writeMore, 'modified');
       },
     },
-    { expected: allowed, send: (world) => sendSigned(world, writeOrder, 'modified') },
+    { expected: allowed, send: (demo) => sendSigned(demo, writeOrder, 'modified') },
   ],
 };
 
@@ -137,16 +137,16 @@ const revokedKey: Case = {
   steps: [
     {
       expected: allowed,
-      send: async (world) => {
-        await sign(world, spare, readOrder, 'spare');
-        return sendSigned(world, readOrder, 'spare');
+      send: async (demo) => {
+        await sign(demo, spare, readOrder, 'spare');
+        return sendSigned(demo, readOrder, 'spare');
       },
     },
     {
       expected: denied('revoked', 401, 'invalid_request_proof', 'key_revoked'),
-      send: async (world) => {
-        const remark = await revokeAndAwaitDenial(world, spare, () => sendSigned(world, readOrder, 'spare'));
-        return { ...(await request(world, spare, readOrder)), remark };
+      send: async (demo) => {
+        const remark = await revokeAndAwaitDenial(demo, spare, () => sendSigned(demo, readOrder, 'spare'));
+        return { ...(await request(demo, spare, readOrder)), remark };
       },
     },
   ],
@@ -163,17 +163,17 @@ const expiredKey: Case = {
   steps: [
     {
       expected: allowed,
-      send: async (world) => {
-        const signed = ['brief-now', 'brief-late'].map((name) => sign(world, brief, readAnotherOrder, name));
+      send: async (demo) => {
+        const signed = ['brief-now', 'brief-late'].map((name) => sign(demo, brief, readAnotherOrder, name));
         await Promise.all(signed);
-        return sendSigned(world, readAnotherOrder, 'brief-now');
+        return sendSigned(demo, readAnotherOrder, 'brief-now');
       },
     },
     {
       expected: denied('expired', 401, 'invalid_request_proof', 'key_expired'),
-      send: async (world) => {
-        const remark = await afterExpiry(world, brief);
-        return { ...(await sendSigned(world, readAnotherOrder, 'brief-late')), remark };
+      send: async (demo) => {
+        const remark = await afterExpiry(demo, brief);
+        return { ...(await sendSigned(demo, readAnotherOrder, 'brief-late')), remark };
       },
     },
   ],
@@ -186,7 +186,7 @@ const noCredentials: Case = {
   steps: [
     {
       expected: denied('nothing to check', 401, 'invalid_request_proof', 'authorization_missing'),
-      send: (world) => send(world, readOrder, []),
+      send: (demo) => send(demo, readOrder, []),
     },
   ],
 };
@@ -198,9 +198,9 @@ const stolenPassport: Case = {
   steps: [
     {
       expected: denied('no proof', 401, 'invalid_request_proof', 'proof_missing'),
-      send: async (world) => {
-        await sign(world, billing, readOrder, 'stolen');
-        return sendPassportAlone(world, readOrder, 'stolen');
+      send: async (demo) => {
+        await sign(demo, billing, readOrder, 'stolen');
+        return sendPassportAlone(demo, readOrder, 'stolen');
       },
     },
   ],

@@ -1,24 +1,27 @@
 /** Formats a failed case: what is wrong, and the last log lines of the processes involved. */
 import { readFile } from 'node:fs/promises';
 import { waitFor } from '../test/e2e/harness/wait.ts';
+import type { DemoEnvironment } from './environment.ts';
 import type { StepResult } from './run-case.ts';
-import type { World } from './world.ts';
 
 const tailLines = 5;
 /** The sidecar writes its decisions in batches. */
 const auditTimeoutMs = 2_000;
 
-export async function failureLines(world: World, results: readonly StepResult[]): Promise<readonly string[]> {
+export async function failureLines(
+  demo: DemoEnvironment,
+  results: readonly StepResult[],
+): Promise<readonly string[]> {
   const failed = results.filter(({ fault }) => fault !== undefined);
   const decisionIds = failed.flatMap(({ decisionId }) => decisionId ?? []);
   const lines = [
     ...results.flatMap(({ fault }, index) => (fault === undefined ? [] : `request ${index + 1}: ${fault}`)),
-    ...(await decisionLines(world, decisionIds)),
+    ...(await decisionLines(demo, decisionIds)),
     // An answer without a decision is Envoy's own, such as a 503 because the sidecar was silent.
-    ...(decisionIds.length < failed.length ? gatewayTail(world) : []),
-    ...tail("sidecar's log", world.verifier.stderrLines),
+    ...(decisionIds.length < failed.length ? gatewayTail(demo) : []),
+    ...tail("sidecar's log", demo.verifier.stderrLines),
     // This log contains every request, so only its warnings are shown.
-    ...tail("Control's warnings", world.control.stderrLines.filter(isWarning)),
+    ...tail("Control's warnings", demo.control.stderrLines.filter(isWarning)),
   ];
   return lines.map((line) => `    ${line}`);
 }
@@ -27,7 +30,10 @@ function isWarning(line: string): boolean {
   return !line.startsWith('{"level":"info"');
 }
 
-async function decisionLines({ files }: World, decisionIds: readonly string[]): Promise<readonly string[]> {
+async function decisionLines(
+  { files }: DemoEnvironment,
+  decisionIds: readonly string[],
+): Promise<readonly string[]> {
   if (decisionIds.length === 0) return [];
   const readRecorded = async () => {
     const audit = (await readFile(files.audit, 'utf8')).split('\n');
@@ -40,7 +46,7 @@ async function decisionLines({ files }: World, decisionIds: readonly string[]): 
   return tail("sidecar's decisions", recorded);
 }
 
-function gatewayTail({ envoy }: World): readonly string[] {
+function gatewayTail({ envoy }: DemoEnvironment): readonly string[] {
   return [...tail("Envoy's access log", envoy.accessLog), ...tail("Envoy's log", envoy.stderrLines)];
 }
 

@@ -2,30 +2,30 @@
 import { writeFile } from 'node:fs/promises';
 import { callerFlags } from './caller-requests.ts';
 import { projectToken } from './enrollment-plane.ts';
+import type { DemoEnvironment } from './environment.ts';
 import { proofgateProgram } from './proofgate-cli.ts';
 import { callers, siteId, tokenLifeSeconds } from './site.ts';
-import type { World } from './world.ts';
 
 interface Paste {
   readonly what: string;
   readonly commands: readonly string[];
 }
 
-export async function pasteLines(world: World): Promise<readonly string[]> {
-  const { files } = world;
+export async function pasteLines(demo: DemoEnvironment): Promise<readonly string[]> {
+  const { files } = demo;
   await writeFile(files.body('order'), '{"item":"lamp","count":1}\n');
   const { billing } = callers;
-  await projectToken(world.issuer, files, {
+  await projectToken(demo.issuer, files, {
     caller: billing,
     pod: newPod,
     expiresInSeconds: tokenLifeSeconds,
   });
   const pastes = [
-    ...requestPastes(world),
-    ...curlPastes(world),
-    ...workloadPastes(world),
-    ...operatorPastes(world),
-    ...sidecarPastes(world),
+    ...requestPastes(demo),
+    ...curlPastes(demo),
+    ...workloadPastes(demo),
+    ...operatorPastes(demo),
+    ...sidecarPastes(demo),
   ];
   return [
     `Left running, its files in ${files.directory}; keys end an hour after they were issued. Paste into another terminal:`,
@@ -38,31 +38,31 @@ export async function pasteLines(world: World): Promise<readonly string[]> {
 /** Has a token, and nothing else yet. */
 const newPod = 'another';
 
-function requestPastes(world: World): readonly Paste[] {
+function requestPastes(demo: DemoEnvironment): readonly Paste[] {
   const { billing, spare, reporting } = callers;
-  const { files } = world;
+  const { files } = demo;
   const body = ['--body-file', files.body('order')];
   const claim = ['--profile-file', files.overreachingProfile(reporting)];
   return [
-    { what: 'read as billing: allowed', commands: [requestLine(world, billing.name, 'GET', '/orders/7')] },
+    { what: 'read as billing: allowed', commands: [requestLine(demo, billing.name, 'GET', '/orders/7')] },
     {
       what: 'write as billing: allowed',
-      commands: [requestLine(world, billing.name, 'POST', '/orders', body)],
+      commands: [requestLine(demo, billing.name, 'POST', '/orders', body)],
     },
     {
       what: 'write as reporting, which claims that it may: denied',
-      commands: [requestLine(world, reporting.name, 'POST', '/orders', [...body, ...claim])],
+      commands: [requestLine(demo, reporting.name, 'POST', '/orders', [...body, ...claim])],
     },
     {
       what: 'read with the revoked key: denied',
-      commands: [requestLine(world, spare.name, 'GET', '/orders/7')],
+      commands: [requestLine(demo, spare.name, 'GET', '/orders/7')],
     },
   ];
 }
 
 /** From a token to a key, as at the beginning. */
-function workloadPastes(world: World): readonly Paste[] {
-  const { files, controlUrl, policies } = world;
+function workloadPastes(demo: DemoEnvironment): readonly Paste[] {
+  const { files, controlUrl, policies } = demo;
   const enrollLine = commandLine([
     ...[proofgateProgram, 'enroll', '--control-url', controlUrl],
     ...['--policy', policies.get(callers.billing.serviceAccount)?.reference ?? ''],
@@ -72,12 +72,12 @@ function workloadPastes(world: World): readonly Paste[] {
   return [
     { what: 'enroll another pod of billing, which holds nothing but a token', commands: [enrollLine] },
     { what: 'its key: when it ends, and whether the sidecar has it', commands: [statusLine] },
-    { what: 'read with it: allowed', commands: [requestLine(world, newPod, 'GET', '/orders/7')] },
+    { what: 'read with it: allowed', commands: [requestLine(demo, newPod, 'GET', '/orders/7')] },
   ];
 }
 
-function operatorPastes(world: World): readonly Paste[] {
-  const { operator, keys, policies } = world;
+function operatorPastes(demo: DemoEnvironment): readonly Paste[] {
+  const { operator, keys, policies } = demo;
   const { reporting } = callers;
   const ctl = (...args: readonly string[]) => commandLine([proofgateProgram, ...operator.words(...args)]);
   const ofSite = (kind: string) => ctl('get', kind, '--site', siteId);
@@ -95,18 +95,18 @@ function operatorPastes(world: World): readonly Paste[] {
       what: 'revoke the key of reporting; its next request is denied',
       commands: [
         ctl('revoke', keys.get(reporting)?.keyId ?? ''),
-        requestLine(world, reporting.name, 'GET', '/orders/7'),
+        requestLine(demo, reporting.name, 'GET', '/orders/7'),
       ],
     },
     { what: 'who did what', commands: [ctl('get', 'audit')] },
-    { what: 'change site.yaml, then', commands: [ctl('apply', '-f', world.files.siteYaml)] },
+    { what: 'change site.yaml, then', commands: [ctl('apply', '-f', demo.files.siteYaml)] },
   ];
 }
 
-function curlPastes(world: World): readonly Paste[] {
-  const headers = world.files.headers('order');
-  const url = `${world.origin}/orders/7`;
-  const signed = [proofgateProgram, 'sign', 'GET', url, ...callerFlags(world, callers.billing)];
+function curlPastes(demo: DemoEnvironment): readonly Paste[] {
+  const headers = demo.files.headers('order');
+  const url = `${demo.origin}/orders/7`;
+  const signed = [proofgateProgram, 'sign', 'GET', url, ...callerFlags(demo, callers.billing)];
   const signLine = commandLine([...signed, '--out', headers]);
   // The answers end without a line break; the shell's prompt is to stand on a line of its own.
   const shown = [...curl, '-i', '-w', '\\n'];
@@ -118,7 +118,7 @@ function curlPastes(world: World): readonly Paste[] {
   ];
 }
 
-function sidecarPastes({ adminUrl, files }: World): readonly Paste[] {
+function sidecarPastes({ adminUrl, files }: DemoEnvironment): readonly Paste[] {
   const metrics = commandLine([...curl, `${adminUrl}/metrics`]);
   return [
     { what: 'is the sidecar ready', commands: [commandLine([...curl, `${adminUrl}/readyz`])] },
@@ -135,7 +135,7 @@ function usesProxy(env: NodeJS.ProcessEnv): boolean {
 }
 
 function requestLine(
-  { files, origin }: World,
+  { files, origin }: DemoEnvironment,
   pod: string,
   method: string,
   target: string,
@@ -155,7 +155,7 @@ function shellWord(text: string): string {
 }
 
 /** Resolves when a part ends by itself, with a line that names it. */
-export async function firstEnd({ verifier, control, envoy }: World): Promise<string> {
+export async function firstEnd({ verifier, control, envoy }: DemoEnvironment): Promise<string> {
   return Promise.race([
     verifier.exited.then(() => `the sidecar ended by itself: ${verifier.stderrLines.at(-1) ?? ''}`),
     control.exited.then(() => `Control ended by itself: ${control.stderrLines.at(-1) ?? ''}`),

@@ -1,10 +1,10 @@
 /** The two slow ways in which a key ends: revoked by the operator, expired with its token. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Answer } from './answer.ts';
+import type { DemoEnvironment } from './environment.ts';
 import { timeOf } from './onboarding.ts';
 import { lastErrorOf } from './proofgate-cli.ts';
 import { type Caller, skewSeconds } from './site.ts';
-import type { World } from './world.ts';
 
 const denialTimeoutMs = 10_000;
 const probeIntervalMs = 5;
@@ -17,14 +17,12 @@ const probeIntervalMs = 5;
  * @returns how long it took, for people
  */
 export async function revokeAndAwaitDenial(
-  world: World,
+  demo: DemoEnvironment,
   caller: Caller,
   resend: () => Promise<Answer>,
 ): Promise<string> {
-  const keyId = world.keys.get(caller)?.keyId ?? '';
-  const revocation = world.cli.begin(
-    world.operator.words('revoke', keyId, '--reason', 'pod was compromised'),
-  );
+  const keyId = demo.keys.get(caller)?.keyId ?? '';
+  const revocation = demo.cli.begin(demo.operator.words('revoke', keyId, '--reason', 'pod was compromised'));
   const deadlineMs = performance.now() + denialTimeoutMs;
   let answeredAtMs: number | undefined;
   for (;;) {
@@ -44,13 +42,13 @@ export async function revokeAndAwaitDenial(
     : `first denied ${afterMs} ms after ctl revoke had answered`;
 }
 
-async function said({ ended }: ReturnType<World['cli']['begin']>): Promise<string> {
+async function said({ ended }: ReturnType<DemoEnvironment['cli']['begin']>): Promise<string> {
   const { stdout, stderr } = await ended;
   return `${stdout}${lastErrorOf(stderr)}`;
 }
 
 /** Waits until the key has expired by every clock. @returns the time, for people */
-export async function afterExpiry({ keys }: World, caller: Caller): Promise<string> {
+export async function afterExpiry({ keys }: DemoEnvironment, caller: Caller): Promise<string> {
   const endedAtMs = keys.get(caller)?.expiresAtMs ?? 0;
   const waitMs = endedAtMs + skewSeconds * 1000 - Date.now();
   // Does not keep an interrupted demo alive.

@@ -4,12 +4,13 @@
  * everything. `--keep` leaves it running and prints command lines to paste.
  */
 import { cases } from './cases.ts';
+import type { DemoEnvironment } from './environment.ts';
 import { failureLines } from './failure.ts';
 import { firstEnd, pasteLines } from './keep.ts';
 import { messageOf, Parts, SetupError } from './parts.ts';
 import { hasPassed, screenOf, Table, tableNote, title } from './report.ts';
 import { runCase } from './run-case.ts';
-import { startWorld, type World } from './world.ts';
+import { startEnvironment } from './start-environment.ts';
 
 /** As a shell reports a program that ended by SIGINT. */
 const interruptedExitCode = 130;
@@ -55,33 +56,33 @@ interface PlayOptions {
 
 async function play(parts: Parts, totals: Totals, { keep, stop }: PlayOptions): Promise<number> {
   console.log(`${title}\n`);
-  const world = await startWorld(parts, (...lines) => {
+  const demo = await startEnvironment(parts, (...lines) => {
     stop.throwIfAborted();
     console.log(lines.join('\n'));
   });
   stop.throwIfAborted();
   console.log('');
-  await runCases(world, totals, stop);
+  await runCases(demo, totals, stop);
   const exitCode = totals.failed === 0 ? 0 : 1;
   if (!keep) return exitCode;
-  console.log(`\n${totalsLine(totals)}\n\n${(await pasteLines(world)).join('\n')}`);
-  throw new Error(await firstEnd(world));
+  console.log(`\n${totalsLine(totals)}\n\n${(await pasteLines(demo)).join('\n')}`);
+  throw new Error(await firstEnd(demo));
 }
 
-async function runCases(world: World, totals: Totals, stop: AbortSignal): Promise<void> {
+async function runCases(demo: DemoEnvironment, totals: Totals, stop: AbortSignal): Promise<void> {
   const table = new Table(cases, screenOf(process.stdout, process.env));
   if (table.heading !== undefined) console.log(table.heading);
   const early = new Map(
-    cases.filter(({ beginsEarly }) => beginsEarly).map((each) => [each, runCase(world, each)]),
+    cases.filter(({ beginsEarly }) => beginsEarly).map((each) => [each, runCase(demo, each)]),
   );
   for (const played of cases) {
-    const results = await (early.get(played) ?? runCase(world, played));
+    const results = await (early.get(played) ?? runCase(demo, played));
     stop.throwIfAborted();
     console.log(table.line(played, results));
     if (hasPassed(results)) totals.passed += 1;
     else {
       totals.failed += 1;
-      console.log((await failureLines(world, results)).join('\n'));
+      console.log((await failureLines(demo, results)).join('\n'));
     }
   }
   console.log(tableNote);

@@ -1,8 +1,8 @@
 /** Runs one case: sends its requests in order and compares the answers with the expected ones. */
 import type { Answer } from './answer.ts';
 import type { Case, Expectation, Step } from './cases.ts';
+import type { DemoEnvironment } from './environment.ts';
 import { messageOf } from './parts.ts';
-import type { World } from './world.ts';
 
 export interface StepResult {
   readonly expected: Expectation;
@@ -14,15 +14,19 @@ export interface StepResult {
   readonly remark: string | undefined;
 }
 
-export async function runCase(world: World, { steps }: Case): Promise<readonly StepResult[]> {
+export async function runCase(demo: DemoEnvironment, { steps }: Case): Promise<readonly StepResult[]> {
   const results: StepResult[] = [];
-  for (const step of steps) results.push(await runStep(world, step, steps.length === 1));
+  for (const step of steps) results.push(await runStep(demo, step, steps.length === 1));
   return results;
 }
 
-async function runStep(world: World, { expected, send }: Step, isOnly: boolean): Promise<StepResult> {
+async function runStep(
+  demo: DemoEnvironment,
+  { expected, send }: Step,
+  isOnly: boolean,
+): Promise<StepResult> {
   try {
-    const answer = await send(world);
+    const answer = await send(demo);
     return {
       expected,
       cameBack: describeAnswer(answer, isOnly),

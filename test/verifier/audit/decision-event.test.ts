@@ -11,7 +11,8 @@ import { scriptedReplayStore } from '../../fakes/replay-store.ts';
 import { type RequestEdits, type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
 import { compileSite, KEY_ID, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
 import { checkNow, createTestVerifier } from '../../fakes/test-verifier.ts';
-import { applyToContent, faultsOf, type TableCaller } from '../decision/one-fault.ts';
+import type { TableCaller } from '../decision/fault.ts';
+import { applyToContent, faultsOf } from '../decision/one-fault.ts';
 
 const keys = newSiteKeys();
 const site = await compileSite(siteContent(keys));

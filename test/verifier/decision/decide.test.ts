@@ -7,7 +7,8 @@ import { scriptedReplayStore } from '../../fakes/replay-store.ts';
 import { bothEdits, type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
 import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';
-import { applyToContent, canMeet, FAULTS, type Fault, faultsOf, type TableCaller } from './one-fault.ts';
+import type { Fault, TableCaller } from './fault.ts';
+import { applyToContent, canMeet, FAULTS, faultsOf } from './one-fault.ts';
 
 const keys = newSiteKeys();
 const sound = await compileSite(siteContent(keys));

@@ -4,7 +4,7 @@ import { NOW_SECONDS } from '../../fakes/bundle-content.ts';
 import { type RequestEdits, withHeader } from '../../fakes/signed-request.ts';
 import { entriesWhere, KEY_ID, MAX_BROKER_PASSPORT_TTL_SECONDS, SKEW_SECONDS } from '../../fakes/snapshot.ts';
 import { OTHER_TEST_KEYS } from '../../vectors/make/test-keys.ts';
-import type { Fault } from './one-fault.ts';
+import type { Fault } from './fault.ts';
 
 const { stranger } = OTHER_TEST_KEYS;
 const otherHash = Buffer.alloc(32, 7).toString('base64url');

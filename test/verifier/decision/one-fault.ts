@@ -4,9 +4,9 @@
  */
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
-import { type ReplayOutcome, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
+import { UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
 import { NOW_SECONDS } from '../../fakes/bundle-content.ts';
-import { type RequestEdits, withHeader, withoutHeader } from '../../fakes/signed-request.ts';
+import { withHeader, withoutHeader } from '../../fakes/signed-request.ts';
 import {
   entriesWhere,
   MAX_STALENESS_SECONDS,
@@ -15,24 +15,8 @@ import {
   SKEW_SECONDS,
   sourcesOf,
 } from '../../fakes/snapshot.ts';
+import type { Fault, TableCaller } from './fault.ts';
 import { STEP_5 } from './one-fault-step-5.ts';
-
-/** Who makes the request: a derived key's holder, or one with a broker's passport. */
-export type TableCaller = 'billing' | 'broker';
-
-export interface Fault {
-  readonly step: 1 | 2 | 3 | 4 | 5 | 6;
-  /** `reason/detail status` */
-  readonly outcome: string;
-  /** Default: both. */
-  readonly only?: TableCaller;
-  /** Faults that share one of these words would undo one another. */
-  readonly sharesPlace?: readonly string[];
-  readonly noBundle?: true;
-  readonly content?: (content: SiteContent) => void;
-  readonly request?: RequestEdits;
-  readonly replay?: ReplayOutcome;
-}
 
 const STEP_1: readonly Fault[] = [
   { step: 1, outcome: 'bundle_policy_missing 503', noBundle: true },

@@ -20,8 +20,9 @@ import {
 import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';
 import { byLane } from '../../lane.ts';
+import type { TableCaller } from './fault.ts';
 import { MUTATIONS, type Mutation, otherEs256Signature, type Victim } from './mutations.ts';
-import { applyToContent, canMeet, faultsOf, type TableCaller } from './one-fault.ts';
+import { applyToContent, canMeet, faultsOf } from './one-fault.ts';
 import { Random } from './random.ts';
 
 /** The mutation tests ask for fewer by `PROOFGATE_TEST_MUTATIONS`. */

@@ -20,7 +20,8 @@ import {
   outcomeOf,
   REALTIME_STALENESS_SECONDS,
 } from '../../fakes/test-verifier.ts';
-import { applyToContent, faultsOf, type TableCaller } from './one-fault.ts';
+import type { TableCaller } from './fault.ts';
+import { applyToContent, faultsOf } from './one-fault.ts';
 
 const keys = newSiteKeys();
 const site = await compileSite(siteContent(keys));

@@ -5,8 +5,9 @@ import { explainRequest, transcriptLines } from '../../../../src/verifier/decisi
 import { NOW_SECONDS } from '../../../fakes/bundle-content.ts';
 import { bothEdits, factsOfWire, type RequestPlan, signRequest } from '../../../fakes/signed-request.ts';
 import { CONTEXT, compileSite, newSiteKeys, PROVENANCE, siteContent } from '../../../fakes/snapshot.ts';
+import type { Fault, TableCaller } from '../fault.ts';
 import { MUTATIONS } from '../mutations.ts';
-import { applyToContent, canMeet, type Fault, faultsOf, type TableCaller } from '../one-fault.ts';
+import { applyToContent, canMeet, faultsOf } from '../one-fault.ts';
 import { Random } from '../random.ts';
 import { expectAgreement, explainNow, verdictOf } from './agreement.ts';
 

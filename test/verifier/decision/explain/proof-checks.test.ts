@@ -5,7 +5,8 @@ import { createPassportCache } from '../../../../src/verifier/decision/passport-
 import { type CheckName, STEPS } from '../../../../src/verifier/decision/steps.ts';
 import { signRequest } from '../../../fakes/signed-request.ts';
 import { compileSite, newSiteKeys, siteContent } from '../../../fakes/snapshot.ts';
-import { applyToContent, type Fault, faultsOf, type TableCaller } from '../one-fault.ts';
+import type { Fault, TableCaller } from '../fault.ts';
+import { applyToContent, faultsOf } from '../one-fault.ts';
 import { explainNow } from './agreement.ts';
 
 const keys = newSiteKeys();

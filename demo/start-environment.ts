@@ -5,7 +5,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type EnrollmentPlane, startEnrollmentPlane } from './enrollment-plane.ts';
+import { startEnrollmentPlane } from './enrollment-plane.ts';
+import type { DemoEnvironment } from './environment.ts';
 import { DemoFiles } from './files.ts';
 import {
   awaitReadiness,
@@ -15,28 +16,22 @@ import {
   enroll,
   enrollLastingCallers,
   Operator,
-  type Policies,
   type Tell,
 } from './onboarding.ts';
 import { type Parts, SetupError } from './parts.ts';
 import { ProofgateCli } from './proofgate-cli.ts';
 import { partLines, siteLines, stepLine } from './report.ts';
-import { type Gateway, type Sidecar, startGateway, startSidecar } from './request-plane.ts';
-import { type Caller, callers, overreachingProfileYaml, siteYaml } from './site.ts';
-
-export interface World extends EnrollmentPlane, Gateway, Sidecar {
-  readonly files: DemoFiles;
-  readonly cli: ProofgateCli;
-  readonly operator: Operator;
-  readonly keys: ReadonlyMap<Caller, EnrolledKey>;
-  readonly policies: Policies;
-}
+import { startGateway, startSidecar } from './request-plane.ts';
+import { callers, overreachingProfileYaml, siteYaml } from './site.ts';
 
 /**
  * @param print takes lines as things happen
  * @throws SetupError
  */
-export async function startWorld(parts: Parts, print: (...lines: string[]) => void): Promise<World> {
+export async function startEnvironment(
+  parts: Parts,
+  print: (...lines: string[]) => void,
+): Promise<DemoEnvironment> {
   const files = await makeFolder(parts);
   const cli = await parts.start({
     name: 'proofgate',
@@ -64,9 +59,9 @@ export async function startWorld(parts: Parts, print: (...lines: string[]) => vo
   );
   const brief = await enrollBriefly(enrolling, lasting.spare);
   const keys = new Map([...lasting.keys, [callers.brief, brief]]);
-  const world = { files, cli, operator, keys, policies, ...plane, ...gateway, ...sidecar };
-  await writeOverreachingProfiles(world);
-  return world;
+  const demo = { files, cli, operator, keys, policies, ...plane, ...gateway, ...sidecar };
+  await writeOverreachingProfiles(demo);
+  return demo;
 }
 
 /** With a token that ends while the demo runs: on a slow machine later, since a request must pass before. */
@@ -81,7 +76,7 @@ const leastBriefSeconds = 3;
 /** Enrolling, waiting for the sidecar, signing; and as much again. */
 const briefCommands = 6;
 
-async function writeOverreachingProfiles({ files, keys, origin }: World): Promise<void> {
+async function writeOverreachingProfiles({ files, keys, origin }: DemoEnvironment): Promise<void> {
   for (const caller of [callers.billing, callers.reporting]) {
     const yaml = overreachingProfileYaml(caller, keys.get(caller)?.keyId ?? '', origin);
     await writeFile(files.overreachingProfile(caller), yaml);
