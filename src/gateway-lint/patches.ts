@@ -76,7 +76,7 @@ const oneOf =
   (...values: readonly (string | number)[]): Accepts =>
   (setting) =>
     setting.isOneOf(...values);
-const any: Accepts = () => true;
+const anyValue: Accepts = () => true;
 
 /** Settings of ext_authz that make the check stricter, and that Istio or Envoy Gateway lack. */
 const CHECK_SETTINGS: SettingTable = {
@@ -89,26 +89,26 @@ const CHECK_SETTINGS: SettingTable = {
 /** Settings of the connection manager that make it stricter, or do not concern the check. */
 const MANAGER_SETTINGS: SettingTable = {
   'common_http_protocol_options.headers_with_underscores_action': oneOf('REJECT_REQUEST', 1),
-  'common_http_protocol_options.idle_timeout': any,
-  delayed_close_timeout: any,
+  'common_http_protocol_options.idle_timeout': anyValue,
+  delayed_close_timeout: anyValue,
   forward_client_cert_details: oneOf('SANITIZE', 0, 'SANITIZE_SET', 3),
   internal_address_config: isSingleHosts,
   path_with_escaped_slashes_action: oneOf('REJECT_REQUEST', 2),
-  request_headers_timeout: any,
-  request_timeout: any,
+  request_headers_timeout: anyValue,
+  request_timeout: anyValue,
   'scheme_header_transformation.scheme_to_overwrite': oneOf('http', 'https'),
-  server_name: any,
-  stream_idle_timeout: any,
+  server_name: anyValue,
+  stream_idle_timeout: anyValue,
   use_remote_address: on,
 };
 
 /** Settings of clusters that change neither whom Envoy asks nor what it sends. */
 const CLUSTER_SETTINGS: SettingTable = {
-  circuit_breakers: any,
-  connect_timeout: any,
-  outlier_detection: any,
-  per_connection_buffer_limit_bytes: any,
-  'upstream_connection_options.tcp_keepalive': any,
+  circuit_breakers: anyValue,
+  connect_timeout: anyValue,
+  outlier_detection: anyValue,
+  per_connection_buffer_limit_bytes: anyValue,
+  'upstream_connection_options.tcp_keepalive': anyValue,
 };
 
 interface KnownChange {
@@ -160,7 +160,7 @@ const KNOWN_CHANGES: readonly KnownChange[] = [
   },
   {
     target: /^VIRTUAL_HOST MERGE $/,
-    isKnown: (value) => value && settingsIn(value, '', { response_headers_to_remove: any }) && [],
+    isKnown: (value) => value && settingsIn(value, '', { response_headers_to_remove: anyValue }) && [],
   },
   { target: /^RouteConfiguration add {2}\/response_headers_to_remove$/, isKnown: () => [] },
   { target: /^RouteConfiguration remove \$\.\.upgrade_configs $/, isKnown: () => [] },
@@ -179,7 +179,7 @@ function mergedSettings(
       snakeCase(name) === 'typed_config' || (name === 'name' && FILTER_NAMES.test(view.text ?? '')),
   );
   if (message === undefined || !isPlain || !type.test(message.type)) return undefined;
-  return settingsIn(message.settings, '', { ...table, '@type': any });
+  return settingsIn(message.settings, '', { ...table, '@type': anyValue });
 }
 
 const CHECK_MESSAGE = /\.ext_authz\.v\w+\.ExtAuthz$/;

@@ -74,7 +74,7 @@ export function parseJsonObject(bytes: Uint8Array): JsonObject | undefined {
  * Source: docs/control.md "Sources and tokens".
  */
 
-export const TOKEN_REFUSAL_CODES = [
+export const TOKEN_PROBLEM_CODES = [
   'token_malformed',
   'token_header',
   'token_algorithm',
@@ -90,7 +90,7 @@ export const TOKEN_REFUSAL_CODES = [
   'token_lifetime',
   'token_claims',
 ] as const;
-export type TokenProblemCode = (typeof TOKEN_REFUSAL_CODES)[number];
+export type TokenProblemCode = (typeof TOKEN_PROBLEM_CODES)[number];
 
 export interface TokenProblem {
   readonly kind: 'refused';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { jwtVerify } from 'jose';
 import { parseKeySet, TOKEN_ALGORITHMS } from '../../../src/control/issuers/key-set.ts';
 import type { KeyLookup } from '../../../src/control/issuers/source-keys.ts';
-import { TOKEN_REFUSAL_CODES } from '../../../src/control/issuers/token-envelope.ts';
+import { TOKEN_PROBLEM_CODES } from '../../../src/control/issuers/token-envelope.ts';
 import { tokenHash, verifyWorkloadToken } from '../../../src/control/issuers/workload-token.ts';
 import type { TokenRequest } from '../../fakes/service-account-issuer.ts';
 import { makeSigner, signCompact } from '../../fakes/token-signer.ts';
@@ -124,7 +124,7 @@ describe('a token is refused', () => {
 
   it('with every code that there is', () => {
     const covered = new Set(REFUSED_TOKENS.map(({ code }) => code));
-    expect(TOKEN_REFUSAL_CODES.filter((code) => !covered.has(code))).toEqual(['issuer_keys_unavailable']);
+    expect(TOKEN_PROBLEM_CODES.filter((code) => !covered.has(code))).toEqual(['issuer_keys_unavailable']);
   });
 
   it('when the keys cannot be had, with the time to come again', async () => {

@@ -1,4 +1,5 @@
 /** Routes of `/v1/enrollments` for workloads and operators, and of `/v1/sites/{site_id}/enrollments`. */
+
 import Type from 'typebox';
 import {
   BLOCKED_SUBJECT,
@@ -26,6 +27,7 @@ import type { EnrollmentDecisions } from '../../enrollment/decisions.ts';
 import type { EnrollmentPlane } from '../../enrollment/enrollment-plane.ts';
 import { blockedSubjectPlace, type DerivedKeys } from '../../enrollment/keys.ts';
 import type { WorkloadEnrollments } from '../../enrollment/workload-enrollments.ts';
+import { TOKEN_PROBLEM_CODES } from '../../issuers/token-envelope.ts';
 import { isFromWorkload, pathText, type ScopePathOf, siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';
@@ -58,23 +60,6 @@ const POLICY_PROBLEMS = [
   'subject_blocked',
   'key_revoked',
   'token_key_limit',
-] as const;
-
-const TOKEN_PROBLEMS = [
-  'token_malformed',
-  'token_header',
-  'token_algorithm',
-  'token_key_unknown',
-  'token_signature',
-  'token_issuer',
-  'token_audience',
-  'token_subject',
-  'token_expiry_missing',
-  'token_expired',
-  'token_not_yet_valid',
-  'token_lifetime',
-  'token_claims',
-  'issuer_keys_unavailable',
 ] as const;
 
 function registerWorkloadRoutes(app: ControlApp, workloads: WorkloadEnrollments): void {
@@ -115,7 +100,7 @@ function registerWorkloadRoutes(app: ControlApp, workloads: WorkloadEnrollments)
           'challenge_consumed',
           'signature_invalid',
           ...POLICY_PROBLEMS,
-          ...TOKEN_PROBLEMS,
+          ...TOKEN_PROBLEM_CODES,
         ],
       },
       schema: {
