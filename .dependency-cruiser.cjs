@@ -10,12 +10,25 @@ const layers = {
   enforcement: ['protocol', 'bundle', 'telemetry', 'verifier', 'runtime-internals'],
   'outbound-fetch': ['protocol', 'telemetry'],
   'api-contract': ['protocol', 'bundle/format'],
-  control: ['protocol', 'bundle', 'telemetry', 'api-contract', 'outbound-fetch'],
-  client: ['protocol'],
+  control: ['protocol', 'bundle', 'telemetry', 'api-contract', 'outbound-fetch', 'http-service'],
+  grpc: ['protocol', 'telemetry'],
+  spiffe: ['protocol', 'telemetry', 'grpc', 'outbound-fetch'],
+  'http-service': ['protocol', 'telemetry', 'api-contract'],
+  broker: ['protocol', 'telemetry', 'api-contract', 'spiffe', 'http-service'],
+  client: ['protocol', 'spiffe'],
   program: ['protocol', 'client'],
-  workload: ['protocol', 'telemetry', 'client', 'program'],
+  workload: ['protocol', 'telemetry', 'client', 'program', 'spiffe'],
   'gateway-lint': [],
+  conformance: ['protocol', 'client'],
 };
+
+/** What every HTTP enforcement point may use of its neighbours. */
+const HTTP_POINT = [
+  'enforcement/http',
+  'enforcement/connections',
+  'enforcement/denial-problem',
+  'enforcement/upstream-headers',
+];
 
 /** Within one of them: folders that import only these neighbours, folders or files. */
 const parts = {
@@ -25,6 +38,12 @@ const parts = {
   'verifier/decision': [],
   'verifier/loading': [],
   'verifier/redis': ['verifier/loading', 'verifier/time-limit'],
+  'enforcement/connections': [],
+  'enforcement/http': HTTP_POINT,
+  'enforcement/ext-authz-http': [...HTTP_POINT, 'enforcement/envoy-headers'],
+  'enforcement/reverse-proxy': HTTP_POINT,
+  'enforcement/middleware': HTTP_POINT,
+  'enforcement/ext-authz-grpc': [...HTTP_POINT.slice(1), 'enforcement/envoy-headers'],
 };
 
 /** Clients of the API take the shapes of what is said, and nothing that runs. */
@@ -83,7 +102,7 @@ module.exports = {
       to: { path: '^src/cli/' },
     },
     onlyKnownBy('ioredis', 'verifier/redis'),
-    onlyKnownBy('@grpc/', 'enforcement/ext-authz-grpc'),
+    onlyKnownBy('@grpc/', '(enforcement/ext-authz-grpc|spiffe|grpc)'),
     onlyKnownBy('protobufjs', 'enforcement/ext-authz-grpc'),
     onlyKnownBy('grpc-health-check', 'enforcement/ext-authz-grpc'),
     {
@@ -96,7 +115,7 @@ module.exports = {
       name: 'who-checks-a-bundle-loads-no-builder-of-schemas',
       comment: 'docs/schema/ has the schemas: docs/performance.md, "What idle programs take"',
       severity: 'error',
-      from: { path: '^src/(?!control/|client/|api-contract/)', pathNot: BUILT_SCHEMAS },
+      from: { path: '^src/(?!control/|client/|api-contract/|http-service/|broker/)', pathNot: BUILT_SCHEMAS },
       to: {
         path: [BUILT_SCHEMAS, 'node_modules/typebox/(?!build/(schema|error)/)'],
         dependencyTypesNot: ['type-only'],
@@ -107,14 +126,15 @@ module.exports = {
     onlyKnownBy('kysely', 'control/store'),
     onlyKnownBy('libsql', 'control/store'),
     onlyKnownBy('pg/', 'control/store'),
-    onlyKnownBy('fastify', 'control/api'),
-    onlyKnownBy('@fastify/', 'control/api'),
+    onlyKnownBy('fastify', '(control/api|http-service|broker)'),
+    onlyKnownBy('@fastify/', '(control/api|http-service|broker)'),
     onlyKnownBy('openid-client', 'control/operators'),
-    onlyKnownBy('jose', 'control/issuers'),
+    onlyKnownBy('jose', '(control/issuers|spiffe)'),
+    onlyKnownBy('@peculiar/', 'spiffe'),
     onlyKnownBy('ipaddr\\.js', 'outbound-fetch'),
     onlyKnownBy(
       'undici',
-      '(verifier/loading/refresh|client|outbound-fetch|control/operators|verifier/audit)',
+      '(verifier/loading/refresh|client|outbound-fetch|control/operators|verifier/audit|enforcement/reverse-proxy)',
     ),
     onlyKnownBy('prom-client', 'telemetry'),
     onlyKnownBy('@opentelemetry/', 'telemetry'),

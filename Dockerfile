@@ -26,7 +26,7 @@ RUN --mount=type=bind,from=runtime,target=/runtime scripts/image/lay-out.mjs "$T
 # The program, Node.js, the libraries that they load, and nothing else: no shell, no package manager.
 FROM scratch
 LABEL org.opencontainers.image.title="Proofgate" \
-      org.opencontainers.image.description="Proof-bound request verification behind Envoy's ext_authz" \
+      org.opencontainers.image.description="Proof-bound request verification at gateways, proxies and APIs" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /image/ /
 # One arena of memory: threads allocate little, and each of the others keeps what it once took. What is large goes back to the system when it

@@ -26,11 +26,11 @@ demo-keep: build tools openssl envoy-demo ## the same, left running, with comman
 	@node .build/demo/main.js --keep
 
 .PHONY: test
-test: lint types architecture build system-packages envoy-demo ## before every commit: format, lint, types, import directions, and the fast tests, end to end on one Envoy; about ten minutes
+test: lint types architecture build system-packages envoy-demo proxies ## before every commit: format, lint, types, import directions, and the fast tests, end to end on one Envoy; about ten minutes
 	@$(JEST) $(FAST_LANE)
 
 .PHONY: test-extended
-test-extended: build tools system-packages envoy helm-tools image-tools kubernetes ## the other tests: all Envoys, chart, API server, image, documented sessions, long faults, a minute of each soak
+test-extended: build tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire ## the other tests: all Envoys, SPIRE, chart, API server, image, documented sessions, long faults, a minute of each soak
 	@$(JEST) $(EXTENDED_LANE)
 
 .PHONY: test-kubernetes
@@ -38,12 +38,14 @@ test-kubernetes: build system-packages envoy-demo helm-tools kubernetes ## chart
 	@$(JEST) test/kubernetes
 
 .PHONY: soak
-soak: build tools system-packages envoy ## what test-extended does in short, in full: Control killed 200 times under load, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times; verifiers replaced 30 times under load
+soak: build tools system-packages envoy spire ## what test-extended does in short, in full: Control killed 200 times under load, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times; verifiers replaced 30 times under load; the reverse proxy ten minutes under hostile load; SPIRE's SVIDs rotate five minutes under load
 	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills
 	@PROOFGATE_TEST_CORRUPTIONS=10000 PROOFGATE_TEST_SWAPS=2000 PROOFGATE_TEST_BUNDLE_KILLS=200 $(JEST) --runInBand test/verifier/loading/survival test/e2e/bundles
 	@PROOFGATE_TEST_REQUESTS=5000 PROOFGATE_TEST_SKIPS=none $(JEST) --runInBand test/e2e/fail-closed test/verifier/audit/full-disk
 	@PROOFGATE_TEST_FAULTS=5 PROOFGATE_TEST_FAILOVERS=20 $(JEST) --runInBand test/e2e/replay
 	@PROOFGATE_TEST_ROLLS=30 $(JEST) --runInBand test/e2e/rolling
+	@PROOFGATE_TEST_LOAD_SECONDS=600 $(JEST) --runInBand test/e2e/proxy/load
+	@PROOFGATE_TEST_LOAD_SECONDS=300 PROOFGATE_TEST_SVID_SECONDS=60 $(JEST) --runInBand test/e2e/spire/rotation
 
 .PHONY: fuzz
 fuzz: node_modules/.installed ## a million inputs into each surface that takes bytes from strangers; TARGETS="path bundle" fuzzes some, PROOFGATE_FUZZ_RUNS sets how many
@@ -74,8 +76,13 @@ tools: node_modules/.installed
 	@npm run --silent build:tools
 
 .PHONY: openapi
-openapi: build ## write docs/openapi.json, from what the real process serves
+openapi: build ## write docs/openapi.json and docs/broker-openapi.json, from what the programs serve
 	@node scripts/openapi.mjs
+
+.PHONY: conformance
+conformance: build system-packages envoy proxies traefik ## write what each enforcement point does with each case: test/conformance/results/*.json and the table in docs/conformance.md
+	@PROOFGATE_TEST_WRITE_RESULTS=1 $(JEST) test/conformance --testPathIgnorePatterns enrollment-plane differences replay-pairs deployments
+	@PROOFGATE_TEST_WRITE_RESULTS=1 $(JEST) test/conformance/differences
 
 .PHONY: vectors
 vectors: node_modules/.installed ## write test/vectors/*.json from their cases
@@ -132,13 +139,28 @@ helm-tools: node_modules/.installed ## helm, helm-unittest, kubeconform, a reade
 kubernetes:
 	@scripts/install-kubernetes.sh
 
+# Without Go the tests of Caddy skip.
+.PHONY: proxies
+proxies:
+	@scripts/install-proxies.sh
+
+# Without Go the tests of Traefik skip.
+.PHONY: traefik
+traefik:
+	@scripts/install-traefik.sh
+
+# Without Go the tests of SPIRE skip.
+.PHONY: spire
+spire: ## SPIRE's server, agent and OIDC discovery provider for the tests, below .cache/; up to 25 minutes the first time
+	@scripts/install-spire.sh
+
 # Without Debian's apt the tests of the image skip.
 .PHONY: image-tools
 image-tools: node_modules/.installed ## Node.js 22 and libraries for the tests of the image, below .cache/
 	@scripts/install-image-tools.sh
 
 .PHONY: test-image
-test-image: build tools system-packages envoy helm-tools image-tools ## the image's files against the end-to-end suite, alone in a root directory of their own
+test-image: build tools system-packages envoy proxies helm-tools image-tools ## the image's files against the end-to-end suite, alone in a root directory of their own
 	@PROOFGATE_TEST_IMAGE=whole $(JEST) --runInBand test/image
 
 .PHONY: release

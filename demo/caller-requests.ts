@@ -1,7 +1,7 @@
 /** How the demo's callers send requests: always to Envoy, always over HTTP. */
 import { readFile, writeFile } from 'node:fs/promises';
-import { type HeaderLine, headerValues } from '../test/e2e/harness/exchange.ts';
-import { http1Client } from '../test/e2e/harness/http1.ts';
+import { type HeaderLine, headerValues } from '../src/conformance/wire/exchange.ts';
+import { http1Client } from '../src/conformance/wire/http1.ts';
 import { type Answer, answerOf, notSent, parseRequestOutput, type ReceivedAnswer } from './answer.ts';
 import type { DemoEnvironment } from './environment.ts';
 import { lastErrorOf } from './proofgate-cli.ts';
@@ -40,6 +40,24 @@ export function requestBeyondGrants(
   sent: DemoRequest,
 ): Promise<Answer> {
   return request(demo, caller, sent, ['--profile-file', demo.files.overreachingProfile(caller)]);
+}
+
+/** As a SPIFFE workload: key and passport come with its SVID, the profile from the broker. */
+export function requestWithSvid(demo: DemoEnvironment, { method, target }: DemoRequest): Promise<Answer> {
+  return observed(demo, target, async () => {
+    const { stdout, stderr } = await demo.cli.run([
+      ...['request', method, `${demo.origin}${target}`, ...brokerFlags(demo), '--output', 'json'],
+    ]);
+    const received = parseRequestOutput(stdout);
+    if (received === undefined) throw new NotSent(lastErrorOf(stderr));
+    return received;
+  });
+}
+
+/** The flags with which a SPIFFE workload signs. */
+export function brokerFlags({ brokerUrl, files }: DemoEnvironment): readonly string[] {
+  const broker = ['--broker-url', brokerUrl, '--broker-ca-file', files.brokerCa];
+  return [...broker, '--spiffe-socket', `unix:${files.workloadApi}`];
 }
 
 /** The error that a caller gets whose enrollment has no profile for the route. */

@@ -1,5 +1,5 @@
 /**
- * The cases of the demo: one for each of the specification's "Expected outcomes of verification", and two that readers often
+ * The cases of the demo: one for each of the specification's "Expected outcomes of verification", and some that readers often
  * ask about.
  */
 import type { Answer } from './answer.ts';
@@ -8,6 +8,7 @@ import {
   request,
   requestBeyondGrants,
   requestWithoutProfile,
+  requestWithSvid,
   send,
   sendPassportAlone,
   sendSigned,
@@ -15,7 +16,7 @@ import {
 } from './caller-requests.ts';
 import type { DemoEnvironment } from './environment.ts';
 import { afterExpiry, revokeAndAwaitDenial } from './key-ends.ts';
-import { callers } from './site.ts';
+import { callers, spiffeWorkload } from './site.ts';
 
 export type Expectation =
   | { readonly kind: 'allowed'; readonly subject: string }
@@ -206,6 +207,32 @@ const stolenPassport: Case = {
   ],
 };
 
+const readSalary: DemoRequest = { method: 'GET', target: '/salaries/7' };
+
+const softwareKey: Case = {
+  number: undefined,
+  name: 'Software key',
+  sent: 'GET /salaries/7 by billing*',
+  steps: [
+    {
+      expected: denied('not attested', 403, 'insufficient_key_binding'),
+      send: (demo) => requestBeyondGrants(demo, billing, readSalary),
+    },
+  ],
+};
+
+const attestedWorkload: Case = {
+  number: undefined,
+  name: 'SPIFFE workload',
+  sent: 'GET /salaries/7 with an X.509-SVID',
+  steps: [
+    {
+      expected: { kind: 'allowed', subject: spiffeWorkload.subject },
+      send: (demo) => requestWithSvid(demo, readSalary),
+    },
+  ],
+};
+
 export const cases: readonly Case[] = [
   grantedRoute,
   writeRoute,
@@ -216,4 +243,6 @@ export const cases: readonly Case[] = [
   expiredKey,
   noCredentials,
   stolenPassport,
+  softwareKey,
+  attestedWorkload,
 ];

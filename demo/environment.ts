@@ -1,4 +1,5 @@
-/** What the demo has once it is set up: Control, a gateway with its sidecar, and callers with their keys. */
+/** What the demo has once it is set up: Control, a broker, a gateway with its sidecar, and callers with their keys. */
+import type { BrokerPlane } from './broker-plane.ts';
 import type { EnrollmentPlane } from './enrollment-plane.ts';
 import type { DemoFiles } from './files.ts';
 import type { EnrolledKey, Operator, Policies } from './onboarding.ts';
@@ -6,7 +7,7 @@ import type { ProofgateCli } from './proofgate-cli.ts';
 import type { Gateway, Sidecar } from './request-plane.ts';
 import type { Caller } from './site.ts';
 
-export interface DemoEnvironment extends EnrollmentPlane, Gateway, Sidecar {
+export interface DemoEnvironment extends EnrollmentPlane, BrokerPlane, Gateway, Sidecar {
   readonly files: DemoFiles;
   readonly cli: ProofgateCli;
   readonly operator: Operator;

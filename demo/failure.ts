@@ -20,6 +20,7 @@ export async function failureLines(
     // An answer without a decision is Envoy's own, such as a 503 because the sidecar was silent.
     ...(decisionIds.length < failed.length ? gatewayTail(demo) : []),
     ...tail("sidecar's log", demo.verifier.stderrLines),
+    ...tail("broker's log", demo.broker.stderrLines),
     // This log contains every request, so only its warnings are shown.
     ...tail("Control's warnings", demo.control.stderrLines.filter(isWarning)),
   ];

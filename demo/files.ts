@@ -29,6 +29,30 @@ export class DemoFiles {
     return this.#path('issuer-ca.pem');
   }
 
+  /** Certificate of who signed the broker's own. */
+  get brokerCa(): string {
+    return this.#path('broker-ca.pem');
+  }
+
+  /** The broker's `--key-dir`. */
+  get brokerKeys(): string {
+    return this.#path('broker-keys');
+  }
+
+  /** The broker's `--profiles`. */
+  get brokerProfiles(): string {
+    return this.#path('broker-profiles');
+  }
+
+  get brokerProfile(): string {
+    return join(this.brokerProfiles, 'payroll.json');
+  }
+
+  /** The socket on which the broker and the workload ask for SVIDs and trust bundles. */
+  get workloadApi(): string {
+    return this.#path('workload-api.sock');
+  }
+
   /** Public keys that the verifier pins. */
   get pins(): string {
     return this.#path('pins');

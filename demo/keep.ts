@@ -1,6 +1,6 @@
 /** `--keep`: prints command lines that work unchanged, from any folder, as long as the demo runs. */
 import { writeFile } from 'node:fs/promises';
-import { callerFlags } from './caller-requests.ts';
+import { brokerFlags, callerFlags } from './caller-requests.ts';
 import { projectToken } from './enrollment-plane.ts';
 import type { DemoEnvironment } from './environment.ts';
 import { proofgateProgram } from './proofgate-cli.ts';
@@ -24,6 +24,7 @@ export async function pasteLines(demo: DemoEnvironment): Promise<readonly string
     ...requestPastes(demo),
     ...curlPastes(demo),
     ...workloadPastes(demo),
+    ...spiffePastes(demo),
     ...operatorPastes(demo),
     ...sidecarPastes(demo),
   ];
@@ -73,6 +74,16 @@ function workloadPastes(demo: DemoEnvironment): readonly Paste[] {
     { what: 'enroll another pod of billing, which holds nothing but a token', commands: [enrollLine] },
     { what: 'its key: when it ends, and whether the sidecar has it', commands: [statusLine] },
     { what: 'read with it: allowed', commands: [requestLine(demo, newPod, 'GET', '/orders/7')] },
+  ];
+}
+
+function spiffePastes(demo: DemoEnvironment): readonly Paste[] {
+  const words = [proofgateProgram, 'request', 'GET', `${demo.origin}/salaries/7`, ...brokerFlags(demo)];
+  return [
+    {
+      what: 'read with an X.509-SVID, as payroll: allowed',
+      commands: [commandLine([...words, '--include'])],
+    },
   ];
 }
 
@@ -155,10 +166,11 @@ function shellWord(text: string): string {
 }
 
 /** Resolves when a part ends by itself, with a line that names it. */
-export async function firstEnd({ verifier, control, envoy }: DemoEnvironment): Promise<string> {
+export async function firstEnd({ verifier, control, broker, envoy }: DemoEnvironment): Promise<string> {
   return Promise.race([
     verifier.exited.then(() => `the sidecar ended by itself: ${verifier.stderrLines.at(-1) ?? ''}`),
     control.exited.then(() => `Control ended by itself: ${control.stderrLines.at(-1) ?? ''}`),
+    broker.exited.then(() => `the broker ended by itself: ${broker.stderrLines.at(-1) ?? ''}`),
     envoy.exited.then(() => `Envoy ended by itself: ${envoy.stderrLines.at(-1) ?? ''}`),
   ]);
 }

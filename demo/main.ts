@@ -1,5 +1,5 @@
 /**
- * `make demo`: starts a token issuer, Control, a real Envoy and the sidecar, declares a site and enrolls workloads. It sends a
+ * `make demo`: starts a token issuer, Control, a broker, a real Envoy and the sidecar, declares a site and enrolls workloads. It sends a
  * request for each of the specification's "Expected outcomes of verification", prints the answers, and stops and removes
  * everything. `--keep` leaves it running and prints command lines to paste.
  */
@@ -8,7 +8,7 @@ import type { DemoEnvironment } from './environment.ts';
 import { failureLines } from './failure.ts';
 import { firstEnd, pasteLines } from './keep.ts';
 import { messageOf, Parts, SetupError } from './parts.ts';
-import { hasPassed, screenOf, Table, tableNote, title } from './report.ts';
+import { hasPassed, screenOf, Table, tableNotes, title } from './report.ts';
 import { runCase } from './run-case.ts';
 import { startEnvironment } from './start-environment.ts';
 
@@ -85,7 +85,7 @@ async function runCases(demo: DemoEnvironment, totals: Totals, stop: AbortSignal
       console.log((await failureLines(demo, results)).join('\n'));
     }
   }
-  console.log(tableNote);
+  console.log(tableNotes.join('\n'));
 }
 
 function totalsLine({ passed, failed }: Totals): string {

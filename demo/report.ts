@@ -26,12 +26,13 @@ export function screenOf(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): Sc
 export const title =
   "Proofgate demo: a workload's token becomes a key, and real HTTP requests pass a real Envoy, or do not";
 
-export function partLines(plane: EnrollmentPlane, gateway: Gateway): readonly string[] {
+export function partLines(plane: EnrollmentPlane, gateway: Gateway, brokerUrl: string): readonly string[] {
   const { issuer, controlUrl, controlVersion } = plane;
   const { envoy, upstream, origin } = gateway;
   const rows = [
     ['issuer', 'signs service-account tokens as a cluster does', issuer.issuer],
     ['control', `proofgate control ${controlVersion} with its embedded database`, controlUrl],
+    ['broker', 'proofgate broker, for SPIFFE workloads', brokerUrl],
     ['gateway', `Envoy ${envoy.version} with envoy/envoy.yaml`, origin],
     ['upstream', 'answers with what it received', `http://${upstream.host}:${upstream.port}`],
   ];
@@ -49,9 +50,11 @@ export function stepLine(what: string, cameBack: string): string {
   return `  ${what.padEnd(24)}${cameBack}`;
 }
 
-/** The meaning of `*`. */
-export const tableNote =
-  "* signed with a profile file that claims the route: the caller's enrollment gave it no profile to sign this with";
+/** The meaning of `*`, and what is not real. */
+export const tableNotes: readonly string[] = [
+  "* signed with a profile file that claims the route: the caller's enrollment gave it no profile to sign this with",
+  'SVIDs are those of a throw-away X.509 authority, which stands for SPIRE: building SPIRE takes minutes.',
+];
 
 const green = '\u001b[32m';
 const red = '\u001b[31m';

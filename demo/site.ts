@@ -16,7 +16,9 @@ const sourceName = 'local cluster';
 
 const apiAudience = 'orders-api';
 const issuerUrl = 'https://control.demo.example';
-const trustDomain = 'demo.example';
+/** Of passports that the broker signs for SPIFFE workloads. */
+export const brokerIssuer = 'https://broker.demo.example';
+export const trustDomain = 'demo.example';
 const namespace = 'prod';
 
 /** A pod: it holds its service account's token, and enrolls a key of its own with nothing else. */
@@ -45,14 +47,55 @@ export const callers = {
   brief: caller('brief', 'billing'),
 } as const;
 
+/** A workload with an X.509-SVID, and without a key of its own. */
+export const spiffeWorkload = {
+  name: 'payroll',
+  subject: `spiffe://${trustDomain}/ns/prod/sa/payroll`,
+} as const;
+
 export function workloadOf({ serviceAccount }: Caller) {
   return { namespace, serviceAccount, subject: `system:serviceaccount:${namespace}:${serviceAccount}` };
 }
 
+const source = (issuer: string, prefix: string, keyBinding: 'software' | 'attested_workload') =>
+  `{ issuer: "${issuer}", trust_domain: ${trustDomain}, subject_prefix: "${prefix}", required_key_binding: ${keyBinding} }`;
+
+const enrolled = [source(issuerUrl, 'client:', 'software')];
+/** Enrolled keys are named, too: they are denied for their class alone. */
+const attested = [
+  source(brokerIssuer, `spiffe://${trustDomain}/`, 'attested_workload'),
+  source(issuerUrl, 'client:', 'attested_workload'),
+];
+
 const routes = [
-  { route_id: 'orders-read', method: 'GET', path_template: '/orders/{id}', resource: 'orders' },
-  { route_id: 'orders-write', method: 'POST', path_template: '/orders', resource: 'orders' },
-  { route_id: 'payouts-read', method: 'GET', path_template: '/payouts/{id}', resource: 'payouts' },
+  {
+    route_id: 'orders-read',
+    method: 'GET',
+    path_template: '/orders/{id}',
+    resource: 'orders',
+    sources: enrolled,
+  },
+  {
+    route_id: 'orders-write',
+    method: 'POST',
+    path_template: '/orders',
+    resource: 'orders',
+    sources: enrolled,
+  },
+  {
+    route_id: 'payouts-read',
+    method: 'GET',
+    path_template: '/payouts/{id}',
+    resource: 'payouts',
+    sources: enrolled,
+  },
+  {
+    route_id: 'salaries-read',
+    method: 'GET',
+    path_template: '/salaries/{id}',
+    resource: 'salaries',
+    sources: attested,
+  },
 ];
 
 export interface SiteInputs {
@@ -60,10 +103,11 @@ export interface SiteInputs {
   readonly origin: string;
   /** The cluster's. */
   readonly issuer: { readonly issuer: string; readonly jwksUri: string };
+  readonly brokerUrl: string;
 }
 
 /** `site.yaml`, for `proofgate ctl apply`: narrow enough to be read on one screen. */
-export function siteYaml({ origin, issuer: cluster }: SiteInputs): string {
+export function siteYaml({ origin, issuer: cluster, brokerUrl }: SiteInputs): string {
   return `\
 format: proofgate.site/v1
 environment: demo
@@ -75,6 +119,9 @@ clients:              # whom keys act for: a key inherits exactly its client's g
   - { client_id: reporting, subject: "client:reporting", grants: [{ resource: orders, access: read }] }
 routes:               # what the gateway lets through; every client may try, its grants say who gets through
 ${routes.map(routeYaml).join('')}\
+brokers:              # who vouches for SPIFFE workloads
+  - { issuer: "${brokerIssuer}", url: "${brokerUrl}", trust_domain: ${trustDomain}, key_binding: attested_workload,
+      subject_prefixes: ["spiffe://${trustDomain}/"] }
 sources:              # which cluster vouches for workloads
   - { name: ${sourceName}, issuer: "${cluster.issuer}", jwks_uri: "${cluster.jwksUri}",
       audience: ${tokenAudience}, expected_scope: "${cluster.issuer.slice('https://'.length)}" }
@@ -84,14 +131,12 @@ targets: [${targetName}]    # the verifiers
 `;
 }
 
-function routeYaml({ route_id, method, path_template, resource }: (typeof routes)[number]): string {
+function routeYaml({ route_id, method, path_template, resource, sources }: (typeof routes)[number]): string {
   return `\
   - { route_id: ${route_id}, method: ${method}, path_template: "${path_template}", resource: ${resource}, audience: ${apiAudience}, freshness_class: realtime,
-      allowed_sources: [${allowedSource}] }
+      allowed_sources: [${sources.join(',\n        ')}] }
 `;
 }
-
-const allowedSource = `{ issuer: "${issuerUrl}", trust_domain: ${trustDomain}, subject_prefix: "client:", required_key_binding: software }`;
 
 function policyYaml(client: string): string {
   return `\

@@ -5,6 +5,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { startBrokerPlane, trustBroker } from './broker-plane.ts';
 import { startEnrollmentPlane } from './enrollment-plane.ts';
 import type { DemoEnvironment } from './environment.ts';
 import { DemoFiles } from './files.ts';
@@ -38,16 +39,19 @@ export async function startEnvironment(
     start: async () => new ProofgateCli(),
     stop: (started) => started.stop(),
   });
-  const [plane, gateway] = await Promise.all([
+  const [plane, gateway, broker] = await Promise.all([
     startEnrollmentPlane(parts, files),
     startGateway(parts, files),
+    startBrokerPlane(parts, files, cli),
   ]);
-  const yaml = siteYaml({ origin: gateway.origin, issuer: plane.issuer });
+  const { brokerUrl } = broker;
+  const yaml = siteYaml({ origin: gateway.origin, issuer: plane.issuer, brokerUrl });
   await writeFile(files.siteYaml, yaml);
-  print(...partLines(plane, gateway), '', ...siteLines(yaml), '');
+  print(...partLines(plane, gateway, brokerUrl), '', ...siteLines(yaml), '');
   const tell: Tell = (what, cameBack) => print(stepLine(what, cameBack));
   const operator = new Operator(cli, files, plane);
   const policies = await declareSite(operator, files, tell);
+  await trustBroker(operator, files, tell);
   const enrolling = { cli, files, plane, policies, tell };
   const [sidecar, lasting] = await Promise.all([
     startSidecar(parts, files, plane.controlUrl),
@@ -59,7 +63,7 @@ export async function startEnvironment(
   );
   const brief = await enrollBriefly(enrolling, lasting.spare);
   const keys = new Map([...lasting.keys, [callers.brief, brief]]);
-  const demo = { files, cli, operator, keys, policies, ...plane, ...gateway, ...sidecar };
+  const demo = { files, cli, operator, keys, policies, ...plane, ...broker, ...gateway, ...sidecar };
   await writeOverreachingProfiles(demo);
   return demo;
 }
@@ -94,9 +98,14 @@ async function makeFolder(parts: Parts): Promise<DemoFiles> {
   if (Buffer.byteLength(files.socket) > maxSocketPathBytes) {
     throw new SetupError('temporary folder', `${directory} is too long`, 'set TMPDIR to a shorter path');
   }
-  for (const folder of [files.controlData, files.pins, files.state]) await mkdir(folder);
+  for (const folder of foldersOf(files)) await mkdir(folder);
   return files;
 }
+
+const foldersOf = ({ controlData, brokerKeys, brokerProfiles, pins, state }: DemoFiles) => [
+  ...[controlData, brokerKeys, brokerProfiles],
+  ...[pins, state],
+];
 
 /** Longest path of a socket file on Linux is 107 bytes, on macOS 103. */
 const maxSocketPathBytes = 103;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that the programs the tests run are there (redis-server, openssl, PostgreSQL 14 or later, libfaketime, venv): from the system's
+# Makes sure that the programs the tests run are there (redis-server, openssl, nginx, PostgreSQL 14 or later, libfaketime, venv, beside Go a C compiler): from the system's
 # packages where the rights are, otherwise with one clear line each.
 set -euo pipefail
 
@@ -24,16 +24,32 @@ missing_packages() {
   done
   has_postgres || echo postgresql
   has_faketime || echo libfaketime
+  # Debian has it in a folder that is not on every user's path.
+  command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || echo nginx
   # Envoy is installed into a virtual environment of Python.
   python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
+  # With Go the extended tests build SPIRE, whose SQLite is C.
+  command -v go >/dev/null || return 0
+  command -v gcc >/dev/null || echo gcc
+  [ -e /usr/include/stdlib.h ] || echo libc6-dev
 }
 
 mapfile -t missing < <(missing_packages)
 [ "${#missing[@]}" -eq 0 ] && exit 0
 
+# Debian starts the services that it installs unless this file says that they must not. A file of the system's own stays.
+deny_services() {
+  local policy=/usr/sbin/policy-rc.d
+  [ -e "$policy" ] && return 0
+  printf '#!/bin/sh\nexit 101\n' >"$policy"
+  chmod 755 "$policy"
+  trap "rm -f $policy" EXIT
+}
+
 install_packages() {
   apt-get update -qq
   # The tests start servers of their own: no cluster is made, and nothing is started.
+  deny_services
   if [[ " $* " == *" postgresql "* ]]; then
     apt-get install -y -qq --no-install-recommends postgresql-common
     sed -i 's/^#\?create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf
@@ -46,7 +62,7 @@ if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
   trap 'rm -f "$log"' EXIT
   export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
   # In a shell of its own: `set -e` is off inside a condition.
-  export -f install_packages
+  export -f install_packages deny_services
   if bash -euo pipefail -c 'install_packages "$@"' - "${missing[@]}" >"$log" 2>&1; then
     mapfile -t missing < <(missing_packages)
     [ "${#missing[@]}" -eq 0 ] && exit 0

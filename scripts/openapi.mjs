@@ -1,17 +1,22 @@
 /**
- * Writes docs/openapi.json: what the real `proofgate control` serves at /openapi.json over an empty data directory. Needs `npm
- * run build` first. A test fails when the file is out of date.
+ * Writes docs/openapi.json and docs/broker-openapi.json: what the real `proofgate control` serves at /openapi.json over an empty
+ * data directory, and what the broker's application describes. Needs `npm run build` first. A test fails when a file is out of
+ * date.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { pino } from 'pino';
+import { createBrokerApp } from '../dist/broker/broker-app.js';
 import { startControl } from '../dist/main/control/control-process.js';
 import { CONTROL_SETTINGS } from '../dist/main/control/control-settings.js';
 import { settingValues } from '../dist/program/setting-sources.js';
 import { createLogger } from '../dist/telemetry/logger.js';
 
 const FILE = 'docs/openapi.json';
+const BROKER_FILE = 'docs/broker-openapi.json';
 
 const dataDirectory = mkdtempSync(path.join(tmpdir(), 'proofgate-openapi-'));
 const texts = new Map([
@@ -31,4 +36,13 @@ try {
   await control.stop();
   rmSync(dataDirectory, { recursive: true });
 }
-execFileSync('node_modules/.bin/biome', ['format', '--write', FILE], { stdio: 'inherit' });
+const broker = await createBrokerApp({
+  settings: { publicUrl: 'https://broker.example', limits: {} },
+  ports: {},
+  log: pino({ level: 'silent' }),
+  createServer: (handler) => createServer(handler),
+});
+await broker.ready();
+writeFileSync(BROKER_FILE, `${JSON.stringify(broker.swagger(), undefined, 2)}\n`);
+await broker.close();
+execFileSync('node_modules/.bin/biome', ['format', '--write', FILE, BROKER_FILE], { stdio: 'inherit' });

@@ -2,7 +2,7 @@
 export const CHECKSUMS = 'SHA256SUMS';
 export const SIGNATURE = 'SHA256SUMS.sig';
 
-const OF_ANY_VERSION = /^proofgate-(?:chart-)?\d+\.\d+\.\d+[\w.-]*\.(?:tgz|cdx\.json)$/;
+const OF_ANY_VERSION = /^proofgate-(?:chart-|middleware-)?\d+\.\d+\.\d+[\w.-]*\.(?:tgz|cdx\.json)$/;
 
 /** Whether a release of some version may hold a file of that name. */
 export function isOfRelease(name) {
@@ -14,5 +14,7 @@ export function filesOf(version) {
     npm: `proofgate-${version}.tgz`,
     chart: `proofgate-chart-${version}.tgz`,
     sbom: `proofgate-${version}.cdx.json`,
+    middleware: `proofgate-middleware-${version}.tgz`,
+    middlewareSbom: `proofgate-middleware-${version}.cdx.json`,
   };
 }

@@ -1,5 +1,5 @@
 /**
- * `make release KEY=FILE`: makes the npm package, the chart's package, a bill of materials, their checksums, and a signature
+ * `make release KEY=FILE`: makes the npm packages, the chart's package, bills of materials, their checksums, and a signature
  * over those, from the last commit into .build/release/. The same commit and key give the same bytes.
  * Usage: release.mjs [--key=FILE] [--out=DIRECTORY]
  */
@@ -19,11 +19,12 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Failure, tellingFailures } from '../failure.mjs';
-import { describeRelease } from '../sbom/release.mjs';
+import { layOutMiddleware } from '../middleware/package.mjs';
+import { describeMiddleware, describeRelease } from '../sbom/release.mjs';
 import { entryOf } from './changelog.mjs';
 import { CHECKSUMS, filesOf, isOfRelease, SIGNATURE } from './files.mjs';
 import { readSigningKey } from './keys.mjs';
-import { assertCommitted, commitTime, packChart, packNpm, stage } from './staging.mjs';
+import { assertCommitted, commitTime, DECLARATIONS, packChart, packNpm, stage } from './staging.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const HELM = join(ROOT, '.cache', 'helm', 'bin', 'helm');
@@ -100,7 +101,7 @@ function readVersion() {
 }
 
 function make(version, work, release) {
-  const { chart, sbom } = filesOf(version);
+  const { chart, middlewareSbom, sbom } = filesOf(version);
   const epochSeconds = commitTime(ROOT);
   const staging = join(work, 'staging');
   const lock = stage(ROOT, staging);
@@ -114,10 +115,13 @@ function make(version, work, release) {
     epochSeconds,
   });
   const manifest = JSON.parse(readFileSync(join(staging, 'package.json'), 'utf8'));
-  writeFileSync(
-    join(release, sbom),
-    `${JSON.stringify(describeRelease({ lock, epochSeconds, manifest }), null, 2)}\n`,
-  );
+  const middleware = join(work, 'middleware');
+  const middlewareManifest = layOutMiddleware(staging, middleware, join(staging, DECLARATIONS));
+  packNpm(middleware, release);
+  const write = (name, document) =>
+    writeFileSync(join(release, name), `${JSON.stringify(document, null, 2)}\n`);
+  write(sbom, describeRelease({ lock, epochSeconds, manifest }));
+  write(middlewareSbom, describeMiddleware({ lock, epochSeconds, manifest: middlewareManifest }));
 }
 
 /** In the form of sha256sum. The signature is the 64 bytes that `openssl pkeyutl -verify -rawin` takes. */

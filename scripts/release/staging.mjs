@@ -10,6 +10,9 @@ import { Failure } from '../failure.mjs';
 /** Members of package.json that only development needs. */
 const OF_DEVELOPMENT = ['scripts', 'devDependencies', 'overrides'];
 
+/** Folder of the staging directory with the declarations of the compiled modules, for packages that others program with. */
+export const DECLARATIONS = '.declarations';
+
 const MOST_OUTPUT_BYTES = 2 ** 28;
 
 /** @returns standard output @throws Failure `tool_failed` with its last line */
@@ -57,6 +60,17 @@ export function stage(root, directory) {
     cwd: directory,
     env: { ...process.env, npm_config_prefer_offline: 'true' },
   });
+  const declaring = [
+    '--emitDeclarationOnly',
+    '--outDir',
+    DECLARATIONS,
+    '--incremental',
+    'false',
+    '--tsBuildInfoFile',
+    'null',
+  ];
+  const compiler = join('node_modules', 'typescript', 'bin', 'tsc');
+  tool(process.execPath, [compiler, '-p', 'tsconfig.build.json', ...declaring], { cwd: directory });
   rmSync(join(directory, 'node_modules'), { recursive: true });
   const lock = JSON.parse(readFileSync(join(directory, 'package-lock.json'), 'utf8'));
   writeJson(join(directory, 'npm-shrinkwrap.json'), productionLock(lock));

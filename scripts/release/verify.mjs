@@ -114,7 +114,7 @@ function incompleteness(version, listed) {
   return [
     {
       code: 'release_incomplete',
-      text: `${CHECKSUMS} does not list the package, the chart and the bill of materials of one version`,
+      text: `${CHECKSUMS} does not list the packages, the chart and the bills of materials of one version`,
     },
   ];
 }

@@ -9,6 +9,21 @@ export function productionFolders(lock) {
   return paths.map((path) => path.slice(FOLDER.length));
 }
 
+/** Those of {@link productionFolders} that the root's dependencies lead to. */
+export function foldersReached(lock) {
+  const present = new Set(productionFolders(lock));
+  const reached = new Set();
+  const follow = (folder, locked) => {
+    for (const found of wantedBy(locked).flatMap((name) => foundFrom(folder, name, present))) {
+      if (reached.has(found)) continue;
+      reached.add(found);
+      follow(found, lock.packages[FOLDER + found]);
+    }
+  };
+  follow('', lock.packages['']);
+  return [...reached];
+}
+
 /**
  * @param folders below node_modules
  * @returns `components`, one for each name and version, and `dependencies`, the root's first

@@ -6,7 +6,7 @@
 import type { Static } from 'typebox';
 import Type from 'typebox';
 import { ACCESS_LEVELS } from '../protocol/access.ts';
-import { READINESS_CONDITION } from './enrollment-contract.ts';
+import { ENROLLED_PROFILE, READINESS_CONDITION } from './enrollment-contract.ts';
 import { displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
 import { ENROLLMENT_STATES, KEY_STATES, PROFILE_STATES } from './vocabulary.ts';
 
@@ -188,6 +188,21 @@ export const SIGNING_PROFILE = object(
 
 export const SIGNING_PROFILES = object({ items: Type.Array(SIGNING_PROFILE) }, 'SigningProfiles');
 
+/** A complete signing profile file (docs/cli.md "Signing profiles"). */
+export const CALLER_PROFILES = object(
+  {
+    format: Type.Literal('proofgate.signing-profile/v1'),
+    auth_site: identifier('The Auth Site.'),
+    issuer: identifier("The passport's iss: the broker."),
+    trust_domain: identifier("The passport's trust_domain."),
+    subject: identifier("The passport's sub."),
+    key_binding: Type.Enum(['software', 'attested_workload']),
+    profiles: Type.Array(ENROLLED_PROFILE, { description: 'Routes that admit the caller; may be empty.' }),
+  },
+  'CallerProfiles',
+  'The signing profile file of a caller whose passports a broker signs.',
+);
+
 export const KEY_READINESS = object(
   {
     key_id: givenId('The derived key.'),
@@ -200,4 +215,5 @@ export const KEY_READINESS = object(
 
 export type KeyGrantView = Static<typeof KEY_GRANT>;
 export type SigningProfileView = Static<typeof SIGNING_PROFILE>;
+export type CallerProfilesView = Static<typeof CALLER_PROFILES>;
 export type KeyReadinessView = Static<typeof KEY_READINESS>;

@@ -8,7 +8,7 @@ import Type from 'typebox';
 import { BUNDLE_CONTENT } from '../bundle/format/schema.ts';
 import { ACCESS_LEVELS } from '../protocol/access.ts';
 import { MAX_ATTRIBUTES } from '../protocol/limits.ts';
-import { closed, identifier, moment, object, VERSIONED } from './members-contract.ts';
+import { closed, givenId, identifier, moment, object, text, VERSIONED } from './members-contract.ts';
 
 const { route_id: _routeId, ...routeMembers } = BUNDLE_CONTENT.properties.routes.items.properties;
 const { issuer: _issuer, ...brokerMembers } = BUNDLE_CONTENT.properties.issuers.items.properties;
@@ -19,11 +19,21 @@ export const ROUTE_DEFINITION = Type.Object(routeMembers, {
   $id: 'RouteDefinition',
   description: 'As in a bundle’s routes, without route_id.',
 });
-export const BROKER_DEFINITION = Type.Object(brokerMembers, {
-  ...closed,
-  $id: 'BrokerDefinition',
-  description: 'As in a bundle’s issuers, without issuer.',
-});
+export const BROKER_DEFINITION = Type.Object(
+  {
+    ...brokerMembers,
+    keys: {
+      ...brokerMembers.keys,
+      minItems: 0,
+      description: 'Pinned keys. A broker without any is not published.',
+    },
+  },
+  {
+    ...closed,
+    $id: 'BrokerDefinition',
+    description: 'As in a bundle’s issuers, without issuer.',
+  },
+);
 
 export const NEW_ROUTE = object(
   { route_id: identifier('Names the route. Fixed.'), definition: ROUTE_DEFINITION },
@@ -82,7 +92,25 @@ export const ROUTE_SOURCES = object(
   'RouteSources',
 );
 
-export const BROKER_REPLACEMENT = object({ definition: BROKER_DEFINITION }, 'BrokerReplacement');
+const brokerUrl = text(
+  2048,
+  'Base URL of the broker, from which ctl fetches its keys. Control never fetches it.',
+);
+
+export const BROKER_REPLACEMENT = object(
+  { definition: BROKER_DEFINITION, url: Type.Optional(brokerUrl) },
+  'BrokerReplacement',
+);
+
+const PINNED_KEY = object(
+  {
+    kid: givenId('kid of the passports that it signs.'),
+    alg: Type.Enum(['Ed25519', 'ES256']),
+    thumbprint: givenId('RFC 7638, SHA-256, base64url.'),
+    pinned_at: moment('When Control got the key. For keys from before 0.4.0: the last change of the broker.'),
+  },
+  'PinnedKey',
+);
 
 export const BROKER = object(
   {
@@ -90,15 +118,22 @@ export const BROKER = object(
     issuer: identifier('iss of the passports that it signs.'),
     definition: BROKER_DEFINITION,
     ...VERSIONED,
+    trust_domain: identifier('As in the definition.'),
+    url: Type.Optional(brokerUrl),
+    keys: Type.Array(PINNED_KEY, { description: 'The keys of the definition, with their ages.' }),
+    published: Type.Boolean({
+      description: 'Whether bundles contain it. A broker without keys is not published.',
+    }),
   },
   'Broker',
 );
 
 export const ROUTE_PATH = { site_id: identifier('The Auth Site.'), route_id: identifier('The route.') };
-export const BROKER_PATH = {
+export const ISSUER_PATH = {
   site_id: identifier('The Auth Site.'),
   issuer: identifier('iss of the broker, percent-encoded.'),
 };
+export const BROKER_PATH = { ...ISSUER_PATH, trust_domain: identifier('trust_domain of the broker.') };
 
 export type RouteDefinition = Static<typeof ROUTE_DEFINITION>;
 export type NewRoute = Static<typeof NEW_ROUTE>;
@@ -106,6 +141,7 @@ export type RouteView = Static<typeof ROUTE>;
 export type RouteSourcesView = Static<typeof ROUTE_SOURCES>;
 export type AllowedSources = Static<typeof ROUTE_SOURCES_REPLACEMENT>['allowed_sources'];
 export type BrokerDefinition = Static<typeof BROKER_DEFINITION>;
+export type BrokerReplacement = Static<typeof BROKER_REPLACEMENT>;
 export type BrokerView = Static<typeof BROKER>;
 
 /** Schemas of clients, for which derived keys act, and their grants. Source: specification "Client"; docs/bundle.md "Content". */

@@ -46,6 +46,8 @@ export interface CommandDeclaration<S extends SettingDeclarations, P extends Pos
   readonly settings: S;
   /** Complete command lines. */
   readonly examples: readonly string[];
+  /** Commands below this one, such as `broker rotate-key`. */
+  readonly members?: readonly CommandLineNode[];
   /** Imports heavy modules itself, so that other commands start faster. @throws CliError */
   run(input: CommandInput<S, P>, context: CliContext): Promise<void>;
 }
@@ -140,6 +142,10 @@ function addCommand<S extends SettingDeclarations, P extends PositionalDeclarati
     const values = settingValues(declaration.settings, texts);
     await declaration.run({ settings: values, positionals: positionalValues(names, command) }, context);
   });
+  if (declaration.members === undefined) return;
+  // A flag before the member's name would belong to the parent; after it, to the member.
+  command.helpCommand(false).enablePositionalOptions();
+  for (const member of declaration.members) member.addTo(command, context);
 }
 
 /** @param given filled while commander parses, in the order of the command line */

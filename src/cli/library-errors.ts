@@ -3,6 +3,7 @@
  * loads this only when a command fails.
  */
 import { BundleError, type BundleErrorCode, type BundleFault } from '../bundle/format/bundle-error.ts';
+import { BrokerError } from '../client/broker/broker-error.ts';
 import { ClientError, type ClientErrorCode } from '../client/client-error.ts';
 import { EnrollError, type EnrollFault } from '../client/enroll/enroll-error.ts';
 import { OperatorError } from '../client/operator/operator-error.ts';
@@ -42,6 +43,7 @@ const BUNDLE_USAGE: ReadonlySet<BundleErrorCode> = new Set([
 export function fromLibraryError(error: unknown): CliError {
   if (error instanceof OperatorError) return new CliError(error.kind, error.code, error.message);
   if (error instanceof EnrollError) return new CliError(ENROLL_KINDS[error.kind], error.code, error.message);
+  if (error instanceof BrokerError) return new CliError(error.kind, error.code, error.message);
   if (error instanceof ClientError) {
     return new CliError(CLIENT_KINDS[error.code] ?? 'usage', error.code, error.message);
   }

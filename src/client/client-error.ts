@@ -12,6 +12,8 @@ export type ClientErrorCode =
   /** Upstreams could interpret the target in different ways. */
   | 'url_not_canonical'
   | 'origin_not_allowed'
+  /** The URL is not one that conformance cases can change. */
+  | 'target_unsuitable'
   | 'header_invalid'
   /** A header that the client itself sets. */
   | 'header_reserved'

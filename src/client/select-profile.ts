@@ -4,7 +4,7 @@ import { foldSegment, type PathTemplate } from '../protocol/path-template.ts';
 import { pathOf } from '../protocol/request-target.ts';
 import { ClientError } from './client-error.ts';
 import type { RequestUrl } from './request-url.ts';
-import type { RouteProfile } from './signing-profile.ts';
+import type { RouteProfile, SigningProfiles } from './signing-profile.ts';
 
 /** How to find a profile; `only_fit`: by method and path. */
 export type ProfileChoice =
@@ -24,6 +24,47 @@ export function selectProfile(
   return choice.kind === 'only_fit'
     ? onlyFit(profiles, method, url)
     : checkFit(namedProfile(profiles, choice), method, url);
+}
+
+export interface SelectedProfile {
+  /** The file of the profile, whose coordinates sign. */
+  readonly profiles: SigningProfiles;
+  readonly profile: RouteProfile;
+}
+
+/**
+ * Selects among several files, such as those that a broker serves for several sites. Exactly one may fit.
+ * @throws ClientError as {@link selectProfile}
+ */
+export function selectAmongFiles(
+  files: readonly SigningProfiles[],
+  method: string,
+  url: RequestUrl,
+  choice: ProfileChoice,
+): SelectedProfile {
+  const fits: SelectedProfile[] = [];
+  const misfits: ClientError[] = [];
+  for (const profiles of files) {
+    try {
+      fits.push({ profiles, profile: selectProfile(profiles.profiles, method, url, choice) });
+    } catch (error) {
+      if (!(error instanceof ClientError)) throw error;
+      misfits.push(error);
+    }
+  }
+  const [fit, ...more] = fits;
+  if (fit === undefined) throw closestMisfit(misfits);
+  if (more.length === 0) return fit;
+  const sites = fits.map(({ profiles }) => profiles.coordinates.authSite).join(', ');
+  throw new ClientError('profile_ambiguous', `profiles of several sites fit: ${sites}; use a profile file`);
+}
+
+/** A wrong origin says more than a missing profile. */
+function closestMisfit(misfits: readonly ClientError[]): ClientError {
+  const [closest] = [...misfits].sort(
+    (a, b) => Number(a.code === 'profile_not_found') - Number(b.code === 'profile_not_found'),
+  );
+  return closest ?? new ClientError('profile_not_found', 'there is no signing profile for this caller');
 }
 
 function onlyFit(profiles: readonly RouteProfile[], method: string, url: RequestUrl): RouteProfile {

@@ -80,7 +80,9 @@ function openMessage(request: RequestToSend, signal: AbortSignal): ClientRequest
     signal,
   };
   const message =
-    url.scheme === 'https' ? httpsRequest({ ...options, ...tlsOptions(request) }) : httpRequest(options);
+    url.scheme === 'https'
+      ? httpsRequest({ ...options, ...http1OverTls(url, request.caPem) })
+      : httpRequest(options);
   message.setHeader('Host', url.authority);
   for (const { name, value } of request.headers) message.appendHeader(name, value);
   if (request.body !== undefined || isBodyBearing(request.method)) {
@@ -89,7 +91,8 @@ function openMessage(request: RequestToSend, signal: AbortSignal): ClientRequest
   return message;
 }
 
-function tlsOptions({ url, caPem }: RequestToSend) {
+/** Options of node:tls that verify the URL's host, whatever address is connected to. */
+export function certificateChecks(url: RequestUrl, caPem: string | undefined) {
   return {
     // The server name extension cannot contain an IP address (RFC 6066 section 3).
     servername: isIP(url.host) === 0 ? url.host : '',
@@ -97,10 +100,14 @@ function tlsOptions({ url, caPem }: RequestToSend) {
     checkServerIdentity: (_connected: string, certificate: Parameters<typeof checkServerIdentity>[1]) =>
       checkServerIdentity(url.host, certificate),
     rejectUnauthorized: true,
-    ALPNProtocols: ['http/1.1'],
     ...(caPem === undefined ? {} : { ca: checkedCaPem(caPem) }),
   };
 }
+
+const http1OverTls = (url: RequestUrl, caPem: string | undefined) => ({
+  ...certificateChecks(url, caPem),
+  ALPNProtocols: ['http/1.1'],
+});
 
 function responseTo(
   message: ClientRequest,

@@ -14,7 +14,12 @@ import { ClientError } from './client-error.ts';
 import { CredentialHeaders } from './credential-headers.ts';
 import { type RequestHeader, selectSignedHeaders } from './request-headers.ts';
 import { parseRequestUrl, type RequestUrl } from './request-url.ts';
-import { type ProfileChoice, selectProfile } from './select-profile.ts';
+import {
+  type ProfileChoice,
+  type SelectedProfile,
+  selectAmongFiles,
+  selectProfile,
+} from './select-profile.ts';
 import type { RouteProfile, SigningCoordinates, SigningProfiles } from './signing-profile.ts';
 
 /** The request to sign and send. */
@@ -52,6 +57,19 @@ export interface SignedRequest {
   readonly signedHeaderNames: readonly string[];
   readonly issuedAtSeconds: number;
   readonly expiresAtSeconds: number;
+}
+
+/**
+ * Selects the profile that the request needs, before there is a passport for its audience.
+ * @throws ClientError as `selectAmongFiles`, or `method_invalid`, `url_invalid`, `url_not_canonical`
+ */
+export function profileFor(
+  { method, url }: Pick<RequestToSign, 'method' | 'url'>,
+  files: readonly SigningProfiles[],
+  choice: ProfileChoice,
+): SelectedProfile {
+  if (!isMethod(method)) throw new ClientError('method_invalid', 'the method is not an HTTP method');
+  return selectAmongFiles(files, method, parseRequestUrl(url), choice);
 }
 
 /** @throws ClientError with a code for the mismatch in request, profile or passport */

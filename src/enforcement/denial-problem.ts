@@ -2,7 +2,8 @@
  * Builds the response to a denied request, the same at every enforcement point: RFC 9457 problem details and headers.
  * Source: docs/protocol.md, under the decision table.
  */
-import type { Denial, Reason } from '../protocol/reasons.ts';
+import { randomUUID } from 'node:crypto';
+import { type Denial, deny, type Reason } from '../protocol/reasons.ts';
 import { CONTEXT_HEADERS, PASSPORT_SCHEME, REASON_HEADER } from '../protocol/wire-names.ts';
 import type { DeniedDecision } from '../verifier/decision/decide.ts';
 
@@ -31,6 +32,12 @@ const TITLES: { readonly [R in Reason]: string } = {
   replay_store_unavailable: 'The replay store cannot vouch for this proof',
   verifier_unavailable: 'The verifier cannot decide now',
 };
+
+/** The denial where an enforcement point itself fails, so that no verifier has decided. */
+export function internalDenial(): DeniedDecision {
+  const denial = deny('verifier_unavailable', 'internal');
+  return { kind: 'denied', decisionId: randomUUID(), denial, routeId: undefined };
+}
 
 /** `Retry-After` of a 503, seconds. */
 const RETRY_AFTER_SECONDS = '1';

@@ -63,7 +63,7 @@ export function otherNamesToRemove(
   // Nearly every request has none, so the list is allocated lazily.
   let names: string[] | undefined;
   for (const name of inbound) {
-    if (!mustGo(name)) continue;
+    if (!isReservedName(name)) continue;
     // Envoy removes headers without regard to case, so the comparison with names that are set ignores it too.
     const lower = name.toLowerCase();
     if (ALWAYS_SET.has(lower)) continue;
@@ -76,7 +76,11 @@ export function otherNamesToRemove(
 
 const NONE: readonly string[] = [];
 
-function mustGo(name: string): boolean {
+/**
+ * Whether a client's header of this name must not reach the upstream: our prefix in any spelling, except the proof, and
+ * headers that rewrite requests.
+ */
+export function isReservedName(name: string): boolean {
   const first = name.charCodeAt(0);
   // Fast path: the patterns match only names that begin with x.
   if (first !== 0x78 && first !== 0x58) return false;
@@ -84,4 +88,9 @@ function mustGo(name: string): boolean {
   const lower = name.toLowerCase();
   if (lower.startsWith('proofgate', 2)) return VENDOR_SPELLING.test(lower);
   return REWRITING_LENGTHS.has(lower.length) && REWRITING.has(lower.replace(/[^a-z0-9]/g, '-'));
+}
+
+/** Whether no server behind an enforcement point may see the header: a proof, our prefix, or one that rewrites requests. */
+export function isWithheldFromUpstream(lowerName: string): boolean {
+  return lowerName === TRANSCRIPT_HEADER || lowerName === SIGNATURE_HEADER || isReservedName(lowerName);
 }

@@ -100,7 +100,8 @@ export interface Finding {
   readonly fix: string;
 }
 
-export interface Rule {
+/** @typeParam C what it reads: {@link Gateway} for Envoy */
+export interface Rule<C = Gateway> {
   /** Stable, kebab case. */
   readonly id: string;
   /** Error: requests bypass the check, or the API trusts what was not checked. Warning: the check is weaker, or denies valid requests. */
@@ -110,5 +111,5 @@ export interface Rule {
   /** What to write instead, in one line. */
   readonly fix: string;
   /** Each bad setting, or for a missing setting the part that should hold it. */
-  find(gateway: Gateway): readonly View[];
+  find(configuration: C): readonly { readonly place: Place }[];
 }

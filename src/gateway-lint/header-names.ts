@@ -15,6 +15,9 @@ export const CONTEXT_HEADERS: readonly string[] = [
   'x-proofgate-bundle-revision',
 ];
 
+/** For checks over HTTP: envoy/http-service.yaml. It does not reach the API. */
+export const HTTP_LENGTH_HEADER = 'x-proofgate-content-length';
+
 export const DECISION_HEADER = 'x-proofgate-decision-id';
 
 /** Headers of a denial. */

@@ -2,7 +2,7 @@
  * `proofgate envoy lint`: finds settings of a gateway that weaken the check or bypass it.
  * Source: docs/gateway-lint.md.
  */
-import type { Finding, Gateway, Rule } from './gateway.ts';
+import type { Finding, Rule } from './gateway.ts';
 import { readGateway } from './read-gateway.ts';
 import { ANSWER_RULES } from './rules/answers-rules.ts';
 import { CHAIN_RULES } from './rules/chain-rules.ts';
@@ -10,6 +10,7 @@ import { CONNECTION_RULES } from './rules/connection-rules.ts';
 import { CONTENT_RULES } from './rules/contents-rules.ts';
 import { DECISION_RULES } from './rules/decision-rules.ts';
 import { HEADER_RULES } from './rules/headers-rules.ts';
+import { HTTP_SERVICE_RULES } from './rules/http-service-rules.ts';
 import { MANIFEST_RULES } from './rules/manifests-rules.ts';
 import { VERIFIER_RULES } from './rules/verifier-rules.ts';
 
@@ -17,6 +18,7 @@ import { VERIFIER_RULES } from './rules/verifier-rules.ts';
 
 export const RULES: readonly Rule[] = [
   ...ANSWER_RULES,
+  ...HTTP_SERVICE_RULES,
   ...CONTENT_RULES,
   ...CHAIN_RULES,
   ...DECISION_RULES,
@@ -33,17 +35,26 @@ export interface LintReport {
   readonly allowed: number;
 }
 
-interface LintOptions {
+export interface LintOptions {
   /** Rules whose findings are suppressed. */
   readonly allowedRules: readonly string[];
 }
 
 /** Undefined for a text that configures no gateway. @throws UnreadableText */
-export function lintGateway(text: string, { allowedRules }: LintOptions): LintReport | undefined {
+export function lintGateway(text: string, options: LintOptions): LintReport | undefined {
   const gateway = readGateway(text);
-  if (gateway === undefined) return undefined;
+  return gateway && reportOf(text, RULES, gateway, options);
+}
+
+/** @param configuration what the text configures */
+export function reportOf<C>(
+  text: string,
+  rules: readonly Rule<C>[],
+  configuration: C,
+  { allowedRules }: LintOptions,
+): LintReport {
   const lines = text.split('\n');
-  const all = RULES.flatMap((rule) => findingsOf(rule, gateway)).toSorted(byPlace);
+  const all = rules.flatMap((rule) => findingsOf(rule, configuration)).toSorted(byPlace);
   const findings = all.filter(
     ({ place, rule }) => !allowedRules.includes(rule) && !allowedByComment(lines, place.line).includes(rule),
   );
@@ -55,9 +66,9 @@ export function isRule(name: string): boolean {
 }
 
 /** One for each place: aliases can lead to it more than once. */
-function findingsOf({ effect, find, fix, id, severity }: Rule, gateway: Gateway): readonly Finding[] {
+function findingsOf<C>({ effect, find, fix, id, severity }: Rule<C>, configuration: C): readonly Finding[] {
   const byKey = new Map<string, Finding>();
-  for (const { place } of find(gateway)) {
+  for (const { place } of find(configuration)) {
     byKey.set(`${place.line}:${place.column}`, { rule: id, severity, place, effect, fix });
   }
   return [...byKey.values()];

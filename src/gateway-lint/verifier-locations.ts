@@ -10,7 +10,10 @@ import { mayBe, typed } from './read-filters.ts';
 import { everyMapping, type View } from './view.ts';
 
 export function clusterNames(gateway: Gateway): readonly View[] {
-  return grpcServices(gateway).flatMap((service) => service.at('envoy_grpc', 'cluster_name') ?? []);
+  return [
+    ...grpcServices(gateway).flatMap((service) => service.at('envoy_grpc', 'cluster_name') ?? []),
+    ...gateway.checks.flatMap((check) => check.at('http_service', 'server_uri', 'cluster') ?? []),
+  ];
 }
 
 /** Those with an address that is on another machine, or unknown. */

@@ -16,10 +16,22 @@ import type { FetchFailure, FetchFailureCode } from './fetch-failures.ts';
 /** Resolves a name to all its addresses. If there are none, it rejects or returns an empty list. */
 export type ResolveName = (hostname: string) => Promise<readonly string[]>;
 
+/** Settings that messages name. */
+export interface FetchFlags {
+  readonly network: string;
+  readonly caFile: string;
+}
+
 export interface GuardOptions {
   readonly openedNetworks: readonly IssuerNetwork[];
   readonly resolveName: ResolveName;
   readonly secureContext: SecureContext;
+  readonly flags: FetchFlags;
+  /**
+   * Replaces the check of the server's certificate against the CAs and the host name, before a byte is sent. Returns why
+   * the server is not the expected one, or undefined.
+   */
+  readonly serverProblem?: (socket: TLSSocket) => string | undefined;
 }
 
 /** Carries the reason past the HTTP client's own errors. */
@@ -85,7 +97,7 @@ export class GuardedConnection {
       const verdict = judgeAddress(address, this.#options.openedNetworks);
       if (verdict.kind === 'forbidden') {
         // The message hides the address: operators must not be able to read the internal name service.
-        const detail = `the host has an address that is not public (${verdict.range}); --allow-issuer-network opens a range`;
+        const detail = `the host has an address that is not public (${verdict.range}); ${this.#options.flags.network} opens a range`;
         throw new ConnectionRefusal('address_forbidden', detail);
       }
     }
@@ -118,19 +130,26 @@ export class GuardedConnection {
     return this.#opened(socket, 'connect', 'connection_failed', 'no connection to the host');
   }
 
-  #startTls(tcp: Socket, host: string): Promise<TLSSocket> {
-    const socket = startTls({
+  async #startTls(tcp: Socket, host: string): Promise<TLSSocket> {
+    const { flags, secureContext, serverProblem } = this.#options;
+    const opening = startTls({
       socket: tcp,
       host,
       ...(isIP(host) === 0 ? { servername: host } : {}),
-      secureContext: this.#options.secureContext,
+      secureContext,
       ALPNProtocols: ['http/1.1'],
       // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED has no effect.
-      rejectUnauthorized: true,
+      rejectUnauthorized: serverProblem === undefined,
     });
     const detail =
-      'no TLS connection; is the certificate valid for the host, and its CA known (--issuer-ca-file)?';
-    return this.#opened(socket, 'secureConnect', 'tls_failed', detail);
+      serverProblem === undefined
+        ? `no TLS connection; is the certificate valid for the host, and its CA known (${flags.caFile})?`
+        : 'no TLS connection';
+    const socket = await this.#opened(opening, 'secureConnect', 'tls_failed', detail);
+    const problem = serverProblem?.(socket);
+    if (problem === undefined) return socket;
+    socket.destroy();
+    throw new ConnectionRefusal('tls_failed', problem);
   }
 
   #opened<S extends Socket>(

@@ -13,7 +13,12 @@ import { parseStrictJson } from '../protocol/strict-json.ts';
 import type { IssuerNetwork } from './address-policy.ts';
 import type { FetchFailure, FetchFailureCode } from './fetch-failures.ts';
 import { readFetchableUrl } from './fetchable-url.ts';
-import { GuardedConnection, type GuardOptions, type ResolveName } from './guarded-connection.ts';
+import {
+  type FetchFlags,
+  GuardedConnection,
+  type GuardOptions,
+  type ResolveName,
+} from './guarded-connection.ts';
 
 export const MAX_RESPONSE_BYTES = 256 * 1024;
 const MAX_RESPONSE_HEADER_BYTES = 16 * 1024;
@@ -30,16 +35,22 @@ export interface JsonFetcher {
 }
 
 export interface IssuerFetcherOptions {
-  /** `--allow-issuer-network`: ranges that the administrator opened. */
+  /** Ranges that the administrator opened. */
   readonly openedNetworks?: readonly IssuerNetwork[];
-  /** `--issuer-ca-file`: trusted in addition to Node's public CAs. @see readIssuerCa */
+  /** Trusted in addition to Node's public CAs. @see readIssuerCa */
   readonly privateCa?: readonly string[];
   /** From the first look-up to the last byte. */
   readonly timeoutMs?: number;
   readonly maxBytes?: number;
   /** Default: the system's resolver. */
   readonly resolveName?: ResolveName;
+  /** Settings that messages name; default: Control's. */
+  readonly flags?: FetchFlags;
+  /** Default: the server's certificate is checked against the CAs and the host name. */
+  readonly serverProblem?: GuardOptions['serverProblem'];
 }
+
+const CONTROL_FLAGS: FetchFlags = { network: '--allow-issuer-network', caFile: '--issuer-ca-file' };
 
 /** The certificates of a PEM file; undefined when it holds none, or an invalid one. */
 export function readIssuerCa(pem: string): readonly string[] | undefined {
@@ -62,6 +73,8 @@ export class IssuerFetcher implements JsonFetcher {
       openedNetworks: options.openedNetworks ?? [],
       resolveName: options.resolveName ?? resolveBySystem,
       secureContext: secureContextWith(options.privateCa),
+      flags: options.flags ?? CONTROL_FLAGS,
+      ...(options.serverProblem && { serverProblem: options.serverProblem }),
     };
     this.#timeoutMs = options.timeoutMs ?? FETCH_TIMEOUT_MS;
     this.#maxBytes = options.maxBytes ?? MAX_RESPONSE_BYTES;
@@ -120,7 +133,7 @@ async function getJson(client: Client, url: URL, maxBytes: number): Promise<Json
       accept: 'application/json, application/jwk-set+json',
       // Uncompressed, so that the size on the wire is the size of the document.
       'accept-encoding': 'identity',
-      'user-agent': 'proofgate-control',
+      'user-agent': 'proofgate',
     },
   });
   const body = response.body;

@@ -1,4 +1,4 @@
-/** Parses listen addresses: `HOST:PORT`, `[IPv6]:PORT`, and for gRPC `unix:PATH`. */
+/** Parses listen addresses: `HOST:PORT`, `[IPv6]:PORT` and `unix:PATH`. */
 import { MAX_PORT } from '../protocol/limits.ts';
 import { usageError } from './errors.ts';
 
@@ -11,14 +11,14 @@ export interface HostAndPort {
 const EXAMPLE_PORT: { readonly [flag: string]: number } = { listen: 9191, 'admin-listen': 9192 };
 
 /** @throws CliError `bad_address` */
-export function parseHostAndPort(flag: string, address: string): HostAndPort {
+export function parseHostAndPort(flag: string, address: string, forms = 'HOST:PORT'): HostAndPort {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]+)):([0-9]{1,5})$/.exec(address);
   const host = match?.[1] ?? match?.[2];
   const port = Number(match?.[3]);
   if (host === undefined) {
     throw usageError(
       'bad_address',
-      `--${flag} must be HOST:PORT, such as 127.0.0.1:${EXAMPLE_PORT[flag] ?? 9191}`,
+      `--${flag} must be ${forms}, such as 127.0.0.1:${EXAMPLE_PORT[flag] ?? 9191}`,
     );
   }
   if (port > MAX_PORT) throw usageError('bad_address', `--${flag}: the port must be 0 to 65535`);
@@ -29,12 +29,12 @@ export function parseHostAndPort(flag: string, address: string): HostAndPort {
 const MAX_SOCKET_PATH_BYTES = 107;
 
 /**
- * Validates an address of the ext_authz server and returns it unchanged.
+ * Validates `HOST:PORT`, `[IPv6]:PORT` or `unix:PATH`, and returns it unchanged.
  * @throws CliError `bad_address`
  */
-export function parseGrpcAddress(flag: string, address: string): string {
+export function parseSocketAddress(flag: string, address: string): string {
   if (!address.startsWith('unix:')) {
-    parseHostAndPort(flag, address);
+    parseHostAndPort(flag, address, 'HOST:PORT or unix:PATH');
     return address;
   }
   const pathBytes = Buffer.byteLength(address.slice('unix:'.length));

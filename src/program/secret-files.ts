@@ -61,7 +61,7 @@ export async function readMountedSecret(path: string): Promise<string> {
     'utf8',
   );
   if (((await stat(path)).mode & 0o007) !== 0) {
-    throw usageError('file_permissions', `${path} can be read or written by everybody: chmod o-rwx`);
+    throw usageError('file_permissions', `${path} can be read or written by everybody: chmod o-rwx ${path}`);
   }
   const secret = content.replace(/\r?\n$/, '');
   if (secret === '') throw usageError('file_empty', `${path} is empty`);

@@ -5,7 +5,9 @@
 import { usageError } from './errors.ts';
 import { readInputText } from './input-files.ts';
 import type { Environment } from './output.ts';
-import { optional, type Setting, type SettingDeclarations, type SettingValues, text } from './settings.ts';
+import { optional, type Setting, type SettingTexts, settingValue, text } from './settings.ts';
+
+export { type SettingTexts, settingValue, settingValues } from './settings.ts';
 
 /** Raw values from the command line, by flag; absent when the flag was not given. */
 type GivenFlags = ReadonlyMap<string, readonly string[]>;
@@ -29,9 +31,6 @@ export function memberOf(flag: string): string {
   return flag.replaceAll('-', '_');
 }
 
-/** Raw values of each setting, by flag; absent when the default applies. */
-export type SettingTexts = ReadonlyMap<string, readonly string[]>;
-
 /**
  * Takes each setting from the source of highest precedence that has it.
  * @param settings all settings of the command: any other member of its file is rejected
@@ -51,24 +50,6 @@ export async function collectTexts(
   const configFile = settingValue(CONFIG_SETTING, given);
   if (configFile === undefined) return given;
   return new Map([...(await readConfigFile(configFile, settings)), ...given]);
-}
-
-/** @throws CliError with exit code 2 */
-export function settingValue<T>(setting: Setting<T>, texts: SettingTexts): T {
-  const given = texts.get(setting.flag);
-  if (given !== undefined) return setting.read(given);
-  if (setting.absent.kind === 'value') return setting.absent.value;
-  throw usageError('flag_required', `--${setting.flag} is required`);
-}
-
-/** @throws CliError with exit code 2 */
-export function settingValues<S extends SettingDeclarations>(
-  declarations: S,
-  texts: SettingTexts,
-): SettingValues<S> {
-  const values = Object.entries(declarations).map(([name, setting]) => [name, settingValue(setting, texts)]);
-  // Safe: each value was parsed by the setting of its name.
-  return Object.fromEntries(values) as SettingValues<S>;
 }
 
 function flagOf(flag: string): string {

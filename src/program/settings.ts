@@ -225,6 +225,27 @@ export function toggle(specification: string, description: string, byDefault: bo
   return settled<boolean, boolean>(setting, shown, { kind: 'value', value: byDefault });
 }
 
+/** Raw values of each setting, by flag; absent when the default applies. */
+export type SettingTexts = ReadonlyMap<string, readonly string[]>;
+
+/** @throws CliError with exit code 2 */
+export function settingValue<T>(setting: Setting<T>, texts: SettingTexts): T {
+  const given = texts.get(setting.flag);
+  if (given !== undefined) return setting.read(given);
+  if (setting.absent.kind === 'value') return setting.absent.value;
+  throw usageError('flag_required', `--${setting.flag} is required`);
+}
+
+/** @throws CliError with exit code 2 */
+export function settingValues<S extends SettingDeclarations>(
+  declarations: S,
+  texts: SettingTexts,
+): SettingValues<S> {
+  const values = Object.entries(declarations).map(([name, setting]) => [name, settingValue(setting, texts)]);
+  // Safe: each value was parsed by the setting of its name.
+  return Object.fromEntries(values) as SettingValues<S>;
+}
+
 /** Parses and formats durations: integers with the units `h`, `m`, `s`, `ms` in this order, such as `1m30s` or `500ms`. */
 
 const PARTS = /^(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m(?!s))?(?:([0-9]{1,9})s)?(?:([0-9]{1,9})ms)?$/;

@@ -47,6 +47,8 @@ export interface DetailOf {
     | 'key_expired'
     | 'passport_signature'
     | 'claims_not_allowed'
+    | 'subject_blocked'
+    | 'holder_blocked'
     | 'passport_ttl'
     | 'passport_not_yet_valid'
     | 'passport_expired'
@@ -140,6 +142,8 @@ const DETAILS: { readonly [D in FixedDetail]: true } = {
   key_expired: true,
   passport_signature: true,
   claims_not_allowed: true,
+  subject_blocked: true,
+  holder_blocked: true,
   passport_ttl: true,
   passport_not_yet_valid: true,
   passport_expired: true,

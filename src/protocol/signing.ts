@@ -89,11 +89,20 @@ export interface PassportToSign {
   readonly holderJwk: PublicJwk;
   readonly provenance?: { readonly [name: string]: string };
   readonly context?: { readonly [name: string]: string };
+  /** Its `jti`; default: 128 random bits. */
+  readonly passportId?: string;
 }
 
-/** Returns the compact JWS; its `jti` is 128 random bits. */
+/** Returns the compact JWS. */
 export function signPassport(passport: PassportToSign, key: SigningKey): string {
-  const header = { typ: PASSPORT_TYPE, alg: key.publicKey.algorithm, kid: passport.keyId };
+  const signingInput = passportSigningInput(passport, key.publicKey.algorithm);
+  const signature = signMessage(key.publicKey.algorithm, key.privateKey, Buffer.from(signingInput, 'latin1'));
+  return `${signingInput}.${signature.toString('base64url')}`;
+}
+
+/** What the passport's signature covers (RFC 7515 section 5.1): ASCII. */
+export function passportSigningInput(passport: PassportToSign, algorithm: SignatureAlgorithm): string {
+  const header = { typ: PASSPORT_TYPE, alg: algorithm, kid: passport.keyId };
   const claims = {
     iss: passport.issuer,
     sub: passport.subject,
@@ -104,13 +113,11 @@ export function signPassport(passport: PassportToSign, key: SigningKey): string 
     nbf: passport.notBeforeSeconds,
     key_binding: passport.keyBinding,
     cnf: { jwk: passport.holderJwk },
-    jti: newJti(),
+    jti: passport.passportId ?? newJti(),
     provenance: passport.provenance,
     context: passport.context,
   };
-  const signingInput = `${encodeJson(header)}.${encodeJson(claims)}`;
-  const signature = signMessage(key.publicKey.algorithm, key.privateKey, Buffer.from(signingInput, 'latin1'));
-  return `${signingInput}.${signature.toString('base64url')}`;
+  return `${encodeJson(header)}.${encodeJson(claims)}`;
 }
 
 function encodeJson(value: object): string {

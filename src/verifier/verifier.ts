@@ -3,19 +3,28 @@
  * Every failure denies (specification "Request evaluation order", docs/protocol.md "Replay").
  */
 import { randomUUID } from 'node:crypto';
-import type { Snapshot } from '../bundle/compile/snapshot.ts';
+import type { Route, Snapshot } from '../bundle/compile/snapshot.ts';
 import { type Denial, deny, detailLabel } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
 import type { VerifierMetrics } from '../telemetry/metrics.ts';
 import { describeDecision } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
 import type { CallContext } from './call-context.ts';
-import { type Decision, decide, type Verified } from './decision/decide.ts';
+import {
+  type AllowedDecision,
+  type Decision,
+  type DeniedDecision,
+  decide,
+  type Verified,
+} from './decision/decide.ts';
 import type { Evidence } from './decision/evaluation.ts';
 import { createPassportCache } from './decision/passport-cache.ts';
-import type { RequestFacts } from './decision/request-facts.ts';
+import type { RequestFacts, RequestHead } from './decision/request-facts.ts';
+import { isBlocked } from './decision/steps/blocked.ts';
+import { keyDenial } from './decision/steps/proof.ts';
+import { matchRoute } from './decision/steps/route.ts';
 import type { StepName } from './decision/steps.ts';
-import { replayIdentifier } from './replay/identifier.ts';
+import { replayIdentifier, subjectHash } from './replay/identifier.ts';
 import type { ReplayOutcome, ReplayStore } from './replay/store.ts';
 
 export interface VerifierOptions {
@@ -43,6 +52,19 @@ export interface Verifier {
    * @param call if the enforcement point has one. A request whose call is gone is not evaluated and consumes nothing.
    */
   check(facts: RequestFacts, call?: CallContext): Decision | Promise<Decision>;
+  /** Whether the request's route binds the body: the enforcement point must then read all of it before {@link check}. */
+  bindsBody(head: RequestHead): boolean;
+  /** Whether the request's route lets it become a WebSocket. */
+  allowsWebSocket(head: RequestHead): boolean;
+  /** Whether the key of an allowed request is still valid and its caller not blocked, for what outlives the request. */
+  hasValidKey(decision: AllowedDecision): boolean;
+  /**
+   * The denial that the request gets whatever its body is, recorded like any other; undefined when the body decides. An
+   * enforcement point asks before it receives a body at some cost. Consumes nothing.
+   */
+  denyBeforeBody(head: RequestHead, call?: CallContext): DeniedDecision | undefined;
+  /** Records a denial that the enforcement point decided, without evaluating the request. Never throws. */
+  refuse(facts: RequestFacts, denial: Denial, call?: CallContext): Decision;
 }
 
 /** State of one request during its evaluation. */
@@ -60,10 +82,14 @@ export function createVerifier(options: VerifierOptions): Verifier {
   const steps = createStepClock(options.metrics);
   let inFlight = 0;
 
+  function withOrigin<Head extends RequestHead>(received: Head): Head {
+    return options.externalOrigin === undefined ? received : { ...received, ...options.externalOrigin };
+  }
+
   function begin(received: RequestFacts, call: CallContext | undefined): RequestContext {
-    const { currentSnapshot, externalOrigin, nowMs } = options;
-    const facts = externalOrigin === undefined ? received : { ...received, ...externalOrigin };
-    const snapshot = currentSnapshot();
+    const snapshot = options.currentSnapshot();
+    const { nowMs } = options;
+    const facts = withOrigin(received);
     return { facts, call, snapshot, nowMs: nowMs(), startedMs: performance.now(), evidence: {} };
   }
 
@@ -87,17 +113,61 @@ export function createVerifier(options: VerifierOptions): Verifier {
     }
   }
 
+  function routeOf(head: RequestHead): Route | undefined {
+    const snapshot = options.currentSnapshot();
+    const match = snapshot && matchRoute(withOrigin(head), snapshot);
+    return match !== undefined && 'route' in match ? match.route : undefined;
+  }
+
+  function bindsBody(head: RequestHead): boolean {
+    const route = routeOf(head);
+    return route !== undefined && route.body !== 'unbound';
+  }
+
+  function hasValidKey({ caller, holderThumbprint }: AllowedDecision): boolean {
+    const snapshot = options.currentSnapshot();
+    const key = snapshot?.keys.get(caller.keyId);
+    if (snapshot === undefined || key?.key.thumbprint !== caller.bundleKey?.key.thumbprint) return false;
+    if (isBlocked(snapshot, caller, holderThumbprint)) return false;
+    return keyDenial(key, Math.floor(options.nowMs() / 1000), snapshot.skewSeconds) === undefined;
+  }
+
+  function denyBeforeBody(head: RequestHead, call?: CallContext): DeniedDecision | undefined {
+    let context: RequestContext | undefined;
+    try {
+      context = begin({ ...head, body: { kind: 'unknown' } }, call);
+      const { realtimeStalenessSeconds } = options;
+      const inputs = { nowSeconds: Math.floor(context.nowMs / 1000), realtimeStalenessSeconds, passports };
+      const verdict = decide(context.facts, context.snapshot, inputs, context.evidence);
+      if (verdict.kind !== 'denied' || dependsOnBody(verdict)) return undefined;
+      return denied(finish(context, verdict));
+    } catch (error) {
+      return denied(fail(context, error));
+    }
+  }
+
+  function refuse(received: RequestFacts, denial: Denial, call?: CallContext): Decision {
+    let context: RequestContext | undefined;
+    try {
+      context = begin(received, call);
+      return finish(context, denial);
+    } catch (error) {
+      return fail(context, error);
+    }
+  }
+
   function consume(
     context: RequestContext,
     verified: Verified,
     nowSeconds: number,
   ): Decision | Promise<Decision> {
-    const { holder, snapshot } = verified;
+    const { caller, holder, snapshot } = verified;
     const { transcript } = verified.credentials.proof;
     const startedMs = performance.now();
     const outcome = options.replayStore.consume({
       identifier: replayIdentifier(snapshot.authSite, holder.thumbprint, transcript.jti),
       holderThumbprint: holder.thumbprint,
+      subjectHash: subjectHash(caller.issuer, caller.subject),
       issuedAtSeconds: transcript.issuedAtSeconds,
       expiresAtSeconds: transcript.expiresAtSeconds,
       skewSeconds: snapshot.skewSeconds,
@@ -161,16 +231,34 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const routeId = context.evidence.route?.routeId;
     if (refused === undefined && verified !== undefined) {
       options.metrics.decided('allowed', '', '', routeId ?? '');
-      const { caller, credentials, route, snapshot } = verified;
+      const { caller, credentials, holder, route, snapshot } = verified;
       const passportSha256 = credentials.passport.sha256;
-      return traced(context, { kind: 'allowed', decisionId, snapshot, route, caller, passportSha256 });
+      const { thumbprint: holderThumbprint } = holder;
+      const allowed = { decisionId, snapshot, route, caller, holderThumbprint, passportSha256 };
+      return traced(context, { kind: 'allowed', ...allowed });
     }
     const final = refused ?? deny('verifier_unavailable', 'internal');
     options.metrics.decided('denied', final.reason, detailLabel(final), routeId ?? '');
     return traced(context, { kind: 'denied', decisionId, denial: final, routeId });
   }
 
-  return { check };
+  return {
+    check,
+    refuse,
+    bindsBody,
+    allowsWebSocket: (head) => routeOf(head)?.upgrade === 'websocket',
+    hasValidKey,
+    denyBeforeBody,
+  };
+}
+
+/** Detail codes of other reasons are names from the bundle, so the reason counts too. */
+function dependsOnBody({ detail, reason }: Denial): boolean {
+  return reason === 'request_binding_mismatch' && detail === 'body_unavailable';
+}
+
+function denied(decision: Decision): DeniedDecision | undefined {
+  return decision.kind === 'denied' ? decision : undefined;
 }
 
 /** For requests that are denied before evaluation, or whose caller is gone. */

@@ -2,12 +2,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Readiness } from '../client/enroll/control-answers.ts';
 import { ControlClient } from '../client/enroll/control-client.ts';
-import { type ControlConnection, ControlHttp } from '../client/enroll/control-http.ts';
 import { parseControlUrl } from '../client/enroll/control-url.ts';
 import { enroll } from '../client/enroll/enroll.ts';
 import type { EnrollEvent, EnrollResult } from '../client/enroll/enroll-run.ts';
 import type { EnrollmentState } from '../client/enroll/enrollment-state.ts';
 import { describeFault } from '../client/enroll/explanations.ts';
+import { type ServiceConnection, ServiceHttp } from '../client/service-http.ts';
 import { CliError, usageError } from '../program/errors.ts';
 import { readCaFile, readInputBytes } from '../program/input-files.ts';
 import { Redacted } from '../protocol/redacted.ts';
@@ -17,7 +17,7 @@ import { openEnrollmentKey } from './enrollment-key.ts';
 import { EnrollmentStateFile } from './state-file.ts';
 
 export interface EnrollSurroundings {
-  readonly connection: ControlConnection;
+  readonly connection: ServiceConnection;
   readonly stop: AbortSignal;
   readonly report: (event: EnrollEvent) => void;
 }
@@ -30,7 +30,7 @@ export async function enrollWithFiles(
   plan: EnrollPlan,
   { connection, stop, report }: EnrollSurroundings,
 ): Promise<EnrollResult> {
-  const http = new ControlHttp(connection);
+  const http = new ServiceHttp(connection);
   try {
     const { keyChoice, tokenFile, target, ...how } = plan;
     const key = await openEnrollmentKey(keyChoice, target);
@@ -109,7 +109,7 @@ export async function askReadiness(
   if (enrollmentId === undefined) return unknown('Control has not confirmed the submission');
   const target = state.enrolled?.target ?? state.target;
   const url = parseControlUrl(question.controlUrl ?? target.controlUrl);
-  const http = new ControlHttp({ url, caPem: await readCaFile(question.controlCaFile) });
+  const http = new ServiceHttp({ url, caPem: await readCaFile(question.controlCaFile) });
   try {
     const client = new ControlClient({ http, target, key, nowMs: () => Date.now() });
     const verdict = await client.readiness(enrollmentId, question);

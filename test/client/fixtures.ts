@@ -1,7 +1,8 @@
 /** Keys, profiles and requests that the client tests share. */
-import type { RequestToSign, Signer } from '../../src/client/sign-request.ts';
+import type { RequestToSign, SignedRequest, Signer } from '../../src/client/sign-request.ts';
 import { parseSigningProfiles, type SigningProfiles } from '../../src/client/signing-profile.ts';
 import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.ts';
+import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
 
 export const NOW_SECONDS = 1_800_000_000;
 
@@ -73,4 +74,24 @@ export function codeOf(act: () => unknown): string {
     return error instanceof Error && 'code' in error ? String(error.code) : `no code: ${error}`;
   }
   return 'nothing thrown';
+}
+
+/** The request as an enforcement point sees it. */
+export function factsOf(request: RequestToSign, { url, method, credentials }: SignedRequest): RequestFacts {
+  const headers = [...request.headers, ...credentials.revealLines()];
+  return {
+    method,
+    scheme: url.scheme,
+    authority: url.authority,
+    target: url.target,
+    headers: {
+      lookup: (name) => {
+        const found = headers.filter((header) => header.name.toLowerCase() === name);
+        if (found.length > 1) return { kind: 'ambiguous' };
+        return found[0] === undefined ? { kind: 'absent' } : { kind: 'single', value: found[0].value };
+      },
+      names: () => headers.map(({ name }) => name),
+    },
+    body: request.body === undefined ? { kind: 'none' } : { kind: 'exact', bytes: request.body },
+  };
 }

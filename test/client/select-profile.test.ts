@@ -143,6 +143,7 @@ function routeOf(text: string): Route {
     body: 'bound',
     requiredProvenance: [],
     requiredContext: [],
+    upgrade: undefined,
     forwardAuthorization: false,
     sources: [],
   };

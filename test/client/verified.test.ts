@@ -2,12 +2,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { compileBundle } from '../../src/bundle/compile/compile.ts';
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
-import {
-  type RequestToSign,
-  type SignedRequest,
-  type Signer,
-  signRequest,
-} from '../../src/client/sign-request.ts';
+import { type RequestToSign, type Signer, signRequest } from '../../src/client/sign-request.ts';
 import { parseSigningProfiles } from '../../src/client/signing-profile.ts';
 import { signPassport } from '../../src/protocol/signing.ts';
 import { decide } from '../../src/verifier/decision/decide.ts';
@@ -23,7 +18,7 @@ import {
   ORIGIN,
   TRUST_DOMAIN,
 } from '../fakes/bundle-content.ts';
-import { requestOf } from './fixtures.ts';
+import { factsOf, requestOf } from './fixtures.ts';
 
 const keys = newTestKeys();
 const content = bundleContent(keys);
@@ -65,25 +60,6 @@ function derivedSigner(members: Partial<Signer> = {}): Signer {
     ttlSeconds: 60,
     nowSeconds: NOW_SECONDS,
     ...members,
-  };
-}
-
-function factsOf(request: RequestToSign, { url, method, credentials }: SignedRequest): RequestFacts {
-  const headers = [...request.headers, ...credentials.revealLines()];
-  return {
-    method,
-    scheme: url.scheme,
-    authority: url.authority,
-    target: url.target,
-    headers: {
-      lookup: (name) => {
-        const found = headers.filter((header) => header.name.toLowerCase() === name);
-        if (found.length > 1) return { kind: 'ambiguous' };
-        return found[0] === undefined ? { kind: 'absent' } : { kind: 'single', value: found[0].value };
-      },
-      names: () => headers.map(({ name }) => name),
-    },
-    body: request.body === undefined ? { kind: 'none' } : { kind: 'exact', bytes: request.body },
   };
 }
 

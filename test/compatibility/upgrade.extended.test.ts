@@ -2,9 +2,10 @@
  * Opens data of a released program with the program under test: the database of Control, and the state directory of a
  * verifier, also after a rollback. Source: docs/control.md "Upgrade and rollback", docs/bundle.md "The state directory".
  */
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { parse } from 'yaml';
 import { startInstance } from '../e2e/control/control-instance.ts';
 import { freePort } from '../fakes/free-port.ts';
 import { TestPostgresServer } from '../fakes/postgres-server.ts';
@@ -13,7 +14,7 @@ import { releases } from './releases.ts';
 
 const TIMEOUT_MS = 240_000;
 const [TARGET, LATER_TARGET] = ['gateway', 'later'] as const;
-const KEPT_KINDS = ['enrollments', 'keys', 'policies', 'sources', 'clients', 'routes'] as const;
+const KEPT_KINDS = ['enrollments', 'keys', 'policies', 'sources', 'clients', 'routes', 'brokers'] as const;
 
 let postgres: TestPostgresServer;
 let site: FollowedSite | undefined;
@@ -32,6 +33,33 @@ async function startSite(controlRelease: Program, databaseUrl?: string): Promise
   return site;
 }
 
+/** Declares a broker with the command line under test, at a Control of any version; applying it again changes nothing. */
+async function declareBroker({ stage }: FollowedSite): Promise<void> {
+  const declared = parse(await readFile(join(stage.directory, 'site.yaml'), 'utf8'));
+  const broker = {
+    issuer: 'https://broker.shop.example',
+    trust_domain: 'shop.example',
+    subject_prefixes: ['spiffe://shop.example/'],
+    key_binding: 'attested_workload',
+    keys: [
+      {
+        kid: 'broker-1',
+        alg: 'Ed25519',
+        jwk: { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' },
+      },
+    ],
+  };
+  const file = join(stage.directory, 'brokered.json');
+  await writeFile(file, JSON.stringify({ ...declared, brokers: [broker] }));
+  await stage.ctl('apply', '-f', file);
+  expect(await stage.ctl('apply', '-f', file)).toMatchObject({ steps: [] });
+  await writeFile(
+    file,
+    JSON.stringify({ ...declared, brokers: [{ ...broker, max_passport_ttl_seconds: 60 }] }),
+  );
+  await stage.ctl('apply', '-f', file);
+}
+
 describe.each(releases())('release $version', ({ program: released }) => {
   it.each(['sqlite', 'postgres'])(
     'leaves a %s database that Control opens, with its enrollments, keys and bundles',
@@ -41,6 +69,7 @@ describe.each(releases())('release $version', ({ program: released }) => {
         database === 'postgres' ? await postgres.createDatabase() : undefined,
       );
       const { stage } = followed;
+      await declareBroker(followed);
       const list = () => Promise.all(KEPT_KINDS.map((kind) => stage.list(kind)));
       const verifier = await followed.startVerifier({ program: released, target: TARGET, replay: 'memory' });
       const active = await stage.enroll('billing');

@@ -14,12 +14,16 @@ async function commandsBelow(path: readonly string[]): Promise<readonly Command[
   const { exitCode, stdout } = await startInProcess([...path, '--help']).ended;
   expect(exitCode).toBe(0);
   const [options = '', commands = ''] = stdout.split('\nCommands:\n');
-  const names = [...commands.matchAll(/^ {2}([a-z][a-z-]*) /gm)].map(([, name = '']) => name);
+  // The examples below are not commands.
+  const listed = commands.split('\n\n')[0] ?? '';
+  const names = [...listed.matchAll(/^ {2}([a-z][a-z-]*) /gm)].map(([, name = '']) => name);
   const own = names.filter((name) => name !== 'help');
   const flags = [...options.matchAll(/^ {2}(?:-\w, )?--([a-z-]+)/gm)].map(([, flag = '']) => flag);
   const below: Command[] = [];
   for (const name of own) below.push(...(await commandsBelow([...path, name])));
-  return own.length === 0 ? [{ name: path.join(' '), flags }] : below;
+  // A group has no settings of its own.
+  const isCommand = own.length === 0 || flags.includes('config');
+  return isCommand && path.length > 0 ? [{ name: path.join(' '), flags }, ...below] : below;
 }
 
 const commands = await commandsBelow([]);

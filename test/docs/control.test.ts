@@ -102,10 +102,10 @@ it('has the conditions of readiness, in their order', () => {
 });
 
 it('has every event of the log', () => {
-  const files = ['src/control', 'src/main/control', 'src/program'].flatMap((folder) =>
+  const files = ['src/control', 'src/http-service', 'src/main/control', 'src/program'].flatMap((folder) =>
     filesOfCheckout(folder, '.ts'),
   );
-  const logged = files.flatMap((file) =>
+  const logged = [...files, 'src/main/closers.ts'].flatMap((file) =>
     [...readText(file).matchAll(/\bevent: '([a-z_]+)'(?:,| })/g)].map(([, event]) => event),
   );
   const described = rowsOf('log-events').flatMap(([cell]) => codesIn(cell));

@@ -3,14 +3,21 @@
  * valid.
  */
 import { expect, it } from '@jest/globals';
+import type { Rule } from '../../src/gateway-lint/gateway.ts';
 import { lintGateway, RULES } from '../../src/gateway-lint/lint.ts';
+import { NGINX_RULES } from '../../src/gateway-lint/nginx/rules.ts';
+import { TRAEFIK_RULES } from '../../src/gateway-lint/traefik/rules.ts';
 import { codesIn, readText, tableNamed } from './markdown.ts';
 
 const document = readText('docs/gateway-lint.md');
 
-it('has every rule', () => {
-  const described = tableNamed(document, 'rules').map(([rule, ...cells]) => [codesIn(rule)[0], ...cells]);
-  expect(described).toEqual(RULES.map(({ effect, id, severity }) => [id, severity, effect]));
+it.each<[string, readonly Pick<Rule, 'effect' | 'id' | 'severity'>[]]>([
+  ['rules', RULES],
+  ['nginx-rules', NGINX_RULES],
+  ['traefik-rules', TRAEFIK_RULES],
+])('has every rule: %s', (table, rules) => {
+  const described = tableNamed(document, table).map(([rule, ...cells]) => [codesIn(rule)[0], ...cells]);
+  expect(described).toEqual(rules.map(({ effect, id, severity }) => [id, severity, effect]));
 });
 
 it('shows a comment that allows', () => {

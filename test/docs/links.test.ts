@@ -4,6 +4,7 @@
  */
 import { posix } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
+import { PROXY_SETTINGS } from '../../src/main/proxy/proxy-settings.ts';
 import { VERIFIER_SETTINGS } from '../../src/main/verifier/verifier-settings.ts';
 import type { Setting } from '../../src/program/settings.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
@@ -16,6 +17,7 @@ import {
   isInCheckout,
   readText,
   relativeLinks,
+  sectionOf,
   sourcePaths,
 } from './markdown.ts';
 
@@ -81,12 +83,20 @@ function flagOf(row: string): string | undefined {
   return /^\| `--([a-z-]+)[ `]/.exec(row)?.[1];
 }
 
-describe('docs/cli.md', () => {
-  const [, section = ''] = readText('docs/cli.md').split('\n## `verifier`\n');
-  const settings: readonly Setting<unknown>[] = Object.values(VERIFIER_SETTINGS);
+const OF_VERIFIER: readonly Setting<unknown>[] = Object.values(VERIFIER_SETTINGS);
+/** The flags that the proxy has and the verifier has not, or with another meaning. */
+const OF_PROXY: readonly Setting<unknown>[] = Object.values(PROXY_SETTINGS).filter(
+  (setting: Setting<unknown>) => !OF_VERIFIER.includes(setting) && !setting.flag.startsWith('tls-'),
+);
+
+describe.each([
+  ['verifier', OF_VERIFIER],
+  ['proxy', OF_PROXY],
+] as const)('docs/cli.md on %s', (program, settings) => {
+  const section = sectionOf(readText('docs/cli.md'), `\`${program}\``);
 
   it.each(settings.map((setting) => [setting.flag, setting] as const))(
-    'has --%s of the verifier, with its default',
+    'has --%s, with its default',
     (flag, setting) => {
       const row = section.split('\n').find((line) => flagOf(line) === flag) ?? '';
       const byDefault = /\(default: ([\w./:-]+)\)$/.exec(setting.description)?.[1];
@@ -95,7 +105,7 @@ describe('docs/cli.md', () => {
     },
   );
 
-  it('has no flag that the verifier has not', () => {
+  it('has no other flag', () => {
     const described = section.split('\n').flatMap((line) => flagOf(line) ?? []);
     expect(described).toEqual(settings.map(({ flag }) => flag));
   });

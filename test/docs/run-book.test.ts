@@ -11,9 +11,11 @@ const OTHERS = /\/(?:control|agent|workload)\//;
 const files = filesOfCheckout('src', '.ts').filter((file) => !OTHERS.test(file));
 const sources = files.map(readText).join('\n');
 
-/** Code constructs a `ReadinessCheck` with its name first, then the problem. */
+/** Code constructs a `ReadinessCheck` with its name first, then the problem; a listener names its TLS check, then its port. */
 const checks = new Set(
-  [...sources.matchAll(/\bname: '([a-z_]+)',\s+problem\b/g)].map(([, name = '']) => name),
+  [...sources.matchAll(/\b(?:name: '([a-z_]+)',\s+problem|check: '([a-z_]+)', port)\b/g)].map(
+    ([, name, ofTls]) => name ?? ofTls ?? '',
+  ),
 );
 
 it('has every check that there is, and no other', () => {

@@ -17,6 +17,7 @@ const RAISED = /(?:usageError\(\s*|new CliError\(\s*'usage',\s*)(?:'([a-z0-9_]+)
 function raisedCodes(): { readonly codes: ReadonlySet<string>; readonly patterns: readonly RegExp[] } {
   const files = [
     ...filesOfCheckout('src/main/verifier', '.ts'),
+    ...filesOfCheckout('src/main/enforcement', '.ts'),
     'src/cli/commands/verifier-command.ts',
     ...SHARED,
   ];

@@ -5,7 +5,7 @@ import { CA_FILE, KEY_FILE, TOKEN_FILE } from '../../src/control/enrollment/enro
 import { AGENT_SETTINGS, agentPlanOf } from '../../src/main/agent/agent-settings.ts';
 import { collectTexts, settingValues } from '../../src/program/setting-sources.ts';
 import type { Setting } from '../../src/program/settings.ts';
-import { createAgentMetrics } from '../../src/telemetry/agent-metrics.ts';
+import { createAgentMetrics, createPassportMetrics } from '../../src/telemetry/agent-metrics.ts';
 import { ENROLL_SETTINGS, planOf } from '../../src/workload/enroll-settings.ts';
 import { documentedWorkloads } from './documented-workloads.ts';
 import { codesIn, filesOfCheckout, readText, sectionOf, tableNamed, tableRows } from './markdown.ts';
@@ -35,8 +35,9 @@ describe('docs/cli.md on agent', () => {
 
 describe('docs/workloads.md', () => {
   it('has every metric of the agent', async () => {
-    const { registry } = createAgentMetrics(() => 0);
-    const own = registry.getMetricsAsArray().map(({ name }) => name);
+    const registries = [createAgentMetrics(() => 0), createPassportMetrics(() => 0)];
+    const names = registries.flatMap(({ registry }) => registry.getMetricsAsArray().map(({ name }) => name));
+    const own = [...new Set(names)];
     const described = tableNamed(document, 'metrics').map(([cell]) => codesIn(cell)[0]);
     expect(described.toSorted()).toEqual(own.filter((name) => name.startsWith('proofgate_')).toSorted());
   });

@@ -3,15 +3,20 @@
  * nothing.
  */
 import { describe, expect, it } from '@jest/globals';
+import {
+  type HeaderLine,
+  headerValues,
+  NoResponse,
+  type WireRequest,
+} from '../../src/conformance/wire/exchange.ts';
+import { statusesUntilClosed } from '../../src/conformance/wire/http1.ts';
+import { requestLines, sendLines } from '../../src/conformance/wire/http2.ts';
 import { AMBIGUOUS_PATHS, OTHER_AUTHORITIES, printable } from './environment/ambiguous-targets.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { type GatewayVariant, useEnvironment } from './environment/environment.ts';
 import { type Gateway, PROTOCOLS, type Protocol } from './environment/gateway.ts';
 import { AUTHORITY, ROUTES } from './environment/routes.ts';
 import { type RequestPlan, signedRequest, withMoreHeaders } from './environment/signed-request.ts';
-import { type HeaderLine, headerValues, NoResponse, type WireRequest } from './harness/exchange.ts';
-import { statusesUntilClosed } from './harness/http1.ts';
-import { requestLines, sendLines } from './harness/http2.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const { createOrder, files, readOrder } = ROUTES;

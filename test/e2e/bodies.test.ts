@@ -1,6 +1,7 @@
 /** Tests bodies: exactly the signed bytes arrive, for every size, content and framing. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
+import type { Framing, WireRequest } from '../../src/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { type GatewayVariant, useEnvironment } from './environment/environment.ts';
 import { PROTOCOLS } from './environment/gateway.ts';
@@ -8,7 +9,6 @@ import { expectAllowed, expectDenial, observe } from './environment/observe.ts';
 import { ROUTES, type SiteRoute } from './environment/routes.ts';
 import { type RequestPlan, signedRequest } from './environment/signed-request.ts';
 import { shipped } from './harness/envoy-config.ts';
-import type { Framing, WireRequest } from './harness/exchange.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const maxRequestBytes = 1_048_576;

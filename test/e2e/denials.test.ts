@@ -3,6 +3,7 @@
  * body, headers, audit event, metric and access log. No denied request reaches the upstream.
  */
 import { describe, expect, it } from '@jest/globals';
+import type { WireRequest } from '../../src/conformance/wire/exchange.ts';
 import { REASONS, type Reason } from '../../src/protocol/reasons.ts';
 import { BINDING_AND_REPLAY_DENIALS } from './environment/denials/binding-and-replay.ts';
 import type { DenialCase, DenialCases, Provocation } from './environment/denials/denial-case.ts';
@@ -11,7 +12,6 @@ import { PROOF_DENIALS } from './environment/denials/proof.ts';
 import { useEnvironment } from './environment/environment.ts';
 import { PROTOCOLS } from './environment/gateway.ts';
 import { expectDenial, observe } from './environment/observe.ts';
-import type { WireRequest } from './harness/exchange.ts';
 import { waitFor } from './harness/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 

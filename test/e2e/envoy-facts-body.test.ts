@@ -1,7 +1,7 @@
 /** Tests facts about Envoy that the verifier relies on: what a Check contains of the request's body and trailers. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type HeaderLine, headerValues, type WireRequest } from '../../src/conformance/wire/exchange.ts';
 import { type ConfigEdit, shipped } from './harness/envoy-config.ts';
-import { type HeaderLine, headerValues, type WireRequest } from './harness/exchange.ts';
 import {
   checkedHttp,
   checkedValues,

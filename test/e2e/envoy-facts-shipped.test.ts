@@ -1,10 +1,12 @@
 /** Tests the shipped envoy/envoy.yaml: every Envoy version accepts it, its alternatives work, and its comments are true. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { headerValues, type WireAddress } from '../../src/conformance/wire/exchange.ts';
+import { http1Client } from '../../src/conformance/wire/http1.ts';
+import { http2Client } from '../../src/conformance/wire/http2.ts';
 import { CONTEXT_HEADERS } from '../../src/protocol/wire-names.ts';
 import { makeCertificates, type TestCertificates } from './harness/certificates.ts';
 import { validateConfig } from './harness/envoy.ts';
 import { shippedText } from './harness/envoy-config.ts';
-import { headerValues, type WireAddress } from './harness/exchange.ts';
 import {
   checkedHttp,
   checkOf,
@@ -12,8 +14,6 @@ import {
   type RecordedEnvoy,
   startRecordedEnvoy,
 } from './harness/fixture.ts';
-import { http1Client } from './harness/http1.ts';
-import { http2Client } from './harness/http2.ts';
 import { tlsEdits } from './harness/tls-edits.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 

@@ -6,15 +6,15 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { headerValues } from '../../src/conformance/wire/exchange.ts';
+import { http1Client } from '../../src/conformance/wire/http1.ts';
 import type { ExtAuthzServer } from '../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
 import { CALL_LIMITS } from '../../src/enforcement/ext-authz-grpc/open-calls.ts';
 import { useExtAuthzServers } from '../enforcement/ext-authz-grpc/server-fixture.ts';
 import { CHECK_PATH } from '../fakes/check-client.ts';
 import { type RunningEnvoy, startEnvoy } from './harness/envoy.ts';
 import { patient, shipped } from './harness/envoy-config.ts';
-import { headerValues } from './harness/exchange.ts';
 import { closeAtOnce } from './harness/fixture.ts';
-import { http1Client } from './harness/http1.ts';
 import { startUpstream, type Upstream } from './harness/upstream.ts';
 import { waitFor } from './harness/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';

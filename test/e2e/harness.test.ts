@@ -1,9 +1,9 @@
 /** Tests the harness itself, where the suites that use it would not notice its faults. */
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { NoResponse, type WireClient } from './harness/exchange.ts';
-import { encodeHttp1, http1Client } from './harness/http1.ts';
-import { readResponse } from './harness/http1-response.ts';
-import { http2Client } from './harness/http2.ts';
+import { NoResponse, type WireClient } from '../../src/conformance/wire/exchange.ts';
+import { encodeHttp1, http1Client } from '../../src/conformance/wire/http1.ts';
+import { readResponse } from '../../src/conformance/wire/http1-response.ts';
+import { http2Client } from '../../src/conformance/wire/http2.ts';
 import { type Service, startService } from './harness/sidecar.ts';
 import { type Echo, startUpstream, type Upstream } from './harness/upstream.ts';
 

@@ -3,11 +3,11 @@
  * itself.
  */
 import { describe, expect, it } from '@jest/globals';
+import { type HeaderLine, headerValues } from '../../src/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { useEnvironment } from './environment/environment.ts';
 import { ROUTES } from './environment/routes.ts';
 import { signedRequest } from './environment/signed-request.ts';
-import { type HeaderLine, headerValues } from './harness/exchange.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const environment = useEnvironment(['usual']);

@@ -2,6 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { type HeaderLine, headerValues, type WireRequest } from '../../src/conformance/wire/exchange.ts';
 import type { PassportToMake, SigningJob } from '../interop/job.ts';
 import { foreignSigners, PREPARE_TIMEOUT_MS, saySkipped } from '../interop/signers.ts';
 import { attestedCaller, type Caller, derivedKeyCaller } from './environment/callers.ts';
@@ -12,7 +13,6 @@ import { AUTHORITY, IPV6_AUTHORITY, ROUTES, type SiteRoute } from './environment
 import { sign } from './environment/signed-request.ts';
 import { AUTH_SITE } from './environment/site.ts';
 import { envoyVersions } from './harness/envoy.ts';
-import { type HeaderLine, headerValues, type WireRequest } from './harness/exchange.ts';
 
 const { cancelOrder, createOrder, files, readOrder, tenantOrders, upload } = ROUTES;
 const environment = useEnvironment(['usual']);

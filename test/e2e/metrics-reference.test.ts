@@ -1,6 +1,8 @@
 /** Compares the metrics reference in docs/enforcement.md with the metrics of a running verifier: names, types and labels. */
+import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { createAuditMetrics } from '../../src/telemetry/audit-metrics.ts';
+import { createExtAuthzHttpMetrics } from '../../src/telemetry/ext-authz-http-metrics.ts';
 import {
   createReadinessMetrics,
   createRefreshMetrics,
@@ -40,6 +42,7 @@ async function declaredLabels(): Promise<ReadonlyMap<string, readonly string[]>>
   createReplayMetrics(registry, [], () => undefined);
   createReadinessMetrics(registry, () => []);
   createWorkerMetrics(registry, () => 0);
+  createExtAuthzHttpMetrics(registry);
   const endpoint = new URL('http://127.0.0.1:1');
   const tracer = createOtlpTracer({
     endpoint,
@@ -58,7 +61,16 @@ async function declaredLabels(): Promise<ReadonlyMap<string, readonly string[]>>
 }
 
 it('has each metric of the process, with its type, and no other', async () => {
-  const verifier = await fixture.verifier({ flags: ['--otlp-endpoint', 'http://127.0.0.1:1'] });
+  const socket = `unix:${join(fixture.site.directory, 'http.sock')}`;
+  const http = [
+    '--http-listen',
+    socket,
+    '--http-profile',
+    'caddy',
+    '--external-origin',
+    'http://api.example',
+  ];
+  const verifier = await fixture.verifier({ flags: ['--otlp-endpoint', 'http://127.0.0.1:1', ...http] });
   const { text } = await verifier.probe('/metrics');
   const shown = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].filter(([, name = '']) => isOurs(name));
   expect(shown.length).toBeGreaterThan(20);
@@ -74,6 +86,6 @@ it('has the labels that each is declared with, and none names a caller, a key or
   expect(Object.fromEntries(documentedLabels)).toEqual(Object.fromEntries(declared));
   const all = new Set([...declared.values()].flat());
   const known =
-    'outcome reason detail route_id freshness_class step why state code check sink kind activity grpc_type grpc_service grpc_method grpc_code';
+    'outcome reason detail route_id freshness_class step why state code check sink kind activity grpc_type grpc_service grpc_method grpc_code status';
   expect([...all].filter((label) => !known.split(' ').includes(label))).toEqual([]);
 });

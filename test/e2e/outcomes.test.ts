@@ -1,5 +1,6 @@
 /** Tests the specification's "Expected outcomes of verification", each by its name, with both replay stores. */
 import { describe, expect, it } from '@jest/globals';
+import { headerValues } from '../../src/conformance/wire/exchange.ts';
 import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from './environment/callers.ts';
 import { useEnvironment } from './environment/environment.ts';
 import { type Gateway, PROTOCOLS } from './environment/gateway.ts';
@@ -7,7 +8,6 @@ import { type ExpectedDenial, expectAllowed, expectDenial, observe } from './env
 import { ROUTES } from './environment/routes.ts';
 import { type RequestPlan, signedRequest } from './environment/signed-request.ts';
 import { AUTH_SITE, BROKER_ISSUER, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from './environment/site.ts';
-import { headerValues } from './harness/exchange.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const STORES = ['usual', 'redis'] as const;

@@ -3,6 +3,7 @@
  * runs over every Envoy and protocol at once.
  */
 import { describe, expect, it } from '@jest/globals';
+import { headerValues, type WireClient, type WireRequest } from '../../src/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { leaks } from './environment/environment.ts';
 import type { Gateway, GatewayOptions } from './environment/gateway.ts';
@@ -14,7 +15,6 @@ import { startTraffic } from './environment/traffic.ts';
 import type { VerifierProcess } from './environment/verifier.ts';
 import { startRedis } from './environment/verifier-states.ts';
 import { shipped } from './harness/envoy-config.ts';
-import { headerValues, type WireClient, type WireRequest } from './harness/exchange.ts';
 import { waitFor } from './harness/wait.ts';
 import { ENVOYS_AT_ONCE } from './lane-envoys.ts';
 

@@ -3,6 +3,13 @@
  * configuration, and with all of Envoy's own defences off.
  */
 import { describe, expect, it } from '@jest/globals';
+import {
+  type HeaderLine,
+  headerValues,
+  NoResponse,
+  type WireRequest,
+} from '../../src/conformance/wire/exchange.ts';
+import { http1Client, sendBytes } from '../../src/conformance/wire/http1.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { type GatewayVariant, useEnvironment } from './environment/environment.ts';
 import { type Gateway, PROTOCOLS, type Protocol } from './environment/gateway.ts';
@@ -10,8 +17,6 @@ import { AUTHORITY, ROUTES } from './environment/routes.ts';
 import { type RequestPlan, sign, signedRequest, withMoreHeaders } from './environment/signed-request.ts';
 import { cgiName, isForbidden, SMUGGLED_NAMES } from './environment/smuggled-headers.ts';
 import { type ConfigEdit, shipped } from './harness/envoy-config.ts';
-import { type HeaderLine, headerValues, NoResponse, type WireRequest } from './harness/exchange.ts';
-import { http1Client, sendBytes } from './harness/http1.ts';
 import { waitFor } from './harness/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 

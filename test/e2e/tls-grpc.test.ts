@@ -1,9 +1,9 @@
 /** Tests mutual TLS between a real Envoy and the verifier, and certificates that change under load. */
 
-import { X509Certificate } from 'node:crypto';
+import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { mkdir, mkdtemp, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { connect as connectTls, type SecureContextOptions } from 'node:tls';
+import { type ConnectionOptions, connect as connectTls, type SecureContextOptions } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { derivedKeyCaller } from './environment/callers.ts';
 import type { Gateway } from './environment/gateway.ts';
@@ -108,8 +108,12 @@ async function metric(verifier: VerifierProcess, name: string): Promise<number> 
 const RELOADED = 'proofgate_tls_reloads_total{outcome="succeeded"}';
 const NOT_RELOADED = 'proofgate_tls_reloads_total{outcome="failed"}';
 
-/** The issuer of the verifier's certificate, or the handshake error. */
-function shakeHands(verifier: VerifierProcess, options: SecureContextOptions): Promise<string> {
+/** The issuer of the verifier's certificate, or the handshake error. @param sessions gets those that a client could resume */
+function shakeHands(
+  verifier: VerifierProcess,
+  options: ConnectionOptions,
+  sessions: Buffer[] = [],
+): Promise<string> {
   const { address } = verifier;
   if (address.kind !== 'tcp') throw new Error('not on TCP');
   return new Promise((resolve) => {
@@ -121,6 +125,7 @@ function shakeHands(verifier: VerifierProcess, options: SecureContextOptions): P
       ca: bothCas(),
       ALPNProtocols: ['h2'],
     });
+    socket.on('session', (session: Buffer) => sessions.push(session));
     const { ca } = made(first);
     // In TLS 1.3 a client learns only after the handshake that it was rejected; the server's first frame proves that it was
     // not.
@@ -208,12 +213,29 @@ it('only clients with a certificate that is wanted get as far as HTTP/2', async 
   expect(await shakeHands(verifier, { ...old, ciphers: 'DEFAULT@SECLEVEL=0' })).not.toMatch(/first|second/);
 });
 
-it('invalid files leave the former ones in use, and are reported', async () => {
+it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+  'no session of %s is resumed without a certificate',
+  async (version) => {
+    const { verifier } = await verifierWith(usual());
+    const limits = { minVersion: version, maxVersion: version };
+    const sessions: Buffer[] = [];
+    expect(await shakeHands(verifier, { ...pair(made(first).client), ...limits }, sessions)).toBe('first');
+    expect(await shakeHands(verifier, { ...limits, session: sessions.at(-1) })).not.toMatch(/first|second/);
+  },
+);
+
+it.each([
+  ['of another certificate', () => made(first).server.key],
+  [
+    'of another kind',
+    () => generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+  ],
+])('a key %s leaves the former files in use, and is reported', async (_name, key) => {
   const { swap, verifier } = await verifierWith(usual());
   const expiry = await metric(verifier, 'proofgate_tls_certificate_expiry_timestamp_seconds');
   expect(expiry).toBeGreaterThan(Date.now() / 1000);
   const { cert } = made(second).server;
-  await swap({ ...usual(), server: { cert, key: made(first).server.key } });
+  await swap({ ...usual(), server: { cert, key: key() } });
   await waitFor('the refusal', WAIT_MS, async () =>
     (await metric(verifier, NOT_RELOADED)) === 1 ? true : undefined,
   );

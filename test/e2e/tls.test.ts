@@ -1,5 +1,6 @@
 /** Tests the shipped file's optional blocks with a real verifier: TLS, an unbound route, a path that needs no proof. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { HeaderLine } from '../../src/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { useEnvironment } from './environment/environment.ts';
 import { PROTOCOLS } from './environment/gateway.ts';
@@ -7,7 +8,6 @@ import { expectAllowed, expectDenial, observe } from './environment/observe.ts';
 import { AUTHORITY, ROUTES, type SiteRoute } from './environment/routes.ts';
 import { type RequestPlan, signedRequest } from './environment/signed-request.ts';
 import { makeCertificates, type TestCertificates } from './harness/certificates.ts';
-import type { HeaderLine } from './harness/exchange.ts';
 import { tlsEdits } from './harness/tls-edits.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 

@@ -17,7 +17,7 @@ import {
   signWholeBundle,
 } from '../../src/bundle/authoring/publishing-documents.ts';
 import { makeShards } from '../../src/bundle/compile/key-shards.ts';
-import { ACK_PATH, MAX_STEPS, POLL_PATH } from '../../src/bundle/format/bundle-limits.ts';
+import { ACK_PATH, MAX_STEPS, MEMBERS_HEADER, POLL_PATH } from '../../src/bundle/format/bundle-limits.ts';
 import type { ChainPosition } from '../../src/bundle/format/chain.ts';
 import {
   ACKNOWLEDGEMENT,
@@ -90,6 +90,8 @@ export class FakeControl {
   /** Acknowledgements as received. */
   readonly acknowledgements: (Acknowledgement & { readonly atMs: number })[] = [];
   readonly polls: PollQuery[] = [];
+  /** What each poll and acknowledgement says that the target knows. */
+  readonly knownMembers: unknown[] = [];
   /** Names of files that were sent whole. */
   readonly filesSent: string[] = [];
   bytesSent = 0;
@@ -276,6 +278,7 @@ export class FakeControl {
       problem(response, 401);
       return;
     }
+    this.knownMembers.push(request.headers[MEMBERS_HEADER]);
     if (kind === 'ack') await this.#acknowledge(request, response, fault?.kind === 'lose_answer');
     else if (kind === 'poll') await this.#poll(request, url, response);
     else this.#sendFile(url, response);

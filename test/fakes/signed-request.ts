@@ -42,7 +42,7 @@ export interface WireRequest {
   readonly authority: string;
   readonly target: string;
   readonly headers: readonly HeaderLine[];
-  readonly body: BodyState;
+  readonly body: Exclude<BodyState, { kind: 'hashed' }>;
 }
 
 /** Claims as JSON, to be changed at will. */

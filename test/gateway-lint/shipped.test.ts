@@ -1,6 +1,8 @@
 /** Checks that the shipped configuration is clean, and that removing any part that a rule checks causes a finding. */
 import { readFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
+import { httpServiceEdits } from '../e2e/forward-auth/proxies/envoy-http.ts';
+import { adaptShipped } from '../e2e/harness/envoy-config.ts';
 import { exchanged, found, rulesIn } from './rule-cases.ts';
 
 const shipped = readFileSync(new URL('../../envoy/envoy.yaml', import.meta.url), 'utf8');
@@ -14,6 +16,19 @@ it('finds nothing in envoy/envoy.yaml, nor with TLS towards the verifier', () =>
     'socket_address: { address: 10.0.0.7, port_value: 9191 }',
   );
   expect(found(remote)).toEqual([]);
+});
+
+it('finds nothing in it with envoy/http-service.yaml, but the time-out that tests need', () => {
+  const socketPath = '/run/proofgate/http.sock';
+  const config = adaptShipped({
+    verifier: { kind: 'unix', path: socketPath },
+    upstream: { host: '127.0.0.1', port: 8081 },
+    edits: httpServiceEdits(socketPath, 'api.example'),
+  });
+  expect(rulesIn(config)).toEqual(['check-time-out']);
+  expect(rulesIn(config.replace('exact: x-proofgate-subject', 'exact: x-other'))).toContain(
+    'http-answer-not-copied',
+  );
 });
 
 it('finds the routes that its optional blocks open', () => {

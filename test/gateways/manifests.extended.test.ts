@@ -4,10 +4,9 @@ import { filesOfCheckout, readText } from '../docs/markdown.ts';
 import { describeChart } from '../helm/chart.ts';
 import { misfitsIn } from '../helm/kubeconform.ts';
 
-/** mesh-config.yaml contains values of a chart, not a Kubernetes object. */
-const objects = filesOfCheckout('envoy', '.yaml').filter(
-  (file) => file !== 'envoy/envoy.yaml' && !file.endsWith('/mesh-config.yaml'),
-);
+/** Envoy's own configuration, and values of a chart. */
+const NO_OBJECTS = /^envoy\/(?:envoy|http-service)\.yaml$|\/mesh-config\.yaml$/;
+const objects = filesOfCheckout('envoy', '.yaml').filter((file) => !NO_OBJECTS.test(file));
 
 describeChart("gateways' own schemas", () => {
   it.each(objects)('take %s', (file) => {

@@ -3,7 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
+import { BROKER_SETTINGS } from '../../src/main/broker/broker-settings.ts';
 import { CONTROL_SETTINGS } from '../../src/main/control/control-settings.ts';
+import { PROXY_SETTINGS } from '../../src/main/proxy/proxy-settings.ts';
 import { VERIFIER_SETTINGS } from '../../src/main/verifier/verifier-settings.ts';
 import type { SettingDeclarations } from '../../src/program/settings.ts';
 import { anchorOf, filesOfCheckout, headings, readText } from '../docs/markdown.ts';
@@ -34,18 +36,28 @@ it('README links to what the package has', () => {
 describe('flags in `settings`', () => {
   const schema = JSON.parse(readText('helm/proofgate/values.schema.json'));
 
+  const OF_POINTS =
+    'auth-site bundle control-url control-token-file control-ca-file bundle-key freshness-key state-dir listen ' +
+    'admin-listen tls-cert-file tls-key-file tls-client-ca-file tls-client-san replay redis-ca-file redis-sentinel-user ' +
+    'redis-sentinel-password-file ';
   /** Flags that the chart sets from its own values. */
   const MANAGED = {
+    broker:
+      'public-url issuer listen admin-listen tls-cert-file tls-key-file key-dir challenge-key-file spiffe-socket spiffe-bundle ' +
+      'spiffe-bundle-endpoint spiffe-bundle-ca-file software-keys deny-file profiles',
+    proxy: `${OF_POINTS}upstream upstream-host upstream-server-name upstream-ca-file upstream-cert-file upstream-key-file spool-dir`,
     verifier:
-      'auth-site bundle control-url control-token-file control-ca-file bundle-key freshness-key state-dir listen ' +
-      'admin-listen tls-cert-file tls-key-file tls-client-ca-file tls-client-san replay redis-ca-file redis-sentinel-user ' +
-      'redis-sentinel-password-file',
+      OF_POINTS +
+      'http-listen http-profile http-body http-secret-file http-tls-cert-file ' +
+      'http-tls-key-file http-tls-client-ca-file http-tls-client-san http-trusted-proxy',
     control:
       'data-dir listen admin-listen public-url tls-cert tls-key allow-plain-http database-url database-url-file ' +
       'master-key-file bootstrap-token-file oidc-issuer oidc-client-id oidc-client-secret-file oidc-ca-file issuer-ca-file',
   };
 
-  it.each<readonly ['verifier' | 'control', SettingDeclarations]>([
+  it.each<readonly [keyof typeof MANAGED, SettingDeclarations]>([
+    ['broker', BROKER_SETTINGS],
+    ['proxy', PROXY_SETTINGS],
     ['verifier', VERIFIER_SETTINGS],
     ['control', CONTROL_SETTINGS],
   ])('of %s are all others, with the kind of value that they take', (program, settings) => {

@@ -1,6 +1,8 @@
 /** Checks that the program accepts each rendered command line: its flags, their values, and its environment variables. */
 import { expect, it } from '@jest/globals';
+import { BROKER_SETTINGS } from '../../src/main/broker/broker-settings.ts';
 import { CONTROL_SETTINGS } from '../../src/main/control/control-settings.ts';
+import { PROXY_SETTINGS } from '../../src/main/proxy/proxy-settings.ts';
 import { VERIFIER_SETTINGS } from '../../src/main/verifier/verifier-settings.ts';
 import { collectTexts, settingValues, variableOf } from '../../src/program/setting-sources.ts';
 import type { SettingDeclarations } from '../../src/program/settings.ts';
@@ -9,7 +11,9 @@ import { type Container, containersOf, describeChart, podsOf, render, VALUE_FILE
 
 const COMMANDS: { readonly [command: string]: SettingDeclarations } = {
   verifier: VERIFIER_SETTINGS,
+  proxy: PROXY_SETTINGS,
   control: CONTROL_SETTINGS,
+  broker: BROKER_SETTINGS,
   enroll: ENROLL_SETTINGS,
 };
 
@@ -46,7 +50,7 @@ describeChart('the command line', () => {
     ),
   );
 
-  it('is looked at of all three programs', () => {
+  it('is checked for every program', () => {
     expect(new Set(containers.map(([, { args }]) => args[0]))).toEqual(new Set(Object.keys(COMMANDS)));
     expect(containers.length).toBeGreaterThan(VALUE_FILES.length);
   });

@@ -32,7 +32,9 @@ function argsOf({ spec }: Rendered): readonly string[] {
 describeChart('the chart', () => {
   it('refuses to make nothing in one line, and passes helm lint', () => {
     const said = refusalOf({}) ?? '';
-    expect(said).toMatch(/^Error: .*set verifier\.enabled or control\.enabled, .*values-quickstart\.yaml/);
+    expect(said).toMatch(
+      /^Error: .*set verifier\.enabled, proxy\.enabled, control\.enabled or broker\.enabled, .*values-quickstart\.yaml/,
+    );
     expect(said.trim().split('\n\n')[0]).not.toContain('\n');
     expect(refusalOf({ also: { monitoring: { prometheusRule: { enabled: true } } } })).toBeDefined();
     expect(kindsOf({ also: { monitoring: { dashboard: { enabled: true } } } })).toHaveLength(1);
@@ -100,6 +102,30 @@ describeChart('the chart', () => {
     ]);
   });
 
+  it('makes what a proxy needs', () => {
+    const ofProxy = kindsOf({ file: 'proxy' }).filter((name) => /-proxy(?:-|$)/.test(name));
+    expect(ofProxy.toSorted()).toEqual([
+      'Certificate rel-proofgate-proxy',
+      'ConfigMap rel-proofgate-proxy-trust',
+      'Deployment rel-proofgate-proxy',
+      'NetworkPolicy rel-proofgate-proxy',
+      'PodDisruptionBudget rel-proofgate-proxy',
+      'Service rel-proofgate-proxy',
+      'Service rel-proofgate-proxy-metrics',
+      'ServiceAccount rel-proofgate-proxy',
+      'ServiceMonitor rel-proofgate-proxy',
+    ]);
+    const objects = render({ file: 'proxy' });
+    expect(objectOf(objects, 'Service', 'rel-proofgate-proxy').spec.ports).toEqual([
+      { name: 'https', port: 443, targetPort: 'https', appProtocol: 'https' },
+    ]);
+    const { spec } = objectOf(objects, 'Deployment', 'rel-proofgate-proxy').spec.template;
+    expect(spec.volumes).toContainEqual({ name: 'proofgate-spool', emptyDir: { sizeLimit: '512Mi' } });
+    expect(kindsOf({ file: 'proxy-memory' })).toContain('PersistentVolumeClaim rel-proofgate-proxy');
+    const alone = objectOf(render({ file: 'proxy-memory' }), 'Deployment', 'rel-proofgate-proxy').spec;
+    expect(alone).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
+  });
+
   it('makes what Control needs', () => {
     expect(kindsOf({ file: 'control-sqlite' }).toSorted()).toEqual([
       'Certificate rel-proofgate-control',
@@ -113,6 +139,24 @@ describeChart('the chart', () => {
     expect(kindsOf({ file: 'control-operators' })).not.toContain(
       'PersistentVolumeClaim rel-proofgate-control',
     );
+  });
+
+  it('lets a proxy ask over HTTP, with a certificate and a port of its own', () => {
+    const objects = render({ file: 'verifier-http-traefik' });
+    const { spec } = objectOf(objects, 'Certificate', 'rel-proofgate-verifier-http');
+    expect(spec).toMatchObject({
+      secretName: 'rel-proofgate-verifier-http-tls',
+      issuerRef: { name: 'edge-ca', kind: 'ClusterIssuer' },
+      dnsNames: expect.arrayContaining(['rel-proofgate-verifier.gateway.svc', 'check.shop.example']),
+    });
+    expect(objectOf(objects, 'Service', 'rel-proofgate-verifier').spec.ports).toMatchObject([
+      { name: 'grpc', port: 9191, targetPort: 'grpc' },
+      { name: 'http', port: 9195, targetPort: 'http', appProtocol: 'https' },
+    ]);
+    expect(objectOf(objects, 'NetworkPolicy', 'rel-proofgate-verifier').spec).toMatchObject({
+      ingress: [{ from: [{ podSelector: {} }], ports: [{ port: 9191 }, { port: 9195 }] }],
+    });
+    expect(JSON.stringify(render({ file: 'verifier-redis' }))).not.toMatch(/9195|--http/);
   });
 
   it('leaves out what is somebody else’s', () => {
@@ -346,6 +390,13 @@ describeChart('the notes say what to do next', () => {
       ['helm test rel -n gateway', 'system:serviceaccount:gateway:rel-proofgate-test', 'bootstrap-token'],
     ],
     ['verifier-memory', ['single_verifier: true', 'any client that reaches the port can send Checks']],
+    [
+      'proxy',
+      ['serves https at rel-proofgate-proxy.gateway.svc:443, in front of https://orders.shop.svc:8443'],
+    ],
+    ['proxy-memory', ['serves http at', 'there is one proxy', 'set test.enabled']],
+    ['verifier-http-nginx', ['ask over HTTP at rel-proofgate-verifier.gateway.svc:8080']],
+    ['sidecar-http', ['ask over HTTP at unix:/run/proofgate/http.sock']],
     ['control-postgresql', ['in your Secret control-bootstrap']],
     ['verifier-redis', ['rel-proofgate-verifier.gateway.svc:9191, with TLS', 'set test.enabled']],
   ])('%s', (file, words) => {

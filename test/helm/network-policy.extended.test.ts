@@ -15,6 +15,23 @@ describeChart('the network policy', () => {
     });
   });
 
+  it('lets every client send requests to a proxy, and the proxy reach its API', () => {
+    const { egress, ingress } = policyOf({ file: 'proxy' }, 'rel-proofgate-proxy');
+    expect(ingress).toEqual([
+      { ports: [{ port: 8443, protocol: 'TCP' }] },
+      { from: [{ podSelector: {} }], ports: [{ port: 9192, protocol: 'TCP' }] },
+    ]);
+    expect(egress).toMatchObject([
+      {},
+      { ports: [{ port: 6379 }] },
+      { to: [{}] },
+      { ports: [{ port: 8443 }] },
+    ]);
+    const other = { proxy: { networkPolicy: { egress: [{ ports: [{ port: 1, protocol: 'TCP' }] }] } } };
+    const named = policyOf({ file: 'proxy', also: other }, 'rel-proofgate-proxy');
+    expect(named.egress).toMatchObject([{}, {}, {}, { ports: [{ port: 1 }] }]);
+  });
+
   it('lets a verifier reach Redis and its Control', () => {
     const { egress } = policyOf({ file: 'everything' }, 'rel-proofgate-verifier');
     expect(egress).toMatchObject([

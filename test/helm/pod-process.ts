@@ -13,7 +13,7 @@ import type { Container } from './chart.ts';
 /** Includes the fence of a new replay store, on a busy test machine. */
 const READY_TIMEOUT_MS = 120_000;
 
-const LISTEN = /^(--(?:admin-)?listen=)(?:0\.0\.0\.0|127\.0\.0\.1|\[::\]):(\d+)$/;
+const LISTEN = /^(--(?:admin-|http-)?listen=)(?:0\.0\.0\.0|127\.0\.0\.1|\[::\]):(\d+)$/;
 
 export interface PodFolder {
   /** Path on this machine for a path of the container. */
@@ -87,7 +87,7 @@ export function runContainer(
 
 function argsHere({ args }: Container, pod: PodFolder, address: (port: number) => string): readonly string[] {
   return args.map((arg) => {
-    const [, flag = '', prefix = '', path = ''] = /^(--[a-z-]+=)(unix:)?(\/.*)$/.exec(arg) ?? [];
+    const [, flag = '', prefix = '', path = ''] = /^(--[a-z-]+=)(unix:|[a-z.]+=)?(\/.*)$/.exec(arg) ?? [];
     if (flag !== '') return `${flag}${prefix}${pod.at(path)}`;
     const [, listen = '', port] = LISTEN.exec(arg) ?? [];
     return listen === '' ? arg : `${listen}${address(Number(port))}`;

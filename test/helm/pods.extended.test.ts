@@ -13,7 +13,7 @@ import {
 } from './chart.ts';
 
 const PROVIDED =
-  /^\/(?:etc\/proofgate|etc\/collector|run\/proofgate|var\/lib\/proofgate|var\/log\/proofgate|var\/run\/secrets)\//;
+  /^\/(?:etc\/proofgate|etc\/collector|run\/proofgate|var\/lib\/proofgate|var\/spool\/proofgate|var\/log\/proofgate|var\/run\/secrets|spiffe-workload-api)\//;
 
 describeChart('of', () => {
   const pods = VALUE_FILES.flatMap((file) =>
@@ -52,7 +52,10 @@ describeChart('of', () => {
       for (const path of pathsOf(container)) {
         expect({
           path,
-          mounted: container.volumeMounts.some((mount) => isBelow(path, mount.mountPath)),
+          mounted: container.volumeMounts.some(
+            // A folder of volumes: the broker's key directory.
+            ({ mountPath }) => isBelow(path, mountPath) || isBelow(mountPath, path),
+          ),
         }).toEqual({
           path,
           mounted: true,
@@ -112,10 +115,10 @@ function portOf({ ports = [] }: Container, port: string | number | undefined): n
   return typeof port === 'number' ? port : ports.find(({ name }) => name === port)?.containerPort;
 }
 
-/** Paths in flags and in addresses: `--listen=unix:/run/proofgate/verifier.sock`. */
+/** Paths in flags, in addresses (`--listen=unix:/run/proofgate/verifier.sock`) and after names (`--spiffe-bundle=shop.example=/…`). */
 function pathsOf({ args }: Container): readonly string[] {
   return args
-    .map((arg) => arg.replace(/^--[a-z-]+=(?:unix:)?/, ''))
+    .map((arg) => arg.replace(/^--[a-z-]+=(?:unix:(?:\/\/)?|[a-z.]+=)?/, ''))
     .filter((value) => PROVIDED.test(`${value}/`));
 }
 
@@ -142,7 +145,7 @@ describeChart('rendered', () => {
         expect(Object.keys(labels)).toEqual(
           expect.arrayContaining(['app.kubernetes.io/name', 'app.kubernetes.io/instance']),
         );
-        expect(['verifier', 'control']).toContain(component);
+        expect(['verifier', 'proxy', 'control', 'broker']).toContain(component);
       }
     }
   });

@@ -35,6 +35,18 @@ const REFUSALS: readonly Refusal[] = [
     'PROOFGATE_ALLOW_PLAIN_HTTP',
   ],
   [
+    'a replay store of each proxy’s own',
+    'proxy',
+    { proxy: { extraEnv: MEMORY } },
+    'proxy.extraEnv holds PROOFGATE_REPLAY',
+  ],
+  [
+    'a private key among those of a proxy',
+    'proxy',
+    { proxy: { trust: { bundleKeys: { 'own.jwk.json': PRIVATE_JWK } } } },
+    'proxy.trust.bundleKeys holds a private key as own.jwk.json',
+  ],
+  [
     'a password in a variable',
     'sidecar',
     { verifier: { extraEnv: [{ name: 'HTTPS_PROXY', value: PASSWORD }] } },
@@ -138,6 +150,17 @@ const REFUSALS: readonly Refusal[] = [
     'verifier-redis',
     { verifier: { service: { type: 'NodePort' }, tls: { clientCa: { configMap: '' }, clientSans: [] } } },
     'verifier.service.type is NodePort without verifier.tls.clientCa',
+  ],
+  [
+    'an HTTP port of every node for any client of a network',
+    'verifier-http-traefik',
+    {
+      verifier: {
+        service: { type: 'NodePort' },
+        http: { trustedProxies: ['10.0.0.0/8'], tls: { clientCa: { configMap: '' } } },
+      },
+    },
+    'verifier.service.type is NodePort without verifier.http.tls.clientCa',
   ],
   [
     'Control behind a load balancer without TLS',

@@ -193,6 +193,151 @@ const VERIFIER: readonly Refusal[] = [
   ],
 ];
 
+const http = (also: object) => ({ verifier: { http: also } });
+const NO_CA = { clientCa: { secret: '' }, clientSans: [] };
+
+const HTTP: readonly Refusal[] = [
+  [
+    'no name of the proxy',
+    { file: 'verifier-http-nginx', also: http({ profile: '' }) },
+    ['verifier.http.profile is required'],
+  ],
+  [
+    'no origin',
+    { file: 'verifier-redis', also: http({ enabled: true, profile: 'caddy' }) },
+    ['verifier.settings.externalOrigin is required'],
+  ],
+  [
+    'bodies that nginx does not send',
+    { file: 'verifier-http-nginx', also: http({ body: 'forwarded' }) },
+    ['verifier.http.body is forwarded', 'removed or unknown'],
+  ],
+  [
+    'bodies that Traefik does not remove',
+    { file: 'verifier-http-traefik', also: http({ body: 'removed' }) },
+    ['verifier.http.body is removed', 'forwarded or unknown'],
+  ],
+  [
+    'no secret of nginx',
+    { file: 'verifier-http-nginx', also: http({ secret: { name: '' } }) },
+    ['verifier.http.secret.name is required'],
+  ],
+  [
+    'a secret of another proxy',
+    { file: 'verifier-http-traefik', also: http({ secret: { name: 'x' } }) },
+    ['verifier.http.secret is for profile nginx, not traefik'],
+  ],
+  [
+    'a port that every pod can ask',
+    { file: 'verifier-http-nginx', also: http({ trustedProxies: [], tls: NO_CA }) },
+    ['verifier.http needs tls.clientCa or trustedProxies'],
+  ],
+  [
+    'TLS without a decision',
+    { file: 'verifier-http-nginx', also: http({ tls: { mode: '' } }) },
+    ['verifier.http.tls.mode is required'],
+  ],
+  [
+    "proxies' CA without TLS",
+    { file: 'verifier-http-nginx', also: http({ tls: { mode: 'none' } }) },
+    ['verifier.http.tls.clientCa without TLS'],
+  ],
+  [
+    'TLS on a socket',
+    { file: 'sidecar-http', also: http({ tls: { mode: 'secret' } }) },
+    ['verifier.http.tls is for mode deployment'],
+  ],
+  [
+    'networks on a socket',
+    { file: 'sidecar-http', also: http({ trustedProxies: ['10.0.0.0/8'] }) },
+    ['verifier.http.trustedProxies is for mode deployment'],
+  ],
+  [
+    'two listeners on one port of loopback',
+    { file: 'sidecar-http-loopback', also: { verifier: { sidecar: { loopback: { port: 9195 } } } } },
+    ['verifier.sidecar.loopback.port is 9195'],
+  ],
+  [
+    'two ports of one number',
+    { file: 'verifier-http-nginx', also: http({ port: 9191 }) },
+    ['verifier.http.port is 9191'],
+  ],
+];
+
+const proxy = (also: object) => ({ proxy: also });
+
+const PROXY: readonly Refusal[] = [
+  [
+    'several without Redis',
+    { file: 'proxy-memory', also: proxy({ replicas: 2 }) },
+    ['proxy.replicas is 2', REPLAYED],
+  ],
+  [
+    'one beside a verifier without Redis',
+    {
+      file: 'proxy-beside',
+      also: {
+        redis: { url: '', ca: { secret: '' } },
+        proxy: { persistence: { enabled: true } },
+        verifier: { persistence: { enabled: true } },
+      },
+    },
+    ['proxy and verifier are both enabled without Redis', REPLAYED],
+  ],
+  [
+    'a state directory of several',
+    { file: 'proxy', also: proxy({ persistence: { enabled: true } }) },
+    ['proxy.persistence is enabled', 'one verifier at a time'],
+  ],
+  ['no site', { file: 'proxy', also: proxy({ authSite: '' }) }, ['proxy.authSite is required']],
+  ['no API', { file: 'proxy', also: proxy({ upstream: { url: '' } }) }, ['proxy.upstream.url is required']],
+  [
+    'a certificate for an API without TLS',
+    { file: 'proxy', also: proxy({ upstream: { url: 'http://orders.shop.svc' } }) },
+    ['proxy.upstream.ca', 'https URL'],
+  ],
+  [
+    'TLS without a decision',
+    { file: 'proxy', also: proxy({ tls: { mode: '' } }) },
+    ['proxy.tls.mode is required'],
+  ],
+  [
+    "clients' CA without TLS",
+    { file: 'proxy', also: proxy({ tls: { mode: 'none' } }) },
+    ['proxy.tls.clientCa without TLS'],
+  ],
+  [
+    'a public issuer without a public name',
+    { file: 'proxy', also: proxy({ tls: { publicIssuer: true, extraDnsNames: [] } }) },
+    ['proxy.tls.extraDnsNames is required'],
+  ],
+  [
+    'no origin where TLS ends before it',
+    { file: 'proxy-beside', also: proxy({ tls: { mode: 'none' } }) },
+    ['proxy.settings.externalOrigin is required'],
+  ],
+  [
+    'a load balancer in the clear',
+    { file: 'proxy-memory', also: proxy({ service: { type: 'LoadBalancer' } }) },
+    ['proxy.service.type is LoadBalancer without TLS'],
+  ],
+  [
+    'a volume that bodies could overfill',
+    { file: 'proxy', also: proxy({ settings: { maxSpool: 536870913 } }) },
+    ['proxy.spool.sizeLimit is 512Mi', 'bodies may take 513 MiB'],
+  ],
+  [
+    'the same with the default limits',
+    { file: 'proxy-memory', also: proxy({ spool: { sizeLimit: '1023Mi' } }) },
+    ['proxy.spool.sizeLimit is 1023Mi', 'bodies may take 1024 MiB'],
+  ],
+  [
+    'a delay that the grace period does not cover',
+    { file: 'proxy', also: proxy({ settings: { drainTimeout: '1m' } }) },
+    ['proxy.terminationGracePeriodSeconds is 40', 'may take 70'],
+  ],
+];
+
 const ENDING: readonly Refusal[] = [
   [
     'a delay that the grace period does not cover',
@@ -322,6 +467,11 @@ const REST: readonly Refusal[] = [
     ['verifier.networkPolicy allows no scraper'],
   ],
   [
+    'the same of a proxy',
+    { file: 'proxy', also: { proxy: { networkPolicy: { metricsFrom: [] } } } },
+    ['proxy.networkPolicy allows no scraper'],
+  ],
+  [
     'the same of Control',
     { file: 'control-sqlite', also: { monitoring: { serviceMonitor: { enabled: true } } } },
     ['control.networkPolicy allows no scraper'],
@@ -360,6 +510,8 @@ describeChart('refuses', () => {
   it.each([
     ...WITHOUT_REDIS.map(named('without Redis: ')),
     ...VERIFIER,
+    ...HTTP.map(named('over HTTP: ')),
+    ...PROXY.map(named('proxy: ')),
     ...ENDING.map(named('a pod ends: ')),
     ...CONTROL.map(named('Control: ')),
     ...REST,
@@ -395,6 +547,13 @@ describeChart('the schema of the values refuses', () => {
       { verifier: { podSecurityContext: { runAsUser: 0 } } },
       '/verifier/podSecurityContext/runAsUser',
     ],
+    [
+      'every network',
+      { verifier: { http: { trustedProxies: ['0.0.0.0/0'] } } },
+      '/verifier/http/trustedProxies',
+    ],
+    ['a path of the API', { proxy: { upstream: { url: 'http://orders/v1' } } }, '/proxy/upstream/url'],
+    ['a password of the API', { proxy: { upstream: { url: 'http://u:p@orders' } } }, '/proxy/upstream/url'],
     ['another kind of database', { control: { database: { kind: 'mysql' } } }, '/control/database/kind'],
   ])('%s', (_name, also, words) => {
     expect(refusalOf({ also })).toContain(words);

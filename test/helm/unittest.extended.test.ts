@@ -36,7 +36,7 @@ describeChart('helm-unittest', () => {
   }, 120_000);
 
   it('does not pass where a template no longer does what a suite says', () => {
-    const template = join(chart, 'templates', '_verifier.tpl');
+    const template = join(chart, 'templates', '_point.tpl');
     writeFileSync(template, readFileSync(template, 'utf8').replace('maxSurge: 1', 'maxSurge: 2'));
     expect(unittest(chart).status).toBe(1);
   }, 120_000);

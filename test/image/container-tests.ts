@@ -98,23 +98,47 @@ export function containerTests(image: () => BuiltImage): void {
     TIMEOUT_MS,
   );
 
-  it(
-    'is a verifier that gets ready as process 1, and ends on a signal',
-    async () => {
-      const at = (name: string) => join(volume, name);
-      mkdirSync(at('state'), { mode: 0o777 });
-      await chown(at('state'), USER.id, USER.id);
+  it.each<readonly [name: string, args: (at: (name: string) => string) => readonly string[]]>([
+    [
+      'verifier',
+      (at) => [
+        ...[
+          'verifier',
+          '--listen',
+          `unix:${at('verifier.sock')}`,
+          '--external-origin',
+          'https://api.example',
+        ],
+        ...['--http-listen', `unix:${at('http.sock')}`, '--http-profile', 'caddy'],
+      ],
+    ],
+    [
+      'proxy',
+      (at) => [
+        ...['proxy', '--listen', `unix:${at('proxy.sock')}`, '--upstream', 'http://127.0.0.1:1'],
+        // The image has no /tmp.
+        ...['--spool-dir', at('')],
+      ],
+    ],
+  ])(
+    'is a %s that gets ready as process 1, and ends on a signal',
+    async (name, argsOf) => {
+      const folder = join(volume, name);
+      mkdirSync(folder);
+      const at = (file: string) => join(folder, file);
+      mkdirSync(at('state'));
+      for (const owned of [folder, at('state')]) await chown(owned, USER.id, USER.id);
       proofgate('keygen', '--out', at('signer.pem'), '--public-out', at('signer.jwk.json'));
       const setBySigning = [{ at: '/revision' }, { at: '/issued_at' }, { at: '/expires_at' }];
       const content = { ...bundleContent(newTestKeys()), single_verifier: true };
       writeFileSync(at('bundle.yaml'), stringify(edited(content, ...setBySigning)));
       proofgate('bundle', 'sign', at('bundle.yaml'), '--key', at('signer.pem'), '--out', at('bundle'));
-      const verifier = startAsFirst(image(), volume, [
-        ...['verifier', '--auth-site', String(content.auth_site), '--bundle', at('bundle')],
+      const point = startAsFirst(image(), volume, [
+        ...[...argsOf(at), '--auth-site', String(content.auth_site), '--bundle', at('bundle')],
         ...['--bundle-key', at('signer.jwk.json'), '--state-dir', at('state'), '--replay', 'memory'],
-        ...['--listen', `unix:${at('verifier.sock')}`, '--admin-listen', '127.0.0.1:0'],
+        ...['--admin-listen', '127.0.0.1:0'],
       ]);
-      await expectReadyAndStop(verifier);
+      await expectReadyAndStop(point);
     },
     TIMEOUT_MS,
   );

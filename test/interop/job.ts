@@ -54,3 +54,21 @@ export interface SignedAnswer {
   readonly transcript: string;
   readonly headers: { readonly [name: string]: string };
 }
+
+/** Gets a passport from a broker. Keys and certificates are PEM files; the holder's key is Ed25519. */
+export type PassportJob = {
+  readonly broker_url: string;
+  readonly ca_file: string;
+  readonly audience: string;
+  readonly holder_key_file: string;
+} & (
+  | { readonly kind: 'signed_form'; readonly svid_file: string; readonly svid_key_file: string }
+  | { readonly kind: 'software_key'; readonly registered_key_file: string }
+);
+
+/** Members of the broker's answer. */
+export interface IssuedPassport {
+  readonly passport: string;
+  readonly key_binding: string;
+  readonly subject: string;
+}

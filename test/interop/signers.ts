@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { SignedAnswer, SigningJob } from './job.ts';
+import type { IssuedPassport, PassportJob, SignedAnswer, SigningJob } from './job.ts';
 
 export interface ForeignSigner {
   readonly language: 'Python' | 'Go';
@@ -56,6 +56,19 @@ function goSigner(): ForeignSigner {
     },
     sign: (job) => runSigner(program, [], job),
   };
+}
+
+/** Undefined: `getPassport` can run here. Otherwise why not. */
+export function missingForPassports(): string | undefined {
+  const ended = spawnSync('python3', ['-c', 'import cryptography'], { timeout: 20_000 });
+  if (ended.error !== undefined) return 'python3 is not installed';
+  return ended.status === 0 ? undefined : 'python3 has no package cryptography';
+}
+
+/** @throws with the code when the broker refuses */
+export async function getPassport(job: PassportJob): Promise<IssuedPassport> {
+  const args = ['-B', join(folderOf('python'), 'get_passport.py')];
+  return JSON.parse(await run('python3', args, { input: JSON.stringify(job) }));
 }
 
 export function foreignSigners(): readonly ForeignSigner[] {

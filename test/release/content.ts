@@ -30,6 +30,8 @@ export function contentTests(release: () => string): void {
       `proofgate-${version}.cdx.json`,
       `proofgate-${version}.tgz`,
       `proofgate-chart-${version}.tgz`,
+      `proofgate-middleware-${version}.cdx.json`,
+      `proofgate-middleware-${version}.tgz`,
     ]);
   });
 
@@ -39,8 +41,38 @@ export function contentTests(release: () => string): void {
       expect(files).toContain(file);
     }
     const folders = new Set(files.filter((file) => file.includes('/')).map((file) => file.split('/', 1)[0]));
-    expect([...folders].toSorted()).toEqual(['bin', 'bundles', 'dist', 'docs', 'envoy', 'proto']);
+    const configurations = ['caddy', 'envoy', 'nginx', 'traefik'];
+    expect([...folders].toSorted()).toEqual(
+      ['bin', 'bundles', 'dist', 'docs', 'proto', ...configurations].toSorted(),
+    );
     expect(files.filter((file) => /^dist\/.*(?<!\.js)$/.test(file))).toEqual([]);
+  });
+
+  it('packs the middleware with its declarations, and lists what its dependencies lead to', () => {
+    const tgz = `proofgate-middleware-${version}.tgz`;
+    const manifest = JSON.parse(
+      execFileSync('tar', ['--extract', '--gzip', '--to-stdout', '--file', at(tgz), 'package/package.json'], {
+        encoding: 'utf8',
+      }),
+    );
+    expect([manifest.name, manifest.version]).toEqual(['@proofgate/middleware', version]);
+    const files = listed(tgz);
+    for (const { types, default: code } of Object.values<Record<string, string>>(manifest.exports)) {
+      expect(files).toEqual(
+        expect.arrayContaining([types, code].map((file) => file?.replace('.', 'package'))),
+      );
+    }
+    const middlewareBom = JSON.parse(readFileSync(at(`proofgate-middleware-${version}.cdx.json`), 'utf8'));
+    const names = middlewareBom.components.map(({ group, name }: { group?: string; name: string }) =>
+      group === undefined ? name : `${group}/${name}`,
+    );
+    expect(names).toEqual(expect.arrayContaining(Object.keys(manifest.dependencies)));
+    expect(names.filter((name: string) => /fastify|grpc|kysely|^pg$|libsql|commander/.test(name))).toEqual(
+      [],
+    );
+    expectAsLocked(middlewareBom.components);
+    expectWholeGraph(middlewareBom);
+    if (hasImageTools()) expect(schemaFaults(middlewareBom)).toEqual([]);
   });
 
   it('packs a chart of the version that renders', () => {

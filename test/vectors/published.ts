@@ -67,7 +67,7 @@ export function wireRequestOf({ body, headers, ...line }: ReceivedRequest): Wire
   return { ...line, headers: headers.map(([name, value]) => ({ name, value })), body: bodyOf(body) };
 }
 
-function bodyOf(body: ReceivedRequest['body']): BodyState {
+function bodyOf(body: ReceivedRequest['body']): Exclude<BodyState, { kind: 'hashed' }> {
   return body.state === 'exact'
     ? { kind: 'exact', bytes: Buffer.from(body.base64, 'base64') }
     : { kind: body.state };

@@ -2,9 +2,15 @@
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import type { Decision } from '../../src/verifier/decision/decide.ts';
-import { replayIdentifier } from '../../src/verifier/replay/identifier.ts';
+import { replayIdentifier, subjectHash } from '../../src/verifier/replay/identifier.ts';
 import { CONSUMED, REPLAYED, type ReplayOutcome, UNAVAILABLE } from '../../src/verifier/replay/store.ts';
-import { AUTH_SITE, NOW_SECONDS, newSigningKey } from '../fakes/bundle-content.ts';
+import {
+  AUTH_SITE,
+  BROKER_ISSUER,
+  NOW_SECONDS,
+  newSigningKey,
+  TRUST_DOMAIN,
+} from '../fakes/bundle-content.ts';
 import { type RecordingReplayStore, scriptedReplayStore } from '../fakes/replay-store.ts';
 import { type RequestEdits, type RequestPlan, signRequest } from '../fakes/signed-request.ts';
 import { compileSite, newSiteKeys, SKEW_SECONDS, siteContent } from '../fakes/snapshot.ts';
@@ -52,6 +58,7 @@ describe('replay', () => {
       {
         identifier: replayIdentifier(AUTH_SITE, thumbprint, request.jti),
         holderThumbprint: thumbprint,
+        subjectHash: subjectHash(BROKER_ISSUER, `spiffe://${TRUST_DOMAIN}/ns/prod/sa/billing`),
         issuedAtSeconds: NOW_SECONDS,
         expiresAtSeconds: NOW_SECONDS + 60,
         skewSeconds: SKEW_SECONDS,
@@ -212,6 +219,27 @@ describe('a bundle that is swapped while the store is asked', () => {
   });
 });
 
+describe('the key of an allowed request', () => {
+  const plan: RequestPlan = { caller: 'broker', route: 'orders-read', holder: newSigningKey() };
+  const blocking = async (selector: { subject?: string; holder_thumbprint?: string }) =>
+    compileSite({ ...siteContent(keys), blocked: [{ issuer: BROKER_ISSUER, ...selector }] });
+  const thumbprint = plan.holder?.publicKey.thumbprint ?? '';
+
+  it.each<[string, { subject?: string; holder_thumbprint?: string }, boolean]>([
+    ['its subject', { subject: `spiffe://${TRUST_DOMAIN}/ns/prod/sa/billing` }, false],
+    ['its holder key', { holder_thumbprint: thumbprint }, false],
+    ['another holder key', { holder_thumbprint: newSigningKey().publicKey.thumbprint }, true],
+  ])('is valid no longer once the bundle blocks it, by %s', async (_, selector, isValid) => {
+    let snapshot = site;
+    const { verifier } = create({ currentSnapshot: () => snapshot });
+    const decision = checkNow(verifier, signed(plan).facts);
+    if (decision.kind === 'denied') throw new Error(outcomeOf(decision));
+    expect(verifier.hasValidKey(decision)).toBe(true);
+    snapshot = await blocking(selector);
+    expect(verifier.hasValidKey(decision)).toBe(isValid);
+  });
+});
+
 describe('the answer', () => {
   it('names caller, route, bundle and decision of an allowed request', () => {
     const request = signed();
@@ -235,5 +263,40 @@ describe('the answer', () => {
     const { verifier } = create({});
     const ids = [signed(), signed(), signed()].map(({ facts }) => checkNow(verifier, facts).decisionId);
     expect(new Set(ids).size).toBe(3);
+  });
+});
+
+describe('before the body is received', () => {
+  const { verifier, events, store } = create({});
+
+  it.each<[string, RequestPlan, boolean]>([
+    ['a route that binds it', read, true],
+    ['an unbound route', { caller: 'billing', route: 'uploads' }, false],
+  ])('says whether the route binds it: %s', (_, plan, binds) => {
+    expect(verifier.bindsBody(signed(plan).facts)).toBe(binds);
+  });
+
+  it('binds nothing where there is no route or no bundle', () => {
+    const { facts } = signed();
+    expect(verifier.bindsBody({ ...facts, target: '/nowhere' })).toBe(false);
+    expect(create({ snapshot: undefined }).verifier.bindsBody(facts)).toBe(false);
+  });
+
+  it('leaves a valid request to the check, and consumes nothing', () => {
+    expect(verifier.denyBeforeBody(signed().facts)).toBeUndefined();
+    expect(store.claims).toEqual([]);
+    expect(events).toEqual([]);
+  });
+
+  it('denies and records what no body can mend', () => {
+    const { facts } = signed();
+    const decision = verifier.denyBeforeBody({ ...facts, target: `${facts.target}?changed` });
+    expect(decision && outcomeOf(decision)).toBe('request_binding_mismatch/target 403');
+    expect(events).toHaveLength(1);
+  });
+
+  it('denies without a bundle', () => {
+    const decision = create({ snapshot: undefined }).verifier.denyBeforeBody(signed().facts);
+    expect(decision && outcomeOf(decision)).toBe('bundle_policy_missing 503');
   });
 });

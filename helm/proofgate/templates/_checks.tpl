@@ -2,21 +2,32 @@
 
 {{- define "proofgate.checks" -}}
 {{- include "proofgate.checks.nothing" . -}}
+{{- range $component := list "verifier" "proxy" -}}
+{{- if (index $.Values $component).enabled -}}
+{{- include "proofgate.checks.point" (dict "root" $ "component" $component) -}}
+{{- end -}}
+{{- end -}}
 {{- if .Values.verifier.enabled -}}
 {{- include "proofgate.checks.verifier" . -}}
-{{- include "proofgate.checks.replay" . -}}
-{{- include "proofgate.checks.state" . -}}
-{{- include "proofgate.checks.door" . -}}
+{{- include "proofgate.checks.http" . -}}
 {{- include "proofgate.checks.envoy" . -}}
 {{- if eq .Values.verifier.mode "deployment" -}}
 {{- include "proofgate.checks.ending" (dict "name" "verifier" "values" .Values.verifier "drainDelay" (include "proofgate.verifier.headlessDrainDelay" .)) -}}
 {{- end -}}
+{{- end -}}
+{{- if .Values.proxy.enabled -}}
+{{- include "proofgate.checks.proxy" . -}}
+{{- include "proofgate.checks.ending" (dict "name" "proxy" "values" .Values.proxy) -}}
 {{- end -}}
 {{- if .Values.control.enabled -}}
 {{- include "proofgate.checks.control" . -}}
 {{- include "proofgate.checks.exposed" . -}}
 {{- include "proofgate.checks.instances" . -}}
 {{- include "proofgate.checks.ending" (dict "name" "control" "values" .Values.control) -}}
+{{- end -}}
+{{- if .Values.broker.enabled -}}
+{{- include "proofgate.checks.broker" . -}}
+{{- include "proofgate.checks.ending" (dict "name" "broker" "values" .Values.broker) -}}
 {{- end -}}
 {{- if .Values.monitoring.serviceMonitor.enabled -}}
 {{- include "proofgate.checks.scraping" . -}}
@@ -30,137 +41,12 @@
 {{- include "proofgate.checks.unprotected" . -}}
 {{- end -}}
 
-{{/* As a dependency both components may be disabled by the parent chart. `helm lint` does not report a template failure. */}}
+{{/* As a dependency all components may be disabled by the parent chart. `helm lint` does not report a template failure. */}}
 {{- define "proofgate.checks.nothing" -}}
-{{- $on := or .Values.verifier.enabled .Values.control.enabled .Values.test.enabled .Values.monitoring.dashboard.enabled -}}
+{{- $on := or .Values.verifier.enabled .Values.proxy.enabled .Values.control.enabled .Values.broker.enabled .Values.test.enabled .Values.monitoring.dashboard.enabled -}}
 {{- if and (not $on) (eq .Template.BasePath (printf "%s/templates" .Chart.Name)) -}}
-{{- fail "nothing is enabled: set verifier.enabled or control.enabled, with the values that they require, or begin with values-quickstart.yaml of this chart." -}}
+{{- fail "nothing is enabled: set verifier.enabled, proxy.enabled, control.enabled or broker.enabled, with the values that they require, or begin with values-quickstart.yaml of this chart." -}}
 {{- end -}}
-{{- end -}}
-
-{{- define "proofgate.checks.verifier" -}}
-{{- $verifier := .Values.verifier -}}
-{{- $trust := $verifier.trust -}}
-{{- if not $verifier.authSite -}}
-{{- fail "verifier.authSite is required: a verifier serves one Auth Site, and takes no other's bundle." -}}
-{{- end -}}
-{{- if and $trust.existingConfigMap (or $trust.bundleKeys $trust.freshnessKeys) -}}
-{{- fail "verifier.trust.existingConfigMap stands in place of verifier.trust.bundleKeys and freshnessKeys: give one of the two." -}}
-{{- end -}}
-{{- if and (not $trust.existingConfigMap) (or $trust.bundleKeyFiles $trust.freshnessKeyFiles) -}}
-{{- fail "verifier.trust.bundleKeyFiles and freshnessKeyFiles name keys of verifier.trust.existingConfigMap: name that ConfigMap, too." -}}
-{{- end -}}
-{{- if not (or $trust.bundleKeys $trust.bundleKeyFiles) -}}
-{{- fail "verifier.trust needs at least one bundle key (bundleKeys, or existingConfigMap with bundleKeyFiles): a verifier loads only bundles that a known key signed." -}}
-{{- end -}}
-{{- range $name, $content := $trust.freshnessKeys -}}
-{{- if and (hasKey $trust.bundleKeys $name) (ne (index $trust.bundleKeys $name) $content) -}}
-{{- fail (printf "verifier.trust.bundleKeys and freshnessKeys hold two different keys under the name %s: rename one of them." $name) -}}
-{{- end -}}
-{{- end -}}
-{{- $url := include "proofgate.verifier.controlUrl" . -}}
-{{- if and (include "proofgate.verifier.ownControl" .) .Values.control.tls.publicIssuer (regexMatch "^https?://[^/]+/" $url) -}}
-{{- fail "verifier.source.control.url is required where control.tls.publicIssuer is set and the first of control.publicUrls has a path: verifiers follow Control at an address without one." -}}
-{{- end -}}
-{{- if not (or $url $verifier.source.volume) -}}
-{{- fail "verifier.source is required: set source.control.url, enable this release's Control, or give source.volume with the signed bundle." -}}
-{{- end -}}
-{{- if and $url (not $verifier.source.control.tokenSecret.name) -}}
-{{- fail "verifier.source.control.tokenSecret.name is required: Control hands bundles only to a target that shows its token." -}}
-{{- end -}}
-{{- if and (hasPrefix "http://" $url) (not $verifier.settings.allowPlainHttp) -}}
-{{- fail "verifier.source.control would send the target's token in the clear: use https, or set verifier.settings.allowPlainHttp where something else encrypts it." -}}
-{{- end -}}
-{{- include "proofgate.checks.ca" (dict "name" "verifier.source.control.ca" "ref" $verifier.source.control.ca) -}}
-{{- end -}}
-
-{{/* All verifiers must share one replay store: separate memory stores would accept a proof once each. */}}
-{{- define "proofgate.checks.replay" -}}
-{{- $verifier := .Values.verifier -}}
-{{- $redis := .Values.redis -}}
-{{- $why := "verifiers without Redis do not know each other's used proofs, so a replayed request could pass" -}}
-{{- $mend := "set redis.url or redis.urlSecret.name" -}}
-{{- if and $redis.url $redis.urlSecret.name -}}
-{{- fail "redis.url and redis.urlSecret are the same setting: give one of them." -}}
-{{- end -}}
-{{- if contains "@" $redis.url -}}
-{{- fail "redis.url holds a user or password, which everybody who may read pods would see: put the URL into a Secret and name it in redis.urlSecret." -}}
-{{- end -}}
-{{- if regexMatch "[?#]" $redis.url -}}
-{{- fail "redis.url has a query or a fragment, and the verifier takes neither: a user and a password stand before the host, in a Secret that redis.urlSecret names." -}}
-{{- end -}}
-{{- include "proofgate.checks.ca" (dict "name" "redis.ca" "ref" $redis.ca) -}}
-{{- if include "proofgate.redisGiven" . -}}
-{{- if hasKey $verifier.settings "maxReplayRecords" -}}
-{{- fail "verifier.settings.maxReplayRecords is for a verifier without Redis: Redis is bounded by its maxmemory." -}}
-{{- end -}}
-{{- else -}}
-{{- if eq $verifier.mode "sidecar" -}}
-{{- fail (printf "verifier.mode is sidecar without Redis: a gateway may have several pods, and %s; %s." $why $mend) -}}
-{{- end -}}
-{{- if $verifier.autoscaling.enabled -}}
-{{- fail (printf "verifier.autoscaling is enabled without Redis: %s; %s, or leave autoscaling off." $why $mend) -}}
-{{- end -}}
-{{- if gt (int $verifier.replicas) 1 -}}
-{{- fail (printf "verifier.replicas is %d without Redis: %s; %s, or keep one replica." (int $verifier.replicas) $why $mend) -}}
-{{- end -}}
-{{- if and $verifier.strategy (ne (default "" $verifier.strategy.type) "Recreate") -}}
-{{- fail (printf "verifier.strategy replaces pods while others run (maxSurge > 0, or one that still drains) without Redis: %s; %s, or use type Recreate." $why $mend) -}}
-{{- end -}}
-{{- if gt (int (default 1 $verifier.settings.workers)) 1 -}}
-{{- fail (printf "verifier.settings.workers is %d without Redis: %s; %s, or keep one worker." (int $verifier.settings.workers) $why $mend) -}}
-{{- end -}}
-{{- if not $verifier.persistence.enabled -}}
-{{- fail (printf "verifier.persistence is required without Redis: a new pod would not know which proofs were used before, or which bundle was the latest; enable it, or %s." $mend) -}}
-{{- end -}}
-{{- range $name, $value := $verifier.settings -}}
-{{- if hasPrefix "redis" $name -}}
-{{- fail (printf "verifier.settings.%s is about a Redis that is not there: %s." $name $mend) -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-
-{{/* Only one process can use a state directory. */}}
-{{- define "proofgate.checks.state" -}}
-{{- $verifier := .Values.verifier -}}
-{{- if $verifier.persistence.enabled -}}
-{{- $why := "a state directory belongs to one verifier at a time" -}}
-{{- if eq $verifier.mode "sidecar" -}}
-{{- fail (printf "verifier.persistence is enabled with mode sidecar: %s, and a gateway may have several pods; leave it off, since Redis keeps the mark." $why) -}}
-{{- end -}}
-{{- if or (gt (int $verifier.replicas) 1) $verifier.autoscaling.enabled -}}
-{{- fail (printf "verifier.persistence is enabled with more than one replica: %s; leave it off, since Redis keeps the mark." $why) -}}
-{{- end -}}
-{{- if and $verifier.strategy (ne (default "" $verifier.strategy.type) "Recreate") -}}
-{{- fail (printf "verifier.persistence is enabled with a strategy that runs two pods: %s; use type Recreate, or leave persistence off." $why) -}}
-{{- end -}}
-{{- end -}}
-{{- if and $verifier.autoscaling.enabled (gt (int $verifier.autoscaling.minReplicas) (int $verifier.autoscaling.maxReplicas)) -}}
-{{- fail "verifier.autoscaling.minReplicas is more than maxReplicas." -}}
-{{- end -}}
-{{- if and (gt (int (default 1 $verifier.settings.workers)) 1) (eq (default "-" $verifier.settings.auditFile) "-") (eq (default "best-effort" $verifier.settings.audit) "required") -}}
-{{- fail "verifier.settings.workers above 1 with audit required needs auditFile, a regular file on a volume: lines that pass through another process are not recorded when the answer leaves." -}}
-{{- end -}}
-{{- end -}}
-
-{{- define "proofgate.checks.door" -}}
-{{- $verifier := .Values.verifier -}}
-{{- $tls := $verifier.tls -}}
-{{- if eq $verifier.mode "sidecar" -}}
-{{- if or (include "proofgate.verifier.tlsGiven" .) (include "proofgate.caGiven" $tls.clientCa) -}}
-{{- fail "verifier.tls is for mode deployment: a sidecar is asked over its socket or loopback, which needs no TLS." -}}
-{{- end -}}
-{{- else -}}
-{{- include "proofgate.checks.tls" (dict "name" "verifier.tls" "tls" $tls "why" "a Check holds passports, and an answer lets requests in") -}}
-{{- if and (include "proofgate.caGiven" $tls.clientCa) (eq $tls.mode "none") -}}
-{{- fail "verifier.tls.clientCa without TLS has no effect: set verifier.tls.mode to certManager or secret." -}}
-{{- end -}}
-{{- end -}}
-{{- if and $tls.clientSans (not (include "proofgate.caGiven" $tls.clientCa)) -}}
-{{- fail "verifier.tls.clientSans needs verifier.tls.clientCa: names of certificates that anybody can make say nothing." -}}
-{{- end -}}
-{{- include "proofgate.checks.ca" (dict "name" "verifier.tls.clientCa" "ref" $tls.clientCa) -}}
 {{- end -}}
 
 {{- define "proofgate.checks.envoy" -}}
@@ -169,7 +55,7 @@
 {{- if not $verifier.envoy.upstreamHost -}}
 {{- fail "verifier.envoy.upstreamHost is required with verifier.envoy.enabled: the API that checked requests go to." -}}
 {{- end -}}
-{{- if and (include "proofgate.verifier.tlsGiven" .) (not (include "proofgate.caGiven" $verifier.tls.clientCa)) -}}
+{{- if and (include "proofgate.tlsGiven" $verifier.tls) (not (include "proofgate.caGiven" $verifier.tls.clientCa)) -}}
 {{- fail "verifier.envoy with TLS needs verifier.tls.clientCa: the configuration shows the verifier a certificate, and without that CA anybody may ask." -}}
 {{- end -}}
 {{- end -}}
@@ -177,7 +63,8 @@
 
 {{- define "proofgate.checks.tls" -}}
 {{- if not .tls.mode -}}
-{{- fail (printf "%s.mode is required: %s; choose certManager or secret, or none where something else encrypts the connection." .name .why) -}}
+{{- $plain := hasKey . "plain" | ternary "" ", or none where something else encrypts the connection" -}}
+{{- fail (printf "%s.mode is required: %s; choose certManager or secret%s." .name .why $plain) -}}
 {{- end -}}
 {{- if and (eq .tls.mode "secret") (not .tls.secretName) -}}
 {{- fail (printf "%s.secretName is required with mode secret: the Secret with tls.crt and tls.key." .name) -}}
@@ -295,7 +182,7 @@
 {{- end -}}
 
 {{- define "proofgate.checks.scraping" -}}
-{{- range $component := list "verifier" "control" -}}
+{{- range $component := list "verifier" "proxy" "control" "broker" -}}
 {{- $values := index $.Values $component -}}
 {{- if and $values.enabled (ne (default "" $values.mode) "sidecar") $values.networkPolicy.enabled (not $values.networkPolicy.metricsFrom) -}}
 {{- fail (printf "monitoring.serviceMonitor is enabled, and %s.networkPolicy allows no scraper: name Prometheus' pods in %s.networkPolicy.metricsFrom." $component $component) -}}

@@ -1,4 +1,4 @@
-{{/* Egress ports of a verifier, for its NetworkPolicy. */}}
+{{/* Egress ports of an enforcement point, for its NetworkPolicy. */}}
 
 {{/* Redis ports: those of `redis.url`, and `redis.ports`. Servers that Sentinels report, and a URL in a Secret, are unknown here. */}}
 {{- define "proofgate.redisPorts" -}}
@@ -15,11 +15,16 @@
 {{- $ports | uniq | toJson -}}
 {{- end -}}
 
-{{/* Port of an external Control; empty for this release's own Control or without one. */}}
-{{- define "proofgate.verifier.controlPort" -}}
-{{- $url := include "proofgate.verifier.controlUrl" . -}}
-{{- if and $url (or (not (include "proofgate.verifier.ownControl" .)) .Values.control.tls.publicIssuer) -}}
-{{- $authority := regexReplaceAll "^https?://([^/?#]*).*$" $url "${1}" -}}
-{{- regexFind "[0-9]+$" (regexFind ":[0-9]+$" $authority) | default (hasPrefix "https://" $url | ternary "443" "80") -}}
+{{/* Port of an external Control; empty for this release's own Control or without one: takes (dict "root" … "component" …). */}}
+{{- define "proofgate.point.controlPort" -}}
+{{- $url := include "proofgate.point.controlUrl" . -}}
+{{- if and $url (or (not (include "proofgate.point.ownControl" .)) .root.Values.control.tls.publicIssuer) -}}
+{{- include "proofgate.portOf" $url -}}
 {{- end -}}
+{{- end -}}
+
+{{/* Port of an `http` or `https` URL. */}}
+{{- define "proofgate.portOf" -}}
+{{- $authority := regexReplaceAll "^https?://([^/?#]*).*$" . "${1}" -}}
+{{- regexFind "[0-9]+$" (regexFind ":[0-9]+$" $authority) | default (hasPrefix "https://" . | ternary "443" "80") -}}
 {{- end -}}

@@ -29,7 +29,7 @@ verifiers, and the scheme that callers sign. */}}
 {{- $host := printf "%s.%s.svc" (include "proofgate.verifier.name" .) .Release.Namespace -}}
 {{- $edits = append $edits (list "- name: proofgate\n      type: STATIC" "- name: proofgate\n      type: STRICT_DNS") -}}
 {{- $edits = append $edits (list $pipe (printf "socket_address: { address: %s, port_value: %d }" $host (int .Values.verifier.service.port))) -}}
-{{- if include "proofgate.verifier.tlsGiven" . -}}
+{{- if include "proofgate.tlsGiven" .Values.verifier.tls -}}
 {{- $edits = append $edits (list "      #+ " "      ") -}}
 {{- $edits = append $edits (list "verifier.shop.example" $host) -}}
 {{- $edits = append $edits (list "/etc/envoy/verifier-tls/" (printf "%s/" $envoy.tlsDirectory)) -}}

@@ -140,7 +140,7 @@ lifecycle:
 - {{ printf "require('node:http').get('http://localhost:%v/livez', ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))" . | quote }}
 {{- end }}
 
-{{/* Both programs serve these two paths on their admin listener. The kubelet's gRPC probe does not support TLS, so it is not used. */}}
+{{/* All programs serve these two paths on their admin listener. The kubelet's gRPC probe does not support TLS, so it is not used. */}}
 {{- define "proofgate.probes" -}}
 startupProbe:
   httpGet: { path: /livez, port: {{ . }} }

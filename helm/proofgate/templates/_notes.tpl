@@ -36,19 +36,19 @@ The verifier is a sidecar, for pods of a gateway in this namespace. ConfigMap {{
                        in the gateway's container at {{ .Values.verifier.sidecar.socketDirectory }}
   istiod-values.yaml   values for istiod's chart, with that mount in istio-proxy; then annotate the gateway's pods with
                        inject.istio.io/templates: {{ .Values.verifier.sidecar.istioTemplate }},gateway   (pods of workloads: {{ .Values.verifier.sidecar.istioTemplate }},sidecar)
-  Run both containers as user {{ int64 .Values.verifier.sidecar.runAsUser }}, and point ext_authz at {{ include "proofgate.verifier.sidecarAddress" . }}.
+  Run both containers as user {{ int64 .Values.verifier.sidecar.runAsUser }}, and point ext_authz at {{ include "proofgate.verifier.grpcAddress" . }}.
   {{- else }}
   pod.yaml             a strategic merge patch for the gateway's pod template
   istiod-values.yaml   values for istiod's chart; then annotate the gateway's pods with
                        inject.istio.io/templates: {{ .Values.verifier.sidecar.istioTemplate }},gateway   (pods of workloads: {{ .Values.verifier.sidecar.istioTemplate }},sidecar)
-  Point ext_authz at {{ include "proofgate.verifier.sidecarAddress" . }}. Every container of the pod reaches it there: not for pods with hostNetwork.
+  Point ext_authz at {{ include "proofgate.verifier.grpcAddress" . }}. Every container of the pod reaches it there: not for pods with hostNetwork.
   {{- end }}
   Its admin listener is on port 9192 of those pods, for probes, and no NetworkPolicy of this release keeps others away from it: let the one
   of the gateway's pods open 9192 to Prometheus alone.
   The pods must be of this namespace: ConfigMaps and Secrets of another one cannot be mounted.
 {{- else }}
 
-The verifier answers ext_authz at {{ include "proofgate.verifier.name" . }}.{{ $namespace }}.svc:{{ int .Values.verifier.service.port }}{{ if include "proofgate.verifier.tlsGiven" . }}, with TLS{{ end }}.
+The verifier answers ext_authz at {{ include "proofgate.verifier.name" . }}.{{ $namespace }}.svc:{{ int .Values.verifier.service.port }}{{ if include "proofgate.tlsGiven" .Values.verifier.tls }}, with TLS{{ end }}.
   1. Wait until it is ready; until then `/readyz` says why not:
        kubectl -n {{ $namespace }} rollout status deployment/{{ include "proofgate.verifier.name" . }}
   2. Point the gateway at it: docs/gateways.md, for Envoy, Istio, Envoy Gateway and others.
@@ -62,12 +62,38 @@ The verifier answers ext_authz at {{ include "proofgate.verifier.name" . }}.{{ $
 {{- end }}
 {{- if .Values.verifier.envoy.enabled }}
   ConfigMap {{ include "proofgate.verifier.name" . }}-envoy holds envoy.yaml, for an Envoy of yours.
-  {{- if include "proofgate.verifier.tlsGiven" . }} It reads gateway.crt, gateway.key and ca.crt in {{ .Values.verifier.envoy.tlsDirectory }}.
+  {{- if include "proofgate.tlsGiven" .Values.verifier.tls }} It reads gateway.crt, gateway.key and ca.crt in {{ .Values.verifier.envoy.tlsDirectory }}.
   {{- end }}
+{{- end }}
+{{- with .Values.verifier.http }}
+{{- if .enabled }}
+  Proxies ask over HTTP at {{ if eq $.Values.verifier.mode "sidecar" }}{{ include "proofgate.verifier.httpAddress" $ }}{{ else }}{{ include "proofgate.verifier.name" $ }}.{{ $namespace }}.svc:{{ int .port }}{{ end }}: docs/forward-auth.md, with the configuration of {{ .profile }}.
+{{- end }}
 {{- end }}
 {{- if not (include "proofgate.redisGiven" .) }}
   WARNING: without Redis there is one verifier, and bundles must say single_verifier: true. While it restarts, requests are refused.
 {{- end }}
+{{- end }}
+{{- if .Values.proxy.enabled }}
+{{- $name := include "proofgate.componentName" (dict "root" . "component" "proxy") }}
+
+The reverse proxy serves {{ include "proofgate.proxy.scheme" . }} at {{ $name }}.{{ $namespace }}.svc:{{ int .Values.proxy.service.port }}, in front of {{ .Values.proxy.upstream.url }}.
+  1. Wait until it is ready; until then `/readyz` says why not:
+       kubectl -n {{ $namespace }} rollout status deployment/{{ $name }}
+  2. Let only its pods (app.kubernetes.io/component: proxy) reach the API, with a NetworkPolicy: a caller that reaches it directly needs no proof.
+  {{- if not (include "proofgate.redisGiven" .) }}
+  WARNING: without Redis there is one proxy, and bundles must say single_verifier: true. While it restarts, requests fail.
+  {{- end }}
+{{- end }}
+{{- if .Values.broker.enabled }}
+
+The broker: {{ .Values.broker.publicUrl }}, in the cluster {{ include "proofgate.broker.serviceUrl" . }}
+  1. Wait until it is ready; until then `/readyz` says why not:
+       kubectl -n {{ $namespace }} rollout status deployment/{{ include "proofgate.broker.name" . }}
+  {{- if .Values.broker.spiffe.workloadApi.enabled }}
+     Its pods need a registration entry at SPIRE: without one the Workload API gives them no trust bundles.
+  {{- end }}
+  2. Name it in the `brokers` of the site, and pin its keys: docs/spiffe.md.
 {{- end }}
 {{- if and .Values.monitoring.prometheusRule.enabled (not .Values.monitoring.prometheusRule.runbookBaseUrl) }}
 
@@ -78,7 +104,7 @@ Alerts have no runbook_url: set monitoring.prometheusRule.runbookBaseUrl to the 
 Try a signed request: helm test {{ .Release.Name }} -n {{ $namespace }} --logs
   The policy's verified subject is system:serviceaccount:{{ $namespace }}:{{ include "proofgate.serviceAccountName" (dict "root" . "component" "test") }}.
   Its pod stays for its logs, also when the release goes: kubectl -n {{ $namespace }} delete pod {{ include "proofgate.componentName" (dict "root" . "component" "test") }}
-{{- else if or .Values.verifier.enabled .Values.control.enabled }}
+{{- else if or .Values.verifier.enabled .Values.proxy.enabled .Values.control.enabled }}
 
 To try a signed request with `helm test`, set test.enabled and what it requires.
 {{- end }}

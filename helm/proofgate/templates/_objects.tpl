@@ -1,4 +1,4 @@
-{{/* Objects of both components: each takes (dict "root" $ "component" …). */}}
+{{/* Objects of all components: each takes (dict "root" $ "component" …). */}}
 
 {{- define "proofgate.claim" -}}
 {{- $persistence := (index .root.Values .component).persistence -}}
@@ -50,17 +50,21 @@ spec:
       {{- include "proofgate.selectorLabels" . | nindent 6 }}
 {{- end -}}
 
-{{/* A cert-manager Certificate: also takes "host", the Service's name. */}}
+{{/* A cert-manager Certificate. For a second listener also takes "prefix" and "tls", as in _listener.tpl. */}}
 {{- define "proofgate.certificate" -}}
-{{- $tls := (index .root.Values .component).tls -}}
+{{- $tls := .tls | default (index .root.Values .component).tls -}}
+{{- $name := printf "%s-%stls" (include "proofgate.componentName" .) (default "" .prefix) -}}
 {{- $host := include "proofgate.componentName" . -}}
 {{- $namespace := .root.Release.Namespace -}}
 apiVersion: cert-manager.io/v1
 kind: Certificate
 metadata:
-  {{- include "proofgate.metadata" . | nindent 2 }}
+  name: {{ trimSuffix "-tls" $name }}
+  namespace: {{ $namespace }}
+  labels:
+    {{- include "proofgate.labels" . | nindent 4 }}
 spec:
-  secretName: {{ $host }}-tls
+  secretName: {{ $name }}
   issuerRef:
     name: {{ $tls.issuerRef.name }}
     kind: {{ $tls.issuerRef.kind }}

@@ -1,7 +1,7 @@
 {{/* Rejects values that bypass the chart's settings: variables that override flags, readable secrets, exposed ports. */}}
 
 {{- define "proofgate.checks.unprotected" -}}
-{{- range $component := list "verifier" "control" -}}
+{{- range $component := list "verifier" "proxy" "control" "broker" -}}
 {{- $values := index $.Values $component -}}
 {{- if $values.enabled -}}
 {{- include "proofgate.checks.environment" (dict "name" (printf "%s.extraEnv" $component) "variables" $values.extraEnv) -}}
@@ -11,19 +11,35 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- if .Values.verifier.enabled -}}
+{{- range $component := list "verifier" "proxy" -}}
+{{- $values := index $.Values $component -}}
+{{- if $values.enabled -}}
 {{- range $keys := list "bundleKeys" "freshnessKeys" -}}
-{{- include "proofgate.checks.publicKeys" (dict "name" (printf "verifier.trust.%s" $keys) "keys" (index $.Values.verifier.trust $keys)) -}}
+{{- include "proofgate.checks.publicKeys" (dict "name" (printf "%s.trust.%s" $component $keys) "keys" (index $values.trust $keys)) -}}
 {{- end -}}
-{{- include "proofgate.checks.credentials" (dict "name" "verifier.source.control.url" "value" .Values.verifier.source.control.url) -}}
+{{- include "proofgate.checks.credentials" (dict "name" (printf "%s.source.control.url" $component) "value" $values.source.control.url) -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.verifier.enabled -}}
 {{- if eq .Values.verifier.mode "deployment" -}}
-{{- include "proofgate.checks.verifierDoor" . -}}
+{{- with .Values.verifier -}}
+{{- include "proofgate.checks.verifierDoor" (dict "service" .service "name" "verifier.tls" "tls" .tls) -}}
+{{- if .http.enabled -}}
+{{- include "proofgate.checks.verifierDoor" (dict "service" .service "name" "verifier.http.tls" "tls" .http.tls) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if .Values.control.enabled -}}
 {{- include "proofgate.checks.credentials" (dict "name" "control.publicUrls" "value" .Values.control.publicUrls) -}}
 {{- include "proofgate.checks.credentials" (dict "name" "control.oidc.issuer" "value" .Values.control.oidc.issuer) -}}
 {{- include "proofgate.checks.controlDoor" . -}}
+{{- end -}}
+{{- if .Values.broker.enabled -}}
+{{- include "proofgate.checks.credentials" (dict "name" "broker.publicUrl" "value" .Values.broker.publicUrl) -}}
+{{- range .Values.broker.spiffe.bundleEndpoints -}}
+{{- include "proofgate.checks.credentials" (dict "name" "broker.spiffe.bundleEndpoints" "value" .url) -}}
+{{- end -}}
 {{- end -}}
 {{- if .Values.test.enabled -}}
 {{- include "proofgate.checks.credentials" (dict "name" "test.url" "value" .Values.test.url) -}}
@@ -80,14 +96,14 @@ URL may have no scheme. Takes a text, a list of texts, or anything else.
 {{- end -}}
 {{- end -}}
 
+{{/* A port of the verifier on a Service that others than pods reach: takes (dict "service" … "name" "verifier.tls" "tls" …). */}}
 {{- define "proofgate.checks.verifierDoor" -}}
-{{- $service := .Values.verifier.service -}}
-{{- if and (ne $service.type "ClusterIP") (not $service.allowUnauthenticated) -}}
-{{- if not (include "proofgate.verifier.tlsGiven" .) -}}
-{{- fail (printf "verifier.service.type is %s without TLS: passports would leave the cluster in the clear, and an attacker on the path could allow requests; set verifier.tls, or verifier.service.allowUnauthenticated where something else protects the port." $service.type) -}}
+{{- if and (ne .service.type "ClusterIP") (not .service.allowUnauthenticated) -}}
+{{- if not (include "proofgate.tlsGiven" .tls) -}}
+{{- fail (printf "verifier.service.type is %s without TLS: passports would leave the cluster in the clear, and an attacker on the path could allow requests; set %s, or verifier.service.allowUnauthenticated where something else protects the port." .service.type .name) -}}
 {{- end -}}
-{{- if not (include "proofgate.caGiven" .Values.verifier.tls.clientCa) -}}
-{{- fail (printf "verifier.service.type is %s without verifier.tls.clientCa: any client that reaches the port could send Checks, and use up proofs and quotas; set it, or verifier.service.allowUnauthenticated where something else protects the port." $service.type) -}}
+{{- if not (include "proofgate.caGiven" .tls.clientCa) -}}
+{{- fail (printf "verifier.service.type is %s without %s.clientCa: any client that reaches the port could send Checks, and use up proofs and quotas; set it, or verifier.service.allowUnauthenticated where something else protects the port." .service.type .name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

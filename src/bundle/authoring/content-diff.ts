@@ -12,6 +12,7 @@ import { bundleError, showValue } from '../format/bundle-error.ts';
 import { DEFAULT_PASSPORT_TTL_SECONDS } from '../format/bundle-limits.ts';
 import type {
   AllowedSourceContent,
+  BlockedCallerContent,
   ClientContent,
   DerivedKeyContent,
   IssuerContent,
@@ -25,6 +26,7 @@ const DIFFERENCE_KINDS = [
   'trust_anchor_source',
   'issuer',
   'issuer_key',
+  'blocked',
   'client',
   'grant',
   'derived_key',
@@ -105,7 +107,8 @@ type Entries = { readonly [K in DifferenceKind]: ReadonlyMap<string, Entry> };
 
 function entriesOf(content: SiteContent, options: DiffOptions): Entries {
   const { bundle, clients, derivedKeys } = content;
-  const { issuers = [], route_sources: sources, routes, trust_anchor_sources: anchors = [] } = bundle;
+  const { blocked = [], issuers = [], route_sources: sources, routes } = bundle;
+  const anchors = bundle.trust_anchor_sources ?? [];
   return {
     setting: byName(settingsOf(content, options)),
     trust_anchor_source: byName(
@@ -113,6 +116,7 @@ function entriesOf(content: SiteContent, options: DiffOptions): Entries {
     ),
     issuer: byName(issuers.map(issuerEntry)),
     issuer_key: byName(issuers.flatMap(({ issuer, keys }) => keys.map((key) => issuerKeyEntry(issuer, key)))),
+    blocked: byName(blocked.map(blockedEntry)),
     client: byName([...clients.values()].map(clientEntry)),
     grant: byName(
       [...clients.values()].flatMap(({ client_id: clientId, grants }) =>
@@ -193,6 +197,12 @@ function issuerEntry(content: IssuerContent): Entry {
 
 function issuerKeyEntry(issuer: string, { jwk, kid, ...rest }: IssuerKeyContent): Entry {
   return entry([issuer, kid], { ...rest, thumbprint: thumbprintOf(jwk) });
+}
+
+/** All its members form its name. */
+function blockedEntry({ holder_thumbprint: holder, issuer, subject }: BlockedCallerContent): Entry {
+  const caller = subject === undefined ? `holder_thumbprint ${holder ?? ''}` : `subject ${subject}`;
+  return entry([`issuer ${issuer}`, caller], {});
 }
 
 function clientEntry({ client_id: clientId, context, grants: _, ...rest }: ClientContent): Entry {

@@ -18,7 +18,8 @@ export type FindingCode =
   | 'route_unreachable'
   | 'issuer_unused'
   | 'grant_unused'
-  | 'client_identity_shared';
+  | 'client_identity_shared'
+  | 'block_unreachable';
 
 export interface Finding {
   readonly code: FindingCode;

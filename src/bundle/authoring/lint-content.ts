@@ -6,6 +6,7 @@
 import { parsePathTemplate, type TemplateSegment } from '../../protocol/path-template.ts';
 import { parseTime } from '../../protocol/rfc3339.ts';
 import { compileBundle } from '../compile/compile.ts';
+import { compileBlocked } from '../compile/compile-blocked.ts';
 import { compileClient, compileIssuers } from '../compile/compile-identities.ts';
 import { compileRoutes } from '../compile/compile-routes.ts';
 import type { RouteTable } from '../compile/snapshot.ts';
@@ -53,6 +54,7 @@ export function lintBundle(content: BundleContent): readonly Finding[] {
   const faults = new Faults('bundle');
   const routes = compileRoutes(content, new Set(content.origins), faults);
   compileIssuers(content, faults);
+  compileBlocked(content, faults);
   for (const [index, client] of (content.clients ?? []).entries()) {
     compileClient(client, pointer('clients', index), faults);
   }

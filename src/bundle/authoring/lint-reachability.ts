@@ -5,6 +5,7 @@ import { accessOf } from '../compile/compile-routes.ts';
 import { pointer, showValue } from '../format/bundle-error.ts';
 import type {
   AllowedSourceContent,
+  BlockedCallerContent,
   BundleContent,
   ClientContent,
   IssuerContent,
@@ -23,6 +24,7 @@ export function lintReachability(content: BundleContent): readonly Finding[] {
     }),
     ...lintUnusedIssuers(content),
     ...lintClients(content),
+    ...lintBlocked(content),
   ];
 }
 
@@ -125,4 +127,25 @@ function lintClients(content: BundleContent): readonly Finding[] {
     }
     return findings;
   });
+}
+
+/** An entry of `blocked` that applies to no caller is most likely misspelled, and its caller is still allowed. */
+function lintBlocked(content: BundleContent): readonly Finding[] {
+  return (content.blocked ?? []).flatMap((entry, index) => {
+    if (canApply(entry, content)) return [];
+    const text = `no issuer and no client of the bundle has callers that this entry blocks`;
+    return [warning('block_unreachable', pointer('blocked', index), text)];
+  });
+}
+
+function canApply({ issuer, subject }: BlockedCallerContent, content: BundleContent): boolean {
+  const isOfBroker = content.issuers?.some(
+    (entry) =>
+      entry.issuer === issuer &&
+      (subject === undefined || entry.subject_prefixes.some((prefix) => subject.startsWith(prefix))),
+  );
+  if (isOfBroker) return true;
+  return (content.clients ?? []).some(
+    (client) => client.issuer === issuer && (subject === undefined || client.subject === subject),
+  );
 }

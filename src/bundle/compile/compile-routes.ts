@@ -102,6 +102,7 @@ function compileRoute(
     origins: compileRouteOrigins(entry, siteOrigins, path, faults),
     signedHeaders: compileSignedHeaders(entry, path, faults),
     body: entry.body ?? 'bound',
+    upgrade: entry.upgrade,
     requiredProvenance: compileRequired(entry.required_provenance),
     requiredContext: compileRequired(entry.required_context),
     forwardAuthorization: entry.forward_authorization ?? false,

@@ -9,6 +9,7 @@ import { parseOrigin } from '../../protocol/request-target.ts';
 import { bundleError, Faults, pointer, showValue } from '../format/bundle-error.ts';
 import type { BundleContent } from '../format/schema.ts';
 import { TimeSlice } from '../format/time-slice.ts';
+import { compileBlocked } from './compile-blocked.ts';
 import { compileClients, compileIssuers } from './compile-identities.ts';
 import { type KeyImporter, KeyTableBuilder, requiredTime } from './compile-keys.ts';
 import { compileRoutesInSteps, groupByFreshness } from './compile-routes.ts';
@@ -50,6 +51,7 @@ export async function compileBundle(content: BundleContent, options: CompileOpti
   const slice = new TimeSlice();
   const routes = await slice.run(compileRoutesInSteps(content, compileOrigins(content, faults), faults));
   checkTrustAnchorSources(content, faults);
+  const blocked = compileBlocked(content, faults);
   const keys = await compileKeys(content, table, options, { faults, slice });
   return {
     authSite: content.auth_site,
@@ -63,6 +65,7 @@ export async function compileBundle(content: BundleContent, options: CompileOpti
     routesByFreshness: groupByFreshness(content),
     routes,
     keys,
+    blocked,
     warnings: faults.warnings,
   };
 }

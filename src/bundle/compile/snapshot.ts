@@ -31,6 +31,8 @@ export interface Snapshot {
   readonly routesByFreshness: readonly FreshnessGroup[];
   readonly routes: RouteTable;
   readonly keys: KeyTable;
+  /** Undefined when the bundle blocks no caller. */
+  readonly blocked: BlockedCallers | undefined;
   /** Rules and clients of the whole bundle that match no caller, at most 20. */
   readonly warnings: readonly BundleFault[];
 }
@@ -65,6 +67,8 @@ export interface Route {
   readonly body: BodyRule;
   readonly requiredProvenance: readonly RequiredAttribute[];
   readonly requiredContext: readonly RequiredAttribute[];
+  /** Upgrade that the reverse proxy passes on. */
+  readonly upgrade: 'websocket' | undefined;
   /** Whether the upstream receives the passport. */
   readonly forwardAuthorization: boolean;
   readonly sources: readonly SourceRule[];
@@ -107,6 +111,15 @@ export interface KeyTable {
   readonly size: number;
   /** @param keyId `kid` of an issuer's key or `key_id` of a derived key; the two share one namespace */
   get(keyId: string): BundleKey | undefined;
+}
+
+/** By the passport's issuer. */
+export type BlockedCallers = ReadonlyMap<string, BlockedAtIssuer>;
+
+interface BlockedAtIssuer {
+  readonly subjects: ReadonlySet<string>;
+  /** RFC 7638 thumbprints of holder keys. */
+  readonly holders: ReadonlySet<string>;
 }
 
 export type BundleKey = IssuerKey | DerivedKey;

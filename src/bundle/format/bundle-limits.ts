@@ -13,6 +13,7 @@ export const MAX_STALENESS_LIMIT_SECONDS = 31_536_000;
 export const MAX_ROUTES = 50_000;
 export const MAX_CLIENTS = 100_000;
 export const MAX_ISSUERS = 1000;
+export const MAX_BLOCKED = 10_000;
 
 /**
  * Paths and limits of distribution. Separate from `distribution-contract.ts`, so that a target need not load the schema
@@ -22,6 +23,14 @@ export const MAX_ISSUERS = 1000;
 
 export const POLL_PATH = '/v1/targets/self/bundle';
 export const ACK_PATH = '/v1/targets/self/acks';
+/**
+ * Request header in which a target names the optional members of a bundle that it knows, separated by commas. A target
+ * rejects a bundle with a member that it does not know. A header, because released versions of Control reject unknown
+ * query parameters and members, and ignore unknown headers.
+ */
+export const MEMBERS_HEADER = 'proofgate-bundle-members';
+/** Members that some released verifiers do not know. */
+export const OPTIONAL_MEMBERS = ['blocked'] as const;
 /** Maximum time that Control holds a poll. */
 export const MAX_WAIT_SECONDS = 30;
 /** Maximum number of steps in one response; a target that is further behind polls again at once. */

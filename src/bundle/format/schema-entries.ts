@@ -212,6 +212,11 @@ export const route = closed(
           'unbound: the body is not part of the proof. For streams and uploads that no buffer holds.',
       }),
     ),
+    upgrade: Type.Optional(
+      Type.Enum(['websocket'], {
+        description: 'Upgrade that the reverse proxy passes on. Default: none.',
+      }),
+    ),
     required_provenance: Type.Optional(allowedValues('Name to the values allowed.')),
     required_context: Type.Optional(allowedValues('Name to the values allowed.')),
     forward_authorization: Type.Optional(
@@ -237,6 +242,20 @@ export const routeSources = closed(
   'Who may call a route.',
 );
 
+export const blockedCaller = closed(
+  {
+    issuer: identifier("Equals the passport's iss."),
+    subject: Type.Optional(identifier("Equals the passport's sub. Either this or holder_thumbprint.")),
+    holder_thumbprint: Type.Optional(
+      Type.String({
+        pattern: SHA256_PATTERN,
+        description: 'RFC 7638 thumbprint of the holder key, base64url.',
+      }),
+    ),
+  },
+  'Whom no route admits, whatever else the bundle says.',
+);
+
 export const trustAnchorSource = closed(
   {
     id: identifier('Names the source.'),
@@ -253,4 +272,5 @@ export type DerivedKeyContent = Readable<Static<typeof derivedKey>>;
 export type KeyShardContent = Readable<Static<typeof keyShard>>;
 export type RouteContent = Readable<Static<typeof route>>;
 export type RouteSourcesContent = Readable<Static<typeof routeSources>>;
+export type BlockedCallerContent = Readable<Static<typeof blockedCaller>>;
 export type AllowedSourceContent = Readable<Static<typeof allowedSource>>;

@@ -8,6 +8,7 @@ import Type, { type Static } from 'typebox';
 import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../../protocol/limits.ts';
 import {
   BUNDLE_FORMAT,
+  MAX_BLOCKED,
   MAX_CLIENTS,
   MAX_INLINE_DERIVED_KEYS,
   MAX_ISSUERS,
@@ -16,6 +17,7 @@ import {
 } from './bundle-limits.ts';
 import {
   authSite,
+  blockedCaller,
   client,
   derivedKey,
   identifier,
@@ -34,6 +36,7 @@ import {
 
 export type {
   AllowedSourceContent,
+  BlockedCallerContent,
   ClientContent,
   DerivedKeyContent,
   IssuerContent,
@@ -68,6 +71,7 @@ export const BUNDLE_CONTENT = Type.Object(
     ),
     trust_anchor_sources: Type.Optional(Type.Array(trustAnchorSource, { maxItems: 1000 })),
     issuers: Type.Optional(Type.Array(issuer, { maxItems: MAX_ISSUERS })),
+    blocked: Type.Optional(Type.Array(blockedCaller, { maxItems: MAX_BLOCKED })),
     clients: Type.Optional(Type.Array(client, { maxItems: MAX_CLIENTS })),
     derived_keys: Type.Optional(Type.Array(derivedKey, { maxItems: MAX_INLINE_DERIVED_KEYS })),
     key_shards: Type.Optional(Type.Array(keyShard, { maxItems: 100 })),

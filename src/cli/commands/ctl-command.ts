@@ -2,6 +2,7 @@
 import { group } from '../define-command.ts';
 import { ctlDecisionCommands, ctlSecretCommands } from './ctl/ctl-actions.ts';
 import { ctlApplyCommand } from './ctl/ctl-apply.ts';
+import { ctlBrokerKeysCommands } from './ctl/ctl-broker-keys.ts';
 import { ctlGetCommand } from './ctl/ctl-get.ts';
 import { ctlLoginCommand, ctlLogoutCommand } from './ctl/ctl-login.ts';
 import { ctlSigningKeysCommand } from './ctl/ctl-signing-keys.ts';
@@ -15,6 +16,7 @@ export const ctlCommands = group(
     ctlApplyCommand,
     ctlGetCommand,
     ...ctlDecisionCommands,
+    ctlBrokerKeysCommands,
     ctlSigningKeysCommand,
     ...ctlSecretCommands,
   ],

@@ -1,10 +1,9 @@
 /** `proofgate request`: signs and sends a request and shows the response, without exposing the passport to the user. */
 
-import type { ConnectAddress } from '../../client/send-request.ts';
-import { CliError, usageError } from '../../program/errors.ts';
+import { CliError } from '../../program/errors.ts';
 import { duration, optional, type SettingValues, text, toggle, withDefault } from '../../program/settings.ts';
-import { MAX_PORT } from '../../protocol/limits.ts';
 import { type CliContext, command } from '../define-command.ts';
+import { parseConnectAddress } from '../signing/connect-address.ts';
 import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-inputs.ts';
 
 const MAX_TIMEOUT_MS = 3_600_000;
@@ -29,6 +28,7 @@ export const requestCommand = command({
   examples: [
     'proofgate request GET https://api.shop.example/v1/orders/7 --key /run/proofgate/key.pem',
     'proofgate request GET https://api.shop.example/v1/orders/7 --key key.pem --profile-file profile.yaml',
+    'proofgate request GET https://api.shop.example/v1/orders/7 --broker-url https://broker.shop.example --spiffe-socket unix:/run/spire/agent.sock',
     'proofgate request GET http://api.shop.example/v1/orders/7 --connect-to 127.0.0.1:10000 --key key.pem --profile-file profile.yaml',
     'proofgate request POST https://api.shop.example/v1/orders --body-file - --header "Content-Type: application/json" --key key.pem --profile-file profile.yaml <order.json',
   ],
@@ -46,7 +46,7 @@ async function request(
   const { readCaFile } = await import('../../program/input-files.ts');
   const connectTo = parseConnectAddress(settings.connectTo);
   const caPem = await readCaFile(settings.caFile);
-  const { request, signed } = await signFromSettings(settings, positionals);
+  const { request, signed } = await signFromSettings(settings, positionals, context.env);
   const { method, url } = signed;
   const headers = [...request.headers, ...signed.credentials.revealLines()];
   const message = {
@@ -62,16 +62,4 @@ async function request(
     showAnswer(head, body, { output: context.output, include: settings.include }),
   );
   if (failure !== undefined) throw new CliError('refused', failure.code, failure.text);
-}
-
-/** `127.0.0.1:10000`, `[::1]:10000`, `localhost:10000`. */
-function parseConnectAddress(text: string | undefined): ConnectAddress | undefined {
-  if (text === undefined) return undefined;
-  const [, bracketed, plain, portText] =
-    /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]/\s]+)):([1-9][0-9]{0,4})$/.exec(text) ?? [];
-  const host = bracketed ?? plain;
-  const port = Number(portText);
-  if (host === undefined || port > MAX_PORT)
-    throw usageError('bad_address', '--connect-to must be HOST:PORT');
-  return { host, port };
 }

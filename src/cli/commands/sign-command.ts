@@ -23,6 +23,7 @@ export const signCommand = command({
   examples: [
     'proofgate sign GET https://api.shop.example/v1/orders/7 --key /run/proofgate/key.pem --out headers.txt',
     'proofgate sign GET https://api.shop.example/v1/orders/7 --key key.pem --profile-file profile.yaml --out headers.txt',
+    'proofgate sign GET https://api.shop.example/v1/orders/7 --broker-url https://broker.shop.example --spiffe-socket unix:/run/spire/agent.sock --out headers.txt',
     'curl -H @headers.txt https://api.shop.example/v1/orders/7',
     'proofgate sign POST https://api.shop.example/v1/orders --body-file order.json --key key.pem --profile-file profile.yaml --out - --format json',
   ],
@@ -31,7 +32,7 @@ export const signCommand = command({
 
 async function sign(settings: Values, positionals: SigningPositionals, context: CliContext): Promise<void> {
   const { signFromSettings } = await import('../signing/signing-inputs.ts');
-  const { request, signed } = await signFromSettings(settings, positionals);
+  const { request, signed } = await signFromSettings(settings, positionals, context.env);
   for (const { name } of request.headers) refuseUnsigned(name, signed);
   await deliver(settings, signed, context);
 }

@@ -1,4 +1,5 @@
-/** `proofgate status`: shows a key's enrollment, and whether verifiers already accept requests that it signs. */
+/** `proofgate status`: shows a key's enrollment and whether verifiers already accept its requests, or its passports. */
+import type { BrokerState } from '../../client/broker/broker-state.ts';
 import { MAX_REFRESH_SKEW_MS } from '../../client/enroll/enrollment-state.ts';
 import {
   duration,
@@ -31,7 +32,7 @@ type Values = SettingValues<typeof STATUS_SETTINGS>;
 
 export const statusCommand = command({
   name: 'status',
-  summary: "Show a key's enrollment, its expiry and whether it is ready",
+  summary: "Show a key's enrollment or passports, their expiry and whether it is ready",
   settings: STATUS_SETTINGS,
   examples: [
     'proofgate status --key /run/proofgate/key.pem',
@@ -44,6 +45,12 @@ async function showStatus(settings: Values, { output }: CliContext): Promise<voi
   const { describeStatus } = await import('../enroll/enroll-status.ts');
   const { askReadiness } = await import('../../workload/enroll-with-files.ts');
   const { readEnrolledKeyFile } = await import('../../workload/state-file.ts');
+  const passports = await readKeptPassports(settings.key);
+  if (passports !== undefined) {
+    const { describePassports } = await import('../enroll/passport-status.ts');
+    const { lines, object } = describePassports(passports, { keyFile: settings.key, nowMs: Date.now() });
+    return output.result(lines, object);
+  }
   const { key, state } = await readEnrolledKeyFile(settings.key);
   const answer = settings.offline
     ? undefined
@@ -57,4 +64,14 @@ async function showStatus(settings: Values, { output }: CliContext): Promise<voi
     readiness,
   });
   output.result(lines, object);
+}
+
+/** Undefined for a key that no agent keeps with a broker. The file answers: no broker is asked. */
+async function readKeptPassports(key: string): Promise<BrokerState | undefined> {
+  const { readSigningKeyFile } = await import('../../program/key-files.ts');
+  const { readBrokerState } = await import('../../workload/broker-state-file.ts');
+  const { settledKeyFile } = await import('../../workload/state-file.ts');
+  const keyFile = await settledKeyFile(key);
+  const { publicKey } = await readSigningKeyFile(keyFile);
+  return readBrokerState(keyFile, publicKey.thumbprint);
 }

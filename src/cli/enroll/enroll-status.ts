@@ -49,7 +49,7 @@ export function describeStatus(state: EnrollmentState, around: StatusCircumstanc
   };
 }
 
-function line(name: string, value: string): string {
+export function line(name: string, value: string): string {
   return `${name.padEnd(12)} ${value}`;
 }
 
@@ -91,7 +91,7 @@ function statusNow(key: IssuedKey, { nowMs, readiness }: StatusCircumstances): K
   return key.status === 'active' && nowMs >= key.expiresAtMs ? 'expired' : key.status;
 }
 
-function fromNow(momentMs: number, nowMs: number): string {
+export function fromNow(momentMs: number, nowMs: number): string {
   const seconds = Math.floor(Math.abs(momentMs - nowMs) / 1000);
   const distance = formatDurationMs(seconds * 1000);
   return momentMs > nowMs ? `in ${distance}` : `${distance} ago`;

@@ -53,6 +53,10 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
     'the passport was changed, or signed by another key or algorithm than the bundle has under its kid',
   'invalid_request_proof/claims_not_allowed':
     'the passport claims more than its key may say: compare the bundle',
+  'invalid_request_proof/subject_blocked':
+    "the bundle's blocked names this issuer and subject: remove the entry if that is not intended",
+  'invalid_request_proof/holder_blocked':
+    "the bundle's blocked names this holder key: fetch a passport for another key, or remove the entry",
   'invalid_request_proof/passport_ttl': 'the passport lives longer than its issuer may make it',
   'invalid_request_proof/passport_not_yet_valid': "set the clock of the passport's issuer",
   'invalid_request_proof/passport_expired': 'fetch or make a new passport; compare the clocks',

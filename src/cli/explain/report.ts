@@ -229,7 +229,13 @@ function whyOf({ rebuilt, signed }: ComparedLine): string | null {
 /** The identity headers, without the decision ID. */
 function upstreamHeaders(decision: Verified | Denial, show: Redaction) {
   if (isDenial(decision)) return [];
-  const allowed = { ...decision, kind: 'allowed', decisionId: '', passportSha256: '' } as const;
+  const allowed = {
+    ...decision,
+    kind: 'allowed',
+    decisionId: '',
+    holderThumbprint: '',
+    passportSha256: '',
+  } as const;
   return identityHeadersOf(allowed).map(([name, value]) => ({ name, value: show.text(value) }));
 }
 

@@ -1,27 +1,19 @@
-/** Reads the files that `sign` and `request` name, and signs. */
-import { enrolledProfiles } from '../../client/enroll/enrolled-profiles.ts';
+/** Reads the files that `sign` and `request` name, or asks a broker, and signs. */
 import { parseHeaderLine } from '../../client/request-headers.ts';
 import type { ProfileChoice } from '../../client/select-profile.ts';
 import {
+  profileFor,
   type RequestToSign,
   type SignedRequest,
   type Signer,
   signRequest,
 } from '../../client/sign-request.ts';
-import { parseSigningProfiles, type SigningProfiles } from '../../client/signing-profile.ts';
 import { usageError } from '../../program/errors.ts';
-import { readInputBytes, readInputText, readStandardInput } from '../../program/input-files.ts';
-import { readSigningKeyFile } from '../../program/key-files.ts';
-import {
-  duration,
-  list,
-  optional,
-  required,
-  type SettingValues,
-  text,
-  withDefault,
-} from '../../program/settings.ts';
-import { EnrollmentStateFile, settledKeyFile } from '../../workload/state-file.ts';
+import { readInputBytes, readStandardInput } from '../../program/input-files.ts';
+import type { Environment } from '../../program/output.ts';
+import { duration, list, optional, type SettingValues, text, withDefault } from '../../program/settings.ts';
+import { BROKER_CALL_SETTINGS, brokerCallPlanOf } from '../../workload/broker-settings.ts';
+import type { CallerValues, SigningCaller } from './signing-caller.ts';
 
 /** Flags that `sign` and `request` share. Imports no heavy module: the work is in `signing-inputs.ts`. */
 
@@ -30,8 +22,11 @@ export const SIGNING_POSITIONALS = {
   url: 'URL exactly as it will be sent; nothing in it is rewritten',
 };
 
-export const SIGNING_SETTINGS = {
-  key: required(text('--key <file>', 'private key, PKCS#8 PEM of mode 0600')),
+/** Who signs. */
+export const CALLER_SETTINGS = {
+  key: optional(
+    text('--key <file>', 'private key, PKCS#8 PEM of mode 0600; required without --spiffe-socket'),
+  ),
   profileFile: optional(
     text(
       '--profile-file <file>',
@@ -40,6 +35,14 @@ export const SIGNING_SETTINGS = {
   ),
   profile: optional(text('--profile <name>', 'which profile, where more than one fits')),
   routeId: optional(text('--route-id <id>', 'which profile, by its route')),
+  passportFile: optional(
+    text('--passport-file <file>', 'passport from a broker, mode 0600, instead of one signed by the key'),
+  ),
+};
+
+export const SIGNING_SETTINGS = {
+  ...CALLER_SETTINGS,
+  ...BROKER_CALL_SETTINGS,
   bodyFile: optional(text('--body-file <file>', 'body of the request; - reads standard input')),
   headers: list(text('--header <line>', 'header of the request, "Name: value"'), '\n'),
   signHeaders: list(text('--sign-header <name>', "header to sign beyond the route's")),
@@ -50,16 +53,13 @@ export const SIGNING_SETTINGS = {
     }),
     '60s',
   ),
-  passportFile: optional(
-    text('--passport-file <file>', 'passport from a broker, mode 0600, instead of one signed by the key'),
-  ),
 };
 
 type SigningValues = SettingValues<typeof SIGNING_SETTINGS>;
+/** What decides who signs. */
+export type SignerValues = CallerValues & Pick<SigningValues, 'profile' | 'routeId'>;
 export type SigningPositionals = { readonly [N in keyof typeof SIGNING_POSITIONALS]: string };
 
-const MAX_PROFILE_BYTES = 4 * 1024 * 1024;
-const MAX_PASSPORT_FILE_BYTES = 16 * 1024;
 /** Maximum body size: the body is in memory for hashing and sending. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
@@ -69,50 +69,44 @@ export interface SignedInput {
   readonly signed: SignedRequest;
 }
 
-/** @throws CliError, ClientError, EnrollError */
+/** @throws CliError, ClientError, EnrollError, BrokerError */
 export async function signFromSettings(
   settings: SigningValues,
   positionals: SigningPositionals,
+  env: Environment,
 ): Promise<SignedInput> {
   const headers = settings.headers.map((line) => parseHeaderLine(line));
-  const signer = await readSigner(settings);
-  const body = await readBody(settings.bodyFile);
-  const { method, url } = positionals;
-  const request: RequestToSign = { method, url, body, headers, extraSignedHeaders: settings.signHeaders };
-  return { request, signed: signRequest(request, signer) };
-}
-
-async function readSigner(settings: SigningValues): Promise<Signer> {
-  const choice = profileChoice(settings);
   const ttlSeconds = wholeSeconds(settings.ttlMs);
-  const { passportFile } = settings;
-  // Resolved once, so that key and enrollment match while an agent replaces them.
-  const keyFile = await settledKeyFile(settings.key);
-  const holderKey = await readSigningKeyFile(keyFile);
-  return {
-    choice,
-    ttlSeconds,
-    holderKey,
-    profiles: await readProfiles(settings, keyFile, holderKey.publicKey.thumbprint),
-    brokerPassport: passportFile === undefined ? undefined : await readPassport(passportFile),
-    nowSeconds: Math.floor(Date.now() / 1000),
+  const choice = profileChoice(settings);
+  const plan = brokerCallPlanOf(settings, env);
+  const { method, url } = positionals;
+  const signAs = async (caller: SigningCaller): Promise<SignedInput> => {
+    const body = await readBody(settings.bodyFile);
+    const request: RequestToSign = { method, url, body, headers, extraSignedHeaders: settings.signHeaders };
+    const signer = await signerFor(request, caller, choice);
+    const nowSeconds = Math.floor(Date.now() / 1000);
+    return { request, signed: signRequest(request, { ...signer, ttlSeconds, nowSeconds }) };
   };
-}
-
-/** Reads the profiles from the named file, otherwise from the key's enrollment. */
-async function readProfiles(
-  { key, profileFile }: SigningValues,
-  keyFile: string,
-  keyThumbprint: string,
-): Promise<SigningProfiles> {
-  if (profileFile !== undefined) {
-    return parseSigningProfiles(await readInputText(profileFile, MAX_PROFILE_BYTES), profileFile);
+  if (plan !== undefined) {
+    const { withBrokerCaller } = await import('./broker-caller.ts');
+    return withBrokerCaller(plan, settings, signAs);
   }
-  const state = await new EnrollmentStateFile(keyFile).load();
-  return enrolledProfiles(state, { keyThumbprint, keyFile: key, nowMs: Date.now() });
+  const { readLocalCaller } = await import('./signing-caller.ts');
+  return signAs(await readLocalCaller(settings));
 }
 
-function profileChoice({ profile, routeId }: SigningValues): ProfileChoice {
+/** Selects the profile of the request, and the passport for its audience. @throws ClientError, BrokerError */
+export async function signerFor(
+  request: Pick<RequestToSign, 'method' | 'url'>,
+  { files, holderKey, passportFor }: SigningCaller,
+  choice: ProfileChoice,
+): Promise<Omit<Signer, 'ttlSeconds' | 'nowSeconds'>> {
+  const { profile, profiles } = profileFor(request, files, choice);
+  return { profiles, choice, holderKey, brokerPassport: await passportFor(profile.audience) };
+}
+
+/** @throws CliError `set_profile_or_route_id` */
+export function profileChoice({ profile, routeId }: SignerValues): ProfileChoice {
   if (profile !== undefined && routeId !== undefined) {
     throw usageError('set_profile_or_route_id', 'give --profile or --route-id, not both');
   }
@@ -123,11 +117,6 @@ function profileChoice({ profile, routeId }: SigningValues): ProfileChoice {
 function wholeSeconds(ttlMs: number): number {
   if (ttlMs % 1000 !== 0) throw usageError('bad_duration', '--ttl must be whole seconds');
   return ttlMs / 1000;
-}
-
-async function readPassport(file: string): Promise<string> {
-  const bytes = await readInputBytes(file, { maxBytes: MAX_PASSPORT_FILE_BYTES, secret: true });
-  return bytes.toString('latin1');
 }
 
 async function readBody(file: string | undefined): Promise<Buffer | undefined> {

@@ -8,8 +8,8 @@ import { isIdentifier } from '../../protocol/identifiers.ts';
 import { READINESS_CONDITIONS, type ReadinessConditionName } from '../../protocol/readiness-conditions.ts';
 import { Redacted } from '../../protocol/redacted.ts';
 import { isMoment } from '../../protocol/rfc3339.ts';
-import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
-import { ObjectReader, oneOf, textLike, textThat } from '../object-reader.ts';
+import { isCode, parseAnswer } from '../json-answer.ts';
+import { oneOf, textLike, textThat } from '../object-reader.ts';
 import { type IssuedKey, readIssuedKey } from './enrollment-state.ts';
 
 export interface Challenge {
@@ -45,14 +45,12 @@ export interface Readiness {
 
 export const isEnrollmentId = textLike(/^[A-Za-z0-9_-]{1,64}$/);
 export const isChallengeId = textLike(/^[\x21-\x7e]{1,64}$/);
-/** A stable code, which is always safe to show. */
-const isCode = textLike(/^[a-z][a-z0-9_]{0,63}$/);
 const isShortText = textThat(({ length }) => length > 0 && length <= 512);
 const isBoolean = oneOf([true, false]);
 const isEnrollmentState = oneOf(['pending_approval', 'issued', 'denied', 'expired'] as const);
 
 export function readChallenge(body: string): Challenge | undefined {
-  return parsed(body, (root) => ({
+  return parseAnswer(body, (root) => ({
     challengeId: root.required('challenge_id', isChallengeId, 'an identifier'),
     challenge: new Redacted(
       root.required('challenge', textThat(isBase64urlOf32Bytes), '32 bytes of base64url'),
@@ -62,7 +60,7 @@ export function readChallenge(body: string): Challenge | undefined {
 }
 
 export function readEnrollment(body: string): Enrollment | undefined {
-  return parsed(body, (root) => {
+  return parseAnswer(body, (root) => {
     const names = {
       enrollmentId: root.required('enrollment_id', isEnrollmentId, 'an identifier'),
       authSite: root.required('auth_site', isIdentifier, 'an identifier'),
@@ -81,7 +79,7 @@ export function readEnrollment(body: string): Enrollment | undefined {
 }
 
 export function readReadiness(body: string): Readiness | undefined {
-  return parsed(body, (root) => ({
+  return parseAnswer(body, (root) => ({
     isReady: root.required('ready', isBoolean, 'true or false'),
     conditions: root.items('conditions').map((item) => ({
       condition: item.required('condition', oneOf(READINESS_CONDITIONS), 'a condition'),
@@ -91,20 +89,4 @@ export function readReadiness(body: string): Readiness | undefined {
       blockedBy: item.optional('blocked_by', isShortText, 'a text'),
     })),
   }));
-}
-
-/** The `code` of a problem (RFC 9457). */
-export function readProblemCode(body: string): string | undefined {
-  return parsed(body, (root) => root.required('code', isCode, 'a code'));
-}
-
-class AnswerFault extends Error {}
-
-function parsed<T>(body: string, read: (root: ObjectReader) => T): T | undefined {
-  try {
-    return read(new ObjectReader(parseStrictJson(body), '', () => new AnswerFault()));
-  } catch (error) {
-    if (error instanceof AnswerFault || error instanceof StrictJsonError) return undefined;
-    throw error;
-  }
 }

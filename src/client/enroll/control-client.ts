@@ -4,32 +4,17 @@ import { enrollmentText, POLL_SCHEME, pollText } from '../../protocol/enrollment
 import type { Redacted } from '../../protocol/redacted.ts';
 import { signMessage } from '../../protocol/signature.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
+import type { ServiceHttp, ServiceReply } from '../service-http.ts';
+import { type Verdict, verdictOf } from '../service-verdict.ts';
 import {
   type Challenge,
   type Enrollment,
   type Readiness,
   readChallenge,
   readEnrollment,
-  readProblemCode,
   readReadiness,
 } from './control-answers.ts';
-import type { ControlHttp, ControlReply, NoReply } from './control-http.ts';
 import type { EnrollmentTarget } from './enrollment-state.ts';
-
-export type Verdict<T> =
-  | { readonly kind: 'done'; readonly value: T }
-  /** Control rejected the request; the code says why. */
-  | { readonly kind: 'refused'; readonly code: string }
-  /** Retry later (408, 429, 503). `isFromControl`: Control itself did not process it; otherwise it may have been processed. */
-  | {
-      readonly kind: 'later';
-      readonly code: string;
-      readonly retryAfterMs: number | undefined;
-      readonly isFromControl: boolean;
-    }
-  | NoReply;
-
-export type Fault = Exclude<Verdict<never>, { readonly kind: 'done' }>;
 
 /** Inputs of a submission. It can be repeated byte for byte, because Ed25519 signatures are deterministic. */
 export interface Submission {
@@ -44,7 +29,7 @@ export interface ControlCall {
 }
 
 export interface ControlClientParts {
-  readonly http: Pick<ControlHttp, 'exchange'>;
+  readonly http: Pick<ServiceHttp, 'exchange'>;
   readonly target: EnrollmentTarget;
   /** Ed25519. */
   readonly key: SigningKey;
@@ -52,14 +37,6 @@ export interface ControlClientParts {
 }
 
 const ENROLLMENTS = '/v1/enrollments';
-const UNAVAILABLE = 'unavailable';
-const REQUEST_TIMEOUT = 'request_timeout';
-/** Statuses after which the same request can be repeated (RFC 9110 section 15.5.9, RFC 6585 section 4), with a code for answers without one. */
-const RETRYABLE: ReadonlyMap<number, string> = new Map([
-  [408, REQUEST_TIMEOUT],
-  [429, 'rate_limited'],
-  [503, UNAVAILABLE],
-]);
 
 export class ControlClient {
   readonly #parts: ControlClientParts;
@@ -123,12 +100,12 @@ export class ControlClient {
     path: string,
     body: ChallengeRequest | EnrollmentSubmission,
     call: ControlCall,
-  ): Promise<ControlReply> {
+  ): Promise<ServiceReply> {
     const text = JSON.stringify(body);
     return this.#parts.http.exchange({ method: 'POST', path, body: text, authorization: undefined, ...call });
   }
 
-  #get(path: string, enrollmentId: string, call: ControlCall): Promise<ControlReply> {
+  #get(path: string, enrollmentId: string, call: ControlCall): Promise<ServiceReply> {
     const timeSeconds = Math.floor(this.#parts.nowMs() / 1000);
     const signature = this.#sign(pollText(enrollmentId, timeSeconds));
     const authorization = `${POLL_SCHEME} ${timeSeconds}.${signature}`;
@@ -138,27 +115,4 @@ export class ControlClient {
   #sign(text: Uint8Array): string {
     return signMessage('Ed25519', this.#parts.key.privateKey, text).toString('base64url');
   }
-}
-
-function verdictOf<T>(reply: ControlReply, read: (body: string) => T | undefined): Verdict<T> {
-  if (reply.kind !== 'answer') return reply;
-  const { statusCode, mediaType } = reply;
-  if (statusCode === 200 || statusCode === 201) {
-    const value = mediaType === 'application/json' ? read(reply.body) : undefined;
-    return value === undefined ? { kind: 'unclear', cause: 'answer_invalid' } : { kind: 'done', value };
-  }
-  const code = mediaType === 'application/problem+json' ? readProblemCode(reply.body) : undefined;
-  const generic = RETRYABLE.get(statusCode);
-  if (generic !== undefined) return notNow(generic, code, reply.retryAfterMs);
-  // A response without a problem document is not from Control. For 5xx it is unknown whether Control got the request.
-  return code !== undefined && statusCode >= 400 && statusCode < 500
-    ? { kind: 'refused', code }
-    : { kind: 'unclear', cause: 'answer_invalid' };
-}
-
-function notNow(generic: string, code: string | undefined, retryAfterMs: number | undefined): Fault {
-  // A response without a problem document is from a proxy. Control itself does not know the outcome after it lost its database or
-  // the connection.
-  const isFromControl = code !== undefined && code !== UNAVAILABLE && code !== REQUEST_TIMEOUT;
-  return { kind: 'later', code: code ?? generic, retryAfterMs, isFromControl };
 }

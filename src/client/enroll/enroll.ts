@@ -4,8 +4,8 @@
  * Source: specification "Command-line tool"; docs/cli.md "Enrolling".
  */
 
+import type { Verdict } from '../service-verdict.ts';
 import type { Enrollment } from './control-answers.ts';
-import type { Verdict } from './control-client.ts';
 import { EnrollError } from './enroll-error.ts';
 import type { EnrollPorts, EnrollRequest, EnrollResult } from './enroll-run.ts';
 import { EnrollRun } from './enroll-run.ts';

@@ -2,8 +2,9 @@
  * Explains Control's error codes to the user. Control's own texts are not shown: an unauthenticated server's text could
  * contain anything, including the token.
  */
-import type { Fault } from './control-client.ts';
-import type { NoAnswerCause } from './control-http.ts';
+
+import type { NoAnswerCause } from '../service-http.ts';
+import type { Fault } from '../service-verdict.ts';
 import { EnrollError, type EnrollFault } from './enroll-error.ts';
 
 const REFUSALS: { readonly [code: string]: string } = {

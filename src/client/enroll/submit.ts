@@ -8,8 +8,9 @@
 import { createCipheriv, createDecipheriv, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { Redacted } from '../../protocol/redacted.ts';
+import type { Fault, Verdict } from '../service-verdict.ts';
 import type { Enrollment } from './control-answers.ts';
-import type { Fault, Submission, Verdict } from './control-client.ts';
+import type { Submission } from './control-client.ts';
 import { EnrollError } from './enroll-error.ts';
 import type { EnrollRun } from './enroll-run.ts';
 import type { Attempt } from './enrollment-state.ts';
@@ -144,7 +145,7 @@ async function retryUntilAnswered<T>(
   let arrived = mayHaveArrived;
   for (;;) {
     const verdict = await ask();
-    arrived ||= verdict.kind === 'unclear' || (verdict.kind === 'later' && !verdict.isFromControl);
+    arrived ||= verdict.kind === 'unclear' || (verdict.kind === 'later' && !verdict.isFromService);
     if (verdict.kind === 'done' || verdict.kind === 'refused') return { verdict, mayHaveArrived: arrived };
     if (run.isStopped || !retries.take()) return { verdict, mayHaveArrived: arrived };
     const waitMs = retries.pacing.next(verdict.kind === 'later' ? verdict.retryAfterMs : 0);

@@ -1,9 +1,9 @@
 /** Applies a plan step by step. A failed step ends the run; the completed steps remain, and the next run continues. */
-import type { JsonObject } from '../../protocol/strict-json.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { activateSource } from './activate-source.ts';
 import { type ControlApi, textMember } from './control-api.ts';
 import { OperatorError } from './operator-error.ts';
-import { brokerPath, clientPath, grantPath, revisionPath, routePath, sitePath } from './paths.ts';
+import { brokerPath, clientPath, grantPath, issuerPath, revisionPath, routePath, sitePath } from './paths.ts';
 import {
   CLIENT_FIELDS,
   newestRevision,
@@ -14,7 +14,7 @@ import {
   SOURCE_FIELDS,
   SOURCE_REVISION_FIELDS,
 } from './plan.ts';
-import type { CurrentSite, SiteFile, SiteSource } from './site-file.ts';
+import { brokerName, type CurrentSite, type SiteFile, type SiteSource } from './site-file.ts';
 
 export interface ApplyOptions {
   readonly api: ControlApi;
@@ -71,10 +71,9 @@ class SiteRun {
       });
     },
     'change site': () => this.#patch(this.#sitePath, pick(this.#file.site, SITE_FIELDS)),
-    'create broker': ({ name }) => this.#putBroker(name, undefined),
-    'change broker': async ({ name }) =>
-      this.#putBroker(name, await this.#etag(brokerPath(this.#siteId, name))),
-    'remove broker': ({ name }) => this.#remove(brokerPath(this.#siteId, name)),
+    'create broker': ({ name }) => this.#createBroker(name),
+    'change broker': ({ name }) => this.#changeBroker(name),
+    'remove broker': ({ name }) => this.#remove(this.#brokerPath(name)),
     'create client': async ({ name }) => {
       await this.#api.create(`${this.#sitePath}/clients`, { client_id: name, ...this.#clientFields(name) });
     },
@@ -136,9 +135,35 @@ class SiteRun {
     await this.#api.remove(path, await this.#etag(path));
   }
 
-  async #putBroker(issuer: string, etag: string | undefined): Promise<void> {
-    const { issuer: _, ...definition } = named(this.#file.brokers, (each) => each.issuer === issuer);
-    await this.#api.put(brokerPath(this.#siteId, issuer), { definition }, etag);
+  /** A broker's step is named `issuer trust_domain`. Control up to 0.3.0 has the issuer alone in its paths. */
+  #brokerPath(stepName: string): string {
+    const [issuer = '', trustDomain = ''] = stepName.split(' ');
+    const isOfOlderControl = this.#options.current.brokers.get(stepName)?.published === undefined;
+    return isOfOlderControl
+      ? issuerPath(this.#siteId, issuer)
+      : brokerPath(this.#siteId, issuer, trustDomain);
+  }
+
+  #brokerBody(stepName: string, keys: unknown): JsonObject {
+    const declared = named(this.#file.brokers, (each) => brokerName(each) === stepName);
+    const { issuer: _, url, ...definition } = declared;
+    return {
+      definition: { ...definition, keys: keys ?? declared.keys ?? [] },
+      ...(url === undefined ? {} : { url }),
+    };
+  }
+
+  async #createBroker(stepName: string): Promise<void> {
+    // This path creates the broker of the trust domain in the body, at Control of any version.
+    await this.#api.put(this.#brokerPath(stepName), this.#brokerBody(stepName, undefined), undefined);
+  }
+
+  /** Keeps the keys that are pinned now. */
+  async #changeBroker(stepName: string): Promise<void> {
+    const path = this.#brokerPath(stepName);
+    const { body, etag } = await this.#api.get(path);
+    const pinned = isJsonObject(body.definition) ? body.definition.keys : undefined;
+    await this.#api.put(path, this.#brokerBody(stepName, pinned), etag);
   }
 
   #clientFields(clientId: string): JsonObject {

@@ -20,7 +20,12 @@ export function routePath(siteId: string, routeId: string): string {
   return `${sitePath(siteId)}/routes/${encodeURIComponent(routeId)}`;
 }
 
-export function brokerPath(siteId: string, issuer: string): string {
+export function brokerPath(siteId: string, issuer: string, trustDomain: string): string {
+  return `${issuerPath(siteId, issuer)}/${encodeURIComponent(trustDomain)}`;
+}
+
+/** Names the only broker of an issuer, as Control up to 0.3.0 does. */
+export function issuerPath(siteId: string, issuer: string): string {
   return `${sitePath(siteId)}/brokers/${encodeURIComponent(issuer)}`;
 }
 

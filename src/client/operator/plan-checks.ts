@@ -1,18 +1,28 @@
 /** Checks before a plan is applied: members that cannot change, and effects on requests. */
-import type { JsonObject } from '../../protocol/strict-json.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { OperatorError } from './operator-error.ts';
-import { newestRevision } from './plan.ts';
-import type { CurrentSite, SiteFile, SitePolicy, SiteSource } from './site-file.ts';
+import { isSame, newestRevision } from './plan.ts';
+import {
+  brokerName,
+  type CurrentSite,
+  type SiteBroker,
+  type SiteFile,
+  type SitePolicy,
+  type SiteSource,
+} from './site-file.ts';
 
 /**
  * Rejects a site file that changes immutable members of an existing object. Ignoring the change would mislead an operator
  * who restricts who can enroll.
- * @throws OperatorError `member_fixed`, `source_scope_mismatch`, before any change
+ * @throws OperatorError `member_fixed`, `source_scope_mismatch`, `broker_keys_differ`, before any change
  */
 export function refuseFixedChanges(file: SiteFile, current: CurrentSite): void {
   const { site } = file;
   requireSame('/site/trust_domain', site.trust_domain, current.site?.trust_domain, 'declare another site');
   requireSame('/site/issuer_url', site.issuer_url, current.site?.issuer_url, 'declare another site');
+  for (const [index, broker] of (file.brokers ?? []).entries()) {
+    refuseOtherKeys(`/brokers/${index}/keys`, broker, site.site_id, current);
+  }
   for (const source of file.sources ?? []) refuseAnotherScope(source, current.sources.get(source.name));
   for (const [index, policy] of (file.enrollment_policies ?? []).entries()) {
     const held = current.policies.get(policy.name);
@@ -52,6 +62,33 @@ function refuseAnotherScope(source: SiteSource, held: JsonObject | undefined): v
   );
 }
 
+/** Keys are pinned by `broker-keys refresh` alone: a changed file must not make anybody trusted, nor seem to end trust. */
+function refuseOtherKeys(place: string, broker: SiteBroker, siteId: string, { brokers }: CurrentSite): void {
+  const held = brokers.get(brokerName(broker));
+  if (broker.keys === undefined || held === undefined) return;
+  const pinned = pinnedKeys(held);
+  const [added, gone] = [missingFrom(pinned, broker.keys), missingFrom(broker.keys, pinned)];
+  if (added.length === 0 && gone.length === 0) return;
+  const differences = [
+    ...(added.length === 0 ? [] : [`not pinned: ${added.join(', ')}`]),
+    ...(gone.length === 0 ? [] : [`pinned, but not in the file: ${gone.join(', ')}`]),
+  ];
+  const refresh = `proofgate ctl broker-keys refresh --site ${siteId} --issuer ${broker.issuer} --trust-domain ${broker.trust_domain}`;
+  const advice = `apply never changes pinned keys: use ${refresh}, and correct or remove the member`;
+  throw new OperatorError('refused', 'broker_keys_differ', `${place}: ${differences.join('; ')}; ${advice}`);
+}
+
+function pinnedKeys({ definition }: JsonObject): readonly unknown[] {
+  return isJsonObject(definition) && Array.isArray(definition.keys) ? definition.keys : [];
+}
+
+/** The `kid`s of keys that a list lacks, or has otherwise. */
+function missingFrom(list: readonly unknown[], keys: readonly unknown[]): readonly string[] {
+  return keys
+    .filter((key) => !list.some((other) => isSame(key, other)))
+    .map((key) => (isJsonObject(key) ? String(key.kid) : '?'));
+}
+
 function requireSame(place: string, declared: unknown, held: unknown, advice: string): void {
   if (held === undefined || declared === held) return;
   throw fixed(place, `it is ${JSON.stringify(held)}`, advice);
@@ -62,14 +99,36 @@ function fixed(place: string, why: string, advice: string): OperatorError {
 }
 
 interface PlanWarning {
-  readonly code: 'skew_raised';
+  readonly code: 'skew_raised' | 'broker_without_keys';
   readonly text: string;
-  /** How long verifiers with a single Redis server deny every request. */
-  readonly deniedSeconds: number;
+  /** `skew_raised`: how long verifiers with a single Redis server deny every request. */
+  readonly deniedSeconds?: number;
 }
 
 /** Warns about the effect of a plan on requests. */
-export function planWarnings({ site }: SiteFile, current: CurrentSite): readonly PlanWarning[] {
+export function planWarnings(file: SiteFile, current: CurrentSite): readonly PlanWarning[] {
+  return [
+    ...skewWarnings(file, current),
+    ...(file.brokers ?? []).flatMap((each) => keyWarning(each, file, current)),
+  ];
+}
+
+function keyWarning(
+  broker: SiteBroker,
+  { site }: SiteFile,
+  { brokers }: CurrentSite,
+): readonly PlanWarning[] {
+  const held = brokers.get(brokerName(broker));
+  const keys = held === undefined ? (broker.keys ?? []) : pinnedKeys(held);
+  if (keys.length > 0) return [];
+  const { issuer, trust_domain: trustDomain } = broker;
+  const text =
+    `no key of broker ${issuer} for ${trustDomain} is pinned, so verifiers reject its passports:` +
+    ` proofgate ctl broker-keys refresh --site ${site.site_id} --issuer ${issuer} --trust-domain ${trustDomain}`;
+  return [{ code: 'broker_without_keys', text }];
+}
+
+function skewWarnings({ site }: SiteFile, current: CurrentSite): readonly PlanWarning[] {
   const [from, to] = [current.site?.skew_seconds, site.skew_seconds];
   if (typeof from !== 'number' || to === undefined || to <= from) return [];
   const isSingle = (site.single_verifier ?? current.site?.single_verifier) === true;

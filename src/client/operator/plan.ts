@@ -3,14 +3,16 @@
  * them. Every step changes something, so a second run has none.
  */
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
-import type {
-  CurrentSite,
-  Records,
-  SiteClient,
-  SiteFile,
-  SitePolicy,
-  SiteRoute,
-  SiteSource,
+import {
+  brokerName,
+  type CurrentSite,
+  type Records,
+  type SiteBroker,
+  type SiteClient,
+  type SiteFile,
+  type SitePolicy,
+  type SiteRoute,
+  type SiteSource,
 } from './site-file.ts';
 
 type StepKind =
@@ -99,13 +101,19 @@ function planHierarchy({ environment, fleet, site }: SiteFile, current: CurrentS
   ];
 }
 
-/** Compared completely: a restriction that was removed from the file must be removed. */
-function planBroker(broker: { readonly issuer: string }, { brokers }: CurrentSite): readonly PlanStep[] {
-  const { issuer, ...declared } = broker;
-  const definition = brokers.get(issuer)?.definition;
-  const current = isJsonObject(definition) ? definition : undefined;
-  const fields = [...new Set([...Object.keys(declared), ...Object.keys(current ?? {})])];
-  return difference('broker', issuer, declared, current, fields, 'exact');
+/**
+ * Compared completely, except keys: a restriction that was removed from the file must be removed. `plan-checks.ts` rejects
+ * other keys.
+ */
+function planBroker(broker: SiteBroker, { brokers }: CurrentSite): readonly PlanStep[] {
+  const name = brokerName(broker);
+  const held = brokers.get(name);
+  const definition = isJsonObject(held?.definition) ? held.definition : {};
+  const current = held && { ...definition, url: held.url };
+  const { issuer: _, ...declared } = broker;
+  const members = [...Object.keys(declared), ...Object.keys(current ?? {})];
+  const fields = [...new Set(members)].filter((member) => member !== 'keys');
+  return difference('broker', name, declared, current, fields, 'exact');
 }
 
 export const CLIENT_FIELDS = ['subject', 'context'] as const;
@@ -141,6 +149,7 @@ export const ROUTE_FIELDS = [
   'origins',
   'signed_headers',
   'body',
+  'upgrade',
   'required_provenance',
   'required_context',
   'forward_authorization',
@@ -229,11 +238,7 @@ function planRemovals(file: SiteFile, current: CurrentSite): readonly PlanStep[]
       current.clients,
       (file.clients ?? []).map(({ client_id }) => client_id),
     ),
-    ...gone(
-      'broker',
-      current.brokers,
-      (file.brokers ?? []).map(({ issuer }) => issuer),
-    ),
+    ...gone('broker', current.brokers, (file.brokers ?? []).map(brokerName)),
   ];
 }
 
@@ -264,7 +269,7 @@ function differences(
 }
 
 /** Whether two JSON values are equal. The order of members does not matter; null counts as absent. */
-function isSame(one: unknown, other: unknown): boolean {
+export function isSame(one: unknown, other: unknown): boolean {
   return canonicalText(one) === canonicalText(other);
 }
 

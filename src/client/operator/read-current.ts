@@ -3,8 +3,7 @@ import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import type { ControlApi } from './control-api.ts';
 import { OperatorError } from './operator-error.ts';
 import { sitePath } from './paths.ts';
-import type { SiteFile } from './site-file.ts';
-import { type CurrentSite, NOTHING, type Records } from './site-file.ts';
+import { brokerName, type CurrentSite, NOTHING, type Records, type SiteFile } from './site-file.ts';
 
 /** @throws OperatorError */
 export async function readCurrentSite(api: ControlApi, file: SiteFile): Promise<CurrentSite> {
@@ -25,7 +24,9 @@ export async function readCurrentSite(api: ControlApi, file: SiteFile): Promise<
     environmentId,
     fleetId,
     site: site.body,
-    brokers: byMember((await api.list(`${path}/brokers`)).map(withDefinition), 'issuer'),
+    brokers: new Map(
+      (await api.list(`${path}/brokers`)).map(withDefinition).map((each) => [brokerName(each), each]),
+    ),
     clients,
     grants: await readGrants(api, path, clients),
     routes,

@@ -35,7 +35,15 @@ const client = Type.Object(
 
 /** Control validates the other members. */
 const broker = Type.Object(
-  { issuer: name, subject_prefixes: Type.Optional(Type.Unknown()) },
+  {
+    issuer: name,
+    trust_domain: name,
+    /** Where `ctl broker-keys refresh` fetches keys. Bundles do not contain it. */
+    url: Type.Optional(name),
+    subject_prefixes: Type.Optional(Type.Unknown()),
+    /** Pinned when the broker is created, and never changed by `apply`. */
+    keys: Type.Optional(Type.Array(Type.Unknown())),
+  },
   { additionalProperties: true },
 );
 
@@ -53,6 +61,7 @@ const route = Type.Object(
     origins: Type.Optional(Type.Array(name)),
     signed_headers: Type.Optional(Type.Array(name)),
     body: Type.Optional(Type.Enum(['bound', 'unbound'])),
+    upgrade: Type.Optional(Type.Enum(['websocket'])),
     required_provenance: Type.Optional(Type.Record(Type.String(), Type.Array(name))),
     required_context: Type.Optional(Type.Record(Type.String(), Type.Array(name))),
     forward_authorization: Type.Optional(Type.Boolean()),
@@ -133,6 +142,7 @@ const SITE_FILE = Type.Object(
 );
 
 export type SiteFile = Static<typeof SITE_FILE>;
+export type SiteBroker = Static<typeof broker>;
 export type SiteClient = Static<typeof client>;
 export type SiteRoute = Static<typeof route>;
 export type SiteSource = Static<typeof source>;
@@ -184,10 +194,15 @@ function shapeProblem(errors: readonly TLocalizedValidationError[]): string {
   }
 }
 
+/** A broker's name in plans: its issuer and its trust domain. */
+export function brokerName({ issuer, trust_domain: trustDomain }: JsonObject): string {
+  return `${String(issuer)} ${String(trustDomain)}`;
+}
+
 /** Rejects duplicate names. */
 function refuseRepeated(file: SiteFile, fileName: string): void {
   const lists: readonly (readonly [string, readonly string[]])[] = [
-    ['brokers', (file.brokers ?? []).map(({ issuer }) => issuer)],
+    ['brokers', (file.brokers ?? []).map(brokerName)],
     ['clients', (file.clients ?? []).map(({ client_id }) => client_id)],
     ['routes', (file.routes ?? []).map(({ route_id }) => route_id)],
     ['sources', (file.sources ?? []).map((each) => each.name)],
@@ -235,7 +250,7 @@ function refuseOddSubjects({ brokers = [], clients = [], routes = [] }: SiteFile
   if (odd[0] !== undefined) throw invalid(fileName, `${odd[0]} is not ${SPIFFE_ID_RULE}`);
 }
 
-function oddPrefixes({ subject_prefixes: prefixes }: Static<typeof broker>): readonly number[] {
+function oddPrefixes({ subject_prefixes: prefixes }: SiteBroker): readonly number[] {
   if (!Array.isArray(prefixes)) return [];
   return prefixes.flatMap((prefix: unknown, i) =>
     typeof prefix === 'string' && !isCanonicalSubjectPrefix(prefix) ? [i] : [],
@@ -252,7 +267,7 @@ export interface CurrentSite {
   readonly environmentId: string | undefined;
   readonly fleetId: string | undefined;
   readonly site: JsonObject | undefined;
-  /** By issuer. */
+  /** By {@link brokerName}. */
   readonly brokers: Records;
   /** By client_id. */
   readonly clients: Records;

@@ -8,13 +8,13 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { POLL_SCHEME } from '../../protocol/enrollment.ts';
+import { isJsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
 import { mayDo, type Permission, type ScopePath } from '../domain/roles.ts';
 import type { Operators, Principal } from '../operators/operators.ts';
 import type { Distribution } from '../publishing/distribution.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
 import type { FailedSignIns, RequestLimits } from './rate-limits.ts';
-import { textOf } from './request-shape.ts';
 
 /**
  * Finds the place of the request's resource; undefined when the resource does not exist. Runs after the request was
@@ -189,9 +189,11 @@ export function assertSameOrigin(request: FastifyRequest, origins: readonly stri
   if (origin === undefined && site === undefined) throw new ApiProblem('origin_forbidden');
 }
 
-/** Value of a path parameter. */
-export function pathText(request: FastifyRequest, name: string): string {
-  return textOf(request.params, name);
+/** Value of a path parameter that the route's schema has checked. A missing one means `not_found`. */
+export function pathText({ params }: FastifyRequest, name: string): string {
+  const value = isJsonObject(params) ? params[name] : undefined;
+  if (typeof value !== 'string') throw new ApiProblem('not_found');
+  return value;
 }
 
 /** The installation: the place of resources outside every environment. */

@@ -27,22 +27,13 @@ import fastify, {
   type RawReplyDefaultExpression,
   type RawRequestDefaultExpression,
   type RawServerDefault,
-  type RouteOptions,
 } from 'fastify';
-import { PROBLEMS } from '../domain/api-problem.ts';
-import type { Operators } from '../operators/operators.ts';
-import type { Distribution } from '../publishing/distribution.ts';
-import type { ControlStore } from '../store/port.ts';
-import { authenticator, authorizer, requireDeclaredAccess } from './api-access.ts';
 import {
   answerClientError,
   createListener,
   DEFAULT_LISTENER,
   type ListenerOptions,
-} from './http-listener.ts';
-import { describeApi } from './openapi.ts';
-import { answerError, sendProblem } from './problems.ts';
-import { DEFAULT_LIMITS, type LimitOptions, type RequestLimits, requestLimits } from './rate-limits.ts';
+} from '../../http-service/http-listener.ts';
 import {
   compileSerializer,
   compileValidator,
@@ -50,7 +41,15 @@ import {
   NO_BODY_HASH,
   parseJsonBody,
   rejectUnexpectedBody,
-} from './request-shape.ts';
+} from '../../http-service/request-shape.ts';
+import { answerUnknownResources } from '../../http-service/unknown-resources.ts';
+import type { Operators } from '../operators/operators.ts';
+import type { Distribution } from '../publishing/distribution.ts';
+import type { ControlStore } from '../store/port.ts';
+import { authenticator, authorizer, requireDeclaredAccess } from './api-access.ts';
+import { describeApi } from './openapi.ts';
+import { answerError, sendProblem } from './problems.ts';
+import { DEFAULT_LIMITS, type LimitOptions, type RequestLimits, requestLimits } from './rate-limits.ts';
 
 export type ControlApp = FastifyInstance<
   RawServerDefault,
@@ -105,7 +104,7 @@ export async function createControlApp(options: ControlAppOptions): Promise<Cont
   app.decorate('limits', requestLimits(app, { ...DEFAULT_LIMITS, ...options.limits }));
   endLongPollsOnClose(app);
   addHooks(app, options);
-  answerUnknownResources(app);
+  answerUnknownResources(app, sendProblem);
   return app;
 }
 
@@ -183,48 +182,6 @@ async function logAnswer(request: FastifyRequest, reply: FastifyReply): Promise<
     remote_address: request.ip,
     actor: request.principal?.actor ?? (request.targetId === null ? undefined : `target:${request.targetId}`),
   };
-  if (reply.statusCode >= PROBLEMS.internal[0]) request.log.warn(fields, 'answered');
+  if (reply.statusCode >= 500) request.log.warn(fields, 'answered');
   else request.log.info(fields, 'answered');
-}
-
-/** Answers requests that match no route: 405 for another method of a known path, otherwise 404. */
-interface KnownPath {
-  readonly pattern: RegExp;
-  readonly methods: Set<string>;
-}
-
-/** Registers itself with `app`; call it after the common hooks and before the routes. */
-function answerUnknownResources(app: FastifyInstance): void {
-  const known = new Map<string, KnownPath>();
-  app.addHook('onRoute', ({ url, method }: RouteOptions) => {
-    const path = known.get(url) ?? { pattern: patternOf(url), methods: new Set<string>() };
-    for (const name of typeof method === 'string' ? [method] : method) path.methods.add(name);
-    known.set(url, path);
-  });
-  const answer = (request: FastifyRequest, reply: FastifyReply) => {
-    const path = request.url.split('?', 1)[0] ?? '';
-    const methods = [...known.values()]
-      .filter(({ pattern }) => pattern.test(path))
-      .flatMap((one) => [...one.methods]);
-    if (methods.length === 0) return sendProblem(request, reply, { code: 'not_found' });
-    // RFC 9110 section 15.5.6.
-    reply.header('allow', [...new Set(methods)].sort().join(', '));
-    return sendProblem(request, reply, { code: 'method_not_allowed' });
-  };
-  app.setNotFoundHandler(answer);
-  // Runs before Fastify checks body and media type by its own rules for each method (QUERY, RFC 10008).
-  app.addHook('onRequest', async (request, reply) => {
-    if (!request.is404) return;
-    answer(request, reply);
-    return reply;
-  });
-}
-
-/** `/v1/sites/:site_id` */
-function patternOf(url: string): RegExp {
-  const steps = url.split('/').map((step) => {
-    if (step.startsWith(':')) return '[^/]+';
-    return step === '*' ? '.*' : step.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&');
-  });
-  return new RegExp(`^${steps.join('/')}$`);
 }

@@ -3,9 +3,9 @@
  * repeat nor hide others. Cursors are opaque: base64url of that item's position in the list's order.
  */
 import Type, { type Static, type TSchema } from 'typebox';
+import { RequestShapeError } from '../../http-service/request-shape.ts';
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import type { Page } from '../store/repositories/records.ts';
-import { RequestShapeError } from './request-shape.ts';
 
 const DEFAULT_PAGE_ITEMS = 50;
 export const MAX_PAGE_ITEMS = 200;

@@ -1,13 +1,7 @@
 /** Routes of a site. A route without allowed sources is stored, but not published. */
 
-import type { Static, TSchema } from 'typebox';
-import Type from 'typebox';
-import { Compile } from 'typebox/compile';
 import {
   type AllowedSources,
-  BROKER_DEFINITION,
-  type BrokerDefinition,
-  type BrokerView,
   type NewRoute,
   ROUTE_DEFINITION,
   ROUTE_SOURCES_REPLACEMENT,
@@ -31,24 +25,10 @@ import {
 } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { siteLock, VersionedResource } from '../resource/versioned-resource.ts';
-import type { Page, RowOf } from '../store/repositories/records.ts';
+import type { Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { originsOf } from './sites.ts';
-
-/** A stored definition does not match its schema. The fault is in Control or its database, never in the request. */
-class StoredDefinitionError extends Error {
-  override readonly name = 'StoredDefinitionError';
-}
-
-/** @returns a reader; it throws StoredDefinitionError */
-function storedDefinition<T extends TSchema>(schema: T): (text: string) => Static<T> {
-  const compiled = Compile(schema);
-  return (text) => {
-    const value: unknown = JSON.parse(text);
-    if (compiled.Check(value)) return value;
-    throw new StoredDefinitionError('a stored definition does not fit its schema');
-  };
-}
+import { storedDefinition } from './stored-definition.ts';
 
 interface RouteName {
   readonly siteId: string;
@@ -218,77 +198,6 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
   }
 }
 
-/** Brokers of a site: external issuers that sign passports. */
-interface BrokerName {
-  readonly siteId: string;
-  readonly issuer: string;
-}
-
-export class Brokers extends VersionedResource<'broker', 'broker', BrokerView> {
-  readonly #siteCheck: ConfigurationDeps['siteCheck'];
-
-  constructor(deps: ConfigurationDeps) {
-    super(deps, {
-      audited: 'broker',
-      table: (tx) => tx.brokers,
-      lock: siteLock,
-      place: (tx, { siteId }) => placeInSite(tx, siteId),
-      id: ({ issuer }) => issuer,
-      view: (_tx, row) => brokerView(row),
-    });
-    this.#siteCheck = deps.siteCheck;
-  }
-
-  list(siteId: string, page: Page): Promise<readonly BrokerView[]> {
-    return this.listRows((tx) => tx.brokers.list({ siteId }, page));
-  }
-
-  /**
-   * @param version the change is based on; undefined for a new broker
-   * @throws ApiProblem `precondition_required`, `precondition_failed`, `definition_invalid`
-   */
-  put(operation: Operation, name: BrokerName, version: number | undefined, content: BrokerDefinition) {
-    const { siteId, issuer } = name;
-    return this.putRow(operation, [siteId, issuer], version, async (tx) => {
-      await rejectOwnIssuer(tx, name);
-      const definition = JSON.stringify({ issuer, ...content });
-      return {
-        set: { definition },
-        add: (first) => tx.brokers.add({ siteId, issuer, definition, ...first }),
-        check: async () => {
-          rejectOddPrefixes(content);
-          await this.#siteCheck(tx, siteId);
-        },
-        publish: { kind: 'policy' },
-      };
-    });
-  }
-
-  /** @throws ApiProblem `not_found`, `precondition_failed` */
-  remove(operation: Operation, { siteId, issuer }: BrokerName, version: number): Promise<void> {
-    return this.removeRow(operation, [siteId, issuer], version, async () => ({
-      publish: { kind: 'policy' },
-    }));
-  }
-}
-
-/** A broker must not sign as the site's own issuer, even if the site has no clients yet. @throws ApiProblem `definition_invalid` */
-async function rejectOwnIssuer(tx: Transaction, { siteId, issuer }: BrokerName): Promise<void> {
-  const { issuerUrl } = requireRow(await tx.sites.find(siteId));
-  if (issuer !== issuerUrl) return;
-  const reason = "the site's own issuer, whose passports derived keys sign";
-  throw new ApiProblem('definition_invalid', undefined, { faults: [{ pointer: '/path/issuer', reason }] });
-}
-
-const readStored = storedDefinition(
-  Type.Object({ issuer: Type.String(), ...BROKER_DEFINITION.properties }, { additionalProperties: false }),
-);
-
-function brokerView(row: RowOf<'broker'>): BrokerView {
-  const { issuer, ...definition } = readStored(row.definition);
-  return { site_id: row.siteId, issuer, definition, ...versionOf(row) };
-}
-
 /**
  * Rejects subjects that are not in canonical form when they are written. Control still publishes older ones that it
  * stored before; verifiers load them, and they match no caller (docs/bundle.md "Rules that a load enforces").
@@ -296,7 +205,7 @@ function brokerView(row: RowOf<'broker'>): BrokerView {
 
 /** @throws ApiProblem `definition_invalid` */
 function rejectOddSources(sources: AllowedSources): void {
-  rejectAt(
+  rejectNotCanonical(
     sources.flatMap(({ subject_exact: exact = '', subject_prefix: prefix = '' }, index) => [
       ...(isCanonicalSubject(exact) ? [] : [`/body/allowed_sources/${index}/subject_exact`]),
       ...(isCanonicalSubjectPrefix(prefix) ? [] : [`/body/allowed_sources/${index}/subject_prefix`]),
@@ -304,16 +213,7 @@ function rejectOddSources(sources: AllowedSources): void {
   );
 }
 
-/** @throws ApiProblem `definition_invalid` */
-function rejectOddPrefixes({ subject_prefixes: prefixes }: BrokerDefinition): void {
-  rejectAt(
-    prefixes.flatMap((prefix, index) =>
-      isCanonicalSubjectPrefix(prefix) ? [] : [`/body/definition/subject_prefixes/${index}`],
-    ),
-  );
-}
-
-function rejectAt(pointers: readonly string[]): void {
+export function rejectNotCanonical(pointers: readonly string[]): void {
   if (pointers.length === 0) return;
   const faults = pointers.map((pointer) => ({ pointer, reason: `not ${SPIFFE_ID_RULE}` }));
   throw new ApiProblem('definition_invalid', undefined, { faults });

@@ -11,9 +11,10 @@ import {
   type SiteView,
 } from '../../api-contract/hierarchy-contract.ts';
 import { DEFAULT_SOURCE_CAPACITY, SOURCE_STATES } from '../../api-contract/vocabulary.ts';
+import type { ProblemFault } from '../../http-service/http-problem.ts';
 import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
 import { parseOrigin } from '../../protocol/request-target.ts';
-import { ApiProblem, type ProblemFault } from '../domain/api-problem.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
 import type { Reach } from '../domain/roles.ts';
 import { holdsSlot } from '../domain/source-rules.ts';
 import {

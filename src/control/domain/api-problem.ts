@@ -1,13 +1,20 @@
 /**
  * Every error that Control returns, by stable code. Services throw {@link ApiProblem}; `api/problems.ts` turns it into a
- * problem (RFC 9457) with the status listed here.
+ * problem (RFC 9457) with the status listed here or in {@link COMMON_PROBLEMS}.
  * Source: docs/control.md.
  */
 
+import {
+  COMMON_PROBLEMS,
+  HttpProblem,
+  type HttpProblemOptions,
+  type ProblemRow,
+} from '../../http-service/http-problem.ts';
+
 /** HTTP status and title of each code. Codes are stable: clients switch on them. */
 export const PROBLEMS = {
+  ...COMMON_PROBLEMS,
   // Requests
-  request_malformed: [400, 'The request does not match the schema'],
   authentication_required: [401, 'Authentication required: sign in, or send a token'],
   sign_in_state_invalid: [400, 'The sign-in has ended or began in another browser; start again'],
   sign_in_code_invalid: [401, 'The sign-in code is invalid or has expired'],
@@ -16,22 +23,16 @@ export const PROBLEMS = {
   permission_denied: [403, 'The role does not permit this operation in this scope'],
   sign_in_refused: [403, 'The identity provider rejected this sign-in'],
   origin_forbidden: [403, 'The request comes from another origin'],
-  not_found: [404, 'The resource does not exist'],
   sign_in_not_configured: [404, 'No identity provider is configured; use a token'],
   policy_unknown: [404, 'The enrollment policy does not exist'],
   challenge_unknown: [404, 'The challenge does not exist'],
   enrollment_unknown: [404, 'The enrollment does not exist'],
-  method_not_allowed: [405, 'The resource does not support this method'],
-  request_timeout: [408, 'The request took too long to arrive'],
   challenge_expired: [410, 'The challenge has expired; request a new one'],
   precondition_failed: [412, 'The resource has changed; read it again'],
-  request_too_large: [413, 'The body is too large'],
-  media_type_unsupported: [415, 'Send application/json'],
   precondition_required: [428, 'Send If-Match with the ETag that was read'],
-  headers_too_large: [431, 'The header fields are too large'],
-  rate_limited: [429, 'Too many requests; wait as Retry-After says'],
   // Conflicts
   already_exists: [409, 'A resource with this name exists'],
+  broker_ambiguous: [409, 'The issuer has brokers for several trust domains; name one'],
   still_in_use: [409, 'Another resource refers to it'],
   idempotency_conflict: [409, 'The Idempotency-Key was used with another request'],
   source_state_conflict: [409, "The source revision's state does not allow this"],
@@ -75,38 +76,18 @@ export const PROBLEMS = {
   token_not_yet_valid: [403, 'The workload token is not valid yet'],
   token_claims: [403, "The workload token's claims are not acceptable"],
   // Server errors
-  internal: [500, 'Internal error; nothing was changed'],
   issuer_keys_unavailable: [503, "The issuer's keys are unavailable"],
   identity_provider_unavailable: [503, 'The identity provider does not answer; try again'],
   unavailable: [503, 'The database does not answer; try again'],
-} as const satisfies { readonly [code: string]: readonly [status: number, title: string] };
+} as const satisfies { readonly [code: string]: ProblemRow };
 
 export type ProblemCode = keyof typeof PROBLEMS;
 
-/** `pointer`: a JSON Pointer (RFC 6901) into the resource, such as `/body/path_template`. */
-export interface ProblemFault {
-  readonly pointer: string;
-  readonly reason: string;
-}
-
-export interface ApiProblemOptions {
-  readonly retryAfterSeconds?: number;
-  readonly faults?: readonly ProblemFault[];
-}
-
-/** Thrown inside a mutation, it rolls everything back. The message is for people and never holds a secret. */
-export class ApiProblem extends Error {
+/** Thrown inside a mutation, it rolls everything back. */
+export class ApiProblem extends HttpProblem<ProblemCode> {
   override readonly name = 'ApiProblem';
-  readonly code: ProblemCode;
-  /** Seconds until a retry makes sense. */
-  readonly retryAfterSeconds: number | undefined;
-  /** Each fault, where one request has several. */
-  readonly faults: readonly ProblemFault[] | undefined;
 
-  constructor(code: ProblemCode, detail?: string, options: ApiProblemOptions = {}) {
-    super(detail ?? PROBLEMS[code][1]);
-    this.code = code;
-    this.retryAfterSeconds = options.retryAfterSeconds;
-    this.faults = options.faults;
+  constructor(code: ProblemCode, detail?: string, options: HttpProblemOptions = {}) {
+    super(code, PROBLEMS[code], detail, options);
   }
 }

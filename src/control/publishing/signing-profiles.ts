@@ -109,12 +109,19 @@ async function readGrantedRoutes(
 }
 
 function profileView(
-  { origins }: SiteRoutes,
+  site: SiteRoutes,
   clientId: string,
   { content, profileBlockedBy }: GrantedRoute,
 ): SigningProfileView {
+  return { client_id: clientId, ...routeProfile(site, content), ...stateOf(profileBlockedBy) };
+}
+
+/** How requests for a route are signed. */
+export function routeProfile(
+  { origins }: Pick<SiteRoutes, 'origins'>,
+  content: RouteContent,
+): EnrolledProfile {
   return {
-    client_id: clientId,
     name: content.route_id,
     route_id: content.route_id,
     method: content.method,
@@ -123,7 +130,6 @@ function profileView(
     origins: [...(content.origins ?? origins)],
     signed_headers: [...(content.signed_headers ?? [])].sort(),
     body: content.body ?? 'bound',
-    ...stateOf(profileBlockedBy),
   };
 }
 
@@ -163,7 +169,7 @@ interface SiteRoutes {
 }
 
 /** Ordered by route name. @returns undefined when the site does not exist */
-async function readSiteRoutes(tx: Transaction, siteId: string): Promise<SiteRoutes | undefined> {
+export async function readSiteRoutes(tx: Transaction, siteId: string): Promise<SiteRoutes | undefined> {
   const site = await tx.sites.find(siteId);
   if (site === undefined) return undefined;
   const sourceRows = await allRows(

@@ -58,12 +58,14 @@ async function checkPolicy(policy: JsonObject, importKey: KeyImporter): Promise<
 }
 
 /** Names for list entries, so that a fault shows the entry's name and not its index in the bundle. */
-const NAMED_LISTS: { readonly [list: string]: { readonly member: string; readonly called: string } } = {
-  routes: { member: 'route_id', called: 'route' },
-  route_sources: { member: 'route_id', called: 'sources of route' },
-  clients: { member: 'client_id', called: 'client' },
-  issuers: { member: 'issuer', called: 'broker' },
-  trust_anchor_sources: { member: 'id', called: 'source' },
+const NAMED_LISTS: {
+  readonly [list: string]: { readonly members: readonly string[]; readonly called: string };
+} = {
+  routes: { members: ['route_id'], called: 'route' },
+  route_sources: { members: ['route_id'], called: 'sources of route' },
+  clients: { members: ['client_id'], called: 'client' },
+  issuers: { members: ['issuer', 'trust_domain'], called: 'broker' },
+  trust_anchor_sources: { members: ['id'], called: 'source' },
 };
 
 function describe({ path, text }: BundleFault, policy: JsonObject): string {
@@ -72,6 +74,9 @@ function describe({ path, text }: BundleFault, policy: JsonObject): string {
   const entries = policy[list];
   const entry: unknown = Array.isArray(entries) ? entries[Number(index)] : undefined;
   if (naming === undefined || !isJsonObject(entry)) return `${path}: ${text}`;
-  const place = [`${naming.called} ${String(entry[naming.member])}`, ...rest.map((step) => `/${step}`)];
+  const place = [
+    `${naming.called} ${naming.members.map((member) => String(entry[member])).join(' ')}`,
+    ...rest.map((step) => `/${step}`),
+  ];
   return `${place[0]}: ${place.slice(1).join('')}${place.length > 1 ? ': ' : ''}${text}`;
 }

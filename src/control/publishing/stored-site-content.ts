@@ -10,6 +10,7 @@ import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
 import { parsePublicJwk } from '../../protocol/public-key.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import { brokerPlace } from '../store/repositories/brokers-repository.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
@@ -20,10 +21,7 @@ const PAGE_ROWS = 1000;
 
 export async function readSitePolicy(tx: Transaction, site: RowOf<'site'>): Promise<SitePolicy> {
   const { id: siteId } = site;
-  const brokers = await allRows(
-    (page) => tx.brokers.list({ siteId }, page),
-    ({ issuer }) => issuer,
-  );
+  const brokers = await allRows((page) => tx.brokers.list({ siteId }, page), brokerPlace);
   return {
     format: BUNDLE_FORMAT,
     auth_site: siteId,
@@ -31,10 +29,15 @@ export async function readSitePolicy(tx: Transaction, site: RowOf<'site'>): Prom
     origins: parseStored(site.origins),
     single_verifier: site.singleVerifier === 1,
     trust_anchor_sources: await readTrustAnchorSources(tx, siteId),
-    issuers: brokers.map(({ definition }) => parseStored(definition)),
+    issuers: brokers.map(({ definition }) => parseStored(definition)).filter(hasKeys),
     clients: await readClients(tx, site),
     ...(await readRoutes(tx, siteId)),
   };
+}
+
+/** A broker without pinned keys is left out. */
+function hasKeys(definition: unknown): boolean {
+  return isJsonObject(definition) && Array.isArray(definition.keys) && definition.keys.length > 0;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { DEFAULT_MIGRATION_TABLE, type Kysely, type Migration, Migrator, sql } from 'kysely';
+import { brokersByTrustDomain } from './brokers-by-trust-domain.ts';
 import { type Dialect, firstSchema } from './first-schema.ts';
 import { SchemaNewerError } from './port.ts';
 import type { Tables } from './tables.ts';
@@ -29,6 +30,8 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
   ),
   // The issuer key that signed an enrollment's token, so that approval can check that it is still valid.
   '0005-token-key': statements(`alter table enrollment add column token_key_thumbprint ${dialect.text}`),
+  // Brokers of one issuer for several trust domains, their URLs, and when their keys were pinned.
+  '0006-brokers-by-trust-domain': { up: (db) => brokersByTrustDomain(db, dialect) },
 });
 
 function statements(...texts: readonly string[]): Migration {

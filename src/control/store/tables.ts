@@ -78,11 +78,17 @@ export interface Tables {
     policyRevision: Generated<number>;
   };
 
-  /** A broker: signs passports for others. `definition`: JSON as in the bundle's `issuers`. */
+  /** A broker: signs passports for others, one for each issuer and trust domain. */
   broker: Versioned & {
     siteId: Fixed<string>;
     issuer: Fixed<string>;
+    trustDomain: Fixed<string>;
+    /** Where operators' machines fetch its keys from. */
+    url: string | null;
+    /** As in the bundle's `issuers`, but `keys` may be empty: then it is not published. */
     definition: JsonText;
+    /** JSON object: when each of the keys was pinned, in milliseconds, by RFC 7638 thumbprint. */
+    keyPins: JsonText;
   };
 
   signingKey: {

@@ -1,4 +1,5 @@
 import { AuditTrail } from './repositories/audit-repository.ts';
+import { BrokerTable } from './repositories/brokers-repository.ts';
 import { SiteChanges } from './repositories/changes-repository.ts';
 import { Clients } from './repositories/clients-repository.ts';
 import { Distribution } from './repositories/distribution-repository.ts';
@@ -40,7 +41,7 @@ export function openTransaction(db: Database, holdSite: (siteId: string) => Prom
     targets: new Targets(db, 'target'),
     /** Clients and their grants. */
     clients: new Clients(db, 'client'),
-    brokers: new VersionedTable(db, 'broker'),
+    brokers: new BrokerTable(db, 'broker'),
     routes: new VersionedTable(db, 'route'),
     routeSources: new VersionedTable(db, 'routeSources'),
     /** Trust Anchor Sources, and the key sets of their revisions. */

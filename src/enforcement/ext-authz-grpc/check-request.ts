@@ -4,6 +4,7 @@
  */
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
 import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';
+import { mayBeJoined } from '../envoy-headers.ts';
 import type { CheckRequest, HeaderValue, HttpRequest } from './messages.ts';
 
 /**
@@ -100,23 +101,6 @@ function isOptionalWhiteSpace(code: number): boolean {
   return code === 0x20 || code === 0x09;
 }
 
-/** Envoy keeps repeated `x-…` lines apart, except for these (measured: test/e2e/envoy-facts-headers.test.ts). */
-const JOINED_VENDOR_HEADERS: ReadonlySet<string> = new Set([
-  'x-client-trace-id',
-  'x-forwarded-client-cert',
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-port',
-  'x-forwarded-proto',
-  'x-request-id',
-]);
-
-function mayBeJoined(name: string): boolean {
-  // A pseudo-header occurs only once (RFC 9113 section 8.3).
-  if (name.startsWith(':')) return false;
-  return !name.startsWith('x-') || name.startsWith('x-envoy-') || JOINED_VENDOR_HEADERS.has(name);
-}
-
 /**
  * Envoy may take the scheme from this header. When the caller and a proxy each send one, Envoy joins the values and falls
  * back to the connection's scheme. The sidecar cannot tell which of the three is right.
@@ -131,10 +115,20 @@ function schemeOf({ scheme }: HttpRequest, headers: RequestHeaders): string {
  * tells the two apart.
  */
 function targetOf({ path, query, fragment }: HttpRequest, headers: RequestHeaders): string {
+  if (!isLengthClear(headers)) return '';
   const target = query || fragment ? '' : (path ?? '');
   if (!target.includes('!')) return target;
   const exact = headers.lookup(':path');
   return exact.kind === 'single' && exact.value === target ? target : '';
+}
+
+/**
+ * Envoy 1.36 takes a `Content-Length` of `+5` from HTTP/2 callers and forwards it unchanged. An HTTP/1.1 upstream that reads
+ * another number would take the body for a request (RFC 9112 section 11.2).
+ */
+function isLengthClear(headers: RequestHeaders): boolean {
+  const length = headers.lookup('content-length');
+  return length.kind === 'absent' || (length.kind === 'single' && /^[0-9]+$/.test(length.value));
 }
 
 function bodyOf(http: HttpRequest, headers: RequestHeaders, bodyMode: EnvoyBodyMode): BodyState {

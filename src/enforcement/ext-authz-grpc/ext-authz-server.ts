@@ -2,7 +2,6 @@
  * The ext_authz gRPC server: `envoy.service.auth.v3.Authorization/Check` on TCP or a Unix socket, with or without TLS,
  * with health and, if enabled, reflection. Every RPC ends with status OK; the CheckResponse holds the decision.
  */
-import { randomUUID } from 'node:crypto';
 import {
   type ConnectionInjector,
   logVerbosity,
@@ -15,17 +14,18 @@ import {
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { HealthImplementation } from 'grpc-health-check';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
-import { deny } from '../../protocol/reasons.ts';
 import { prepareConnections } from '../../runtime-internals/http2-connections.ts';
 import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
-import type { Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
+import type { Decision } from '../../verifier/decision/decide.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import { withinMs } from '../../verifier/time-limit.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
+import { type ConnectionListener, openConnectionListener } from '../connections/connection-listener.ts';
+import type { ServerTls, TlsMaterial } from '../connections/tls-material.ts';
+import { internalDenial } from '../denial-problem.ts';
 import { type EnvoyBodyMode, factsOfCheckRequest } from './check-request.ts';
 import { createResponseEncoder, deniedResponse } from './check-response.ts';
-import { type ConnectionListener, openConnectionListener } from './listener.ts';
 import type { CheckRequest } from './messages.ts';
 import type { OpenCall } from './open-call.ts';
 import { CALL_LIMITS, type CallLimits, OpenCalls } from './open-calls.ts';
@@ -36,12 +36,11 @@ import {
   responseSerializers,
   UNREADABLE,
 } from './service.ts';
-import type { ServerTls, TlsMaterial } from './tls.ts';
 
-export { ListenError } from './listener.ts';
+export { ListenError } from '../connections/connection-listener.ts';
 
 export interface ExtAuthzServerOptions {
-  readonly verifier: Verifier;
+  readonly verifier: Pick<Verifier, 'check'>;
   readonly metrics: VerifierMetrics;
   readonly bodyMode: EnvoyBodyMode;
   /** `HOST:PORT` (port 0 picks a free one) or `unix:PATH`. */
@@ -119,6 +118,7 @@ export async function openExtAuthzServer(options: ExtAuthzServerOptions): Promis
       listen: options.listen,
       maxConnections: options.maxConnections ?? MAX_CONNECTIONS,
       tls: options.tls,
+      protocols: ['h2'],
       metrics: options.metrics.extAuthz,
       onConnection: (connection) => acceptor.accept(connection),
     });
@@ -273,11 +273,6 @@ function createCheckAnswerer(options: ExtAuthzServerOptions, definition: Package
 function beginTrace(tracer: DecisionTracer, call: OpenCall, { headers }: RequestFacts): void {
   const ofRequest = headers.lookup('traceparent');
   call.trace = tracer.begin(call.traceparent(), ofRequest.kind === 'single' ? ofRequest.value : undefined);
-}
-
-function internalDenial(): DeniedDecision {
-  const denial = deny('verifier_unavailable', 'internal');
-  return { kind: 'denied', decisionId: randomUUID(), denial, routeId: undefined };
 }
 
 interface DrainedParts {

@@ -60,8 +60,11 @@ export const ANSWER_RULES: readonly Rule[] = [
     severity: 'warning',
     effect:
       'holds requests for long, or for as long as the gateway does by default (Istio 600s, Envoy Gateway 10s)',
-    fix: 'grpc_service: { timeout: 0.5s }, at most 2s (Istio, Envoy Gateway: timeout: 500ms)',
-    find: (gateway) => unless([...grpcServices(gateway), ...generatedChecks(gateway)], 'timeout', isSoon),
+    fix: 'grpc_service: { timeout: 0.5s } or server_uri: { timeout: 0.5s }, at most 2s (Istio, Envoy Gateway: timeout: 500ms)',
+    find: (gateway) => [
+      ...unless([...grpcServices(gateway), ...generatedChecks(gateway)], 'timeout', isSoon),
+      ...unless(where(gateway.checks, 'http_service', isThere), 'server_uri.timeout', isSoon),
+    ],
   },
   {
     id: 'check-retried',
@@ -112,10 +115,10 @@ export const ANSWER_RULES: readonly Rule[] = [
   {
     id: 'http-service',
     severity: 'error',
-    effect: 'asks over HTTP, in a form that leaves out most of the request; the verifier speaks gRPC',
-    fix: 'grpc_service (Istio: envoyExtAuthzGrpc; Envoy Gateway: extAuth.grpc; Gateway API: protocol: GRPC)',
+    effect: 'asks over HTTP, in a form that leaves out most of the request or that no verifier answers',
+    fix: 'grpc_service (Istio: envoyExtAuthzGrpc; Envoy Gateway: extAuth.grpc; Gateway API: protocol: GRPC), or http_service with path_prefix: /check',
     find: (gateway) => [
-      ...where(gateway.checks, 'http_service', isThere),
+      ...where(gateway.checks, 'http_service', (service) => service.get('path_prefix')?.text !== '/check'),
       ...routeSettings(gateway, 'http_service'),
       ...where(
         gateway.meshes.flatMap((mesh) => mesh.list('extension_providers')),

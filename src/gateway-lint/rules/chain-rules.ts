@@ -81,7 +81,11 @@ const ANSWERING = new Set([
 
 function targetOf(settings: View | undefined): string | undefined {
   const service = settings?.get('grpc_service');
-  return service?.at('envoy_grpc', 'cluster_name')?.text ?? service?.at('google_grpc', 'target_uri')?.text;
+  return (
+    service?.at('envoy_grpc', 'cluster_name')?.text ??
+    service?.at('google_grpc', 'target_uri')?.text ??
+    settings?.at('http_service', 'server_uri', 'cluster')?.text
+  );
 }
 
 /** Conditions of checks in this chain that may not hold for a request. */

@@ -22,6 +22,10 @@ function isLarge({ number }: View): boolean {
   return !(number !== undefined && number <= MAX_BODY_BYTES);
 }
 
+function overGrpc(checks: readonly View[]): readonly View[] {
+  return checks.filter((check) => check.get('http_service') === undefined);
+}
+
 export const CONTENT_RULES: readonly Rule[] = [
   {
     id: 'partial-body',
@@ -96,7 +100,8 @@ export const CONTENT_RULES: readonly Rule[] = [
     effect: 'hides headers from the verifier, which can then neither check nor remove them',
     fix: 'neither allowed_headers nor disallowed_headers (Envoy Gateway: no headersToExtAuth; Gateway API: no allowedHeaders)',
     find: (gateway) => [
-      ...where(gateway.checks, 'allowed_headers', isThere),
+      // Over HTTP Envoy shows nothing without it: http-service-rules.ts.
+      ...where(overGrpc(gateway.checks), 'allowed_headers', isThere),
       ...where(gateway.checks, 'disallowed_headers', isThere),
       ...where(extAuths(gateway), 'headers_to_ext_auth', isThere),
       ...where(externalAuths(gateway), 'grpc.allowed_headers', isThere),
@@ -108,6 +113,7 @@ export const CONTENT_RULES: readonly Rule[] = [
     severity: 'warning',
     effect: "leaves the caller's certificate out of the Check",
     fix: 'include_peer_certificate: true',
-    find: ({ checks }) => unless(checks, 'include_peer_certificate', isOn),
+    // Over HTTP there is no place for it.
+    find: ({ checks }) => unless(overGrpc(checks), 'include_peer_certificate', isOn),
   },
 ];

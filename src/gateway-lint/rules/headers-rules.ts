@@ -10,7 +10,13 @@ import {
 import { clientPolicies } from '../envoy-gateway.ts';
 import type { Chain, Gateway, HttpFilter, Rule } from '../gateway.ts';
 import { isThere, routeRules, specsOf, where } from '../gateway-queries.ts';
-import { CONTEXT_HEADERS, DENIAL_HEADERS, isVendorHeader, matches } from '../header-names.ts';
+import {
+  CONTEXT_HEADERS,
+  DENIAL_HEADERS,
+  HTTP_LENGTH_HEADER,
+  isVendorHeader,
+  matches,
+} from '../header-names.ts';
 import { typed } from '../read-filters.ts';
 import { everyMapping, type View } from '../view.ts';
 
@@ -152,7 +158,9 @@ export const HEADER_RULES: readonly Rule[] = [
     fix: 'no x-proofgate-… in what the gateway adds or sets',
     find: (gateway) => [
       ...addedNames(gateway.routeParts.flatMap((part) => part.list('request_headers_to_add'))),
-      ...addedNames(where(mutationSettings(gateway), 'append', isThere)),
+      ...addedNames(where(mutationSettings(gateway), 'append', isThere)).filter(
+        ({ text }) => text !== HTTP_LENGTH_HEADER,
+      ),
       ...addedNames(
         settingsOf(gateway, 'local_ratelimit').flatMap((view) =>
           view.list('request_headers_to_add_when_not_enforced'),

@@ -3,11 +3,7 @@ import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseControlUrl } from '../../client/enroll/control-url.ts';
 import type { EnrolledKeyRecord, EnrollmentTarget } from '../../client/enroll/enrollment-state.ts';
-import {
-  type AdminListener,
-  openAdminListener,
-  type ReadinessCheck,
-} from '../../enforcement/admin/admin-server.ts';
+import type { AdminListener, ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
 import { systemErrorCode, usageError } from '../../program/errors.ts';
 import { readCaFile } from '../../program/input-files.ts';
 import type { CliContext } from '../../program/output.ts';
@@ -27,7 +23,9 @@ import type {
 import { type KeyPair, KeyPairs } from '../../workload/agent/key-pairs.ts';
 import { isUsable } from '../../workload/agent/renewal.ts';
 import { askReadiness, enrollWithFiles } from '../../workload/enroll-with-files.ts';
-import { type AgentPlan, type AgentValues, agentPlanOf } from './agent-settings.ts';
+import { openAgentListener } from './agent-listener.ts';
+import { type AgentPlan, type AgentValues, agentPlanOf, brokerAgentPlanOf } from './agent-settings.ts';
+import { keepPassports } from './broker-agent.ts';
 
 /** Deadline for the readiness request to Control. */
 const READINESS_TIMEOUT_MS = 5000;
@@ -36,8 +34,15 @@ const READINESS_TIMEOUT_MS = 5000;
  * Runs until SIGTERM or SIGINT and then stops at once. The next run resumes an enrollment in progress.
  * @throws CliError, EnrollError, ClientError for invalid settings and files at startup
  */
-export function runAgent(settings: AgentValues, context: CliContext): Promise<void> {
-  return untilStopped((stop) => keepEnrolled(settings, context, stop));
+export async function runAgent(settings: AgentValues, context: CliContext): Promise<void> {
+  const brokerPlan = brokerAgentPlanOf(settings, context.env);
+  return untilStopped((stop) =>
+    brokerPlan === undefined
+      ? keepEnrolled(settings, context, stop)
+      : guarded(brokerPlan.keyFile, settings, (logger) =>
+          keepPassports(brokerPlan, { logger, stop, version: context.version }),
+        ),
+  );
 }
 
 async function keepEnrolled(
@@ -48,15 +53,26 @@ async function keepEnrolled(
   const plan = agentPlanOf(settings);
   const target = { ...plan.target, controlUrl: parseControlUrl(plan.target.controlUrl).text };
   await readCaFile(settings.controlCaFile);
-  const logger = createLogger(settings.logLevel);
-  const guard = await guardFiles(plan.keyChoice.file, logger);
-  try {
+  await guarded(plan.keyChoice.file, settings, async (logger) => {
     const pairs = new KeyPairs(plan.keyChoice.file, target);
     await pairs.open();
     const { admin, keeper } = await openKeeper({ plan, target, settings, pairs, logger });
     logger.info({ event: 'listening', version, admin_listen: admin.address }, 'listening');
     await keeper.run(stop).finally(() => admin.close());
     logger.info({ event: 'stopped' }, 'stopped');
+  });
+}
+
+/** Runs with the files for this agent alone. */
+async function guarded(
+  keyFile: string,
+  { logLevel }: AgentValues,
+  run: (logger: Logger) => Promise<void>,
+): Promise<void> {
+  const logger = createLogger(logLevel);
+  const guard = await guardFiles(keyFile, logger);
+  try {
+    await run(logger);
   } finally {
     await guard?.release();
   }
@@ -71,7 +87,7 @@ interface Parts {
 }
 
 async function openKeeper(parts: Parts): Promise<{ admin: AdminListener; keeper: KeyKeeper }> {
-  const { plan, settings, logger } = parts;
+  const { plan, logger } = parts;
   const metrics = createAgentMetrics(() => {
     const { isRevoked, record } = keeper.state;
     const isGood = record !== undefined && !isRevoked && isUsable(record, Date.now());
@@ -85,17 +101,9 @@ async function openKeeper(parts: Parts): Promise<{ admin: AdminListener; keeper:
     }),
     { ...plan, startsAnew: plan.forcesReenrollment },
   );
-  const { registry } = metrics;
-  const admin = await openAdminListener({
-    ...plan.adminListen,
-    readiness: () => agentReadiness(keeper.state, Date.now()),
-    metrics: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
-  }).catch((error: unknown) => {
-    const code = systemErrorCode(error);
-    throw code === undefined
-      ? error
-      : usageError('listen_failed', `cannot listen on ${settings.adminListen}: ${code}`);
-  });
+  const admin = await openAgentListener(plan.adminListen, metrics.registry, () =>
+    agentReadiness(keeper.state, Date.now()),
+  );
   return { admin, keeper };
 }
 

@@ -12,6 +12,7 @@ import { readIssuerCa } from '../../outbound-fetch/outbound-fetch.ts';
 import { usageError } from '../../program/errors.ts';
 import { assertStateDirectory, readPemFile } from '../../program/input-files.ts';
 import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
+import { parsePublicUrl } from '../../program/public-url.ts';
 import { readMountedSecret } from '../../program/secret-files.ts';
 import { isLoopback } from '../../protocol/loopback.ts';
 import type { ControlSettings } from './control-settings.ts';
@@ -107,30 +108,13 @@ function readPublicUrls(
   { host, port }: HostAndPort,
   hasTls: boolean,
 ): readonly [string, ...string[]] {
-  const [first, ...others] = publicUrls.map((url) => readPublicUrl(url, allowPlainHttp));
+  const [first, ...others] = publicUrls.map((url) => parsePublicUrl(url, allowPlainHttp));
   if (first !== undefined) return [first, ...others];
   if (port === 0 || /^[0:.]+$/.test(host)) {
     throw usageError('public_url_required', `--public-url is required with --listen ${host}:${port}`);
   }
   const name = host.includes(':') ? `[${host}]` : host;
   return [new URL(`${hasTls ? 'https' : 'http'}://${name}:${port}`).origin];
-}
-
-/** Accepts only the spelling that workloads sign (docs/control.md "Enrollment"). */
-function readPublicUrl(text: string, allowPlainHttp: boolean): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const path = url === undefined || url.pathname === '/' ? '' : url.pathname.replace(/\/$/, '');
-  if (url === undefined || `${url.origin}${path}` !== text.replace(/\/$/, '')) {
-    throw usageError(
-      'bad_public_url',
-      '--public-url must read https://host[:port][/path], in lower case, without default port or query',
-    );
-  }
-  const isPlain = url.protocol === 'http:' && (allowPlainHttp || isLoopback(url.hostname));
-  if (url.protocol !== 'https:' && !isPlain) {
-    throw usageError('bad_public_url', '--public-url must be https:// beyond loopback');
-  }
-  return `${url.origin}${path}`;
 }
 
 function assertProxies(proxies: readonly string[]): void {

@@ -3,9 +3,10 @@ import { openAdminListener } from '../../enforcement/admin/admin-server.ts';
 import { faultName, systemErrorCode, usageError } from '../../program/errors.ts';
 import type { HostAndPort } from '../../program/listen-address.ts';
 import type { CliContext } from '../../program/output.ts';
-import { untilStopped } from '../../program/stop-signal.ts';
+import { stopped, untilStopped } from '../../program/stop-signal.ts';
 import { createControlMetrics } from '../../telemetry/control-metrics.ts';
 import { createLogger, type Logger } from '../../telemetry/logger.ts';
+import { Closers } from '../closers.ts';
 import { type ControlParts, openControlParts } from './control-parts.ts';
 import { type ControlPlan, planControl } from './control-plan.ts';
 import { readPropagation, readRenewals, watchReadiness } from './control-readiness.ts';
@@ -145,33 +146,4 @@ function listenFailure(error: unknown, address: string): unknown {
   const code = systemErrorCode(error);
   if (code === undefined || code.startsWith('FST_')) return error;
   return usageError('listen_failed', `cannot listen on ${address}: ${code}`);
-}
-
-/** Closes what was opened, in reverse order. A failure to close one part does not keep the others open. */
-class Closers {
-  readonly #logger: Logger;
-  readonly #closers: (() => Promise<void>)[] = [];
-
-  constructor(logger: Logger) {
-    this.#logger = logger;
-  }
-
-  add(close: () => Promise<void>): void {
-    this.#closers.unshift(close);
-  }
-
-  async closeAll(): Promise<void> {
-    for (const close of this.#closers.splice(0)) {
-      await close().catch((error: unknown) => {
-        this.#logger.error({ event: 'close_failed', fault: faultName(error) }, 'a part could not be closed');
-      });
-    }
-  }
-}
-
-function stopped(stop: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (stop.aborted) resolve();
-    else stop.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

@@ -1,52 +1,26 @@
-/** Verifier settings. Source: docs/cli.md. */
+/** Settings of `proofgate verifier`. Source: docs/cli.md. */
 
 import {
-  choice,
-  duration,
   integer,
   list,
   optional,
-  required,
-  requiredList,
   type SettingValues,
   text,
   toggle,
   withDefault,
 } from '../../program/settings.ts';
-import { LOG_LEVELS } from '../../telemetry/log-level.ts';
-import { DECISION_SETTINGS, FRESHNESS_SIGNERS } from './decision-settings.ts';
+import { DECISION_SETTINGS } from '../enforcement/decision-settings.ts';
+import {
+  ADMIN_AND_REPLAY_SETTINGS,
+  AUDIT_SETTINGS,
+  BUNDLE_SETTINGS,
+  LOAD_SETTINGS,
+  SHUTDOWN_SETTINGS,
+} from '../enforcement/enforcement-settings.ts';
+import { HTTP_SETTINGS } from './ext-authz-http-settings.ts';
 
 export const VERIFIER_SETTINGS = {
-  authSite: required(text('--auth-site <name>', 'the Auth Site that this verifier serves')),
-  bundle: optional(
-    text(
-      '--bundle <directory>',
-      'directory of the signed bundle, watched for changes; not needed with --control-url',
-    ),
-  ),
-  controlUrl: optional(text('--control-url <url>', 'URL of the Control that delivers bundles')),
-  controlTokenFile: optional(
-    text('--control-token-file <file>', "the target's token; read again for each request to Control"),
-  ),
-  controlCaFile: optional(
-    text('--control-ca-file <file>', 'CA certificates (PEM) for the connection to Control'),
-  ),
-  allowPlainHttp: toggle('--allow-plain-http', 'allow plain HTTP for tokens and audit events', false),
-  bundleKeys: requiredList(text('--bundle-key <file>', 'public key (JWK or PEM) that signs bundles')),
-  bundleThreshold: withDefault(
-    integer('--bundle-threshold <count>', 'number of bundle keys that must have signed', {
-      min: 1,
-      max: 16,
-    }),
-    '1',
-  ),
-  ...FRESHNESS_SIGNERS,
-  stateDir: required(
-    text(
-      '--state-dir <directory>',
-      'directory for the highest accepted revision and for bundles from Control',
-    ),
-  ),
+  ...BUNDLE_SETTINGS,
   listen: withDefault(
     text('--listen <address>', 'address of the gRPC port: HOST:PORT or unix:PATH'),
     '127.0.0.1:9191',
@@ -64,103 +38,22 @@ export const VERIFIER_SETTINGS = {
   tlsClientSans: list(
     text('--tls-client-san <name>', 'URI or DNS name that a client certificate must have; default: any'),
   ),
+  ...HTTP_SETTINGS,
   maxConnections: withDefault(
-    integer('--max-connections <count>', 'maximum number of connections to the gRPC port', {
-      min: 1,
-      max: 65_536,
-    }),
+    integer(
+      '--max-connections <count>',
+      'maximum number of connections to the gRPC port, and to the HTTP port',
+      {
+        min: 1,
+        max: 65_536,
+      },
+    ),
     '1024',
   ),
   grpcReflection: toggle('--grpc-reflection', 'enable gRPC server reflection', false),
-  adminListen: withDefault(
-    text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
-    '127.0.0.1:9192',
-  ),
-  replay: required(
-    text(
-      '--replay <store>',
-      'memory (one verifier process, bundle says single_verifier), or redis://…, redis-sentinel://…, redis-cluster://…',
-    ),
-  ),
-  redisTimeoutMs: optional(
-    duration('--redis-timeout <duration>', 'maximum time for an answer of Redis (default: 100ms)', {
-      minMs: 10,
-      maxMs: 10_000,
-    }),
-  ),
-  redisCaFile: optional(text('--redis-ca-file <file>', 'certificates (PEM) to trust with rediss://')),
-  redisSentinelUser: optional(text('--redis-sentinel-user <name>', 'user name for the Sentinels')),
-  redisSentinelPasswordFile: optional(
-    text('--redis-sentinel-password-file <file>', 'file with the password for the Sentinels, one line'),
-  ),
-  redisMinReplicasToWrite: optional(
-    integer(
-      '--redis-min-replicas-to-write <count>',
-      'min-replicas-to-write of every Redis, if CONFIG GET is forbidden',
-      {
-        min: 0,
-        max: 1_000,
-      },
-    ),
-  ),
-  redisMinReplicasMaxLagMs: optional(
-    duration(
-      '--redis-min-replicas-max-lag <duration>',
-      'min-replicas-max-lag of every Redis, if CONFIG GET is forbidden',
-    ),
-  ),
-  redisClusterNodeTimeoutMs: optional(
-    duration(
-      '--redis-cluster-node-timeout <duration>',
-      'cluster-node-timeout of every Redis, if CONFIG GET is forbidden',
-    ),
-  ),
-  holderQuota: withDefault(
-    integer('--holder-quota <count>', 'maximum number of requests of one key in a minute', {
-      min: 1,
-      max: 1_000_000_000,
-    }),
-    '600000',
-  ),
-  maxReplayRecords: optional(
-    integer(
-      '--max-replay-records <count>',
-      'with --replay memory: maximum number of stored proofs (default: 1000000)',
-      {
-        min: 1000,
-        max: 50_000_000,
-      },
-    ),
-  ),
+  ...ADMIN_AND_REPLAY_SETTINGS,
   ...DECISION_SETTINGS,
-  auditFile: optional(
-    text(
-      '--audit-file <file>',
-      'file for audit events, JSON lines; - (the default without --audit-url) is standard output',
-    ),
-  ),
-  auditUrl: optional(text('--audit-url <url>', 'collector that receives audit events in batches')),
-  auditTokenFile: optional(
-    text('--audit-token-file <file>', "the collector's token; read again for each batch"),
-  ),
-  auditCaFile: optional(
-    text('--audit-ca-file <file>', 'CA certificates (PEM) for the connection to the collector'),
-  ),
-  auditGzip: toggle('--audit-gzip', 'compress requests to the collector', false),
-  auditQueueBytes: withDefault(
-    integer('--audit-queue-bytes <count>', 'maximum size of queued audit events, bytes', {
-      min: 65_536,
-      max: 1_073_741_824,
-    }),
-    '16777216',
-  ),
-  audit: withDefault(
-    choice('--audit <mode>', 'required: deny a request whose audit event cannot be written', [
-      'best-effort',
-      'required',
-    ]),
-    'best-effort',
-  ),
+  ...AUDIT_SETTINGS,
   maxMessageBytes: withDefault(
     integer('--max-message-bytes <count>', 'maximum size of one check, headers and buffered body, bytes', {
       min: 65_536,
@@ -168,16 +61,7 @@ export const VERIFIER_SETTINGS = {
     }),
     '4194304',
   ),
-  otlpEndpoint: optional(
-    text('--otlp-endpoint <url>', 'OpenTelemetry collector (OTLP over HTTP) for sampled decisions'),
-  ),
-  maxInFlight: withDefault(
-    integer('--max-in-flight <count>', 'maximum number of checks that wait for the replay store', {
-      min: 1,
-      max: 1_000_000,
-    }),
-    '1024',
-  ),
+  ...LOAD_SETTINGS,
   workers: withDefault(
     integer('--workers <count>', 'number of verifier processes behind the address; more than 1 needs Redis', {
       min: 1,
@@ -185,22 +69,7 @@ export const VERIFIER_SETTINGS = {
     }),
     '1',
   ),
-  drainDelayMs: withDefault(
-    duration(
-      '--drain-delay <duration>',
-      'after SIGTERM, accept checks this long while health reports not serving, 0s to 1h',
-      { minMs: 0, maxMs: 3_600_000 },
-    ),
-    '0s',
-  ),
-  drainTimeoutMs: withDefault(
-    duration('--drain-timeout <duration>', 'after SIGTERM, maximum time for checks in flight'),
-    '10s',
-  ),
-  logLevel: withDefault(
-    choice('--log-level <level>', 'level of the log on standard error', LOG_LEVELS),
-    'info',
-  ),
+  ...SHUTDOWN_SETTINGS,
 };
 
 export type VerifierSettings = SettingValues<typeof VERIFIER_SETTINGS>;

@@ -1,6 +1,6 @@
 /** Reports bundle loading and refreshing to the log and the metrics. */
 import type { StepKind } from '../../bundle/format/file-names.ts';
-import type { Logger } from '../../telemetry/logger.ts';
+import type { Logger } from '../../telemetry/log.ts';
 import type { RefreshMetrics, VerifierMetrics } from '../../telemetry/metrics.ts';
 import type { BundleListener } from '../loading/bundle-loader.ts';
 import type { RefreshListener } from '../loading/refresh/refresher.ts';

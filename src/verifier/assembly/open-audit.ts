@@ -1,6 +1,6 @@
-/** Opens the verifier's audit trail: its sinks, with their log and metrics. */
+/** Opens the audit trail of a verifier or a broker: its sinks, with their log and metrics. */
 import { type AuditMetrics, type AuditSinkName, createAuditMetrics } from '../../telemetry/audit-metrics.ts';
-import type { Logger } from '../../telemetry/logger.ts';
+import type { Logger } from '../../telemetry/log.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import type { HttpTransportOptions } from '../audit/http-transport.ts';
 import { createJsonLinesSink } from '../audit/json-lines.ts';
@@ -40,7 +40,7 @@ export async function openAudit(
   setup: AuditSetup,
   isShared: boolean,
   logger: Logger,
-  { registry }: VerifierMetrics,
+  { registry }: Pick<VerifierMetrics, 'registry'>,
 ): Promise<OpenAudit> {
   const metrics = createAuditMetrics(registry);
   const { collector: transport, file, maxQueueBytes, mode } = setup;

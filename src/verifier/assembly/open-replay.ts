@@ -1,5 +1,5 @@
 /** Opens the verifier's replay store, and reports its fences to the log and the metrics. */
-import type { Logger } from '../../telemetry/logger.ts';
+import type { Logger } from '../../telemetry/log.ts';
 import { createReplayMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
 import type { RedisReplayStoreOptions } from '../replay/redis.ts';
 import { REPLAY_FENCE_REASONS, type ReplayObserver, type ReplayStore } from '../replay/store.ts';
@@ -18,6 +18,7 @@ export interface ReplayInputs {
   /** Keeps the fence of a store in memory. */
   readonly stateDirectory: string;
   readonly holderQuotaPerMinute: number;
+  readonly subjectQuotaPerMinute: number;
   /** Allowed clock skew of the current bundle, for readiness; undefined while no bundle is loaded. */
   readonly expectedSkewSeconds: () => number | undefined;
 }

@@ -4,7 +4,7 @@
  */
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Origin } from '../../protocol/request-target.ts';
-import type { Logger } from '../../telemetry/logger.ts';
+import type { Logger } from '../../telemetry/log.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
 import { staleGroups } from '../decision/steps/freshness.ts';
 import type { BundleStatus } from '../loading/bundle-loader.ts';
@@ -19,6 +19,8 @@ export interface VerifierSetup extends BundleSetup {
   readonly audit: AuditSetup;
   /** Maximum number of requests of one holder key in a minute. */
   readonly holderQuotaPerMinute: number;
+  /** The same for all holder keys of one issuer and subject. */
+  readonly subjectQuotaPerMinute: number;
   /** Maximum age of the bundle for `realtime` routes. */
   readonly realtimeStalenessSeconds: number;
   /** Behind a proxy that rewrites host or scheme: the only origin that this verifier serves. */
@@ -73,9 +75,15 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
     const audit = await openAudit(setup.audit, setup.isWorker, logger, metrics);
     closing.push(() => audit.sink.close());
     await bundle.start();
-    const { externalOrigin, holderQuotaPerMinute, maxInFlight, replay, stateDirectory } = setup;
+    const { externalOrigin, maxInFlight, replay, stateDirectory } = setup;
+    const { holderQuotaPerMinute, subjectQuotaPerMinute } = setup;
     const expectedSkewSeconds = () => bundle.loader.snapshot?.skewSeconds;
-    const replayInputs = { stateDirectory, holderQuotaPerMinute, expectedSkewSeconds };
+    const replayInputs = {
+      stateDirectory,
+      holderQuotaPerMinute,
+      subjectQuotaPerMinute,
+      expectedSkewSeconds,
+    };
     const replayStore = await openReplay(replay, replayInputs, logger, metrics);
     closing.push(() => replayStore.close());
     const verifier = createVerifier({

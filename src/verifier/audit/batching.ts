@@ -3,7 +3,7 @@
  * not fit are counted, and the audit trail says where they are missing.
  */
 
-import type { DecisionEvent } from '../../telemetry/decision-event.ts';
+import type { AuditEvent } from '../../telemetry/audit-event.ts';
 import { Backoff } from '../loading/backoff.ts';
 import { type LineBatch, LineQueue } from './line-queue.ts';
 import type { AuditObserver, OperatedAuditSink } from './sink.ts';
@@ -60,7 +60,7 @@ export class BatchingSink implements OperatedAuditSink {
     return this.#queue.queuedBytes;
   }
 
-  record(event: DecisionEvent): boolean {
+  record(event: AuditEvent): boolean {
     if (this.#closing !== undefined || !this.#queue.add(event)) {
       this.#observer.dropped(1);
       return false;

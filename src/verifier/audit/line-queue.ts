@@ -2,11 +2,8 @@
  * Queues audit events as batches of whole JSON lines, bounded by bytes. When the queue is full it drops new events; the
  * next event that fits follows a line that reports how many.
  */
-import {
-  AUDIT_GAP_EVENT_NAME,
-  type AuditGapEvent,
-  type DecisionEvent,
-} from '../../telemetry/decision-event.ts';
+import type { AuditEvent } from '../../telemetry/audit-event.ts';
+import { AUDIT_GAP_EVENT_NAME, type AuditGapEvent } from '../../telemetry/decision-event.ts';
 
 export interface LineBatch {
   /** Whole lines. */
@@ -46,7 +43,7 @@ export class LineQueue {
   }
 
   /** @returns false when the event was dropped */
-  add(event: DecisionEvent): boolean {
+  add(event: AuditEvent): boolean {
     const line = `${JSON.stringify(event)}\n`;
     if (this.queuedBytes + line.length > this.#options.maxBytes) {
       this.#gap.lose(1);

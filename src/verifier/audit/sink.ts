@@ -1,4 +1,5 @@
 /** The audit sink. `record` returns whether the event is recorded; with `--audit required`, false denies the request. */
+import type { AuditEvent } from '../../telemetry/audit-event.ts';
 import type { DecisionEvent } from '../../telemetry/decision-event.ts';
 
 export interface AuditSink {
@@ -12,6 +13,7 @@ export type AuditMode = 'best_effort' | 'required';
 
 /** The sink as the process that owns it sees it. */
 export interface OperatedAuditSink extends AuditSink {
+  record(event: AuditEvent): boolean;
   /** Reopens the destination if that applies. When reopening fails, the current one stays in use. */
   reopen(): void;
   /** Size of the queued events. */
@@ -39,7 +41,7 @@ export function shipping(
   mode: AuditMode,
 ): OperatedAuditSink {
   return {
-    record(event: DecisionEvent): boolean {
+    record(event: AuditEvent): boolean {
       const isRecorded = recorder.record(event);
       // With `required` the request is then denied, which contradicts the event.
       if (isRecorded || mode === 'best_effort') shipper.record(event);

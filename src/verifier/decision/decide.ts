@@ -73,6 +73,8 @@ export interface AllowedDecision {
   readonly snapshot: Snapshot;
   readonly route: Route;
   readonly caller: Caller;
+  /** RFC 7638 thumbprint of the key that signed the proof. */
+  readonly holderThumbprint: string;
   /** Identifies the presented passport: base64url SHA-256 of its JWS. */
   readonly passportSha256: string;
 }

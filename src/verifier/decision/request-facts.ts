@@ -1,10 +1,11 @@
 /**
  * The request as every enforcement point passes it to the decision.
- * Source: docs/enforcement.md "Enforcement points".
+ * Source: docs/enforcement-points.md.
  */
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 
-export interface RequestFacts {
+/** A request without its body. */
+export interface RequestHead {
   /** As sent, case-sensitive. */
   readonly method: string;
   /** As the enforcement point received it, not normalised. */
@@ -13,11 +14,16 @@ export interface RequestFacts {
   /** Path and query exactly as sent, one character for each byte. */
   readonly target: string;
   readonly headers: RequestHeaders;
+}
+
+export interface RequestFacts extends RequestHead {
   readonly body: BodyState;
 }
 
 /** `unknown`: the enforcement point cannot prove that it has exactly the bytes that the upstream receives. */
 export type BodyState =
   | { readonly kind: 'exact'; readonly bytes: Uint8Array }
+  /** Exact, but only its base64url SHA-256 is in memory. Never empty. */
+  | { readonly kind: 'hashed'; readonly sha256: string }
   | { readonly kind: 'none' }
   | { readonly kind: 'unknown' };

@@ -11,6 +11,7 @@ import { type Denial, deny, isDenial } from '../../protocol/reasons.ts';
 import { type Caller, identifyCaller } from './caller.ts';
 import { type Evaluation, required } from './evaluation.ts';
 import { checkBinding } from './steps/binding.ts';
+import { checkBlocked } from './steps/blocked.ts';
 import { checkFreshness } from './steps/freshness.ts';
 import {
   checkAudience,
@@ -55,6 +56,7 @@ type ProofCheckName =
   | 'key'
   | 'passport_signature'
   | 'claims'
+  | 'blocked'
   | 'passport_times'
   | 'audience'
   | 'proof_signature'
@@ -92,7 +94,8 @@ export const STEPS: readonly Step[] = [
       { name: 'key', needs: ['route', 'credentials'], run: checkKey },
       { name: 'passport_signature', needs: ['key'], run: checkPassportSignature },
       { name: 'claims', needs: ['passport_signature'], run: checkClaims },
-      { name: 'passport_times', needs: ['claims'], run: checkPassportTimes },
+      { name: 'blocked', needs: ['claims'], run: checkBlocked },
+      { name: 'passport_times', needs: ['blocked'], run: checkPassportTimes },
       { name: 'audience', needs: ['passport_times'], run: checkAudience },
       { name: 'proof_signature', needs: ['audience'], run: checkProofSignature },
       { name: 'proof_times', needs: ['proof_signature'], run: checkProofTimes },

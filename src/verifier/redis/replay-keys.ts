@@ -6,6 +6,8 @@ export interface ReplayKeys {
   readonly bucketPrefix: string;
   /** Followed by the holder's thumbprint. */
   readonly quotaPrefix: string;
+  /** Followed by the hash of issuer and subject. */
+  readonly subjectQuotaPrefix: string;
 }
 
 /** All keys that one script uses share the hash tag, and therefore the slot in a Cluster. */
@@ -14,5 +16,6 @@ export function replayKeys(tag: string): ReplayKeys {
     epoch: `proofgate:{${tag}}:epoch`,
     bucketPrefix: `proofgate:{${tag}}:jti:`,
     quotaPrefix: `proofgate:{${tag}}:quota:`,
+    subjectQuotaPrefix: `proofgate:{${tag}}:subject-quota:`,
   };
 }

@@ -27,10 +27,10 @@ export const BUCKET_SECONDS = 32;
 
 export interface ReplayScripts {
   /**
-   * Keys: epoch, hash of the record, quota of the holder. Arguments: identifier, nonce, issued-at, expires-at, maximum
-   * difference of clocks, the verifier's clock, quota for each minute, largest skew that the verifier has seen, F,
-   * latest issued-at that it consumed recently (0: none), number of replicas that must follow. Returns one of
-   * `CONSUME_CODES`, or the error `NOREPLICAS`.
+   * Keys: epoch, hash of the record, quota of the holder, quota of issuer and subject. Arguments: identifier, nonce, issued-at, expires-at, maximum
+   * difference of clocks, the verifier's clock, holder's quota for each minute, largest skew that the verifier has seen,
+   * F, latest issued-at that it consumed recently (0: none), number of replicas that must follow, quota of issuer and
+   * subject for each minute. Returns one of `CONSUME_CODES`, or the error `NOREPLICAS`.
    */
   readonly consume: RedisScript;
   /**
@@ -227,6 +227,7 @@ local identifier, nonce = ARGV[1], ARGV[2]
 local issued, expires, apart = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local now, quota = tonumber(ARGV[6]), tonumber(ARGV[7])
 local skew, margin, latest, needed = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+local subjectQuota = tonumber(ARGV[12])
 
 -- First, so that a server whose clock is wrong sets no epoch.
 if not (math.abs(seconds - now) <= apart) then return ${CONSUME_CODES.clock} end
@@ -237,6 +238,15 @@ local text = string.format('%d', number)
 local prefix = string.sub(KEYS[2], 1, -1 - #text)
 assert(prefix .. text == KEYS[2], 'not the hash of this proof')
 local epoch = look(KEYS[1], prefix, skew, margin, latest, needed)
+
+local function take(key, quota)
+  local used = redis.call('INCR', key)
+  if used == 1 then redis.call('EXPIRE', key, 60) end
+  if used <= quota then return true end
+  -- The clock went back, and the minute would not end.
+  if redis.call('TTL', key) > 60 then redis.call('EXPIRE', key, 60) end
+  return false
+end
 
 local function verdict()
   local isBeyond = issued > math.max(epoch.moment, epoch.cut) + 2 * epoch.largest
@@ -254,13 +264,8 @@ local function verdict()
   end
   if not isListed and #epoch.numbers >= ${MOST_BUCKETS} then return ${CONSUME_CODES.clock} end
 
-  local used = redis.call('INCR', KEYS[3])
-  if used == 1 then redis.call('EXPIRE', KEYS[3], 60) end
-  if used > quota then
-    -- The clock went back, and the minute would not end.
-    if redis.call('TTL', KEYS[3]) > 60 then redis.call('EXPIRE', KEYS[3], 60) end
-    return ${CONSUME_CODES.quota}
-  end
+  -- What the holder's quota denies does not count against the subject's.
+  if not take(KEYS[3], quota) or not take(KEYS[4], subjectQuota) then return ${CONSUME_CODES.quota} end
 
   if not isListed then
     epoch.numbers[#epoch.numbers + 1] = text
@@ -290,6 +295,6 @@ return { seconds, math.max(epoch.moment, epoch.cut), epoch.largest, epoch.why, e
 `;
 
 export const REPLAY_SCRIPTS: ReplayScripts = {
-  consume: redisScript(EPOCH_LUA + CONSUME_LUA, 3),
+  consume: redisScript(EPOCH_LUA + CONSUME_LUA, 4),
   prepare: redisScript(EPOCH_LUA + PREPARE_LUA, 1),
 };

@@ -1,5 +1,5 @@
 /**
- * Computes the identifier under which the store records a proof's `jti`.
+ * Computes the identifier under which the store records a proof's `jti`, and the name under which it counts a caller.
  * Source: docs/protocol.md "Replay".
  */
 import { hash } from 'node:crypto';
@@ -11,4 +11,12 @@ import { hash } from 'node:crypto';
  */
 export function replayIdentifier(authSite: string, holderThumbprint: string, jti: string): string {
   return hash('sha256', `proofgate-jti-v1\n${authSite}\n${holderThumbprint}\n${jti}\n`, 'base64url');
+}
+
+/**
+ * base64url SHA-256 over the lines `proofgate-subject-v1`, issuer and subject, each ended by LF. Has one length, and fits
+ * into a key's name.
+ */
+export function subjectHash(issuer: string, subject: string): string {
+  return hash('sha256', `proofgate-subject-v1\n${issuer}\n${subject}\n`, 'base64url');
 }

@@ -5,10 +5,12 @@
  */
 import { DEFAULT_SKEW_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../protocol/limits.ts';
 import type { PersistedFence } from './persisted-fence.ts';
-import { HolderQuota, RecordTable } from './record-table.ts';
+import { Quota } from './quota.ts';
+import { type QuotaCells, RecordTable } from './record-table.ts';
 import {
   CONSUMED,
   DEFAULT_HOLDER_QUOTA_PER_MINUTE,
+  DEFAULT_SUBJECT_QUOTA_PER_MINUTE,
   REPLAYED,
   type ReplayClaim,
   type ReplayFence,
@@ -23,6 +25,8 @@ import {
 const DEFAULT_MAX_RECORDS = 1_000_000;
 /** A caller within its quota leaves at least the same share for all others. */
 const MOST_SHARE_OF_ONE_HOLDER = 0.5;
+/** However many keys a caller has, a quarter is left for all others. */
+const MOST_SHARE_OF_ONE_SUBJECT = 0.75;
 
 /** Purge steps for each request. A request adds one record, so a few steps always keep up. */
 const PURGE_STEPS = 8;
@@ -37,10 +41,12 @@ const RESERVE_INTERVAL_MS = 1000;
 const MOST_RESERVE_SECONDS = 60;
 
 export interface MemoryReplayStoreOptions {
-  /** Maximum number of stored identifiers; about 45 bytes each. Default 1,000,000. */
+  /** Maximum number of stored identifiers; about 50 bytes each. Default 1,000,000. */
   readonly maxRecords?: number;
   /** Maximum number of identifiers that one holder may add in a minute. Default 600,000. */
   readonly holderQuotaPerMinute?: number;
+  /** The same for all holders of one issuer and subject. Default 1,200,000. */
+  readonly subjectQuotaPerMinute?: number;
   /** Survives a restart. Without it only the clock separates the proofs of earlier runs; for tests. */
   readonly persistedFence?: PersistedFence | undefined;
   /** The site's skew, from which `health` computes the fence at the start. Until it is known, 5. */
@@ -63,7 +69,8 @@ class MemoryReplayStore implements ReplayStore {
   readonly #expectedSkewSeconds: () => number | undefined;
   readonly #startSeconds: number;
   readonly #records: RecordTable;
-  readonly #quota: HolderQuota;
+  readonly #holderQuota: Quota;
+  readonly #subjectQuota: Quota;
   readonly #persisted: PersistedFence | undefined;
   readonly #reserving: NodeJS.Timeout | undefined;
   /** Records of proofs consumed up to this moment, by this verifier's clock, may be missing. */
@@ -82,11 +89,18 @@ class MemoryReplayStore implements ReplayStore {
     this.#expectedSkewSeconds = options.expectedSkewSeconds ?? (() => undefined);
     this.#startSeconds = Math.floor(this.#clockSeconds());
     this.#epochSeconds = this.#startSeconds;
-    this.#quota = new HolderQuota({
+    this.#holderQuota = new Quota({
       maxPerMinute: options.holderQuotaPerMinute ?? DEFAULT_HOLDER_QUOTA_PER_MINUTE,
       maxRemembered: Math.ceil(maxRecords * MOST_SHARE_OF_ONE_HOLDER),
     });
-    this.#records = new RecordTable(maxRecords, this.#epochSeconds, (cell) => this.#quota.forget(cell));
+    this.#subjectQuota = new Quota({
+      maxPerMinute: options.subjectQuotaPerMinute ?? DEFAULT_SUBJECT_QUOTA_PER_MINUTE,
+      maxRemembered: Math.ceil(maxRecords * MOST_SHARE_OF_ONE_SUBJECT),
+    });
+    this.#records = new RecordTable(maxRecords, this.#epochSeconds, ({ holder, subject }) => {
+      this.#holderQuota.forget(holder);
+      this.#subjectQuota.forget(subject);
+    });
     this.#persisted = options.persistedFence;
     if (this.#persisted === undefined) return;
     this.#reserve();
@@ -110,12 +124,24 @@ class MemoryReplayStore implements ReplayStore {
     if (records.has(claim.identifier)) return REPLAYED;
     if (records.isFull) return UNAVAILABLE.store;
     if (!this.#mayOutliveRestart(claim.issuedAtSeconds)) return UNAVAILABLE.store;
-    const holderCell = this.#quota.cellOf(claim.holderThumbprint);
-    if (!this.#quota.take(holderCell, nowSeconds)) return UNAVAILABLE.quota;
-    records.addSought(keepUntilSeconds, holderCell);
+    const cells = this.#takeQuota(claim);
+    if (cells === undefined) return UNAVAILABLE.quota;
+    records.addSought(keepUntilSeconds, cells);
     if (nowSeconds > this.#lastRecordedSeconds) this.#lastRecordedSeconds = nowSeconds;
     if (claim.issuedAtSeconds > this.#lastIssuedSeconds) this.#lastIssuedSeconds = claim.issuedAtSeconds;
     return CONSUMED;
+  }
+
+  /** Counts the claim against both quotas, or against neither when one of them is used up. */
+  #takeQuota({ holderThumbprint, nowSeconds, subjectHash }: ReplayClaim): QuotaCells | undefined {
+    const holder = this.#holderQuota.cellOf(holderThumbprint);
+    const subject = this.#subjectQuota.cellOf(subjectHash);
+    const hasRoom =
+      this.#holderQuota.hasRoom(holder, nowSeconds) && this.#subjectQuota.hasRoom(subject, nowSeconds);
+    if (!hasRoom) return undefined;
+    this.#holderQuota.take(holder, nowSeconds);
+    this.#subjectQuota.take(subject, nowSeconds);
+    return { holder, subject };
   }
 
   get #fencedThroughSeconds(): number {

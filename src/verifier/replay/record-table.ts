@@ -3,7 +3,7 @@
  *
  * It uses fixed arrays: a `Map` of a million strings stalls the process while it grows, and gives the garbage collector
  * a million objects to walk. A timing wheel of one bucket for each second makes expiry a few steps for each request,
- * whatever the number of records. A record takes 40 to 48 bytes, as the number of slots is a power of two. The
+ * whatever the number of records. A record takes 44 to 52 bytes, as the number of slots is a power of two. The
  * operating system backs the arrays only as far as they are used.
  */
 import { randomBytes } from 'node:crypto';
@@ -19,6 +19,12 @@ const WHEEL_SECONDS = 1024;
 /** In the arrays below, 0 means none and n means record n - 1. */
 const NONE = 0;
 
+/** Where the quotas count an identifier; see `quota.ts`. */
+export interface QuotaCells {
+  readonly holder: number;
+  readonly subject: number;
+}
+
 export class RecordTable {
   readonly #capacity: number;
   /** Open addressing with linear probing, at most half full. */
@@ -31,7 +37,8 @@ export class RecordTable {
   /** The next record of the same bucket, or of the free list. */
   readonly #next: Int32Array;
   readonly #holderCells: Int32Array;
-  readonly #onForget: (holderCell: number) => void;
+  readonly #subjectCells: Int32Array;
+  readonly #onForget: (cells: QuotaCells) => void;
   readonly #bucketHeads = new Int32Array(WHEEL_SECONDS);
   #freeHead = NONE;
   #everUsed = 0;
@@ -45,8 +52,8 @@ export class RecordTable {
   readonly #sought = new Int32Array(WORDS_PER_RECORD);
   #soughtSlot = 0;
 
-  /** @param onForget called for each removed identifier, with the cell that was passed to `addSought` */
-  constructor(capacity: number, nowSeconds: number, onForget: (holderCell: number) => void) {
+  /** @param onForget called for each removed identifier, with the cells that were passed to `addSought` */
+  constructor(capacity: number, nowSeconds: number, onForget: (cells: QuotaCells) => void) {
     const slotBits = Math.max(4, Math.ceil(Math.log2(capacity * 2)));
     this.#capacity = capacity;
     this.#slots = new Int32Array(2 ** slotBits);
@@ -57,6 +64,7 @@ export class RecordTable {
     this.#keepUntilSeconds = new Float64Array(capacity);
     this.#next = new Int32Array(capacity);
     this.#holderCells = new Int32Array(capacity);
+    this.#subjectCells = new Int32Array(capacity);
     this.#onForget = onForget;
     this.#cursorSeconds = nowSeconds;
   }
@@ -92,7 +100,7 @@ export class RecordTable {
   }
 
   /** Stores the identifier that `has` just did not find. The table must not be full, nor changed in between. */
-  addSought(keepUntilSeconds: number, holderCell: number): void {
+  addSought(keepUntilSeconds: number, cells: QuotaCells): void {
     let entry = this.#freeHead;
     if (entry === NONE) {
       this.#everUsed += 1;
@@ -102,7 +110,8 @@ export class RecordTable {
     }
     this.#words.set(this.#sought, (entry - 1) * WORDS_PER_RECORD);
     this.#keepUntilSeconds[entry - 1] = keepUntilSeconds;
-    this.#holderCells[entry - 1] = holderCell;
+    this.#holderCells[entry - 1] = cells.holder;
+    this.#subjectCells[entry - 1] = cells.subject;
     this.#slots[this.#soughtSlot] = entry;
     this.#size += 1;
     this.#hangInBucket(entry);
@@ -157,7 +166,10 @@ export class RecordTable {
     const keptUntilSeconds = this.#keepUntilSeconds[entry - 1] ?? 0;
     if (keptUntilSeconds > this.#horizonSeconds) this.#horizonSeconds = keptUntilSeconds;
     this.#emptySlotOf(entry);
-    this.#onForget(this.#holderCells[entry - 1] ?? 0);
+    this.#onForget({
+      holder: this.#holderCells[entry - 1] ?? 0,
+      subject: this.#subjectCells[entry - 1] ?? 0,
+    });
     this.#next[entry - 1] = this.#freeHead;
     this.#freeHead = entry;
     this.#size -= 1;
@@ -184,64 +196,5 @@ export class RecordTable {
       }
     }
     slots[hole] = NONE;
-  }
-}
-
-/**
- * Limits how many identifiers a holder may add in a minute, and have stored at a time, in a fixed amount of memory.
- *
- * A keyed hash assigns each holder to one of a fixed number of cells, so outsiders cannot choose a cell. A table of
- * holders would grow with their number, and reject new ones once full. Two holders in one cell share its quota. With
- * 2^18 cells that affects one in 260,000 pairs, and never lets more through.
- */
-
-const CELL_BITS = 18;
-const SECONDS_PER_MINUTE = 60;
-
-interface HolderLimits {
-  readonly maxPerMinute: number;
-  readonly maxRemembered: number;
-}
-
-export class HolderQuota {
-  readonly #limits: HolderLimits;
-  readonly #counts = new Int32Array(2 ** CELL_BITS);
-  readonly #minutes = new Int32Array(2 ** CELL_BITS);
-  readonly #remembered = new Int32Array(2 ** CELL_BITS);
-  readonly #seed = randomBytes(4).readInt32LE();
-
-  constructor(limits: HolderLimits) {
-    this.#limits = limits;
-  }
-
-  /** The holder's cell, which is stored with each of its identifiers. */
-  cellOf(holderThumbprint: string): number {
-    const first = packSextets(holderThumbprint, 0);
-    const second = packSextets(holderThumbprint, SEXTETS_PER_WORD);
-    return mixWords(first, second, this.#seed) >>> (32 - CELL_BITS);
-  }
-
-  /** Counts one identifier that is stored from now on. Returns false when one of the limits is reached. */
-  take(cell: number, nowSeconds: number): boolean {
-    const { maxPerMinute, maxRemembered } = this.#limits;
-    const remembered = this.#remembered[cell] ?? 0;
-    if (remembered >= maxRemembered) return false;
-    const minute = Math.floor(nowSeconds / SECONDS_PER_MINUTE);
-    const countedMinute = this.#minutes[cell] ?? 0;
-    // Requests reach the store slightly out of order: one of the minute before counts in this one.
-    if (minute !== countedMinute && minute !== countedMinute - 1) {
-      this.#minutes[cell] = minute;
-      this.#counts[cell] = 0;
-    }
-    const count = this.#counts[cell] ?? 0;
-    if (count >= maxPerMinute) return false;
-    this.#counts[cell] = count + 1;
-    this.#remembered[cell] = remembered + 1;
-    return true;
-  }
-
-  /** Counts one identifier that was removed. */
-  forget(cell: number): void {
-    this.#remembered[cell] = (this.#remembered[cell] ?? 1) - 1;
   }
 }

@@ -21,6 +21,7 @@ import { packSextets } from './sextets.ts';
 import {
   CONSUMED,
   DEFAULT_HOLDER_QUOTA_PER_MINUTE,
+  DEFAULT_SUBJECT_QUOTA_PER_MINUTE,
   REPLAYED,
   type ReplayClaim,
   type ReplayHealth,
@@ -58,6 +59,8 @@ export interface RedisReplayStoreOptions {
   readonly declaredFailoverSettings?: DeclaredFailoverSettings;
   /** Maximum number of identifiers that one holder may add in a minute. Default 600,000. */
   readonly holderQuotaPerMinute?: number;
+  /** The same for all holders of one issuer and subject; on a Cluster for those in each part. Default 1,200,000. */
+  readonly subjectQuotaPerMinute?: number;
   /** The site's skew, from which a check computes the fence and the clock tolerance. Until it is known, 5. */
   readonly expectedSkewSeconds?: () => number | undefined;
   /** The wall clock in seconds since the epoch; fractions are cut off. Default: the system's. */
@@ -92,6 +95,7 @@ class RedisReplayStore implements ReplayStore {
   readonly #refusedShards = new Map<number, string>();
   readonly #clockSeconds: () => number;
   readonly #holderQuotaPerMinute: number;
+  readonly #subjectQuotaPerMinute: number;
   readonly #expectedSkewSeconds: () => number | undefined;
   readonly #readBackTimeoutMs: number;
   /** A nonce is a random prefix of this process and a counter. It only has to be unique. */
@@ -107,6 +111,7 @@ class RedisReplayStore implements ReplayStore {
     const scriptTimeoutMs = Math.ceil(timeoutMs * SCRIPT_SHARE_OF_TIMEOUT);
     this.#clockSeconds = options.clockSeconds ?? systemClockSeconds;
     this.#holderQuotaPerMinute = options.holderQuotaPerMinute ?? DEFAULT_HOLDER_QUOTA_PER_MINUTE;
+    this.#subjectQuotaPerMinute = options.subjectQuotaPerMinute ?? DEFAULT_SUBJECT_QUOTA_PER_MINUTE;
     this.#expectedSkewSeconds = options.expectedSkewSeconds ?? (() => undefined);
     this.#readBackTimeoutMs = timeoutMs - scriptTimeoutMs;
     this.#fences = new RedisFences(options.observer);
@@ -136,6 +141,7 @@ class RedisReplayStore implements ReplayStore {
       keys.epoch,
       bucketKey,
       keys.quotaPrefix + claim.holderThumbprint,
+      keys.subjectQuotaPrefix + claim.subjectHash,
       claim.identifier,
       nonce,
       claim.issuedAtSeconds,
@@ -147,6 +153,7 @@ class RedisReplayStore implements ReplayStore {
       link.fenceMarginSeconds,
       this.#latestIssued.seconds,
       link.neededReplicas,
+      this.#subjectQuotaPerMinute,
     ];
     return this.#attempt({ link, bucketKey, nonce, keysAndArguments, claim });
   }

@@ -10,6 +10,8 @@ export interface ReplayClaim {
   readonly identifier: string;
   /** RFC 7638 thumbprint of the holder key, base64url (43 characters). Determines quota and hash tag. */
   readonly holderThumbprint: string;
+  /** base64url SHA-256 of issuer and subject (43 characters): see `subjectHash`. Determines the other quota. */
+  readonly subjectHash: string;
   /** `issued-at` of the transcript, seconds since the epoch. */
   readonly issuedAtSeconds: number;
   /** `expires-at` of the transcript, seconds since the epoch. */
@@ -22,7 +24,7 @@ export interface ReplayClaim {
 
 /**
  * Why a store cannot decide: `store` (down, late, full, misconfigured, clocks apart), `fenced` (the proof is older than
- * the records that the store is sure to have), `quota` (the holder's quota is used up).
+ * the records that the store is sure to have), `quota` (the quota of the holder, or of issuer and subject, is used up).
  */
 type ReplayUnavailable = 'store' | 'fenced' | 'quota';
 
@@ -108,6 +110,8 @@ export const UNAVAILABLE: { readonly [W in ReplayUnavailable]: ReplayOutcome } =
 /** Defaults of both replay stores. Source: docs/protocol.md "Replay". */
 
 export const DEFAULT_HOLDER_QUOTA_PER_MINUTE = 600_000;
+/** For all holders of one issuer and subject: a broker's caller may have several keys, each with a quota of its own. */
+export const DEFAULT_SUBJECT_QUOTA_PER_MINUTE = 1_200_000;
 
 /** The system's wall clock, seconds since the epoch, with fractions. */
 export function systemClockSeconds(): number {

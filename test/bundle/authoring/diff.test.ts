@@ -64,6 +64,22 @@ describe('two contents', () => {
       ],
       ['changed issuer_key https://broker.shop.example broker-1'],
     ],
+    [
+      'a blocked subject and a blocked key',
+      [
+        {
+          at: '/blocked',
+          put: [
+            { issuer: 'https://broker.shop.example', subject: 'ci:a' },
+            { issuer: 'https://broker.shop.example', holder_thumbprint: 'A'.repeat(43) },
+          ],
+        },
+      ],
+      [
+        `added blocked issuer https://broker.shop.example holder_thumbprint ${'A'.repeat(43)}`,
+        'added blocked issuer https://broker.shop.example subject ci:a',
+      ],
+    ],
     ['a client', [{ at: '/clients/0/subject', put: 'client:b' }], ['changed client billing']],
     ['a client’s context', [{ at: '/clients/0/context', put: {} }], ['changed client billing']],
     ['a grant', [{ at: '/clients/0/grants/0/access', put: 'read' }], ['changed grant billing orders']],

@@ -133,6 +133,45 @@ describe('lint', () => {
       found: ['warning client_identity_shared /clients/1/subject'],
     },
     {
+      name: 'blocked: callers of the bundle, by subject and by key',
+      edits: [
+        {
+          at: '/blocked',
+          put: [
+            { issuer: BROKER_ISSUER, subject: 'spiffe://shop.example/ns/prod/sa/billing' },
+            { issuer: BROKER_ISSUER, holder_thumbprint: 'A'.repeat(43) },
+            { issuer: CLIENT_ISSUER, subject: 'client:billing' },
+          ],
+        },
+      ],
+      found: [],
+    },
+    {
+      name: 'blocked: nobody',
+      edits: [
+        {
+          at: '/blocked',
+          put: [
+            { issuer: `${BROKER_ISSUER}/`, holder_thumbprint: 'A'.repeat(43) },
+            { issuer: BROKER_ISSUER, subject: 'spiffe://other.example/ns/prod/sa/billing' },
+            { issuer: CLIENT_ISSUER, subject: 'client:biling' },
+          ],
+        },
+      ],
+      found: [
+        'warning block_unreachable /blocked/0',
+        'warning block_unreachable /blocked/1',
+        'warning block_unreachable /blocked/2',
+      ],
+    },
+    {
+      name: 'blocked: no canonical SPIFFE ID',
+      edits: [
+        { at: '/blocked', put: [{ issuer: BROKER_ISSUER, subject: 'spiffe://shop.example/ns/prod/../x' }] },
+      ],
+      found: ['warning subject_not_canonical /blocked/0/subject'],
+    },
+    {
       name: 'shadowed: the literal ends before the template does',
       edits: [
         ...addRoute('items', 'GET', '/v1/orders/{id}/items'),

@@ -274,6 +274,37 @@ const ROUTES: readonly Rule[] = [
   rule('no subject selector', 'subject_selector /route_sources/0/allowed_sources/0', {
     at: '/route_sources/0/allowed_sources/0/subject_exact',
   }),
+  rule('blocked: neither subject nor holder', 'subject_selector /blocked/0', {
+    at: '/blocked',
+    put: [{ issuer: BROKER_ISSUER }],
+  }),
+  rule('blocked: subject and holder', 'subject_selector /blocked/0', {
+    at: '/blocked',
+    put: [{ issuer: BROKER_ISSUER, subject: 'ci:a', holder_thumbprint: 'A'.repeat(43) }],
+  }),
+  rule('blocked: a thumbprint in another spelling', 'value_invalid /blocked/0/holder_thumbprint', {
+    at: '/blocked',
+    put: [{ issuer: BROKER_ISSUER, holder_thumbprint: `${'A'.repeat(42)}B` }],
+  }),
+  rule('blocked: a thumbprint that is none', 'value_invalid /blocked/0/holder_thumbprint', {
+    at: '/blocked',
+    put: [{ issuer: BROKER_ISSUER, holder_thumbprint: 'abc' }],
+  }),
+  rule('blocked: an entry twice', 'duplicate /blocked/1', {
+    at: '/blocked',
+    put: [
+      { issuer: BROKER_ISSUER, subject: 'ci:a' },
+      { issuer: BROKER_ISSUER, subject: 'ci:a' },
+    ],
+  }),
+  rule('blocked: a prefix', 'unknown_member /blocked/0/subject_prefix', {
+    at: '/blocked',
+    put: [{ issuer: BROKER_ISSUER, subject_prefix: 'ci:' }],
+  }),
+  rule('blocked: no issuer', 'missing_member /blocked/0/issuer', {
+    at: '/blocked',
+    put: [{ subject: 'ci:a' }],
+  }),
   rule('open prefix', 'subject_prefix_open /route_sources/0/allowed_sources/1/subject_prefix', {
     at: '/route_sources/0/allowed_sources/1/subject_prefix',
     put: 'spiffe://shop.example/ns/prod',
@@ -534,6 +565,7 @@ describe('the snapshot', () => {
         routeId: 'orders-read',
         access: 'read',
         body: 'bound',
+        upgrade: undefined,
         forwardAuthorization: false,
         signedHeaders: [],
         freshness: { kind: 'bounded', maxStalenessSeconds: 300 },

@@ -35,6 +35,7 @@ function routeOf({ template, method, origins }: RouteSpec): Route {
     body: 'bound',
     requiredProvenance: [],
     requiredContext: [],
+    upgrade: undefined,
     forwardAuthorization: false,
     sources: [],
   };

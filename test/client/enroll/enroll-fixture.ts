@@ -1,7 +1,6 @@
 /** A workload that enrolls at a Control on loopback over real HTTP, with its state in memory and shortened waits. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { ControlClient } from '../../../src/client/enroll/control-client.ts';
-import { ControlHttp } from '../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
 import { enroll } from '../../../src/client/enroll/enroll.ts';
 import type {
@@ -12,6 +11,7 @@ import type {
 } from '../../../src/client/enroll/enroll-run.ts';
 import type { EnrollmentState, EnrollmentStates } from '../../../src/client/enroll/enrollment-state.ts';
 import { formatEnrollmentState, parseEnrollmentState } from '../../../src/client/enroll/state-format.ts';
+import { ServiceHttp } from '../../../src/client/service-http.ts';
 import { Redacted } from '../../../src/protocol/redacted.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { POLICY } from '../../fakes/control-enrollment.ts';
@@ -71,7 +71,7 @@ export function startEnroll(workload: Workload, options: EnrollRunOptions): Watc
   const events: EnrollEvent[] = [];
   const waits: number[] = [];
   let skippedMs = 0;
-  const http = new ControlHttp({ url: parseControlUrl(options.controlUrl), caPem: undefined });
+  const http = new ServiceHttp({ url: parseControlUrl(options.controlUrl), caPem: undefined });
   const nowMs = options.ports?.nowMs ?? (() => Date.now());
   const ports: EnrollPorts = {
     control: new ControlClient({ http, target: options.request?.target ?? target, key, nowMs }),

@@ -4,6 +4,7 @@ import { OperatorError } from '../../../src/client/operator/operator-error.ts';
 import { type PlanStep, planSite } from '../../../src/client/operator/plan.ts';
 import { refuseFixedChanges } from '../../../src/client/operator/plan-checks.ts';
 import {
+  brokerName,
   type CurrentSite,
   NOTHING,
   parseSiteFile,
@@ -11,6 +12,12 @@ import {
 } from '../../../src/client/operator/site-file.ts';
 
 const EXAMPLE = parseSiteFile(readFileSync('bundles/site.yaml', 'utf8'), 'site.yaml');
+const BROKER = { ...EXAMPLE.brokers?.[0], issuer: 'https://broker.shop.example' };
+const ANOTHER_KEY = {
+  kid: 'another',
+  alg: 'Ed25519',
+  jwk: { kty: 'OKP', crv: 'Ed25519', x: 'A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg' },
+};
 
 /** State of Control after the example was applied. */
 function applied(file: SiteFile): CurrentSite {
@@ -23,11 +30,13 @@ function applied(file: SiteFile): CurrentSite {
     environmentId: 'env_1',
     fleetId: 'flt_1',
     site: { ...file.site, version: 1, revision: 3 },
-    brokers: by(
-      file.brokers,
-      ({ issuer }) => issuer,
-      ({ issuer, ...definition }) => ({ issuer, definition, version: 1 }),
-    ),
+    brokers: by(file.brokers, brokerName, ({ issuer, url, ...definition }) => ({
+      issuer,
+      url,
+      definition,
+      published: true,
+      version: 1,
+    })),
     clients: by(
       file.clients,
       ({ client_id }) => client_id,
@@ -108,7 +117,7 @@ describe('planSite', () => {
       'create environment production',
       'create fleet europe',
       'create site shop-eu-1',
-      'create broker https://broker.shop.example',
+      'create broker https://broker.shop.example shop.example',
       'create client billing',
       'create grant billing orders',
       'create grant billing invoices',
@@ -142,8 +151,19 @@ describe('planSite', () => {
     [
       "a broker's class",
       ({ brokers }) => void Object.assign(brokers?.[0] ?? {}, { key_binding: 'software' }),
-      ['change broker https://broker.shop.example'],
+      ['change broker https://broker.shop.example shop.example'],
     ],
+    [
+      "a broker's URL",
+      ({ brokers }) => void Object.assign(brokers?.[0] ?? {}, { url: 'https://b.example' }),
+      ['change broker https://broker.shop.example shop.example'],
+    ],
+    [
+      'a broker of the same issuer for another trust domain',
+      ({ brokers }) => void brokers?.push({ ...BROKER, trust_domain: 'partner.example' }),
+      ['create broker https://broker.shop.example partner.example'],
+    ],
+    ['keys of a broker taken out of the file', ({ brokers }) => void delete brokers?.[0]?.keys, []],
     [
       'a subject',
       ({ clients }) => void Object.assign(clients?.[0] ?? {}, { subject: 'client:b' }),
@@ -217,11 +237,11 @@ describe('planSite', () => {
   });
 
   it('sees a member of a broker that was taken out of the file', () => {
-    const issuer = 'https://broker.shop.example';
-    const held = CURRENT.brokers.get(issuer);
+    const name = 'https://broker.shop.example shop.example';
+    const held = CURRENT.brokers.get(name);
     const definition = { ...(held?.definition as object), max_passport_ttl_seconds: 3600 };
-    const brokers = new Map([[issuer, { ...held, definition }]]);
-    expect(brief(planSite(EXAMPLE, { ...CURRENT, brokers }, keep))).toEqual([`change broker ${issuer}`]);
+    const brokers = new Map([[name, { ...held, definition }]]);
+    expect(brief(planSite(EXAMPLE, { ...CURRENT, brokers }, keep))).toEqual([`change broker ${name}`]);
   });
 
   it('moves policies that stayed behind on an older revision', () => {
@@ -272,7 +292,7 @@ describe('planSite', () => {
       'remove enrollment_policy reporting in production',
       'remove route payouts-write',
       'remove client reporting',
-      'remove broker https://broker.shop.example',
+      'remove broker https://broker.shop.example shop.example',
     ]);
   });
 });
@@ -328,7 +348,32 @@ describe('refuseFixedChanges', () => {
       ({ sources }) => void Object.assign(sources?.[0] ?? {}, { expected_scope: 'x.example' }),
       'source_scope_mismatch',
     ],
+    [
+      'a key that is not pinned',
+      ({ brokers }) => void brokers?.[0]?.keys?.push(ANOTHER_KEY),
+      'broker_keys_differ',
+    ],
+    [
+      'that a pinned key is gone',
+      ({ brokers }) => void Object.assign(brokers?.[0] ?? {}, { keys: [] }),
+      'broker_keys_differ',
+    ],
+    [
+      'another key under the name of a pinned one',
+      ({ brokers }) => void Object.assign(brokers?.[0]?.keys?.[0] ?? {}, { jwk: ANOTHER_KEY.jwk }),
+      'broker_keys_differ',
+    ],
+    [
+      'another end of a pinned key',
+      ({ brokers }) =>
+        void Object.assign(brokers?.[0]?.keys?.[0] ?? {}, { not_after: '2030-01-01T00:00:00Z' }),
+      'broker_keys_differ',
+    ],
   ];
+  it('takes a file that leaves the keys of a broker to broker-keys refresh', () => {
+    expect(codeOf(changed(({ brokers }) => void delete brokers?.[0]?.keys))).toBe('taken');
+  });
+
   it.each(FIXED)('refuses %s', (_what, change, code) => {
     expect(codeOf(changed(change))).toBe(code);
   });

@@ -5,6 +5,11 @@ import { parseSiteFile } from '../../../src/client/operator/site-file.ts';
 
 const TEXT = readFileSync('bundles/site.yaml', 'utf8');
 
+const BROKER = TEXT.slice(
+  TEXT.indexOf('brokers:\n') + 'brokers:\n'.length,
+  TEXT.indexOf('# Whom derived keys'),
+);
+
 function codeOf(text: string): string {
   try {
     parseSiteFile(text, 'site.yaml');
@@ -30,6 +35,11 @@ describe('parseSiteFile', () => {
     ['a member twice', TEXT.replace('fleet: europe', 'fleet: europe\nfleet: asia')],
     ['a route twice', TEXT.replace('route_id: orders-write', 'route_id: orders-read')],
     ['a client twice', TEXT.replace('client_id: reporting', 'client_id: billing')],
+    ['a broker twice', TEXT.replace('brokers:\n', `brokers:\n${BROKER}`)],
+    [
+      'a broker without trust domain',
+      TEXT.replace('broker.shop.example\n    trust_domain: shop.example\n', 'broker.shop.example\n'),
+    ],
     ['a target twice', TEXT.replace('gateway-2', 'gateway-1')],
     ['a policy of a source that is not there', TEXT.replace('source: eu-1 cluster', 'source: eu-2 cluster')],
     ['a policy of a client that is not there', TEXT.replace('client: billing', 'client: bill')],

@@ -2,14 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { clientSigningProfiles } from '../../../src/control/publishing/signing-profiles.ts';
 import { databaseKinds } from '../store/databases.ts';
 import { policyRow, sourceRow } from '../store/rows.ts';
-import {
-  ALLOWED_SOURCES,
-  ApiFixture,
-  itemsOf,
-  ROUTE_DEFINITION,
-  type Shop,
-  SITE_BODY,
-} from './api-fixture.ts';
+import { ALLOWED_SOURCES, ApiFixture, itemsOf, ROUTE_DEFINITION, type Shop } from './api-fixture.ts';
 
 describe.each(databaseKinds())('$name', (kind) => {
   let fixture: ApiFixture;
@@ -278,63 +271,5 @@ describe.each(databaseKinds())('$name', (kind) => {
       if (row !== undefined) await tx.routeSources.change(row, { allowedSources: kept }, 1);
     });
     await fixture.expect(201, 'PUT', `${routes}/new/sources`, body({}));
-  });
-
-  describe('brokers', () => {
-    const definition = {
-      trust_domain: 'shop.example',
-      subject_prefixes: ['spiffe://shop.example/'],
-      key_binding: 'attested_workload',
-      keys: [
-        {
-          kid: 'broker-1',
-          alg: 'Ed25519',
-          jwk: { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' },
-        },
-      ],
-    };
-
-    test('are trusted, changed and trusted no longer', async () => {
-      const { siteId } = await fixture.shop('brokered');
-      const path = `/v1/sites/${siteId}/brokers/${encodeURIComponent('https://broker.shop.example')}`;
-      const made = await fixture.expect(201, 'PUT', path, { body: { definition } });
-      expect(made.json).toMatchObject({ issuer: 'https://broker.shop.example', definition, version: 1 });
-      expect((await fixture.call('PUT', path, { body: { definition } })).code).toBe('precondition_required');
-      await fixture.expect(200, 'PUT', path, {
-        body: { definition: { ...definition, max_passport_ttl_seconds: 60 } },
-        ifMatch: 1,
-      });
-      expect(itemsOf(await fixture.expect(200, 'GET', `/v1/sites/${siteId}/brokers`))).toHaveLength(1);
-      await fixture.expect(204, 'DELETE', path, { ifMatch: 2 });
-      expect((await fixture.call('GET', path)).code).toBe('not_found');
-      expect((await fixture.call('PUT', path, { body: { definition }, ifMatch: 2 })).code).toBe(
-        'precondition_failed',
-      );
-    });
-
-    test('with prefixes that are canonical SPIFFE IDs', async () => {
-      const path = `/v1/sites/${shop.siteId}/brokers/${encodeURIComponent('https://odd.example')}`;
-      const prefixes = ['spiffe://shop.example/', 'spiffe://shop.example//'];
-      const odd = { ...definition, subject_prefixes: prefixes };
-      const answer = await fixture.call('PUT', path, { body: { definition: odd } });
-      expect(answer).toMatchObject({ status: 422, code: 'definition_invalid' });
-      expect(answer.json.errors).toMatchObject([{ pointer: '/body/definition/subject_prefixes/1' }]);
-    });
-
-    test('neither the site’s own issuer nor a key that is none', async () => {
-      const own = `/v1/sites/${shop.siteId}/brokers/${encodeURIComponent(SITE_BODY.issuer_url)}`;
-      expect((await fixture.call('PUT', own, { body: { definition } })).code).toBe('definition_invalid');
-      const path = `/v1/sites/${shop.siteId}/brokers/${encodeURIComponent('https://b.example')}`;
-      const jwk = { kty: 'OKP', crv: 'Ed25519', x: Buffer.alloc(32).toString('base64url') };
-      const keys = [{ ...definition.keys[0], jwk }];
-      expect((await fixture.call('PUT', path, { body: { definition: { ...definition, keys } } })).code).toBe(
-        'definition_invalid',
-      );
-      const secret = [{ ...definition.keys[0], jwk: { ...definition.keys[0]?.jwk, d: 'AAAA' } }];
-      const answer = await fixture.call('PUT', path, {
-        body: { definition: { ...definition, keys: secret } },
-      });
-      expect(answer.code).toBe('request_malformed');
-    });
   });
 });

@@ -69,6 +69,9 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'POST /v1/sites/:site_id/signing-keys/rotate': operator('administer', 'site'),
   'POST /v1/sites/:site_id/signing-keys/:signing_key_id/retire': operator('administer', 'site'),
   'GET /v1/sites/:site_id/brokers': operator('read', 'site'),
+  'GET /v1/sites/:site_id/brokers/:issuer/:trust_domain': operator('read', 'site'),
+  'PUT /v1/sites/:site_id/brokers/:issuer/:trust_domain': operator('administer', 'site'),
+  'DELETE /v1/sites/:site_id/brokers/:issuer/:trust_domain': operator('administer', 'site'),
   'GET /v1/sites/:site_id/brokers/:issuer': operator('read', 'site'),
   'PUT /v1/sites/:site_id/brokers/:issuer': operator('administer', 'site'),
   'DELETE /v1/sites/:site_id/brokers/:issuer': operator('administer', 'site'),
@@ -154,6 +157,7 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'GET /v1/derived-keys/:key_id/grants': operator('read', 'site'),
   'GET /v1/derived-keys/:key_id/signing-profiles': operator('read', 'site'),
   'GET /v1/sites/:site_id/signing-profiles': operator('read', 'site'),
+  'GET /v1/sites/:site_id/profiles': operator('read', 'site'),
   'GET /v1/sites/:site_id/propagation': operator('read', 'site'),
   // Distribution
   'GET /v1/targets/self/bundle': target,
@@ -177,6 +181,21 @@ const DEFINITION = {
 };
 const SITE_SCOPE = { kind: 'site', id: 'inside' };
 
+const BROKER = {
+  definition: {
+    trust_domain: 'x',
+    subject_prefixes: [''],
+    key_binding: 'software',
+    keys: [
+      {
+        kid: 'x',
+        alg: 'Ed25519',
+        jwk: { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' },
+      },
+    ],
+  },
+};
+
 /** Bodies of valid shape, because the shape is checked before permissions. */
 export const BODIES: { readonly [route: string]: unknown } = {
   'POST /v1/environments': { name: 'x' },
@@ -194,20 +213,8 @@ export const BODIES: { readonly [route: string]: unknown } = {
   'POST /v1/sites/:site_id/raise-floor': { above_revision: 1 },
   'POST /v1/sites/:site_id/signing-keys/rotate': { purpose: 'bundle' },
   'POST /v1/sites/:site_id/signing-keys/:signing_key_id/retire': {},
-  'PUT /v1/sites/:site_id/brokers/:issuer': {
-    definition: {
-      trust_domain: 'x',
-      subject_prefixes: [''],
-      key_binding: 'software',
-      keys: [
-        {
-          kid: 'x',
-          alg: 'Ed25519',
-          jwk: { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' },
-        },
-      ],
-    },
-  },
+  'PUT /v1/sites/:site_id/brokers/:issuer': BROKER,
+  'PUT /v1/sites/:site_id/brokers/:issuer/:trust_domain': BROKER,
   'POST /v1/sites/:site_id/targets': { name: 'x' },
   'PATCH /v1/targets/:target_id': { name: 'x' },
   'POST /v1/targets/:target_id/rotate-token': {},
@@ -261,5 +268,6 @@ export const BODIES: { readonly [route: string]: unknown } = {
 
 /** Required queries. */
 export const QUERIES: { readonly [route: string]: string } = {
+  'GET /v1/sites/:site_id/profiles': '?issuer=x&subject=x',
   'DELETE /v1/sites/:site_id/blocked-subjects': '?issuer=x&subject=x',
 };

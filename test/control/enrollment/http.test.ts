@@ -1,8 +1,8 @@
 /** Tests sources and enrollment over HTTP: statuses, ETags, problems, permissions. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { ControlClient } from '../../../src/client/enroll/control-client.ts';
-import { ControlHttp } from '../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
+import { ServiceHttp } from '../../../src/client/service-http.ts';
 import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/enrollments-api.ts';
 import {
   createEnrollmentPlane,
@@ -262,7 +262,7 @@ test('manual approval', async () => {
 test('the workload’s own client and this Control understand each other', async () => {
   const { id } = await activeSource('client');
   const policy = textIn(await policyOf(id), 'reference');
-  const http = new ControlHttp({
+  const http = new ServiceHttp({
     url: parseControlUrl(`http://127.0.0.1:${world.port}`),
     caPem: undefined,
   });

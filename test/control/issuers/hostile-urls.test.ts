@@ -110,6 +110,7 @@ describe('the connection judges what the URL rules would let through, with the s
       openedNetworks: networks(...openedNetworks),
       resolveName: resolveBySystem,
       secureContext: createSecureContext(),
+      flags: { network: '--allow-issuer-network', caFile: '--issuer-ca-file' },
     });
     const connect = (hostname: string) =>
       new Promise<Error | null>((resolve) => {

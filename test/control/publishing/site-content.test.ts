@@ -155,13 +155,17 @@ describe('the check', () => {
       tx.brokers.add({
         siteId: SITE,
         issuer: ISSUER_URL,
+        trustDomain: TRUST_DOMAIN,
+        keyPins: '{}',
         definition: JSON.stringify(entry),
         version: 1,
         createdAtMs: 0,
         updatedAtMs: 0,
       }),
     );
-    expect(await problem()).toMatch(new RegExp(`^definition_invalid broker ${ISSUER_URL}: /issuer: `));
+    expect(await problem()).toMatch(
+      new RegExp(`^definition_invalid broker ${ISSUER_URL} ${TRUST_DOMAIN}: /issuer: `),
+    );
   });
 
   it('refuses a definition that is no route at all', async () => {

@@ -25,11 +25,13 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
 
   it('that lacks the last step and has one that is not known here does not get the one that it lacks', async () => {
     await opened(open);
-    await run('alter table enrollment drop column token_key_thumbprint');
-    await run("update kysely_migration set name = '0005-other' where name = '0005-token-key'");
+    await run('alter table broker drop column url');
+    await run("update kysely_migration set name = '0006-other' where name = '0006-brokers-by-trust-domain'");
     await expect(opened(open)).rejects.toThrow(SchemaNewerError);
-    await run("delete from kysely_migration where name = '0005-other'");
-    // The missing migration runs only now; a second run of it would fail.
+    await run("delete from kysely_migration where name = '0006-other'");
+    // The missing migration runs only now.
+    await expect(run('update broker set url = null')).rejects.toThrow();
     await opened(open);
+    await run('update broker set url = null');
   });
 });

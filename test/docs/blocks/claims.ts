@@ -58,12 +58,19 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'Revision and head': [loaded({ as: 'formula' })],
     'The state directory': [shown('site', 'list /var/lib/proofgate')],
   },
+  'docs/broker.md': {
+    API: [held('test/docs/broker.test.ts')],
+    'Signed text': [held('test/docs/broker.test.ts')],
+    'Software keys': [held('test/docs/broker.test.ts')],
+    'Deny list': [held('test/docs/broker.test.ts')],
+  },
   'docs/cli.md': {
     Keys: [loaded({ as: 'jwk' })],
     'Signing profiles': [copied('signing', 'profile.yaml')],
     Enrolling: [pasted('site')],
     agent: [pasted('site')],
     'sign and request': [pasted('signing')],
+    'Passports from a broker': [held('test/main/agent/broker-agent.test.ts')],
     Bundles: [pasted('bundles')],
     verifier: [pasted('verifier'), copied('verifier', 'verifier.yaml')],
   },
@@ -133,10 +140,24 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     Replay: [loaded({ as: 'formula' })],
     'Worked example': times(14, held('test/protocol/protocol-page.test.ts')),
   },
+  'packages/middleware/README.md': {
+    '@proofgate/middleware': [held('test/enforcement/middleware/package.extended.test.ts')],
+  },
+  'docs/middleware.md': {
+    'Middleware for Node.js': [held('test/enforcement/middleware/package.extended.test.ts')],
+  },
   'docs/release.md': {
     Releases: [pasted('release')],
     'Making one': [pasted('release')],
     'Checking one': times(2, pasted('release')),
+  },
+  'docs/spiffe.md': {
+    '1. Register the broker and the workload': [pasted('spiffe')],
+    '2. Name the broker at the site': [pasted('spiffe')],
+    '3. Start the broker': [pasted('spiffe')],
+    '4. Pin its keys': [pasted('spiffe')],
+    '5. Send a request': [pasted('spiffe')],
+    'In Kubernetes': [copied('cluster', 'broker.yaml'), pasted('cluster')],
   },
   'docs/tutorial-bundle.md': {
     '1. Create keys': [pasted('without-control')],
@@ -151,12 +172,22 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     '4. Enroll and send a request': [pasted('with-control')],
     '5. Revoke the key': [pasted('with-control')],
   },
-  'docs/workloads.md': { Files: [shown('site', 'cat "$SESSION/agent-files"')], Metrics: [manifest] },
+  'docs/tutorial-proxy.md': {
+    '1. Create keys and a certificate': [pasted('without-gateway')],
+    '2. Say who may do what': [pasted('without-gateway')],
+    '3. Start an API and the proxy': [pasted('without-gateway')],
+    '4. Send requests': times(2, pasted('without-gateway')),
+  },
+  'docs/workloads.md': {
+    Files: [shown('site', 'cat "$SESSION/agent-files"')],
+    'With a broker': [held('test/main/agent/broker-agent.test.ts')],
+    Metrics: [manifest],
+  },
   'helm/proofgate/README.md': {
     'The chart proofgate': [
       pasted('cluster'),
       copied('cluster', 'values.yaml'),
-      held('test/helm/schemas.extended.test.ts'),
+      ...times(2, held('test/helm/schemas.extended.test.ts')),
     ],
     Quickstart: times(2, pasted('cluster')),
     'A signed request': [copied('cluster', 'test.yaml'), ...times(2, pasted('cluster'))],
@@ -167,6 +198,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
 export const MANIFEST_CLAIMS: { readonly [file: string]: string } = {
   'docs/alerts.yaml': 'test/docs/alerts.test.ts',
   'docs/workload.yaml': 'test/docs/workloads.test.ts',
+  'envoy/http-service.yaml': 'test/e2e/forward-auth/proxies/envoy-http.ts',
   'envoy/envoy.yaml': 'test/e2e/envoy-facts-shipped.test.ts',
   'bundles/example.yaml': 'test/bundle/format/published.test.ts',
   'bundles/minimal.yaml': 'test/docs/sessions',

@@ -97,12 +97,13 @@ describe('files', () => {
 });
 
 describe('operations', () => {
-  const { paths }: { readonly paths: Readonly<Record<string, object>> } = JSON.parse(
-    readText('docs/openapi.json'),
-  );
+  const paths = ['docs/openapi.json', 'docs/broker-openapi.json'].flatMap((file) => {
+    const document: { readonly paths: Readonly<Record<string, object>> } = JSON.parse(readText(file));
+    return Object.entries(document.paths);
+  });
   const plain = (path: string) => path.replace(/\?.*$/, '').replace(/\{[^}]*\}/g, '{}');
   const known = new Set(
-    Object.entries(paths).flatMap(([path, methods]) =>
+    paths.flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${plain(path)}`),
     ),
   );

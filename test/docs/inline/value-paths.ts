@@ -57,5 +57,7 @@ export function valuePathsIn(text: string): readonly string[] {
 
 /** A sentence about one component may omit its name: `tls.clientCa`. */
 export function isValue(path: string): boolean {
-  return ['', 'verifier.', 'control.'].some((piece) => faultOfValuePath(piece + path) === undefined);
+  return ['', 'verifier.', 'proxy.', 'control.'].some(
+    (piece) => faultOfValuePath(piece + path) === undefined,
+  );
 }

@@ -8,11 +8,13 @@ export type SessionName =
   | 'demo'
   | 'with-control'
   | 'without-control'
+  | 'without-gateway'
   | 'bundles'
   | 'signing'
   | 'verifier'
   | 'control'
   | 'site'
+  | 'spiffe'
   | 'gateway'
   | 'cluster'
   | 'image'
@@ -69,6 +71,21 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
       /"event":"proofgate.decision"/,
     ],
   },
+  'without-gateway': {
+    before: IN_CHECKOUT,
+    reads: [['--retry 30 ', '--retry 300 ']],
+    says: [
+      /^GET by client:billing$/m,
+      / 403\b/,
+      /content-sha256/,
+      / 200\b/,
+      /^POST by client:billing$/m,
+      / 401\b/,
+      /authorization_missing/,
+      /^HTTP\/1\.1: .* 0 failed$/m,
+      /^HTTP\/2: .* 0 failed$/m,
+    ],
+  },
   bundles: {
     before:
       'own_machine; cp "$CHECKOUT/bundles/minimal.yaml" bundle.yaml; touch /var/lib/proofgate/high-water-mark.json',
@@ -103,6 +120,19 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
     ],
     says: [/"principal":"group:platform"/, /"token":"pga_/, /group:platform|Ada/, /"order":7/],
   },
+  spiffe: {
+    needs: ['.cache/spire/bin/spire-server', '.cache/spire/bin/spire-agent'],
+    before: '. "$CHECKOUT/test/docs/sessions/spiffe.sh"',
+    reads: [
+      // One user runs all of a session: hence `--svid-id`.
+      ['unix:user:broker', 'unix:uid:0'],
+      ['unix:user:billing', 'unix:uid:0'],
+      // Control has the port at another address.
+      ['--listen 0.0.0.0:443', '--listen 127.0.0.3:443'],
+      ['--retry 30 ', '--retry 300 '],
+    ],
+    says: [/^SPIFFE ID +: spiffe:\/\/shop\.example\/ns\/prod\/sa\/billing$/m, /^\{"order":7\}$/m],
+  },
   gateway: {
     before: '. "$CHECKOUT/test/docs/sessions/gateway.sh"',
     says: [/"findings":\[\]/],
@@ -114,6 +144,7 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
     beforeDocument: {
       'docs/gateways.md':
         'namespaces istio-ingress gateway prod; for name in envoy api; do cp tls.crt $name.crt && cp tls.key $name.key; done; sidecars istio-ingress gateway; first_request',
+      'docs/spiffe.md': 'without_releases; export PATH=$CHECKOUT/bin:$PATH',
       'helm/proofgate/README.md':
         'without_releases; mkdir -p tokens pins; echo token >tokens/gateway.token; echo {} >pins/bundle-1.jwk.json',
     },

@@ -21,7 +21,7 @@ certificates() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=ca -keyout ca.key -out ca.crt
     openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=server -keyout tls.key -out tls.csr
     openssl x509 -req -in tls.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -out tls.crt -extfile <(
-      echo subjectAltName=DNS:localhost,DNS:control.shop.example,DNS:control.example,DNS:api.shop.example,IP:127.0.0.1)
+      echo subjectAltName=DNS:localhost,DNS:control.shop.example,DNS:control.example,DNS:api.shop.example,DNS:broker.shop.example,IP:127.0.0.1)
   } 2>>"$SESSION/openssl"
   export NODE_EXTRA_CA_CERTS=$PWD/ca.crt CURL_CA_BUNDLE=$PWD/ca.crt
 }

@@ -11,7 +11,7 @@ import { isJsonObject, type JsonObject, parseStrictJson } from '../../../src/pro
 import { freePort } from '../../fakes/free-port.ts';
 import { type ServiceAccountIssuer, startServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { Secrets } from '../environment/secrets.ts';
-import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
+import { type CertificateFiles, makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import { type CommandResult, runProofgate } from '../harness/proofgate-command.ts';
 import type { Service } from '../harness/sidecar.ts';
 import { waitFor } from '../harness/wait.ts';
@@ -96,6 +96,11 @@ export class ControlStage {
       await stage.stop();
       throw error;
     }
+  }
+
+  /** For localhost and 127.0.0.1, of the CA that Control trusts for issuers. */
+  get issuerCertificate(): CertificateFiles {
+    return this.#certificates.server;
   }
 
   get controlUrl(): string {

@@ -103,7 +103,7 @@ describe('apply', () => {
     expect(steps).toEqual([
       'remove route payouts-read',
       'remove client new',
-      'create broker https://broker.shop.example',
+      'create broker https://broker.shop.example shop.example',
       'change grant billing orders',
       'remove grant reporting orders',
       'change route orders-read',

@@ -5,8 +5,8 @@
  */
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { headerValues } from '../../../src/conformance/wire/exchange.ts';
 import type { JsonObject } from '../../../src/protocol/strict-json.ts';
-import { headerValues } from '../harness/exchange.ts';
 import { errorCode } from '../harness/proofgate-command.ts';
 import { waitFor } from '../harness/wait.ts';
 import { ControlStage } from './control-fixture.ts';

@@ -3,7 +3,8 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Enrollment } from '../../../src/client/enroll/control-answers.ts';
-import type { Submission, Verdict } from '../../../src/client/enroll/control-client.ts';
+import type { Submission } from '../../../src/client/enroll/control-client.ts';
+import type { Verdict } from '../../../src/client/service-verdict.ts';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
 import { type ControlDatabase, postgresDatabase, sqliteDatabase } from './campaign/control-database.ts';
 import { submissionOf, Workload, WorkloadConnection } from './campaign/workload.ts';

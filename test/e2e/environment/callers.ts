@@ -1,5 +1,5 @@
 /** The callers: the identities that the site's bundle knows, each with its signing keys. */
-import type { KeyBinding } from '../../../src/protocol/identifiers.ts';
+import type { WireCaller } from '../../../src/conformance/sign-wire-request.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import {
   BROKER_ISSUER,
@@ -13,18 +13,8 @@ import {
   WORKLOAD_PREFIX,
 } from './site.ts';
 
-export interface Caller {
-  readonly keyId: string;
-  readonly issuer: string;
-  readonly subject: string;
-  readonly trustDomain: string;
-  readonly keyBinding: KeyBinding;
-  readonly provenance?: { readonly [name: string]: string };
-  readonly context?: { readonly [name: string]: string };
-  /** Signs the passport. */
+export interface Caller extends WireCaller {
   readonly passportKey: SigningKey;
-  /** Signs the proof; its public half is in the passport. */
-  readonly holder: SigningKey;
 }
 
 const CLIENT_OF: { readonly [K in DerivedKeyId]?: string } = {

@@ -1,10 +1,11 @@
 /** A real Envoy from the shipped configuration between callers, a verifier process and a recording upstream. */
+
+import type { WireAddress, WireClient } from '../../../src/conformance/wire/exchange.ts';
+import { http1Client } from '../../../src/conformance/wire/http1.ts';
+import { http2Client } from '../../../src/conformance/wire/http2.ts';
 import { type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
 import { type ConfigEdit, patient, shipped } from '../harness/envoy-config.ts';
-import type { WireAddress, WireClient } from '../harness/exchange.ts';
 import { closeAtOnce } from '../harness/fixture.ts';
-import { http1Client } from '../harness/http1.ts';
-import { http2Client } from '../harness/http2.ts';
 import { startUpstream, type Upstream, type UpstreamOptions } from '../harness/upstream.ts';
 import { UNBUFFERED_PREFIXES } from './routes.ts';
 import type { VerifierProcess } from './verifier.ts';
@@ -24,6 +25,8 @@ export type Protocol = (typeof PROTOCOLS)[number];
 export interface GatewayOptions {
   readonly edits?: readonly ConfigEdit[];
   readonly upstream?: Pick<UpstreamOptions, 'protocol' | 'answerHeaders'>;
+  /** Starts the upstream; the gateway stops it. Default: the recording upstream, as {@link upstream} says. */
+  readonly openUpstream?: () => Promise<Upstream>;
   /** With the shipped file's optional blocks as they are; how callers connect to them. */
   readonly tls?: NonNullable<WireAddress['tls']>;
   /** With the shipped file's block of TLS towards the verifier. */
@@ -63,10 +66,11 @@ export async function startGateway(
     edits = [],
     tls,
     upstream: upstreamOptions = {},
+    openUpstream = () => startUpstream(upstreamOptions),
     verifierTls = false,
     shippedTimeouts = false,
   } = options;
-  const upstream = await startUpstream(upstreamOptions);
+  const upstream = await openUpstream();
   try {
     const envoy = await startEnvoy(version, {
       verifier: verifier.address,

@@ -1,8 +1,13 @@
 /** One request through a gateway, and what each party recorded about it. */
 import { expect } from '@jest/globals';
+import {
+  headerValues,
+  type WireClient,
+  type WireRequest,
+  type WireResponse,
+} from '../../../src/conformance/wire/exchange.ts';
 import type { Reason } from '../../../src/protocol/reasons.ts';
 import type { DecisionEvent } from '../../../src/telemetry/decision-event.ts';
-import { headerValues, type WireClient, type WireRequest, type WireResponse } from '../harness/exchange.ts';
 import type { UpstreamRequest } from '../harness/upstream.ts';
 import type { Gateway } from './gateway.ts';
 import { decisionKey } from './verifier.ts';

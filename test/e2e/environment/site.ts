@@ -62,6 +62,8 @@ interface BundleTimes {
   /** Default: {@link BUNDLE_AGE_SECONDS} ago. */
   readonly issuedAtSeconds?: number;
   readonly expiresAtSeconds?: number;
+  /** IDs of routes that may become WebSockets. */
+  readonly webSocketRoutes?: readonly string[];
 }
 
 export function nowSeconds(): number {
@@ -128,7 +130,10 @@ function makeKeys<K extends string>(
 }
 
 function bundleContent(keys: Pick<Site, 'derivedKeys' | 'issuerKeys'>, times: BundleTimes): object {
-  const routes: readonly SiteRoute[] = Object.values(ROUTES);
+  const { webSocketRoutes = [] } = times;
+  const routes: readonly SiteRoute[] = Object.values(ROUTES).map((route) =>
+    webSocketRoutes.includes(route.route_id) ? { ...route, upgrade: 'websocket' } : route,
+  );
   return {
     format: 'proofgate.bundle/v1',
     auth_site: AUTH_SITE,

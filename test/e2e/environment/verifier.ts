@@ -10,10 +10,12 @@ import { AUTH_SITE, type Site } from './site.ts';
 
 export interface VerifierOptions {
   readonly bundleDirectory: string;
+  /** Default `verifier`. */
+  readonly program?: 'verifier' | 'proxy';
   /** `memory` or a Redis URL; it goes through the environment, where a password is not in the process list. */
   readonly replay: string;
-  /** Default `unix`, the shipped form. */
-  readonly listen?: 'unix' | 'tcp';
+  /** Default `unix`, the shipped form. `tcp` picks a free port; or a given port of loopback. */
+  readonly listen?: 'unix' | 'tcp' | { readonly port: number };
   /** Default a file with `--audit required`, so that an answer's event is there when the answer is. */
   readonly audit?: 'required_file' | 'best_effort_stdout' | 'full_disk';
   /** Another file than {@link audit} would have. */
@@ -21,6 +23,8 @@ export interface VerifierOptions {
   /** Which probe must answer 200 before the tests begin. Default `readyz`. */
   readonly awaited?: 'readyz' | 'livez';
   readonly flags?: readonly string[];
+  /** Further environment variables. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Listens where this one did. */
   readonly successorOf?: VerifierProcess;
 }
@@ -48,20 +52,31 @@ export function decisionKey(outcome: string, reason = '', detail = '', routeId =
   return `${outcome} ${reason} ${detail} ${routeId}`;
 }
 
-export async function startVerifier(site: Site, options: VerifierOptions): Promise<VerifierProcess> {
+export async function startVerifier(
+  site: Pick<Site, 'directory' | 'bundleKeyFile'>,
+  options: VerifierOptions,
+): Promise<VerifierProcess> {
   const folder = await mkdtemp(join(site.directory, 'verifier-'));
   const listen = listenAddress(folder, options);
   const auditFile = options.auditFile ?? AUDIT_FILE[options.audit ?? 'required_file'](folder);
   const service = await startProofgate(
     [
-      ...['verifier', '--auth-site', AUTH_SITE, '--state-dir', folder, '--log-level', 'trace'],
+      ...[
+        options.program ?? 'verifier',
+        '--auth-site',
+        AUTH_SITE,
+        '--state-dir',
+        folder,
+        '--log-level',
+        'trace',
+      ],
       ...['--bundle', options.bundleDirectory, '--bundle-key', site.bundleKeyFile],
       ...['--listen', listen, '--admin-listen', '127.0.0.1:0', '--audit-file', auditFile],
       ...['--audit', options.audit === 'best_effort_stdout' ? 'best-effort' : 'required'],
       ...(options.flags ?? []),
     ],
     {
-      env: { PROOFGATE_REPLAY: options.replay },
+      env: { ...options.env, PROOFGATE_REPLAY: options.replay },
       readyTimeoutMs: READY_TIMEOUT_MS,
       readyUrl: (lines) => {
         const admin = listening(lines)?.admin_listen;
@@ -88,6 +103,7 @@ function listenAddress(folder: string, { listen, successorOf }: VerifierOptions)
     const { address } = successorOf;
     return address.kind === 'unix' ? `unix:${address.path}` : `${address.host}:${address.port}`;
   }
+  if (typeof listen === 'object') return `127.0.0.1:${listen.port}`;
   return listen === 'tcp' ? '127.0.0.1:0' : `unix:${join(folder, 'v.sock')}`;
 }
 

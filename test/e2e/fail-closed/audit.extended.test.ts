@@ -8,9 +8,9 @@ import { closeSync, constants, openSync, readFileSync, readSync, renameSync } fr
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
+import { headerValues } from '../../../src/conformance/wire/exchange.ts';
 import { mountSmallDisk } from '../../fakes/small-disk.ts';
 import type { VerifierProcess } from '../environment/verifier.ts';
-import { headerValues } from '../harness/exchange.ts';
 import { waitFor } from '../harness/wait.ts';
 import { CAMPAIGN_TIMEOUT_MS, type Campaign, logSummary, OTHER_REQUESTS } from './campaign.ts';
 import { type BegunCampaign, useFailClosedFixture } from './fail-closed-fixture.ts';

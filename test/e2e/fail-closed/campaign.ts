@@ -3,13 +3,13 @@
  * with what the upstreams received.
  */
 import { expect } from '@jest/globals';
+import { headerValues, type WireResponse } from '../../../src/conformance/wire/exchange.ts';
 import { REASONS } from '../../../src/protocol/reasons.ts';
 import { derivedKeyCaller } from '../environment/callers.ts';
 import { type Gateway, startGateway } from '../environment/gateway.ts';
 import type { Site } from '../environment/site.ts';
 import type { VerifierProcess } from '../environment/verifier.ts';
 import { envoyVersions } from '../harness/envoy.ts';
-import { headerValues, type WireResponse } from '../harness/exchange.ts';
 import { expectFailedCheck, type FailedCheck } from '../harness/failed-check.ts';
 import type { UpstreamRequest } from '../harness/upstream.ts';
 import { type PlannedRequest, type RequestKind, RequestPlan } from './plan.ts';

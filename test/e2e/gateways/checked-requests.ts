@@ -1,5 +1,6 @@
 /** Requests that every gateway must handle correctly, whatever generated its configuration. */
 import { expect } from '@jest/globals';
+import { headerValues, type WireResponse } from '../../../src/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from '../environment/callers.ts';
 import { type Gateway, PROTOCOLS, type Protocol } from '../environment/gateway.ts';
 import { expectAllowed, expectDenial, observe } from '../environment/observe.ts';
@@ -11,7 +12,6 @@ import {
   withMoreHeaders,
 } from '../environment/signed-request.ts';
 import type { Site } from '../environment/site.ts';
-import { headerValues, type WireResponse } from '../harness/exchange.ts';
 
 const { cancelOrder, createOrder, files, readOrder, replaceOrder, tenantOrders, whoAmI } = ROUTES;
 /** Bound, and open to the caller that signs here. */

@@ -4,6 +4,7 @@
  */
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { parseDocument } from 'yaml';
+import type { WireRequest } from '../../../src/conformance/wire/exchange.ts';
 import { lintGateway } from '../../../src/gateway-lint/lint.ts';
 import { readText } from '../../docs/markdown.ts';
 import { type Gateway, PROTOCOLS } from '../environment/gateway.ts';
@@ -13,7 +14,6 @@ import { withMoreHeaders } from '../environment/signed-request.ts';
 import { useSite } from '../environment/site-fixture.ts';
 import type { VerifierProcess } from '../environment/verifier.ts';
 import { shipped } from '../harness/envoy-config.ts';
-import type { WireRequest } from '../harness/exchange.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
 import { signedFor } from './checked-requests.ts';
 import { type Parties, startConfigured } from './generated-gateway.ts';

@@ -2,11 +2,11 @@
  * A real Envoy with a configuration other than the shipped file, between callers, a verifier process and a recording upstream.
  */
 
+import type { WireAddress } from '../../../src/conformance/wire/exchange.ts';
 import { type Gateway, gatewayOf } from '../environment/gateway.ts';
 import type { VerifierProcess } from '../environment/verifier.ts';
 import { startEnvoyWith } from '../harness/envoy.ts';
 import type { VerifierAddress } from '../harness/envoy-config.ts';
-import type { WireAddress } from '../harness/exchange.ts';
 import { startUpstream } from '../harness/upstream.ts';
 
 export interface Parties {

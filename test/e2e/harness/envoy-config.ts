@@ -49,6 +49,17 @@ export const shipped = {
   upstreamCluster: ['static_resources', 'clusters', 1],
   filterChain: [...ingress, 'filter_chains', 0],
   connectionManager: [...ingress, 'filter_chains', 0, 'filters', 0, 'typed_config'],
+  headerMutation: [
+    ...ingress,
+    'filter_chains',
+    0,
+    'filters',
+    0,
+    'typed_config',
+    'http_filters',
+    0,
+    'typed_config',
+  ],
   extAuthz: [...ingress, 'filter_chains', 0, 'filters', 0, 'typed_config', 'http_filters', 1, 'typed_config'],
   virtualHost: [
     ...ingress,

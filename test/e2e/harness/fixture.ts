@@ -1,16 +1,16 @@
 /** Envoy between a recording verifier and a recording upstream, for tests of facts about Envoy. */
 import { afterEach } from '@jest/globals';
-import { type RunningEnvoy, startEnvoy } from './envoy.ts';
-import { type ConfigEdit, type EnvoyAdaptation, patient, shipped } from './envoy-config.ts';
 import {
   headerValues,
   NoResponse,
   type WireClient,
   type WireRequest,
   type WireResponse,
-} from './exchange.ts';
-import { http1Client } from './http1.ts';
-import { http2Client } from './http2.ts';
+} from '../../../src/conformance/wire/exchange.ts';
+import { http1Client } from '../../../src/conformance/wire/http1.ts';
+import { http2Client } from '../../../src/conformance/wire/http2.ts';
+import { type RunningEnvoy, startEnvoy } from './envoy.ts';
+import { type ConfigEdit, type EnvoyAdaptation, patient, shipped } from './envoy-config.ts';
 import {
   type CheckedHttp,
   type CheckMessage,

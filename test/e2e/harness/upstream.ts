@@ -7,7 +7,7 @@ import {
   type ServerHttp2Session,
 } from 'node:http2';
 import type { Server, Socket } from 'node:net';
-import { type HeaderLine, pairs } from './exchange.ts';
+import { type HeaderLine, pairs } from '../../../src/conformance/wire/exchange.ts';
 
 export interface UpstreamRequest {
   readonly method: string;
@@ -64,6 +64,8 @@ export async function startUpstream(options: UpstreamOptions = {}): Promise<Upst
       : createServer({ maxHeaderSize: maxHeaderBytes }, (request, response) =>
           receive(request, response, answer, extra),
         );
+  // Envoy keeps idle connections, and a request that it sends as one is closed gets a 503.
+  if ('keepAliveTimeout' in server) server.keepAliveTimeout = 0;
   const connections = trackConnections(server);
   const host = options.host ?? '127.0.0.1';
   const port = await listen(server, host, options.port ?? 0);

@@ -4,13 +4,13 @@
  * its record, so it counts.
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { http1Client } from '../../../src/conformance/wire/http1.ts';
+import { http2Client } from '../../../src/conformance/wire/http2.ts';
 import { replayKeys } from '../../../src/verifier/redis/replay-keys.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { envoyVersions, startEnvoy } from '../harness/envoy.ts';
 import { patient } from '../harness/envoy-config.ts';
 import { closeAtOnce } from '../harness/fixture.ts';
-import { http1Client } from '../harness/http1.ts';
-import { http2Client } from '../harness/http2.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { AcceptLedger } from './accept-ledger.ts';
 import type { Proof } from './proof-source.ts';

@@ -6,7 +6,7 @@ import { type Proof, ProofSource, SKEW_SECONDS } from './proof-source.ts';
 import { ReplayStage } from './replay-fixture.ts';
 import type { ReplayVerifier } from './verifier-process.ts';
 
-/** Each holder may use half of the store. */
+/** Each holder may use half of the store, each subject three quarters. */
 const HOLDERS = 4;
 /** The least that may be set. */
 const MAX_RECORDS = 1_000;

@@ -1,8 +1,9 @@
-/** A site of one client and one route, and proofs of its callers: each proof is different and properly signed. */
+/** A site of one route and a client for each holder, and proofs of its callers: each proof is different and properly signed. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { signBundle } from '../../../src/bundle/authoring/authoring.ts';
+import type { HeaderLine, WireRequest } from '../../../src/conformance/wire/exchange.ts';
 import { passportSha256 } from '../../../src/protocol/passport.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import {
@@ -15,14 +16,13 @@ import {
 import { NOT_BOUND } from '../../../src/protocol/transcript.ts';
 import { replayIdentifier } from '../../../src/verifier/replay/identifier.ts';
 import { encodeCheckRequest } from '../../fakes/check-client.ts';
-import type { HeaderLine, WireRequest } from '../harness/exchange.ts';
 
 export const AUTH_SITE = 'replay-e2e';
 /** The least that a bundle may have, so that fences are short. */
 export const SKEW_SECONDS = 1;
 const AUTHORITY = 'api.shop.example';
 const AUDIENCE = 'https://api.shop.example';
-const CALLER = { issuer: 'https://control.shop.example/sites/replay-e2e', subject: 'client:billing' };
+const ISSUER = 'https://control.shop.example/sites/replay-e2e';
 /** Longest that a proof may live: whatever was consumed in a campaign is good until its end. */
 const LONGEST_LIFE_SECONDS = 300;
 
@@ -61,7 +61,7 @@ export class ProofSource {
 
   static async create({ singleVerifier = false, holderCount = 1 } = {}): Promise<ProofSource> {
     const directory = await mkdtemp(join(tmpdir(), 'pg-replay-'));
-    const holders = Array.from({ length: holderCount }, (_, at) => new Holder(`dk_replay_${at}`));
+    const holders = Array.from({ length: holderCount }, (_, at) => new Holder(at));
     const source = new ProofSource(directory, holders);
     const bundleSigner = newKey();
     await mkdir(source.bundleDirectory);
@@ -92,7 +92,8 @@ export class ProofSource {
         authSite: AUTH_SITE,
         keyId: holder.keyId,
         passportSha256: passportSha256(passport),
-        ...CALLER,
+        issuer: ISSUER,
+        subject: holder.subject,
         audience: AUDIENCE,
         routeId: 'orders-read',
         method: 'GET',
@@ -122,14 +123,18 @@ export class ProofSource {
   }
 }
 
-/** A derived key of the client. */
+/** A derived key with a client of its own: holders and subjects have quotas. */
 class Holder {
   readonly keyId: string;
+  readonly clientId: string;
+  readonly subject: string;
   readonly key = newKey();
   #passport = { issuedAtSeconds: 0, jws: '' };
 
-  constructor(keyId: string) {
-    this.keyId = keyId;
+  constructor(at: number) {
+    this.keyId = `dk_replay_${at}`;
+    this.clientId = `billing-${at}`;
+    this.subject = `client:billing-${at}`;
   }
 
   /** One for all proofs of a second: verifiers know passports again, as they do in use. */
@@ -138,7 +143,8 @@ class Holder {
     const jws = signPassport(
       {
         keyId: this.keyId,
-        ...CALLER,
+        issuer: ISSUER,
+        subject: this.subject,
         trustDomain: 'shop.example',
         audience: AUDIENCE,
         issuedAtSeconds,
@@ -183,18 +189,17 @@ function bundleContent(holders: readonly Holder[], singleVerifier: boolean): obj
     skew_seconds: SKEW_SECONDS,
     ...(singleVerifier ? { single_verifier: true } : {}),
     origins: [`http://${AUTHORITY}`],
-    clients: [
-      {
-        client_id: 'billing',
-        trust_domain: 'shop.example',
-        ...CALLER,
-        context: {},
-        grants: [{ resource: 'orders', access: 'read' }],
-      },
-    ],
-    derived_keys: holders.map(({ key, keyId }) => ({
+    clients: holders.map(({ clientId, subject }) => ({
+      client_id: clientId,
+      trust_domain: 'shop.example',
+      issuer: ISSUER,
+      subject,
+      context: {},
+      grants: [{ resource: 'orders', access: 'read' }],
+    })),
+    derived_keys: holders.map(({ clientId, key, keyId }) => ({
       key_id: keyId,
-      client_id: 'billing',
+      client_id: clientId,
       jwk: key.publicKey.jwk,
       status: 'active',
       expires_at,
@@ -216,9 +221,9 @@ function bundleContent(holders: readonly Holder[], singleVerifier: boolean): obj
         route_id: 'orders-read',
         allowed_sources: [
           {
-            issuer: CALLER.issuer,
+            issuer: ISSUER,
             trust_domain: 'shop.example',
-            subject_exact: CALLER.subject,
+            subject_prefix: 'client:',
             required_key_binding: 'software',
           },
         ],

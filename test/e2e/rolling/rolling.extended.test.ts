@@ -4,12 +4,12 @@
  * `PROOFGATE_TEST_ROLLS` sets the number of rolls. `PROOFGATE_TEST_TIMEOUTS=shipped` keeps the shipped time-outs.
  */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { http1Client } from '../../../src/conformance/wire/http1.ts';
 import { readText } from '../../docs/markdown.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { VERIFIER_SERVICES } from '../../gateways/manifest-sets.ts';
 import { protocolOptionsOf } from '../gateways/static-bootstrap.ts';
 import { type ConfigEdit, shipped } from '../harness/envoy-config.ts';
-import { http1Client } from '../harness/http1.ts';
 import { waitFor } from '../harness/wait.ts';
 import { HAS_SHIPPED_TIMEOUTS, RollStage } from './roll-fixture.ts';
 import { openServiceAddress, type ServiceAddress } from './service-address.ts';

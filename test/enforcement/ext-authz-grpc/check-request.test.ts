@@ -58,6 +58,12 @@ describe('method, origin and target', () => {
     [{ path: '/a', query: 'b=1' }, ''],
     [{ path: '/a', fragment: 'b' }, ''],
     [{ path: '/a?b=1', query: '', fragment: '' }, '/a?b=1'],
+    [{ path: '/a', header_map: { headers: [line('content-length', '05')] } }, '/a'],
+    [{ path: '/a', header_map: { headers: [line('content-length', '+5')] } }, ''],
+    [{ path: '/a', header_map: { headers: [line('content-length', '')] } }, ''],
+    [{ path: '/a', header_map: { headers: [line('content-length', '5,5')] } }, ''],
+    [{ path: '/a', header_map: { headers: [line('content-length', '5'), line('content-length', '5')] } }, ''],
+    [{ path: '/a', headers: { 'content-length': '+5' } }, ''],
     [{ query: 'b=1' }, ''],
     [{}, ''],
   ])('%j leads to %j', (http, target) => {

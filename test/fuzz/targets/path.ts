@@ -103,6 +103,7 @@ function routeFor(pathTemplate: string): Route {
     body: 'bound',
     requiredProvenance: [],
     requiredContext: [],
+    upgrade: undefined,
     forwardAuthorization: false,
     sources: [],
   };

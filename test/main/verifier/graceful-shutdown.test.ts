@@ -6,12 +6,9 @@ import { join } from 'node:path';
 import { constants, type PerformanceEntry, PerformanceObserver, performance } from 'node:perf_hooks';
 import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { openAdminListener } from '../../../src/enforcement/admin/admin-server.ts';
-import {
-  type ProcessRole,
-  runVerifier,
-  type Shutdown,
-  shutdownBySignal,
-} from '../../../src/main/verifier/verifier-process.ts';
+import type { ProcessRole } from '../../../src/main/enforcement/enforcement-process.ts';
+import { type Shutdown, shutdownBySignal } from '../../../src/main/enforcement/graceful-shutdown.ts';
+import { runVerifier } from '../../../src/main/verifier/verifier-process.ts';
 import { VERIFIER_SETTINGS, type VerifierSettings } from '../../../src/main/verifier/verifier-settings.ts';
 import { WorkerChannel } from '../../../src/main/verifier/workers/worker-process.ts';
 import { Output } from '../../../src/program/output.ts';

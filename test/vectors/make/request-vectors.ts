@@ -11,6 +11,7 @@ import { AUTOMATION_ISSUER, KEY_ID, type RouteId } from '../../fakes/snapshot.ts
 import { BINDING_CASES } from '../../verifier/decision/binding-cases.ts';
 import { CALLER_CASES } from '../../verifier/decision/caller-cases.ts';
 import type { CaseGroup } from '../../verifier/decision/request-cases.ts';
+import { BLOCKED_CASES } from './cases/blocked.ts';
 import { KEY_CASES } from './cases/keys.ts';
 import { PASSPORT_CASES } from './cases/passports.ts';
 import { PROOF_CASES } from './cases/proofs.ts';
@@ -41,6 +42,7 @@ export const CASES: readonly VectorCase[] = [
   ...PROOF_CASES,
   ...CALLER_CASES.flatMap(fromGroup),
   ...KEY_CASES,
+  ...BLOCKED_CASES,
   ...TIME_CASES,
   ...BINDING_CASES.flatMap(fromGroup),
   ...UPSTREAM_CASES,

@@ -35,6 +35,7 @@ async function newSetup() {
       maxQueueBytes: 65_536,
     },
     holderQuotaPerMinute: 1000,
+    subjectQuotaPerMinute: 1000,
     realtimeStalenessSeconds: 10,
     externalOrigin: undefined,
     maxInFlight: 10,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import type { AuditEvent } from '../../../src/telemetry/audit-event.ts';
 import {
   type AuditMode,
   failureCode,
@@ -20,8 +21,8 @@ class KeepingSink implements OperatedAuditSink {
     this.queuedBytes = queuedBytes;
   }
 
-  record({ decision_id }: { readonly decision_id: string }): boolean {
-    if (this.#takes) this.ids.push(decision_id);
+  record(event: AuditEvent): boolean {
+    if (this.#takes && 'decision_id' in event) this.ids.push(event.decision_id);
     return this.#takes;
   }
 

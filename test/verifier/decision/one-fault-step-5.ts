@@ -1,6 +1,7 @@
 /** The rows of step 5. */
+import { thumbprintOf } from '../../../src/protocol/public-key.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
-import { NOW_SECONDS } from '../../fakes/bundle-content.ts';
+import { BROKER_ISSUER, CLIENT_ISSUER, NOW_SECONDS, TRUST_DOMAIN } from '../../fakes/bundle-content.ts';
 import { type RequestEdits, withHeader } from '../../fakes/signed-request.ts';
 import { entriesWhere, KEY_ID, MAX_BROKER_PASSPORT_TTL_SECONDS, SKEW_SECONDS } from '../../fakes/snapshot.ts';
 import { OTHER_TEST_KEYS } from '../../vectors/make/test-keys.ts';
@@ -71,6 +72,30 @@ const STEP_5_PASSPORT: readonly Fault[] = [
       claims: (claims) => {
         if (claims.sub === 'client:billing') claims.sub = 'client:other';
       },
+    },
+  },
+  {
+    step: 5,
+    outcome: 'invalid_request_proof/subject_blocked 401',
+    content: (content) => {
+      content.blocked = [
+        ...(content.blocked ?? []),
+        { issuer: CLIENT_ISSUER, subject: 'client:billing' },
+        { issuer: BROKER_ISSUER, subject: `spiffe://${TRUST_DOMAIN}/ns/prod/sa/billing` },
+      ];
+    },
+  },
+  {
+    step: 5,
+    outcome: 'invalid_request_proof/holder_blocked 401',
+    only: 'billing',
+    content: (content) => {
+      // Nobody is left to block where another fault removed the key.
+      const holders = (content.derived_keys ?? []).filter(({ key_id }) => key_id === KEY_ID.billing);
+      content.blocked = [
+        ...(content.blocked ?? []),
+        ...holders.map(({ jwk }) => ({ issuer: CLIENT_ISSUER, holder_thumbprint: thumbprintOf(jwk) })),
+      ];
     },
   },
   {

@@ -54,6 +54,12 @@ describe('a verifier that follows Control', () => {
     ]);
   });
 
+  it('says at each request which optional members of a bundle it knows', async () => {
+    const { control } = await following();
+    expect(control.knownMembers.length).toBeGreaterThan(2);
+    expect(new Set(control.knownMembers)).toEqual(new Set(['blocked']));
+  });
+
   it('fetches a whole bundle when only that leads on, without the shards that it has', async () => {
     const { control, loader, reaches } = await following();
     control.publishWhole(siteContent(), true);
@@ -266,7 +272,8 @@ describe('what Control sends is refused', () => {
     await until(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 2);
     const statement = JSON.parse(control.freshness ?? '');
     const [signature] = statement.signatures;
-    signature.signature = `A${signature.signature.slice(1)}`;
+    const text: string = signature.signature;
+    signature.signature = `${text.startsWith('A') ? 'B' : 'A'}${text.slice(1)}`;
     control.sendFreshness(JSON.stringify(statement));
     await until(() => events.some(([event]) => event === 'freshnessRefused'));
     expect(events.at(-1)).toEqual(['freshnessRefused', 'signature_invalid']);

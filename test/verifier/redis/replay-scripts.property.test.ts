@@ -77,7 +77,8 @@ class World {
     const bucket = `${KEYS.bucketPrefix}${Math.floor(proof.expiresAtSeconds / 32)}`;
     const code = Number(
       await redis.eval(
-        ...([consumeLua, 3, KEYS.epoch, bucket, `${KEYS.quotaPrefix}holder`, proof.id, 'nonce'] as const),
+        ...([consumeLua, 4, KEYS.epoch, bucket, `${KEYS.quotaPrefix}holder`] as const),
+        ...[`${KEYS.subjectQuotaPrefix}subject`, proof.id, 'nonce'],
         ...[
           proof.issuedAtSeconds,
           proof.expiresAtSeconds,
@@ -88,6 +89,7 @@ class World {
           0,
           this.latestIssuedAt,
           0,
+          1e9,
         ],
       ),
     );

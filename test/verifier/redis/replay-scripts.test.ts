@@ -34,6 +34,8 @@ interface Call {
   /** The verifier's clock; default: the server's. */
   readonly now: number;
   readonly quota: number;
+  readonly holder: string;
+  readonly subjectQuota: number;
   readonly skew: number;
   readonly margin: number;
   readonly latest: number;
@@ -49,16 +51,32 @@ async function consumeAt(seconds: number, changes: Partial<Call> = {}): Promise<
     apart: SKEW_SECONDS,
     now: seconds,
     quota: 1e9,
+    holder: 'holder',
+    subjectQuota: 1e9,
     skew: SKEW_SECONDS,
     margin: 0,
     latest: 0,
     ...changes,
   };
   await redis.set('{0}time', seconds);
-  const keys = [KEYS.epoch, bucketOf(call.expires), `${KEYS.quotaPrefix}holder`] as const;
-  const { apart, expires, identifier, issued, latest, margin, now, quota, skew } = call;
-  const words = [identifier, 'nonce', issued, expires, apart, now, quota, skew, margin, latest, 0];
-  return Number(await redis.eval(consumeLua, 3, ...keys, ...words));
+  const quotas = [`${KEYS.quotaPrefix}${call.holder}`, `${KEYS.subjectQuotaPrefix}subject`] as const;
+  const keys = [KEYS.epoch, bucketOf(call.expires), ...quotas] as const;
+  const { apart, expires, identifier, issued, latest, margin, now, quota, skew, subjectQuota } = call;
+  const words = [
+    identifier,
+    'nonce',
+    issued,
+    expires,
+    apart,
+    now,
+    quota,
+    skew,
+    margin,
+    latest,
+    0,
+    subjectQuota,
+  ];
+  return Number(await redis.eval(consumeLua, 4, ...keys, ...words));
 }
 
 interface Epoch {
@@ -328,5 +346,42 @@ describe("a holder's quota", () => {
     const identifier = 'refused';
     expect(await consumeAt(now, { identifier, quota: 1 })).toBe(CONSUME_CODES.quota);
     expect(await consumeAt(now, { identifier, quota: 100 })).toBe(CONSUME_CODES.consumed);
+  });
+});
+
+describe('a quota of issuer and subject', () => {
+  const SUBJECT = `${KEYS.subjectQuotaPrefix}subject`;
+
+  it('counts the consumes of all their holders, and no replay', async () => {
+    const now = await begin();
+    const identifier = 'same';
+    expect(await consumeAt(now, { identifier, holder: 'a', subjectQuota: 2 })).toBe(CONSUME_CODES.consumed);
+    expect(await consumeAt(now, { identifier, holder: 'a', subjectQuota: 2 })).toBe(CONSUME_CODES.replayed);
+    expect(await consumeAt(now, { holder: 'b', subjectQuota: 2 })).toBe(CONSUME_CODES.consumed);
+    expect(await consumeAt(now, { holder: 'c', subjectQuota: 2 })).toBe(CONSUME_CODES.quota);
+    expect(await redis.ttl(SUBJECT)).toBeGreaterThan(0);
+    expect(await redis.ttl(SUBJECT)).toBeLessThanOrEqual(60);
+  });
+
+  it("does not count what its holder's quota denies", async () => {
+    const now = await begin();
+    expect(await consumeAt(now, { holder: 'a', quota: 1, subjectQuota: 2 })).toBe(CONSUME_CODES.consumed);
+    for (let time = 0; time < 3; time += 1) {
+      expect(await consumeAt(now, { holder: 'a', quota: 1, subjectQuota: 2 })).toBe(CONSUME_CODES.quota);
+    }
+    expect(await consumeAt(now, { holder: 'b', quota: 1, subjectQuota: 2 })).toBe(CONSUME_CODES.consumed);
+  });
+
+  it('leaves nothing of what it refuses', async () => {
+    const now = await begin();
+    await consumeAt(now, { subjectQuota: 1 });
+    const identifier = 'refused';
+    expect(await consumeAt(now, { identifier, subjectQuota: 1 })).toBe(CONSUME_CODES.quota);
+    expect(await consumeAt(now, { identifier, subjectQuota: 100 })).toBe(CONSUME_CODES.consumed);
+  });
+
+  it('refuses where a verifier names no number', async () => {
+    const now = await begin();
+    expect(await consumeAt(now, { subjectQuota: Number.NaN })).toBe(CONSUME_CODES.quota);
   });
 });

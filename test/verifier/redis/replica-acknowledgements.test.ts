@@ -81,10 +81,10 @@ class Primary {
     this.#count += 1;
     return this.#run(
       consumeLua,
-      [KEYS.epoch, bucket, `${KEYS.quotaPrefix}holder`],
+      [KEYS.epoch, bucket, `${KEYS.quotaPrefix}holder`, `${KEYS.subjectQuotaPrefix}subject`],
       [
         ...[`proof-${this.#count}`, 'nonce', issuedAtSeconds, expiresAtSeconds, SKEW_SECONDS, this.seconds],
-        ...[1e9, SKEW_SECONDS, MARGIN_SECONDS, 0, this.needed],
+        ...[1e9, SKEW_SECONDS, MARGIN_SECONDS, 0, this.needed, 1e9],
       ],
     );
   }

@@ -15,6 +15,7 @@ export function claimAt(nowSeconds: number, changes: Partial<ReplayClaim> = {}):
   return {
     identifier: randomIdentifier(),
     holderThumbprint: randomIdentifier(),
+    subjectHash: randomIdentifier(),
     issuedAtSeconds: nowSeconds + ISSUED_AHEAD_SECONDS,
     expiresAtSeconds: nowSeconds + ISSUED_AHEAD_SECONDS + 60,
     skewSeconds: SKEW_SECONDS,

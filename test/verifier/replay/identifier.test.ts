@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { replayIdentifier } from '../../../src/verifier/replay/identifier.ts';
+import { replayIdentifier, subjectHash } from '../../../src/verifier/replay/identifier.ts';
 
 describe('replay identifier', () => {
   it('is the SHA-256 of four lines, as base64url', () => {
@@ -19,5 +19,18 @@ describe('replay identifier', () => {
       replayIdentifier('ab', '', 'c'),
     ];
     expect(new Set(variants).size).toBe(variants.length);
+  });
+});
+
+describe('subject hash', () => {
+  it('differs with issuer and subject, and with where one ends', () => {
+    const variants = [
+      subjectHash('a', 'b'),
+      subjectHash('x', 'b'),
+      subjectHash('a', 'x'),
+      subjectHash('ab', ''),
+    ];
+    expect(new Set(variants).size).toBe(variants.length);
+    expect(variants[0]).toMatch(/^[A-Za-z0-9_-]{43}$/);
   });
 });

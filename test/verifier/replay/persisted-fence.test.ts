@@ -219,6 +219,28 @@ describe('a restart', () => {
   });
 });
 
+describe('one issuer and subject', () => {
+  it('may have three quarters of the records, with whatever keys, and again once some are forgotten', () => {
+    const store = createMemoryReplayStore({ maxRecords: 100, clockSeconds: () => NOW_SECONDS });
+    open.push(store);
+    const subjectHash = randomIdentifier();
+    const now = NOW_SECONDS + 10;
+    const times = (nowSeconds: number) => ({
+      issuedAtSeconds: nowSeconds,
+      expiresAtSeconds: nowSeconds + 60,
+    });
+    const consume = (nowSeconds: number) =>
+      store.consume(claimAt(nowSeconds, { ...times(nowSeconds), subjectHash }));
+    for (let count = 0; count < 75; count++) expect(consume(now)).toEqual(CONSUMED);
+    expect(consume(now)).toEqual(UNAVAILABLE.quota);
+    for (let count = 0; count < 25; count++) {
+      expect(store.consume(claimAt(now, times(now)))).toEqual(CONSUMED);
+    }
+    expect(store.consume(claimAt(now, times(now)))).toEqual(UNAVAILABLE.store);
+    expect(consume(now + 100)).toEqual(CONSUMED);
+  });
+});
+
 describe('one holder', () => {
   it('may have half of the records, and again once some are forgotten', () => {
     const store = createMemoryReplayStore({ maxRecords: 100, clockSeconds: () => NOW_SECONDS });

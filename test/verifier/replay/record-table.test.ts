@@ -29,7 +29,10 @@ class Pair {
 
   constructor(capacity: number) {
     this.#capacity = capacity;
-    this.table = new RecordTable(capacity, START, (cell) => this.forgottenCells.push(cell));
+    this.table = new RecordTable(capacity, START, ({ holder, subject }) => {
+      if (subject !== -holder) throw new Error('cells of two records');
+      this.forgottenCells.push(holder);
+    });
   }
 
   /** @returns whether there was room */
@@ -38,7 +41,7 @@ class Pair {
     if (this.table.has(identifier)) throw new Error('it was never there');
     if (this.table.isFull) return false;
     this.#cells += 1;
-    this.table.addSought(keepUntil, this.#cells);
+    this.table.addSought(keepUntil, { holder: this.#cells, subject: -this.#cells });
     this.kept.set(identifier, { keepUntil, cell: this.#cells });
     return true;
   }

@@ -99,7 +99,7 @@ async function open(answers: Answers = {}, options: Partial<RedisReplayStoreOpti
   return { speaker, store };
 }
 
-/** The words of each consume: epoch, hash, quota, identifier, nonce, issued-at and so on. */
+/** The words of each consume: epoch, hash, two quotas, identifier, nonce, issued-at and so on. */
 const consumesOf = ({ asked }: RedisSpeaker) =>
   asked
     .filter(([command, sha1]) => command?.toUpperCase() === 'EVALSHA' && sha1 === consume.sha1)
@@ -118,16 +118,17 @@ const isLookedAtAgain = async (
 };
 
 describe('what is sent', () => {
-  it('names keys, times, quota, F and replicas', async () => {
-    const { speaker, store } = await open({}, { holderQuotaPerMinute: 77 });
+  it('names keys, times, quotas, F and replicas', async () => {
+    const { speaker, store } = await open({}, { holderQuotaPerMinute: 77, subjectQuotaPerMinute: 88 });
     const claim = claimAt(NOW);
     expect(await store.consume(claim)).toEqual(CONSUMED);
     const [words = []] = consumesOf(speaker);
-    const [epoch, bucket, quota, identifier, , ...numbers] = words;
-    expect([epoch, bucket, quota, identifier]).toEqual([
+    const [epoch, bucket, quota, subjectQuota, identifier, , ...numbers] = words;
+    expect([epoch, bucket, quota, subjectQuota, identifier]).toEqual([
       'proofgate:{0}:epoch',
       `proofgate:{0}:jti:${Math.floor(claim.expiresAtSeconds / 32)}`,
       `proofgate:{0}:quota:${claim.holderThumbprint}`,
+      `proofgate:{0}:subject-quota:${claim.subjectHash}`,
       claim.identifier,
     ]);
     const { expiresAtSeconds, issuedAtSeconds } = claim;
@@ -142,6 +143,7 @@ describe('what is sent', () => {
       0,
       0,
       0,
+      88,
     ]);
     expect(store.name).toBe('redis');
   });
@@ -149,13 +151,13 @@ describe('what is sent', () => {
   it('has another nonce each time', async () => {
     const { speaker, store } = await open();
     for (let count = 0; count < 50; count += 1) await store.consume(claimAt(NOW));
-    expect(new Set(consumesOf(speaker).map((words) => words[4])).size).toBe(50);
+    expect(new Set(consumesOf(speaker).map((words) => words[5])).size).toBe(50);
   });
 
   it('has the largest skew of any claim so far', async () => {
     const { speaker, store } = await open();
     for (const skewSeconds of [5, 60, 5]) await store.consume(claimAt(NOW, { skewSeconds }));
-    expect(consumesOf(speaker).map((words) => [words[7], words[10]])).toEqual([
+    expect(consumesOf(speaker).map((words) => [words[8], words[11]])).toEqual([
       ['5', '5'],
       ['60', '60'],
       ['5', '60'],
@@ -169,7 +171,7 @@ describe('what is sent', () => {
     await store.consume(claimAt(NOW, { issuedAtSeconds: NOW + 900 }));
     await store.consume(claimAt(NOW));
     // The second was a replay: nothing was consumed then.
-    expect(consumesOf(speaker).map((words) => Number(words[12]))).toEqual([
+    expect(consumesOf(speaker).map((words) => Number(words[13]))).toEqual([
       0,
       NOW - 7,
       NOW - 7,
@@ -232,7 +234,7 @@ describe('a server that forgot the script', () => {
     const [sent] = consumesOf(speaker);
     const full = speaker.asked.filter(([command]) => command?.toUpperCase() === 'EVAL');
     // The same arguments, including the nonce, exactly once.
-    expect(full.map((words) => words.slice(1))).toEqual([[consume.source, '3', ...(sent ?? [])]]);
+    expect(full.map((words) => words.slice(1))).toEqual([[consume.source, '4', ...(sent ?? [])]]);
   });
 
   it('and does not answer to it in full is asked what became of it', async () => {
@@ -275,7 +277,7 @@ describe('no answer', () => {
     const { speaker, store } = await open({ consumes: [late()], fields });
     const answer = store.consume(claimAt(NOW));
     await waitUntil(() => consumesOf(speaker).length === 1);
-    fields.push(consumesOf(speaker)[0]?.[4] ?? null);
+    fields.push(consumesOf(speaker)[0]?.[5] ?? null);
     expect(await answer).toEqual(CONSUMED);
   });
 });

@@ -249,7 +249,9 @@ describe('redis: memory', () => {
     const holders = Array.from({ length: 100 }, randomIdentifier);
     let consumed = 0;
     while (consumed < 20_000) {
-      const claims = holders.map((holderThumbprint) => claimAt(nowSeconds(), { holderThumbprint }));
+      const claims = holders.map((holderThumbprint) =>
+        claimAt(nowSeconds(), { holderThumbprint, subjectHash: holderThumbprint }),
+      );
       const outcomes = await Promise.all(claims.map(async (claim) => store.consume(claim)));
       consumed += outcomes.filter(({ kind }) => kind === 'consumed').length;
     }

@@ -19,16 +19,21 @@ interface ReplayStoreUnderTest {
   readonly fenceSkews: number;
 }
 
+interface Quotas {
+  readonly holderQuotaPerMinute?: number;
+  readonly subjectQuotaPerMinute?: number;
+}
+
 export interface ReplayStoreFactory {
   /** A serving store without records. */
-  readonly create: (options: { readonly holderQuotaPerMinute?: number }) => Promise<ReplayStoreUnderTest>;
+  readonly create: (options: Quotas) => Promise<ReplayStoreUnderTest>;
   readonly destroy: (store: ReplayStore) => Promise<void>;
 }
 
 export function describeReplayStore(name: string, factory: ReplayStoreFactory): void {
   let created: ReplayStoreUnderTest[] = [];
 
-  async function create(options: { readonly holderQuotaPerMinute?: number } = {}) {
+  async function create(options: Quotas = {}) {
     const underTest = await factory.create(options);
     created.push(underTest);
     return underTest;
@@ -45,7 +50,7 @@ export function describeReplayStore(name: string, factory: ReplayStoreFactory): 
   });
 }
 
-type Create = (options?: { readonly holderQuotaPerMinute?: number }) => Promise<ReplayStoreUnderTest>;
+type Create = (options?: Quotas) => Promise<ReplayStoreUnderTest>;
 
 function describeRemembering(create: Create): void {
   it('consumes an identifier once', async () => {
@@ -139,6 +144,24 @@ function describeRefusing(create: Create): void {
     expect(await store.consume(refused)).toEqual(UNAVAILABLE.quota);
     expect(await store.consume({ ...refused, holderThumbprint: randomIdentifier() })).toEqual(CONSUMED);
     expect(await store.consume(claim)).toEqual(REPLAYED);
+  });
+
+  it('counts all holders of one issuer and subject together, and each subject apart', async () => {
+    const { store, nowSeconds } = await create({ holderQuotaPerMinute: 2, subjectQuotaPerMinute: 3 });
+    const now = nowSeconds();
+    const { holderThumbprint, subjectHash } = claimAt(now);
+    const consume = (changes: Partial<ReplayClaim>) => store.consume(claimAt(now, changes));
+    expect(await consume({ holderThumbprint, subjectHash })).toEqual(CONSUMED);
+    expect(await consume({ holderThumbprint, subjectHash })).toEqual(CONSUMED);
+    // What the holder's quota denies does not count for the subject.
+    for (let time = 0; time < 3; time += 1) {
+      expect(await consume({ holderThumbprint, subjectHash })).toEqual(UNAVAILABLE.quota);
+    }
+    expect(await consume({ subjectHash })).toEqual(CONSUMED);
+    const refused = claimAt(now, { subjectHash });
+    expect(await store.consume(refused)).toEqual(UNAVAILABLE.quota);
+    // Denied is not consumed: under a subject that has room, the same identifier is new.
+    expect(await store.consume({ ...refused, subjectHash: randomIdentifier() })).toEqual(CONSUMED);
   });
 
   it('is not ready and refuses once it is closed', async () => {

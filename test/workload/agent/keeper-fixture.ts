@@ -6,10 +6,10 @@ import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ControlClient } from '../../../src/client/enroll/control-client.ts';
-import { ControlHttp } from '../../../src/client/enroll/control-http.ts';
 import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
 import { enroll } from '../../../src/client/enroll/enroll.ts';
 import type { EnrolledKeyRecord } from '../../../src/client/enroll/enrollment-state.ts';
+import { ServiceHttp } from '../../../src/client/service-http.ts';
 import { agentReadiness } from '../../../src/main/agent/agent-process.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { readTokenFile } from '../../../src/workload/agent/agent-token.ts';
@@ -227,7 +227,7 @@ export class AgentFixture {
   }
 
   async #withControl<T>(key: SigningKey, ask: (control: ControlClient) => Promise<T>): Promise<T> {
-    const http = new ControlHttp({ url: parseControlUrl(this.control.url), caPem: undefined });
+    const http = new ServiceHttp({ url: parseControlUrl(this.control.url), caPem: undefined });
     try {
       return await ask(new ControlClient({ http, target: this.#target, key, nowMs: () => this.nowMs }));
     } finally {

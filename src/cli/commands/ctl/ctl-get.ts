@@ -1,5 +1,6 @@
 /** `proofgate ctl get`: shows Control's resources, as a list or a single one. */
 
+import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { usageError } from '../../../program/errors.ts';
 import { optional, type SettingValues, text } from '../../../program/settings.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
@@ -9,6 +10,17 @@ import { type CliContext, command } from '../../define-command.ts';
 const SETTINGS = {
   ...CTL_SETTINGS,
   site: optional(text('--site <site>', 'Auth Site, for what belongs to one')),
+  subject: optional(
+    text(
+      '--subject <subject>',
+      "profiles: those of this caller with a broker's passports, as a profile file",
+    ),
+  ),
+  issuer: optional(text('--issuer <url>', 'profiles --subject: the broker that signs the passports')),
+  trustDomain: optional(
+    text('--trust-domain <domain>', 'profiles --subject, brokers: which one, when an issuer has several'),
+  ),
+  out: optional(text('--out <file>', 'profiles --subject: the profile file to write; replaces the file')),
 };
 type Values = SettingValues<typeof SETTINGS>;
 
@@ -16,7 +28,7 @@ interface KindOfThing {
   /** Path of the list; `site`: percent-encoded. */
   readonly list?: (site: string) => string;
   /** Path of a single resource; its name is percent-encoded. */
-  readonly one?: (site: string, name: string) => string;
+  readonly one?: (site: string, name: string, trustDomain: string | undefined) => string;
   /** An endless list, of which only the newest page is shown. */
   readonly newestOnly?: true;
   readonly needsSite: 'list' | 'always' | 'never';
@@ -67,7 +79,13 @@ const KINDS: { readonly [kind: string]: KindOfThing } = {
   targets: byId('targets', ['target_id', 'name', 'state', 'ahead_revision', 'created_at']),
   clients: byName('clients', ['client_id', 'subject']),
   routes: byName('routes', ['route_id', 'definition', 'published']),
-  brokers: byName('brokers', ['issuer', 'definition']),
+  brokers: {
+    list: (site) => `/v1/sites/${site}/brokers`,
+    one: (site, issuer, trustDomain) =>
+      `/v1/sites/${site}/brokers/${issuer}${trustDomain === undefined ? '' : `/${trustDomain}`}`,
+    needsSite: 'always',
+    columns: ['issuer', 'trust_domain', 'url', 'pinned_keys'],
+  },
   sources: byId('sources', ['source_id', 'display_name', 'states', 'waiting_for']),
   policies: byId('enrollment-policies', [
     'policy_id',
@@ -125,21 +143,49 @@ async function get(
   if (values.site === undefined && (kind.needsSite === 'always' || (kind.needsSite === 'list' && !name))) {
     throw usageError('site_required', `name the Auth Site of the ${kindName} with --site`);
   }
+  if (values.subject !== undefined && kindName !== 'profiles') {
+    throw usageError('subject_unused', `--subject selects profiles only, not ${kindName}`);
+  }
   const site = encodeURIComponent(values.site ?? '');
   const { output } = context;
   await withControl(values, context, async (api) => {
+    if (values.subject !== undefined) return getCallerProfiles(api, values.subject, values, context);
     if (name !== undefined) {
       if (kind.one === undefined)
         throw usageError('list_only', `${kindName}: shown as a list only; leave the name out`);
-      const { body } = await api.get(kind.one(site, encodeURIComponent(name)));
+      const trustDomain = values.trustDomain && encodeURIComponent(values.trustDomain);
+      const { body } = await api.get(kind.one(site, encodeURIComponent(name), trustDomain));
       return output.result(detailLines(kindName, body), body);
     }
     if (kind.list === undefined)
       throw usageError('name_required', `name what the ${kindName} is of: ${NAMED[kindName] ?? 'its ID'}`);
     const path = kind.list(site);
     const items = await (kind.newestOnly ? api.newest(path) : api.list(path));
-    output.result(table(kind.columns, items.map(withStates).map(withResourceId)), { items });
+    output.result(table(kind.columns, items.map(withStates).map(withKeyAges).map(withResourceId)), { items });
   });
+}
+
+async function getCallerProfiles(api: ControlApi, subject: string, values: Values, { output }: CliContext) {
+  const { callerProfiles } = await import('./ctl-caller-profiles.ts');
+  const input = { ...values, site: values.site ?? '', subject };
+  const { profiles, written, object } = await callerProfiles(api, input);
+  const routes = table(['route_id', 'method', 'path_template', 'audience'], profiles);
+  output.result(written.length > 0 ? written : routes, object);
+}
+
+/** Names a broker's pinned keys with their ages. Control up to 0.3.0 does not know the ages. */
+function withKeyAges(item: JsonObject): JsonObject {
+  if (!isListOfObjects(item.keys)) return item;
+  const ages = item.keys.map(({ kid, pinned_at: since }) => `${String(kid)} (${ageOf(since)})`);
+  return { ...item, pinned_keys: ages.join(', ') };
+}
+
+/** Such as `12d` or `3h`. */
+function ageOf(since: unknown): string {
+  const minutes = Math.max(0, Math.floor((Date.now() - Date.parse(String(since))) / 60_000));
+  if (Number.isNaN(minutes)) return '?';
+  if (minutes < 120) return `${minutes}m`;
+  return minutes < 48 * 60 ? `${Math.floor(minutes / 60)}h` : `${Math.floor(minutes / (24 * 60))}d`;
 }
 
 /** Derives a source's states, and the targets for which it waits, from its revisions. */

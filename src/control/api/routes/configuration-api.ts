@@ -1,9 +1,10 @@
 /** Creates the services of all configuration resources and registers their routes. */
 
+import { Brokers } from '../../configuration/brokers.ts';
 import { Clients, Grants } from '../../configuration/clients.ts';
 import { Environments, Fleets } from '../../configuration/environments.ts';
 import { AccessTokens, RoleGrants } from '../../configuration/role-grants.ts';
-import { Brokers, RouteSources, Routes } from '../../configuration/routes.ts';
+import { RouteSources, Routes } from '../../configuration/routes.ts';
 import { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
 import { type CreateSiteKeys, Sites } from '../../configuration/sites.ts';
 import { Targets } from '../../configuration/targets.ts';

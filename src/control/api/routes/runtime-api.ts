@@ -1,10 +1,11 @@
 /**
  * Routes of readiness, key-level grants, signing profiles and propagation: `/v1/derived-keys/{key_id}/readiness`,
- * `…/grants`, `…/signing-profiles`, `/v1/sites/{site_id}/signing-profiles`, `/v1/sites/{site_id}/propagation`.
+ * `…/grants`, `…/signing-profiles`, `/v1/sites/{site_id}/signing-profiles`, `…/profiles`, `…/propagation`.
  * Source: docs/control.md "From key to traffic".
  */
 import Type from 'typebox';
 import {
+  CALLER_PROFILES,
   DERIVED_KEY_PATH,
   KEY_GRANTS,
   KEY_READINESS,
@@ -13,6 +14,7 @@ import {
 } from '../../../api-contract/derived-keys-contract.ts';
 import { givenId, identifier, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import { SITE_PROPAGATION } from '../../../api-contract/targets-contract.ts';
+import { callerProfiles } from '../../publishing/caller-profiles.ts';
 import { sitePropagation } from '../../publishing/propagation.ts';
 import { keyReadiness } from '../../publishing/readiness.ts';
 import { clientSigningProfiles, keyGrants, siteSigningProfiles } from '../../publishing/signing-profiles.ts';
@@ -105,6 +107,22 @@ function registerSiteRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): 
         return store.read((tx) => siteSigningProfiles(tx, siteId, selection));
       },
     },
+  });
+  registerRead(app, SITE, {
+    below: '/profiles',
+    operationId: 'getCallerProfiles',
+    summary: 'The signing profile file of a caller with passports of a broker',
+    problems: ['reference_unknown', 'broker_ambiguous'],
+    query: {
+      issuer: identifier('The broker.'),
+      subject: identifier('sub of the passports.'),
+      trust_domain: Type.Optional(
+        identifier('When the issuer has several brokers and the subject is no SPIFFE ID.'),
+      ),
+    },
+    answer: CALLER_PROFILES,
+    run: ({ site_id: siteId }, { issuer, subject, trust_domain: trustDomain }) =>
+      store.read((tx) => callerProfiles(tx, siteId, { issuer, subject, trustDomain })),
   });
   registerRead(app, SITE, {
     below: '/propagation',

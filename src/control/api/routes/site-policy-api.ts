@@ -10,6 +10,7 @@ import {
   GRANT,
   GRANT_ACCESS,
   GRANT_PATH,
+  ISSUER_PATH,
   NEW_CLIENT,
   NEW_ROUTE,
   ROUTE,
@@ -18,8 +19,10 @@ import {
   ROUTE_SOURCES,
   ROUTE_SOURCES_REPLACEMENT,
 } from '../../../api-contract/routes-contract.ts';
+import type { Brokers } from '../../configuration/brokers.ts';
 import type { Clients, Grants } from '../../configuration/clients.ts';
-import type { Brokers, RouteSources, Routes } from '../../configuration/routes.ts';
+import type { RouteSources, Routes } from '../../configuration/routes.ts';
+import { brokerPlace } from '../../store/repositories/brokers-repository.ts';
 import { siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { registerResource } from '../resource-routes.ts';
@@ -105,40 +108,76 @@ export function registerRouteSourcesRoutes(app: ControlApp, sources: RouteSource
   });
 }
 
-/** Routes of `/v1/sites/{site_id}/brokers/{issuer}`, with a percent-encoded issuer. */
+/** Routes of `/v1/sites/{site_id}/brokers/{issuer}/{trust_domain}`, with a percent-encoded issuer. */
 export function registerBrokerRoutes(app: ControlApp, brokers: Brokers): void {
   registerResource(app, {
-    tags: ['Brokers'],
-    view: BROKER,
-    permission: 'administer',
-    bodyLimit: MAX_DEFINITION_BYTES,
-    collection: { url: '/v1/sites/:site_id/brokers', params: SITE_PATH, place: siteInPath },
-    item: { url: '/v1/sites/:site_id/brokers/:issuer', params: BROKER_PATH, place: siteInPath },
+    ...BROKER_RESOURCE,
+    collection: { url: BROKERS_URL, params: SITE_PATH, place: siteInPath },
+    item: { url: `${BROKERS_URL}/:issuer/:trust_domain`, params: BROKER_PATH, place: siteInPath },
     list: {
       operationId: 'listBrokers',
       summary: 'Brokers of a site',
       page: 'BrokerPage',
-      cursorOf: ({ issuer }) => issuer,
+      cursorOf: ({ issuer, trust_domain: trustDomain }) => brokerPlace({ issuer, trustDomain }),
       run: ({ site_id: siteId }, page) => brokers.list(siteId, page),
     },
     get: {
-      operationId: 'getBroker',
+      operationId: 'getBrokerOfTrustDomain',
       summary: 'A broker',
-      run: ({ site_id: siteId, issuer }) => brokers.get(siteId, issuer),
+      run: ({ site_id: siteId, issuer, trust_domain: trustDomain }) =>
+        brokers.get(siteId, issuer, trustDomain),
     },
     put: {
-      operationId: 'putBroker',
+      operationId: 'putBrokerOfTrustDomain',
       summary: 'Create a broker without If-Match, or change it with If-Match',
       problems: ['definition_invalid'],
       body: BROKER_REPLACEMENT,
-      run: (operation, { site_id: siteId, issuer }, version, { definition }) =>
-        brokers.put(operation, { siteId, issuer }, version, definition),
+      run: (operation, { site_id: siteId, issuer, trust_domain: trustDomain }, version, body) =>
+        brokers.put(operation, { siteId, issuer, trustDomain }, version, body),
+    },
+    remove: {
+      operationId: 'deleteBrokerOfTrustDomain',
+      summary: 'Remove a broker',
+      run: (operation, { site_id: siteId, issuer, trust_domain: trustDomain }, version) =>
+        brokers.remove(operation, { siteId, issuer, trustDomain }, version),
+    },
+  });
+  registerBrokersByIssuer(app, brokers);
+}
+
+const BROKERS_URL = '/v1/sites/:site_id/brokers';
+const BROKER_RESOURCE = {
+  tags: ['Brokers'],
+  view: BROKER,
+  permission: 'administer',
+  bodyLimit: MAX_DEFINITION_BYTES,
+} as const;
+
+/** For command lines up to 0.3.0, which know one broker of each issuer. */
+function registerBrokersByIssuer(app: ControlApp, brokers: Brokers): void {
+  registerResource(app, {
+    ...BROKER_RESOURCE,
+    item: { url: `${BROKERS_URL}/:issuer`, params: ISSUER_PATH, place: siteInPath },
+    get: {
+      operationId: 'getBroker',
+      summary: 'The only broker of an issuer',
+      problems: ['broker_ambiguous'],
+      run: ({ site_id: siteId, issuer }) => brokers.getByIssuer({ siteId, issuer }),
+    },
+    put: {
+      operationId: 'putBroker',
+      summary: 'Create a broker without If-Match, or change the only one of the issuer with If-Match',
+      problems: ['definition_invalid', 'broker_ambiguous'],
+      body: BROKER_REPLACEMENT,
+      run: (operation, { site_id: siteId, issuer }, version, body) =>
+        brokers.putByIssuer(operation, { siteId, issuer }, version, body),
     },
     remove: {
       operationId: 'deleteBroker',
-      summary: 'Remove a broker',
+      summary: 'Remove the only broker of an issuer',
+      problems: ['broker_ambiguous'],
       run: (operation, { site_id: siteId, issuer }, version) =>
-        brokers.remove(operation, { siteId, issuer }, version),
+        brokers.removeByIssuer(operation, { siteId, issuer }, version),
     },
   });
 }

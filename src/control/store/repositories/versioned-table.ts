@@ -10,7 +10,7 @@ const NAMES = {
   site: ['id'],
   target: ['id'],
   client: ['siteId', 'clientId'],
-  broker: ['siteId', 'issuer'],
+  broker: ['siteId', 'issuer', 'trustDomain'],
   route: ['siteId', 'routeId'],
   routeSources: ['siteId', 'routeId'],
   source: ['id'],
@@ -26,9 +26,11 @@ export type VersionedTableName = keyof typeof NAMES;
 /** Values of a row's primary key, in column order. */
 export type NameOf<T extends VersionedTableName> = T extends 'sourceRevision'
   ? readonly [sourceId: string, revision: number]
-  : (typeof NAMES)[T] extends readonly [string]
-    ? readonly [id: string]
-    : readonly [siteId: string, name: string];
+  : T extends 'broker'
+    ? readonly [siteId: string, issuer: string, trustDomain: string]
+    : (typeof NAMES)[T] extends readonly [string]
+      ? readonly [id: string]
+      : readonly [siteId: string, name: string];
 
 /** A row's primary key and the version that was read. */
 export type VersionRead<T extends VersionedTableName> = Pick<

@@ -9,7 +9,7 @@ import {
   openAdminListener,
   type ReadinessCheck,
 } from '../../../enforcement/admin/admin-server.ts';
-import { removeStaleSocket } from '../../../enforcement/ext-authz-grpc/listener.ts';
+import { removeStaleSocket } from '../../../enforcement/connections/connection-listener.ts';
 import { usageError } from '../../../program/errors.ts';
 import type { CliContext } from '../../../program/output.ts';
 import { stopped, untilStopped } from '../../../program/stop-signal.ts';
@@ -22,9 +22,10 @@ import {
 } from '../../../telemetry/metrics.ts';
 import { type OpenBundle, openBundle } from '../../../verifier/assembly/open-bundle.ts';
 import { readingOf } from '../../../verifier/assembly/open-verifier.ts';
-import { planVerifier, type VerifierPlan } from '../verifier-plan.ts';
-import { listenFailure } from '../verifier-process.ts';
-import { bundleCheck, controlCheck, listenerCheck } from '../verifier-readiness.ts';
+import { type EnforcementPlan, planEnforcement } from '../../enforcement/enforcement-plan.ts';
+import { listenFailure } from '../../enforcement/enforcement-process.ts';
+import { bundleCheck, controlCheck, listenerCheck } from '../../enforcement/verifier-readiness.ts';
+import { planVerifierServers } from '../verifier-process.ts';
 import type { VerifierSettings } from '../verifier-settings.ts';
 import { mergeChecks, mergeMetrics } from './merged-reports.ts';
 import { WorkerPool } from './worker-pool.ts';
@@ -72,10 +73,10 @@ async function leadWorkers(
     );
     process.on('SIGHUP', reopen);
     const listen = await Promise.race([pool.start(), stopped(stop)]);
-    const { authSite, workers } = settings;
+    const { authSite, httpListen: http_listen, workers } = settings;
     if (listen !== undefined) {
       const admin_listen = admin.address;
-      logger.info({ version, listen, admin_listen, auth_site: authSite, workers }, 'listening');
+      logger.info({ version, listen, http_listen, admin_listen, auth_site: authSite, workers }, 'listening');
     }
     await stopped(stop);
     logger.info('draining');
@@ -97,18 +98,19 @@ function primaryChecks({ loader, refreshStatus }: OpenBundle): readonly Readines
 }
 
 /** Validates the settings once, before any worker starts. @throws CliError */
-async function planWorkers(settings: VerifierSettings): Promise<VerifierPlan> {
+async function planWorkers(settings: VerifierSettings): Promise<EnforcementPlan> {
   if (settings.replay === 'memory') {
     throw usageError(
       'workers_need_redis',
       '--workers above 1 needs --replay redis://…: memory is for one process',
     );
   }
-  const plan = await planVerifier(settings, false);
-  const { listen } = plan.extAuthz;
-  if (listen.startsWith('unix:')) {
+  const servers = await planVerifierServers(settings);
+  const plan = await planEnforcement(settings, false);
+  for (const { listen } of servers) {
+    if (!listen.startsWith('unix:')) continue;
     await removeStaleSocket(listen.slice('unix:'.length)).catch((error: unknown) => {
-      throw listenFailure(error, settings.listen);
+      throw listenFailure(error, listen);
     });
   }
   const { file, mode } = plan.setup.audit;

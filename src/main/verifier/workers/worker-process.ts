@@ -3,7 +3,8 @@ import type { AdminListener, AdminOptions } from '../../../enforcement/admin/adm
 import { type CliError, EXIT_CODES, toCliError } from '../../../program/errors.ts';
 import type { CliContext } from '../../../program/output.ts';
 import { leaveSignalsToParent, stopped } from '../../../program/stop-signal.ts';
-import { runVerifier, type Shutdown } from '../verifier-process.ts';
+import type { Shutdown } from '../../enforcement/graceful-shutdown.ts';
+import { runVerifier } from '../verifier-process.ts';
 import type { VerifierSettings } from '../verifier-settings.ts';
 import { parsePrimaryMessage, WORKER_NUMBER, type WorkerMessage } from './worker-messages.ts';
 
@@ -17,9 +18,9 @@ export async function runWorker(settings: VerifierSettings, context: CliContext)
     await runVerifier(settings, context, {
       worker: process.env[WORKER_NUMBER] ?? '',
       runUntilShutdown: (_, run) => run(channel.shutdown),
-      openAdmin: async (options, extAuthzAddress) => channel.report(options, extAuthzAddress),
-      logStart: (logger, { authSite, listen, version }) =>
-        logger.info({ version, listen, auth_site: authSite }, 'worker listening'),
+      openAdmin: async (options, address) => channel.report(options, address),
+      logStart: (logger, { addresses: { http_listen, listen }, authSite, version }) =>
+        logger.info({ version, listen, http_listen, auth_site: authSite }, 'worker listening'),
     });
   } catch (error) {
     const shown = toCliError(error);

@@ -53,6 +53,8 @@ function boundBody({ method, body }: RequestFacts, route: Route): string | undef
   switch (body.kind) {
     case 'exact':
       return contentSha256(method, route.body, body.bytes);
+    case 'hashed':
+      return route.body === 'bound' ? body.sha256 : NOT_BOUND;
     case 'none':
       return contentSha256(method, route.body, NO_BODY);
     case 'unknown':

@@ -18,17 +18,23 @@ const NO_GRACE_SECONDS = 0;
 /** The bundle has the key and it is valid now. The site's skew applies to the start of its validity, not to the end. */
 export function checkKey(evaluation: Evaluation): Denial | undefined {
   const { evidence, inputs, snapshot } = evaluation;
-  const { nowSeconds } = inputs;
   const key = required(evidence.caller).bundleKey;
-  if (key === undefined) return deny('invalid_request_proof', 'key_unknown');
   evaluation.key = key;
+  return keyDenial(key, inputs.nowSeconds, required(snapshot).skewSeconds);
+}
+
+export function keyDenial(
+  key: BundleKey | undefined,
+  nowSeconds: number,
+  skewSeconds: number,
+): Denial | undefined {
+  if (key === undefined) return deny('invalid_request_proof', 'key_unknown');
   if (key.kind === 'derived_key') {
     if (key.status === 'revoked') return deny('invalid_request_proof', 'key_revoked');
     const isExpired = hasEnded(key.expiresAtSeconds, nowSeconds, NO_GRACE_SECONDS);
     return isExpired ? deny('invalid_request_proof', 'key_expired') : undefined;
   }
   const { notAfterSeconds, notBeforeSeconds } = key;
-  const { skewSeconds } = required(snapshot);
   if (notBeforeSeconds !== undefined && !hasStarted(notBeforeSeconds, nowSeconds, skewSeconds)) {
     return deny('invalid_request_proof', 'key_not_yet_valid');
   }

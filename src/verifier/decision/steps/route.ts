@@ -2,7 +2,7 @@
 import type { Route, Snapshot } from '../../../bundle/compile/snapshot.ts';
 import { type Denial, deny } from '../../../protocol/reasons.ts';
 import { isCanonicalTarget, normalizeAuthority, pathOf } from '../../../protocol/request-target.ts';
-import type { RequestFacts } from '../request-facts.ts';
+import type { RequestHead } from '../request-facts.ts';
 
 export interface MatchedRoute {
   readonly route: Route;
@@ -11,7 +11,7 @@ export interface MatchedRoute {
 }
 
 /** Matches target, origin, method and template to one route. */
-export function matchRoute(facts: RequestFacts, snapshot: Snapshot): MatchedRoute | Denial {
+export function matchRoute(facts: RequestHead, snapshot: Snapshot): MatchedRoute | Denial {
   if (!isCanonicalTarget(facts.target)) return deny('bundle_route_missing', 'path_not_canonical');
   const authority = normalizeAuthority(facts.scheme, facts.authority);
   const match = snapshot.routes.match(facts.method, `${facts.scheme}://${authority}`, pathOf(facts.target));

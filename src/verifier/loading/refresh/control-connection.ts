@@ -5,7 +5,13 @@
  * Source: `distribution-contract.ts`.
  */
 import { Agent, type Dispatcher, errors, request } from 'undici';
-import { ACK_PATH, MAX_STEPS, POLL_PATH } from '../../../bundle/format/bundle-limits.ts';
+import {
+  ACK_PATH,
+  MAX_STEPS,
+  MEMBERS_HEADER,
+  OPTIONAL_MEMBERS,
+  POLL_PATH,
+} from '../../../bundle/format/bundle-limits.ts';
 import type {
   Acknowledgement,
   DistributedFile,
@@ -118,7 +124,12 @@ export class ControlConnection {
         bodyTimeout: this.#answerTimeoutMs,
         headersTimeout: this.#answerTimeoutMs,
         ...options,
-        headers: { ...options.headers, authorization: `Bearer ${token}`, accept: 'application/json' },
+        headers: {
+          ...options.headers,
+          authorization: `Bearer ${token}`,
+          accept: 'application/json',
+          [MEMBERS_HEADER]: OPTIONAL_MEMBERS.join(','),
+        },
       });
     } catch (error) {
       throw asFailure(error);

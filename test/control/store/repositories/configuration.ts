@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { newId } from '../../../../src/control/domain/resource-identifiers.ts';
+import { brokerPlace } from '../../../../src/control/store/repositories/brokers-repository.ts';
 import { VersionConflictError } from '../../../../src/control/store/repositories/records.ts';
 import { NOW_MS } from '../databases.ts';
 import { clientRow, keyRow, NOW_SECONDS, policyRow, sourceRow, targetRow, VERSIONED } from '../rows.ts';
@@ -69,26 +70,36 @@ export function clientCases({ read, write, ground }: Bench): void {
   it('brokers', async () => {
     const { siteId } = await ground();
     const issuer = 'https://broker.shop.example/a?b=c';
-    const broker = { siteId, issuer, definition: '{}', ...VERSIONED };
+    const trustDomain = 'shop.example';
+    const broker = { siteId, issuer, trustDomain, definition: '{}', keyPins: '{}', ...VERSIONED };
     await write(async ({ brokers }) => {
       await brokers.add(broker);
       await brokers.add({ ...broker, issuer: 'https://a.example' });
+      await brokers.add({ ...broker, issuer: 'https://a.example', trustDomain: 'other.example' });
+      await brokers.add({ ...broker, issuer: 'https://a.example.more' });
       await brokers.change(broker, { definition: '{"a":1}' }, NOW_MS);
     });
     const stale = write((tx) => tx.brokers.change(broker, {}, NOW_MS));
     await expect(stale).rejects.toThrow(VersionConflictError);
     await read(async ({ brokers }) => {
-      expect(await brokers.find(siteId, issuer)).toMatchObject({ definition: '{"a":1}', version: 2 });
-      expect(await brokers.find('elsewhere', issuer)).toBeUndefined();
-      const listed = await pages(
-        1,
-        (page) => brokers.list({ siteId }, page),
-        (row) => row.issuer,
-      );
-      expect(listed).toEqual([['https://a.example'], [issuer]]);
+      expect(await brokers.find(siteId, issuer, trustDomain)).toMatchObject({
+        definition: '{"a":1}',
+        version: 2,
+      });
+      expect(await brokers.find('elsewhere', issuer, trustDomain)).toBeUndefined();
+      const listed = await pages(1, (page) => brokers.list({ siteId }, page), brokerPlace);
+      expect(listed).toEqual([
+        ['https://a.example other.example'],
+        ['https://a.example shop.example'],
+        ['https://a.example.more shop.example'],
+        [`${issuer} ${trustDomain}`],
+      ]);
+      const ofIssuer = await brokers.ofIssuer(siteId, 'https://a.example');
+      expect(ofIssuer.map((row) => row.trustDomain)).toEqual(['other.example', 'shop.example']);
     });
-    expect(await write((tx) => tx.brokers.remove(siteId, issuer))).toBe(true);
-    expect(await write((tx) => tx.brokers.remove(siteId, issuer))).toBe(false);
+    expect(await write((tx) => tx.brokers.remove(siteId, issuer, 'other.example'))).toBe(false);
+    expect(await write((tx) => tx.brokers.remove(siteId, issuer, trustDomain))).toBe(true);
+    expect(await write((tx) => tx.brokers.remove(siteId, issuer, trustDomain))).toBe(false);
   });
 }
 

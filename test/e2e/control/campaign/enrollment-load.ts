@@ -5,9 +5,10 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Enrollment } from '../../../../src/client/enroll/control-answers.ts';
-import type { Submission, Verdict } from '../../../../src/client/enroll/control-client.ts';
+import type { Submission } from '../../../../src/client/enroll/control-client.ts';
 import type { ControlApi, Resource } from '../../../../src/client/operator/control-api.ts';
 import { OperatorError } from '../../../../src/client/operator/operator-error.ts';
+import type { Verdict } from '../../../../src/client/service-verdict.ts';
 import type { ControlStage } from '../control-fixture.ts';
 import { SITE_ID } from '../site-declaration.ts';
 import type { Acknowledged } from './acknowledged.ts';

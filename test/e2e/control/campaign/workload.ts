@@ -1,16 +1,9 @@
 /** A workload inside this process: the client library's calls over real HTTP, without files or commands. */
 import type { Enrollment } from '../../../../src/client/enroll/control-answers.ts';
-import {
-  ControlClient,
-  type Submission,
-  type Verdict,
-} from '../../../../src/client/enroll/control-client.ts';
-import {
-  ControlHttp,
-  type ControlReply,
-  type ControlRequest,
-} from '../../../../src/client/enroll/control-http.ts';
+import { ControlClient, type Submission } from '../../../../src/client/enroll/control-client.ts';
 import { parseControlUrl } from '../../../../src/client/enroll/control-url.ts';
+import { ServiceHttp, type ServiceReply, type ServiceRequest } from '../../../../src/client/service-http.ts';
+import type { Verdict } from '../../../../src/client/service-verdict.ts';
 import { Redacted } from '../../../../src/protocol/redacted.ts';
 import { generateSigningKey } from '../../../../src/protocol/signing.ts';
 
@@ -18,15 +11,15 @@ const CALL = { timeoutMs: 60_000, stop: new AbortController().signal };
 
 /** One connection to one Control. */
 export class WorkloadConnection {
-  readonly http: Pick<ControlHttp, 'exchange'>;
+  readonly http: Pick<ServiceHttp, 'exchange'>;
   readonly close: () => Promise<void>;
 
   /** @param observe receives every exchange */
   constructor(
     controlUrl: string,
-    observe: (request: ControlRequest, reply: ControlReply) => void = () => {},
+    observe: (request: ServiceRequest, reply: ServiceReply) => void = () => {},
   ) {
-    const http = new ControlHttp({ url: parseControlUrl(controlUrl), caPem: undefined });
+    const http = new ServiceHttp({ url: parseControlUrl(controlUrl), caPem: undefined });
     this.http = {
       async exchange(request) {
         const reply = await http.exchange(request);

@@ -1,0 +1,56 @@
+/** A key registered at the broker signs; it is the holder key, or vouches for a fresh one, which signs too. */
+import type { CallerProof } from '../../api-contract/broker-contract.ts';
+import { commonProblem, type HttpProblem } from '../../http-service/http-problem.ts';
+import { credentialSha256 } from '../../protocol/broker-text.ts';
+import { BrokerProblem } from '../broker-problems.ts';
+import type { VerifiedCaller } from '../verified-caller.ts';
+import {
+  expectedText,
+  importHolderKey,
+  type ProofContext,
+  type ProvedRequest,
+  requireSignature,
+} from './proof-context.ts';
+
+type SoftwareKeyProof = Extract<CallerProof, { kind: 'software_key' }>;
+
+export function verifySoftwareKey(
+  context: ProofContext,
+  request: ProvedRequest,
+  proof: SoftwareKeyProof,
+): VerifiedCaller {
+  context.challenges.check(proof.challenge);
+  const registered = importHolderKey(proof.registered_jwk);
+  const holder = proof.holder_jwk === undefined ? registered : importHolderKey(proof.holder_jwk);
+  const sha256 = credentialSha256(registered.thumbprint);
+  const text = expectedText(context, request, { ...proof, credentialSha256: sha256, holder });
+  // Before the look-up: only who has a key learns whether it is registered.
+  requireSignature(registered, text, proof.registered_signature, 'registered_signature_invalid');
+  requireHolderSignature(proof, text);
+  const key = context.ports.softwareKeys.find(registered.thumbprint);
+  if (key === undefined) throw new BrokerProblem('key_not_registered');
+  return {
+    proof: 'software_key',
+    keyBinding: 'software',
+    trustDomain: key.trustDomain,
+    subject: key.subject,
+    holder,
+    credentialSha256: sha256,
+    credentialThumbprint: registered.thumbprint,
+    credentialEndsMs: Number.POSITIVE_INFINITY,
+    maxPassportTtlSeconds: key.maxPassportTtlSeconds,
+  };
+}
+
+function requireHolderSignature({ holder_jwk, holder_signature }: SoftwareKeyProof, text: Buffer): void {
+  if (holder_jwk === undefined && holder_signature === undefined) return;
+  if (holder_jwk === undefined) throw missingMember('holder_jwk');
+  if (holder_signature === undefined) throw missingMember('holder_signature');
+  requireSignature(importHolderKey(holder_jwk), text, holder_signature, 'holder_signature_invalid');
+}
+
+function missingMember(name: string): HttpProblem {
+  return commonProblem('request_malformed', {
+    faults: [{ pointer: `/body/proof/${name}`, reason: 'missing' }],
+  });
+}

@@ -1,0 +1,134 @@
+/**
+ * `POST /v1/proofs`: the broker signs a caller's request with a holder key that it keeps. A program between caller
+ * and broker could have any request signed, so the connection must be direct: client-certificate TLS, or the Unix socket.
+ * Source: docs/broker.md "Proofs".
+ */
+import { PROOF_ANSWER, PROOF_REQUEST, type ProofRequest } from '../../api-contract/broker-contract.ts';
+import { passportSha256 } from '../../protocol/passport.ts';
+import { isCanonicalTarget, parseOrigin } from '../../protocol/request-target.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
+import { newJti, signTranscript } from '../../protocol/signing.ts';
+import { formatTranscript, NOT_BOUND, parseTranscript, type Transcript } from '../../protocol/transcript.ts';
+import { PASSPORT_SCHEME } from '../../protocol/wire-names.ts';
+import { type BrokerHeldKeys, createBrokerHeldKeys, type HeldKey } from '../broker-held-keys.ts';
+import type { BrokerApp } from '../broker-http.ts';
+import type { Connection } from '../broker-ports.ts';
+import { BrokerProblem } from '../broker-problems.ts';
+import type { Decision } from '../decision-record.ts';
+import { issuePassport } from '../issue-passport.ts';
+import type { VerifiedCaller } from '../verified-caller.ts';
+import { CALLER_PROBLEMS, type CallerRoutesOptions, verifiedCaller } from './caller-routes.ts';
+
+/** Life of a proof, as of the signing client's. */
+const PROOF_TTL_SECONDS = 60;
+
+export function registerProofs(app: BrokerApp, options: CallerRoutesOptions): void {
+  const { issuing, ports, recorder } = options;
+  const heldKeys = createBrokerHeldKeys();
+  app.post(
+    '/v1/proofs',
+    {
+      config: {
+        problems: [...CALLER_PROBLEMS, 'proofs_not_served', 'connection_not_direct', 'request_not_signable'],
+      },
+      schema: { summary: 'Sign a request', body: PROOF_REQUEST, response: { 200: PROOF_ANSWER } },
+    },
+    async (request) => {
+      const { audience, proof } = request.body;
+      const decision: Decision = { operation: 'proof', proof: proof.kind, audience };
+      return recorder.recorded(request, decision, async () => {
+        if (!issuing.settings.servesProofs) throw new BrokerProblem('proofs_not_served');
+        requireDirect(ports.connectionOf(request.raw), request.body);
+        const caller = await verifiedCaller(options, request, 'proof', audience, proof, decision);
+        const nowSeconds = Math.floor(issuing.ports.nowMs() / 1000);
+        const held = await heldKeyOf(options, heldKeys, caller, audience, nowSeconds);
+        decision.passport = held.passport;
+        decision.holderThumbprint = held.holder.publicKey.thumbprint;
+        return signedProof(request.body, held, caller, issuing.settings.issuer, nowSeconds);
+      });
+    },
+  );
+}
+
+function requireDirect(connection: Connection, { proof }: ProofRequest): void {
+  const isDirect = connection.kind === 'unix_socket' || (connection.kind === 'tls' && proof.kind === 'mtls');
+  if (!isDirect) throw new BrokerProblem('connection_not_direct');
+}
+
+async function heldKeyOf(
+  { issuing }: CallerRoutesOptions,
+  heldKeys: BrokerHeldKeys,
+  caller: VerifiedCaller,
+  audience: string,
+  nowSeconds: number,
+): Promise<HeldKey> {
+  const held = await heldKeys.heldFor(caller, audience, nowSeconds, ({ publicKey }) =>
+    issuePassport(issuing, caller, publicKey, audience),
+  );
+  // Audit events show the thumbprint of this key, so operators may deny it.
+  if (issuing.ports.denyList.deniesThumbprint(held.holder.publicKey.thumbprint)) {
+    throw new BrokerProblem('caller_denied');
+  }
+  return held;
+}
+
+function signedProof(
+  body: ProofRequest,
+  { holder, passport }: HeldKey,
+  caller: VerifiedCaller,
+  issuer: string,
+  nowSeconds: number,
+) {
+  const transcript: Transcript = {
+    authSite: body.auth_site,
+    keyId: passport.keyId,
+    passportSha256: passportSha256(passport.jws),
+    issuer,
+    subject: caller.subject,
+    audience: body.audience,
+    routeId: body.route_id,
+    method: body.request.method,
+    ...urlParts(body.request.url),
+    jti: newJti(),
+    issuedAtSeconds: nowSeconds,
+    // With several credentials of one key, this one may end before the passport.
+    expiresAtSeconds: Math.min(
+      nowSeconds + PROOF_TTL_SECONDS,
+      passport.expiresAtSeconds,
+      Math.floor(caller.credentialEndsMs / 1000),
+    ),
+    contentSha256: body.request.body_sha256 ?? NOT_BOUND,
+    headers: body.request.headers
+      .map(([name, value]) => ({ name: name.toLowerCase(), value }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1)),
+  };
+  if (transcript.expiresAtSeconds <= nowSeconds) throw new BrokerProblem('credential_ending');
+  // A value with a line feed would add lines to the transcript.
+  if (parseTranscript(Buffer.from(formatTranscript(transcript), 'utf8')) === undefined) {
+    throw new BrokerProblem('request_not_signable', 'method, header or hash does not fit into a transcript');
+  }
+  const proof = signTranscript(transcript, holder);
+  return {
+    headers: {
+      Authorization: `${PASSPORT_SCHEME} ${passport.jws}`,
+      'X-Proofgate-Transcript': proof.transcript,
+      'X-Proofgate-Signature': proof.signature,
+    },
+    expires_at: formatTime(transcript.expiresAtSeconds),
+  };
+}
+
+const URL_PARTS = /^(https?:\/\/[^/?#]*)(\/.*)$/s;
+
+/** The URL in canonical spelling; its target is signed byte for byte. */
+function urlParts(url: string): Pick<Transcript, 'scheme' | 'authority' | 'target'> {
+  const [, originText = '', target = ''] = URL_PARTS.exec(url) ?? [];
+  const origin = parseOrigin(originText);
+  if (origin === undefined || !isCanonicalTarget(target)) {
+    throw new BrokerProblem(
+      'request_not_signable',
+      'the URL is not canonical: docs/protocol.md, "Routes, origins, paths"',
+    );
+  }
+  return { ...origin, target };
+}

@@ -1,0 +1,54 @@
+/** `proofgate ctl get profiles --subject`: shows or writes the signing profile file of a caller with a broker's passports. */
+import type { ControlApi } from '../../../client/operator/control-api.ts';
+import { sitePath } from '../../../client/operator/paths.ts';
+import { CliError, usageError } from '../../../program/errors.ts';
+import type { JsonMembers } from '../../../program/output.ts';
+import { replaceFile } from '../../../program/output-files.ts';
+import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
+
+export interface CallerProfilesInput {
+  readonly site: string;
+  readonly issuer: string | undefined;
+  readonly subject: string;
+  readonly trustDomain: string | undefined;
+  /** The profile file to write; undefined to show the routes. */
+  readonly out: string | undefined;
+}
+
+/**
+ * @returns the profiles, and the lines to show when a file was written
+ * @throws CliError `issuer_required`, `no_profiles`
+ */
+export async function callerProfiles(
+  api: ControlApi,
+  { site, issuer, subject, trustDomain, out }: CallerProfilesInput,
+): Promise<{
+  readonly profiles: readonly JsonObject[];
+  readonly written: readonly string[];
+  readonly object: JsonMembers;
+}> {
+  if (issuer === undefined)
+    throw usageError('issuer_required', 'name the broker that signs the passports with --issuer');
+  const query = new URLSearchParams({
+    issuer,
+    subject,
+    ...(trustDomain === undefined ? {} : { trust_domain: trustDomain }),
+  });
+  const { body } = await api.get(`${sitePath(site)}/profiles?${query}`);
+  if (!Array.isArray(body.profiles)) {
+    throw new CliError('unreachable', 'answer_unexpected', 'Control answered without profiles');
+  }
+  const profiles = body.profiles.filter(isJsonObject);
+  if (profiles.length === 0) {
+    const text = `no route of the site admits ${subject} with passports of ${issuer}: check the routes' allowed_sources`;
+    throw new CliError('refused', 'no_profiles', text);
+  }
+  if (out === undefined) return { profiles, written: [], object: body };
+  // Signers and brokers read it; it holds no secret.
+  await replaceFile({ path: out, content: `${JSON.stringify(body, undefined, 2)}\n`, mode: 0o644 });
+  return {
+    profiles,
+    written: [`${profiles.length} signing profiles of ${subject} are in ${out}`],
+    object: body,
+  };
+}

@@ -1,0 +1,61 @@
+/** What the flags of `proofgate conformance` name: key, routes, address and protocols. */
+import { parseHeaderLine, type RequestHeader } from '../../client/request-headers.ts';
+import { parseRequestUrl, type RequestUrl } from '../../client/request-url.ts';
+import { certificateChecks } from '../../client/send-request.ts';
+import { PROTOCOLS, type Protocol, type PublicNeed } from '../../conformance/conformance-case.ts';
+import { type Deployment, speaksHttp2 } from '../../conformance/public-run.ts';
+import { requireSegment, subjectOfDeployment } from '../../conformance/public-subject.ts';
+import type { WireAddress } from '../../conformance/wire/exchange.ts';
+import { readCaFile } from '../../program/input-files.ts';
+import { parseConnectAddress } from '../signing/connect-address.ts';
+import { readLocalCaller } from '../signing/signing-caller.ts';
+import { profileChoice, type SignerValues, signerFor } from '../signing/signing-inputs.ts';
+
+export interface DeploymentValues extends SignerValues {
+  readonly target: string;
+  readonly method: string;
+  readonly writeTarget: string | undefined;
+  readonly writeMethod: string;
+  readonly headers: readonly string[];
+  readonly timeoutMs: number;
+  readonly caFile: string | undefined;
+  readonly connectTo: string | undefined;
+}
+
+export interface OpenDeployment {
+  readonly deployment: Deployment;
+  readonly url: RequestUrl;
+  readonly protocols: readonly Protocol[];
+}
+
+/** @throws CliError, ClientError, EnrollError */
+export async function openDeployment(values: DeploymentValues): Promise<OpenDeployment> {
+  const { method, target, timeoutMs, writeMethod, writeTarget } = values;
+  const caller = await readLocalCaller(values);
+  requireSegment(parseRequestUrl(target));
+  const { brokerPassport, choice, holderKey, profiles } = await signerFor(
+    { method, url: target },
+    caller,
+    profileChoice(values),
+  );
+  const headers = values.headers.map((line): RequestHeader => parseHeaderLine(line));
+  const write = writeTarget === undefined ? undefined : { method: writeMethod, url: writeTarget };
+  const { subject, url } = subjectOfDeployment({
+    ...{ profiles, choice, holderKey, brokerPassport },
+    ...{ method, url: target, write, headers },
+  });
+  const address = await addressOf(values, url);
+  const has = new Set<PublicNeed>();
+  if (write !== undefined) has.add('write_route');
+  if (brokerPassport === undefined) has.add('own_passport');
+  const protocols = url.scheme === 'https' && (await speaksHttp2(address, timeoutMs)) ? PROTOCOLS : H1;
+  return { deployment: { address, subject, has, timeoutMs }, url, protocols };
+}
+
+const H1: readonly Protocol[] = ['HTTP/1.1'];
+
+async function addressOf({ caFile, connectTo }: DeploymentValues, url: RequestUrl): Promise<WireAddress> {
+  const { host, port } = parseConnectAddress(connectTo) ?? url;
+  const caPem = await readCaFile(caFile);
+  return url.scheme === 'http' ? { host, port } : { host, port, tls: certificateChecks(url, caPem) };
+}

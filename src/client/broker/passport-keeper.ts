@@ -1,0 +1,171 @@
+/**
+ * Keeps a holder key and its passports current: renews them at two thirds of their life, and at once when the caller's
+ * credential changes. Each set is one object that is replaced whole; a request in flight keeps the set that it began with.
+ * A failure leaves the current set in place until it ends.
+ * Source: docs/workloads.md "With a broker".
+ */
+import { BrokerError, type BrokerFault } from './broker-error.ts';
+
+export interface Moment {
+  readonly wallMs: number;
+  readonly monotonicMs: number;
+}
+
+/** What the keeper needs to know of a set. */
+export interface Kept {
+  /** End of the first passport to expire. */
+  readonly endsAtMs: number;
+  /** Shortest life of its passports. */
+  readonly lifetimeMs: number;
+}
+
+export interface KeepFailure {
+  readonly kind: BrokerFault | 'internal';
+  readonly code: string;
+  /** One line, without secrets. */
+  readonly text: string;
+}
+
+export type KeepEvent<S> =
+  | { readonly kind: 'renewed'; readonly set: S }
+  | { readonly kind: 'failed'; readonly failure: KeepFailure; readonly waitMs: number };
+
+export interface PassportKeeperPorts<S extends Kept> {
+  /** Gets a new set and puts it in place. @throws any error: the old set stays */
+  readonly issue: (stop: AbortSignal) => Promise<S>;
+  /** Of the caller's credential. */
+  readonly onChange: (listener: () => void) => () => void;
+  readonly failureOf: (error: unknown) => KeepFailure;
+  readonly now: () => Moment;
+  /** Resolves after the time, or at once when aborted. */
+  readonly sleep: (waitMs: number, stop: AbortSignal) => Promise<void>;
+  /** A random number from 0 to below 1. */
+  readonly random: () => number;
+  readonly report: (event: KeepEvent<S>) => void;
+}
+
+/** Longest sleep, so that a step of the wall clock is noticed. */
+const MAX_SLEEP_MS = 5000;
+const FIRST_RETRY_MS = 1000;
+const MAX_RETRY_MS = 10_000;
+/** A broker that refuses will mostly refuse again; each attempt is an audit event. */
+const MAX_REFUSED_RETRY_MS = 60_000;
+const JITTER_SHARE = 0.25;
+/** Share of a passport's life after which it is renewed. */
+const RENEW_AFTER = 2 / 3;
+
+export class PassportKeeper<S extends Kept> {
+  readonly #ports: PassportKeeperPorts<S>;
+  #current: S | undefined;
+  #failure: KeepFailure | undefined;
+  #failures = 0;
+  #renewAt: Moment | undefined;
+  #retryAtMonotonicMs = 0;
+  #woken = new AbortController();
+
+  /** @param found an earlier set that is still in place; it is replaced at once */
+  constructor(ports: PassportKeeperPorts<S>, found?: S) {
+    this.#ports = ports;
+    this.#current = found;
+  }
+
+  get current(): S | undefined {
+    return this.#current;
+  }
+
+  /** What prevents the next set; undefined when nothing does. */
+  get failure(): KeepFailure | undefined {
+    return this.#failure;
+  }
+
+  async run(stop: AbortSignal): Promise<void> {
+    const unsubscribe = this.#ports.onChange(() => {
+      this.#renewAt = undefined;
+      this.#woken.abort();
+    });
+    try {
+      while (!stop.aborted) await this.check(stop);
+    } finally {
+      unsubscribe();
+    }
+  }
+
+  /** Renews, or sleeps until there may be something to do. */
+  async check(stop: AbortSignal): Promise<void> {
+    const waitMs = this.#waitMs();
+    if (!(waitMs > 0)) return this.#renew(stop);
+    this.#woken = new AbortController();
+    const until = AbortSignal.any([stop, this.#woken.signal]);
+    await this.#ports.sleep(Math.min(waitMs, MAX_SLEEP_MS), until);
+  }
+
+  #waitMs(): number {
+    const { monotonicMs, wallMs } = this.#ports.now();
+    const retryMs = this.#retryAtMonotonicMs - monotonicMs;
+    if (this.#renewAt === undefined) return retryMs;
+    // Both clocks: the monotonic one stops while the machine sleeps, the wall clock may be set back.
+    const dueMs = Math.min(this.#renewAt.monotonicMs - monotonicMs, this.#renewAt.wallMs - wallMs);
+    return Math.max(dueMs, retryMs);
+  }
+
+  async #renew(stop: AbortSignal): Promise<void> {
+    const { issue, now, report } = this.#ports;
+    const begin = now();
+    // Before the call: a credential that changes meanwhile is due again afterwards.
+    this.#renewAt = { monotonicMs: Number.POSITIVE_INFINITY, wallMs: Number.POSITIVE_INFINITY };
+    try {
+      const set = await issue(stop);
+      this.#current = set;
+      this.#failure = undefined;
+      this.#failures = 0;
+      this.#retryAtMonotonicMs = 0;
+      if (this.#renewAt !== undefined) this.#renewAt = dueAt(set, begin);
+      report({ kind: 'renewed', set });
+    } catch (error) {
+      this.#renewAt = undefined;
+      if (!stop.aborted) this.#failed(error);
+    }
+  }
+
+  #failed(error: unknown): void {
+    const { failureOf, now, random, report } = this.#ports;
+    const failure = failureOf(error);
+    this.#failures = this.#failure?.code === failure.code ? this.#failures + 1 : 1;
+    this.#failure = failure;
+    const retryAfterMs = error instanceof BrokerError ? error.retryAfterMs : undefined;
+    const waitMs = retryWaitMs(
+      failure,
+      { count: this.#failures, retryAfterMs, kept: this.#current },
+      random(),
+    );
+    this.#retryAtMonotonicMs = now().monotonicMs + waitMs;
+    report({ kind: 'failed', failure, waitMs });
+  }
+}
+
+function dueAt({ endsAtMs, lifetimeMs }: Kept, begin: Moment): Moment {
+  return {
+    monotonicMs: begin.monotonicMs + lifetimeMs * RENEW_AFTER,
+    // Not at once and again, where the clocks of broker and caller are far apart.
+    wallMs: Math.max(endsAtMs - lifetimeMs * (1 - RENEW_AFTER), begin.wallMs + lifetimeMs / 10),
+  };
+}
+
+interface Retry {
+  /** Consecutive failures with the same code, this one included. */
+  readonly count: number;
+  readonly retryAfterMs: number | undefined;
+  readonly kept: Kept | undefined;
+}
+
+/** Doubles from a second on. Short-lived passports leave less time, so retries follow their life. */
+export function retryWaitMs(
+  { kind }: KeepFailure,
+  { count, kept, retryAfterMs = 0 }: Retry,
+  random: number,
+): number {
+  const mostMs = kind === 'refused' ? MAX_REFUSED_RETRY_MS : MAX_RETRY_MS;
+  const limitMs = Math.min(mostMs, Math.max(FIRST_RETRY_MS, (kept?.lifetimeMs ?? Infinity) / 10));
+  const backOffMs = Math.min(FIRST_RETRY_MS * 2 ** Math.min(count - 1, 30), limitMs);
+  return Math.max(backOffMs * (1 - JITTER_SHARE * random), retryAfterMs * (1 + JITTER_SHARE * random));
+}

@@ -1,0 +1,24 @@
+/** All cases that can run against any deployment. Apart from the first message of a replay, no request may be allowed. */
+import { AUTHORITY_CASES } from './cases/authority-cases.ts';
+import { BINDING_FAULTS } from './cases/binding-faults.ts';
+import { FRAMING_CASES } from './cases/framing-cases.ts';
+import { HTTP2_CASES } from './cases/http2-cases.ts';
+import { METHOD_CASES } from './cases/method-cases.ts';
+import { PROOF_FAULTS } from './cases/proof-faults.ts';
+import { TARGET_CASES } from './cases/target-cases.ts';
+import { faultCase, type PublicCase } from './conformance-case.ts';
+
+export const FAULT_CASES: readonly PublicCase[] = [
+  ...PROOF_FAULTS.map((fault) => faultCase('invalid_request_proof', fault)),
+  ...BINDING_FAULTS.map((fault) => faultCase('request_binding_mismatch', fault)),
+];
+
+export const MESSAGE_CASES: readonly PublicCase[] = [
+  ...TARGET_CASES,
+  ...AUTHORITY_CASES,
+  ...METHOD_CASES,
+  ...FRAMING_CASES,
+  ...HTTP2_CASES,
+];
+
+export const PUBLIC_CASES: readonly PublicCase[] = [...FAULT_CASES, ...MESSAGE_CASES];

@@ -1,0 +1,47 @@
+/** Turns a Decision into the response to an authorization request. docs/forward-auth.md says what each proxy does with it. */
+import type { HeaderLookup } from '../../protocol/credentials.ts';
+import { AUTHORIZATION_HEADER } from '../../protocol/wire-names.ts';
+import type { AllowedDecision, Decision } from '../../verifier/decision/decide.ts';
+import { problemOfDenial } from '../denial-problem.ts';
+import { decisionHeadersOf, identityHeadersOf, usualNamesToRemove } from '../upstream-headers.ts';
+import type { HttpProfile } from './profiles.ts';
+
+export interface CheckAnswer {
+  readonly status: number;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly body: string;
+}
+
+/** Envoy removes the headers that this response header names, and keeps it from the API. */
+const ENVOY_REMOVE_HEADER = 'x-envoy-auth-headers-to-remove';
+
+export interface AnswerOptions {
+  readonly profile: Pick<HttpProfile, 'ownHeaders' | 'removesHeaders'>;
+  /** The request's `Authorization`, which the other proxies copy back for a route that forwards it. */
+  readonly authorization: HeaderLookup;
+}
+
+export function answerOf(decision: Decision, options: AnswerOptions): CheckAnswer {
+  if (decision.kind === 'denied') return problemOfDenial(decision);
+  return { status: 200, headers: allowedHeaders(decision, options), body: '' };
+}
+
+function allowedHeaders(
+  decision: AllowedDecision,
+  { authorization, profile }: AnswerOptions,
+): CheckAnswer['headers'] {
+  const { forwardAuthorization } = decision.route;
+  const headers: (readonly [string, string])[] = [
+    ['cache-control', 'no-store'],
+    ...identityHeadersOf(decision),
+    ...decisionHeadersOf(decision),
+  ];
+  // Proxies that cannot be told remove the credentials by configuration.
+  if (profile.removesHeaders) {
+    const names = [...usualNamesToRemove(forwardAuthorization), ...profile.ownHeaders];
+    headers.push([ENVOY_REMOVE_HEADER, names.join(',')]);
+  } else if (forwardAuthorization && authorization.kind === 'single') {
+    headers.push([AUTHORIZATION_HEADER, authorization.value]);
+  }
+  return headers;
+}

@@ -1,0 +1,20 @@
+/** The pending HTTP request as the verifier's {@link CallContext}. */
+import type { RequestHeaders } from '../../protocol/credentials.ts';
+import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
+import type { CallContext } from '../../verifier/call-context.ts';
+
+/** @param isGone whether the caller has closed the connection or the stream */
+export function httpCall(
+  headers: RequestHeaders,
+  tracer: DecisionTracer | undefined,
+  isGone: () => boolean,
+): CallContext {
+  const parent = headers.lookup('traceparent');
+  return {
+    waitedTooLong: false,
+    trace: tracer?.begin(parent.kind === 'single' ? parent.value : undefined),
+    // The request has no other `traceparent` than its own.
+    traceparent: () => undefined,
+    isGone,
+  };
+}

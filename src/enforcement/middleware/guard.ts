@@ -1,0 +1,275 @@
+/**
+ * Admits requests of protected servers. An adapter calls {@link Guard.admit} where the application placed it; what is known of
+ * the request was captured before.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { Origin } from '../../protocol/request-target.ts';
+import type { CallContext } from '../../verifier/call-context.ts';
+import type { AllowedDecision } from '../../verifier/decision/decide.ts';
+import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';
+import type { Verifier } from '../../verifier/verifier.ts';
+import { type DenialProblem, internalDenial, problemOfDenial } from '../denial-problem.ts';
+import { problemOf, problemOfFault } from '../http/problem-response.ts';
+import { headerLines, requestHeadersOf } from '../http/raw-headers.ts';
+import { faultOf } from '../http/request-faults.ts';
+import { isWebSocketHandshake } from '../http/websocket-handshake.ts';
+import type { Admission, SeenRequest } from './admission-gate.ts';
+import { type CapturedRequest, captureRequest, isHostOf, restoreAuthorization } from './captured-request.ts';
+import type { Proof } from './proof.ts';
+import { isBodyTouched, readBody } from './request-body.ts';
+
+export interface GuardOptions {
+  readonly verifier: Verifier;
+  /** The only origin that the protected servers serve. */
+  readonly externalOrigin: Origin;
+  /** Maximum size of a bound body. */
+  readonly maxBodyBytes: number;
+  /** Reports a request that reached an adapter and came from no protected server. */
+  readonly onUnprotected: () => void;
+  /** Reports an internal error; the request has been denied. */
+  readonly onInternalError: (error: unknown) => void;
+}
+
+export type UpgradeAdmission =
+  | Extract<Admission, { kind: 'refused' }>
+  /** The connection must end when its key is no longer valid. */
+  | { readonly kind: 'upgraded'; readonly isStillValid: () => boolean };
+
+/** From this size on, a body is received only when the request would not be denied anyway. */
+const COSTLY_BODY_BYTES = 64 * 1024;
+
+export class Guard {
+  readonly origin: Origin;
+  readonly #options: GuardOptions;
+  readonly #captured = new WeakMap<IncomingMessage, CapturedRequest>();
+  readonly #admissions = new WeakMap<IncomingMessage, Promise<Admission>>();
+  readonly #upgrades = new WeakMap<IncomingMessage, Promise<UpgradeAdmission>>();
+  #isClosed = false;
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+    this.origin = options.externalOrigin;
+  }
+
+  /** Notes a request as the server received it, and cleans its headers. A request that is emitted again stays as it was noted. */
+  capture(request: IncomingMessage, expectsContinue: boolean): CapturedRequest {
+    const captured = this.#captured.get(request) ?? captureRequest(request, this.origin, expectsContinue);
+    this.#captured.set(request, captured);
+    return captured;
+  }
+
+  /** Never rejects. The same request is verified once, however often an adapter asks. */
+  admit(request: IncomingMessage, look: () => SeenRequest): Promise<Admission> {
+    return this.#guarded(request, () => this.#admit(request, look));
+  }
+
+  async #guarded(request: IncomingMessage, admit: () => Promise<Admission>): Promise<Admission> {
+    try {
+      return await admit();
+    } catch (error) {
+      this.#options.onInternalError(error);
+      return refused(internalProblem(), request);
+    }
+  }
+
+  async #admit(request: IncomingMessage, look: () => SeenRequest): Promise<Admission> {
+    const captured = this.#captured.get(request);
+    if (captured === undefined) {
+      this.#options.onUnprotected();
+      return refused(internalProblem(), request);
+    }
+    const unknown = { ...this.#factsOf(captured), ...UNKNOWN_REQUEST_LINE };
+    if (!isAsReceived(captured, request, look())) return this.#decide(unknown, request);
+    const admitting = this.#admissions.get(request) ?? this.#admitOnce(request, captured);
+    this.#admissions.set(request, admitting);
+    const admission = await admitting;
+    // Other middleware may go on while a body or the replay store is awaited.
+    const isStill = admission.kind !== 'allowed' || isAsReceived(captured, request, look());
+    return isStill ? admission : this.#decide(unknown, request);
+  }
+
+  async #admitOnce(request: IncomingMessage, captured: CapturedRequest): Promise<Admission> {
+    const fault = faultIn(request, captured);
+    if (fault !== undefined) return refused(fault, request);
+    const facts = this.#factsOf(captured);
+    if (!captured.announcesBody)
+      return this.#decide({ ...facts, body: bodyless(captured) }, request, captured);
+    const { verifier } = this.#options;
+    if (!verifier.bindsBody(facts) || captured.hasUpgrade || isBodyTouched(request)) {
+      return this.#decide(facts, request, captured);
+    }
+    return this.#admitWithBody(facts, request, captured);
+  }
+
+  async #admitWithBody(
+    facts: RequestFacts,
+    request: IncomingMessage,
+    captured: CapturedRequest,
+  ): Promise<Admission> {
+    const { maxBodyBytes, verifier } = this.#options;
+    const lengthBytes = announcedBytes(facts);
+    if (captured.expectsContinue || lengthBytes > COSTLY_BODY_BYTES) {
+      const denied = verifier.denyBeforeBody(facts, callOf(request));
+      if (denied !== undefined) return refused(problemOfDenial(denied), request);
+    }
+    if (lengthBytes > maxBodyBytes && Number.isFinite(lengthBytes)) return refused(TOO_LARGE, request);
+    const body = await readBody(request, maxBodyBytes);
+    if (body.kind === 'aborted') return GONE;
+    if (body.kind === 'too_large') return refused(TOO_LARGE, request);
+    const { bytes } = body;
+    const admission = await this.#decide({ ...facts, body: { kind: 'exact', bytes } }, request, captured);
+    return admission.kind === 'allowed' ? { ...admission, body: bytes } : admission;
+  }
+
+  /** From now on every request is denied. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  /**
+   * Verifies the handshake of a WebSocket, which no adapter gets. Every other upgrade is refused. Never rejects. Once for each
+   * request: Fastify's further servers emit upgrades again at the first one.
+   */
+  admitUpgrade(request: IncomingMessage): Promise<UpgradeAdmission> {
+    const admission = this.#upgrades.get(request) ?? this.#admitUpgradeOnce(request);
+    this.#upgrades.set(request, admission);
+    return admission;
+  }
+
+  async #admitUpgradeOnce(request: IncomingMessage): Promise<UpgradeAdmission> {
+    try {
+      return await this.#admitUpgrade(request);
+    } catch (error) {
+      this.#options.onInternalError(error);
+      return refused(internalProblem(), request);
+    }
+  }
+
+  async #admitUpgrade(request: IncomingMessage): Promise<UpgradeAdmission> {
+    const { verifier } = this.#options;
+    const captured = this.capture(request, false);
+    const fault = faultIn(request, captured);
+    if (fault !== undefined) return refused(fault, request);
+    const facts = { ...this.#factsOf(captured), body: NO_BODY };
+    const { announcesBody: hasBody, method, rawHeaders } = captured;
+    const isHandshake = isWebSocketHandshake({ method, hasBody, lines: headerLines(rawHeaders) });
+    if (!isHandshake || !verifier.allowsWebSocket(facts)) return refused(UPGRADE_REFUSED, request);
+    if (this.#isClosed) return refused(internalProblem(), request);
+    const decision = await verifier.check(facts, callOf(request));
+    if (decision.kind === 'denied') return refused(problemOfDenial(decision), request);
+    // The bundle may have changed since.
+    if (decision.route.upgrade !== 'websocket') return refused(UPGRADE_REFUSED, request);
+    allow(decision, request, captured);
+    return { kind: 'upgraded', isStillValid: () => !this.#isClosed && verifier.hasValidKey(decision) };
+  }
+
+  async #decide(
+    facts: RequestFacts,
+    request: IncomingMessage,
+    captured?: CapturedRequest,
+  ): Promise<Admission> {
+    if (this.#isClosed) return refused(internalProblem(), request);
+    const decision = await this.#options.verifier.check(facts, callOf(request));
+    if (decision.kind === 'denied') return refused(problemOfDenial(decision), request);
+    // Only a request whose line is unknown has no capture here, and no route matches that.
+    if (captured === undefined) return refused(internalProblem(), request);
+    return allow(decision, request, captured);
+  }
+
+  #factsOf({ method, rawHeaders, target }: CapturedRequest): RequestFacts {
+    const { authority, scheme } = this.origin;
+    const headers = requestHeadersOf(rawHeaders);
+    const host = headers.lookup('host');
+    const isOurs = host.kind === 'single' && isHostOf(this.origin, host.value);
+    return { method, scheme, authority: isOurs ? authority : '', target, headers, body: UNKNOWN_BODY };
+  }
+}
+
+function isAsReceived(captured: CapturedRequest, request: IncomingMessage, seen: SeenRequest): boolean {
+  const { method, target } = captured;
+  return request.method === method && seen.method === method && seen.target === target;
+}
+
+/** Matches no route. */
+const UNKNOWN_REQUEST_LINE = { method: '', target: '' };
+const UNKNOWN_BODY: BodyState = { kind: 'unknown' };
+const NO_BODY: BodyState = { kind: 'none' };
+const TOO_LARGE = problemOf(413, 'urn:proofgate:fault:body_too_large', 'The body is too large');
+const UPGRADE_REFUSED = problemOf(
+  400,
+  'urn:proofgate:fault:upgrade_refused',
+  'This upgrade is not supported',
+);
+const GONE: Admission = { kind: 'gone' };
+
+/** After an upgrade, bytes may follow that belong to no body. */
+function bodyless({ hasUpgrade }: CapturedRequest): BodyState {
+  return hasUpgrade ? UNKNOWN_BODY : NO_BODY;
+}
+
+/** Infinite when the length is not announced. */
+function announcedBytes({ headers }: RequestFacts): number {
+  const length = headers.lookup('content-length');
+  return length.kind === 'single' ? Number(length.value) : Number.POSITIVE_INFINITY;
+}
+
+const FIXED = { configurable: false, enumerable: true, writable: false };
+
+function allow(decision: AllowedDecision, request: IncomingMessage, captured: CapturedRequest): Admission {
+  const proof = proofOf(decision);
+  const authorization = decision.route.forwardAuthorization
+    ? restoreAuthorization(request, captured)
+    : undefined;
+  // Neither can change later: not by a header or query that names another method, and not by a second verifier.
+  Object.defineProperties(request, {
+    method: { value: captured.method, ...FIXED },
+    proof: { value: proof, ...FIXED },
+  });
+  return { kind: 'allowed', proof, authorization, body: undefined };
+}
+
+/** Ends a connection whose request was not read to its end: the rest of it must not count as a request. */
+function refused(
+  problem: DenialProblem,
+  { complete }: IncomingMessage,
+): Extract<Admission, { kind: 'refused' }> {
+  const headers = complete ? problem.headers : [...problem.headers, ['connection', 'close'] as const];
+  return { kind: 'refused', problem: { ...problem, headers } };
+}
+
+function faultIn({ httpVersion }: IncomingMessage, captured: CapturedRequest): DenialProblem | undefined {
+  const { method, rawHeaders } = captured;
+  const fault = faultOf({ httpVersion, method, lines: headerLines(rawHeaders) });
+  return fault && problemOfFault(fault);
+}
+
+function internalProblem(): DenialProblem {
+  return problemOfDenial(internalDenial());
+}
+
+function callOf({ socket }: IncomingMessage): CallContext {
+  return {
+    waitedTooLong: false,
+    trace: undefined,
+    traceparent: () => undefined,
+    isGone: () => socket.destroyed,
+  };
+}
+
+function proofOf({ caller, decisionId, route, snapshot }: AllowedDecision): Proof {
+  return Object.freeze({
+    subject: caller.subject,
+    issuer: caller.issuer,
+    trustDomain: caller.trustDomain,
+    keyId: caller.keyId,
+    keyBinding: caller.keyBinding,
+    clientId: caller.derivedKey?.client.clientId,
+    routeId: route.routeId,
+    authSite: snapshot.authSite,
+    decisionId,
+    bundleRevision: snapshot.revision,
+    // Copies, because the originals belong to the bundle and to other requests.
+    provenance: new Map(caller.provenance),
+    context: new Map(caller.context),
+  });
+}

@@ -1,0 +1,67 @@
+/**
+ * Changes the headers of an IncomingMessage in every view that Node offers: `rawHeaders`, `headers`, `headersDistinct` and the
+ * three of the trailers. Frameworks build theirs from these.
+ */
+import type { IncomingMessage } from 'node:http';
+
+/** @param isRemoved whether to remove a header, by its name in lower case */
+export function removeHeaders(request: IncomingMessage, isRemoved: (name: string) => boolean): void {
+  const kept: string[] = [];
+  const { headers, rawHeaders } = request;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = rawHeaders.slice(at, at + 2);
+    const lower = name.toLowerCase();
+    if (isRemoved(lower)) delete headers[lower];
+    else kept.push(name, value);
+  }
+  showHeaders(request, kept);
+}
+
+/** Replaces the first line of that name by one with the value. */
+export function setHeader(request: IncomingMessage, name: string, value: string): void {
+  const lower = name.toLowerCase();
+  const lines = [...request.rawHeaders];
+  const at = lines.findIndex((each, index) => index % 2 === 0 && each.toLowerCase() === lower);
+  lines.splice(at, 2, name, value);
+  request.headers[lower] = value;
+  showHeaders(request, lines);
+}
+
+/** Adds a header that the views do not have. */
+export function addHeader(request: IncomingMessage, name: string, value: string): void {
+  request.headers[name.toLowerCase()] = value;
+  showHeaders(request, [...request.rawHeaders, name, value]);
+}
+
+/** `headers` exists already. `headersDistinct` would count lines that are no longer there, so it gets a getter of its own. */
+function showHeaders(request: IncomingMessage, rawHeaders: string[]): void {
+  request.rawHeaders = rawHeaders;
+  let distinct: NodeJS.Dict<string[]> | undefined;
+  Object.defineProperty(request, 'headersDistinct', {
+    configurable: true,
+    get: () => {
+      distinct ??= distinctHeaders(rawHeaders);
+      return distinct;
+    },
+  });
+}
+
+function distinctHeaders(rawHeaders: readonly string[]): NodeJS.Dict<string[]> {
+  // Without a prototype, a header may have any name, such as `__proto__`.
+  const distinct: NodeJS.Dict<string[]> = Object.create(null);
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = rawHeaders.slice(at, at + 2);
+    const lower = name.toLowerCase();
+    distinct[lower] = [...(distinct[lower] ?? []), value];
+  }
+  return distinct;
+}
+
+/** Trailers are bound by no proof, so handlers never see any. Node assigns `rawTrailers` when the body ends. */
+export function dropTrailers(request: IncomingMessage): void {
+  Object.defineProperties(request, {
+    rawTrailers: { get: (): string[] => [], set: () => undefined },
+    trailers: { value: {} },
+    trailersDistinct: { value: {} },
+  });
+}

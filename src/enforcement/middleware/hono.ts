@@ -1,0 +1,58 @@
+/** Middleware for Hono on `@hono/node-server`. Its types are structural, so that Hono is no dependency. */
+import { IncomingMessage } from 'node:http';
+import type { AdmissionGate, Refusal } from './admission-gate.ts';
+import type { Proof } from './proof.ts';
+
+/** For `new Hono<ProofgateEnv>()`: handlers then get `c.var.proof`. */
+export interface ProofgateEnv {
+  Variables: { proof: Proof };
+}
+
+interface Context {
+  /** `@hono/node-server` puts Node's own message there, as `incoming`. */
+  readonly env: unknown;
+  readonly req: { readonly method: string; readonly raw: Request };
+  set(name: string, value: unknown): void;
+}
+
+/** For `app.use`, before anything that reads the body. The server must be protected: `verifier.protect(serve(…))`. */
+export function proofgate(
+  verifier: AdmissionGate,
+): (context: Context, next: () => Promise<void>) => Promise<Response | undefined> {
+  return async (context, next) => {
+    const incoming = incomingOf(context);
+    const admission = await verifier.admit(incoming, () => {
+      const { method, raw } = context.req;
+      return { method, target: incoming.url === targetOf(raw) ? incoming.url : '' };
+    });
+    if (admission.kind === 'refused') return responseOf(admission.problem);
+    if (admission.kind === 'gone') return new Response(null, { status: 400 });
+    // An earlier middleware may have made Hono build its headers already.
+    if (admission.authorization !== undefined)
+      context.req.raw.headers.set('authorization', admission.authorization);
+    // Hono does not read a stream that was read before; it takes the bytes from here.
+    if (admission.body !== undefined) Object.assign(incoming, { rawBody: admission.body });
+    context.set('proof', admission.proof);
+    await next();
+    return undefined;
+  };
+}
+
+/** @throws Error anywhere but on `@hono/node-server`: only Node's own message shows a request as it was received */
+function incomingOf({ env }: Context): IncomingMessage {
+  const { incoming } = Object(env);
+  if (incoming instanceof IncomingMessage) return incoming;
+  throw new Error('proofgate: Hono must run on @hono/node-server over HTTP/1.1');
+}
+
+/** Path and query of a URL, as Hono routes by them. */
+function targetOf({ url }: Request): string {
+  return url.slice(url.indexOf('/', url.indexOf('//') + 2));
+}
+
+function responseOf({ body, headers, status }: Refusal): Response {
+  return new Response(body, {
+    status,
+    headers: headers.map(([name, value]): [string, string] => [name, value]),
+  });
+}

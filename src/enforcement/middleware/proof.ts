@@ -1,0 +1,22 @@
+/** The result of a verification, as handlers get it. */
+import type { KeyBinding } from '../../protocol/identifiers.ts';
+
+/** Facts about an allowed request and its caller, all verified. */
+export interface Proof {
+  readonly subject: string;
+  readonly issuer: string;
+  readonly trustDomain: string;
+  readonly keyId: string;
+  readonly keyBinding: KeyBinding;
+  /** Set when the key is one that Control enrolled. */
+  readonly clientId: string | undefined;
+  readonly routeId: string;
+  readonly authSite: string;
+  /** UUID; the audit event has it too. */
+  readonly decisionId: string;
+  readonly bundleRevision: number;
+  /** Where the workload comes from, by attribute. */
+  readonly provenance: ReadonlyMap<string, string>;
+  /** What the caller acts for, by attribute. */
+  readonly context: ReadonlyMap<string, string>;
+}

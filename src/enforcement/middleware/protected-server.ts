@@ -1,0 +1,116 @@
+/**
+ * Puts a guard in front of everything that a server emits for a request, before listeners of the application get it: `request`,
+ * and the events that no framework's middleware sees, `checkContinue`, `checkExpectation`, `upgrade` and `connect`.
+ * Source: Node.js documentation, `http.Server`.
+ */
+import { IncomingMessage, Server, ServerResponse, STATUS_CODES } from 'node:http';
+import { Server as TlsServer } from 'node:https';
+import { Duplex } from 'node:stream';
+import type { HttpServer, Refusal } from './admission-gate.ts';
+import type { Guard } from './guard.ts';
+
+const GUARDS = new WeakMap<object, Guard>();
+
+export type ProtectFault = 'server_not_supported' | 'server_already_protected';
+
+/** @returns why the server cannot be protected; undefined when it is */
+export function protectServer(server: unknown, guard: Guard): ProtectFault | undefined {
+  if (!isHttpServer(server)) return 'server_not_supported';
+  const present = GUARDS.get(server);
+  if (present !== undefined) return present === guard ? undefined : 'server_already_protected';
+  GUARDS.set(server, guard);
+  const emit = server.emit.bind(server);
+  server.emit = (event: string, ...values: unknown[]): boolean => {
+    const [request, second, head] = values;
+    if (!GUARDED.has(event) || !(request instanceof IncomingMessage)) {
+      return emit(event, ...values);
+    }
+    if (second instanceof ServerResponse) return admitLater(guard, event, request, second, emit);
+    if (second instanceof Duplex && event === 'upgrade') {
+      void admitUpgrade(guard, request, second).then(
+        (isAllowed) => isAllowed && emit(event, request, second, head),
+      );
+    } else if (second instanceof Duplex) second.destroy();
+    return true;
+  };
+  // With a listener, Node leaves the interim response to it; it is never called.
+  server.on('checkContinue', () => undefined);
+  return undefined;
+}
+
+/** HTTP/2 servers and those of other runtimes have other messages. */
+export function isHttpServer(server: unknown): server is HttpServer {
+  return server instanceof Server || server instanceof TlsServer;
+}
+
+type Emit = (event: string, ...values: unknown[]) => boolean;
+
+/** Captures the request, and has the application handle it as any other. */
+function admitLater(
+  guard: Guard,
+  event: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  emit: Emit,
+): boolean {
+  if (event === 'checkExpectation') {
+    // As Node answers when the application has no listener (RFC 9110 section 10.1.1).
+    response.writeHead(417).end();
+    return true;
+  }
+  const expectsContinue = event === 'checkContinue';
+  guard.capture(request, expectsContinue);
+  if (expectsContinue) continueWhenRead(request, response);
+  return emit('request', request, response);
+}
+
+const GUARDED: ReadonlySet<string> = new Set([
+  'request',
+  'checkContinue',
+  'checkExpectation',
+  'upgrade',
+  'connect',
+]);
+
+/** Sends `100 Continue` when somebody begins to read the body: the guard, or a handler of a route that is not verified. */
+function continueWhenRead(request: IncomingMessage, response: ServerResponse): void {
+  const read = request._read;
+  request._read = (size) => {
+    request._read = read;
+    if (!response.headersSent) response.writeContinue();
+    read.call(request, size);
+  };
+}
+
+/** The listener of an upgrade finds the `proof` on the request. */
+async function admitUpgrade(guard: Guard, request: IncomingMessage, socket: Duplex): Promise<boolean> {
+  // Node has removed its own listener, and without one an error ends the process.
+  const ignore = () => undefined;
+  socket.on('error', ignore);
+  const admission = await guard.admitUpgrade(request);
+  if (socket.destroyed) return false;
+  if (admission.kind === 'refused') {
+    endWith(socket, admission.problem);
+    return false;
+  }
+  socket.off('error', ignore);
+  endWhen(() => !admission.isStillValid(), socket);
+  return true;
+}
+
+const LOOK_EVERY_MS = 1_000;
+
+function endWhen(isOver: () => boolean, socket: Duplex): void {
+  const timer = setInterval(() => isOver() && socket.destroy(), LOOK_EVERY_MS).unref();
+  socket.once('close', () => clearInterval(timer));
+}
+
+function endWith(socket: Duplex, { body, headers, status }: Refusal): void {
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    ...headers.filter(([name]) => name !== 'connection').map(([name, value]) => `${name}: ${value}`),
+    'connection: close',
+    `content-length: ${Buffer.byteLength(body)}`,
+  ];
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
+}

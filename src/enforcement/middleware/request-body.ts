@@ -1,0 +1,53 @@
+/** Reads the body of a request before its handler runs, and hands the same bytes on to whatever reads the request next. */
+import type { IncomingMessage } from 'node:http';
+
+export type BodyRead =
+  | { readonly kind: 'read'; readonly bytes: Buffer }
+  | { readonly kind: 'too_large' }
+  /** The client ended the connection before the body was complete. */
+  | { readonly kind: 'aborted' };
+
+/**
+ * Whether something else has begun to read the body, or has put one in its place: the bytes that handlers get are then unknown.
+ */
+export function isBodyTouched(request: IncomingMessage): boolean {
+  return (
+    request.readableDidRead ||
+    request.readableFlowing !== null ||
+    request.readableEncoding !== null ||
+    request.listenerCount('data') > 0 ||
+    request.listenerCount('readable') > 0 ||
+    Object.hasOwn(request, 'body') ||
+    Object.hasOwn(request, 'rawBody')
+  );
+}
+
+/** Never rejects. After `read`, the request can be read from its beginning. */
+export function readBody(request: IncomingMessage, maxBytes: number): Promise<BodyRead> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let receivedBytes = 0;
+    const finish = (result: BodyRead) => {
+      request.off('readable', take);
+      request.off('close', abort);
+      request.off('error', abort);
+      resolve(result);
+    };
+    const abort = () => finish({ kind: 'aborted' });
+    const take = () => {
+      for (let chunk: Buffer | null = request.read(); chunk !== null; chunk = request.read()) {
+        chunks.push(chunk);
+        receivedBytes += chunk.length;
+      }
+      if (receivedBytes > maxBytes) return finish({ kind: 'too_large' });
+      if (!request.complete) return;
+      const bytes = Buffer.concat(chunks);
+      // Before its `end` event a stream takes back what was read from it.
+      if (bytes.length > 0) request.unshift(bytes);
+      finish({ kind: 'read', bytes });
+    };
+    request.on('readable', take);
+    request.on('close', abort);
+    request.on('error', abort);
+  });
+}

@@ -1,0 +1,147 @@
+/**
+ * The bytes of a bound body until they are verified and forwarded: in memory, and beyond that in an unlinked temporary file.
+ * The hash of the file is taken as the bytes arrive, so that a long body is never in memory as a whole.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import { constants, type FileHandle, open, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import type { BodyState } from '../../verifier/decision/request-facts.ts';
+
+/** Longer bodies go into a file. */
+export const MEMORY_BYTES = 65_536;
+
+/** Thrown when the file cannot be created or written, or all bodies together have no room. */
+export class SpoolError extends Error {
+  override readonly name = 'SpoolError';
+}
+
+export interface SpoolOptions {
+  /** Directory of the temporary file. */
+  readonly directory: string;
+  readonly space: SpoolSpace;
+}
+
+/** Disk space of all bodies together: one proof can be sent many times before it is used up. */
+export class SpoolSpace {
+  readonly #maxBytes: number;
+  readonly #onChange: (changeBytes: number) => void;
+  #usedBytes = 0;
+
+  constructor(maxBytes: number, onChange: (changeBytes: number) => void) {
+    this.#maxBytes = maxBytes;
+    this.#onChange = onChange;
+  }
+
+  /** @throws Error when it is full */
+  take(bytes: number): void {
+    if (this.#usedBytes + bytes > this.#maxBytes) throw new Error('no room for the body');
+    this.#change(bytes);
+  }
+
+  free(bytes: number): void {
+    this.#change(-bytes);
+  }
+
+  #change(bytes: number): void {
+    this.#usedBytes += bytes;
+    this.#onChange(bytes);
+  }
+}
+
+export class BodySpool {
+  readonly #options: SpoolOptions;
+  readonly #hash = createHash('sha256');
+  #chunks: Buffer[] = [];
+  #file: FileHandle | undefined;
+  #reading: Readable | undefined;
+  #lengthBytes = 0;
+  #diskBytes = 0;
+
+  constructor(options: SpoolOptions) {
+    this.#options = options;
+  }
+
+  get lengthBytes(): number {
+    return this.#lengthBytes;
+  }
+
+  /** @returns false when the chunk does not fit into memory: {@link spill} first */
+  keep(chunk: Buffer): boolean {
+    if (this.#file !== undefined || this.#lengthBytes + chunk.length > MEMORY_BYTES) return false;
+    this.#lengthBytes += chunk.length;
+    this.#chunks.push(chunk);
+    return true;
+  }
+
+  /** Writes the chunk to the file, which it creates at the first call. @throws SpoolError */
+  async spill(chunk: Buffer): Promise<void> {
+    this.#lengthBytes += chunk.length;
+    try {
+      this.#file ??= await this.#createFile();
+      await this.#write(this.#file, chunk);
+    } catch (error) {
+      throw new SpoolError('the temporary file cannot be written', { cause: error });
+    }
+  }
+
+  /** What was received, after its end. */
+  state(): BodyState {
+    if (this.#file === undefined) return { kind: 'exact', bytes: this.#memory() };
+    return { kind: 'hashed', sha256: this.#hash.digest('base64url') };
+  }
+
+  /** The same bytes for the upstream; undefined for an empty body. */
+  forUpstream(): Buffer | Readable | undefined {
+    if (this.#lengthBytes === 0) return undefined;
+    if (this.#file === undefined) return this.#memory();
+    this.#reading = this.#file.createReadStream({ start: 0, end: this.#lengthBytes - 1, autoClose: false });
+    return this.#reading;
+  }
+
+  /** Frees memory and file. */
+  async discard(): Promise<void> {
+    this.#chunks = [];
+    const file = this.#file;
+    this.#file = undefined;
+    // Node.js closes the file only after its streams.
+    this.#reading?.destroy();
+    await file?.close().catch(() => undefined);
+    this.#options.space.free(this.#diskBytes);
+    this.#diskBytes = 0;
+  }
+
+  #memory(): Buffer {
+    const [first] = this.#chunks;
+    if (first !== undefined && this.#chunks.length === 1) return first;
+    const bytes = Buffer.concat(this.#chunks);
+    this.#chunks = [bytes];
+    return bytes;
+  }
+
+  async #createFile(): Promise<FileHandle> {
+    const path = join(this.#options.directory, `proofgate-body-${randomUUID()}`);
+    const file = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600);
+    try {
+      // Without a name the file cannot be opened by others, and is gone when the process ends in any way.
+      await unlink(path);
+      for (const chunk of this.#chunks) await this.#write(file, chunk);
+    } catch (error) {
+      await file.close().catch(() => undefined);
+      throw error;
+    }
+    this.#chunks = [];
+    return file;
+  }
+
+  async #write(file: FileHandle, chunk: Buffer): Promise<void> {
+    this.#options.space.take(chunk.length);
+    this.#diskBytes += chunk.length;
+    this.#hash.update(chunk);
+    let offset = 0;
+    while (offset < chunk.length) {
+      const { bytesWritten } = await file.write(chunk, offset);
+      offset += bytesWritten;
+    }
+  }
+}

@@ -1,0 +1,298 @@
+/** One request from its head to the end of its response: check the head, receive the body, verify, forward. */
+import type { Readable } from 'node:stream';
+import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
+import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
+import type { ProxyMetrics } from '../../telemetry/proxy-metrics.ts';
+import type { AllowedDecision, Decision } from '../../verifier/decision/decide.ts';
+import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
+import { withinMs } from '../../verifier/time-limit.ts';
+import type { Verifier } from '../../verifier/verifier.ts';
+import { type DenialProblem, problemOfDenial } from '../denial-problem.ts';
+import { httpCall } from '../http/http-call.ts';
+import { headersForUpstream } from '../http/upstream-request.ts';
+import { type BodySpool, MEMORY_BYTES, SpoolSpace } from './body-spool.ts';
+import { bodyStream } from './body-stream.ts';
+import type { ClientExchange, ClientRequest, ClientResponse, StreamedBody } from './client-exchange.ts';
+import { type ForwardOutcome, forward } from './forward.ts';
+import { type ProxyFaultCode, problemOfProxyFault } from './proxy-faults.ts';
+import { receiveBody } from './receive-body.ts';
+import { headFaultOf } from './request-head.ts';
+import { acceptsTrailers, linesForUpstream, verifiableHeadersOf } from './request-lines.ts';
+import type { UpstreamPool } from './upstream-pool.ts';
+import { isMatchingAnswer, switchingLines, Tunnels } from './websocket.ts';
+
+export interface ProxyLimits {
+  /** Maximum number of requests in progress; further ones are rejected. */
+  readonly maxRequests: number;
+  readonly maxBodyBytes: number;
+  /** Directory of temporary files for bodies. */
+  readonly spoolDirectory: string;
+  /** Maximum size of those files together. */
+  readonly maxSpoolBytes: number;
+  /** Maximum time to receive a bound body, milliseconds. */
+  readonly bodyTimeoutMs: number;
+  /** Maximum time without progress of a stream, in each direction, milliseconds. */
+  readonly idleTimeoutMs: number;
+  /** Maximum time to wait for a free connection to the upstream, milliseconds. */
+  readonly queueTimeoutMs: number;
+}
+
+export interface ProxyParts {
+  readonly verifier: Verifier;
+  readonly pool: UpstreamPool;
+  readonly metrics: ProxyMetrics;
+  readonly limits: ProxyLimits;
+  /** The origin that is verified in place of the request's own; undefined: the request's own. */
+  readonly externalOrigin: Origin | undefined;
+  /** `Host` for the upstream; undefined: the authority that was verified. */
+  readonly upstreamHost: string | undefined;
+  readonly tracer: DecisionTracer | undefined;
+  readonly onInternalError: (error: unknown) => void;
+}
+
+/** What the client got: a status, or `gone` when it left before the end. */
+export type Served = number | 'gone';
+
+/** Answers a request. Never rejects. */
+export class RequestHandler {
+  readonly #parts: ProxyParts;
+  readonly #tunnels: Tunnels;
+  readonly #space: SpoolSpace;
+  /** Requests whose answer is not complete. */
+  #inFlight = 0;
+  /** With those whose answer the client has not taken yet. */
+  #open = 0;
+  #onIdle: (() => void) | undefined;
+
+  constructor(parts: ProxyParts) {
+    this.#parts = parts;
+    this.#tunnels = new Tunnels(parts.metrics);
+    this.#space = new SpoolSpace(parts.limits.maxSpoolBytes, parts.metrics.spooled);
+  }
+
+  /** Resolves when every client has its answer. */
+  untilIdle(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+      if (this.#open === 0) resolve();
+    });
+  }
+
+  async handle(exchange: ClientExchange): Promise<void> {
+    const { limits, metrics } = this.#parts;
+    const { response } = exchange;
+    const startedMs = performance.now();
+    this.#open += 1;
+    const closed = new Promise<boolean>((resolve) => response.onClosed(() => resolve(true)));
+    const served = await this.#answer(exchange);
+    // The client may still be reading the last of it.
+    if (served !== 'gone' && !(await withinMs(limits.idleTimeoutMs, closed, false))) response.destroy();
+    const status = served === 'gone' ? served : (`${Math.floor(served / 100)}xx` as '2xx');
+    metrics.served(status, (performance.now() - startedMs) / 1000);
+    this.#open -= 1;
+    if (this.#open === 0) this.#onIdle?.();
+  }
+
+  /** A client that does not take its answer must not hold up others, so only requests without one count for the limit. */
+  async #answer(exchange: ClientExchange): Promise<Served> {
+    const { limits, metrics, onInternalError } = this.#parts;
+    this.#inFlight += 1;
+    metrics.requests(this.#inFlight);
+    try {
+      if (this.#inFlight > limits.maxRequests) return this.#refuse(exchange.response, 'overloaded');
+      return await this.#serve(exchange);
+    } catch (error) {
+      onInternalError(error);
+      return breakOff(exchange.response);
+    } finally {
+      this.#inFlight -= 1;
+      metrics.requests(this.#inFlight);
+    }
+  }
+
+  async #serve(exchange: ClientExchange): Promise<Served> {
+    const { metrics } = this.#parts;
+    const { request, response } = exchange;
+    const fault = headFaultOf(exchange);
+    if (fault !== undefined) {
+      metrics.refused(fault.code);
+      return respond(response, fault.problem);
+    }
+    const facts = factsOf(request, this.#hostsOf(request).host);
+    if (exchange.upgrade !== undefined && !this.#parts.verifier.allowsWebSocket(facts)) {
+      return this.#refuse(response, 'upgrade_refused');
+    }
+    const { body } = request;
+    if (body.kind === 'none') return this.#decide(exchange, { ...facts, body: NO_BODY }, undefined);
+    if (this.#parts.verifier.bindsBody(facts)) return this.#serveBound(exchange, facts, body);
+    return this.#decide(exchange, facts, body);
+  }
+
+  /** The upstream sees nothing before all of the body is there and verified. */
+  async #serveBound(exchange: ClientExchange, facts: RequestFacts, body: StreamedBody): Promise<Served> {
+    const { limits, verifier } = this.#parts;
+    const { request, response } = exchange;
+    const announcedBytes = body.lengthBytes ?? 0;
+    if (announcedBytes > limits.maxBodyBytes) return this.#refuse(response, 'body_too_large');
+    // While places are scarce, only a request with a valid proof may hold one.
+    const isBusy = this.#inFlight > limits.maxRequests / 2;
+    if (request.expectsContinue || announcedBytes > MEMORY_BYTES || isBusy) {
+      const denied = verifier.denyBeforeBody(facts);
+      if (denied !== undefined) return respond(response, problemOfDenial(denied));
+    }
+    if (request.expectsContinue) response.sendContinue();
+    const received = await receiveBody({
+      body,
+      spool: { directory: limits.spoolDirectory, space: this.#space },
+      maxBodyBytes: limits.maxBodyBytes,
+      timeoutMs: limits.bodyTimeoutMs,
+      denyBeforeSpill: () => verifier.denyBeforeBody(facts),
+    });
+    switch (received.kind) {
+      case 'gone':
+        return breakOff(response);
+      case 'fault':
+        return this.#refuse(response, received.code);
+      case 'denied':
+        return respond(response, problemOfDenial(received.decision));
+      case 'received':
+        try {
+          return await this.#decide(exchange, { ...facts, body: received.spool.state() }, received.spool);
+        } finally {
+          await received.spool.discard();
+        }
+    }
+  }
+
+  /** @param body what goes on to the upstream */
+  async #decide(
+    exchange: ClientExchange,
+    facts: RequestFacts,
+    body: BodySpool | StreamedBody | undefined,
+  ): Promise<Served> {
+    const { request, response } = exchange;
+    const call = httpCall(facts.headers, this.#parts.tracer, () => response.isGone());
+    const pending = this.#parts.verifier.check(facts, call);
+    const decision: Decision = pending instanceof Promise ? await pending : pending;
+    if (decision.kind === 'denied') return respond(response, problemOfDenial(decision));
+    if (body !== undefined && !('forUpstream' in body) && request.expectsContinue) response.sendContinue();
+    if (exchange.upgrade !== undefined && decision.route.upgrade !== 'websocket') {
+      return this.#refuse(response, 'upgrade_refused');
+    }
+    const outcome = await this.#forward(exchange, decision, body);
+    switch (outcome.kind) {
+      case 'completed':
+        return outcome.status;
+      case 'client_gone':
+        return 'gone';
+      case 'upgraded':
+        return this.#tunnel(exchange, decision, outcome);
+      case 'broken':
+        this.#parts.metrics.upstreamFailed(outcome.code);
+        return outcome.status;
+      case 'failed':
+        return this.#failUpstream(response, outcome.code);
+    }
+  }
+
+  async #tunnel(
+    { request, response, upgrade }: ClientExchange,
+    decision: AllowedDecision,
+    { lines, socket }: Extract<ForwardOutcome, { kind: 'upgraded' }>,
+  ): Promise<Served> {
+    const { limits, verifier } = this.#parts;
+    if (upgrade === undefined || !isMatchingAnswer(request, lines)) {
+      socket.destroy();
+      return this.#failUpstream(response, 'upstream_response_invalid');
+    }
+    await this.#tunnels.run({
+      client: upgrade.accept(switchingLines(lines)),
+      upstream: socket,
+      idleTimeoutMs: limits.idleTimeoutMs,
+      isStillAllowed: () => verifier.hasValidKey(decision),
+    });
+    return 101;
+  }
+
+  #forward(
+    { request, response, upgrade }: ClientExchange,
+    decision: AllowedDecision,
+    body: BodySpool | StreamedBody | undefined,
+  ): Promise<ForwardOutcome> {
+    const { limits, pool } = this.#parts;
+    const lines = headersForUpstream(request.rawHeaders, decision);
+    const headers = linesForUpstream(lines, { ...request, ...this.#hostsOf(request) });
+    return forward({
+      pool,
+      response,
+      request: {
+        method: request.method,
+        target: request.target,
+        headers: headers.flat(),
+        upgrade: upgrade && 'websocket',
+        ...upstreamBody(body, limits.idleTimeoutMs),
+      },
+      acceptsTrailers: request.protocolVersion === '2.0' || acceptsTrailers(lines),
+      queueTimeoutMs: limits.queueTimeoutMs,
+      idleTimeoutMs: limits.idleTimeoutMs,
+    });
+  }
+
+  /** `Host` for the upstream, and the authority that the verifier checks. */
+  #hostsOf(request: ClientRequest): { readonly host: string; readonly verifiedAuthority: string } {
+    const { externalOrigin, upstreamHost } = this.#parts;
+    const { scheme, authority } = externalOrigin ?? request;
+    const verifiedAuthority = normalizeAuthority(scheme, authority);
+    return { host: upstreamHost ?? verifiedAuthority, verifiedAuthority };
+  }
+
+  #refuse(response: ClientResponse, code: ProxyFaultCode): Served {
+    this.#parts.metrics.refused(code);
+    return respond(response, problemOfProxyFault(code));
+  }
+
+  #failUpstream(response: ClientResponse, code: ProxyFaultCode): Served {
+    if (code === 'body_timeout' || code === 'request_not_forwardable') return this.#refuse(response, code);
+    this.#parts.metrics.upstreamFailed(code);
+    return respond(response, problemOfProxyFault(code));
+  }
+}
+
+const NO_BODY = { kind: 'none' } as const;
+const UNREAD_BODY = { kind: 'unknown' } as const;
+
+function factsOf(
+  { authority, method, rawHeaders, scheme, target }: ClientRequest,
+  host: string,
+): RequestFacts {
+  const headers = verifiableHeadersOf(rawHeaders, host);
+  return { method, scheme, authority, target, headers, body: UNREAD_BODY };
+}
+
+interface UpstreamBody {
+  readonly body: Buffer | Readable | undefined;
+  readonly lengthBytes: number | undefined;
+}
+
+function upstreamBody(body: BodySpool | StreamedBody | undefined, idleTimeoutMs: number): UpstreamBody {
+  if (body === undefined) return { body: undefined, lengthBytes: undefined };
+  if ('forUpstream' in body) {
+    const bytes = body.forUpstream();
+    return { body: bytes, lengthBytes: bytes === undefined ? undefined : body.lengthBytes };
+  }
+  return { body: bodyStream(body, idleTimeoutMs), lengthBytes: body.lengthBytes };
+}
+
+function respond(response: ClientResponse, { body, headers, status }: DenialProblem): Served {
+  if (response.isGone()) return 'gone';
+  const bytes = Buffer.from(body);
+  response.begin(status, [...headers, ['content-length', String(bytes.byteLength)]], false);
+  response.write(bytes);
+  response.end([]);
+  return status;
+}
+
+function breakOff(response: ClientResponse): Served {
+  response.destroy();
+  return 'gone';
+}

@@ -1,0 +1,57 @@
+/** Faults of a request's head that are answered before anything is verified. */
+import type { DenialProblem } from '../denial-problem.ts';
+import { problemOfFault } from '../http/problem-response.ts';
+import { headerLines } from '../http/raw-headers.ts';
+import { faultOf } from '../http/request-faults.ts';
+import { isWebSocketHandshake } from '../http/websocket-handshake.ts';
+import type { ClientExchange, ClientRequest, HeaderLines } from './client-exchange.ts';
+import { type ProxyFaultCode, problemOfProxyFault } from './proxy-faults.ts';
+
+/** Envoy's default. */
+const MAX_HEADER_LINES = 100;
+
+export interface HeadFault {
+  readonly code: string;
+  readonly problem: DenialProblem;
+}
+
+export function headFaultOf({ request, upgrade }: ClientExchange): HeadFault | undefined {
+  const { method, protocolVersion, pseudoHeaders, rawHeaders } = request;
+  const lines = headerLines(rawHeaders);
+  const shared = faultOf({
+    httpVersion: protocolVersion,
+    method,
+    lines,
+    authority: pseudoHeaders?.authority,
+  });
+  if (shared !== undefined) return { code: shared, problem: problemOfFault(shared) };
+  const code = ownFaultOf(request, lines) ?? upgradeFaultOf(request, upgrade !== undefined, lines);
+  return code && { code, problem: problemOfProxyFault(code) };
+}
+
+function ownFaultOf(
+  { protocolVersion, pseudoHeaders, scheme }: ClientRequest,
+  lines: HeaderLines,
+): ProxyFaultCode | undefined {
+  // A client of HTTP/1.0 cannot tell a response that broke off from a complete one.
+  if (protocolVersion === '1.0') return 'http_version';
+  if (lines.length > MAX_HEADER_LINES) return 'headers_too_large';
+  if (pseudoHeaders?.scheme !== undefined && pseudoHeaders.scheme !== scheme) return 'scheme_differs';
+  for (const [name, value] of lines) {
+    const lower = name.toLowerCase();
+    if (lower === 'expect' && value.toLowerCase() !== '100-continue') return 'expectation_failed';
+  }
+  return undefined;
+}
+
+/** Also one that only looks like an upgrade, because the upstream could take it for one. */
+function upgradeFaultOf(
+  request: ClientRequest,
+  isUpgrade: boolean,
+  lines: HeaderLines,
+): ProxyFaultCode | undefined {
+  const { body, method } = request;
+  const isHandshake = isWebSocketHandshake({ method, hasBody: body.kind !== 'none', lines });
+  const named = lines.some(([name]) => name.toLowerCase() === 'upgrade');
+  return named && !(isUpgrade && isHandshake) ? 'upgrade_refused' : undefined;
+}

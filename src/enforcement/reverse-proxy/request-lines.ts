@@ -1,0 +1,87 @@
+/**
+ * Header lines of a verified request as the upstream gets them: those of the client without hop-by-hop headers, and with
+ * what the proxy knows about the peer. The upstream's client writes the framing.
+ * Source: docs/proxy.md "What the upstream receives".
+ */
+import type { RequestHeaders } from '../../protocol/credentials.ts';
+import { requestHeadersOf } from '../http/raw-headers.ts';
+import type { ClientRequest, HeaderLines } from './client-exchange.ts';
+import { HOP_BY_HOP_HEADERS } from './hop-by-hop.ts';
+
+export interface PeerFacts extends Pick<ClientRequest, 'peerAddress' | 'protocolVersion' | 'scheme'> {
+  /** `Host` for the upstream. */
+  readonly host: string;
+  /** The authority that was verified. */
+  readonly verifiedAuthority: string;
+}
+
+/** @param lines of the client, without credentials and with context headers */
+export function linesForUpstream(lines: HeaderLines, facts: PeerFacts): HeaderLines {
+  const kept = lines.filter(([name]) => !isReplaced(name));
+  const forwarded: (readonly [string, string])[] = [
+    ['via', `${facts.protocolVersion} proofgate`],
+    ['x-forwarded-proto', facts.scheme],
+    ['x-forwarded-host', facts.verifiedAuthority],
+  ];
+  if (facts.peerAddress !== undefined) {
+    // A listener for both families gives IPv4 addresses in the form of IPv6 (RFC 4291 section 2.5.5.2).
+    forwarded.push(['x-forwarded-for', facts.peerAddress.replace(/^::ffff:(?=\d+\.)/, '')]);
+  }
+  if (acceptsTrailers(lines)) forwarded.push(['te', 'trailers']);
+  return [['host', facts.host], ...joinCookies(kept), ...forwarded];
+}
+
+/** RFC 9110 section 10.1.4. */
+export function acceptsTrailers(lines: HeaderLines): boolean {
+  return lines.some(
+    ([name, value]) =>
+      name.toLowerCase() === 'te' &&
+      value
+        .toLowerCase()
+        .split(',')
+        .some((option) => option.trim() === 'trailers'),
+  );
+}
+
+const REPLACED: ReadonlySet<string> = new Set([
+  ...HOP_BY_HOP_HEADERS,
+  'content-length',
+  'expect',
+  'forwarded',
+  'host',
+  'x-real-ip',
+]);
+
+/** Upstreams behind CGI-like interfaces read `_`, `.` and other characters as `-`, so every spelling is replaced. */
+function isReplaced(name: string): boolean {
+  const canonical = name.toLowerCase().replace(/[^a-z0-9]/g, '-');
+  return REPLACED.has(canonical) || canonical.startsWith('x-forwarded-');
+}
+
+/**
+ * The client's headers for the verifier. One that the upstream would not get as it was sent is ambiguous, so that a proof
+ * that signs it is denied.
+ */
+export function verifiableHeadersOf(rawHeaders: readonly string[], host: string): RequestHeaders {
+  const headers = requestHeadersOf(rawHeaders);
+  return {
+    names: headers.names,
+    lookup: (name) => {
+      const found = headers.lookup(name);
+      if (found.kind !== 'single') return found;
+      if (name === 'host') return found.value === host ? found : AMBIGUOUS;
+      if (name === 'content-length') return /^[1-9][0-9]*$/.test(found.value) ? found : AMBIGUOUS;
+      return name === 'via' || isReplaced(name) ? AMBIGUOUS : found;
+    },
+  };
+}
+
+const AMBIGUOUS = { kind: 'ambiguous' } as const;
+
+/** HTTP/2 may split cookies, which HTTP/1.1 must not (RFC 9113 section 8.2.3). */
+function joinCookies(lines: HeaderLines): HeaderLines {
+  const cookies = lines.filter(([name]) => name.toLowerCase() === 'cookie');
+  if (cookies.length < 2) return lines;
+  const joined = cookies.map(([, value]) => value).join('; ');
+  return [...lines.filter(([name]) => name.toLowerCase() !== 'cookie'), ['cookie', joined]];
+}

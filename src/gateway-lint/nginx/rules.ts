@@ -1,0 +1,152 @@
+/** Settings of nginx that weaken the check or bypass it: ngx_http_auth_request_module beside others. */
+import type { Rule } from '../gateway.ts';
+import { type Directive, everyDirective } from './configuration.ts';
+
+type Nginx = readonly Directive[];
+
+const FORWARDING = /^(?:proxy|fastcgi|uwsgi|scgi|grpc|memcached)_pass$/;
+
+/** A directive of the block itself; nginx inherits it from the nearest block around that has one. */
+function effective(block: Directive | undefined, name: string): Directive | undefined {
+  return block && (block.block.findLast((one) => one.name === name) ?? effective(block.parent, name));
+}
+
+function own(block: Directive, name: string): readonly Directive[] {
+  return block.block.filter((one) => one.name === name);
+}
+
+function locations(nginx: Nginx): readonly Directive[] {
+  return everyDirective(nginx).filter(({ name }) => name === 'location');
+}
+
+/** The location that a check asks; undefined without a check. */
+function checkOf(location: Directive): string | undefined {
+  const [target] = effective(location, 'auth_request')?.values ?? [];
+  return target === 'off' ? undefined : target;
+}
+
+/** The locations that checks ask. nginx asks about no subrequest, so they are not checked themselves. */
+function checkLocations(nginx: Nginx): readonly Directive[] {
+  const targets = new Set(locations(nginx).flatMap((location) => checkOf(location) ?? []));
+  return locations(nginx).filter(({ values }) => targets.has(values.at(-1) ?? ''));
+}
+
+function checked(nginx: Nginx): readonly Directive[] {
+  const checks = checkLocations(nginx);
+  return locations(nginx).filter((location) => checkOf(location) !== undefined && !checks.includes(location));
+}
+
+const passes = (location: Directive) => location.block.filter(({ name }) => FORWARDING.test(name));
+
+/** With what is in blocks of `if` and `limit_except`, and around: the location's `server`. */
+function within(location: Directive, names: readonly string[]): readonly Directive[] {
+  const inside = everyDirective(location.block.filter(({ name }) => name !== 'location'));
+  const around = location.parent === undefined ? [] : location.parent.block;
+  return [...inside, ...around].filter(({ name }) => names.includes(name));
+}
+
+/** `http://name` alone, or a socket file without the `:/uri` behind it. */
+function hasUri({ values: [target = ''] }: Directive): boolean {
+  return !/^https?:\/\/(?:unix:[^:$]+|[^/$]+)$/.test(target);
+}
+
+export const NGINX_RULES: readonly Rule<Nginx>[] = [
+  {
+    id: 'satisfy-any',
+    severity: 'error',
+    effect: 'lets a request through that another access rule accepts, without the check',
+    fix: 'satisfy all, which is the default',
+    find: (nginx) =>
+      checked(nginx).flatMap((location) => {
+        const satisfy = effective(location, 'satisfy');
+        return satisfy?.values[0] === 'any' ? [satisfy] : [];
+      }),
+  },
+  {
+    id: 'target-rewritten',
+    severity: 'error',
+    effect: 'may forward another target than the one that is checked',
+    fix: 'neither rewrite nor try_files where the check is',
+    find: (nginx) => checked(nginx).flatMap((location) => within(location, ['rewrite', 'try_files'])),
+  },
+  {
+    id: 'proxy-pass-uri',
+    severity: 'error',
+    effect: 'forwards a normalised or rewritten target, not the one that is checked',
+    fix: 'proxy_pass http://api; without a path, a slash or variables',
+    find: (nginx) => checked(nginx).flatMap((location) => own(location, 'proxy_pass').filter(hasUri)),
+  },
+  {
+    id: 'error-page-forwards',
+    severity: 'error',
+    effect: 'forwards a denied request: its error page is a location that asks the API',
+    fix: 'error_page of locations that only return',
+    find: (nginx) => {
+      const open = locations(nginx).filter((location) => passes(location).length > 0);
+      const names = new Set(open.map(({ values }) => values.at(-1)));
+      return checked(nginx).flatMap((location) => {
+        const page = effective(location, 'error_page');
+        const pages =
+          page?.parent === location ? own(location, 'error_page') : page === undefined ? [] : [page];
+        return pages.filter(({ values }) => names.has(values.at(-1)));
+      });
+    },
+  },
+  {
+    id: 'accel-redirect',
+    severity: 'error',
+    effect: "serves another location when the API's answer says so (X-Accel-Redirect)",
+    fix: 'proxy_ignore_headers X-Accel-Redirect',
+    find: (nginx) =>
+      checked(nginx).filter(
+        (location) =>
+          own(location, 'proxy_pass').length > 0 &&
+          !effective(location, 'proxy_ignore_headers')?.values.some((name) =>
+            /^x-accel-redirect$/i.test(name),
+          ),
+      ),
+  },
+  {
+    id: 'upstream-retried',
+    severity: 'error',
+    effect: 'may send one checked request, or one check, twice',
+    fix: 'proxy_next_upstream off',
+    find: (nginx) =>
+      [...checked(nginx), ...checkLocations(nginx)].filter(
+        (location) =>
+          own(location, 'proxy_pass').length > 0 &&
+          effective(location, 'proxy_next_upstream')?.values[0] !== 'off',
+      ),
+  },
+  {
+    id: 'check-cached',
+    severity: 'error',
+    effect: 'answers a check from a cache: a decision is for one request',
+    fix: 'proxy_cache off',
+    find: (nginx) =>
+      checkLocations(nginx).flatMap((location) => {
+        const cache = effective(location, 'proxy_cache');
+        return cache === undefined || cache.values[0] === 'off' ? [] : [cache];
+      }),
+  },
+  {
+    id: 'check-exposed',
+    severity: 'warning',
+    effect: 'lets callers ask the verifier themselves',
+    fix: 'internal',
+    find: (nginx) => checkLocations(nginx).filter((location) => own(location, 'internal').length === 0),
+  },
+  {
+    id: 'location-unchecked',
+    severity: 'error',
+    effect: 'forwards what matches here without asking the verifier',
+    fix: 'auth_request, or a comment that allows it where no proof is needed',
+    find: (nginx) => {
+      const checks = checkLocations(nginx);
+      return locations(nginx).filter(
+        (location) =>
+          passes(location).length > 0 && checkOf(location) === undefined && !checks.includes(location),
+      );
+    },
+  },
+];

@@ -1,0 +1,101 @@
+/** Traefik's install and routing configuration, in the form that the rules read. Traefik ignores the case of names. */
+import { everyMapping, type View } from '../view.ts';
+
+/** One middleware of a router, in the order in which requests pass them. Chains are expanded. */
+export interface Step {
+  /** Such as `forwardauth`, in lower case. */
+  readonly kind: string;
+  readonly settings: View;
+}
+
+export interface Router {
+  readonly view: View;
+  /** Once for each entry point that it may be on. */
+  readonly chains: readonly (readonly Step[])[];
+}
+
+export interface TraefikConfiguration {
+  readonly documents: readonly View[];
+  readonly entryPoints: readonly View[];
+  /** Without those that lead to Traefik's own services. */
+  readonly routers: readonly Router[];
+  /** Settings of every ForwardAuth, also of manifests of `kind: Middleware`. */
+  readonly checks: readonly View[];
+}
+
+/** Undefined for documents that configure no Traefik. */
+export function readTraefik(documents: readonly View[]): TraefikConfiguration | undefined {
+  const tcp = documents.flatMap((view) => at(view, 'tcp', 'routers') ?? []);
+  const checks = everyMapping(documents).flatMap((view) => member(view, 'forwardAuth') ?? []);
+  const entryPoints = documents.flatMap((view) => entriesOf(member(view, 'entryPoints')));
+  const http = documents.flatMap((view) => member(view, 'http') ?? []);
+  const named = (name: string) => http.flatMap((view) => entriesOf(member(view, name)));
+  const middlewares = new Map(named('middlewares').map(({ name, view }) => [name.toLowerCase(), view]));
+  const routers = named('routers').filter(({ view }) => !isInternal(view));
+  if (checks.length + entryPoints.length + routers.length + tcp.length === 0) return undefined;
+  return {
+    documents,
+    checks,
+    entryPoints: entryPoints.map(({ view }) => view),
+    routers: routers.map(({ view }) => ({
+      view,
+      chains: entryPointsOf(view, entryPoints).map((entryPoint) =>
+        [
+          ...namesIn(entryPoint && at(entryPoint, 'http', 'middlewares')),
+          ...namesIn(member(view, 'middlewares')),
+        ].flatMap((name) => stepsOf(name, middlewares, [])),
+      ),
+    })),
+  };
+}
+
+export function member(view: View, name: string): View | undefined {
+  const wanted = name.toLowerCase();
+  return view.members().findLast((one) => one.name.toLowerCase() === wanted)?.view;
+}
+
+export function at(view: View, ...names: readonly string[]): View | undefined {
+  return names.reduce<View | undefined>((found, name) => found && member(found, name), view);
+}
+
+interface Entry {
+  readonly name: string;
+  readonly view: View;
+}
+
+function entriesOf(view: View | undefined): readonly Entry[] {
+  return view?.members() ?? [];
+}
+
+function isInternal(router: View): boolean {
+  return /@internal$/.test(member(router, 'service')?.text ?? '');
+}
+
+/** Undefined stands for entry points that the documents do not have. */
+function entryPointsOf(router: View, entryPoints: readonly Entry[]): readonly (View | undefined)[] {
+  const wanted = namesIn(member(router, 'entryPoints'));
+  const found = entryPoints.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
+  const isKnown = found.length > 0 && found.length >= wanted.length;
+  return [...found.map(({ view }) => view), ...(isKnown ? [] : [undefined])];
+}
+
+function namesIn(list: View | undefined): readonly string[] {
+  return list?.items().flatMap((item) => item.text ?? []) ?? [];
+}
+
+/** Of a middleware by its name, such as `proofgate@file`; none for one of another provider. */
+function stepsOf(
+  name: string,
+  middlewares: ReadonlyMap<string, View>,
+  around: readonly string[],
+): readonly Step[] {
+  const key = name.toLowerCase().replace(/@file$/, '');
+  const view = middlewares.get(key);
+  if (view === undefined || around.includes(key)) return [];
+  return view.members().flatMap(({ name: kind, view: settings }): readonly Step[] => {
+    if (kind.toLowerCase() !== 'chain') return [{ kind: kind.toLowerCase(), settings }];
+    return namesIn(member(settings, 'middlewares')).flatMap((one) =>
+      stepsOf(one, middlewares, [...around, key]),
+    );
+  });
+}

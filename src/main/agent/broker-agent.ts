@@ -1,0 +1,158 @@
+/** The agent with a broker: keeps a holder key and its passports on disk, renewed. Source: docs/workloads.md "With a broker". */
+import { setTimeout as delay } from 'node:timers/promises';
+import { BrokerError } from '../../client/broker/broker-error.ts';
+import type { IdentitySource } from '../../client/broker/identity-source.ts';
+import {
+  type KeepEvent,
+  type KeepFailure,
+  PassportKeeper,
+  type PassportKeeperPorts,
+} from '../../client/broker/passport-keeper.ts';
+import { ClientError } from '../../client/client-error.ts';
+import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
+import { CliError } from '../../program/errors.ts';
+import { readCaFile } from '../../program/input-files.ts';
+import { readSigningKeyFile } from '../../program/key-files.ts';
+import { formatMoment } from '../../protocol/rfc3339.ts';
+import { createPassportMetrics } from '../../telemetry/agent-metrics.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { issuePassports } from '../../workload/agent/issue-passports.ts';
+import { PassportPairs } from '../../workload/agent/passport-pairs.ts';
+import { openIdentitySource } from '../../workload/broker-identity.ts';
+import { openAgentListener } from './agent-listener.ts';
+import type { BrokerAgentPlan } from './agent-settings.ts';
+
+/** What the agent keeps in memory of the installed set. */
+export interface InstalledPassports {
+  readonly endsAtMs: number;
+  readonly lifetimeMs: number;
+  readonly keyThumbprint: string;
+  readonly svid: { readonly spiffeId: string; readonly expiresAtMs: number } | undefined;
+  readonly subject: string;
+}
+
+/** @throws CliError, BrokerError, ClientError for invalid settings and files at startup */
+export async function keepPassports(
+  plan: BrokerAgentPlan,
+  {
+    logger,
+    stop,
+    version,
+  }: { readonly logger: Logger; readonly stop: AbortSignal; readonly version: string },
+): Promise<void> {
+  const { call, keyFile } = plan;
+  await readCaFile(call.caFile);
+  if (call.source.kind === 'key') await readSigningKeyFile(call.source.file);
+  const pairs = new PassportPairs(keyFile);
+  await pairs.open();
+  // The SVID's own key stays in memory: a reader of the key file can sign requests, and only while the passport lives.
+  const source = openIdentitySource(call, 'signed_form');
+  try {
+    const metrics = createPassportMetrics(() => endSeconds(keeper.current));
+    const keeper = new PassportKeeper<InstalledPassports>(
+      portsOf(plan, { pairs, source }, (event) => {
+        logKeepEvent(logger, event);
+        metrics.passportsEnded(event.kind === 'renewed' ? 'issued' : event.failure.kind);
+      }),
+      await installedBefore(pairs),
+    );
+    const admin = await openAgentListener(plan.adminListen, metrics.registry, () =>
+      passportReadiness(keeper, Date.now()),
+    );
+    logger.info({ event: 'listening', version, admin_listen: admin.address }, 'listening');
+    await keeper.run(stop).finally(() => admin.close());
+    logger.info({ event: 'stopped' }, 'stopped');
+  } finally {
+    source.close();
+  }
+}
+
+function portsOf(
+  { audiences, call, profileFile }: BrokerAgentPlan,
+  { pairs, source }: { readonly pairs: PassportPairs; readonly source: IdentitySource },
+  report: (event: KeepEvent<InstalledPassports>) => void,
+): PassportKeeperPorts<InstalledPassports> {
+  const { url } = call;
+  return {
+    issue: async (stop) => {
+      const set = await issuePassports({ url, source, audiences, profileFile }, stop);
+      await pairs.install(set, url.text);
+      return {
+        endsAtMs: Math.min(...set.passports.map(({ expiresAtMs }) => expiresAtMs)),
+        lifetimeMs: Math.min(...set.passports.map(({ lifetimeMs }) => lifetimeMs)),
+        keyThumbprint: set.key.publicKey.thumbprint,
+        svid: set.svid,
+        subject: set.passports[0]?.subject ?? '',
+      };
+    },
+    onChange: (listener) => source.onChange(listener),
+    failureOf,
+    now: () => ({ wallMs: Date.now(), monotonicMs: performance.now() }),
+    sleep: async (waitMs, stop) => {
+      await delay(waitMs, undefined, { signal: stop }).catch(() => undefined);
+    },
+    random: Math.random,
+    report,
+  };
+}
+
+/** Of an earlier run: it is renewed at once, and good until then. */
+async function installedBefore(pairs: PassportPairs): Promise<InstalledPassports | undefined> {
+  const state = await pairs.current();
+  const [first] = state?.passports ?? [];
+  if (state === undefined || first === undefined) return undefined;
+  const endsAtMs = Math.min(...state.passports.map(({ expiresAtMs }) => expiresAtMs));
+  const { keyThumbprint, svid } = state;
+  return { endsAtMs, lifetimeMs: Number.POSITIVE_INFINITY, keyThumbprint, svid, subject: first.subject };
+}
+
+function failureOf(error: unknown): KeepFailure {
+  if (error instanceof BrokerError) return { kind: error.kind, code: error.code, text: error.message };
+  if (error instanceof ClientError || error instanceof CliError) {
+    return { kind: 'usage', code: error.code, text: error.message };
+  }
+  return { kind: 'internal', code: 'internal', text: error instanceof Error ? error.message : 'unexpected' };
+}
+
+function endSeconds(installed: InstalledPassports | undefined): number {
+  const isGood = installed !== undefined && Date.now() < installed.endsAtMs;
+  return isGood ? Math.floor(installed.endsAtMs / 1000) : 0;
+}
+
+/** Log lines: codes, thumbprints, names and times, never a key or a passport. Source: docs/workloads.md "Log". */
+function logKeepEvent(logger: Logger, event: KeepEvent<InstalledPassports>): void {
+  if (event.kind === 'failed') {
+    const { code, text } = event.failure;
+    const again_in_ms = Math.ceil(event.waitMs);
+    logger.warn({ event: 'passport_failed', code, text, again_in_ms }, 'no new passport');
+    return;
+  }
+  const { endsAtMs, keyThumbprint, subject, svid } = event.set;
+  logger.info(
+    {
+      event: 'passport_renewed',
+      subject,
+      key_thumbprint: keyThumbprint,
+      expires_at: formatMoment(endsAtMs),
+      svid_expires_at: svid && formatMoment(svid.expiresAtMs),
+    },
+    'passport put in place',
+  );
+}
+
+/** Ready while the installed passports are valid. Source: docs/workloads.md "With a broker". */
+export function passportReadiness(
+  { current, failure }: Pick<PassportKeeper<InstalledPassports>, 'current' | 'failure'>,
+  nowMs: number,
+): readonly ReadinessCheck[] {
+  const why = failure && `${failure.code}: ${failure.text}`;
+  const isGood = current !== undefined && nowMs < current.endsAtMs;
+  const problem =
+    current === undefined
+      ? 'passport_missing: the first passport is under way'
+      : `passport_expired: the passport ended at ${formatMoment(current.endsAtMs)}`;
+  return [
+    { name: 'passport', problem: isGood ? undefined : [problem, why].filter(Boolean).join('; ') },
+    { name: 'renewal', problem: undefined, warning: why },
+  ];
+}

@@ -1,0 +1,195 @@
+/** Composition root of the broker: opens its parts, serves until a stop signal, and closes the parts in reverse order. */
+import { createBrokerApp } from '../../broker/broker-app.ts';
+import { openAdminListener, type ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
+import { usageError } from '../../program/errors.ts';
+import type { CliContext } from '../../program/output.ts';
+import { stopped, untilStopped } from '../../program/stop-signal.ts';
+import {
+  type BrokerProcessMetrics,
+  createBrokerProcessMetrics,
+} from '../../telemetry/broker-process-metrics.ts';
+import { createLogger, type Logger } from '../../telemetry/logger.ts';
+import { createReadinessMetrics } from '../../telemetry/metrics.ts';
+import { AuditFileError, type OpenAudit, openAudit } from '../../verifier/assembly/open-audit.ts';
+import { Closers } from '../closers.ts';
+import { listenFailure, reopenOnHangUp } from '../enforcement/enforcement-process.ts';
+import { followTlsFiles } from '../enforcement/listener-tls.ts';
+import { openBrokerFiles } from './broker-files.ts';
+import { createBrokerServer, openBrokerListener } from './broker-listener.ts';
+import { type BrokerPlan, planBroker } from './broker-plan.ts';
+import type { BrokerProcessSettings } from './broker-settings.ts';
+import { ClientConnections } from './client-connections.ts';
+import { openTrustSources } from './trust-sources.ts';
+
+export interface RunningBroker {
+  /** `HOST:PORT` with the real port, or `unix:PATH`. */
+  readonly address: string;
+  readonly adminAddress: string;
+  /** Answers requests in flight, then closes everything. */
+  stop(): Promise<void>;
+}
+
+/** Runs until SIGTERM or SIGINT; returns after requests in flight are answered. */
+export function runBroker(settings: BrokerProcessSettings, context: CliContext): Promise<void> {
+  return untilStopped((stop) => serveUntil(stop, settings, context));
+}
+
+async function serveUntil(
+  stop: AbortSignal,
+  settings: BrokerProcessSettings,
+  { version }: CliContext,
+): Promise<void> {
+  const logger = createLogger(settings.logLevel);
+  const broker = await startBroker(settings, logger);
+  logger.info(
+    {
+      event: 'listening',
+      version,
+      listen: broker.address,
+      admin_listen: broker.adminAddress,
+      public_url: settings.publicUrl,
+    },
+    'listening',
+  );
+  await stopped(stop);
+  logger.info({ event: 'draining' }, 'draining');
+  await broker.stop();
+  logger.info({ event: 'stopped' }, 'stopped');
+}
+
+/**
+ * Validates the settings before it opens anything.
+ * @throws CliError
+ */
+export async function startBroker(settings: BrokerProcessSettings, logger: Logger): Promise<RunningBroker> {
+  const plan = await planBroker(settings);
+  const opened = new Closers(logger);
+  try {
+    return await openBroker({ plan, settings, logger, opened, metrics: createBrokerProcessMetrics() });
+  } catch (error) {
+    await opened.closeAll();
+    throw error;
+  }
+}
+
+interface Opening {
+  readonly plan: BrokerPlan;
+  readonly settings: BrokerProcessSettings;
+  readonly logger: Logger;
+  readonly metrics: BrokerProcessMetrics;
+  /** Closes what has been opened so far. */
+  readonly opened: Closers;
+}
+
+async function openBroker(opening: Opening): Promise<RunningBroker> {
+  const { plan, settings, logger, metrics, opened } = opening;
+  const observer = { logger, onReload: metrics.reloaded };
+  const files = await openBrokerFiles(settings, observer);
+  opened.add(async () => files.close());
+  const trust = await openTrustSources(plan.trust, observer, Date.now);
+  opened.add(() => trust.close());
+  const audit = await openAuditTrail(opening);
+  const connections = new ClientConnections(
+    plan.listen.startsWith('unix:'),
+    Date.now,
+    metrics.connectionClosed,
+  );
+  const unsubscribe = trust.bundles.onChange(() => connections.bundlesChanged());
+  opened.add(async () => unsubscribe());
+  const app = await createBrokerApp({
+    settings: plan.settings,
+    ports: {
+      ...files.ports,
+      trustBundles: trust.bundles,
+      connectionOf: (request) => connections.connectionOf(request),
+      audit: audit.sink,
+      metrics: metrics.broker,
+      nowMs: Date.now,
+    },
+    log: logger,
+    createServer: createBrokerServer,
+  });
+  opened.add(() => app.close());
+  await app.ready();
+  let isLeaving = false;
+  const checks: (() => readonly ReadinessCheck[])[] = [
+    () => files.checks(),
+    () => trust.checks(),
+    () => [{ name: 'audit', problem: undefined, warning: auditWarning(audit) }],
+    () => [{ name: 'listener', problem: isLeaving ? 'draining: no new requests are taken' : undefined }],
+  ];
+  const adminAddress = await openAdmin(opening, () => checks.flatMap((read) => read()));
+  const { address, tlsCheck } = await openListener(opening, connections, app.server);
+  if (tlsCheck !== undefined) checks.push(() => [tlsCheck()]);
+  const stop = async () => {
+    isLeaving = true;
+    await opened.closeAll();
+  };
+  return { address, adminAddress, stop };
+}
+
+/** @throws CliError `audit_file_unusable` */
+async function openAuditTrail({ plan, logger, metrics, opened }: Opening): Promise<OpenAudit> {
+  const hangUp = reopenOnHangUp(logger);
+  opened.add(async () => hangUp.stop());
+  try {
+    const audit = await openAudit(plan.audit, false, logger, metrics);
+    opened.add(() => audit.sink.close());
+    hangUp.start(() => audit.sink.reopen());
+    return audit;
+  } catch (error) {
+    throw error instanceof AuditFileError ? usageError('audit_file_unusable', error.message) : error;
+  }
+}
+
+function auditWarning(audit: OpenAudit): string | undefined {
+  const { collector, recorder } = audit.health();
+  const code = recorder ?? collector;
+  return code && `audit events cannot be written (${code})`;
+}
+
+/** @throws CliError `listen_failed` */
+async function openAdmin(
+  { plan, settings, metrics: { registry }, opened }: Opening,
+  readiness: () => readonly ReadinessCheck[],
+): Promise<string> {
+  createReadinessMetrics(registry, readiness);
+  const admin = await openAdminListener({
+    ...plan.admin,
+    readiness,
+    metrics: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+  }).catch((error: unknown) => {
+    throw listenFailure(error, settings.adminListen);
+  });
+  opened.add(() => admin.close());
+  return admin.address;
+}
+
+/** @throws CliError `listen_failed` */
+async function openListener(
+  { plan, settings, logger, metrics, opened }: Opening,
+  connections: ClientConnections,
+  server: ReturnType<typeof createBrokerServer>,
+) {
+  const { tls } = plan;
+  const listener = await openBrokerListener({
+    listen: plan.listen,
+    tls,
+    maxConnections: settings.maxConnections,
+    metrics: metrics.listener,
+    connections,
+    server,
+  }).catch((error: unknown) => {
+    throw listenFailure(error, settings.listen);
+  });
+  opened.add(() => listener.drain(settings.drainTimeoutMs));
+  if (tls === undefined) return { address: listener.address, tlsCheck: undefined };
+  const follower = followTlsFiles({
+    plan: tls,
+    take: (material) => listener.setTlsMaterial(material),
+    metrics: metrics.certificate,
+    logger,
+  });
+  opened.add(async () => follower.close());
+  return { address: listener.address, tlsCheck: () => follower.check() };
+}

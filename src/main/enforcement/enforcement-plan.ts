@@ -1,0 +1,201 @@
+/**
+ * Validates the settings that every program with a verifier has, and turns them into the options of its parts. Reads the files that they name; connects to
+ * nothing and writes nothing, so that a mistake fails the start before anything is opened.
+ */
+import type { Signers } from '../../bundle/format/documents.ts';
+import { CliError, usageError } from '../../program/errors.ts';
+import { assertStateDirectory, readCaFile } from '../../program/input-files.ts';
+import { readPublicKeyFile } from '../../program/key-files.ts';
+import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
+import { readBearerTokenFile, readBearerTokenFileIfUsable } from '../../program/secret-files.ts';
+import { isIdentifier } from '../../protocol/identifiers.ts';
+import { isLoopback } from '../../protocol/loopback.ts';
+import type { PublicKey } from '../../protocol/public-key.ts';
+import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
+import type { AuditSetup } from '../../verifier/assembly/open-audit.ts';
+import type { BundleSetup } from '../../verifier/assembly/open-bundle.ts';
+import type { VerifierSetup } from '../../verifier/assembly/open-verifier.ts';
+import type { ControlConnectionOptions } from '../../verifier/loading/refresh/control-connection.ts';
+import { ControlFailure } from '../../verifier/loading/refresh/control-failure.ts';
+import type { AUDIT_SETTINGS, EnforcementSettings } from './enforcement-settings.ts';
+import { planReplay } from './replay-plan.ts';
+
+export interface EnforcementPlan {
+  readonly admin: HostAndPort;
+  /** Undefined when tracing is off. */
+  readonly otlpEndpoint: URL | undefined;
+  readonly setup: VerifierSetup;
+}
+
+/**
+ * @param isWorker whether a primary started this process
+ * @throws CliError with exit code 2
+ */
+export async function planEnforcement(
+  settings: EnforcementSettings,
+  isWorker: boolean,
+): Promise<EnforcementPlan> {
+  return {
+    admin: parseHostAndPort('admin-listen', settings.adminListen),
+    otlpEndpoint: parseOtlpEndpoint(settings.otlpEndpoint),
+    setup: {
+      externalOrigin: parseExternalOrigin(settings.externalOrigin),
+      ...(await planBundle(settings, isWorker)),
+      audit: await planAudit(settings),
+      holderQuotaPerMinute: settings.holderQuota,
+      subjectQuotaPerMinute: settings.subjectQuota,
+      realtimeStalenessSeconds: Math.floor(settings.realtimeStalenessMs / 1000),
+      maxInFlight: settings.maxInFlight,
+    },
+  };
+}
+
+function parseOtlpEndpoint(text: string | undefined): URL | undefined {
+  if (text === undefined) return undefined;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
+  if (url === undefined || !isHttp || url.username !== '' || url.search !== '' || url.hash !== '') {
+    throw usageError(
+      'bad_otlp_endpoint',
+      '--otlp-endpoint must be http:// or https://HOST[:PORT][/PATH], such as http://127.0.0.1:4318',
+    );
+  }
+  return url;
+}
+
+/** @throws CliError `bad_origin` */
+export function parseExternalOrigin(text: string | undefined): Origin | undefined {
+  if (text === undefined) return undefined;
+  const origin = parseOrigin(text);
+  if (origin === undefined) {
+    throw usageError(
+      'bad_origin',
+      '--external-origin must be scheme://host[:port] in lower case, such as https://api.example',
+    );
+  }
+  return origin;
+}
+
+async function planBundle(settings: EnforcementSettings, isWorker: boolean): Promise<BundleSetup> {
+  const { authSite, bundle: directory, stateDir: stateDirectory } = settings;
+  const replay = await planReplay(settings);
+  const signers = await readSigners(settings);
+  if (!isIdentifier(authSite)) {
+    throw usageError('bad_auth_site', '--auth-site must be 1 to 512 visible ASCII characters without spaces');
+  }
+  // A worker only reads there: it must start again while the volume is read-only.
+  if (!isWorker) await assertStateDirectory(stateDirectory);
+  const control = await planControl(settings, isWorker);
+  if (directory === undefined && control === undefined) {
+    throw usageError('bundle_source_missing', 'give --bundle, --control-url or both');
+  }
+  return { authSite, stateDirectory, isWorker, directory, control, replay, ...signers };
+}
+
+async function readSigners(settings: EnforcementSettings) {
+  const { bundleThreshold, freshnessThreshold } = settings;
+  const bundleKeys = await Promise.all(settings.bundleKeys.map(readPublicKeyFile));
+  const freshnessKeys = await Promise.all(settings.freshnessKeys.map(readPublicKeyFile));
+  const statedBy = freshnessKeys.length > 0 ? freshnessKeys : bundleKeys;
+  return {
+    bundleSigners: signersOf(bundleKeys, bundleThreshold, 'bundle'),
+    freshnessSigners: signersOf(statedBy, freshnessThreshold, 'freshness'),
+  };
+}
+
+/** @throws CliError `bundle_threshold_too_high`, `freshness_threshold_too_high`: no signature set could reach it */
+function signersOf(keys: readonly PublicKey[], threshold: number, role: 'bundle' | 'freshness'): Signers {
+  if (threshold > new Set(keys.map(({ thumbprint }) => thumbprint)).size) {
+    const text = `--${role}-threshold is more than there are ${role} keys`;
+    throw usageError(`${role}_threshold_too_high`, text);
+  }
+  return { keys, threshold };
+}
+
+/** @returns undefined when no Control is configured */
+async function planControl(
+  settings: EnforcementSettings,
+  isWorker: boolean,
+): Promise<ControlConnectionOptions | undefined> {
+  const { allowPlainHttp, controlCaFile, controlTokenFile, controlUrl } = settings;
+  if (controlUrl === undefined) return undefined;
+  const url = URL.canParse(controlUrl) ? new URL(controlUrl) : undefined;
+  if (url?.pathname !== '/' || url.search !== '' || !isBareHttpUrl(url)) {
+    throw usageError(
+      'control_url_invalid',
+      '--control-url must be https://HOST[:PORT], without path or password',
+    );
+  }
+  if (!mayCarrySecrets(url, allowPlainHttp)) {
+    const text = '--control-url must be https://, or --allow-plain-http be given';
+    throw usageError('control_url_not_https', text);
+  }
+  if (controlTokenFile === undefined) {
+    throw usageError('control_token_file_missing', '--control-url needs --control-token-file');
+  }
+  // Only the primary connects. A worker that restarts must not fail because of a file that it does not need.
+  const certificateAuthorities = isWorker ? undefined : await readCaFile(controlCaFile);
+  return { url, readToken: () => readControlToken(controlTokenFile), certificateAuthorities };
+}
+
+async function readControlToken(path: string): Promise<string> {
+  try {
+    return await readBearerTokenFile(path);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    throw new ControlFailure('control_token_unusable', `--control-token-file: ${error.message}`);
+  }
+}
+
+type AuditSettings = Pick<EnforcementSettings, keyof typeof AUDIT_SETTINGS | 'allowPlainHttp'>;
+
+/** @throws CliError with exit code 2 */
+export async function planAudit(settings: AuditSettings): Promise<AuditSetup> {
+  const mode = settings.audit === 'required' ? 'required' : 'best_effort';
+  const collector = await planCollector(settings);
+  const file = settings.auditFile ?? (collector === undefined ? '-' : undefined);
+  if (mode === 'required' && file === undefined) {
+    // In this mode an event is on disk before the response leaves. A queue in memory does not ensure that,
+    // and a round trip to the collector for each request costs too much.
+    throw usageError(
+      'audit_required_needs_file',
+      '--audit required records in a file: give --audit-file beside --audit-url',
+    );
+  }
+  return { mode, file, collector, maxQueueBytes: settings.auditQueueBytes };
+}
+
+async function planCollector(settings: AuditSettings): Promise<AuditSetup['collector']> {
+  const { allowPlainHttp, auditCaFile, auditGzip, auditTokenFile, auditUrl } = settings;
+  if (auditUrl === undefined) {
+    if (auditCaFile === undefined && auditTokenFile === undefined && !auditGzip) return undefined;
+    throw usageError('audit_url_required', 'the settings of the collector need --audit-url');
+  }
+  const url = URL.canParse(auditUrl) ? new URL(auditUrl) : undefined;
+  if (url === undefined || !isBareHttpUrl(url)) {
+    throw usageError(
+      'audit_url_invalid',
+      '--audit-url must be https://HOST[:PORT]/PATH, without user, password or fragment',
+    );
+  }
+  if (!mayCarrySecrets(url, allowPlainHttp)) {
+    throw usageError('audit_url_not_https', '--audit-url must be https://, or --allow-plain-http be given');
+  }
+  // At startup a file without a token is a mistake; later a rotation may be in progress.
+  if (auditTokenFile !== undefined) await readBearerTokenFile(auditTokenFile);
+  return {
+    url,
+    readToken: auditTokenFile === undefined ? undefined : () => readBearerTokenFileIfUsable(auditTokenFile),
+    certificateAuthorities: await readCaFile(auditCaFile),
+    gzip: auditGzip,
+  };
+}
+
+function isBareHttpUrl({ hash, password, protocol, username }: URL): boolean {
+  return /^https?:$/.test(protocol) && username === '' && password === '' && hash === '';
+}
+
+/** Tokens and audit events are confidential, so plain HTTP is for loopback unless `--allow-plain-http` is given. */
+function mayCarrySecrets({ hostname, protocol }: URL, allowPlainHttp: boolean): boolean {
+  return protocol === 'https:' || isLoopback(hostname) || allowPlainHttp;
+}

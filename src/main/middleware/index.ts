@@ -1,0 +1,11 @@
+/** The package `@proofgate/middleware`. Adapters have entries of their own: `/express`, `/fastify`, `/hono` and `/node`. */
+export type {
+  Admission,
+  AdmissionGate,
+  HttpServer,
+  Refusal,
+  SeenRequest,
+} from '../../enforcement/middleware/admission-gate.ts';
+export type { Proof } from '../../enforcement/middleware/proof.ts';
+export { Verifier, VerifierError, type VerifierStatus } from './verifier.ts';
+export type { VerifierOptions } from './verifier-options.ts';

@@ -1,0 +1,103 @@
+/**
+ * Follows the trust bundles of a Workload API: the agent's own trust domain and federated ones.
+ * Source: SPIFFE_Workload_API sections 4.4, 5.2.2 and 6.2.2.
+ */
+import { isJsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
+import type { TrustBundle } from '../trust-bundles.ts';
+import { type BundlesResponse, followStream, type WorkloadApiError } from '../workload-api/workload-api.ts';
+import { malformed, readX509Bundles } from '../workload-api/x509-svids.ts';
+import { parseTrustDomainId } from '../workload-id.ts';
+import { readJwtAuthorities } from './bundle-document.ts';
+import type { UpdateBundles } from './bundle-store.ts';
+import { FailurePeriod } from './last-good.ts';
+
+export interface WorkloadBundlesOptions {
+  /** `unix:///PATH` or `tcp://IP:PORT` */
+  readonly address: string;
+  readonly update: UpdateBundles;
+  /** Whether to follow the JWT authorities too; an agent may have them disabled. */
+  readonly withJwt: boolean;
+  readonly onError: (error: WorkloadApiError) => void;
+  readonly signal: AbortSignal;
+  readonly nowMs: () => number;
+}
+
+/**
+ * Follows until the signal. A message replaces all that came before; while the agent fails, the last bundles stay for at
+ * most a day.
+ * @throws WorkloadApiError `workload_api_address`
+ */
+export async function followWorkloadBundles(options: WorkloadBundlesOptions): Promise<void> {
+  let x509: readonly TrustBundle[] = [];
+  let jwt: readonly TrustBundle[] = [];
+  const publish = () => options.update(joinBundles(x509, jwt));
+  const followed = [
+    follow(options, 'FetchX509Bundles', readX509Bundles, (bundles) => {
+      x509 = bundles;
+      publish();
+    }),
+  ];
+  if (options.withJwt) {
+    const taken = follow(options, 'FetchJWTBundles', readJwtBundles, (bundles) => {
+      jwt = bundles;
+      publish();
+    });
+    followed.push(taken);
+  }
+  await Promise.all(followed);
+}
+
+async function follow(
+  { address, nowMs, onError, signal }: WorkloadBundlesOptions,
+  method: 'FetchX509Bundles' | 'FetchJWTBundles',
+  read: (bundles: BundlesResponse['bundles']) => readonly TrustBundle[],
+  take: (bundles: readonly TrustBundle[]) => void,
+): Promise<void> {
+  const failures = new FailurePeriod(nowMs);
+  await followStream(address, method, {
+    onMessage: ({ bundles }) => {
+      if (Object.keys(bundles).length === 0) throw malformed('without a bundle');
+      take(read(bundles));
+      failures.succeeded();
+    },
+    onError: (error) => {
+      if (failures.failed()) take([]);
+      onError(error);
+    },
+    signal,
+  });
+}
+
+/** @throws WorkloadApiError `workload_api_malformed` */
+function readJwtBundles(bundles: BundlesResponse['bundles']): readonly TrustBundle[] {
+  return Object.entries(bundles).map(([id, jwks]) => {
+    const trustDomain = parseTrustDomainId(id);
+    const jwtAuthorities = readJwks(jwks);
+    if (trustDomain === undefined || jwtAuthorities === undefined)
+      throw malformed('with an unusable JWT bundle');
+    return { trustDomain, x509Authorities: [], jwtAuthorities };
+  });
+}
+
+/** Unlike in a bundle document, every key is for JWT-SVIDs, with or without `use`. */
+function readJwks(bytes: Buffer): TrustBundle['jwtAuthorities'] | undefined {
+  try {
+    const value = parseStrictJson(bytes.toString('utf8'));
+    if (!isJsonObject(value) || !Array.isArray(value.keys) || !value.keys.every(isJsonObject))
+      return undefined;
+    const keys = value.keys.filter(({ use }) => use === undefined || use === 'jwt-svid');
+    return readJwtAuthorities(keys);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Each trust domain's X.509 authorities with its JWT authorities. */
+function joinBundles(x509: readonly TrustBundle[], jwt: readonly TrustBundle[]): readonly TrustBundle[] {
+  const joined = new Map(jwt.map((bundle) => [bundle.trustDomain, bundle]));
+  for (const { trustDomain, x509Authorities } of x509) {
+    const jwtAuthorities = joined.get(trustDomain)?.jwtAuthorities ?? [];
+    joined.set(trustDomain, { trustDomain, x509Authorities, jwtAuthorities });
+  }
+  return [...joined.values()];
+}

@@ -1,0 +1,172 @@
+/**
+ * Calls a SPIFFE Workload API, and follows its streams across restarts of the agent.
+ * Sources: SPIFFE_Workload_API section 4; SPIFFE_Workload_Endpoint sections 3, 6 and appendix A.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { type GrpcConnection, GrpcError, grpcService } from '../../grpc/grpc-client.ts';
+import { WORKLOAD_SOCKET_RULE, workloadSocketTarget } from './workload-socket.ts';
+
+export interface X509SvidMessage {
+  readonly spiffe_id: string;
+  readonly x509_svid: Buffer;
+  readonly x509_svid_key: Buffer;
+  readonly bundle: Buffer;
+  readonly hint: string;
+}
+
+export interface X509SvidResponse {
+  readonly svids: readonly X509SvidMessage[];
+  readonly federated_bundles: Readonly<Record<string, Buffer>>;
+}
+
+export interface BundlesResponse {
+  readonly bundles: Readonly<Record<string, Buffer>>;
+}
+
+export interface JwtSvidResponse {
+  readonly svids: readonly { readonly spiffe_id: string; readonly svid: string; readonly hint: string }[];
+}
+
+/** A type and not an interface, because it must have an index signature. */
+export type WorkloadMethods = {
+  readonly FetchX509SVID: { readonly request: object; readonly response: X509SvidResponse };
+  readonly FetchX509Bundles: { readonly request: object; readonly response: BundlesResponse };
+  readonly FetchJWTBundles: { readonly request: object; readonly response: BundlesResponse };
+  readonly FetchJWTSVID: {
+    readonly request: { readonly audience: readonly string[]; readonly spiffe_id: string };
+    readonly response: JwtSvidResponse;
+  };
+};
+
+/** A closed set of stable codes. Source: docs/cli.md "Errors and exit codes". */
+export type WorkloadApiProblemCode =
+  /** No agent answers; retried. */
+  | 'workload_api_unavailable'
+  /** The agent has no identity for this process, or not yet; retried. */
+  | 'workload_api_no_identity'
+  /** The agent refuses the call in principle; not retried. */
+  | 'workload_api_refused'
+  /** A message without a mandatory field, or with an unusable one; it is ignored. */
+  | 'workload_api_malformed'
+  | 'workload_api_address';
+
+/** Foreseeable failure of the Workload API. */
+export class WorkloadApiError extends Error {
+  override readonly name = 'WorkloadApiError';
+  readonly code: WorkloadApiProblemCode;
+
+  constructor(code: WorkloadApiProblemCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Opens a connection. @throws WorkloadApiError `workload_api_address` */
+export function connectWorkloadApi(address: string): GrpcConnection<WorkloadMethods> {
+  const target = workloadSocketTarget(address);
+  if (target === undefined) {
+    throw new WorkloadApiError(
+      'workload_api_address',
+      `the Workload API's address must be ${WORKLOAD_SOCKET_RULE}`,
+    );
+  }
+  // Loaded on first use, because most commands never call a Workload API.
+  open ??= grpcService<WorkloadMethods>({
+    file: 'spiffe/workload.proto',
+    service: 'SpiffeWorkloadAPI',
+    // Keeps other programs from being used to reach the agent (SPIFFE_Workload_Endpoint section 3).
+    metadata: { 'workload.spiffe.io': 'true' },
+  });
+  return open(target);
+}
+let open: ((target: string) => GrpcConnection<WorkloadMethods>) | undefined;
+
+type StreamMethod = 'FetchX509SVID' | 'FetchX509Bundles' | 'FetchJWTBundles';
+
+export interface FollowedStream<M extends StreamMethod> {
+  /** @throws WorkloadApiError `workload_api_malformed`, and the stream goes on */
+  readonly onMessage: (message: WorkloadMethods[M]['response']) => void;
+  /** Called at each failed attempt, and for each malformed message. */
+  readonly onError: (error: WorkloadApiError) => void;
+  readonly signal: AbortSignal;
+}
+
+const FIRST_BACKOFF_MS = 100;
+const MAX_BACKOFF_MS = 1_000;
+
+/**
+ * Follows a stream until the signal, or until the agent refuses the call in principle. After any other end it connects
+ * again, at most a second later.
+ * @throws WorkloadApiError `workload_api_address`, at once
+ */
+export async function followStream<M extends StreamMethod>(
+  address: string,
+  method: M,
+  stream: FollowedStream<M>,
+): Promise<void> {
+  const { onError, signal } = stream;
+  let backoffMs = FIRST_BACKOFF_MS;
+  while (!signal.aborted) {
+    const attempt = await readStream(address, method, stream);
+    if (signal.aborted) return;
+    onError(attempt.error);
+    if (attempt.error.code === 'workload_api_refused') return;
+    backoffMs = attempt.receivedMessages ? FIRST_BACKOFF_MS : Math.min(backoffMs * 2, MAX_BACKOFF_MS);
+    // Some jitter, so that the workloads of a node do not all return in one moment.
+    await delay(backoffMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => {});
+  }
+}
+
+async function readStream<M extends StreamMethod>(
+  address: string,
+  method: M,
+  { onMessage, onError, signal }: FollowedStream<M>,
+): Promise<{ readonly error: WorkloadApiError; readonly receivedMessages: boolean }> {
+  const connection = connectWorkloadApi(address);
+  let receivedMessages = false;
+  const read = (message: WorkloadMethods[M]['response']) => {
+    receivedMessages = true;
+    try {
+      onMessage(message);
+    } catch (error) {
+      onError(asWorkloadApiError(error));
+    }
+  };
+  try {
+    await connection.stream(method, {}, read, { signal });
+    return { error: unavailable(), receivedMessages };
+  } catch (error) {
+    return { error: asWorkloadApiError(error), receivedMessages };
+  } finally {
+    connection.close();
+  }
+}
+
+const INVALID_ARGUMENT = 3;
+const PERMISSION_DENIED = 7;
+const UNIMPLEMENTED = 12;
+
+/** @throws the error itself when it is an unforeseen one */
+export function asWorkloadApiError(error: unknown): WorkloadApiError {
+  if (error instanceof WorkloadApiError) return error;
+  if (!(error instanceof GrpcError)) throw error;
+  if (error.code === PERMISSION_DENIED) {
+    const message =
+      'the SPIFFE agent has no identity for this process; is there a registration entry for it?';
+    return new WorkloadApiError('workload_api_no_identity', message);
+  }
+  if (error.code === INVALID_ARGUMENT || error.code === UNIMPLEMENTED) {
+    return new WorkloadApiError(
+      'workload_api_refused',
+      `the SPIFFE agent refused the call (${error.message})`,
+    );
+  }
+  return unavailable();
+}
+
+function unavailable(): WorkloadApiError {
+  return new WorkloadApiError(
+    'workload_api_unavailable',
+    'no SPIFFE agent answers at the Workload API socket',
+  );
+}

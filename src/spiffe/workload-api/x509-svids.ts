@@ -1,0 +1,113 @@
+/**
+ * X.509-SVIDs of this process from the Workload API: all of them, with their keys and the bundles to check peers with.
+ * Source: SPIFFE_Workload_API section 5.
+ */
+import { createPrivateKey, type KeyObject } from 'node:crypto';
+import { splitCertificates } from '../certificate.ts';
+import type { TrustBundle } from '../trust-bundles.ts';
+import { parseTrustDomainId, parseWorkloadId } from '../workload-id.ts';
+import { checkLeaf } from '../x509-svid.ts';
+import {
+  followStream,
+  WorkloadApiError,
+  type X509SvidMessage,
+  type X509SvidResponse,
+} from './workload-api.ts';
+
+/** One identity of this process. Contains a secret. */
+export interface WorkloadX509Svid {
+  readonly spiffeId: string;
+  readonly trustDomain: string;
+  /** The operator's advice on when to use this identity; unique in an update. */
+  readonly hint: string | undefined;
+  /** Leaf first. */
+  readonly chainDer: readonly Buffer[];
+  readonly privateKey: KeyObject;
+  /** End of the leaf. */
+  readonly notAfterMs: number;
+}
+
+/** Replaces all that came before. */
+export interface X509SvidUpdate {
+  /** At least one, in no promised order. */
+  readonly svids: readonly WorkloadX509Svid[];
+  /** Of the process's own and of federated trust domains; X.509 authorities only. */
+  readonly bundles: readonly TrustBundle[];
+}
+
+export interface X509SvidWatch {
+  readonly onUpdate: (update: X509SvidUpdate) => void;
+  /** Retried, unless its code is `workload_api_refused`. */
+  readonly onError: (error: WorkloadApiError) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Follows the SVIDs until the signal. It survives restarts of the agent.
+ * @param address `unix:///PATH` or `tcp://IP:PORT`
+ * @throws WorkloadApiError `workload_api_address`
+ */
+export async function watchX509Svids(
+  address: string,
+  { onError, onUpdate, signal }: X509SvidWatch,
+): Promise<void> {
+  const onMessage = (message: X509SvidResponse) => onUpdate(readUpdate(message));
+  await followStream(address, 'FetchX509SVID', { onMessage, onError, signal });
+}
+
+function readUpdate({ svids, federated_bundles: federated }: X509SvidResponse): X509SvidUpdate {
+  if (svids.length === 0) throw malformed('without an SVID');
+  const read = svids.map(readSvid);
+  const own = svids.map((svid, index) => [read[index]?.trustDomain ?? '', svid.bundle] as const);
+  const bundles = new Map(own.map(([trustDomain, der]) => [trustDomain, readX509Bundle(trustDomain, der)]));
+  for (const bundle of readX509Bundles(federated)) {
+    // A federated bundle cannot replace the agent's own.
+    if (!bundles.has(bundle.trustDomain)) bundles.set(bundle.trustDomain, bundle);
+  }
+  return { svids: read, bundles: [...bundles.values()] };
+}
+
+function readSvid(message: X509SvidMessage): WorkloadX509Svid {
+  const id = parseWorkloadId(message.spiffe_id);
+  const chain = splitCertificates(message.x509_svid);
+  const [leaf] = chain ?? [];
+  if (id.kind === 'problem' || chain === undefined || leaf === undefined)
+    throw malformed('with an unusable SVID');
+  const named = checkLeaf(leaf);
+  const privateKey = readPrivateKey(message.x509_svid_key);
+  if (named.kind === 'problem' || named.spiffeId !== id.spiffeId || !leaf.x509.checkPrivateKey(privateKey)) {
+    throw malformed('with an SVID that does not fit its ID or its key');
+  }
+  const { spiffeId, trustDomain } = id;
+  const hint = message.hint === '' ? undefined : message.hint;
+  const chainDer = chain.map(({ der }) => der);
+  return { spiffeId, trustDomain, hint, chainDer, privateKey, notAfterMs: leaf.notAfterMs };
+}
+
+function readPrivateKey(der: Buffer): KeyObject {
+  try {
+    return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+  } catch {
+    throw malformed('without a private key in PKCS#8');
+  }
+}
+
+/**
+ * A trust domain without X.509 authorities has no bundle here.
+ * @throws WorkloadApiError `workload_api_malformed`
+ */
+export function readX509Bundles(bundles: Readonly<Record<string, Buffer>>): readonly TrustBundle[] {
+  return Object.entries(bundles)
+    .filter(([, der]) => der.length > 0)
+    .map(([id, der]) => readX509Bundle(parseTrustDomainId(id), der));
+}
+
+function readX509Bundle(trustDomain: string | undefined, der: Buffer): TrustBundle {
+  const x509Authorities = splitCertificates(der);
+  if (trustDomain === undefined || x509Authorities === undefined) throw malformed('with an unusable bundle');
+  return { trustDomain, x509Authorities, jwtAuthorities: [] };
+}
+
+export function malformed(what: string): WorkloadApiError {
+  return new WorkloadApiError('workload_api_malformed', `the SPIFFE agent sent a message ${what}`);
+}

@@ -1,0 +1,31 @@
+/**
+ * Part of step 5: the bundle does not block the caller. After the claims, so that only the holder of a valid passport
+ * learns that it is blocked.
+ * Source: docs/protocol.md "Decision: first fault wins".
+ */
+import type { BlockedCallers, Snapshot } from '../../../bundle/compile/snapshot.ts';
+import { type Denial, deny } from '../../../protocol/reasons.ts';
+import type { Caller } from '../caller.ts';
+import { type Evaluation, required } from '../evaluation.ts';
+
+export function checkBlocked({ evidence, holder, snapshot }: Evaluation): Denial | undefined {
+  const { blocked } = required(snapshot);
+  if (blocked === undefined) return undefined;
+  return blockedDenial(blocked, required(evidence.caller), required(holder).thumbprint);
+}
+
+function blockedDenial(
+  blocked: BlockedCallers,
+  { issuer, subject }: Caller,
+  holderThumbprint: string,
+): Denial | undefined {
+  const ofIssuer = blocked.get(issuer);
+  if (ofIssuer === undefined) return undefined;
+  if (ofIssuer.subjects.has(subject)) return deny('invalid_request_proof', 'subject_blocked');
+  return ofIssuer.holders.has(holderThumbprint) ? deny('invalid_request_proof', 'holder_blocked') : undefined;
+}
+
+/** For what outlives the request. */
+export function isBlocked({ blocked }: Snapshot, caller: Caller, holderThumbprint: string): boolean {
+  return blocked !== undefined && blockedDenial(blocked, caller, holderThumbprint) !== undefined;
+}

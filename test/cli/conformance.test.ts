@@ -1,0 +1,142 @@
+/** `proofgate conformance` against a real Envoy, which conforms, and against an API that nothing protects. */
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { useEnvironment } from '../e2e/environment/environment.ts';
+import { profileFile } from '../e2e/environment/profile-file.ts';
+import { AUTHORITY } from '../e2e/environment/routes.ts';
+import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
+import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { envoyVersions } from '../e2e/harness/envoy.ts';
+import { type CommandResult, errorCode, runProofgate } from '../e2e/harness/proofgate-command.ts';
+import { tlsEdits } from '../e2e/harness/tls-edits.ts';
+import { startUpstream } from '../e2e/harness/upstream.ts';
+
+const [version = ''] = envoyVersions.slice(-1);
+const environment = useEnvironment(['usual']);
+let certificates: TestCertificates;
+let files: { readonly key: string; readonly profile: string; readonly ca: string };
+beforeAll(async () => {
+  certificates = await makeCertificates(AUTHORITY, 'spiffe://shop.example/ns/prod/sa/checkout');
+  files = await writeFiles();
+});
+afterAll(() => certificates.remove());
+
+async function writeFiles(): Promise<typeof files> {
+  const { derivedKeys, directory } = environment.site;
+  const key = join(directory, 'billing.pem');
+  const pem = derivedKeys.dk_billing.privateKey.export({ format: 'pem', type: 'pkcs8' });
+  await writeFile(key, pem, { mode: 0o600 });
+  const profile = await profileFile(environment.site);
+  const ca = join(directory, 'ca.pem');
+  await writeFile(ca, certificates.ca.cert);
+  return { key, profile, ca };
+}
+
+function conformance(
+  scheme: 'http' | 'https',
+  address: { readonly host: string; readonly port: number },
+  more: Readonly<Record<string, string>> = {},
+): Promise<CommandResult> {
+  const origin = `${scheme}://${AUTHORITY}`;
+  const flags = {
+    target: `${origin}/v1/orders/4711`,
+    'write-target': `${origin}/v1/orders`,
+    key: files.key,
+    'profile-file': files.profile,
+    'connect-to': `${address.host}:${address.port}`,
+    ...more,
+  };
+  return runProofgate([
+    'conformance',
+    ...Object.entries(flags).flatMap(([flag, value]) => [`--${flag}`, value]),
+  ]);
+}
+
+/** Also the passports and proofs that the program signs, which the site does not know. */
+const secretsIn = (text: string): readonly string[] => [
+  ...environment.site.secrets.foundIn(text),
+  ...(text.match(/eyJ[\w-]{10,}|Passport ey|[\w-]{60,}/g) ?? []),
+];
+
+describe('a deployment that conforms', () => {
+  it('passes, over HTTP/1.1', async () => {
+    const gateway = await environment.gateway(version);
+    gateway.upstream.clear();
+    const { exitCode, stderr, stdout } = await conformance('http', gateway.envoy);
+    expect([exitCode, stdout]).toEqual([
+      0,
+      expect.stringMatching(
+        /^HTTP\/1\.1: \d{3} cases, \d{3} denied as expected, \d+ for another reason, \d+ rejected as HTTP, 0 failed\nconforms: every case was denied$/,
+      ),
+    ]);
+    expect(stderr).toContain('one request must be allowed');
+    expect(gateway.upstream.requests.map(({ url }) => url)).toEqual(['/v1/orders/4711']);
+    expect(secretsIn(stdout + stderr)).toEqual([]);
+  });
+});
+
+it.each(['docs/cli.md', 'docs/conformance.md'])(
+  'the command of %s runs as documented, over TLS in both protocols',
+  async (document) => {
+    const page = await readFile(checkoutPath(document), 'utf8');
+    const line = /`proofgate (conformance [^`]*)`/.exec(page)?.[1] ?? '';
+    const words = line.split(' ').map((word) => (word === 'key.pem' ? files.key : word));
+    const tls = { ca: certificates.ca.cert, servername: AUTHORITY };
+    const variant = { name: 'tls', tls, edits: tlsEdits(certificates) };
+    const { envoy } = await environment.gateway(version, 'usual', variant);
+    const added = ['--profile-file', files.profile, '--ca-file', files.ca, '--output', 'json'];
+    const run = await runProofgate([...words, ...added, '--connect-to', `${envoy.host}:${envoy.port}`]);
+    const result: { conforms: boolean; results: { protocol: string }[] } = JSON.parse(run.stdout);
+    expect([run.exitCode, result.conforms]).toEqual([0, true]);
+    expect(new Set(result.results.map(({ protocol }) => protocol))).toEqual(new Set(['HTTP/1.1', 'HTTP/2']));
+    expect(secretsIn(run.stdout + run.stderr)).toEqual([]);
+  },
+);
+
+it('an API that nothing protects fails, with a line for each case', async () => {
+  const upstream = await startUpstream();
+  try {
+    const { exitCode, stdout } = await conformance('http', upstream);
+    expect(exitCode).toBe(3);
+    expect(stdout).toContain('FAIL HTTP/1.1 jti_replay: the allowed request again: was not denied (200)');
+    expect(stdout).toMatch(/^FAIL .*path_not_canonical$/m);
+    expect(stdout).toMatch(/does not conform: \d{3} failures$/);
+    expect(secretsIn(stdout)).toEqual([]);
+  } finally {
+    await upstream.stop();
+  }
+});
+
+it.each([
+  ['a route that the key may not use', { target: `http://${AUTHORITY}/v1/payroll` }, 'profile_not_found', 2],
+  ['a path without a segment', { target: `http://${AUTHORITY}/` }, 'target_unsuitable', 2],
+  ['two origins', { 'write-target': `https://${AUTHORITY}/v1/orders` }, 'target_unsuitable', 2],
+  ['one method for both', { 'write-method': 'GET' }, 'same_method', 2],
+  ['an address where nothing listens', { 'connect-to': '127.0.0.1:1' }, 'unreachable', 5],
+] as const)('stops at %s', async (_what, flags, code, exitCode) => {
+  const { envoy } = await environment.gateway(version);
+  const result = await conformance('http', envoy, flags);
+  expect([errorCode(result), result.exitCode]).toEqual([code, exitCode]);
+});
+
+it('stops where the answer is not HTTP', async () => {
+  const server = createServer((socket) => socket.resume().end('220 mail.shop.example\r\n\r\n'));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
+  const result = await conformance('http', { host: '127.0.0.1', port });
+  await new Promise((resolve) => server.close(resolve));
+  expect([errorCode(result), result.exitCode]).toEqual(['target_not_allowed', 3]);
+});
+
+it('stops where the signed request is not allowed', async () => {
+  const { envoy } = await environment.gateway(version);
+  const profile = join(environment.site.directory, 'wrong.json');
+  const text = await readFile(files.profile, 'utf8');
+  await writeFile(profile, text.replace('dk_billing', 'dk_other'));
+  const result = await conformance('http', envoy, { 'profile-file': profile });
+  expect([errorCode(result), result.exitCode]).toEqual(['target_not_allowed', 3]);
+  expect(result.stderr).toContain('401 invalid_request_proof/key_unknown');
+});

@@ -1,0 +1,45 @@
+/** Denials that need other callers, routes or states than the public cases, from the list of the end-to-end tests. */
+import type { WireMessage } from '../../../src/conformance/conformance-case.ts';
+import { FAULT_CASES } from '../../../src/conformance/public-cases.ts';
+import { REASONS, type Reason } from '../../../src/protocol/reasons.ts';
+import { BINDING_AND_REPLAY_DENIALS } from '../../e2e/environment/denials/binding-and-replay.ts';
+import type { DenialCase, DenialCases, Provocation } from '../../e2e/environment/denials/denial-case.ts';
+import { POLICY_DENIALS } from '../../e2e/environment/denials/policy.ts';
+import { PROOF_DENIALS } from '../../e2e/environment/denials/proof.ts';
+import type { VerifierState } from '../../e2e/environment/verifier-states.ts';
+import type { ConformanceCase, PointState } from '../conformance-case.ts';
+
+const DENIALS: DenialCases<Reason> = { ...POLICY_DENIALS, ...PROOF_DENIALS, ...BINDING_AND_REPLAY_DENIALS };
+
+/** The list has those too, and the suite takes them from there. */
+const PUBLIC_NAMES: ReadonlySet<string> = new Set(FAULT_CASES.map(({ name }) => name));
+
+/** What only Envoy does to a request; the core decides otherwise on the request as sent. */
+const ONLY_ENVOY: ReadonlySet<string> = new Set([
+  'a path that Envoy normalises',
+  'a body that Envoy does not send',
+]);
+
+function conformanceCase(reason: Reason, denial: DenialCase<Reason>): ConformanceCase {
+  const { detail, what, state = 'usual', provoke } = denial;
+  const place = detail === undefined ? reason : `${reason}/${detail}`;
+  return {
+    name: `${place}: ${what}`,
+    state: pointState(state),
+    expected: { kind: 'denied', reason, detail },
+    make: (site) => messages(provoke(site)),
+  };
+}
+
+function pointState(state: VerifierState): PointState {
+  if (state === 'redis_twin' || state === 'bodies_unseen') throw new Error(`no point has the state ${state}`);
+  return state;
+}
+
+const messages = (provocation: Provocation): WireMessage | readonly WireMessage[] => provocation;
+
+export const DENIAL_CASES: readonly ConformanceCase[] = REASONS.flatMap((reason) =>
+  DENIALS[reason]
+    .filter(({ what }) => !ONLY_ENVOY.has(what))
+    .map((denial) => conformanceCase(reason, denial)),
+).filter(({ name }) => !PUBLIC_NAMES.has(name));

@@ -1,0 +1,24 @@
+/** A case of the conformance suite: what a caller sends, in which state of the verifier, and what must become of it. */
+import type { Expected, Protocol, PublicCase, WireMessage } from '../../src/conformance/conformance-case.ts';
+import type { Site } from '../e2e/environment/site.ts';
+import { subjectOf } from '../e2e/environment/subject.ts';
+import type { VerifierState } from '../e2e/environment/verifier-states.ts';
+
+export interface ConformanceCase {
+  /** Unique and stable: the results of the points are kept under it. */
+  readonly name: string;
+  /** Default `usual`. */
+  readonly state?: PointState;
+  /** Default both. */
+  readonly protocols?: readonly Protocol[];
+  readonly expected: Expected;
+  /** Signs anew at each call. Of several messages all but the last are allowed. */
+  readonly make: (site: Site) => WireMessage | readonly WireMessage[];
+}
+
+export type PointState = Exclude<VerifierState, 'redis_twin' | 'bodies_unseen'>;
+
+/** A case of `proofgate conformance`, at the site of the tests. */
+export function atSite({ name, expected, protocols, make }: PublicCase): ConformanceCase {
+  return { name, expected, make: (site) => make(subjectOf(site)), ...(protocols && { protocols }) };
+}

@@ -1,0 +1,73 @@
+/** docs/conformance.md has the differences that the recorded results show; `make conformance` writes them. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { describe, expect, it } from '@jest/globals';
+import { PUBLIC_CASES } from '../../src/conformance/public-cases.ts';
+import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { type CoreResults, deniedMoreTable, kindOf, type NamedResults, summaryTable } from './differences.ts';
+import { POINTS } from './points.ts';
+import { outcomesOf, readCoreResults, readResults, WRITES_RESULTS } from './results.ts';
+
+const PAGE = checkoutPath('docs', 'conformance.md');
+const core: CoreResults = readCoreResults();
+const points = POINTS.flatMap(({ name }): readonly NamedResults[] => {
+  const results = readResults(name);
+  return results === undefined ? [] : [{ point: name, results }];
+});
+
+const TABLES = {
+  summary: summaryTable(core, points),
+  'denied more': deniedMoreTable(core, points),
+} as const;
+
+function withTables(page: string): string {
+  return Object.entries(TABLES).reduce((text, [name, lines]) => {
+    const [begin, end] = [`<!-- table: ${name} -->`, `<!-- end: ${name} -->`];
+    const [from, to] = [text.indexOf(begin), text.indexOf(end)];
+    if (from === -1 || to < from) throw new Error(`the page has no place for the table ${name}`);
+    return `${text.slice(0, from)}${begin}\n\n${lines.join('\n')}\n\n${text.slice(to)}`;
+  }, page);
+}
+
+describe('docs/conformance.md', () => {
+  it('has the tables of the recorded results', () => {
+    const page = readFileSync(PAGE, 'utf8');
+    if (WRITES_RESULTS) writeFileSync(PAGE, withTables(page));
+    else expect(page).toBe(withTables(page));
+  });
+});
+
+it.each(points)('$point has every case that its protocols allow', ({ point, results }) => {
+  const driver = POINTS.find(({ name }) => name === point);
+  const missing = Object.keys(core).filter((name) => !Object.hasOwn(results, name));
+  if (driver?.protocols.length === 2) expect(missing).toEqual([]);
+  expect(Object.keys(results).length - missing.length).toBeGreaterThan(250);
+});
+
+it('has no point that fails `proofgate conformance`, which does not see what a lenient parser forwards', () => {
+  const mayPass = new Set(PUBLIC_CASES.filter((one) => one.mayPass === true).map(({ name }) => name));
+  const passed = points.flatMap(({ results }) =>
+    Object.entries(results)
+      .filter(([name, result]) => core[name] === 'malformed' && outcomesOf(result).includes('allowed'))
+      .map(([name]) => name),
+  );
+  expect(passed.filter((name) => !mayPass.has(name))).toEqual([]);
+});
+
+it.each([
+  ['jti_replay', 'allowed', 'against'],
+  ['malformed', 'allowed', 'repaired'],
+  ['malformed', '400', 'same'],
+  ['allowed', '400', 'more'],
+  ['allowed', 'allowed', 'same'],
+  ['jti_replay', '403 jti_replay', 'same'],
+  ['jti_replay', '401 jti_replay', 'otherwise'],
+  ['bundle_route_missing/no_match', '403 bundle_route_missing/origin', 'otherwise'],
+  ['bundle_route_missing/no_match', '400', 'parser'],
+  ['invalid_request_proof/audience', '403 invalid_request_proof/audience', 'same'],
+])('compares %s with %s: %s', (decision, outcome, kind) => {
+  expect(kindOf(decision, outcome)).toBe(kind);
+});
+
+it('shows no point that allows what the core denies', () => {
+  expect(TABLES.summary.slice(2).filter((line) => !line.endsWith('| 0 |'))).toEqual([]);
+});

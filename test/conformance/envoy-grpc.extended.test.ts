@@ -1,0 +1,2 @@
+/** The suite of envoy-grpc.test.ts on the other versions of Envoy. */
+import './envoy-grpc.test.ts';

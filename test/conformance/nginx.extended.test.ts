@@ -1,0 +1,5 @@
+/** The conformance suite at nginx. */
+import { NGINX } from './points/nginx.ts';
+import { conformanceSuite } from './suite.ts';
+
+conformanceSuite(NGINX);

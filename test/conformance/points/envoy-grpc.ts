@@ -1,0 +1,31 @@
+/** Envoy with ext_authz over gRPC, from the shipped configuration. */
+import { startGateway } from '../../e2e/environment/gateway.ts';
+import { envoyVersions } from '../../e2e/harness/envoy.ts';
+import type { EnforcementPointDriver } from '../enforcement-point.ts';
+import { startPointVerifier } from '../point-verifier.ts';
+
+const envoyGrpc = (version: string): EnforcementPointDriver => ({
+  name: `envoy-grpc-${version}`,
+  protocols: ['HTTP/1.1', 'HTTP/2'],
+  start: async (options) => {
+    const verifier = await startPointVerifier(options);
+    const { openUpstream } = options;
+    const gateway = await startGateway(version, verifier, { ...(openUpstream && { openUpstream }) }).catch(
+      async (error: unknown) => {
+        await verifier.stop();
+        throw error;
+      },
+    );
+    return {
+      address: gateway.envoy,
+      upstream: gateway.upstream,
+      decisions: () => verifier.auditEvents(),
+      stop: async () => {
+        await gateway.stop();
+        await verifier.stop();
+      },
+    };
+  },
+});
+
+export const ENVOY_GRPC: readonly EnforcementPointDriver[] = envoyVersions.map(envoyGrpc);

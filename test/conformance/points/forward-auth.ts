@@ -1,0 +1,31 @@
+/** A proxy with its shipped configuration that asks `proofgate verifier --http-listen`. */
+import type { Protocol } from '../../e2e/environment/gateway.ts';
+import { startGuardedApi } from '../../e2e/forward-auth/guarded-api.ts';
+import type { ProxyKind } from '../../e2e/forward-auth/proxies/proxy.ts';
+import type { EnforcementPointDriver } from '../enforcement-point.ts';
+import { startPointVerifier } from '../point-verifier.ts';
+
+export interface ForwardAuthPoint {
+  readonly name: string;
+  readonly protocols: readonly Protocol[];
+  readonly kind: ProxyKind;
+}
+
+export const forwardAuthPoint = ({ kind, name, protocols }: ForwardAuthPoint): EnforcementPointDriver => ({
+  name,
+  protocols,
+  takesBodies: kind.bodyMode !== 'removed',
+  unavailable: () => kind.unavailable(),
+  start: async (options) => {
+    const start = (flags: readonly string[]) => startPointVerifier(options, flags);
+    const api = await startGuardedApi(kind, options.site, start, options.openUpstream);
+    return {
+      address: api.proxy,
+      http2Address: { host: api.proxy.host, port: api.proxy.http2Port },
+      resetsTrailers: kind.name === 'nginx',
+      upstream: api.upstream,
+      decisions: () => api.verifier.auditEvents(),
+      stop: () => api.stop(),
+    };
+  },
+});

@@ -1,0 +1,4 @@
+/** The middleware in Hono on `@hono/node-server`. */
+import { middlewarePoint } from './middleware.ts';
+
+export const HONO = middlewarePoint('hono', 'hono');

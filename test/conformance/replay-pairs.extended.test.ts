@@ -1,0 +1,67 @@
+/** Replay across two enforcement points that share one Redis: each proof, shown to both at once, is accepted once. */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { headerValues, type WireResponse } from '../../src/conformance/wire/exchange.ts';
+import { http1Client } from '../../src/conformance/wire/http1.ts';
+import { derivedKeyCaller } from '../e2e/environment/callers.ts';
+import { ROUTES } from '../e2e/environment/routes.ts';
+import { signedRequest } from '../e2e/environment/signed-request.ts';
+import { createSite, type Site } from '../e2e/environment/site.ts';
+import { startRedis } from '../e2e/environment/verifier-states.ts';
+import type { EnforcementPoint, EnforcementPointDriver } from './enforcement-point.ts';
+import { POINTS } from './points.ts';
+
+const PROOFS = 1000;
+const PROOFS_AT_ONCE = 10;
+
+const available = POINTS.filter((driver) => driver.unavailable?.() === undefined);
+/** Each point with the next one, so that each is in two pairs. */
+const pairs = available
+  .map((first, index) => ({ first, second: available[(index + 1) % available.length] ?? first }))
+  .filter(({ first, second }, index) => first !== second && (available.length > 2 || index === 0));
+
+let site: Site;
+let bundleDirectory: string;
+const stops: (() => Promise<unknown>)[] = [];
+beforeAll(async () => {
+  site = await createSite();
+  bundleDirectory = await site.makeBundle();
+});
+afterAll(() => site.remove());
+
+describe.each(pairs)('$first.name and $second.name', ({ first, second }) => {
+  afterAll(async () => {
+    for (const stop of stops.splice(0).reverse()) await stop();
+  });
+
+  it(`accept each of ${PROOFS.toLocaleString('en')} proofs once`, async () => {
+    const { url } = await startRedis({ site, stops });
+    const both = [await start(first, url), await start(second, url)];
+    const outcomes: string[] = [];
+    const show = async () => {
+      const request = signedRequest(site, { caller: derivedKeyCaller(site), route: ROUTES.readOrder });
+      const answers = await Promise.all(both.map(({ address }) => http1Client(address).send(request)));
+      outcomes.push(answers.map(outcomeOf).sort().join(' and '));
+    };
+    while (outcomes.length < PROOFS) await Promise.all(Array.from({ length: PROOFS_AT_ONCE }, show));
+    expect(new Set(outcomes)).toEqual(new Set(['200 and 403 jti_replay']));
+    expect(both.reduce((sum, { upstream }) => sum + upstream.requests.length, 0)).toBe(PROOFS);
+  }, 120_000);
+});
+
+async function start(driver: EnforcementPointDriver, replay: string): Promise<EnforcementPoint> {
+  const point = await driver.start({
+    site,
+    bundleDirectory,
+    replay,
+    audit: 'required_file',
+    holderQuota: undefined,
+    becomesReady: true,
+  });
+  stops.push(() => point.stop());
+  return point;
+}
+
+function outcomeOf({ headers, status }: WireResponse): string {
+  const [reason] = headerValues(headers, 'x-proofgate-reason');
+  return reason === undefined ? String(status) : `${status} ${reason}`;
+}

@@ -1,0 +1,5 @@
+/** The conformance suite at `proofgate proxy`. */
+import { REVERSE_PROXY } from './points/reverse-proxy.ts';
+import { conformanceSuite } from './suite.ts';
+
+conformanceSuite(REVERSE_PROXY);

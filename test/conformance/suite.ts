@@ -1,0 +1,96 @@
+/**
+ * The conformance suite at one enforcement point. A point may deny more than the verification core; a request that it allows,
+ * and the core denies, fails the run.
+ */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { isWireRequest, type WireMessage } from '../../src/conformance/conformance-case.ts';
+import type { Protocol } from '../e2e/environment/gateway.ts';
+import { createSite, type Site } from '../e2e/environment/site.ts';
+import { CASES } from './cases.ts';
+import type { ConformanceCase } from './conformance-case.ts';
+import type { EnforcementPointDriver } from './enforcement-point.ts';
+import { exchange } from './exchange.ts';
+import { expectForwarded } from './forwarded.ts';
+import { coreDecision } from './oracle.ts';
+import { type Result, readResults, resultOf, WRITES_RESULTS, writeResults } from './results.ts';
+import { type PointStates, pointStates, type StartedState } from './states.ts';
+
+export function conformanceSuite(driver: EnforcementPointDriver): void {
+  const unavailable = driver.unavailable?.();
+  if (unavailable !== undefined) {
+    it.skip(`${driver.name} cannot be started here: ${unavailable}`, () => undefined);
+    return;
+  }
+  describe(driver.name, () => runCases(driver));
+}
+
+function runCases(driver: EnforcementPointDriver): void {
+  const results = new Map<string, Result>();
+  let site: Site;
+  let states: PointStates;
+  beforeAll(async () => {
+    site = await createSite();
+    states = pointStates(driver, site);
+  });
+  afterAll(async () => {
+    await states.stop();
+    await site.remove();
+  });
+
+  it.each(casesAt(driver))('$name', async (one) => {
+    const state = await states.of(one.state ?? 'usual');
+    const outcomes = new Map<Protocol, string>();
+    for (const protocol of protocolsAt(driver, one)) {
+      outcomes.set(protocol, await outcomeOf(one, { state, protocol, site }));
+    }
+    results.set(one.name, resultOf(outcomes));
+  });
+
+  it('gives the recorded results; `make conformance` writes them again', () => {
+    const found = Object.fromEntries(results);
+    if (WRITES_RESULTS) writeResults(driver.name, found);
+    expect(found).toEqual(readResults(driver.name));
+  });
+}
+
+/** Those of its protocols that the point speaks. */
+export function casesAt(driver: EnforcementPointDriver): readonly ConformanceCase[] {
+  return CASES.filter((one) => protocolsAt(driver, one).length > 0);
+}
+
+function protocolsAt({ protocols }: EnforcementPointDriver, one: ConformanceCase): readonly Protocol[] {
+  return protocols.filter((protocol) => one.protocols?.includes(protocol) ?? true);
+}
+
+export interface CaseRun {
+  readonly state: StartedState;
+  readonly protocol: Protocol;
+  readonly site: Site;
+}
+
+/** @throws when the point allows what the core denies, or forwards more than it may */
+export async function outcomeOf(one: ConformanceCase, { state, protocol, site }: CaseRun): Promise<string> {
+  const { point, snapshot } = state;
+  const messages = messagesOf(one, site);
+  const last = messages.at(-1);
+  if (last === undefined) throw new Error('the case sends nothing');
+  for (const message of messages.slice(0, -1)) {
+    expect((await exchange(point, protocol, message)).outcome).toBe('allowed');
+  }
+  const { outcome, arrived } = await exchange(point, protocol, last);
+  if (outcome !== 'allowed') return outcome;
+  // The pinned expectation, then the core itself.
+  expect(['allowed', 'malformed']).toContain(one.expected.kind);
+  if (isWireRequest(last)) expect(coreDecision(protocol, last, snapshot)).toEqual(one.expected);
+  expectForwarded(arrived, isWireRequest(last) ? last : last.request, snapshot);
+  return outcome;
+}
+
+export function messagesOf(one: ConformanceCase, site: Site): readonly WireMessage[] {
+  const made = one.make(site);
+  return isSequence(made) ? made : [made];
+}
+
+function isSequence(made: WireMessage | readonly WireMessage[]): made is readonly WireMessage[] {
+  return Array.isArray(made);
+}

@@ -1,0 +1,20 @@
+/** The signing profile of the site's usual caller, as a file. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AUTHORITY, ROUTES } from './routes.ts';
+import { AUTH_SITE, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from './site.ts';
+
+/** @returns its path */
+export async function profileFile({ directory }: Site): Promise<string> {
+  const path = join(directory, 'profile.json');
+  const profiles = [ROUTES.readOrder, ROUTES.createOrder].map((route) => ({
+    ...{ route_id: route.route_id, method: route.method, path_template: route.path_template },
+    ...{ audience: route.audience, origins: [`http://${AUTHORITY}`, `https://${AUTHORITY}`] },
+  }));
+  const coordinates = {
+    ...{ auth_site: AUTH_SITE, key_id: 'dk_billing', issuer: CLIENT_ISSUER },
+    ...{ trust_domain: TRUST_DOMAIN, subject: 'client:billing', key_binding: 'software' },
+  };
+  await writeFile(path, JSON.stringify({ ...coordinates, profiles }));
+  return path;
+}

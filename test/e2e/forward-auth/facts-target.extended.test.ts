@@ -1,0 +1,2 @@
+/** The suite of facts-target.test.ts on the other versions of Envoy. */
+import './facts-target.test.ts';

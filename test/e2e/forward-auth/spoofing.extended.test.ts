@@ -1,0 +1,2 @@
+/** The suite of spoofing.test.ts at Traefik and the other versions of Envoy. */
+import './spoofing.test.ts';

@@ -1,0 +1,213 @@
+/**
+ * `proofgate proxy` under hostile load: memory stays flat, nothing leaks, and good requests are answered.
+ * `PROOFGATE_TEST_LOAD_SECONDS` sets how long each load lasts.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { encodeHttp1, http1Client, sendBytes } from '../../../src/conformance/wire/http1.ts';
+import { derivedKeyCaller } from '../environment/callers.ts';
+import { ROUTES } from '../environment/routes.ts';
+import { type RequestPlan, sign as signAnew } from '../environment/signed-request.ts';
+import { createSite, type Site } from '../environment/site.ts';
+import { waitFor } from '../harness/wait.ts';
+import { type RunningProxy, startProxy } from './proxy-fixture.ts';
+
+const SECONDS = Number(process.env.PROOFGATE_TEST_LOAD_SECONDS ?? 60);
+const MIB = 1_048_576;
+
+let site: Site;
+let proxy: RunningProxy;
+let upstream: ReturnType<typeof createServer>;
+
+beforeAll(async () => {
+  site = await createSite();
+  let count = 0;
+  // Reads everything; each third request that asks for it is broken off in the middle of its response.
+  upstream = createServer((request, response) => {
+    request.resume().on('error', () => undefined);
+    request.on('end', () => {
+      count += 1;
+      const breaksOff = request.url?.includes('break') === true && count % 3 === 0;
+      response.writeHead(200, { 'content-length': 200_000 });
+      response.write(Buffer.alloc(100_000));
+      if (breaksOff) request.socket.destroy();
+      else response.end(Buffer.alloc(100_000));
+    });
+  });
+  await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
+  const { port } = upstream.address() as AddressInfo;
+  proxy = await startProxy(site, {
+    upstream: `http://127.0.0.1:${port}`,
+    audit: 'best_effort_stdout',
+    env: { NODE_OPTIONS: `--import=${import.meta.dirname}/collect-garbage-on-signal.mjs` },
+    flags: ['--max-connections', '5000', '--max-body', String(10 * MIB)],
+  });
+});
+
+afterAll(async () => {
+  await proxy?.stop();
+  upstream?.closeAllConnections();
+  upstream?.close();
+  await site?.remove();
+});
+
+const PASSPORT_USE_MS = 200_000;
+const passports = new Map<string, { readonly jws: string; readonly untilMs: number }>();
+
+/** With a passport in use, as callers do: the verifier remembers up to 20,000 others, which would look like a leak. */
+function sign(plan: Omit<RequestPlan, 'caller'>) {
+  const caller = derivedKeyCaller(site);
+  const { audience } = plan.route;
+  let passport = passports.get(audience);
+  if (passport === undefined || performance.now() > passport.untilMs) {
+    const { passport: jws } = signAnew(site, { caller, ...plan });
+    passport = { jws, untilMs: performance.now() + PASSPORT_USE_MS };
+    passports.set(audience, passport);
+  }
+  return signAnew(site, { caller: { ...caller, passportKey: passport.jws }, ...plan }).request;
+}
+
+const residentMib = () => {
+  const status = readFileSync(`/proc/${proxy.process.pid}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024;
+};
+const openFiles = () => readdirSync(`/proc/${proxy.process.pid}/fd`).length;
+const metric = async (name: string) => {
+  const { text } = await proxy.process.probe('/metrics');
+  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
+};
+
+/** MiB of heap and buffers in use after a collection. */
+async function usedMib(): Promise<number> {
+  const collections = () => metric('nodejs_gc_duration_seconds_count{kind="major"}');
+  const before = await collections();
+  proxy.process.signal('SIGUSR2');
+  await waitFor('a collection', 20_000, async () => (await collections()) > before);
+  const bytes =
+    (await metric('nodejs_heap_size_used_bytes')) + (await metric('nodejs_external_memory_bytes'));
+  return bytes / MIB;
+}
+
+function dial(): Socket {
+  return connect(proxy.address).on('error', () => undefined);
+}
+
+/** Waits until nothing of the load is left. */
+async function settled(): Promise<void> {
+  await waitFor('no request in flight', 20_000, async () => {
+    return (await metric('proofgate_proxy_requests_in_flight')) === 0;
+  });
+  await waitFor('no client', 20_000, async () => (await metric('proofgate_proxy_connections')) === 0);
+  await waitFor('nothing on disk', 20_000, async () => (await metric('proofgate_proxy_spooled_bytes')) === 0);
+}
+
+test('1,000 slow clients with bodies of 10 MiB: each takes 64 KiB of memory at most', async () => {
+  const body = Buffer.alloc(10 * MIB, 'x');
+  const good = () => http1Client(proxy.address, 60_000).send(sign({ route: ROUTES.createOrder, body }));
+  for (let count = 0; count < 4; count += 1) expect((await good()).status).toBe(200);
+  const before = residentMib();
+  const bytes = encodeHttp1(sign({ route: ROUTES.createOrder, body }));
+  // The same proof: it is consumed only when a body is complete.
+  const slow = Array.from({ length: 1_000 }, () => dial());
+  let at = 0;
+  for (const untilBytes of [20_000, 80_000, 200_000]) {
+    for (const socket of slow) socket.write(bytes.subarray(at, untilBytes));
+    at = untilBytes;
+    await sleep(2_000);
+  }
+  await waitFor('their bodies on disk', 20_000, async () => {
+    return (await metric('proofgate_proxy_spooled_bytes')) > 100_000_000;
+  });
+  expect((await good()).status).toBe(200);
+  const grown = residentMib() - before;
+  console.log(`1,000 slow clients: ${before.toFixed(0)} MiB and ${grown.toFixed(0)} MiB more`);
+  expect(grown).toBeLessThan(200);
+  for (const socket of slow) socket.destroy();
+  await settled();
+}, 180_000);
+
+/** Each repeats until the time is over. */
+const HOSTILE: { readonly [name: string]: () => Promise<unknown> } = {
+  slowloris: async () => {
+    const socket = dial();
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n');
+    for (let count = 0; count < 5; count += 1) {
+      await sleep(300);
+      socket.write('X-A: b\r\n');
+    }
+    socket.destroy();
+  },
+  'header flood': () =>
+    sendBytes(
+      proxy.address,
+      Buffer.from(`GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(90_000)}\r\n\r\n`),
+      'GET',
+    ).catch(() => undefined),
+  'client that leaves in its body': async () => {
+    const socket = dial();
+    const request = sign({ route: ROUTES.createOrder, body: Buffer.alloc(300_000) });
+    socket.write(encodeHttp1(request).subarray(0, 200_000));
+    await sleep(30);
+    socket.resetAndDestroy();
+  },
+  'client that leaves in an unbound body': async () => {
+    const socket = dial();
+    socket.write(
+      encodeHttp1(sign({ route: ROUTES.upload, body: Buffer.alloc(300_000) })).subarray(0, 200_000),
+    );
+    await sleep(30);
+    socket.resetAndDestroy();
+  },
+  'client that leaves in its response': async () => {
+    const socket = dial().pause();
+    socket.write(encodeHttp1(sign({ route: ROUTES.readOrder })));
+    await sleep(30);
+    socket.resetAndDestroy();
+  },
+  'upstream that resets': () =>
+    http1Client(proxy.address)
+      .send(sign({ route: ROUTES.readOrder, target: '/v1/orders/break' }))
+      .catch(() => undefined),
+  garbage: () => sendBytes(proxy.address, Buffer.from('\0\r\n\r\n'), 'GET').catch(() => undefined),
+};
+
+test(
+  `${SECONDS} s of slow, flooding and leaving clients and a resetting upstream: nothing leaks`,
+  async () => {
+    await settled();
+    const untilMs = performance.now() + SECONDS * 1000;
+    let served = 0;
+    const repeat = async (act: () => Promise<unknown>) => {
+      while (performance.now() < untilMs) await act();
+    };
+    const runs = Object.values(HOSTILE).flatMap((act) => [repeat(act), repeat(act)]);
+    runs.push(
+      repeat(async () => {
+        const response = await http1Client(proxy.address).send(sign({ route: ROUTES.readOrder }));
+        expect(response.status).toBe(200);
+        served += 1;
+        await sleep(5);
+      }),
+    );
+    // In the first half compiled code and the table of used proofs grow.
+    await sleep((SECONDS * 1000) / 2);
+    const before = await usedMib();
+    await Promise.all(runs);
+    await settled();
+    const after = await usedMib();
+    const resident = residentMib();
+    console.log(
+      `${served} good requests; MiB in use: ${before.toFixed(0)}, then ${after.toFixed(0)}; resident ${resident.toFixed(0)}`,
+    );
+    expect(served).toBeGreaterThan(10);
+    expect(after).toBeLessThan(before + 16);
+    // What waits for its collection comes on top.
+    expect(resident).toBeLessThan(512);
+    // Connections to the upstream stay open for some seconds.
+    await waitFor('the files of an idle process', 20_000, () => openFiles() < 60);
+  },
+  (SECONDS + 120) * 1000,
+);

@@ -1,0 +1,147 @@
+/** Checks that the shipped nginx configuration is clean, that each rule finds its fault in it, and how files are read. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from '@jest/globals';
+import { everyDirective, readNginx } from '../../src/gateway-lint/nginx/configuration.ts';
+import { lintNginx } from '../../src/gateway-lint/nginx/lint-nginx.ts';
+import { NGINX_RULES } from '../../src/gateway-lint/nginx/rules.ts';
+import { UnreadableText } from '../../src/gateway-lint/source-file.ts';
+import { exchanged } from './rule-cases.ts';
+
+const shipped = readFileSync(new URL('../../nginx/nginx.conf', import.meta.url), 'utf8');
+
+/** Each finding: its rule, and the line that it points to. */
+function found(text: string): readonly string[] {
+  const lines = text.split('\n');
+  const report = lintNginx(text, { allowedRules: [] });
+  if (report === undefined) throw new Error('nothing was recognised');
+  return report.findings.map(
+    ({ place, rule }) => `${rule} ${lines[place.line - 1]?.trim().replace(/ *[{;].*/, '')}`,
+  );
+}
+
+it('finds nothing in nginx/nginx.conf, nor with TLS', () => {
+  expect(found(shipped)).toEqual([]);
+  expect(found(shipped.replaceAll('#| ', ''))).toEqual([]);
+  expect(lintNginx(shipped, { allowedRules: [] })?.allowed).toBe(1);
+});
+
+const CHECKED = '            auth_request /proofgate-check;\n';
+const added = (line: string) => [CHECKED, `${CHECKED}            ${line}\n`] as const;
+
+const FAULTS: readonly (readonly [finding: string, edit: readonly [from: string, to: string]])[] = [
+  ['satisfy-any satisfy any', added('satisfy any;')],
+  [
+    'satisfy-any satisfy any',
+    ['        server_name api.example;\n', '        server_name api.example;\n        satisfy any;\n'],
+  ],
+  ['target-rewritten rewrite ^/a(.*) /b$1 break', added('rewrite ^/a(.*) /b$1 break;')],
+  ['target-rewritten if ($arg_a)', added('if ($arg_a) { rewrite ^ /b break; }')],
+  ['target-rewritten try_files $uri @api', added('try_files $uri @api;')],
+  [
+    'target-rewritten rewrite ^ /v1',
+    ['        server_name api.example;\n', '        server_name api.example;\n        rewrite ^ /v1;\n'],
+  ],
+  [
+    'proxy-pass-uri proxy_pass http://api/',
+    ['            proxy_pass http://api;', '            proxy_pass http://api/;'],
+  ],
+  [
+    'proxy-pass-uri proxy_pass http://api/v2',
+    ['            proxy_pass http://api;', '            proxy_pass http://api/v2;'],
+  ],
+  [
+    'proxy-pass-uri proxy_pass http://api$uri',
+    ['            proxy_pass http://api;', '            proxy_pass http://api$uri;'],
+  ],
+  [
+    'proxy-pass-uri proxy_pass http://unix:/run/api.sock:/',
+    ['            proxy_pass http://api;', '            proxy_pass http://unix:/run/api.sock:/;'],
+  ],
+  [
+    'error-page-forwards error_page 403 = /healthz',
+    ['error_page 403 = @proofgate_403;', 'error_page 403 = /healthz;'],
+  ],
+  ['accel-redirect location /', ['            proxy_ignore_headers X-Accel-Redirect;\n', '']],
+  [
+    'upstream-retried location /',
+    [
+      '            proxy_pass http://api;\n            # WHY: after the check, one proof must not reach the API twice.\n            proxy_next_upstream off;\n',
+      '            proxy_pass http://api;\n',
+    ],
+  ],
+  [
+    'check-cached proxy_cache decisions',
+    ['            proxy_cache off;', '            proxy_cache decisions;'],
+  ],
+  [
+    'check-exposed location = /proofgate-check',
+    ['        location = /proofgate-check {\n            internal;', '        location = /proofgate-check {'],
+  ],
+  ['location-unchecked location /', [CHECKED, '            auth_request off;\n']],
+  ['location-unchecked location = /healthz', ['        # proofgate: allow location-unchecked\n', '']],
+];
+
+it.each(FAULTS)('finds %s', (finding, [from, to]) => {
+  expect(found(exchanged(shipped, from, to))).toContain(finding);
+});
+
+it('has a fault for each rule', () => {
+  const rules = new Set(FAULTS.map(([finding]) => finding.split(' ', 1)[0]));
+  expect(rules).toEqual(new Set(NGINX_RULES.map(({ id }) => id)));
+});
+
+it('accepts a socket file of the API, and inherited settings', () => {
+  expect(
+    found(
+      exchanged(
+        shipped,
+        '            proxy_pass http://api;',
+        '            proxy_pass http://unix:/run/api.sock;',
+      ),
+    ),
+  ).toEqual([]);
+  const moved = exchanged(
+    exchanged(shipped, CHECKED, ''),
+    '        proxy_http_version 1.1;',
+    '        proxy_http_version 1.1;\n        auth_request /proofgate-check;',
+  );
+  // Now it is checked too, and its URI would be another than the checked one.
+  expect(found(moved)).toEqual([
+    'accel-redirect location = /healthz',
+    'upstream-retried location = /healthz',
+    'proxy-pass-uri proxy_pass http://api/healthz',
+  ]);
+});
+
+describe('reading', () => {
+  const read = (text: string) =>
+    everyDirective(readNginx(text) ?? []).map(({ name, values }) => [name, ...values]);
+
+  it('quotes, escapes, variables and comments', () => {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of nginx
+    const text = 'server { # { ;\n return 200 "a;{}\\"b"; set $a \'x # y\'; map ${b}c a\\;b; }';
+    expect(read(text)).toEqual([
+      ['server'],
+      ['return', '200', 'a;{}\\"b'],
+      ['set', '$a', 'x # y'],
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of nginx
+      ['map', '${b}c', 'a\\;b'],
+    ]);
+  });
+
+  it.each([
+    'server {',
+    'server { } }',
+    'server { listen 80 }',
+    '; server {}',
+    'server { return "a; }',
+    'listen 80',
+  ])('refuses %j', (text) => {
+    expect(() => readNginx(text)).toThrow(UnreadableText);
+  });
+
+  it('knows no other files', () => {
+    expect(readNginx('')).toBeUndefined();
+    expect(readNginx('a b;')).toBeUndefined();
+  });
+});

@@ -1,0 +1,131 @@
+/** Compares `/readyz` with the decision steps: its report of bundle freshness matches the decisions on requests. */
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import type { ReadinessCheck } from '../../../src/enforcement/admin/admin-server.ts';
+import { type ReadinessInputs, verifierReadiness } from '../../../src/main/enforcement/verifier-readiness.ts';
+import { readingOf } from '../../../src/verifier/assembly/open-verifier.ts';
+import { checkFreshness } from '../../../src/verifier/decision/steps/freshness.ts';
+import { NOW_SECONDS, ORIGIN } from '../../fakes/bundle-content.ts';
+import {
+  BUNDLE_AGE_SECONDS,
+  compileSite,
+  MAX_STALENESS_SECONDS,
+  newSiteKeys,
+  SKEW_SECONDS,
+  siteContent,
+} from '../../fakes/snapshot.ts';
+
+const REALTIME_STALENESS_SECONDS = 10;
+const FRESH_AS_OF_SECONDS = NOW_SECONDS - BUNDLE_AGE_SECONDS;
+
+beforeEach(() => {
+  jest.useFakeTimers({ now: NOW_SECONDS * 1000 });
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+const compiled = await compileSite(siteContent(newSiteKeys()));
+/** Issued long ago, with a recent freshness statement. */
+const snapshot = { ...compiled, issuedAtSeconds: compiled.issuedAtSeconds - 1000 };
+
+const IN_ORDER: ReadinessInputs = {
+  bundle: {
+    snapshot,
+    loadedAtSeconds: NOW_SECONDS,
+    problem: undefined,
+    freshnessProblem: undefined,
+    freshnessIgnored: undefined,
+  },
+  refresh: undefined,
+  replay: { ready: true },
+  audit: { mode: 'required', recorder: undefined, collector: undefined },
+  realtimeStalenessSeconds: REALTIME_STALENESS_SECONDS,
+  leaving: false,
+};
+
+function checkOf(name: string, changes: Partial<ReadinessInputs> = {}): ReadinessCheck | undefined {
+  return verifierReadiness({ ...IN_ORDER, ...changes }).find((check) => check.name === name);
+}
+
+it.each([
+  ['the clock is behind it by more than the skew', FRESH_AS_OF_SECONDS - SKEW_SECONDS - 1, false],
+  ['the clock is behind it by the skew', FRESH_AS_OF_SECONDS - SKEW_SECONDS, true],
+  ['it is young', FRESH_AS_OF_SECONDS, true],
+  ['it is as old as the most patient route allows', FRESH_AS_OF_SECONDS + MAX_STALENESS_SECONDS, true],
+  ['it is older', FRESH_AS_OF_SECONDS + MAX_STALENESS_SECONDS + 1, false],
+  ['it has expired', snapshot.expiresAtSeconds + SKEW_SECONDS, false],
+])('freshness while %s: in order when any route is served', (_what, nowSeconds, isServed) => {
+  jest.setSystemTime(nowSeconds * 1000 + 900);
+  const rule = { kind: 'bounded', maxStalenessSeconds: MAX_STALENESS_SECONDS } as const;
+  const denial = checkFreshness(rule, snapshot, nowSeconds, REALTIME_STALENESS_SECONDS);
+  expect([denial === undefined, checkOf('freshness')?.problem === undefined]).toEqual([isServed, isServed]);
+});
+
+it.each([
+  ['none is stale', 4, []],
+  ['the one with a limit of its own is', 5, ['prices-capped']],
+  ['as old as --realtime-staleness', REALTIME_STALENESS_SECONDS, ['prices-capped']],
+  ['every realtime route is', REALTIME_STALENESS_SECONDS + 1, ['prices', 'prices-capped']],
+  ['those that are bounded are not yet', MAX_STALENESS_SECONDS, ['prices', 'prices-capped']],
+])('routes that are denied are a warning with their names: %s', (_what, ageSeconds, stale) => {
+  jest.setSystemTime((FRESH_AS_OF_SECONDS + ageSeconds) * 1000);
+  const check = checkOf('freshness');
+  expect(check?.problem).toBeUndefined();
+  expect(check?.routes ?? []).toEqual(stale);
+  expect(check?.warning !== undefined).toBe(stale.length > 0);
+  const counts = readingOf(snapshot, REALTIME_STALENESS_SECONDS)?.staleRoutes;
+  expect(counts).toEqual({ bounded: 0, realtime: stale.length });
+});
+
+it('names why the statement is not applied beside the routes that are denied', () => {
+  jest.setSystemTime((FRESH_AS_OF_SECONDS + 60) * 1000);
+  const bundle = { ...IN_ORDER.bundle, freshnessIgnored: 'other_head' } as const;
+  expect(checkOf('freshness', { bundle })?.warning).toMatch(/denied as stale.*; .*other_head$/);
+});
+
+it('bounds the names in an answer', async () => {
+  const content = siteContent(newSiteKeys());
+  for (let n = 0; n < 200; n++) {
+    const name = { route_id: `r${n}`, path_template: `/r/${n}` };
+    content.routes.push({ ...name, method: 'GET', audience: ORIGIN, freshness_class: 'realtime' });
+    const allowed_sources = content.route_sources[0]?.allowed_sources ?? [];
+    content.route_sources.push({ route_id: `r${n}`, allowed_sources });
+  }
+  jest.setSystemTime((FRESH_AS_OF_SECONDS + 60) * 1000);
+  const check = checkOf('freshness', {
+    bundle: { ...IN_ORDER.bundle, snapshot: await compileSite(content) },
+  });
+  expect(check?.routes).toHaveLength(100);
+  expect(check?.warning).toContain(`202 of ${content.routes.length} `);
+});
+
+it('audit is a problem where records are required, a warning where they are not and for the collector', () => {
+  const failing = { recorder: 'enospc', collector: undefined };
+  expect(checkOf('audit', { audit: { mode: 'required', ...failing } })).toMatchObject({
+    problem: expect.stringContaining('(enospc)'),
+    warning: undefined,
+  });
+  expect(checkOf('audit', { audit: { mode: 'best_effort', ...failing } })).toMatchObject({
+    problem: undefined,
+    warning: expect.stringContaining('(enospc)'),
+  });
+  const collector = { recorder: undefined, collector: 'http_503' };
+  expect(checkOf('audit', { audit: { mode: 'required', ...collector } })).toMatchObject({
+    problem: undefined,
+    warning: expect.stringContaining('(http_503)'),
+  });
+});
+
+it('a store that is not ready, a leaving verifier and a bundle that is not there are problems', () => {
+  const replay = { ready: false, problem: 'it is away' } as const;
+  expect(checkOf('replay_store', { replay })?.problem).toBe('it is away');
+  expect(checkOf('replay_store', { replay: { ready: true, warning: 'a fence' } })).toMatchObject({
+    problem: undefined,
+    warning: 'a fence',
+  });
+  expect(checkOf('listener', { leaving: true })?.problem).toBeDefined();
+  expect(checkOf('listener')?.problem).toBeUndefined();
+  const bundle = { ...IN_ORDER.bundle, snapshot: undefined };
+  expect(checkOf('bundle', { bundle })?.problem).toBeDefined();
+  expect(verifierReadiness(IN_ORDER).every(({ problem, warning }) => !problem && !warning)).toBe(true);
+});

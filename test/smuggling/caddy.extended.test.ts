@@ -1,0 +1,5 @@
+/** The smuggling corpus at Caddy. */
+import { CADDY } from '../conformance/points/caddy.ts';
+import { smugglingSuite } from './suite.ts';
+
+smugglingSuite(CADDY, ['strict']);

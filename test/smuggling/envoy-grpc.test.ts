@@ -1,0 +1,9 @@
+/** The smuggling corpus at Envoy with ext_authz over gRPC. */
+import { ENVOY_GRPC } from '../conformance/points/envoy-grpc.ts';
+import { byLane } from '../lane.ts';
+import { smugglingSuite } from './suite.ts';
+
+const newest = ENVOY_GRPC.slice(-1);
+for (const driver of byLane({ fast: newest, extended: ENVOY_GRPC.slice(0, -1) })) {
+  smugglingSuite(driver, ['strict']);
+}

@@ -1,0 +1,70 @@
+/** The smuggling corpus at one enforcement point: no case may succeed. */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { EnforcementPoint, EnforcementPointDriver } from '../conformance/enforcement-point.ts';
+import { createSite, type Site } from '../e2e/environment/site.ts';
+import { type CampaignResult, runCampaign } from './campaign.ts';
+import type { Http1Case, Http2Case } from './cases.ts';
+import { HTTP1_CASES } from './http1/corpus.ts';
+import { HTTP2_CASES } from './http2/corpus.ts';
+import { type RecordingUpstream, startRecordingUpstream, type Temper } from './oracle/recording-upstream.ts';
+
+export function smugglingSuite(driver: EnforcementPointDriver, tempers: readonly Temper[]): void {
+  const { takesBodies = true } = driver;
+  const unavailable = driver.unavailable?.();
+  if (unavailable !== undefined) {
+    it.skip(`${driver.name} cannot be started here: ${unavailable}`, () => undefined);
+    return;
+  }
+  describe.each(tempers)(`${driver.name} before a %s upstream`, (temper) => {
+    let site: Site;
+    let point: EnforcementPoint;
+    let recording: RecordingUpstream | undefined;
+    beforeAll(async () => {
+      site = await createSite();
+      point = await driver.start({
+        site,
+        bundleDirectory: await site.makeBundle(),
+        replay: 'memory',
+        audit: 'required_file',
+        holderQuota: undefined,
+        becomesReady: true,
+        openUpstream: async () => {
+          recording = await startRecordingUpstream(temper);
+          return recording;
+        },
+      });
+    });
+    afterAll(async () => {
+      await point.stop();
+      await site.remove();
+    });
+
+    const run = (cases: readonly (Http1Case | Http2Case)[]) => runCampaign({ site, point, recording }, cases);
+
+    const controlsOf = (cases: readonly (Http1Case | Http2Case)[]) =>
+      cases
+        .filter(({ family, name }) => family === 'control' && (takesBodies || !name.includes('POST')))
+        .map(({ name }) => name);
+
+    it(`HTTP/1.1: none of ${HTTP1_CASES.length} cases succeeds`, async () => {
+      expectNoSuccess(await run(HTTP1_CASES), controlsOf(HTTP1_CASES));
+    }, 120_000);
+
+    if (driver.protocols.includes('HTTP/2')) {
+      it(`HTTP/2: none of ${HTTP2_CASES.length} cases succeeds`, async () => {
+        expectNoSuccess(await run(HTTP2_CASES), controlsOf(HTTP2_CASES));
+      }, 120_000);
+    }
+  });
+}
+
+function expectNoSuccess(
+  { allowedCases, successes, victims }: CampaignResult,
+  controls: readonly string[],
+): void {
+  const texts = successes.map(({ caseName = '?', kind, what }) => `${kind}, ${caseName}: ${what}`);
+  expect({ successes: texts.length, first: texts.slice(0, 20) }).toEqual({ successes: 0, first: [] });
+  // A campaign counts only if the point served: the unchanged requests, and most innocent callers.
+  expect(controls.filter((name) => !allowedCases.has(name))).toEqual([]);
+  expect(victims.answered).toBeGreaterThan(victims.sent * 0.9);
+}
