@@ -4,6 +4,7 @@
  * `bench/results.json`. Exit code 1: a figure crosses its bound or a part has no result; 2: unknown part.
  */
 import { fileURLToPath } from 'node:url';
+import { passports } from './broker/passports.ts';
 import { footprint } from './footprint/footprint.ts';
 import { keep, type Part, print } from './report.ts';
 import { behindEnvoy } from './request-plane/behind-envoy.ts';
@@ -12,10 +13,13 @@ import { deltaCost } from './request-plane/delta-cost.ts';
 import { deltaLatency } from './request-plane/delta-latency.ts';
 import { denials } from './request-plane/denials.ts';
 import { ed25519 } from './request-plane/ed25519.ts';
+import { es256 } from './request-plane/es256.ts';
 import { hostileInput } from './request-plane/hostile-input.ts';
 import { latency } from './request-plane/latency.ts';
 import { liveRecords } from './request-plane/live-records.ts';
 import { memorySoak } from './request-plane/memory-soak.ts';
+import { middlewareCost } from './request-plane/middleware.ts';
+import { proxies } from './request-plane/proxies.ts';
 import { scale } from './request-plane/scale.ts';
 
 const PARTS: readonly Part[] = [
@@ -29,7 +33,11 @@ const PARTS: readonly Part[] = [
   deltaCost,
   deltaLatency,
   ed25519,
+  es256,
   liveRecords,
+  middlewareCost,
+  proxies,
+  passports,
   footprint,
   memorySoak,
 ];

@@ -8,6 +8,7 @@ export function claimOf(index: number, nowSeconds: number): ReplayClaim {
   return {
     identifier: hash('sha256', `record-${index}`, 'base64url'),
     holderThumbprint: hash('sha256', `holder-${index % HOLDERS}`, 'base64url'),
+    subjectHash: hash('sha256', `subject-${index % HOLDERS}`, 'base64url'),
     issuedAtSeconds: nowSeconds,
     expiresAtSeconds: nowSeconds + 300,
     skewSeconds: 5,

@@ -17,6 +17,8 @@ const LIFETIME_SECONDS = 7200;
 export interface SiteSize {
   readonly routes: number;
   readonly keys: number;
+  /** P-256 keys beside the others, at most 100. Default: none. */
+  readonly es256Keys?: number;
 }
 
 /** One who signs: a derived key of the site and the client that it acts for. */
@@ -34,6 +36,7 @@ export interface BenchSite {
   readonly signer: SigningKey;
   /** At most 100, the same for every size; all others are there and never used. */
   readonly callers: readonly BenchCaller[];
+  readonly es256Callers: readonly BenchCaller[];
 }
 
 /** The callers of every site: what differs between sites is all that they do not use. */
@@ -41,6 +44,12 @@ const CALLERS: readonly BenchCaller[] = Array.from({ length: 100 }, (_, index) =
   keyId: keyName(index),
   subject: subjectOf(index % CLIENTS),
   key: newKey(),
+}));
+
+const ES256_CALLERS: readonly BenchCaller[] = Array.from({ length: 100 }, (_, index) => ({
+  keyId: `${keyName(index)}-p256`,
+  subject: subjectOf(index % CLIENTS),
+  key: generateSigningKey('ES256'),
 }));
 
 /** @param extraRoutes beside those of the size, such as ones that refuse everybody */
@@ -61,7 +70,8 @@ export async function writeSite(
   for (const { bytes, entry } of draft.shards) await writeFile(join(directory, entry.file), bytes);
   await writeFile(join(directory, 'bundle.jws'), document);
   await freshen({ directory, signingKeys: [signer], nowSeconds });
-  return { size, directory, bundleKeyFile, signer, callers: CALLERS.slice(0, size.keys) };
+  const es256Callers = ES256_CALLERS.slice(0, size.es256Keys ?? 0);
+  return { size, directory, bundleKeyFile, signer, callers: CALLERS.slice(0, size.keys), es256Callers };
 }
 
 export interface ExtraRoute {
@@ -73,7 +83,10 @@ export interface ExtraRoute {
 }
 
 /** Also what a Control publishes: without revision and times. */
-export function contentOf({ keys, routes }: SiteSize, extraRoutes: readonly ExtraRoute[] = []) {
+export function contentOf(
+  { es256Keys = 0, keys, routes }: SiteSize,
+  extraRoutes: readonly ExtraRoute[] = [],
+) {
   const expiresAt = formatTime(Math.floor(Date.now() / 1000) + LIFETIME_SECONDS);
   const names = Array.from({ length: routes }, (_, index) => routeName(index));
   return {
@@ -83,7 +96,14 @@ export function contentOf({ keys, routes }: SiteSize, extraRoutes: readonly Extr
     single_verifier: true,
     origins: [ORIGIN],
     clients: Array.from({ length: CLIENTS }, (_, index) => clientEntry(index)),
-    derived_keys: Array.from({ length: keys }, (_, index) => keyEntry(index, expiresAt)),
+    derived_keys: [
+      ...Array.from({ length: keys }, (_, index) => keyEntry(index, expiresAt)),
+      ...ES256_CALLERS.slice(0, es256Keys).map(({ key, keyId }, index) => ({
+        ...keyEntry(index, expiresAt),
+        key_id: keyId,
+        jwk: key.publicKey.jwk,
+      })),
+    ],
     routes: [
       ...names.map((name, index) => routeEntry(name, `${pathOf(index)}/{order_id}`)),
       ...extraRoutes.map(({ more, path, routeId }) => ({ ...routeEntry(routeId, path), ...more })),
