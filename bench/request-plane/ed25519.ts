@@ -5,7 +5,7 @@
  */
 import { verify } from 'node:crypto';
 import sodium from 'sodium-native';
-import { verifySignature } from '../../src/protocol/signature.ts';
+import { verifySignature } from '../../src/protocol/verify-signature.ts';
 import type { Part, PartResult } from '../report.ts';
 import { type BenchSite, writeSite } from './site.ts';
 import {

@@ -3,7 +3,7 @@
  * with either kind of key by one verifier.
  */
 import { createVerify, verify, webcrypto } from 'node:crypto';
-import { verifySignature } from '../../src/protocol/signature.ts';
+import { verifySignature } from '../../src/protocol/verify-signature.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { costInTurns, REQUESTS_A_SLICE, SLICES } from './cost-in-turns.ts';
 import { costOf } from './load.ts';

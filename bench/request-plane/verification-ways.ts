@@ -2,7 +2,8 @@
  * Measures one signature verification in several ways, in turns, on the same transcripts. CPU is of the whole process, so it
  * includes the threads of libuv's pool.
  */
-import { importPublicKey, type PublicKey } from '../../src/protocol/public-key.ts';
+import { importPublicKey } from '../../src/protocol/import-public-key.ts';
+import type { PublicKey } from '../../src/protocol/public-key.ts';
 import { type Figure, figure } from '../report.ts';
 import { median } from '../statistics.ts';
 import { signedTranscript } from './requests.ts';

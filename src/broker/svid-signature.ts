@@ -3,8 +3,9 @@
  * Ed25519, RSA PS256 with a salt of 32 bytes (RFC 7518 section 3.5).
  */
 import { constants, hash, type KeyObject, verify } from 'node:crypto';
-import { importPublicJwk, type PublicKey } from '../protocol/public-key.ts';
-import { verifySignature } from '../protocol/signature.ts';
+import { importPublicJwk } from '../protocol/import-public-key.ts';
+import type { PublicKey } from '../protocol/public-key.ts';
+import { verifySignature } from '../protocol/verify-signature.ts';
 
 const MIN_RSA_BITS = 2048;
 const PS256_SALT_BYTES = 32;

@@ -1,5 +1,5 @@
 /**
- * Reads signing profile files: the identity as which a key signs, and the routes for which it signs.
+ * Reads signing profiles: the identity as which a key signs, and the routes for which it signs.
  * Source: docs/cli.md "Signing profiles"; specification "Signing profile".
  */
 
@@ -15,7 +15,6 @@ import {
 import { type PathTemplate, parsePathTemplate } from '../protocol/path-template.ts';
 import { parseOrigin } from '../protocol/request-target.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE } from '../protocol/spiffe-id.ts';
-import { parseStrictYaml, StrictYamlError } from '../protocol/strict-yaml.ts';
 import { ClientError } from './client-error.ts';
 import { ObjectReader, oneOf, textThat } from './object-reader.ts';
 
@@ -54,14 +53,12 @@ export interface SigningProfiles {
 }
 
 /**
- * Reads YAML or JSON.
+ * Reads a parsed document.
  * @param fileName for error messages
  * @throws ClientError `profile_invalid`, naming file and place, such as `profiles[0].method`
  */
-export function parseSigningProfiles(text: string, fileName: string): SigningProfiles {
-  const root = new ObjectReader(parseYaml(text, fileName), '', (place, problem) =>
-    invalid(fileName, place, problem),
-  );
+export function readSigningProfiles(document: unknown, fileName: string): SigningProfiles {
+  const root = new ObjectReader(document, '', (place, problem) => invalid(fileName, place, problem));
   root.onlyMembers(FILE_MEMBERS);
   root.optional('format', (value) => value === SIGNING_PROFILE_FORMAT, `${SIGNING_PROFILE_FORMAT}`);
   const coordinates = readCoordinates(root);
@@ -99,17 +96,6 @@ const PROFILE_MEMBERS = [
   'body',
 ];
 const IDENTIFIER_RULE = '1 to 512 visible ASCII characters';
-
-function parseYaml(text: string, fileName: string): unknown {
-  try {
-    return parseStrictYaml(text);
-  } catch (error) {
-    if (error instanceof StrictYamlError) {
-      throw new ClientError('profile_invalid', `${fileName}: ${error.message}`);
-    }
-    throw error;
-  }
-}
 
 function readCoordinates(root: ObjectReader): SigningCoordinates {
   return {

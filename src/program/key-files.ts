@@ -3,7 +3,8 @@
  * (RFC 7517) or PEM.
  */
 import { createPublicKey } from 'node:crypto';
-import { importPublicJwk, type PublicKey } from '../protocol/public-key.ts';
+import { importPublicJwk } from '../protocol/import-public-key.ts';
+import type { PublicKey } from '../protocol/public-key.ts';
 import { parseSigningKey, type SigningKey, SigningKeyError } from '../protocol/signing.ts';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../protocol/strict-json.ts';
 import { usageError } from './errors.ts';

@@ -1,14 +1,10 @@
 /**
- * Imports public keys under one strict rule, whether from a passport's `cnf`, a bundle or an enrollment.
- *
- * Ed25519: canonical encoding, on the curve, in the prime-order subgroup and not its identity. OpenSSL accepts
- * small-order and mixed-order points. With those, one signature can fit many messages, or verifiers disagree. P-256: on
- * the curve.
- * Source: RFC 8032, RFC 8037, RFC 7518 section 6.2, docs/bundle.md "Content".
+ * Public keys as JWK, their thumbprints, and the type of keys whose point is checked. `import-public-key.ts` checks points
+ * of others; this module needs no library, because signers use it.
+ * Source: RFC 7518 section 6.2, RFC 7638, RFC 8037.
  */
 import { createPublicKey, hash, type KeyObject } from 'node:crypto';
-import sodium from 'sodium-native';
-import { decodeBase64url, isBase64urlOf32Bytes } from './base64url.ts';
+import { isBase64urlOf32Bytes } from './base64url.ts';
 import { hasExactMembers, isJsonObject } from './strict-json.ts';
 
 export type SignatureAlgorithm = 'Ed25519' | 'ES256';
@@ -17,7 +13,7 @@ export type PublicJwk =
   | { readonly kty: 'OKP'; readonly crv: 'Ed25519'; readonly x: string }
   | { readonly kty: 'EC'; readonly crv: 'P-256'; readonly x: string; readonly y: string };
 
-/** A key that has passed the rule above and is ready for verification. */
+/** A key that has passed the rule of `import-public-key.ts` and is ready for verification. */
 export interface PublicKey {
   readonly algorithm: SignatureAlgorithm;
   readonly jwk: PublicJwk;
@@ -28,8 +24,6 @@ export interface PublicKey {
   /** The key for node:crypto, created lazily. */
   readonly keyObject: KeyObject;
 }
-
-const COORDINATE_BYTES = 32;
 
 /**
  * Checks the shape of a public JWK: members `kty`, `crv`, `x` (and `y`) only, canonical coordinates. Cheap, so that it
@@ -67,7 +61,7 @@ export function thumbprintOf(jwk: PublicJwk): string {
 }
 
 /** A bundle holds many keys and verifies with few, so the OpenSSL key object is created on demand. */
-class CheckedKey implements PublicKey {
+export class CheckedKey implements PublicKey {
   readonly algorithm: SignatureAlgorithm;
   readonly jwk: PublicJwk;
   readonly thumbprint: string;
@@ -90,29 +84,11 @@ class CheckedKey implements PublicKey {
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** Checks the point and returns a key for verification; undefined when the point is invalid. */
-export function importPublicKey(jwk: PublicJwk): PublicKey | undefined {
-  return jwk.kty === 'OKP' ? importEd25519Key(jwk) : importP256Key(jwk);
-}
-
-function importEd25519Key(jwk: PublicJwk & { kty: 'OKP' }): PublicKey | undefined {
-  const point = decodeBase64url(jwk.x);
-  if (point?.byteLength !== COORDINATE_BYTES) return undefined;
-  // Rejects y >= p, x = 0 with the sign bit set, points off the curve, of small and of mixed order.
-  return sodium.crypto_core_ed25519_is_valid_point(point) ? new CheckedKey(jwk, point) : undefined;
-}
-
-function importP256Key(jwk: PublicJwk): PublicKey | undefined {
+export function importP256Key(jwk: PublicJwk): PublicKey | undefined {
   try {
     // OpenSSL rejects a point that is not on the curve.
     return new CheckedKey(jwk, NO_BYTES, createPublicKey({ key: { ...jwk }, format: 'jwk' }));
   } catch {
     return undefined;
   }
-}
-
-/** Parses and imports a JWK; undefined when either fails. */
-export function importPublicJwk(value: unknown): PublicKey | undefined {
-  const jwk = parsePublicJwk(value);
-  return jwk === undefined ? undefined : importPublicKey(jwk);
 }

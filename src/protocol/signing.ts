@@ -11,7 +11,14 @@ import {
 } from 'node:crypto';
 import type { KeyBinding } from './identifiers.ts';
 import { PASSPORT_TYPE } from './passport.ts';
-import { importPublicJwk, type PublicJwk, type PublicKey, type SignatureAlgorithm } from './public-key.ts';
+import {
+  CheckedKey,
+  importP256Key,
+  type PublicJwk,
+  type PublicKey,
+  parsePublicJwk,
+  type SignatureAlgorithm,
+} from './public-key.ts';
 import { signMessage } from './signature.ts';
 import { formatTranscript, type Transcript } from './transcript.ts';
 
@@ -44,9 +51,19 @@ export function parseSigningKey(pem: string | Uint8Array): SigningKey {
 export function signingKeyOf(privateKey: KeyObject): SigningKey {
   const type = privateKey.asymmetricKeyType;
   if (type !== 'ed25519' && type !== 'ec') throw new SigningKeyError('neither an Ed25519 nor a P-256 key');
-  const publicKey = importPublicJwk(publicJwkOf(privateKey));
+  const publicKey = publicKeyOf(privateKey);
   if (publicKey === undefined) throw new SigningKeyError('neither an Ed25519 nor a P-256 key');
   return { publicKey, privateKey };
+}
+
+/**
+ * An Ed25519 point that OpenSSL computes from a private key is always in the prime-order subgroup (RFC 8032 section 5.1.5), so
+ * that it needs no check by libsodium, which the Node SDK does not have.
+ */
+function publicKeyOf(privateKey: KeyObject): PublicKey | undefined {
+  const jwk = parsePublicJwk(publicJwkOf(privateKey));
+  if (jwk === undefined) return undefined;
+  return jwk.kty === 'OKP' ? new CheckedKey(jwk, Buffer.from(jwk.x, 'base64url')) : importP256Key(jwk);
 }
 
 /**

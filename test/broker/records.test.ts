@@ -4,7 +4,7 @@ import { describe, expect, it } from '@jest/globals';
 import Schema from 'typebox/schema';
 import { parseDenyList } from '../../src/broker/deny-list.ts';
 import { parseSoftwareKeys } from '../../src/broker/software-keys.ts';
-import { importPublicJwk } from '../../src/protocol/public-key.ts';
+import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
 import { BROKER_ISSUER, newSigningKey, TRUST_DOMAIN } from '../fakes/bundle-content.ts';
 import { signedForm, softwareKeyProof, softwareKeysYaml } from './broker-callers.ts';
 import {

@@ -14,7 +14,8 @@ import type {
   DerivedKeyContent,
 } from '../../src/bundle/format/schema.ts';
 import { TimeSlice } from '../../src/bundle/format/time-slice.ts';
-import { importPublicKey, type PublicJwk, type PublicKey } from '../../src/protocol/public-key.ts';
+import { importPublicKey } from '../../src/protocol/import-public-key.ts';
+import type { PublicJwk, PublicKey } from '../../src/protocol/public-key.ts';
 import { formatTime } from '../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 import { AUTH_SITE, CLIENT_ISSUER, NOW_SECONDS, TRUST_DOMAIN } from '../fakes/bundle-content.ts';

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { readSigningKeyFile } from '../../src/program/key-files.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
-import { verifySignature } from '../../src/protocol/signature.ts';
 import { parseTranscript } from '../../src/protocol/transcript.ts';
+import { verifySignature } from '../../src/protocol/verify-signature.ts';
 import { profileDocument, routeDocument } from '../client/fixtures.ts';
 import {
   type Answer,

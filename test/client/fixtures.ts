@@ -1,6 +1,7 @@
 /** Keys, profiles and requests that the client tests share. */
 import type { RequestToSign, SignedRequest, Signer } from '../../src/client/sign-request.ts';
-import { parseSigningProfiles, type SigningProfiles } from '../../src/client/signing-profile.ts';
+import type { SigningProfiles } from '../../src/client/signing-profile.ts';
+import { parseSigningProfiles } from '../../src/client/signing-profile-file.ts';
 import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.ts';
 import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
 

@@ -2,9 +2,9 @@ import { hash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { type RequestToSign, type Signer, signRequest } from '../../src/client/sign-request.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
-import { verifySignature } from '../../src/protocol/signature.ts';
 import { signPassport } from '../../src/protocol/signing.ts';
 import { decodeTranscript, parseTranscript, type Transcript } from '../../src/protocol/transcript.ts';
+import { verifySignature } from '../../src/protocol/verify-signature.ts';
 import {
   codeOf,
   NOW_SECONDS,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseSigningProfiles } from '../../src/client/signing-profile.ts';
+import { parseSigningProfiles } from '../../src/client/signing-profile-file.ts';
 import { profileDocument, routeDocument } from './fixtures.ts';
 
 function parse(document: unknown) {

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { compileBundle } from '../../src/bundle/compile/compile.ts';
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import { type RequestToSign, type Signer, signRequest } from '../../src/client/sign-request.ts';
-import { parseSigningProfiles } from '../../src/client/signing-profile.ts';
+import { parseSigningProfiles } from '../../src/client/signing-profile-file.ts';
 import { signPassport } from '../../src/protocol/signing.ts';
 import { decide } from '../../src/verifier/decision/decide.ts';
 import { createPassportCache } from '../../src/verifier/decision/passport-cache.ts';

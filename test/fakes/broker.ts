@@ -10,9 +10,10 @@ import type { AddressInfo } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { CallerProof } from '../../src/api-contract/broker-contract.ts';
 import type { KeyBinding } from '../../src/protocol/identifiers.ts';
-import { importPublicJwk, type PublicKey } from '../../src/protocol/public-key.ts';
-import { verifySignature } from '../../src/protocol/signature.ts';
+import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
+import type { PublicKey } from '../../src/protocol/public-key.ts';
 import { generateSigningKey, type SigningKey, signPassport } from '../../src/protocol/signing.ts';
+import { verifySignature } from '../../src/protocol/verify-signature.ts';
 
 export const ISSUER = 'https://broker.shop.example';
 export const TRUST_DOMAIN = 'shop.example';

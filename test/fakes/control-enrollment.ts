@@ -8,9 +8,10 @@ import { hash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import { enrollmentText, POLL_SCHEME, POLL_WINDOW_SECONDS, pollText } from '../../src/protocol/enrollment.ts';
-import { importPublicJwk, type PublicKey } from '../../src/protocol/public-key.ts';
-import { verifySignature } from '../../src/protocol/signature.ts';
+import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
+import type { PublicKey } from '../../src/protocol/public-key.ts';
 import type { JsonObject } from '../../src/protocol/strict-json.ts';
+import { verifySignature } from '../../src/protocol/verify-signature.ts';
 import {
   type Answer,
   AUTH_SITE,

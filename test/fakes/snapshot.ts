@@ -9,7 +9,8 @@ import { BUNDLE_FORMAT } from '../../src/bundle/format/bundle-limits.ts';
 import { headOf } from '../../src/bundle/format/chain.ts';
 import type { BundleContent } from '../../src/bundle/format/schema.ts';
 import { asContent } from '../../src/bundle/format/shape.ts';
-import { importPublicKey, type PublicJwk, type PublicKey } from '../../src/protocol/public-key.ts';
+import { importPublicKey } from '../../src/protocol/import-public-key.ts';
+import type { PublicJwk, PublicKey } from '../../src/protocol/public-key.ts';
 import { formatTime } from '../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 import {

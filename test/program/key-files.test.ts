@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { readPublicKeyFile, readSigningKeyFile } from '../../src/program/key-files.ts';
-import { importPublicJwk } from '../../src/protocol/public-key.ts';
+import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
 
 const ed25519 = generateKeyPairSync('ed25519');
 const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' });

@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { decodeBase64url } from '../../src/protocol/base64url.ts';
 import { type HeaderLookup, readCredentials } from '../../src/protocol/credentials.ts';
 import { isIdentifier, isSignableHeaderName } from '../../src/protocol/identifiers.ts';
+import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
-import { importPublicJwk } from '../../src/protocol/public-key.ts';
 import { isDenial } from '../../src/protocol/reasons.ts';
 import {
   isCanonicalAuthority,

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { MAX_ATTRIBUTES, MAX_PASSPORT_BYTES } from '../../src/protocol/limits.ts';
 import { parsePassport, passportSha256 } from '../../src/protocol/passport.ts';
-import { verifySignature } from '../../src/protocol/signature.ts';
+import { verifySignature } from '../../src/protocol/verify-signature.ts';
 import {
   claimsDraft,
   headerDraft,

@@ -3,10 +3,9 @@ import { describe, expect, it } from '@jest/globals';
 import { Point } from '@noble/ed25519';
 import fc from 'fast-check';
 import { calculateJwkThumbprint } from 'jose';
+import { importPublicJwk, importPublicKey } from '../../src/protocol/import-public-key.ts';
 import {
   algorithmOf,
-  importPublicJwk,
-  importPublicKey,
   type PublicJwk,
   parsePublicJwk,
   sameJwk,

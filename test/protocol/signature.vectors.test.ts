@@ -1,8 +1,9 @@
 /** Pins the answers of {@link verifySignature} on published edge cases. */
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { importPublicJwk, type PublicKey } from '../../src/protocol/public-key.ts';
-import { verifySignature } from '../../src/protocol/signature.ts';
+import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
+import type { PublicKey } from '../../src/protocol/public-key.ts';
+import { verifySignature } from '../../src/protocol/verify-signature.ts';
 import { hexToBase64url } from './fixtures.ts';
 
 const VECTORS = new URL('../vectors/', import.meta.url);

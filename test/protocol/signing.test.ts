@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { compactVerify, decodeProtectedHeader } from 'jose';
 import { isJti } from '../../src/protocol/identifiers.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
-import { signMessage, verifySignature } from '../../src/protocol/signature.ts';
+import { signMessage } from '../../src/protocol/signature.ts';
 import {
   generateSigningKey,
   newJti,
@@ -16,6 +16,7 @@ import {
   signTranscript,
 } from '../../src/protocol/signing.ts';
 import { decodeTranscript, parseTranscript } from '../../src/protocol/transcript.ts';
+import { verifySignature } from '../../src/protocol/verify-signature.ts';
 import { NOW_SECONDS, P256_KEY, TEST_1, TEST_2, TRANSCRIPT } from './fixtures.ts';
 
 const PASSPORT: PassportToSign = {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { openBundle } from '../../src/bundle/format/open-document.ts';
-import { importPublicJwk } from '../../src/protocol/public-key.ts';
+import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
 import { NOW_SECONDS } from '../fakes/bundle-content.ts';
 import { type RequestPlan, signRequest } from '../fakes/signed-request.ts';

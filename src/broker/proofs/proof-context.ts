@@ -1,8 +1,9 @@
 /** What verifying a caller's proof needs, and the checks that all signed proofs share. */
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { type BrokerOperation, brokerText } from '../../protocol/broker-text.ts';
-import { importPublicKey, type PublicJwk, type PublicKey } from '../../protocol/public-key.ts';
-import { verifySignature } from '../../protocol/signature.ts';
+import { importPublicKey } from '../../protocol/import-public-key.ts';
+import type { PublicJwk, PublicKey } from '../../protocol/public-key.ts';
+import { verifySignature } from '../../protocol/verify-signature.ts';
 import type { SpiffeProblem } from '../../spiffe/spiffe-problem.ts';
 import type { BrokerPorts, Connection } from '../broker-ports.ts';
 import { BrokerProblem, type BrokerProblemCode } from '../broker-problems.ts';

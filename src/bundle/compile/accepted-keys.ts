@@ -2,7 +2,8 @@
  * Caches keys that have been validated. Validating an Ed25519 key costs as much as a signature verification, so a
  * bundle with few changes loads in the time that its new keys take.
  */
-import { importPublicKey, type PublicJwk, type PublicKey } from '../../protocol/public-key.ts';
+import { importPublicKey } from '../../protocol/import-public-key.ts';
+import type { PublicJwk, PublicKey } from '../../protocol/public-key.ts';
 
 export class AcceptedKeys {
   /** Keys of the last loaded bundle, and of the last attempt, which may have failed half-way. */

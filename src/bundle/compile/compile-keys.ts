@@ -2,13 +2,8 @@
  * Compiles the keys of a bundle: brokers' and derived keys, in one namespace.
  * Source: docs/bundle.md "Rules that a load enforces".
  */
-import {
-  importPublicKey,
-  type PublicJwk,
-  type PublicKey,
-  parsePublicJwk,
-  sameJwk,
-} from '../../protocol/public-key.ts';
+import { importPublicKey } from '../../protocol/import-public-key.ts';
+import { type PublicJwk, type PublicKey, parsePublicJwk, sameJwk } from '../../protocol/public-key.ts';
 import { parseTime } from '../../protocol/rfc3339.ts';
 import { type Faults, pointer, showValue } from '../format/bundle-error.ts';
 import type { DerivedKeyContent, IssuerContent, IssuerKeyContent } from '../format/schema.ts';

@@ -5,7 +5,7 @@
  */
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import type { PublicKey, SignatureAlgorithm } from '../../protocol/public-key.ts';
-import { SIGNATURE_BYTES, signMessage, verifySignature } from '../../protocol/signature.ts';
+import { SIGNATURE_BYTES, signMessage } from '../../protocol/signature.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import {
   hasExactMembers,
@@ -13,6 +13,7 @@ import {
   parseStrictJson,
   StrictJsonError,
 } from '../../protocol/strict-json.ts';
+import { verifySignature } from '../../protocol/verify-signature.ts';
 import { bundleError } from './bundle-error.ts';
 
 /**

@@ -2,7 +2,8 @@
 import { type BrokerState, signingProfilesOf } from '../../client/broker/broker-state.ts';
 import { ClientError } from '../../client/client-error.ts';
 import { enrolledProfiles } from '../../client/enroll/enrolled-profiles.ts';
-import { parseSigningProfiles, type SigningProfiles } from '../../client/signing-profile.ts';
+import type { SigningProfiles } from '../../client/signing-profile.ts';
+import { parseSigningProfiles } from '../../client/signing-profile-file.ts';
 import { usageError } from '../../program/errors.ts';
 import { readInputBytes, readInputText } from '../../program/input-files.ts';
 import { readSigningKeyFile } from '../../program/key-files.ts';

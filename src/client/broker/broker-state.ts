@@ -9,7 +9,7 @@ import { thumbprintOf } from '../../protocol/public-key.ts';
 import { formatMoment, isMoment } from '../../protocol/rfc3339.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { ObjectReader, textThat } from '../object-reader.ts';
-import { parseSigningProfiles, type SigningProfiles } from '../signing-profile.ts';
+import { readSigningProfiles, type SigningProfiles } from '../signing-profile.ts';
 import type { IssuedPassport } from './broker-answers.ts';
 import { BrokerError } from './broker-error.ts';
 
@@ -58,7 +58,7 @@ export function parseBrokerState(text: string, path: string): BrokerState {
 
 /** @throws ClientError `profile_invalid` */
 export function signingProfilesOf(documents: readonly unknown[], from: string): readonly SigningProfiles[] {
-  return documents.map((document) => parseSigningProfiles(JSON.stringify(document), from));
+  return documents.map((document) => readSigningProfiles(document, from));
 }
 
 function readPassport(item: ObjectReader, keyThumbprint: string): BrokerState['passports'][number] {

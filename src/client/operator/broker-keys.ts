@@ -1,6 +1,7 @@
 /** Compares the keys that a broker publishes with those that Control has pinned. Pure. Source: docs/ctl.md "broker-keys". */
 import { isKeyId } from '../../protocol/identifiers.ts';
-import { importPublicJwk, type PublicKey } from '../../protocol/public-key.ts';
+import { importPublicJwk } from '../../protocol/import-public-key.ts';
+import type { PublicKey } from '../../protocol/public-key.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { OperatorError } from './operator-error.ts';
 

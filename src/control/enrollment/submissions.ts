@@ -17,7 +17,7 @@ import { hash } from 'node:crypto';
 import type { EnrollmentSubmission } from '../../api-contract/enrollment-contract.ts';
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { enrollmentText } from '../../protocol/enrollment.ts';
-import { verifySignature } from '../../protocol/signature.ts';
+import { verifySignature } from '../../protocol/verify-signature.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { type SubmissionProblem, submissionProblem } from '../domain/enrollment-rules.ts';
 import { tokenHash, type VerifiedToken, verifyWorkloadToken } from '../issuers/workload-token.ts';

@@ -15,7 +15,7 @@ import { POLL_SCHEME, POLL_WINDOW_SECONDS, pollText } from '../../protocol/enrol
 import { parsePositiveInteger } from '../../protocol/identifiers.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import { READINESS_CONDITIONS } from '../../protocol/readiness-conditions.ts';
-import { verifySignature } from '../../protocol/signature.ts';
+import { verifySignature } from '../../protocol/verify-signature.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { keyStateAt } from '../domain/enrollment-rules.ts';
 import { momentOf } from '../resource/change.ts';

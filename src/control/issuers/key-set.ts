@@ -7,7 +7,7 @@
 import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
-import { importPublicJwk } from '../../protocol/public-key.ts';
+import { importPublicJwk } from '../../protocol/import-public-key.ts';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
 
 /** Accepted algorithms of workload tokens. `EdDSA` is excluded: it names more than one algorithm (RFC 9864 section 4). */

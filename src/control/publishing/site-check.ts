@@ -11,7 +11,8 @@ import { BundleError, type BundleFault } from '../../bundle/format/bundle-error.
 import { headOf } from '../../bundle/format/chain.ts';
 import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
 import { asContent } from '../../bundle/format/shape.ts';
-import { importPublicKey, type PublicKey, thumbprintOf } from '../../protocol/public-key.ts';
+import { importPublicKey } from '../../protocol/import-public-key.ts';
+import { type PublicKey, thumbprintOf } from '../../protocol/public-key.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';

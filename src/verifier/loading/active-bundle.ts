@@ -20,7 +20,7 @@ import {
   type StepDocument,
 } from '../../bundle/format/open-document.ts';
 import { TimeSlice } from '../../bundle/format/time-slice.ts';
-import { importPublicKey } from '../../protocol/public-key.ts';
+import { importPublicKey } from '../../protocol/import-public-key.ts';
 import {
   type BundleSource,
   beforeExpiry,

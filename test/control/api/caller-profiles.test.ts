@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { parseSigningProfiles } from '../../../src/client/signing-profile.ts';
+import { parseSigningProfiles } from '../../../src/client/signing-profile-file.ts';
 import { registerRuntimeRoutes } from '../../../src/control/api/routes/runtime-api.ts';
 import { runInProcess } from '../../cli/in-process.ts';
 import { newSigningKey } from '../../fakes/bundle-content.ts';

@@ -7,7 +7,8 @@ import type { Signers } from '../../../src/bundle/format/documents.ts';
 import { openBundle, openStep } from '../../../src/bundle/format/open-document.ts';
 import { TimeSlice } from '../../../src/bundle/format/time-slice.ts';
 import type { RowOf } from '../../../src/control/store/repositories/records.ts';
-import { importPublicKey, type PublicJwk, type PublicKey } from '../../../src/protocol/public-key.ts';
+import { importPublicKey } from '../../../src/protocol/import-public-key.ts';
+import type { PublicJwk, PublicKey } from '../../../src/protocol/public-key.ts';
 import { type ControlWorld, SITE } from './publishing-fixture.ts';
 
 /** Caches imported keys, because tests give many key IDs the same public key. */

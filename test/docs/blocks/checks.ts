@@ -1,7 +1,8 @@
 /** Checks data and texts in the documents against what the program reads, writes or publishes. Each check returns the fault. */
 import Schema from 'typebox/schema';
 import { enrollmentText, POLL_SCHEME, pollText } from '../../../src/protocol/enrollment.ts';
-import { importPublicJwk, thumbprintOf } from '../../../src/protocol/public-key.ts';
+import { importPublicJwk } from '../../../src/protocol/import-public-key.ts';
+import { thumbprintOf } from '../../../src/protocol/public-key.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
 import { filesOfCheckout, isInCheckout, readText, sourcePaths } from '../markdown.ts';
 import type { Block } from './blocks.ts';

@@ -14,7 +14,8 @@ import { DOCUMENTS, parsePayload, signDocument } from '../../../src/bundle/forma
 import { openBundle, openStep } from '../../../src/bundle/format/open-document.ts';
 import { asContent } from '../../../src/bundle/format/shape.ts';
 import { TimeSlice } from '../../../src/bundle/format/time-slice.ts';
-import { importPublicKey, type PublicJwk, type PublicKey } from '../../../src/protocol/public-key.ts';
+import { importPublicKey } from '../../../src/protocol/import-public-key.ts';
+import type { PublicJwk, PublicKey } from '../../../src/protocol/public-key.ts';
 import { ed25519KeyOfSeed } from '../../protocol/fixtures.ts';
 import { NOW_SECONDS, SITE_CONTENT } from '../site.ts';
 import { type FuzzTarget, mustHold } from '../target.ts';

@@ -19,8 +19,8 @@ import { type Followed, follow } from '../../../src/main/broker/followed-file.ts
 import { keyDirectoryFingerprint, readKeyDirectory } from '../../../src/main/broker/key-directory-files.ts';
 import { rotateKey } from '../../../src/main/broker/rotate-key.ts';
 import type { RotateKeySettings } from '../../../src/main/broker/rotate-key-settings.ts';
-import { verifySignature } from '../../../src/protocol/signature.ts';
 import { generateSigningKey } from '../../../src/protocol/signing.ts';
+import { verifySignature } from '../../../src/protocol/verify-signature.ts';
 import { createLogger } from '../../../src/telemetry/logger.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 

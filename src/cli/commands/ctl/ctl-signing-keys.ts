@@ -4,7 +4,7 @@ import { sitePath } from '../../../client/operator/paths.ts';
 import { CliError } from '../../../program/errors.ts';
 import { replaceFile } from '../../../program/output-files.ts';
 import { optional, required, type SettingValues, text } from '../../../program/settings.ts';
-import { importPublicJwk } from '../../../protocol/public-key.ts';
+import { importPublicJwk } from '../../../protocol/import-public-key.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
 import { CTL_SETTINGS, withControl } from '../../ctl/ctl-connection.ts';
 import { type CliContext, command } from '../../define-command.ts';

@@ -4,13 +4,14 @@
  */
 import type { BundleKey, DerivedKey, IssuerKey } from '../../../bundle/compile/snapshot.ts';
 import { satisfiesKeyBinding } from '../../../protocol/identifiers.ts';
+import { importPublicKey } from '../../../protocol/import-public-key.ts';
 import { DERIVED_KEY_PASSPORT_TTL_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../../protocol/limits.ts';
 import type { Attributes, Passport, PassportClaims } from '../../../protocol/passport.ts';
-import { importPublicKey, type PublicKey, thumbprintOf } from '../../../protocol/public-key.ts';
+import { type PublicKey, thumbprintOf } from '../../../protocol/public-key.ts';
 import { type Denial, deny } from '../../../protocol/reasons.ts';
-import { verifySignature } from '../../../protocol/signature.ts';
 import { subjectLiesInTrustDomain } from '../../../protocol/spiffe-id.ts';
 import { hasEnded, hasStarted } from '../../../protocol/validity.ts';
+import { verifySignature } from '../../../protocol/verify-signature.ts';
 import { type Evaluation, required } from '../evaluation.ts';
 
 const NO_GRACE_SECONDS = 0;

@@ -1,6 +1,6 @@
 /** Follows Control in this process as a verifier does: state directory, refresh, acknowledgements. */
 import { mkdir, readFile } from 'node:fs/promises';
-import { importPublicJwk } from '../../../../src/protocol/public-key.ts';
+import { importPublicJwk } from '../../../../src/protocol/import-public-key.ts';
 import type { JsonObject } from '../../../../src/protocol/strict-json.ts';
 import { BundleLoader } from '../../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../../../src/verifier/loading/high-water-mark.ts';

@@ -1,0 +1,23 @@
+/** Parses the text of a signing profile file, YAML or JSON. Source: docs/cli.md "Signing profiles". */
+import { parseStrictYaml, StrictYamlError } from '../protocol/strict-yaml.ts';
+import { ClientError } from './client-error.ts';
+import { readSigningProfiles, type SigningProfiles } from './signing-profile.ts';
+
+/**
+ * @param fileName for error messages
+ * @throws ClientError `profile_invalid`, naming file and line or place
+ */
+export function parseSigningProfiles(text: string, fileName: string): SigningProfiles {
+  return readSigningProfiles(parseYaml(text, fileName), fileName);
+}
+
+function parseYaml(text: string, fileName: string): unknown {
+  try {
+    return parseStrictYaml(text);
+  } catch (error) {
+    if (error instanceof StrictYamlError) {
+      throw new ClientError('profile_invalid', `${fileName}: ${error.message}`);
+    }
+    throw error;
+  }
+}
