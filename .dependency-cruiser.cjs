@@ -7,7 +7,8 @@ const layers = {
   'runtime-internals': [],
   bundle: ['protocol', 'telemetry'],
   verifier: ['protocol', 'bundle', 'telemetry'],
-  enforcement: ['protocol', 'bundle', 'telemetry', 'verifier', 'runtime-internals'],
+  'http-proxy': ['protocol', 'enforcement/connections'],
+  enforcement: ['protocol', 'bundle', 'telemetry', 'verifier', 'runtime-internals', 'http-proxy'],
   'outbound-fetch': ['protocol', 'telemetry'],
   'api-contract': ['protocol', 'bundle/format'],
   control: ['protocol', 'bundle', 'telemetry', 'api-contract', 'outbound-fetch', 'http-service'],
@@ -134,7 +135,7 @@ module.exports = {
     onlyKnownBy('ipaddr\\.js', 'outbound-fetch'),
     onlyKnownBy(
       'undici',
-      '(verifier/loading/refresh|client|outbound-fetch|control/operators|verifier/audit|enforcement/reverse-proxy)',
+      '(verifier/loading/refresh|client|outbound-fetch|control/operators|verifier/audit|http-proxy)',
     ),
     onlyKnownBy('prom-client', 'telemetry'),
     onlyKnownBy('@opentelemetry/', 'telemetry'),

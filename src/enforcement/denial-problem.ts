@@ -3,15 +3,10 @@
  * Source: docs/protocol.md, under the decision table.
  */
 import { randomUUID } from 'node:crypto';
+import type { ProblemResponse } from '../http-proxy/problem.ts';
 import { type Denial, deny, type Reason } from '../protocol/reasons.ts';
 import { CONTEXT_HEADERS, PASSPORT_SCHEME, REASON_HEADER } from '../protocol/wire-names.ts';
 import type { DeniedDecision } from '../verifier/decision/decide.ts';
-
-export interface DenialProblem {
-  readonly status: number;
-  readonly headers: readonly (readonly [name: string, value: string])[];
-  readonly body: string;
-}
 
 const TITLES: { readonly [R in Reason]: string } = {
   bundle_policy_missing: 'No policy bundle is loaded',
@@ -42,7 +37,7 @@ export function internalDenial(): DeniedDecision {
 /** `Retry-After` of a 503, seconds. */
 const RETRY_AFTER_SECONDS = '1';
 
-export function problemOfDenial({ decisionId, denial, routeId }: DeniedDecision): DenialProblem {
+export function problemOfDenial({ decisionId, denial, routeId }: DeniedDecision): ProblemResponse {
   const { detail, reason, status } = denial;
   const body = JSON.stringify({
     type: `urn:proofgate:denial:${reason}`,
@@ -56,7 +51,7 @@ export function problemOfDenial({ decisionId, denial, routeId }: DeniedDecision)
   return { status, headers: headersOf(denial, decisionId), body };
 }
 
-function headersOf({ reason, status }: Denial, decisionId: string): DenialProblem['headers'] {
+function headersOf({ reason, status }: Denial, decisionId: string): ProblemResponse['headers'] {
   const headers: [string, string][] = [
     ['content-type', 'application/problem+json'],
     ['cache-control', 'no-store'],

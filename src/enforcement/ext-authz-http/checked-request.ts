@@ -3,11 +3,11 @@
  * target that is missing, repeated or of unknown origin becomes an empty string, which matches no route.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { requestHeadersOf } from '../../http-proxy/raw-headers.ts';
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
 import type { Origin } from '../../protocol/request-target.ts';
 import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';
 import { mayBeJoined } from '../envoy-headers.ts';
-import { requestHeadersOf } from '../http/raw-headers.ts';
 import { isReservedName } from '../upstream-headers.ts';
 import {
   type BodyMarks,

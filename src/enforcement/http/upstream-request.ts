@@ -2,6 +2,8 @@
  * Header lines of an allowed request for the upstream or application: the caller's, without credentials and without names that only
  * the verifier may set, then the context headers. Source: docs/protocol.md "What upstream receives".
  */
+
+import { type HeaderLine, headerLines } from '../../http-proxy/raw-headers.ts';
 import type { AllowedDecision } from '../../verifier/decision/decide.ts';
 import {
   decisionHeadersOf,
@@ -9,7 +11,6 @@ import {
   otherNamesToRemove,
   usualNamesToRemove,
 } from '../upstream-headers.ts';
-import { type HeaderLine, headerLines } from './raw-headers.ts';
 
 /** Pseudo-header fields of HTTP/2 are left out. */
 export function headersForUpstream(

@@ -3,16 +3,16 @@
  * the request was captured before.
  */
 import type { IncomingMessage } from 'node:http';
+import { type ProblemResponse, problemOf, problemOfFault } from '../../http-proxy/problem.ts';
+import { headerLines, requestHeadersOf } from '../../http-proxy/raw-headers.ts';
+import { faultOf } from '../../http-proxy/request-faults.ts';
+import { isWebSocketHandshake } from '../../http-proxy/websocket-handshake.ts';
 import type { Origin } from '../../protocol/request-target.ts';
 import type { CallContext } from '../../verifier/call-context.ts';
 import type { AllowedDecision } from '../../verifier/decision/decide.ts';
 import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
-import { type DenialProblem, internalDenial, problemOfDenial } from '../denial-problem.ts';
-import { problemOf, problemOfFault } from '../http/problem-response.ts';
-import { headerLines, requestHeadersOf } from '../http/raw-headers.ts';
-import { faultOf } from '../http/request-faults.ts';
-import { isWebSocketHandshake } from '../http/websocket-handshake.ts';
+import { internalDenial, problemOfDenial } from '../denial-problem.ts';
 import type { Admission, SeenRequest } from './admission-gate.ts';
 import { type CapturedRequest, captureRequest, isHostOf, restoreAuthorization } from './captured-request.ts';
 import type { Proof } from './proof.ts';
@@ -230,20 +230,20 @@ function allow(decision: AllowedDecision, request: IncomingMessage, captured: Ca
 
 /** Ends a connection whose request was not read to its end: the rest of it must not count as a request. */
 function refused(
-  problem: DenialProblem,
+  problem: ProblemResponse,
   { complete }: IncomingMessage,
 ): Extract<Admission, { kind: 'refused' }> {
   const headers = complete ? problem.headers : [...problem.headers, ['connection', 'close'] as const];
   return { kind: 'refused', problem: { ...problem, headers } };
 }
 
-function faultIn({ httpVersion }: IncomingMessage, captured: CapturedRequest): DenialProblem | undefined {
+function faultIn({ httpVersion }: IncomingMessage, captured: CapturedRequest): ProblemResponse | undefined {
   const { method, rawHeaders } = captured;
   const fault = faultOf({ httpVersion, method, lines: headerLines(rawHeaders) });
   return fault && problemOfFault(fault);
 }
 
-function internalProblem(): DenialProblem {
+function internalProblem(): ProblemResponse {
   return problemOfDenial(internalDenial());
 }
 

@@ -1,24 +1,30 @@
 /** One request from its head to the end of its response: check the head, receive the body, verify, forward. */
 import type { Readable } from 'node:stream';
+import { type BodySpool, MEMORY_BYTES, SpoolSpace } from '../../http-proxy/body-spool.ts';
+import { bodyStream } from '../../http-proxy/body-stream.ts';
+import type {
+  ClientExchange,
+  ClientRequest,
+  ClientResponse,
+  StreamedBody,
+} from '../../http-proxy/client-exchange.ts';
+import { ExchangeRunner } from '../../http-proxy/exchange-runner.ts';
+import { type ForwardOutcome, forward } from '../../http-proxy/forward.ts';
+import { type ProxyFaultCode, problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
+import { receiveBody } from '../../http-proxy/receive-body.ts';
+import { headFaultOf } from '../../http-proxy/request-head.ts';
+import { breakOff, respond, type Served } from '../../http-proxy/respond.ts';
+import type { UpstreamPool } from '../../http-proxy/upstream-pool.ts';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
 import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
 import type { ProxyMetrics } from '../../telemetry/proxy-metrics.ts';
 import type { AllowedDecision, Decision } from '../../verifier/decision/decide.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
-import { withinMs } from '../../verifier/time-limit.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
-import { type DenialProblem, problemOfDenial } from '../denial-problem.ts';
+import { problemOfDenial } from '../denial-problem.ts';
 import { httpCall } from '../http/http-call.ts';
 import { headersForUpstream } from '../http/upstream-request.ts';
-import { type BodySpool, MEMORY_BYTES, SpoolSpace } from './body-spool.ts';
-import { bodyStream } from './body-stream.ts';
-import type { ClientExchange, ClientRequest, ClientResponse, StreamedBody } from './client-exchange.ts';
-import { type ForwardOutcome, forward } from './forward.ts';
-import { type ProxyFaultCode, problemOfProxyFault } from './proxy-faults.ts';
-import { receiveBody } from './receive-body.ts';
-import { headFaultOf } from './request-head.ts';
 import { acceptsTrailers, linesForUpstream, verifiableHeadersOf } from './request-lines.ts';
-import type { UpstreamPool } from './upstream-pool.ts';
 import { isMatchingAnswer, switchingLines, Tunnels } from './websocket.ts';
 
 export interface ProxyLimits {
@@ -50,64 +56,33 @@ export interface ProxyParts {
   readonly onInternalError: (error: unknown) => void;
 }
 
-/** What the client got: a status, or `gone` when it left before the end. */
-export type Served = number | 'gone';
-
 /** Answers a request. Never rejects. */
 export class RequestHandler {
   readonly #parts: ProxyParts;
   readonly #tunnels: Tunnels;
   readonly #space: SpoolSpace;
-  /** Requests whose answer is not complete. */
-  #inFlight = 0;
-  /** With those whose answer the client has not taken yet. */
-  #open = 0;
-  #onIdle: (() => void) | undefined;
+  readonly #runner: ExchangeRunner;
 
   constructor(parts: ProxyParts) {
+    const { limits, metrics, onInternalError } = parts;
     this.#parts = parts;
-    this.#tunnels = new Tunnels(parts.metrics);
-    this.#space = new SpoolSpace(parts.limits.maxSpoolBytes, parts.metrics.spooled);
+    this.#tunnels = new Tunnels(metrics);
+    this.#space = new SpoolSpace(limits.maxSpoolBytes, metrics.spooled);
+    this.#runner = new ExchangeRunner({
+      ...limits,
+      metrics,
+      onInternalError,
+      serve: (exchange) => this.#serve(exchange),
+    });
   }
 
   /** Resolves when every client has its answer. */
   untilIdle(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#onIdle = resolve;
-      if (this.#open === 0) resolve();
-    });
+    return this.#runner.untilIdle();
   }
 
-  async handle(exchange: ClientExchange): Promise<void> {
-    const { limits, metrics } = this.#parts;
-    const { response } = exchange;
-    const startedMs = performance.now();
-    this.#open += 1;
-    const closed = new Promise<boolean>((resolve) => response.onClosed(() => resolve(true)));
-    const served = await this.#answer(exchange);
-    // The client may still be reading the last of it.
-    if (served !== 'gone' && !(await withinMs(limits.idleTimeoutMs, closed, false))) response.destroy();
-    const status = served === 'gone' ? served : (`${Math.floor(served / 100)}xx` as '2xx');
-    metrics.served(status, (performance.now() - startedMs) / 1000);
-    this.#open -= 1;
-    if (this.#open === 0) this.#onIdle?.();
-  }
-
-  /** A client that does not take its answer must not hold up others, so only requests without one count for the limit. */
-  async #answer(exchange: ClientExchange): Promise<Served> {
-    const { limits, metrics, onInternalError } = this.#parts;
-    this.#inFlight += 1;
-    metrics.requests(this.#inFlight);
-    try {
-      if (this.#inFlight > limits.maxRequests) return this.#refuse(exchange.response, 'overloaded');
-      return await this.#serve(exchange);
-    } catch (error) {
-      onInternalError(error);
-      return breakOff(exchange.response);
-    } finally {
-      this.#inFlight -= 1;
-      metrics.requests(this.#inFlight);
-    }
+  handle(exchange: ClientExchange): Promise<void> {
+    return this.#runner.run(exchange);
   }
 
   async #serve(exchange: ClientExchange): Promise<Served> {
@@ -135,8 +110,7 @@ export class RequestHandler {
     const announcedBytes = body.lengthBytes ?? 0;
     if (announcedBytes > limits.maxBodyBytes) return this.#refuse(response, 'body_too_large');
     // While places are scarce, only a request with a valid proof may hold one.
-    const isBusy = this.#inFlight > limits.maxRequests / 2;
-    if (request.expectsContinue || announcedBytes > MEMORY_BYTES || isBusy) {
+    if (request.expectsContinue || announcedBytes > MEMORY_BYTES || this.#runner.isBusy) {
       const denied = verifier.denyBeforeBody(facts);
       if (denied !== undefined) return respond(response, problemOfDenial(denied));
     }
@@ -281,18 +255,4 @@ function upstreamBody(body: BodySpool | StreamedBody | undefined, idleTimeoutMs:
     return { body: bytes, lengthBytes: bytes === undefined ? undefined : body.lengthBytes };
   }
   return { body: bodyStream(body, idleTimeoutMs), lengthBytes: body.lengthBytes };
-}
-
-function respond(response: ClientResponse, { body, headers, status }: DenialProblem): Served {
-  if (response.isGone()) return 'gone';
-  const bytes = Buffer.from(body);
-  response.begin(status, [...headers, ['content-length', String(bytes.byteLength)]], false);
-  response.write(bytes);
-  response.end([]);
-  return status;
-}
-
-function breakOff(response: ClientResponse): Served {
-  response.destroy();
-  return 'gone';
 }

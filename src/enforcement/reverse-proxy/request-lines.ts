@@ -3,10 +3,11 @@
  * what the proxy knows about the peer. The upstream's client writes the framing.
  * Source: docs/proxy.md "What the upstream receives".
  */
+
+import type { ClientRequest, HeaderLines } from '../../http-proxy/client-exchange.ts';
+import { HOP_BY_HOP_HEADERS } from '../../http-proxy/hop-by-hop.ts';
+import { requestHeadersOf } from '../../http-proxy/raw-headers.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
-import { requestHeadersOf } from '../http/raw-headers.ts';
-import type { ClientRequest, HeaderLines } from './client-exchange.ts';
-import { HOP_BY_HOP_HEADERS } from './hop-by-hop.ts';
 
 export interface PeerFacts extends Pick<ClientRequest, 'peerAddress' | 'protocolVersion' | 'scheme'> {
   /** `Host` for the upstream. */

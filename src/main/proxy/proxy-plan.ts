@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { networkInterfaces, tmpdir } from 'node:os';
-import type { UpstreamAddress, UpstreamTls } from '../../enforcement/reverse-proxy/upstream-pool.ts';
+import type { UpstreamAddress, UpstreamTls } from '../../http-proxy/upstream-pool.ts';
 import { usageError } from '../../program/errors.ts';
 import { readCaFile } from '../../program/input-files.ts';
 import { parseSocketAddress } from '../../program/listen-address.ts';

@@ -1,6 +1,6 @@
 /** Runs `proofgate proxy`: a verifier with the reverse proxy as its enforcement point. */
 import { openProxyServer } from '../../enforcement/reverse-proxy/proxy-server.ts';
-import { openUpstreamPool } from '../../enforcement/reverse-proxy/upstream-pool.ts';
+import { openUpstreamPool } from '../../http-proxy/upstream-pool.ts';
 import type { CliContext } from '../../program/output.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { createProxyMetrics } from '../../telemetry/proxy-metrics.ts';

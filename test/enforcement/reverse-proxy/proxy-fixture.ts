@@ -10,7 +10,7 @@ import type { Route, Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import type { WireAddress, WireRequest } from '../../../src/conformance/wire/exchange.ts';
 import type { ProxyLimits } from '../../../src/enforcement/reverse-proxy/handle-request.ts';
 import { openProxyServer, type ProxyServer } from '../../../src/enforcement/reverse-proxy/proxy-server.ts';
-import { openUpstreamPool } from '../../../src/enforcement/reverse-proxy/upstream-pool.ts';
+import { openUpstreamPool } from '../../../src/http-proxy/upstream-pool.ts';
 import { createProxyMetrics } from '../../../src/telemetry/proxy-metrics.ts';
 import { loadSnapshot } from '../../conformance/oracle.ts';
 import { type Caller, derivedKeyCaller } from '../../e2e/environment/callers.ts';

@@ -1,5 +1,5 @@
 /** Reads header lines as Node.js keeps them: `rawHeaders` is name, value, name, value. */
-import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
+import type { HeaderLookup, RequestHeaders } from '../protocol/credentials.ts';
 
 export type HeaderLine = readonly [name: string, value: string];
 

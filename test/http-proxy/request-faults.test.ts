@@ -1,7 +1,7 @@
 /** Tests which heads an HTTP enforcement point rejects before it verifies. */
 import { describe, expect, it } from '@jest/globals';
-import type { HeaderLine } from '../../../src/enforcement/http/raw-headers.ts';
-import { faultOf } from '../../../src/enforcement/http/request-faults.ts';
+import type { HeaderLine } from '../../src/http-proxy/raw-headers.ts';
+import { faultOf } from '../../src/http-proxy/request-faults.ts';
 
 const HOST: HeaderLine = ['Host', 'api.example'];
 

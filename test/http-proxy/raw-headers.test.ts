@@ -1,6 +1,6 @@
 /** Tests reading Node.js's raw header lines. */
 import { expect, it } from '@jest/globals';
-import { requestHeadersOf } from '../../../src/enforcement/http/raw-headers.ts';
+import { requestHeadersOf } from '../../src/http-proxy/raw-headers.ts';
 
 const headers = requestHeadersOf(['X-One', ' a, b\t', 'x-two', '1', 'X-Two', '2', 'x-empty', '']);
 

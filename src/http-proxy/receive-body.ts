@@ -1,40 +1,39 @@
 /** Receives a bound body in full, within its limits, before the upstream sees anything of the request. */
-import type { DeniedDecision } from '../../verifier/decision/decide.ts';
 import { BodySpool, SpoolError, type SpoolOptions } from './body-spool.ts';
 import type { StreamedBody } from './client-exchange.ts';
 import type { ProxyFaultCode } from './proxy-faults.ts';
 
-export type ReceivedBody =
+export type ReceivedBody<Denied> =
   | { readonly kind: 'received'; readonly spool: BodySpool }
-  | { readonly kind: 'denied'; readonly decision: DeniedDecision }
+  | { readonly kind: 'denied'; readonly decision: Denied }
   | { readonly kind: 'fault'; readonly code: ProxyFaultCode }
   /** The client left before the end. */
   | { readonly kind: 'gone' };
 
-export interface ReceiveOptions {
+export interface ReceiveOptions<Denied> {
   readonly body: StreamedBody;
   readonly spool: SpoolOptions;
   readonly maxBodyBytes: number;
   /** Maximum time for the whole body, milliseconds. */
   readonly timeoutMs: number;
   /** Asked before the first byte goes to disk: the denial that the request gets whatever its body is. */
-  readonly denyBeforeSpill: () => DeniedDecision | undefined;
+  readonly denyBeforeSpill: () => Denied | undefined;
 }
 
-export function receiveBody(options: ReceiveOptions): Promise<ReceivedBody> {
+export function receiveBody<Denied>(options: ReceiveOptions<Denied>): Promise<ReceivedBody<Denied>> {
   return new Promise((resolve) => new BodyReceiver(options, resolve));
 }
 
-class BodyReceiver {
-  readonly #options: ReceiveOptions;
-  readonly #resolve: (received: ReceivedBody) => void;
+class BodyReceiver<Denied> {
+  readonly #options: ReceiveOptions<Denied>;
+  readonly #resolve: (received: ReceivedBody<Denied>) => void;
   readonly #spool: BodySpool;
   readonly #timer: NodeJS.Timeout;
   #hasSpilled = false;
   #writing: Promise<void> | undefined;
   #isSettled = false;
 
-  constructor(options: ReceiveOptions, resolve: (received: ReceivedBody) => void) {
+  constructor(options: ReceiveOptions<Denied>, resolve: (received: ReceivedBody<Denied>) => void) {
     this.#options = options;
     this.#resolve = resolve;
     this.#spool = new BodySpool(options.spool);
@@ -85,13 +84,13 @@ class BodyReceiver {
     else this.#settle({ kind: 'received', spool: this.#spool });
   };
 
-  #fail(received: ReceivedBody): void {
+  #fail(received: ReceivedBody<Denied>): void {
     if (this.#isSettled) return;
     this.#settle(received);
     void (this.#writing ?? Promise.resolve()).then(() => this.#spool.discard());
   }
 
-  #settle(received: ReceivedBody): void {
+  #settle(received: ReceivedBody<Denied>): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
     clearTimeout(this.#timer);

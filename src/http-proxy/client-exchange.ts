@@ -1,6 +1,6 @@
 /** One request of a client and its response, the same over HTTP/1.1 and HTTP/2. */
 import type { Duplex, Readable } from 'node:stream';
-import type { HeaderLine } from '../http/raw-headers.ts';
+import type { HeaderLine } from './raw-headers.ts';
 
 /** Header lines as on the wire: spelling, order and repetitions kept, one character for each byte. */
 export type HeaderLines = readonly HeaderLine[];

@@ -1,6 +1,5 @@
 /** Failures of the proxy itself, beside denials: what the client gets. Codes are stable. Source: docs/proxy.md "Errors". */
-import type { DenialProblem } from '../denial-problem.ts';
-import { problemOf } from '../http/problem-response.ts';
+import { type ProblemResponse, problemOf } from './problem.ts';
 
 interface ProxyFault {
   readonly status: number;
@@ -30,7 +29,7 @@ export const PROXY_FAULTS = {
 
 export type ProxyFaultCode = keyof typeof PROXY_FAULTS;
 
-export function problemOfProxyFault(code: ProxyFaultCode): DenialProblem {
+export function problemOfProxyFault(code: ProxyFaultCode): ProblemResponse {
   const { status, title } = PROXY_FAULTS[code];
   const problem = problemOf(status, `urn:proofgate:fault:${code}`, title);
   if (status !== 503) return problem;

@@ -6,7 +6,6 @@ import { createHash, randomUUID } from 'node:crypto';
 import { constants, type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import type { BodyState } from '../../verifier/decision/request-facts.ts';
 
 /** Longer bodies go into a file. */
 export const MEMORY_BYTES = 65_536;
@@ -15,6 +14,12 @@ export const MEMORY_BYTES = 65_536;
 export class SpoolError extends Error {
   override readonly name = 'SpoolError';
 }
+
+/** All of a body. */
+export type SpooledBody =
+  | { readonly kind: 'exact'; readonly bytes: Uint8Array }
+  /** Only its base64url SHA-256 is in memory. Never empty. */
+  | { readonly kind: 'hashed'; readonly sha256: string };
 
 export interface SpoolOptions {
   /** Directory of the temporary file. */
@@ -86,7 +91,7 @@ export class BodySpool {
   }
 
   /** What was received, after its end. */
-  state(): BodyState {
+  state(): SpooledBody {
     if (this.#file === undefined) return { kind: 'exact', bytes: this.#memory() };
     return { kind: 'hashed', sha256: this.#hash.digest('base64url') };
   }

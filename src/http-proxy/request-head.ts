@@ -1,18 +1,18 @@
 /** Faults of a request's head that are answered before anything is verified. */
-import type { DenialProblem } from '../denial-problem.ts';
-import { problemOfFault } from '../http/problem-response.ts';
-import { headerLines } from '../http/raw-headers.ts';
-import { faultOf } from '../http/request-faults.ts';
-import { isWebSocketHandshake } from '../http/websocket-handshake.ts';
+
 import type { ClientExchange, ClientRequest, HeaderLines } from './client-exchange.ts';
+import { type ProblemResponse, problemOfFault } from './problem.ts';
 import { type ProxyFaultCode, problemOfProxyFault } from './proxy-faults.ts';
+import { headerLines } from './raw-headers.ts';
+import { faultOf } from './request-faults.ts';
+import { isWebSocketHandshake } from './websocket-handshake.ts';
 
 /** Envoy's default. */
 const MAX_HEADER_LINES = 100;
 
 export interface HeadFault {
   readonly code: string;
-  readonly problem: DenialProblem;
+  readonly problem: ProblemResponse;
 }
 
 export function headFaultOf({ request, upgrade }: ClientExchange): HeadFault | undefined {

@@ -1,5 +1,5 @@
 /** Header lines of the upstream's response as the client gets them. */
-import { CONTEXT_HEADERS, REASON_HEADER } from '../../protocol/wire-names.ts';
+import { CONTEXT_HEADERS, REASON_HEADER } from '../protocol/wire-names.ts';
 import type { HeaderLines } from './client-exchange.ts';
 import { HOP_BY_HOP_HEADERS } from './hop-by-hop.ts';
 
