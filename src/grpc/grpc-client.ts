@@ -18,6 +18,8 @@ export interface GrpcServiceOptions {
   readonly service: string;
   /** Sent with each call. */
   readonly metadata: Readonly<Record<string, string>>;
+  /** How often a connection with an open call is checked, and how long an answer may take. */
+  readonly keepalive: { readonly timeMs: number; readonly timeoutMs: number };
 }
 
 export interface CallOptions {
@@ -63,6 +65,7 @@ export function grpcService<Methods extends GrpcMethods>({
   file,
   service,
   metadata: pairs,
+  keepalive,
 }: GrpcServiceOptions): (target: string) => GrpcConnection<Methods> {
   const loaded = loadSync(file, {
     keepCase: true,
@@ -73,19 +76,24 @@ export function grpcService<Methods extends GrpcMethods>({
   const methods = loaded[service] as ServiceDefinition;
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(pairs)) metadata.set(name, value);
-  return (target) => openConnection(target, methods, metadata);
-}
-
-function openConnection<Methods extends GrpcMethods>(
-  target: string,
-  methods: ServiceDefinition,
-  metadata: Metadata,
-): GrpcConnection<Methods> {
-  const client = new Client(target, credentials.createInsecure(), {
+  const channelOptions = {
     'grpc.use_local_subchannel_pool': 1,
     // A proxy must not see what a local agent sends.
     'grpc.enable_http_proxy': 0,
-  });
+    'grpc.keepalive_time_ms': keepalive.timeMs,
+    'grpc.keepalive_timeout_ms': keepalive.timeoutMs,
+  };
+  return (target) => {
+    const client = new Client(target, credentials.createInsecure(), channelOptions);
+    return connectionOf(client, methods, metadata);
+  };
+}
+
+function connectionOf<Methods extends GrpcMethods>(
+  client: Client,
+  methods: ServiceDefinition,
+  metadata: Metadata,
+): GrpcConnection<Methods> {
   const definitionOf = <M extends keyof Methods & string>(method: M) =>
     methods[method] as MethodDefinition<Methods[M]['request'], Methods[M]['response']>;
   return {

@@ -217,6 +217,23 @@ describe('a refresh', () => {
     },
   );
 
+  test('may begin with a lower sequence after the bundle was withdrawn', async () => {
+    server.document = shop.bundleDocument({ spiffe_sequence: 7 });
+    const followed = web();
+    await followed.refresh();
+    server.document = rotated.bundleDocument({ spiffe_sequence: 1 });
+    await followed.refresh();
+    nowMs += DAY_MS - 1;
+    await followed.refresh();
+    expect([problems, authorityOf()]).toEqual([
+      ['refreshed', 'bundle_rolled_back', 'bundle_rolled_back'],
+      shop.certificateDer,
+    ]);
+    nowMs += 1;
+    await followed.refresh();
+    expect([problems.at(-1), authorityOf()]).toEqual(['refreshed', rotated.certificateDer]);
+  });
+
   test('authenticates https_spiffe even after the bundle was withdrawn', async () => {
     const lasting = SpiffeAuthority.create('shop.example', { notAfterMs: Date.now() + 3 * DAY_MS });
     const followed = follower({ profile: 'https_spiffe', endpointId: SERVER_ID });

@@ -9,7 +9,11 @@ import { followWorkloadBundles } from '../../src/spiffe/bundles/workload-api-bun
 import { fetchJwtSvids } from '../../src/spiffe/workload-api/jwt-svids.ts';
 import type { WorkloadApiError } from '../../src/spiffe/workload-api/workload-api.ts';
 import { workloadSocketTarget } from '../../src/spiffe/workload-api/workload-socket.ts';
-import { watchX509Svids, type X509SvidUpdate } from '../../src/spiffe/workload-api/x509-svids.ts';
+import {
+  watchX509Svids,
+  type X509SvidUpdate,
+  type X509SvidWatch,
+} from '../../src/spiffe/workload-api/x509-svids.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
 import { SpiffeAuthority } from '../fakes/spiffe-authority.ts';
 import { FakeWorkloadApi, type ServedSvid, x509SvidResponse } from '../fakes/workload-api.ts';
@@ -44,10 +48,11 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-function watch(): Promise<void> {
+function watch(changes: Partial<X509SvidWatch> = {}): Promise<void> {
   const { signal } = stop;
   const onError = (error: WorkloadApiError) => void errors.push(error);
-  return watchX509Svids(agent.address, { onUpdate: (update) => void updates.push(update), onError, signal });
+  const onUpdate = (update: X509SvidUpdate) => void updates.push(update);
+  return watchX509Svids(agent.address, { onUpdate, onError, signal, ...changes });
 }
 const until = (what: string, isSo: () => boolean) =>
   waitFor(what, TIMEOUT_MS, async () => isSo() || undefined);
@@ -106,14 +111,53 @@ describe('X.509-SVIDs', () => {
   });
 
   test.each([status.INVALID_ARGUMENT, status.UNIMPLEMENTED])(
-    'are not asked for again after status %d',
+    'are asked for again slowly after status %d',
     async (code) => {
       agent.fail(code);
-      await watch();
-      expect(errors.map((error) => error.code)).toEqual(['workload_api_refused']);
-      expect(agent.calls).toBe(1);
+      const refusedRetryMs = 500;
+      void watch({ refusedRetryMs });
+      await until('an error', () => errors.length === 1);
+      const startMs = Date.now();
+      await until('another error', () => errors.length === 2);
+      expect(Date.now() - startMs).toBeGreaterThan(refusedRetryMs / 2 - 20);
+      expect(errors.map((error) => error.code)).toEqual(['workload_api_refused', 'workload_api_refused']);
+      agent.serveSvids([orders]);
+      await until('an update', () => updates.length === 1);
     },
   );
+
+  test('are followed on after an unforeseen error', async () => {
+    agent.serveSvids([orders]);
+    let faults = 1;
+    void watch({
+      onUpdate: (update) => {
+        faults -= 1;
+        if (faults === 0) throw new TypeError('a defect');
+        updates.push(update);
+      },
+    });
+    await until('an error', () => errors.length === 1);
+    expect(errors[0]).toMatchObject({
+      code: 'workload_api_malformed',
+      message: expect.stringMatching(/TypeError/),
+    });
+    agent.serveSvids([orders]);
+    await until('an update', () => updates.length === 1);
+    expect(agent.calls).toBe(1);
+  });
+
+  test.each([
+    ['broken', { 'spiffe://bank.example': Buffer.alloc(3) }, /bank\.example/],
+    ['of no trust domain', { bank: partner.certificateDer }, /invalid trust domain/],
+  ])('arrive without a federated bundle that is %s', async (_name, broken, text) => {
+    const { federated_bundles, svids } = x509SvidResponse([orders], [partner]);
+    agent.serve({ x509Svids: { svids, federated_bundles: { ...federated_bundles, ...broken } } });
+    void watch();
+    await until('an error', () => errors.length === 1);
+    expect(errors[0]).toMatchObject({ code: 'workload_api_malformed', message: expect.stringMatching(text) });
+    const known = ['shop.example', 'partner.example'];
+    expect(updates[0]?.bundles.map(({ trustDomain }) => trustDomain)).toEqual(known);
+  });
 
   const [message] = x509SvidResponse([orders]).svids;
   test.each([
@@ -128,14 +172,7 @@ describe('X.509-SVIDs', () => {
     ['without a chain', { svids: [{ ...message, x509_svid: Buffer.alloc(0) }] }],
     ['with a broken chain', { svids: [{ ...message, x509_svid: Buffer.from('3003020101', 'hex') }] }],
     ['without a bundle', { svids: [{ ...message, bundle: Buffer.alloc(0) }] }],
-    [
-      'with a broken federated bundle',
-      { svids: [message], federated_bundles: { 'spiffe://partner.example': Buffer.alloc(3) } },
-    ],
-    [
-      'with a federated bundle of no trust domain',
-      { svids: [message], federated_bundles: { partner: partner.certificateDer } },
-    ],
+    ['with a broken bundle of its own', { svids: [{ ...message, bundle: Buffer.alloc(3) }] }],
   ])('of a message %s are ignored, and the stream goes on', async (_name, x509Svids) => {
     agent.serve({ x509Svids });
     void watch();
@@ -200,6 +237,33 @@ describe('bundles', () => {
     agent.serveSvids([orders]);
     await until('one bundle', () => store.bundleOf('partner.example') === undefined);
     expect(store.bundleOf('shop.example')?.jwtAuthorities).toEqual([]);
+  });
+
+  test('that cannot be used are left out alone', async () => {
+    agent.serveSvids([orders], [partner]);
+    const store = new BundleStore();
+    const problems: (string | undefined)[] = [];
+    const update = store.addSource();
+    void followWorkloadBundles({
+      ...{ address: agent.address, withJwt: true, nowMs: Date.now, signal: stop.signal },
+      update: (bundles, problem) => {
+        update(bundles);
+        problems.push(problem?.code);
+      },
+      onError: (error) => void errors.push(error),
+    });
+    await until('all bundles', () => problems.length === 2);
+    expect(problems).toEqual([undefined, undefined]);
+    const withBroken = (own: Buffer) => ({
+      bundles: { 'spiffe://shop.example': own, 'spiffe://partner.example': Buffer.from('broken') },
+    });
+    agent.serve({
+      x509Bundles: withBroken(authority.certificateDer),
+      jwtBundles: withBroken(Buffer.from(JSON.stringify(authority.bundleDocument()))),
+    });
+    await until('no bundle', () => store.bundleOf('partner.example') === undefined);
+    expect(store.bundleOf('shop.example')?.jwtAuthorities).toHaveLength(1);
+    expect([problems.at(-1), errors]).toEqual(['workload_api_malformed', []]);
   });
 
   test('stay while the agent is away, but not for more than a day', async () => {

@@ -43,7 +43,7 @@ const FIRST_UPDATE_MS = 10_000;
 export class SvidSource implements IdentitySource {
   readonly #options: SvidSourceOptions;
   readonly #closed = new AbortController();
-  /** The stream ended for good: closed, or the agent refused it. */
+  /** Whether there is no use in waiting for the first update: closed, or the agent refuses the call. */
   readonly #ended = new AbortController();
   readonly #listeners = new Set<() => void>();
   /** For proofs whose holder key is not the SVID's. In memory alone, as long as this source. */
@@ -64,6 +64,7 @@ export class SvidSource implements IdentitySource {
         onUpdate: (update) => this.#updated(update),
         onError: (problem) => {
           this.#problem = problem;
+          if (problem.code === 'workload_api_refused') this.#ended.abort();
         },
         signal: this.#closed.signal,
       });

@@ -138,6 +138,11 @@ interface Environment {
   readonly nowMs: () => number;
 }
 
+const KEPT = 'the last trust bundles stay in use';
+const WARNINGS: Readonly<Record<string, string>> = {
+  workload_api_malformed: 'trust bundles that cannot be used are left out',
+};
+
 /** Trust bundles from the broker's own SPIFFE agent. The broker is not ready before the first one. */
 function followWorkloadApi(
   store: BundleStore,
@@ -159,9 +164,11 @@ function followWorkloadApi(
       'the Workload API does not deliver trust bundles',
     );
   };
-  const take = (bundles: readonly TrustBundle[]) => {
+  const take = (bundles: readonly TrustBundle[], problem: WorkloadApiError | undefined) => {
     hasBundles = bundles.length > 0;
-    if (hasBundles && failing !== undefined) {
+    if (problem !== undefined) {
+      failed(problem);
+    } else if (hasBundles && failing !== undefined) {
       failing = undefined;
       logger.info({ event: 'workload_api_answers' }, 'the Workload API delivers trust bundles again');
     }
@@ -181,7 +188,7 @@ function followWorkloadApi(
       const name = 'workload_api';
       const why = failing === undefined ? '' : ` (${failing})`;
       if (!hasBundles) return { name, problem: `the Workload API has delivered no trust bundle${why}` };
-      return { name, problem: undefined, warning: failing && `the last trust bundles stay in use${why}` };
+      return { name, problem: undefined, warning: failing && `${WARNINGS[failing] ?? KEPT}${why}` };
     },
     async close(): Promise<void> {
       stopping.abort();

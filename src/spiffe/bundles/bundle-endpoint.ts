@@ -72,7 +72,7 @@ export class BundleEndpointFollower {
 
   constructor(options: BundleEndpointOptions) {
     this.#options = options;
-    this.#failures = new FailurePeriod(options.nowMs);
+    this.#failures = new FailurePeriod(options.nowMs, () => options.update([]));
     const { endpoint, fetch } = options;
     const serverProblem: IssuerFetcherOptions['serverProblem'] =
       endpoint.profile === 'https_web'
@@ -121,7 +121,7 @@ export class BundleEndpointFollower {
       this.#options.onRefreshed();
       return;
     }
-    if (this.#failures.failed()) this.#options.update([]);
+    this.#failures.failed();
     this.#options.onProblem({ code: problem.code, detail: problem.detail });
   }
 
@@ -134,8 +134,9 @@ export class BundleEndpointFollower {
       };
     }
     const bundle = this.#bundleOf(read);
-    const problem =
-      this.#latest && sequenceProblem(this.#latest, read, isSameBundle(this.#bundleOf(this.#latest), bundle));
+    // A publisher that was set up anew counts from the beginning; after a withdrawal nothing is left to roll back.
+    const before = this.#failures.isOver ? undefined : this.#latest;
+    const problem = before && sequenceProblem(before, read, isSameBundle(this.#bundleOf(before), bundle));
     if (problem !== undefined) return problem;
     this.#latest = read;
     this.#failures.succeeded();

@@ -8,19 +8,30 @@ export const MAX_FAILURE_MS = 24 * 60 * 60 * 1000;
 
 export class FailurePeriod {
   readonly #nowMs: () => number;
+  readonly #withdraw: () => void;
   #sinceMs: number | undefined;
+  /** A source that hangs reports no further failure. */
+  #timer: NodeJS.Timeout | undefined;
 
-  constructor(nowMs: () => number) {
+  /** @param withdraw called when the source has failed for so long that its bundles must go, and at each failure after that */
+  constructor(nowMs: () => number, withdraw: () => void) {
     this.#nowMs = nowMs;
+    this.#withdraw = withdraw;
   }
 
   succeeded(): void {
     this.#sinceMs = undefined;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 
-  /** @returns whether the source has failed for so long that its bundles must go */
-  failed(): boolean {
+  failed(): void {
     this.#sinceMs ??= this.#nowMs();
-    return !(this.#nowMs() - this.#sinceMs < MAX_FAILURE_MS);
+    this.#timer ??= setTimeout(this.#withdraw, MAX_FAILURE_MS).unref();
+    if (this.isOver) this.#withdraw();
+  }
+
+  get isOver(): boolean {
+    return this.#sinceMs !== undefined && !(this.#nowMs() - this.#sinceMs < MAX_FAILURE_MS);
   }
 }

@@ -5,16 +5,15 @@
 import { isJsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
 import type { TrustBundle } from '../trust-bundles.ts';
 import { type BundlesResponse, followStream, type WorkloadApiError } from '../workload-api/workload-api.ts';
-import { malformed, readX509Bundles } from '../workload-api/x509-svids.ts';
-import { parseTrustDomainId } from '../workload-id.ts';
+import { type BundlesRead, malformed, readEachBundle, readX509Bundles } from '../workload-api/x509-svids.ts';
 import { readJwtAuthorities } from './bundle-document.ts';
-import type { UpdateBundles } from './bundle-store.ts';
 import { FailurePeriod } from './last-good.ts';
 
 export interface WorkloadBundlesOptions {
   /** `unix:///PATH` or `tcp://IP:PORT` */
   readonly address: string;
-  readonly update: UpdateBundles;
+  /** Replaces all bundles. The problem names those that were left out. */
+  readonly update: (bundles: readonly TrustBundle[], problem: WorkloadApiError | undefined) => void;
   /** Whether to follow the JWT authorities too; an agent may have them disabled. */
   readonly withJwt: boolean;
   readonly onError: (error: WorkloadApiError) => void;
@@ -28,18 +27,18 @@ export interface WorkloadBundlesOptions {
  * @throws WorkloadApiError `workload_api_address`
  */
 export async function followWorkloadBundles(options: WorkloadBundlesOptions): Promise<void> {
-  let x509: readonly TrustBundle[] = [];
-  let jwt: readonly TrustBundle[] = [];
-  const publish = () => options.update(joinBundles(x509, jwt));
+  let x509 = NO_BUNDLES;
+  let jwt = NO_BUNDLES;
+  const publish = () => options.update(joinBundles(x509.bundles, jwt.bundles), x509.problem ?? jwt.problem);
   const followed = [
-    follow(options, 'FetchX509Bundles', readX509Bundles, (bundles) => {
-      x509 = bundles;
+    follow(options, 'FetchX509Bundles', readX509Bundles, (read) => {
+      x509 = read;
       publish();
     }),
   ];
   if (options.withJwt) {
-    const taken = follow(options, 'FetchJWTBundles', readJwtBundles, (bundles) => {
-      jwt = bundles;
+    const taken = follow(options, 'FetchJWTBundles', readJwtBundles, (read) => {
+      jwt = read;
       publish();
     });
     followed.push(taken);
@@ -47,13 +46,15 @@ export async function followWorkloadBundles(options: WorkloadBundlesOptions): Pr
   await Promise.all(followed);
 }
 
+const NO_BUNDLES: BundlesRead = { bundles: [], problem: undefined };
+
 async function follow(
   { address, nowMs, onError, signal }: WorkloadBundlesOptions,
   method: 'FetchX509Bundles' | 'FetchJWTBundles',
-  read: (bundles: BundlesResponse['bundles']) => readonly TrustBundle[],
-  take: (bundles: readonly TrustBundle[]) => void,
+  read: (bundles: BundlesResponse['bundles']) => BundlesRead,
+  take: (read: BundlesRead) => void,
 ): Promise<void> {
-  const failures = new FailurePeriod(nowMs);
+  const failures = new FailurePeriod(nowMs, () => take(NO_BUNDLES));
   await followStream(address, method, {
     onMessage: ({ bundles }) => {
       if (Object.keys(bundles).length === 0) throw malformed('without a bundle');
@@ -61,21 +62,18 @@ async function follow(
       failures.succeeded();
     },
     onError: (error) => {
-      if (failures.failed()) take([]);
+      failures.failed();
       onError(error);
     },
     signal,
   });
+  failures.succeeded();
 }
 
-/** @throws WorkloadApiError `workload_api_malformed` */
-function readJwtBundles(bundles: BundlesResponse['bundles']): readonly TrustBundle[] {
-  return Object.entries(bundles).map(([id, jwks]) => {
-    const trustDomain = parseTrustDomainId(id);
+function readJwtBundles(bundles: BundlesResponse['bundles']): BundlesRead {
+  return readEachBundle(bundles, (trustDomain, jwks) => {
     const jwtAuthorities = readJwks(jwks);
-    if (trustDomain === undefined || jwtAuthorities === undefined)
-      throw malformed('with an unusable JWT bundle');
-    return { trustDomain, x509Authorities: [], jwtAuthorities };
+    return jwtAuthorities && { trustDomain, x509Authorities: [], jwtAuthorities };
   });
 }
 

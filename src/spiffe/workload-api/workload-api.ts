@@ -44,9 +44,9 @@ export type WorkloadApiProblemCode =
   | 'workload_api_unavailable'
   /** The agent has no identity for this process, or not yet; retried. */
   | 'workload_api_no_identity'
-  /** The agent refuses the call in principle; not retried. */
+  /** The agent refuses the call in principle; retried slowly, because an agent may be upgraded. */
   | 'workload_api_refused'
-  /** A message without a mandatory field, or with an unusable one; it is ignored. */
+  /** A message without a mandatory field, or with an unusable one. Only an unusable bundle alone is left out. */
   | 'workload_api_malformed'
   | 'workload_api_address';
 
@@ -76,9 +76,12 @@ export function connectWorkloadApi(address: string): GrpcConnection<WorkloadMeth
     service: 'SpiffeWorkloadAPI',
     // Keeps other programs from being used to reach the agent (SPIFFE_Workload_Endpoint section 3).
     metadata: { 'workload.spiffe.io': 'true' },
+    keepalive: KEEPALIVE,
   });
   return open(target);
 }
+/** A server with gRPC's defaults closes connections that ask more often than each five minutes (gRFC A8). */
+const KEEPALIVE = { timeMs: 6 * 60_000, timeoutMs: 20_000 };
 let open: ((target: string) => GrpcConnection<WorkloadMethods>) | undefined;
 
 type StreamMethod = 'FetchX509SVID' | 'FetchX509Bundles' | 'FetchJWTBundles';
@@ -89,14 +92,17 @@ export interface FollowedStream<M extends StreamMethod> {
   /** Called at each failed attempt, and for each malformed message. */
   readonly onError: (error: WorkloadApiError) => void;
   readonly signal: AbortSignal;
+  /** Wait after a call that the agent refused in principle. Default: a minute. */
+  readonly refusedRetryMs?: number | undefined;
 }
 
+const REFUSED_RETRY_MS = 60_000;
 const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 1_000;
 
 /**
- * Follows a stream until the signal, or until the agent refuses the call in principle. After any other end it connects
- * again, at most a second later.
+ * Follows a stream until the signal. After its end it connects again, at most a second later, or a minute when the agent
+ * refuses the call in principle.
  * @throws WorkloadApiError `workload_api_address`, at once
  */
 export async function followStream<M extends StreamMethod>(
@@ -104,16 +110,16 @@ export async function followStream<M extends StreamMethod>(
   method: M,
   stream: FollowedStream<M>,
 ): Promise<void> {
-  const { onError, signal } = stream;
+  const { onError, refusedRetryMs = REFUSED_RETRY_MS, signal } = stream;
   let backoffMs = FIRST_BACKOFF_MS;
   while (!signal.aborted) {
     const attempt = await readStream(address, method, stream);
     if (signal.aborted) return;
     onError(attempt.error);
-    if (attempt.error.code === 'workload_api_refused') return;
     backoffMs = attempt.receivedMessages ? FIRST_BACKOFF_MS : Math.min(backoffMs * 2, MAX_BACKOFF_MS);
     // Some jitter, so that the workloads of a node do not all return in one moment.
-    await delay(backoffMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => {});
+    const waitMs = attempt.error.code === 'workload_api_refused' ? refusedRetryMs : backoffMs;
+    await delay(waitMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => {});
   }
 }
 
@@ -129,17 +135,27 @@ async function readStream<M extends StreamMethod>(
     try {
       onMessage(message);
     } catch (error) {
-      onError(asWorkloadApiError(error));
+      onError(streamProblem(error));
     }
   };
   try {
     await connection.stream(method, {}, read, { signal });
     return { error: unavailable(), receivedMessages };
   } catch (error) {
-    return { error: asWorkloadApiError(error), receivedMessages };
+    return { error: streamProblem(error), receivedMessages };
   } finally {
     connection.close();
   }
+}
+
+/** Even an unforeseen error ends no follower. */
+function streamProblem(error: unknown): WorkloadApiError {
+  if (error instanceof WorkloadApiError || error instanceof GrpcError) return asWorkloadApiError(error);
+  const name = error instanceof Error ? error.name : typeof error;
+  return new WorkloadApiError(
+    'workload_api_malformed',
+    `a message of the SPIFFE agent caused an error (${name})`,
+  );
 }
 
 const INVALID_ARGUMENT = 3;

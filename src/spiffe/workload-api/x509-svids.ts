@@ -37,9 +37,11 @@ export interface X509SvidUpdate {
 
 export interface X509SvidWatch {
   readonly onUpdate: (update: X509SvidUpdate) => void;
-  /** Retried, unless its code is `workload_api_refused`. */
+  /** Of a failed attempt, which is retried, or of a message that is ignored in whole or in part. */
   readonly onError: (error: WorkloadApiError) => void;
   readonly signal: AbortSignal;
+  /** As {@link FollowedStream.refusedRetryMs}. */
+  readonly refusedRetryMs?: number | undefined;
 }
 
 /**
@@ -47,24 +49,31 @@ export interface X509SvidWatch {
  * @param address `unix:///PATH` or `tcp://IP:PORT`
  * @throws WorkloadApiError `workload_api_address`
  */
-export async function watchX509Svids(
-  address: string,
-  { onError, onUpdate, signal }: X509SvidWatch,
-): Promise<void> {
-  const onMessage = (message: X509SvidResponse) => onUpdate(readUpdate(message));
-  await followStream(address, 'FetchX509SVID', { onMessage, onError, signal });
+export async function watchX509Svids(address: string, { onUpdate, ...watch }: X509SvidWatch): Promise<void> {
+  const onMessage = (message: X509SvidResponse) => {
+    const { problem, ...update } = readUpdate(message);
+    onUpdate(update);
+    if (problem !== undefined) watch.onError(problem);
+  };
+  await followStream(address, 'FetchX509SVID', { ...watch, onMessage });
 }
 
-function readUpdate({ svids, federated_bundles: federated }: X509SvidResponse): X509SvidUpdate {
+function readUpdate({
+  svids,
+  federated_bundles: federated,
+}: X509SvidResponse): X509SvidUpdate & Pick<BundlesRead, 'problem'> {
   if (svids.length === 0) throw malformed('without an SVID');
   const read = svids.map(readSvid);
   const own = svids.map((svid, index) => [read[index]?.trustDomain ?? '', svid.bundle] as const);
   const bundles = new Map(own.map(([trustDomain, der]) => [trustDomain, readX509Bundle(trustDomain, der)]));
-  for (const bundle of readX509Bundles(federated)) {
+  if ([...bundles.values()].includes(undefined)) throw malformed('with an unusable bundle of its own');
+  const others = readX509Bundles(federated);
+  for (const bundle of others.bundles) {
     // A federated bundle cannot replace the agent's own.
     if (!bundles.has(bundle.trustDomain)) bundles.set(bundle.trustDomain, bundle);
   }
-  return { svids: read, bundles: [...bundles.values()] };
+  const known = [...bundles.values()].filter((bundle) => bundle !== undefined);
+  return { svids: read, bundles: known, problem: others.problem };
 }
 
 function readSvid(message: X509SvidMessage): WorkloadX509Svid {
@@ -92,20 +101,41 @@ function readPrivateKey(der: Buffer): KeyObject {
   }
 }
 
-/**
- * A trust domain without X.509 authorities has no bundle here.
- * @throws WorkloadApiError `workload_api_malformed`
- */
-export function readX509Bundles(bundles: Readonly<Record<string, Buffer>>): readonly TrustBundle[] {
-  return Object.entries(bundles)
-    .filter(([, der]) => der.length > 0)
-    .map(([id, der]) => readX509Bundle(parseTrustDomainId(id), der));
+export interface BundlesRead {
+  readonly bundles: readonly TrustBundle[];
+  /** Names the trust domains whose bundles are unusable and left out. */
+  readonly problem: WorkloadApiError | undefined;
 }
 
-function readX509Bundle(trustDomain: string | undefined, der: Buffer): TrustBundle {
+/** A trust domain without X.509 authorities has no bundle here. */
+export function readX509Bundles(bundles: Readonly<Record<string, Buffer>>): BundlesRead {
+  const filled = Object.entries(bundles).filter(([, der]) => der.length > 0);
+  return readEachBundle(Object.fromEntries(filled), readX509Bundle);
+}
+
+/**
+ * An unusable bundle is left out alone: one federated trust domain must not cut the others off.
+ * @param read undefined: unusable
+ */
+export function readEachBundle(
+  bundles: Readonly<Record<string, Buffer>>,
+  read: (trustDomain: string, bytes: Buffer) => TrustBundle | undefined,
+): BundlesRead {
+  const entries = Object.entries(bundles).map(([id, bytes]) => {
+    const trustDomain = parseTrustDomainId(id);
+    return { trustDomain, bundle: trustDomain === undefined ? undefined : read(trustDomain, bytes) };
+  });
+  const unusable = entries.filter(({ bundle }) => bundle === undefined);
+  const names = unusable.map(({ trustDomain }) => trustDomain ?? 'an invalid trust domain').slice(0, 5);
+  return {
+    bundles: entries.map(({ bundle }) => bundle).filter((bundle) => bundle !== undefined),
+    problem: names.length === 0 ? undefined : malformed(`with an unusable bundle of ${names.join(', ')}`),
+  };
+}
+
+function readX509Bundle(trustDomain: string, der: Buffer): TrustBundle | undefined {
   const x509Authorities = splitCertificates(der);
-  if (trustDomain === undefined || x509Authorities === undefined) throw malformed('with an unusable bundle');
-  return { trustDomain, x509Authorities, jwtAuthorities: [] };
+  return x509Authorities && { trustDomain, x509Authorities, jwtAuthorities: [] };
 }
 
 export function malformed(what: string): WorkloadApiError {
