@@ -1,0 +1,259 @@
+"""Signs requests: a passport that identifies the caller, and a proof that is bound to exactly one request."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+
+from ._files import Identity, fingerprint_of, key_expired, read_identity
+from ._passport import Passport, make_passport, parse_passport
+from ._profiles import Profiles, RouteProfile, select_profile
+from ._request_url import RequestUrl, parse_request_url
+from ._syntax import encode_base64url, is_key_id, is_method
+from ._transcript import (
+    Body,
+    Header,
+    content_sha256,
+    format_transcript,
+    select_signed_headers,
+    sha256_base64url,
+)
+from .errors import SigningError
+
+Headers = Union[Mapping[str, str], Iterable[Header]]
+
+_PROOF_SECONDS = 60
+_PASSPORT_SECONDS = 300
+# A passport is reused for two thirds of its life: verifiers cache it.
+_REUSE_SECONDS = 200
+_RELOAD_SECONDS = 1.0
+_MAX_CREDENTIAL_BYTES = 8192
+
+_log = logging.getLogger("proofgate")
+
+
+@dataclass(frozen=True)
+class SignedRequest:
+    """The credentials of one request. Send `headers` with it once, and sign a repetition anew."""
+
+    headers: Tuple[Header, ...] = field(repr=False)
+    url: str
+    jti: str
+    route_id: str
+    key_id: str
+
+
+class Signer:
+    """Signs with a key file and the state beside it, and follows both when they are replaced.
+
+    `profile_file` is a signing profile in JSON, for a key without an enrollment. `profile` names the
+    profile where several fit. `sign_headers` are header names to sign beyond those of the route.
+    """
+
+    def __init__(
+        self,
+        key_file: "Union[str, os.PathLike[str]]",
+        *,
+        profile_file: "Union[str, os.PathLike[str], None]" = None,
+        profile: Optional[str] = None,
+        sign_headers: Sequence[str] = (),
+    ) -> None:
+        self._key_file = os.fspath(key_file)
+        self._profile_file = None if profile_file is None else os.fspath(profile_file)
+        self._profile = profile
+        self._sign_headers = tuple(sign_headers)
+        self._now: Callable[[], float] = time.time
+        self._new_jti: Callable[[], str] = lambda: encode_base64url(secrets.token_bytes(16))
+        self._lock = threading.Lock()
+        self._fingerprint = fingerprint_of(self._key_file, self._profile_file)
+        self._checked_at = time.monotonic()
+        self._loaded = _Loaded(read_identity(self._key_file, self._profile_file))
+
+    def __repr__(self) -> str:
+        return f"<Signer {self._key_file!r} {self._loaded.identity.key.thumbprint}>"
+
+    def sign(
+        self, method: str, url: str, *, headers: Headers = (), body: Body = None
+    ) -> SignedRequest:
+        """Signs one request. Its target must be sent as it is in `url`, byte for byte.
+
+        Raises SigningError.
+        """
+        parsed, selected = self._select(method, url)
+        given = list(headers.items() if isinstance(headers, Mapping) else headers)
+        return self._sign(method, parsed, selected, given, body)
+
+    def binds_body(self, method: str, url: str) -> bool:
+        """Whether the request's body must be known in order to sign it. Raises SigningError."""
+        _, (_, _, route) = self._select(method, url)
+        return route.body == "bound"
+
+    def signs_for(self, method: str, url: str) -> bool:
+        """Whether a profile fits the request."""
+        try:
+            self._select(method, url)
+        except SigningError:
+            return False
+        return True
+
+    def _select(
+        self, method: str, url: str
+    ) -> "Tuple[RequestUrl, Tuple[_Loaded, Profiles, RouteProfile]]":
+        if not is_method(method):
+            raise SigningError("method_invalid", "the method is not an HTTP method")
+        parsed = parse_request_url(url)
+        loaded = self._current()
+        return parsed, (loaded, *select_profile(loaded.identity.files, method, parsed, self._profile))
+
+    def _sign(
+        self,
+        method: str,
+        url: RequestUrl,
+        selected: "Tuple[_Loaded, Profiles, RouteProfile]",
+        headers: List[Header],
+        body: Body,
+    ) -> SignedRequest:
+        loaded, profiles, route = selected
+        now, jti = int(self._now()), self._new_jti()
+        passport = loaded.passport_for(profiles, route, now, self._new_jti)
+        signed_headers = select_signed_headers(headers, route.signed_headers, self._sign_headers)
+        coordinates = profiles.coordinates
+        lines = (
+            ("auth-site", coordinates.auth_site),
+            ("key-id", passport.key_id),
+            ("passport-sha256", passport.sha256),
+            ("issuer", coordinates.issuer),
+            ("subject", coordinates.subject),
+            ("audience", route.audience),
+            ("route-id", route.route_id),
+            ("method", method),
+            ("scheme", url.scheme),
+            ("authority", url.authority),
+            ("target", url.target),
+            ("jti", jti),
+            ("issued-at", now),
+            ("expires-at", min(now + _PROOF_SECONDS, passport.expires_at)),
+            ("content-sha256", content_sha256(method, route.body, body)),
+        )
+        transcript = format_transcript(lines, signed_headers)
+        encoded = encode_base64url(transcript)
+        if max(len(encoded), len(passport.jws)) > _MAX_CREDENTIAL_BYTES:
+            raise SigningError(
+                "credentials_too_large", "passport or transcript is longer than 8 KiB"
+            )
+        signature = encode_base64url(loaded.identity.key.sign(transcript))
+        credentials = (
+            ("Authorization", f"Passport {passport.jws}"),
+            ("X-Proofgate-Transcript", encoded),
+            ("X-Proofgate-Signature", signature),
+        )
+        return SignedRequest(credentials, url.origin + url.target, jti, route.route_id, passport.key_id)
+
+    def _current(self) -> "_Loaded":
+        if time.monotonic() - self._checked_at >= _RELOAD_SECONDS and self._lock.acquire(False):
+            try:
+                self._reload_if_replaced()
+                self._checked_at = time.monotonic()
+            finally:
+                self._lock.release()
+        loaded = self._loaded
+        expires_at = loaded.identity.expires_at
+        if expires_at is not None and self._now() >= expires_at:
+            raise key_expired(self._key_file)
+        return loaded
+
+    def _reload_if_replaced(self) -> None:
+        fingerprint = fingerprint_of(self._key_file, self._profile_file)
+        if fingerprint == self._fingerprint:
+            return
+        try:
+            self._loaded = _Loaded(read_identity(self._key_file, self._profile_file))
+        except SigningError as error:
+            # The old key goes on while it is valid. A later check tries again.
+            _log.warning("the key file was replaced and cannot be used: %s", error)
+            return
+        self._fingerprint = fingerprint
+
+
+@dataclass(frozen=True)
+class _CachedPassport:
+    jws: str = field(repr=False)
+    sha256: str
+    key_id: str
+    issued_at: int
+    expires_at: int
+
+
+class _Loaded:
+    """An identity with the passports that its key has signed."""
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+        self._made: Dict[Tuple[object, str], _CachedPassport] = {}
+        self._given: Dict[str, _CachedPassport] = {
+            audience: _cached(passport) for audience, passport in (identity.passports or {}).items()
+        }
+
+    def passport_for(
+        self, profiles: Profiles, route: RouteProfile, now: int, new_jti: Callable[[], str]
+    ) -> _CachedPassport:
+        if self.identity.passports is not None:
+            return self._given_passport(profiles, route, now)
+        key = (profiles.coordinates, route.audience)
+        found = self._made.get(key)
+        if found is None or not found.issued_at <= now < found.issued_at + _REUSE_SECONDS:
+            found = self._made[key] = self._make(profiles, route, now, new_jti())
+        return found
+
+    def _given_passport(self, profiles: Profiles, route: RouteProfile, now: int) -> _CachedPassport:
+        found = self._given.get(route.audience)
+        passport = (self.identity.passports or {}).get(route.audience)
+        if found is None or passport is None:
+            raise SigningError(
+                "passport_required", f"there is no passport for the audience {route.audience}"
+            )
+        if found.expires_at <= now:
+            raise SigningError("passport_expired", "the passport has expired")
+        expected = profiles.coordinates
+        for name in ("issuer", "subject", "trust_domain", "key_binding"):
+            if getattr(passport, name) != getattr(expected, name):
+                raise SigningError(
+                    "passport_mismatch", f"the passport's {name} is not the one of the profile"
+                )
+        return found
+
+    def _make(
+        self, profiles: Profiles, route: RouteProfile, now: int, jti: str
+    ) -> _CachedPassport:
+        coordinates, key = profiles.coordinates, self.identity.key
+        if coordinates.key_id is None or not is_key_id(coordinates.key_id):
+            raise SigningError("key_id_missing", "the profile names no key_id")
+        if coordinates.key_binding != "software":
+            raise SigningError("passport_required", "a broker's passport is needed for this profile")
+        claims = {
+            "iss": coordinates.issuer,
+            "sub": coordinates.subject,
+            "trust_domain": coordinates.trust_domain,
+            "aud": route.audience,
+            "iat": now,
+            "exp": now + _PASSPORT_SECONDS,
+            "key_binding": coordinates.key_binding,
+            "cnf": {"jwk": key.public_jwk},
+            "jti": jti,
+        }
+        passport = parse_passport(make_passport(key, coordinates.key_id, claims))
+        if passport is None:
+            raise SigningError("credentials_too_large", "the passport is longer than 8 KiB")
+        return _cached(passport)
+
+
+def _cached(passport: Passport) -> _CachedPassport:
+    sha256 = sha256_base64url(passport.jws.encode("ascii"))
+    return _CachedPassport(
+        passport.jws, sha256, passport.key_id, passport.issued_at, passport.expires_at
+    )

@@ -1,0 +1,21 @@
+/** Input and output of the SDK drivers, one JSON object a line; `README.md` describes them. */
+
+export interface SdkJob {
+  readonly id: number;
+  readonly method: string;
+  readonly url: string;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly body_base64: string | null;
+  /** Seconds since the epoch. */
+  readonly now: number;
+  /** For the proof, and for the passport if this request makes one. */
+  readonly jti: string;
+}
+
+export interface SdkAnswer {
+  readonly id: number;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly transcript_base64: string;
+  /** The stable code when the request could not be signed. */
+  readonly error?: string;
+}

@@ -1,0 +1,44 @@
+/** Writes key files with the state beside them, as `proofgate enroll` and `proofgate agent` do. */
+import type { KeyObject } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { formatBrokerState } from '../../src/client/broker/broker-state.ts';
+import { parsePassport } from '../../src/protocol/passport.ts';
+import { signingKeyOf } from '../../src/protocol/signing.ts';
+
+export interface BrokerKey {
+  readonly key: KeyObject;
+  /** Compact JWS, for different audiences. */
+  readonly passports: readonly string[];
+  readonly profileDocuments: readonly unknown[];
+}
+
+/** Writes `<name>.pem` and its broker state into the folder. @returns the path of the key file */
+export function writeBrokerKey(
+  folder: string,
+  name: string,
+  { key, passports, profileDocuments }: BrokerKey,
+) {
+  const keyFile = writeKey(folder, name, key);
+  const state = formatBrokerState({
+    keyThumbprint: signingKeyOf(key).publicKey.thumbprint,
+    brokerUrl: 'https://broker.shop.example',
+    svid: undefined,
+    passports: passports.map((jws) => {
+      const claims = parsePassport(jws)?.claims;
+      if (claims === undefined) throw new Error('not a passport');
+      const { audience, expiresAtSeconds, subject } = claims;
+      return { jws, audience, subject, expiresAtMs: expiresAtSeconds * 1000 };
+    }),
+    profileDocuments,
+  });
+  writeFileSync(`${keyFile}.broker.json`, state, { mode: 0o600 });
+  return keyFile;
+}
+
+/** Mode 0600, as the SDKs demand. */
+export function writeKey(folder: string, name: string, key: KeyObject): string {
+  const keyFile = join(folder, `${name}.pem`);
+  writeFileSync(keyFile, key.export({ format: 'pem', type: 'pkcs8' }), { mode: 0o600 });
+  return keyFile;
+}
