@@ -137,6 +137,13 @@ module.exports = {
       'undici',
       '(verifier/loading/refresh|client|outbound-fetch|control/operators|verifier/audit|http-proxy)',
     ),
+    {
+      name: 'the-signing-engine-loads-no-library',
+      comment: 'the Node SDK is built from it and has no dependency',
+      severity: 'error',
+      from: { path: '^src/client/request-signer\\.ts$' },
+      to: { path: 'node_modules/', reachable: true },
+    },
     onlyKnownBy('prom-client', 'telemetry'),
     onlyKnownBy('@opentelemetry/', 'telemetry'),
     {

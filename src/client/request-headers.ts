@@ -12,6 +12,8 @@ export interface RequestHeader {
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
+/** What a transcript can hold. */
+const SIGNABLE_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 /** The client itself sets these, or they change the message framing (RFC 9112 sections 6 and 7). */
 const RESERVED: ReadonlySet<string> = new Set([
   'authorization',
@@ -68,10 +70,10 @@ function signedHeader(given: readonly RequestHeader[], name: string): SignedHead
     throw new ClientError('header_missing', `the header ${name} must be signed and is not given`);
   if (more.length > 0)
     throw new ClientError('header_repeated', `the header ${name} must be signed and is given twice`);
-  if (header.value === '' || header.value.includes('\t')) {
+  if (!SIGNABLE_VALUE.test(header.value)) {
     throw new ClientError(
       'header_invalid',
-      `the header ${name} must be signed: its value may not be empty or hold a tab`,
+      `the header ${name} must be signed: its value must be visible ASCII, without spaces at its ends`,
     );
   }
   return { name, value: header.value };

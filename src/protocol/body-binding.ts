@@ -15,8 +15,16 @@ export function isBodyBearing(method: string): boolean {
   return BODY_BEARING_METHODS.has(method);
 }
 
+/** A body whose bytes are elsewhere. */
+export interface BodyDigest {
+  /** base64url, of all bytes. */
+  readonly sha256: string;
+  readonly byteLength: number;
+}
+
 /** The transcript's `content-sha256`: base64url SHA-256 of the body, or `-`. */
-export function contentSha256(method: string, rule: BodyRule, body: Uint8Array): string {
+export function contentSha256(method: string, rule: BodyRule, body: Uint8Array | BodyDigest): string {
   const isBound = rule === 'bound' && (body.byteLength > 0 || isBodyBearing(method));
-  return isBound ? hash('sha256', body, 'base64url') : NOT_BOUND;
+  if (!isBound) return NOT_BOUND;
+  return body instanceof Uint8Array ? hash('sha256', body, 'base64url') : body.sha256;
 }

@@ -1,5 +1,6 @@
 /** Keys, profiles and requests that the client tests share. */
-import type { RequestToSign, SignedRequest, Signer } from '../../src/client/sign-request.ts';
+import { ClientError, type ClientErrorCode } from '../../src/client/client-error.ts';
+import { RequestSigner, type RequestToSign, type SignedRequest } from '../../src/client/request-signer.ts';
 import type { SigningProfiles } from '../../src/client/signing-profile.ts';
 import { parseSigningProfiles } from '../../src/client/signing-profile-file.ts';
 import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.ts';
@@ -44,10 +45,37 @@ export function profilesOf(...routes: readonly Readonly<Record<string, unknown>>
   return parseSigningProfiles(JSON.stringify(profileDocument({ profiles: routes })), 'profile.json');
 }
 
+/** Who signs one request, and when. */
+export interface Signer {
+  readonly profiles: SigningProfiles;
+  readonly holderKey: SigningKey;
+  /** Undefined when the holder key signs its own passport. */
+  readonly brokerPassport: string | undefined;
+  /** Of the proof and of a self-signed passport. */
+  readonly ttlSeconds: number;
+  readonly nowSeconds: number;
+}
+
+/** Signs with a signer of its own. @throws ClientError for a failure */
+export function signRequest(request: RequestToSign, signer: Signer): SignedRequest {
+  const { brokerPassport, holderKey: key, nowSeconds, profiles, ttlSeconds } = signer;
+  const audiences = profiles.profiles.map(({ audience }) => audience);
+  const passports =
+    brokerPassport === undefined
+      ? undefined
+      : new Map(audiences.map((audience) => [audience, brokerPassport]));
+  const requestSigner = new RequestSigner({
+    ...{ nowMs: () => nowSeconds * 1000, proofTtlSeconds: ttlSeconds, passportTtlSeconds: ttlSeconds },
+  });
+  requestSigner.replaceIdentity({ key, files: [profiles], passports });
+  const signed = requestSigner.sign(request);
+  if (signed.kind === 'signed') return signed;
+  throw new ClientError(signed.code as ClientErrorCode, signed.message);
+}
+
 export function signerOf(members: Partial<Signer> = {}): Signer {
   return {
     profiles: profilesOf(routeDocument()),
-    choice: { kind: 'only_fit' },
     holderKey: newEd25519Key(),
     brokerPassport: undefined,
     ttlSeconds: 60,
@@ -62,7 +90,6 @@ export function requestOf(members: Partial<RequestToSign> = {}): RequestToSign {
     url: 'https://api.shop.example/v1/orders/7',
     body: undefined,
     headers: [],
-    extraSignedHeaders: [],
     ...members,
   };
 }
@@ -78,7 +105,10 @@ export function codeOf(act: () => unknown): string {
 }
 
 /** The request as an enforcement point sees it. */
-export function factsOf(request: RequestToSign, { url, method, credentials }: SignedRequest): RequestFacts {
+export function factsOf(
+  request: RequestToSign,
+  { url, method, headers: credentials }: SignedRequest,
+): RequestFacts {
   const headers = [...request.headers, ...credentials.revealLines()];
   return {
     method,
@@ -93,6 +123,6 @@ export function factsOf(request: RequestToSign, { url, method, credentials }: Si
       },
       names: () => headers.map(({ name }) => name),
     },
-    body: request.body === undefined ? { kind: 'none' } : { kind: 'exact', bytes: request.body },
+    body: request.body instanceof Uint8Array ? { kind: 'exact', bytes: request.body } : { kind: 'none' },
   };
 }

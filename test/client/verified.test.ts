@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { compileBundle } from '../../src/bundle/compile/compile.ts';
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
-import { type RequestToSign, type Signer, signRequest } from '../../src/client/sign-request.ts';
+import type { RequestToSign } from '../../src/client/request-signer.ts';
 import { parseSigningProfiles } from '../../src/client/signing-profile-file.ts';
 import { signPassport } from '../../src/protocol/signing.ts';
 import { decide } from '../../src/verifier/decision/decide.ts';
@@ -18,7 +18,7 @@ import {
   ORIGIN,
   TRUST_DOMAIN,
 } from '../fakes/bundle-content.ts';
-import { factsOf, requestOf } from './fixtures.ts';
+import { factsOf, requestOf, type Signer, signRequest } from './fixtures.ts';
 
 const keys = newTestKeys();
 const content = bundleContent(keys);
@@ -54,7 +54,6 @@ function derivedSigner(members: Partial<Signer> = {}): Signer {
       subject: client?.subject,
       key_binding: 'software',
     }),
-    choice: { kind: 'only_fit' },
     holderKey: keys.derived,
     brokerPassport: undefined,
     ttlSeconds: 60,
@@ -87,7 +86,7 @@ describe('a signed request', () => {
     const request = {
       ...read,
       headers: [{ name: 'If-Match', value: '"7"' }],
-      extraSignedHeaders: ['if-match'],
+      signHeaders: ['if-match'],
     };
     const signedRequest = signRequest(request, derivedSigner());
     expect(verdictOn(factsOf(request, signedRequest))).toBe('verified');

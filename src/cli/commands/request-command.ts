@@ -48,7 +48,7 @@ async function request(
   const caPem = await readCaFile(settings.caFile);
   const { request, signed } = await signFromSettings(settings, positionals, context.env);
   const { method, url } = signed;
-  const headers = [...request.headers, ...signed.credentials.revealLines()];
+  const headers = [...request.headers, ...signed.headers.revealLines()];
   const message = {
     method,
     url,

@@ -1,7 +1,7 @@
 /** `proofgate sign`: prints the headers of one signed request, for another program to send. */
 
 import type { CredentialHeaders } from '../../client/credential-headers.ts';
-import type { SignedRequest } from '../../client/sign-request.ts';
+import type { SignedRequest } from '../../client/request-signer.ts';
 import { usageError } from '../../program/errors.ts';
 import { choice, required, type SettingValues, text, withDefault } from '../../program/settings.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
@@ -47,7 +47,7 @@ function refuseUnsigned(name: string, signed: SignedRequest): void {
 }
 
 async function deliver(settings: Values, signed: SignedRequest, { output }: CliContext): Promise<void> {
-  const content = formatCredentials(signed.credentials, settings.format);
+  const content = formatCredentials(signed.headers, settings.format);
   if (settings.out === '-') {
     output.stdout.write(content);
     return;

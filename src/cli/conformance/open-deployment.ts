@@ -33,11 +33,8 @@ export async function openDeployment(values: DeploymentValues): Promise<OpenDepl
   const { method, target, timeoutMs, writeMethod, writeTarget } = values;
   const caller = await readLocalCaller(values);
   requireSegment(parseRequestUrl(target));
-  const { brokerPassport, choice, holderKey, profiles } = await signerFor(
-    { method, url: target },
-    caller,
-    profileChoice(values),
-  );
+  const choice = profileChoice(values);
+  const { brokerPassport, holderKey, profiles } = await signerFor({ method, url: target, choice }, caller);
   const headers = values.headers.map((line): RequestHeader => parseHeaderLine(line));
   const write = writeTarget === undefined ? undefined : { method: writeMethod, url: writeTarget };
   const { subject, url } = subjectOfDeployment({

@@ -1,17 +1,19 @@
 /** Reads the files that `sign` and `request` name, or asks a broker, and signs. */
+import { ClientError } from '../../client/client-error.ts';
 import { parseHeaderLine } from '../../client/request-headers.ts';
-import type { ProfileChoice } from '../../client/select-profile.ts';
 import {
-  profileFor,
+  findProfile,
+  RequestSigner,
   type RequestToSign,
   type SignedRequest,
-  type Signer,
-  signRequest,
-} from '../../client/sign-request.ts';
+} from '../../client/request-signer.ts';
+import type { ProfileChoice } from '../../client/select-profile.ts';
+import type { SigningProfiles } from '../../client/signing-profile.ts';
 import { usageError } from '../../program/errors.ts';
 import { readInputBytes, readStandardInput } from '../../program/input-files.ts';
 import type { Environment } from '../../program/output.ts';
 import { duration, list, optional, type SettingValues, text, withDefault } from '../../program/settings.ts';
+import type { SigningKey } from '../../protocol/signing.ts';
 import { BROKER_CALL_SETTINGS, brokerCallPlanOf } from '../../workload/broker-settings.ts';
 import type { CallerValues, SigningCaller } from './signing-caller.ts';
 
@@ -65,7 +67,7 @@ const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
 export interface SignedInput {
   /** The request with its body and parsed headers. */
-  readonly request: RequestToSign;
+  readonly request: RequestToSign & { readonly body: Buffer | undefined };
   readonly signed: SignedRequest;
 }
 
@@ -82,10 +84,8 @@ export async function signFromSettings(
   const { method, url } = positionals;
   const signAs = async (caller: SigningCaller): Promise<SignedInput> => {
     const body = await readBody(settings.bodyFile);
-    const request: RequestToSign = { method, url, body, headers, extraSignedHeaders: settings.signHeaders };
-    const signer = await signerFor(request, caller, choice);
-    const nowSeconds = Math.floor(Date.now() / 1000);
-    return { request, signed: signRequest(request, { ...signer, ttlSeconds, nowSeconds }) };
+    const request = { method, url, body, headers, signHeaders: settings.signHeaders, choice };
+    return { request, signed: signOnce(request, await signerFor(request, caller), ttlSeconds) };
   };
   if (plan !== undefined) {
     const { withBrokerCaller } = await import('./broker-caller.ts');
@@ -95,14 +95,39 @@ export async function signFromSettings(
   return signAs(await readLocalCaller(settings));
 }
 
+/** The key, the file and the passport that sign one request. */
+export interface SelectedSigner {
+  readonly profiles: SigningProfiles;
+  readonly audience: string;
+  readonly holderKey: SigningKey;
+  /** Compact JWS; undefined when the holder key signs its own. */
+  readonly brokerPassport: string | undefined;
+}
+
 /** Selects the profile of the request, and the passport for its audience. @throws ClientError, BrokerError */
 export async function signerFor(
-  request: Pick<RequestToSign, 'method' | 'url'>,
+  request: Pick<RequestToSign, 'method' | 'url' | 'choice'>,
   { files, holderKey, passportFor }: SigningCaller,
-  choice: ProfileChoice,
-): Promise<Omit<Signer, 'ttlSeconds' | 'nowSeconds'>> {
-  const { profile, profiles } = profileFor(request, files, choice);
-  return { profiles, choice, holderKey, brokerPassport: await passportFor(profile.audience) };
+): Promise<SelectedSigner> {
+  const { profile, profiles } = findProfile(request, files);
+  const { audience } = profile;
+  return { profiles, audience, holderKey, brokerPassport: await passportFor(audience) };
+}
+
+/** @param ttlSeconds of proof and passport */
+function signOnce(
+  request: RequestToSign,
+  { audience, brokerPassport, holderKey: key, profiles }: SelectedSigner,
+  ttlSeconds: number,
+): SignedRequest {
+  const signer = new RequestSigner({ proofTtlSeconds: ttlSeconds, passportTtlSeconds: ttlSeconds });
+  const passports = brokerPassport === undefined ? undefined : new Map([[audience, brokerPassport]]);
+  signer.replaceIdentity({ key, files: [profiles], passports });
+  const signed = signer.sign(request);
+  if (signed.kind === 'signed') return signed;
+  throw signed.code === 'identity_not_ready'
+    ? new Error(signed.message)
+    : new ClientError(signed.code, signed.message);
 }
 
 /** @throws CliError `set_profile_or_route_id` */

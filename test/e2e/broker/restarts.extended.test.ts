@@ -10,7 +10,6 @@ import { compileBundle } from '../../../src/bundle/compile/compile.ts';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { readLocalCaller } from '../../../src/cli/signing/signing-caller.ts';
 import { signerFor } from '../../../src/cli/signing/signing-inputs.ts';
-import { signRequest } from '../../../src/client/sign-request.ts';
 import { readSigningKeyFile } from '../../../src/program/key-files.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { decide } from '../../../src/verifier/decision/decide.ts';
@@ -18,7 +17,7 @@ import { createPassportCache } from '../../../src/verifier/decision/passport-cac
 import { softwareKeysYaml } from '../../broker/broker-callers.ts';
 import { LAUNCHER } from '../../cli/compiled-cli.ts';
 import { runInProcess } from '../../cli/in-process.ts';
-import { factsOf, profileDocument, requestOf, routeDocument } from '../../client/fixtures.ts';
+import { factsOf, profileDocument, requestOf, routeDocument, signRequest } from '../../client/fixtures.ts';
 import { bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';
 import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
 import {
@@ -121,7 +120,7 @@ async function requestOnce(): Promise<string> {
   try {
     const caller = await readLocalCaller({ key: keyFile(), profileFile: undefined, passportFile: undefined });
     const request = requestOf();
-    const signer = await signerFor(request, caller, { kind: 'only_fit' });
+    const signer = await signerFor(request, caller);
     const nowSeconds = Math.floor(Date.now() / 1000);
     const signed = signRequest(request, { ...signer, ttlSeconds: 60, nowSeconds });
     const inputs = { nowSeconds, realtimeStalenessSeconds: 10, passports };

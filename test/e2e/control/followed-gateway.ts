@@ -2,11 +2,11 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { enrolledProfiles } from '../../../src/client/enroll/enrolled-profiles.ts';
-import { signRequest } from '../../../src/client/sign-request.ts';
 import { headerValues, type WireClient } from '../../../src/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/conformance/wire/http1.ts';
 import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import { readEnrolledKeyFile } from '../../../src/workload/state-file.ts';
+import { signRequest } from '../../client/fixtures.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { envoyVersions, type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
 import { patient } from '../harness/envoy-config.ts';
@@ -138,7 +138,6 @@ export class FollowedGateway {
         url,
         body: body === undefined ? undefined : Buffer.from(body),
         headers: [],
-        extraSignedHeaders: [],
       },
       {
         profiles: enrolledProfiles(state, {
@@ -146,17 +145,16 @@ export class FollowedGateway {
           keyFile,
           nowMs: clientNowMs,
         }),
-        choice: { kind: 'only_fit' },
         holderKey: key,
         brokerPassport: undefined,
         ttlSeconds: 30,
         nowSeconds: Math.floor(Date.now() / 1000),
       },
     );
-    for (const { value } of signed.credentials.revealLines()) this.#stage.secrets.add('a credential', value);
+    for (const { value } of signed.headers.revealLines()) this.#stage.secrets.add('a credential', value);
     return this.sendWith(
       { method, target, ...(body === undefined ? {} : { body }) },
-      signed.credentials.revealLines().map(({ name, value }) => [name, value] as const),
+      signed.headers.revealLines().map(({ name, value }) => [name, value] as const),
     );
   }
 

@@ -3,9 +3,9 @@ import { realpath } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'undici';
 import { signingProfilesOf } from '../../../src/client/broker/broker-state.ts';
-import { signRequest } from '../../../src/client/sign-request.ts';
 import { readSigningKeyFile } from '../../../src/program/key-files.ts';
 import { readBrokerState } from '../../../src/workload/broker-state-file.ts';
+import { signRequest } from '../../client/fixtures.ts';
 import { nowSeconds } from '../environment/site.ts';
 
 export const CONNECTIONS = 8;
@@ -89,13 +89,13 @@ export class PassportLoad {
     if (profiles === undefined || passport === undefined) throw new Error('the agent has no passport');
     this.holders.add(thumbprint);
     this.passports.add(passport.jws);
-    const { credentials } = signRequest(
-      { ...{ method: 'GET', url, body: undefined, headers: [], extraSignedHeaders: [] } },
+    const { headers } = signRequest(
+      { ...{ method: 'GET', url, headers: [] } },
       {
-        ...{ profiles, holderKey, choice: { kind: 'only_fit' }, brokerPassport: passport.jws },
+        ...{ profiles, holderKey, brokerPassport: passport.jws },
         ...{ ttlSeconds: PROOF_TTL_SECONDS, nowSeconds: nowSeconds() },
       },
     );
-    return Object.fromEntries(credentials.revealLines().map(({ name, value }) => [name, value]));
+    return Object.fromEntries(headers.revealLines().map(({ name, value }) => [name, value]));
   }
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { type RequestToSign, type Signer, signRequest } from '../../src/client/sign-request.ts';
+import type { RequestToSign } from '../../src/client/request-signer.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
 import { signPassport } from '../../src/protocol/signing.ts';
 import { decodeTranscript, parseTranscript, type Transcript } from '../../src/protocol/transcript.ts';
@@ -13,12 +13,14 @@ import {
   profilesOf,
   requestOf,
   routeDocument,
+  type Signer,
   signerOf,
+  signRequest,
 } from './fixtures.ts';
 
 /** Verifies the signature and returns the signed transcript. */
 function signedTranscript(request: RequestToSign, signer: Signer): Transcript {
-  const values = signRequest(request, signer).credentials.reveal();
+  const values = signRequest(request, signer).headers.reveal();
   const bytes = decodeTranscript(values.transcript) ?? Buffer.alloc(0);
   const signature = Buffer.from(values.signature, 'base64url');
   expect(verifySignature(signer.holderKey.publicKey, bytes, signature)).toBe(true);
@@ -29,7 +31,7 @@ function signedTranscript(request: RequestToSign, signer: Signer): Transcript {
 
 const SHA256_OF_NOTHING = hash('sha256', '', 'base64url');
 
-describe('signRequest', () => {
+describe('a signed request', () => {
   it.each([
     ['Ed25519', newEd25519Key()],
     ['ES256', newP256Key()],
@@ -37,7 +39,7 @@ describe('signRequest', () => {
     const signer = signerOf({ holderKey });
     const url = 'https://API.shop.example:443/v1/orders/a%20b?x=%2f..&y=%zz';
     const signed = signRequest(requestOf({ url }), signer);
-    const { authorization, transcript } = signed.credentials.reveal();
+    const { authorization, transcript } = signed.headers.reveal();
     const jws = authorization.replace(/^Passport /, '');
     const passport = parsePassport(jws);
     expect(passport).toMatchObject({
@@ -107,7 +109,7 @@ describe('signRequest', () => {
       { name: 'Content-Type', value: 'application/json' },
       { name: 'If-Match', value: '"7"' },
     ];
-    const request = requestOf({ headers, extraSignedHeaders: ['If-Match', 'x-tenant'] });
+    const request = requestOf({ headers, signHeaders: ['If-Match', 'x-tenant'] });
     expect(signedTranscript(request, signer).headers).toEqual([
       { name: 'content-type', value: 'application/json' },
       { name: 'if-match', value: '"7"' },
@@ -120,9 +122,12 @@ describe('signRequest', () => {
     ['given twice', ['a', 'b'], 'header_repeated'],
     ['empty', [''], 'header_invalid'],
     ['with a tab', ['a\tb'], 'header_invalid'],
+    ['with a space at its end', ['a '], 'header_invalid'],
+    ['not ASCII', ['\u00e9'], 'header_invalid'],
+    ['with a line break', ['a\nb'], 'header_invalid'],
   ])('refuses a header to sign that is %s', (_case, values, code) => {
     const headers = values.map((value) => ({ name: 'If-Match', value }));
-    const request = requestOf({ headers, extraSignedHeaders: ['if-match'] });
+    const request = requestOf({ headers, signHeaders: ['if-match'] });
     expect(codeOf(() => signRequest(request, signerOf()))).toBe(code);
   });
 
@@ -130,7 +135,7 @@ describe('signRequest', () => {
     'refuses to sign the header %p',
     (name) => {
       const headers = [{ name, value: 'x' }];
-      expect(codeOf(() => signRequest(requestOf({ headers, extraSignedHeaders: [name] }), signerOf()))).toBe(
+      expect(codeOf(() => signRequest(requestOf({ headers, signHeaders: [name] }), signerOf()))).toBe(
         'header_invalid',
       );
     },
@@ -151,7 +156,7 @@ describe('signRequest', () => {
   });
 
   it('shows the credentials only on request', () => {
-    const { credentials } = signRequest(requestOf(), signerOf());
+    const { headers: credentials } = signRequest(requestOf(), signerOf());
     expect(String(credentials)).toBe('[redacted]');
     expect(JSON.stringify({ credentials })).toBe('{"credentials":"[redacted]"}');
     expect(Object.keys(credentials)).toEqual([]);
@@ -176,7 +181,7 @@ describe('a passport from a broker', () => {
   it('is sent as it is, with a proof by the holder', () => {
     const jws = signPassport(claims, broker);
     const signer = signerOf({ holderKey, brokerPassport: `${jws}\n` });
-    expect(signRequest(requestOf(), signer).credentials.reveal().authorization).toBe(`Passport ${jws}`);
+    expect(signRequest(requestOf(), signer).headers.reveal().authorization).toBe(`Passport ${jws}`);
     expect(signedTranscript(requestOf(), signer)).toMatchObject({
       keyId: 'broker-2026',
       passportSha256: hash('sha256', jws, 'base64url'),
