@@ -2,6 +2,7 @@
 import { group } from '../define-command.ts';
 import { ctlDecisionCommands, ctlSecretCommands } from './ctl/ctl-actions.ts';
 import { ctlApplyCommand } from './ctl/ctl-apply.ts';
+import { ctlCallerCommands } from './ctl/ctl-block-caller.ts';
 import { ctlBrokerKeysCommands } from './ctl/ctl-broker-keys.ts';
 import { ctlGetCommand } from './ctl/ctl-get.ts';
 import { ctlLoginCommand, ctlLogoutCommand } from './ctl/ctl-login.ts';
@@ -16,6 +17,7 @@ export const ctlCommands = group(
     ctlApplyCommand,
     ctlGetCommand,
     ...ctlDecisionCommands,
+    ...ctlCallerCommands,
     ctlBrokerKeysCommands,
     ctlSigningKeysCommand,
     ...ctlSecretCommands,

@@ -8,6 +8,10 @@ export function blockedSubjectsPath(siteId: string): string {
   return `${sitePath(siteId)}/blocked-subjects`;
 }
 
+export function blockedCallersPath(siteId: string): string {
+  return `${sitePath(siteId)}/blocked-callers`;
+}
+
 export function clientPath(siteId: string, clientId: string): string {
   return `${sitePath(siteId)}/clients/${encodeURIComponent(clientId)}`;
 }

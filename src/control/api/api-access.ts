@@ -7,6 +7,7 @@
  */
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { MEMBERS_HEADER } from '../../bundle/format/bundle-limits.ts';
 import { POLL_SCHEME } from '../../protocol/enrollment.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
@@ -103,8 +104,11 @@ function accessOf(request: FastifyRequest): RouteAccess | undefined {
 }
 
 async function authenticateTarget(request: FastifyRequest, { targets, limits }: AccessOptions) {
-  const { authorization } = request.headers;
-  request.targetId = await counted(request, limits.failedSignIns, () => targets.authenticate(authorization));
+  const { authorization, [MEMBERS_HEADER]: named } = request.headers;
+  const members = Array.isArray(named) ? named.join() : named;
+  request.targetId = await counted(request, limits.failedSignIns, () =>
+    targets.authenticate(authorization, members),
+  );
   await limits.target(request, request.targetId);
 }
 

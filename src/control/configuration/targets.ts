@@ -116,6 +116,7 @@ function newRow(siteId: string, name: string, token: string, nowMs: number) {
     lastSeenAtMs: null,
     aheadRevision: null,
     aheadSinceMs: null,
+    knownMembers: null,
     ...newVersion(nowMs),
   };
 }

@@ -5,6 +5,7 @@
  */
 export const AUDITED = {
   access_token: ['create', 'rotate', 'delete'],
+  blocked_caller: ['block', 'unblock'],
   blocked_subject: ['block', 'unblock'],
   bootstrap_token: ['create', 'reset', 'disable'],
   broker: ['create', 'change', 'delete'],

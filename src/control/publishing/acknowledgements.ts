@@ -8,9 +8,10 @@ import { audited, placeInSite } from '../resource/change.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { settleBlocked } from './blocked-publication.ts';
 import { noteHeldByAll, settleSources } from './source-settlement.ts';
 import { TargetAllowance } from './target-allowance.ts';
-import type { KnownTarget } from './target-tokens.ts';
+import type { ReportingTarget } from './target-tokens.ts';
 
 const BATCH_MS = 50;
 const MAX_BATCH = 250;
@@ -20,8 +21,10 @@ const SEEN_EVERY_MS = 10_000;
 /** Columns of a target that is no longer ahead. */
 const NOT_AHEAD = { aheadRevision: null, aheadSinceMs: null };
 
+type Report = Parameters<Transaction['propagation']['noteTargets']>[1];
+
 interface Waiting {
-  readonly target: KnownTarget;
+  readonly target: ReportingTarget;
   readonly acknowledgement: Acknowledgement;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -39,8 +42,8 @@ export class Acknowledgements {
   #timer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> = Promise.resolve();
   readonly #problemRows = new TargetAllowance();
-  /** Polling targets since the last write, and whether each can continue from its position. */
-  readonly #seen = new Map<string, boolean>();
+  /** Polling targets since the last write, with the columns to write. */
+  readonly #seen = new Map<string, Report>();
   #seenTimer: NodeJS.Timeout | undefined;
 
   constructor(options: AcknowledgementsOptions) {
@@ -48,7 +51,7 @@ export class Acknowledgements {
   }
 
   /** Resolves when the acknowledgement is stored. Its revision and head must be the site's. */
-  add(target: KnownTarget, acknowledgement: Acknowledgement): Promise<void> {
+  add(target: ReportingTarget, acknowledgement: Acknowledgement): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ target, acknowledgement, resolve, reject });
       if (this.#waiting.length >= MAX_BATCH) this.#flush();
@@ -73,7 +76,10 @@ export class Acknowledgements {
         writeBatch(tx, batch, { nowMs: now, mayAudit: (targetId) => this.#problemRows.take(targetId, now) }),
       );
       for (const { resolve } of batch) resolve();
-      for (const siteId of sitesOf(batch)) await settleSources(store, siteId, now);
+      for (const siteId of sitesOf(batch)) {
+        await settleSources(store, siteId, now);
+        await settleBlocked(store, siteId, now);
+      }
     } catch (error) {
       // Rejecting a promise that has already resolved does nothing. A later settlement handles sources that remain.
       for (const { reject } of batch) reject(error);
@@ -82,8 +88,8 @@ export class Acknowledgements {
   }
 
   /** Records where a target is, and whether it can continue from there. */
-  saw({ targetId }: KnownTarget, isOnChain: boolean): void {
-    this.#seen.set(targetId, isOnChain);
+  saw({ targetId, knownMembers }: ReportingTarget, isOnChain: boolean): void {
+    this.#seen.set(targetId, { knownMembers, ...(isOnChain ? NOT_AHEAD : {}) });
     this.#seenTimer ??= setTimeout(() => {
       this.#seenTimer = undefined;
       void this.#writeSeen();
@@ -94,13 +100,10 @@ export class Acknowledgements {
     const { store, nowMs, onFault } = this.#options;
     const seen = [...this.#seen];
     this.#seen.clear();
-    const idsOf = (wanted: boolean) => seen.flatMap(([id, isOnChain]) => (isOnChain === wanted ? [id] : []));
     const lastSeenAtMs = nowMs();
+    const reports = seen.map(([id, columns]) => [id, { ...columns, lastSeenAtMs }] as const);
     await store
-      .writeUnaudited(undefined, async (tx) => {
-        await tx.propagation.noteTargets(idsOf(true), { lastSeenAtMs, ...NOT_AHEAD });
-        await tx.propagation.noteTargets(idsOf(false), { lastSeenAtMs });
-      })
+      .writeUnaudited(undefined, (tx) => noteReports(tx, reports))
       .catch((error: unknown) => onFault?.(error));
   }
 
@@ -127,44 +130,41 @@ interface Writing {
 async function writeBatch(tx: Transaction, batch: readonly Waiting[], writing: Writing): Promise<void> {
   const { nowMs } = writing;
   // Keep each target's latest report of either outcome.
-  const accepted = new Map<string, Acknowledgement>();
+  const accepted = new Map<string, Report>();
   const refused = new Map<string, Waiting>();
   for (const entry of batch) {
     const { target, acknowledgement } = entry;
-    if (acknowledgement.outcome === 'accepted') accepted.set(target.targetId, acknowledgement);
+    if (acknowledgement.outcome === 'accepted') accepted.set(target.targetId, acceptance(entry, nowMs));
     else refused.set(target.targetId, entry);
   }
-  await noteAccepted(tx, accepted, nowMs);
+  await noteReports(tx, accepted);
   for (const entry of refused.values()) await noteRefused(tx, entry, writing);
   if (accepted.size > 0) {
     for (const siteId of sitesOf(batch)) await noteHeldByAll(tx, siteId, nowMs);
   }
 }
 
-async function noteAccepted(
-  tx: Transaction,
-  accepted: ReadonlyMap<string, Acknowledgement>,
-  nowMs: number,
-): Promise<void> {
-  const groups = new Map<
-    string,
-    { readonly head: string; readonly revision: number; readonly ids: string[] }
-  >();
-  for (const [targetId, { revision, head }] of accepted) {
-    const group = groups.get(head) ?? { head, revision, ids: [] };
+/** Writes equal reports of many targets at once. */
+async function noteReports(tx: Transaction, reports: Iterable<readonly [string, Report]>): Promise<void> {
+  const groups = new Map<string, { readonly report: Report; readonly ids: string[] }>();
+  for (const [targetId, report] of reports) {
+    const name = JSON.stringify(report);
+    const group = groups.get(name) ?? { report, ids: [] };
     group.ids.push(targetId);
-    groups.set(head, group);
+    groups.set(name, group);
   }
-  for (const { head, revision, ids } of groups.values()) {
-    const set = {
-      ackedRevision: revision,
-      ackedHead: head,
-      ackedAtMs: nowMs,
-      lastSeenAtMs: nowMs,
-      ...NOT_AHEAD,
-    };
-    await tx.propagation.noteTargets(ids, set);
-  }
+  for (const { report, ids } of groups.values()) await tx.propagation.noteTargets(ids, report);
+}
+
+function acceptance({ target, acknowledgement: { head, revision } }: Waiting, nowMs: number): Report {
+  return {
+    ackedRevision: revision,
+    ackedHead: head,
+    ackedAtMs: nowMs,
+    lastSeenAtMs: nowMs,
+    knownMembers: target.knownMembers,
+    ...NOT_AHEAD,
+  };
 }
 
 /** Audits the first rejection and every change of its reason, within the target's allowance, not every revision. */
@@ -182,6 +182,7 @@ async function noteRefused(
     refusedDetail: detail ?? null,
     refusedAtMs: nowMs,
     lastSeenAtMs: nowMs,
+    knownMembers: target.knownMembers,
   };
   await tx.targets.note(row.id, set);
   if ((isRefusing(row) && row.refusedCode === code) || !mayAudit(row.id)) return;

@@ -10,11 +10,12 @@ import type { Acknowledgement, PollAnswer, PollQuery } from '../../bundle/format
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { ControlStore } from '../store/port.ts';
 import { Acknowledgements } from './acknowledgements.ts';
+import { knownMembersOf } from './known-members.ts';
 import { answerTo, etagOf, isElsewhere, offerOf, positionOf, wholeAnswer } from './poll-answers.ts';
 import { raiseFloor } from './revision-floor.ts';
 import { SiteFeed, type SiteState } from './site-feed.ts';
 import { TargetAllowance } from './target-allowance.ts';
-import { type KnownTarget, TargetTokens } from './target-tokens.ts';
+import { type ReportingTarget, TargetTokens } from './target-tokens.ts';
 
 export interface DistributionOptions {
   readonly store: ControlStore;
@@ -40,7 +41,7 @@ export class Distribution {
   readonly #options: DistributionOptions;
   readonly #tokens: TargetTokens;
   readonly #acknowledgements: Acknowledgements;
-  readonly #targets = new LRUCache<string, KnownTarget>({ max: MAX_KNOWN_TARGETS });
+  readonly #targets = new LRUCache<string, ReportingTarget>({ max: MAX_KNOWN_TARGETS });
   readonly #feeds = new Map<string, SiteFeed>();
   /** One cached answer for all targets at the same position. */
   readonly #answers = new WeakMap<SiteState, Answers>();
@@ -67,10 +68,15 @@ export class Distribution {
     this.#looking = this.#lookAgainAndAgain();
   }
 
-  /** @param authorization the header's value @returns the target's ID @throws ApiProblem `authentication_required` */
-  async authenticate(authorization: string | undefined): Promise<string> {
+  /**
+   * @param authorization the header's value
+   * @param members value of the header that names the optional bundle members that the target knows
+   * @returns the target's ID
+   * @throws ApiProblem `authentication_required`
+   */
+  async authenticate(authorization: string | undefined, members?: string): Promise<string> {
     const target = await this.#tokens.owner(authorization);
-    this.#targets.set(target.targetId, target);
+    this.#targets.set(target.targetId, { ...target, knownMembers: knownMembersOf(members) });
     return target.targetId;
   }
 
@@ -103,7 +109,11 @@ export class Distribution {
   }
 
   /** Requests a publication that the target can accept, if nothing published continues from its position. */
-  async #reconcile(feed: SiteFeed, target: KnownTarget, reported: ChainPosition | undefined): Promise<void> {
+  async #reconcile(
+    feed: SiteFeed,
+    target: ReportingTarget,
+    reported: ChainPosition | undefined,
+  ): Promise<void> {
     const isOnChain = reported === undefined || (await this.#canContinueFrom(feed, reported));
     this.#acknowledgements.saw(target, isOnChain);
     if (isOnChain) return;
@@ -187,12 +197,14 @@ export class Distribution {
     return reading;
   }
 
-  async #target(targetId: string): Promise<KnownTarget> {
+  async #target(targetId: string): Promise<ReportingTarget> {
     const known = this.#targets.get(targetId);
     if (known !== undefined && (await this.#tokens.isCurrent(known))) return known;
     const row = await this.#options.store.read((tx) => tx.targets.find(targetId));
     if (row === undefined || row.state !== 'attached') throw new ApiProblem('authentication_required');
-    return { targetId, siteId: row.siteId, generation: this.#tokens.generationOf(row.siteId) };
+    const { siteId } = row;
+    const generation = this.#tokens.generationOf(siteId);
+    return { targetId, siteId, generation, knownMembers: known?.knownMembers ?? row.knownMembers };
   }
 
   #feed(siteId: string): SiteFeed {

@@ -6,6 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ControlStore } from '../store/port.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { settleBlocked } from './blocked-publication.ts';
 import type { SiteSigningKeys } from './bundle-signing-keys.ts';
 import { FreshnessIssuer } from './freshness-renewal.ts';
 import { type Publication, SitePublisher, type SitePublisherOptions } from './site-publisher.ts';
@@ -99,6 +100,7 @@ class PublishingTerm {
       due: alsoDue ? await tx.publication.sitesDue(nowMs()) : [],
       retiring: alsoDue ? await tx.publication.sitesWithRetiredSigners(nowMs()) : [],
       publishing: await tx.sources.everywhereInStates(['publishing']),
+      withholding: await tx.blockedCallers.withholdingSites(),
     }));
     for (const siteId of new Set([...found.changed, ...found.due])) this.#queue(siteId).changed();
     for (const siteId of found.retiring) {
@@ -110,6 +112,7 @@ class PublishingTerm {
     for (const siteId of new Set(found.publishing.map((row) => row.siteId))) {
       await settleSources(store, siteId, nowMs());
     }
+    for (const siteId of found.withholding) await settleBlocked(store, siteId, nowMs());
   }
 }
 
@@ -146,6 +149,7 @@ class SiteQueue {
   }
 
   async #publish(): Promise<void> {
+    const { store, nowMs } = this.#options;
     this.#isAsked = false;
     this.#earliestMs = performance.now() + COALESCE_MS;
     try {
@@ -153,7 +157,10 @@ class SiteQueue {
       while (outcome === 'more' && !this.#isClosed) outcome = await this.#publisher.publishChanges();
       if (outcome === 'whole_needed') this.#beginWhole();
       // The change may be one of the awaited targets.
-      if (outcome === 'done') await settleSources(this.#options.store, this.#siteId, this.#options.nowMs());
+      if (outcome === 'done') {
+        await settleSources(store, this.#siteId, nowMs());
+        await settleBlocked(store, this.#siteId, nowMs());
+      }
     } catch (error) {
       this.#failed('delta', error);
     }

@@ -4,7 +4,12 @@
  * Source: docs/bundle.md "Content"; docs/control.md "From key to traffic".
  */
 import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
-import type { BundleContent, ClientContent, DerivedKeyContent } from '../../bundle/format/schema.ts';
+import type {
+  BlockedCallerContent,
+  BundleContent,
+  ClientContent,
+  DerivedKeyContent,
+} from '../../bundle/format/schema.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
 import { parsePublicJwk } from '../../protocol/public-key.ts';
@@ -30,8 +35,28 @@ export async function readSitePolicy(tx: Transaction, site: RowOf<'site'>): Prom
     single_verifier: site.singleVerifier === 1,
     trust_anchor_sources: await readTrustAnchorSources(tx, siteId),
     issuers: brokers.map(({ definition }) => parseStored(definition)).filter(hasKeys),
+    ...(await readBlocked(tx, site)),
     clients: await readClients(tx, site),
     ...(await readRoutes(tx, siteId)),
+  };
+}
+
+/** The member is absent without blocked callers, and until every target knows it. */
+async function readBlocked(tx: Transaction, { id: siteId, blockedPublished }: RowOf<'site'>) {
+  if (blockedPublished === 0) return {};
+  const rows = await allRows(
+    (page) => tx.blockedCallers.list(siteId, page),
+    ({ name }) => name,
+  );
+  return rows.length === 0 ? {} : { blocked: rows.map(blockedContent) };
+}
+
+function blockedContent(row: RowOf<'blockedCaller'>): BlockedCallerContent {
+  const { issuer, subject, holderThumbprint } = row;
+  return {
+    issuer,
+    ...(subject === null ? {} : { subject }),
+    ...(holderThumbprint === null ? {} : { holder_thumbprint: holderThumbprint }),
   };
 }
 

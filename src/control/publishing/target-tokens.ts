@@ -19,6 +19,12 @@ export interface KnownTarget {
   readonly generation: number;
 }
 
+/** A target in a request. */
+export interface ReportingTarget extends KnownTarget {
+  /** Optional bundle members that it named, as stored; null if unknown. */
+  readonly knownMembers: string | null;
+}
+
 export class TargetTokens {
   readonly #store: ControlStore;
   readonly #nowMs: () => number;

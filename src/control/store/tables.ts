@@ -76,6 +76,8 @@ export interface Tables {
     wholeNeeded: Flag;
     /** The newest published revision that changed anything but derived keys, 0 before the first. */
     policyRevision: Generated<number>;
+    /** Whether bundles list blocked callers; stays set from the first time that every attached target knew the member. */
+    blockedPublished: Generated<Flag>;
   };
 
   /** A broker: signs passports for others, one for each issuer and trust domain. */
@@ -129,6 +131,8 @@ export interface Tables {
     aheadSinceMs: number | null;
     /** Total number of revisions by which it has raised its site's floor. */
     raisedRevisions: Generated<number>;
+    /** Optional bundle members that its last request named, separated by commas; null before the first. */
+    knownMembers: string | null;
   };
 
   client: Versioned & {
@@ -300,6 +304,18 @@ export interface Tables {
     subject: Fixed<string>;
     blockedAtMs: number;
     blockedBy: string;
+  };
+
+  /** Callers that bundles deny on every route. Exactly one of `subject` and `holderThumbprint` is set. */
+  blockedCaller: {
+    siteId: Fixed<string>;
+    /** Issuer, selector and its value: the position in lists. */
+    name: Fixed<string>;
+    issuer: Fixed<string>;
+    subject: Fixed<string | null>;
+    holderThumbprint: Fixed<string | null>;
+    blockedAtMs: Fixed<number>;
+    blockedBy: Fixed<string>;
   };
 
   /** Unpublished changes, in order. `policy` requests a whole bundle. */

@@ -1,4 +1,5 @@
 import { AuditTrail } from './repositories/audit-repository.ts';
+import { BlockedCallers } from './repositories/blocked-callers-repository.ts';
 import { BrokerTable } from './repositories/brokers-repository.ts';
 import { SiteChanges } from './repositories/changes-repository.ts';
 import { Clients } from './repositories/clients-repository.ts';
@@ -52,6 +53,7 @@ export function openTransaction(db: Database, holdSite: (siteId: string) => Prom
     enrollments: new Enrollments(db, 'enrollment'),
     /** Derived keys, revoked public keys and blocked subjects. */
     keys: new Keys(db, 'derivedKey'),
+    blockedCallers: new BlockedCallers(db),
     /** Unpublished changes. */
     changes: new SiteChanges(db, holdSite),
     /** Published documents. */

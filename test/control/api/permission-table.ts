@@ -152,6 +152,9 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'GET /v1/sites/:site_id/blocked-subjects': operator('read', 'site'),
   'POST /v1/sites/:site_id/blocked-subjects': operator('operate', 'site'),
   'DELETE /v1/sites/:site_id/blocked-subjects': operator('operate', 'site'),
+  'GET /v1/sites/:site_id/blocked-callers': operator('read', 'site'),
+  'POST /v1/sites/:site_id/blocked-callers': operator('operate', 'site'),
+  'DELETE /v1/sites/:site_id/blocked-callers': operator('operate', 'site'),
   // From key to traffic
   'GET /v1/derived-keys/:key_id/readiness': operator('read', 'site'),
   'GET /v1/derived-keys/:key_id/grants': operator('read', 'site'),
@@ -261,6 +264,7 @@ export const BODIES: { readonly [route: string]: unknown } = {
   'POST /v1/enrollments/:enrollment_id/deny': {},
   'POST /v1/derived-keys/:key_id/revoke': {},
   'POST /v1/sites/:site_id/blocked-subjects': { issuer: 'x', subject: 'x' },
+  'POST /v1/sites/:site_id/blocked-callers': { issuer: 'x', subject: 'x' },
   'POST /v1/targets/self/acks': { revision: 1, head: 'A'.repeat(43), outcome: 'accepted' },
   'POST /v1/role-grants': { principal: 'group:x', role: 'viewer', scope: SITE_SCOPE },
   'POST /v1/access-tokens': { name: 'x', role: 'viewer', scope: SITE_SCOPE },
@@ -270,4 +274,5 @@ export const BODIES: { readonly [route: string]: unknown } = {
 export const QUERIES: { readonly [route: string]: string } = {
   'GET /v1/sites/:site_id/profiles': '?issuer=x&subject=x',
   'DELETE /v1/sites/:site_id/blocked-subjects': '?issuer=x&subject=x',
+  'DELETE /v1/sites/:site_id/blocked-callers': '?issuer=x&subject=x',
 };

@@ -14,7 +14,12 @@ import {
 import { enrollmentCases, keyCases } from './repositories/enrollment.ts';
 import { hierarchyCases } from './repositories/hierarchy.ts';
 import { auditCases, operatorCases } from './repositories/operators.ts';
-import { changeCases, distributionCases, publicationCases } from './repositories/publishing.ts';
+import {
+  blockedCallerCases,
+  changeCases,
+  distributionCases,
+  publicationCases,
+} from './repositories/publishing.ts';
 import { sourceCases } from './repositories/sources.ts';
 
 /** Inherited from the class of versioned tables; the program calls none of them. */
@@ -54,6 +59,7 @@ describe.each(databaseKinds())('$name', (database) => {
   describe('sources', () => sourceCases(bench));
   describe('enrollments', () => enrollmentCases(bench));
   describe('keys', () => keyCases(bench));
+  describe('blocked callers', () => blockedCallerCases(bench));
   describe('changes', () => changeCases(bench));
   describe('distribution', () => distributionCases(bench));
   describe('publication', () => publicationCases(bench));

@@ -53,6 +53,7 @@ export function siteRow(fleetId: string, id: string): Omit<RowOf<'site'>, 'uid'>
     floorRevision: 0,
     wholeNeeded: 0,
     policyRevision: 0,
+    blockedPublished: 0,
     ...VERSIONED,
   };
 }
@@ -98,6 +99,7 @@ export const targetRow = (siteId: string, name: string): RowOf<'target'> => ({
   aheadRevision: null,
   aheadSinceMs: null,
   raisedRevisions: 0,
+  knownMembers: null,
   ...VERSIONED,
 });
 

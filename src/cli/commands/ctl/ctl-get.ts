@@ -99,6 +99,14 @@ const KINDS: { readonly [kind: string]: KindOfThing } = {
   enrollments: byId('enrollments', ['enrollment_id', 'client_id', 'state', 'verified_subject', 'created_at']),
   keys: byId('derived-keys', ['key_id', 'client_id', 'status', 'expires_at', 'verified_subject']),
   'blocked-subjects': listOnly('blocked-subjects', ['issuer', 'subject', 'blocked_at', 'blocked_by']),
+  'blocked-callers': listOnly('blocked-callers', [
+    'issuer',
+    'subject',
+    'holder_thumbprint',
+    'waiting_for',
+    'blocked_at',
+    'blocked_by',
+  ]),
   profiles: listOnly('signing-profiles', ['client_id', 'route_id', 'state']),
   command: oneOnly((policy) => `/v1/enrollment-policies/${policy}/command`),
   readiness: oneOnly((key) => `/v1/derived-keys/${key}/readiness`),
@@ -161,7 +169,10 @@ async function get(
       throw usageError('name_required', `name what the ${kindName} is of: ${NAMED[kindName] ?? 'its ID'}`);
     const path = kind.list(site);
     const items = await (kind.newestOnly ? api.newest(path) : api.list(path));
-    output.result(table(kind.columns, items.map(withStates).map(withKeyAges).map(withResourceId)), { items });
+    output.result(
+      table(kind.columns, items.map(withStates).map(withAwaited).map(withKeyAges).map(withResourceId)),
+      { items },
+    );
   });
 }
 
@@ -188,16 +199,20 @@ function ageOf(since: unknown): string {
   return minutes < 48 * 60 ? `${Math.floor(minutes / 60)}h` : `${Math.floor(minutes / (24 * 60))}d`;
 }
 
-/** Derives a source's states, and the targets for which it waits, from its revisions. */
+/** Derives a source's states from its revisions. */
 function withStates(item: JsonObject): JsonObject {
-  if (!Array.isArray(item.revisions)) return item;
-  const states = item.revisions.map(
-    ({ revision, state }: JsonObject) => `${String(revision)}:${String(state)}`,
-  );
-  const awaited = item.revisions.flatMap(({ waiting_for: targets }: JsonObject) =>
+  if (!isListOfObjects(item.revisions)) return item;
+  const states = item.revisions.map(({ revision, state }) => `${String(revision)}:${String(state)}`);
+  return { ...item, states: states.join(' ') };
+}
+
+/** Names the targets for which a blocked caller, or a source's revision, waits. */
+function withAwaited(item: JsonObject): JsonObject {
+  const waiting = isListOfObjects(item.revisions) ? item.revisions : [item];
+  const names = waiting.flatMap(({ waiting_for: targets }) =>
     isListOfObjects(targets) ? targets.map(({ name }) => String(name)) : [],
   );
-  return { ...item, states: states.join(' '), waiting_for: awaited.join(', ') || undefined };
+  return names.length === 0 ? item : { ...item, waiting_for: names.join(', ') };
 }
 
 /** Formats the object of an audit event. */

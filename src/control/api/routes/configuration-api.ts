@@ -1,5 +1,6 @@
 /** Creates the services of all configuration resources and registers their routes. */
 
+import { BlockedCallers } from '../../configuration/blocked-callers.ts';
 import { Brokers } from '../../configuration/brokers.ts';
 import { Clients, Grants } from '../../configuration/clients.ts';
 import { Environments, Fleets } from '../../configuration/environments.ts';
@@ -11,6 +12,7 @@ import { Targets } from '../../configuration/targets.ts';
 import type { SiteSigningKeys } from '../../publishing/bundle-signing-keys.ts';
 import type { ConfigurationDeps } from '../../resource/change.ts';
 import type { ControlApp } from '../app.ts';
+import { registerBlockedCallerRoutes } from './blocked-callers-api.ts';
 import {
   registerEnvironmentRoutes,
   registerFleetRoutes,
@@ -42,6 +44,7 @@ export function registerConfigurationRoutes(app: ControlApp, deps: Configuration
   registerSiteRoutes(app, new Sites(deps));
   registerSigningKeyRoutes(app, new SigningKeyAdministration(deps));
   registerBrokerRoutes(app, new Brokers(deps));
+  registerBlockedCallerRoutes(app, new BlockedCallers(deps));
   registerTargetRoutes(app, new Targets(deps));
   registerClientRoutes(app, new Clients(deps));
   registerGrantRoutes(app, new Grants(deps));

@@ -10,7 +10,7 @@ import {
   TARGET_WITH_TOKEN,
   TOKEN_ROTATION,
 } from '../../../api-contract/targets-contract.ts';
-import { ACK_PATH, POLL_PATH } from '../../../bundle/format/bundle-limits.ts';
+import { ACK_PATH, MEMBERS_HEADER, POLL_PATH } from '../../../bundle/format/bundle-limits.ts';
 import {
   ACKNOWLEDGEMENT,
   POLL_ANSWER,
@@ -109,7 +109,14 @@ export function registerTargetSelfRoutes(app: ControlApp, distribution: TargetSi
         summary: 'Long-poll for publications that the target lacks',
         tags,
         querystring: POLL_QUERY,
-        headers: Type.Object({ 'if-none-match': Type.Optional(Type.String({ maxLength: 256 })) }),
+        headers: Type.Object({
+          'if-none-match': Type.Optional(Type.String({ maxLength: 256 })),
+          [MEMBERS_HEADER]: Type.Optional(
+            Type.String({
+              description: 'Optional bundle members that the target knows, separated by commas.',
+            }),
+          ),
+        }),
         response: { 200: POLL_ANSWER, 304: nothing },
       },
     },

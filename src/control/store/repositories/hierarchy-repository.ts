@@ -48,7 +48,7 @@ export class Hierarchy extends Repository {
     siteId: string,
     set: Pick<
       Updateable<Tables['site']>,
-      'revision' | 'head' | 'baseRevision' | 'floorRevision' | 'wholeNeeded'
+      'revision' | 'head' | 'baseRevision' | 'floorRevision' | 'wholeNeeded' | 'blockedPublished'
     >,
   ): Promise<void> {
     await this.update('site', { id: siteId }, set);
@@ -143,6 +143,7 @@ const OF_SITE = [
   'route',
   'broker',
   'blockedSubject',
+  'blockedCaller',
   'audience',
   'target',
   'signingKey',

@@ -22,7 +22,13 @@ export class Propagation extends Repository {
     set: Partial<
       Pick<
         Tables['target'],
-        'ackedRevision' | 'ackedHead' | 'ackedAtMs' | 'lastSeenAtMs' | 'aheadRevision' | 'aheadSinceMs'
+        | 'ackedRevision'
+        | 'ackedHead'
+        | 'ackedAtMs'
+        | 'lastSeenAtMs'
+        | 'aheadRevision'
+        | 'aheadSinceMs'
+        | 'knownMembers'
       >
     >,
   ): Promise<void> {

@@ -41,6 +41,7 @@ export class Targets extends VersionedTable<'target'> {
       | 'aheadRevision'
       | 'aheadSinceMs'
       | 'raisedRevisions'
+      | 'knownMembers'
     >,
   ): Promise<void> {
     await this.update('target', { id }, set);

@@ -248,3 +248,37 @@ export function publicationCases({ read, write, ground }: Bench): void {
     expect(await due(NOW_MS + 5)).toContain(siteId);
   });
 }
+
+export function blockedCallerCases({ read, write, ground }: Bench): void {
+  it('blocked callers, by name, and the sites that withhold them', async () => {
+    const { siteId } = await ground();
+    const row = (name: string) => ({
+      siteId,
+      name,
+      issuer: 'https://broker.example',
+      subject: name,
+      holderThumbprint: null,
+      blockedAtMs: NOW_MS,
+      blockedBy: 'bootstrap',
+    });
+    await write(async ({ blockedCallers }) => {
+      for (const name of ['c', 'a', 'b']) await blockedCallers.add(row(name));
+    });
+    await expect(write((tx) => tx.blockedCallers.add(row('a')))).rejects.toMatchObject({ kind: 'unique' });
+    await read(async ({ blockedCallers }) => {
+      expect(await blockedCallers.isBlocked(siteId, 'a')).toBe(true);
+      expect(await blockedCallers.isBlocked('elsewhere', 'a')).toBe(false);
+      expect(await blockedCallers.count(siteId)).toBe(3);
+      expect(await blockedCallers.list(siteId, { after: 'a', limit: 1 })).toEqual([row('b')]);
+      expect(await blockedCallers.isWithheld(siteId)).toBe(true);
+      expect(await blockedCallers.withholdingSites()).toContain(siteId);
+    });
+    await write((tx) => tx.hierarchy.advance(siteId, { blockedPublished: 1 }));
+    await read(async ({ blockedCallers }) => {
+      expect(await blockedCallers.isWithheld(siteId)).toBe(false);
+      expect(await blockedCallers.withholdingSites()).not.toContain(siteId);
+    });
+    expect(await write((tx) => tx.blockedCallers.remove(siteId, 'a'))).toBe(true);
+    expect(await write((tx) => tx.blockedCallers.remove(siteId, 'a'))).toBe(false);
+  });
+}

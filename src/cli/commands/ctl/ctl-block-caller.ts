@@ -1,0 +1,72 @@
+/** `proofgate ctl block-caller|unblock-caller`: denies every request of a caller; admits it again. */
+
+import { blockedCallersPath } from '../../../client/operator/paths.ts';
+import { usageError } from '../../../program/errors.ts';
+import { optional, required, type SettingValues, text } from '../../../program/settings.ts';
+import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
+import { ctlCommand } from '../../ctl/ctl-connection.ts';
+import type { CommandLineNode } from '../../define-command.ts';
+
+const CALLER = {
+  site: required(text('--site <site>', 'Auth Site')),
+  issuer: required(text('--issuer <url>', "the passport's iss: a broker, or the Auth Site's issuer URL")),
+  subject: optional(text('--subject <subject>', "the passport's sub, exactly")),
+  holderThumbprint: optional(
+    text('--holder-thumbprint <thumbprint>', 'RFC 7638 thumbprint of one holder key, in place of --subject'),
+  ),
+};
+const EXAMPLE =
+  '--site shop-eu-1 --issuer https://broker.example/shop --subject spiffe://shop.example/billing';
+
+const blockCaller = ctlCommand({
+  name: 'block-caller',
+  summary: 'Deny every request of a subject or holder key, before its passport ends',
+  settings: CALLER,
+  examples: [`block-caller ${EXAMPLE}`],
+  async run(api, { settings }) {
+    const { body } = await api.create(blockedCallersPath(settings.site), callerOf(settings));
+    return { lines: [`${shownCaller(settings)} is blocked`, ...waitingLines(body)], object: body };
+  },
+});
+
+const unblockCaller = ctlCommand({
+  name: 'unblock-caller',
+  summary: 'Admit a blocked caller again',
+  settings: CALLER,
+  examples: [`unblock-caller ${EXAMPLE}`],
+  async run(api, { settings }) {
+    const caller = callerOf(settings);
+    await api.remove(`${blockedCallersPath(settings.site)}?${new URLSearchParams(caller)}`, undefined);
+    return {
+      lines: [`${shownCaller(settings)} is no longer blocked`],
+      object: { site_id: settings.site, ...caller },
+    };
+  },
+});
+
+type Values = SettingValues<typeof CALLER>;
+
+/** @throws CliError `caller_selector` */
+function callerOf({ holderThumbprint, issuer, subject }: Values): Record<string, string> {
+  if (subject !== undefined && holderThumbprint === undefined) return { issuer, subject };
+  if (holderThumbprint !== undefined && subject === undefined) {
+    return { issuer, holder_thumbprint: holderThumbprint };
+  }
+  throw usageError('caller_selector', 'name the caller with either --subject or --holder-thumbprint');
+}
+
+function shownCaller({ holderThumbprint, subject }: Values): string {
+  return subject ?? `holder key ${holderThumbprint ?? ''}`;
+}
+
+/** Says which targets hold the publication back. */
+function waitingLines({ waiting_for: targets }: JsonObject): readonly string[] {
+  if (!Array.isArray(targets)) return [];
+  const names = targets
+    .filter(isJsonObject)
+    .map(({ name, target_id: id }) => `${String(name)} (${String(id)})`);
+  const text = 'published once these targets report that they know blocked callers; update or detach them';
+  return [`${text}: ${names.join(', ')}`];
+}
+
+export const ctlCallerCommands: readonly CommandLineNode[] = [blockCaller, unblockCaller];
