@@ -30,7 +30,7 @@ test: lint types architecture build system-packages envoy-demo proxies ## before
 	@$(JEST) $(FAST_LANE)
 
 .PHONY: test-extended
-test-extended: build tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire ## the other tests: all Envoys, SPIRE, chart, API server, image, documented sessions, long faults, a minute of each soak
+test-extended: build tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire sdk-tools ## the other tests: all Envoys, SPIRE, chart, API server, image, documented sessions, long faults, a minute of each soak
 	@$(JEST) $(EXTENDED_LANE)
 
 .PHONY: test-kubernetes
@@ -158,6 +158,11 @@ spire: ## SPIRE's server, agent and OIDC discovery provider for the tests, below
 .PHONY: image-tools
 image-tools: node_modules/.installed ## Node.js 22 and libraries for the tests of the image, below .cache/
 	@scripts/install-image-tools.sh
+
+# Without Python and pip the tests of the Python SDK skip.
+.PHONY: sdk-tools
+sdk-tools:
+	@scripts/install-sdk-tools.sh
 
 .PHONY: test-image
 test-image: build tools system-packages envoy proxies helm-tools image-tools ## the image's files against the end-to-end suite, alone in a root directory of their own

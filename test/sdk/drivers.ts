@@ -1,5 +1,6 @@
 /** Starts the SDK drivers. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { SdkAnswer, SdkJob } from './jobs.ts';
@@ -16,15 +17,23 @@ export interface SdkDriver {
 
 const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
+/** Installed by `make sdk-tools`. */
+export const PYTHON_PACKAGES = pathOf('../../.cache/sdk-python/packages');
+export const MISSING_PYTHON = existsSync(PYTHON_PACKAGES) ? undefined : 'run make sdk-tools';
+/** Runs the Python SDK from its source. */
+export const PYTHON_ENV: NodeJS.ProcessEnv = {
+  ...process.env,
+  PYTHONPATH: `${pathOf('../../sdk/python/src')}:${PYTHON_PACKAGES}`,
+  // Compiled files would stay beside the sources.
+  PYTHONDONTWRITEBYTECODE: '1',
+};
+
 function pythonDriver(): SdkDriver {
-  const env = { ...process.env, PYTHONPATH: pathOf('../../sdk/python/src') };
-  const found = spawnSync('python3', ['-c', 'import cryptography'], { timeout: 20_000 });
   return {
     language: 'Python',
-    missing: found.status === 0 ? undefined : 'python3 has no package cryptography',
+    missing: MISSING_PYTHON,
     prepare: async () => undefined,
-    // Without -B it would leave compiled files beside its own.
-    sign: (keyFile, jobs) => runDriver(['python3', '-B', pathOf('drivers/driver.py'), keyFile], jobs, env),
+    sign: (keyFile, jobs) => runDriver(['python3', pathOf('drivers/driver.py'), keyFile], jobs, PYTHON_ENV),
   };
 }
 

@@ -37,6 +37,13 @@ _MAX_CREDENTIAL_BYTES = 8192
 _log = logging.getLogger("proofgate")
 
 
+class Secret(str):
+    """A header's value that a repr, such as that of a list of headers, does not show."""
+
+    def __repr__(self) -> str:
+        return "'[redacted]'"
+
+
 @dataclass(frozen=True)
 class SignedRequest:
     """The credentials of one request. Send `headers` with it once, and sign a repetition anew."""
@@ -148,9 +155,9 @@ class Signer:
             )
         signature = encode_base64url(loaded.identity.key.sign(transcript))
         credentials = (
-            ("Authorization", f"Passport {passport.jws}"),
-            ("X-Proofgate-Transcript", encoded),
-            ("X-Proofgate-Signature", signature),
+            ("Authorization", Secret(f"Passport {passport.jws}")),
+            ("X-Proofgate-Transcript", Secret(encoded)),
+            ("X-Proofgate-Signature", Secret(signature)),
         )
         return SignedRequest(credentials, url.origin + url.target, jti, route.route_id, passport.key_id)
 

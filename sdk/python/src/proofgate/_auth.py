@@ -1,0 +1,212 @@
+"""The auth object of httpx, sync and async, and of requests."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from typing import Any, AsyncGenerator, Generator, List, Optional, Tuple
+from urllib.parse import urlsplit
+
+from ._denial import ClockCheck, denial_of
+from ._request_url import normalize_authority
+from ._signer import SignedRequest, Signer
+from ._transcript import Body, BodyDigest, Header
+from .errors import SigningError
+
+try:
+    import httpx
+except ImportError:  # for requests alone
+    httpx = None  # type: ignore[assignment]
+
+_CREDENTIAL = re.compile(r"authorization|x[-_]proofgate.*", re.IGNORECASE)
+_MAX_READ_BYTES = 8 * 1024 * 1024
+_CHUNK_BYTES = 64 * 1024
+
+
+class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
+    """Signs every request of a client: `httpx.Client(auth=Auth(KEY_FILE))`, or the auth of requests.
+
+    The credentials are never part of a redirect. A redirected request that the verifier denies for
+    that is signed anew, if a profile allows its origin.
+    """
+
+    def __init__(self, key_file: Any = None, *, signer: Optional[Signer] = None, **options: Any) -> None:
+        if (key_file is None) == (signer is None):
+            raise TypeError("give key_file or signer")
+        self._signer = Signer(key_file, **options) if signer is None else signer
+        self._clock = ClockCheck()
+
+    def __repr__(self) -> str:
+        return f"<Auth {self._signer!r}>"
+
+    # httpx
+
+    def sync_auth_flow(
+        self, request: "httpx.Request"
+    ) -> "Generator[httpx.Request, httpx.Response, None]":
+        while True:
+            if self._wants_body(request):
+                request.read()
+            self._sign_httpx(request)
+            sent_at = time.time()
+            response = yield request
+            if not self._is_unsigned_denial(response, sent_at):
+                return
+            request = response.request
+
+    async def async_auth_flow(
+        self, request: "httpx.Request"
+    ) -> "AsyncGenerator[httpx.Request, httpx.Response]":
+        while True:
+            if self._wants_body(request):
+                await request.aread()
+            self._sign_httpx(request)
+            sent_at = time.time()
+            response = yield request
+            if not self._is_unsigned_denial(response, sent_at):
+                return
+            request = response.request
+
+    def _wants_body(self, request: "httpx.Request") -> bool:
+        if not self._signer.binds_body(request.method, _url_of(request)):
+            return False
+        length = request.headers.get("content-length", "")
+        is_short = length.isdecimal() and int(length) <= _MAX_READ_BYTES
+        if isinstance(request.stream, httpx.ByteStream) or is_short:
+            return True
+        raise _not_replayable()
+
+    def _sign_httpx(self, request: "httpx.Request") -> None:
+        url = _url_of(request)
+        _require_host(url, request.headers.get("host"))
+        lines = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in request.headers.raw]
+        headers = _without_credentials(lines)
+        body = request.content if self._signer.binds_body(request.method, url) else None
+        signed = self._signer.sign(request.method, url, headers=headers, body=body)
+        request.headers = _SignedHeaders(headers, signed)
+
+    def _is_unsigned_denial(self, response: "httpx.Response", sent_at: float) -> bool:
+        self._clock.check(response.headers.get("date"), sent_at)
+        request = response.request
+        if isinstance(request.headers, _SignedHeaders) or response.status_code != 401:
+            return False
+        is_denial = "x-proofgate-reason" in response.headers
+        return is_denial and self._signer.signs_for(request.method, _url_of(request))
+
+    # requests
+
+    def __call__(self, request: Any) -> Any:
+        self._sign_requests(request)
+        sent_at = time.time()
+
+        def on_response(response: Any, **options: Any) -> Any:
+            return self._on_response(response, sent_at, options)
+
+        request.register_hook("response", on_response)
+        return request
+
+    def _sign_requests(self, request: Any) -> None:
+        parts = urlsplit(request.url)
+        url = f"{parts.scheme}://{parts.netloc}{request.path_url}"
+        _require_host(url, request.headers.get("host"))
+        headers = _without_credentials(list(request.headers.items()))
+        body: Body = None
+        if self._signer.binds_body(request.method, url):
+            body = _replayable_body(request)
+        signed = self._signer.sign(request.method, url, headers=headers, body=body)
+        _remove_credentials(request.headers)
+        request.headers.update(signed.headers)
+
+    def _on_response(self, response: Any, sent_at: float, options: Any) -> Any:
+        self._clock.check(response.headers.get("date"), sent_at)
+        request = response.request
+        is_signed = "x-proofgate-signature" in request.headers
+        if response.is_redirect:
+            _remove_credentials(request.headers)
+        if is_signed or response.status_code != 401 or denial_of(response) is None:
+            return response
+        if not self._signer.signs_for(request.method, request.url):
+            return response
+        response.close()
+        again = request.copy()
+        self._sign_requests(again)
+        answer = response.connection.send(again, **options)
+        answer.request = again
+        answer.history.append(response)
+        return answer
+
+
+if httpx:
+
+    class _SignedHeaders(httpx.Headers):
+        """Headers whose credentials are in `raw` alone, which transports send.
+
+        A copy, such as that for a redirect, does not have them.
+        """
+
+        def __init__(self, headers: List[Header], signed: SignedRequest) -> None:
+            super().__init__(headers)
+            self._credentials = [(n.encode("ascii"), v.encode("ascii")) for n, v in signed.headers]
+
+        @property
+        def raw(self) -> List[Tuple[bytes, bytes]]:
+            return [*super().raw, *self._credentials]
+
+
+def _url_of(request: "httpx.Request") -> str:
+    """The URL with the bytes that httpx sends."""
+    url = request.url
+    return f"{url.scheme}://{url.netloc.decode('ascii')}{url.raw_path.decode('ascii')}"
+
+
+def _require_host(url: str, host: Optional[str]) -> None:
+    """A request must go to the host that it is signed for."""
+    scheme, _, rest = url.partition("://")
+    authority = normalize_authority(scheme, re.split("[/?#]", rest)[0])
+    if host is not None and normalize_authority(scheme, host) != authority:
+        raise SigningError("host_not_allowed", "the Host header is not the host of the URL")
+
+
+def _without_credentials(headers: List[Tuple[Any, Any]]) -> List[Header]:
+    texts = [(_text(name), _text(value)) for name, value in headers]
+    return [(name, value) for name, value in texts if _CREDENTIAL.fullmatch(name) is None]
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def _remove_credentials(headers: Any) -> None:
+    for name in [name for name in headers if _CREDENTIAL.fullmatch(_text(name))]:
+        del headers[name]
+
+
+def _replayable_body(request: Any) -> Body:
+    body = request.body
+    if isinstance(body, str):
+        body = request.body = body.encode("utf-8")
+        request.prepare_content_length(body)
+    if body is None or isinstance(body, bytes):
+        return body
+    if isinstance(body, bytearray):
+        return bytes(body)
+    try:
+        start = getattr(request, "_body_position", None)
+        start = body.tell() if not isinstance(start, int) else body.seek(start)
+        digest, length = hashlib.sha256(), 0
+        for chunk in iter(lambda: body.read(_CHUNK_BYTES), b""):
+            digest.update(chunk)
+            length += len(chunk)
+        body.seek(start)
+    except (AttributeError, TypeError, OSError, ValueError):
+        raise _not_replayable() from None
+    return BodyDigest(digest.digest(), length)
+
+
+def _not_replayable() -> SigningError:
+    return SigningError(
+        "body_not_replayable",
+        "the body is a stream that can be read once, and its hash must be known before it is sent: "
+        "pass bytes or a seekable file, or declare `body: unbound` at the route",
+    )

@@ -1,0 +1,186 @@
+"""An enrolled key in a temporary folder, and a server that records what arrives."""
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import threading
+import time
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from proofgate._keys import SigningKey, encode_base64url
+
+
+def write_private(path, text):
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+
+
+def profile(origin, **changes):
+    return {
+        "route_id": "orders",
+        "method": "GET",
+        "path_template": "/v1/{path*}",
+        "audience": "https://api.shop.example",
+        "origins": [origin],
+        "signed_headers": [],
+        "body": "bound",
+        **changes,
+    }
+
+
+def profiles(origin):
+    """One for each method, and one route whose body is not bound."""
+    methods = ("GET", "POST", "PUT", "DELETE")
+    return [
+        *(profile(origin, method=method, route_id=f"orders-{method}") for method in methods),
+        profile(origin, method="POST", route_id="uploads", path_template="/v1/uploads", body="unbound"),
+    ]
+
+
+def write_enrolled(folder, signing_profiles, key_id="dk_1", **derived):
+    """A key as `proofgate enroll` leaves it; returns the path of the key file and the key."""
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode("ascii")
+    state = {
+        "format": "proofgate.enrollment-state/v1",
+        "key_thumbprint": SigningKey(key).thumbprint,
+        "control_url": "https://control.shop.example",
+        "policy": "epr_1",
+        "enrolled": {
+            "control_url": "https://control.shop.example",
+            "policy": "epr_1",
+            "enrollment_id": "e_1",
+            "auth_site": "shop-eu",
+            "created_at": "2026-01-01T00:00:00Z",
+            "derived_key": {
+                "key_id": key_id,
+                "fingerprint": SigningKey(key).thumbprint,
+                "status": "active",
+                "expires_at": "2099-01-01T00:00:00Z",
+                "client_id": "billing",
+                "issuer": "https://control.shop.example/sites/shop-eu",
+                "trust_domain": "shop.example",
+                "subject": "client:billing",
+                "key_binding": "software",
+                **derived,
+            },
+            "signing_profiles": signing_profiles,
+        },
+    }
+    key_file = os.path.join(folder, "key.pem")
+    write_private(key_file, pem)
+    write_private(f"{key_file}.enrollment.json", json.dumps(state))
+    return key_file, key
+
+
+def install_pair(folder, number, signing_profiles):
+    """Installs a key and its state as `proofgate agent` does; returns the path of the key file."""
+    pair = f".key.pem.{number}"
+    os.mkdir(os.path.join(folder, pair))
+    write_enrolled(os.path.join(folder, pair), signing_profiles, key_id=f"dk_{number}")
+    link = os.path.join(folder, ".new")
+    os.symlink(pair, link)
+    os.replace(link, os.path.join(folder, ".key.pem.current"))
+    for name in ("key.pem", "key.pem.enrollment.json"):
+        with contextlib.suppress(FileExistsError):
+            os.symlink(f".key.pem.current/{name}", os.path.join(folder, name))
+    return os.path.join(folder, "key.pem")
+
+
+class Arrived:
+    """A request as the server got it."""
+
+    def __init__(self, method, target, headers, body):
+        self.method = method
+        self.target = target
+        self.headers = headers
+        self.body = body
+
+    @property
+    def transcript(self):
+        text = self.headers.get("x-proofgate-transcript")
+        if text is None:
+            return None
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode("ascii")
+        return dict(line.split("=", 1) for line in data.split("\n")[1:-1])
+
+    @property
+    def fits(self):
+        """Whether the transcript is for this request."""
+        lines = self.transcript
+        if lines is None:
+            return False
+        digest = encode_base64url(hashlib.sha256(self.body).digest())
+        content = digest if self.body or self.method in ("POST", "PUT", "PATCH") else "-"
+        return (
+            lines["method"] == self.method
+            and lines["target"] == self.target
+            and lines["authority"] == self.headers["host"]
+            and (lines["content-sha256"] == content or lines["route-id"] == "uploads")
+        )
+
+
+DENIED = json.dumps(
+    {"reason": "invalid_request_proof", "detail": "authorization_missing", "decision_id": "d_1"}
+)
+
+
+class Server:
+    """Answers with `answer(arrived)`: a status, headers and a body. Requests that do not fit get a denial."""
+
+    def __init__(self):
+        self.arrived = []
+        self.answer = lambda arrived: (200, {}, "ok")
+        self.clock_offset = 0
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def respond(self):
+                body = self.rfile.read(int(self.headers.get("content-length", "0")))
+                arrived = Arrived(self.command, self.path, self.headers, body)
+                server.arrived.append(arrived)
+                status, headers, text = server.answer(arrived)
+                if not arrived.fits and arrived.target.startswith("/v1/"):
+                    status, text = 401, DENIED
+                    headers = {"X-Proofgate-Reason": "invalid_request_proof"}
+                self.send_response(status)
+                for name, value in {"Content-Length": str(len(text)), **headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(text.encode("ascii"))
+
+            do_GET = do_POST = do_PUT = do_DELETE = respond
+
+            def date_time_string(self, timestamp=None):
+                return formatdate(time.time() + server.clock_offset, usegmt=True)
+
+            def log_message(self, *_):
+                pass
+
+        class Listener(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 128
+
+        self._server = Listener(("127.0.0.1", 0), Handler)
+        self.origin = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@contextlib.contextmanager
+def temporary_folder():
+    with tempfile.TemporaryDirectory() as folder:
+        yield folder

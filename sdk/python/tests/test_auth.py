@@ -1,0 +1,199 @@
+"""The auth object with httpx and requests, against a server that compares each request with its proof."""
+
+import asyncio
+import io
+import threading
+import time
+import unittest
+
+import httpx
+import requests
+from fixture import Server, install_pair, profiles, temporary_folder, write_enrolled
+
+import proofgate
+from proofgate import Auth, Denied, Signer, SigningError
+
+
+class AuthTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = self.enterContext(temporary_folder())
+        self.server = Server()
+        self.addCleanup(self.server.close)
+        self.key_file, _ = write_enrolled(self.folder, profiles(self.server.origin))
+        self.auth = Auth(self.key_file)
+        self.url = f"{self.server.origin}/v1/orders"
+
+    def code_of(self, act):
+        with self.assertRaises(SigningError) as caught:
+            act()
+        return caught.exception.code
+
+    def httpx_client(self, **options):
+        return self.enterContext(httpx.Client(auth=self.auth, trust_env=False, **options))
+
+    def session(self):
+        session = self.enterContext(requests.Session())
+        session.auth, session.trust_env = self.auth, False
+        return session
+
+    def test_signs_what_httpx_sends(self):
+        client = self.httpx_client()
+        self.assertEqual(client.get(self.url, params={"q": "a b/\u00e9", "e": ""}).status_code, 200)
+        self.assertEqual(client.post(self.url, json={"a": 1}).status_code, 200)
+        self.assertEqual(client.put(self.url).status_code, 200)
+        self.assertEqual(client.post(self.url, files={"f": io.BytesIO(b"x" * 9000)}).status_code, 200)
+        self.assertEqual(client.get(f"{self.url}/caf%C3%A9?x=%2f").status_code, 200)
+        self.assertEqual(len({arrived.transcript["jti"] for arrived in self.server.arrived}), 5)
+
+    def test_signs_what_async_httpx_sends(self):
+        async def send():
+            async with httpx.AsyncClient(auth=self.auth, trust_env=False) as client:
+                answers = [client.post(self.url, content=b"%d" % i) for i in range(16)]
+                return [answer.status_code for answer in await asyncio.gather(*answers)]
+
+        self.assertEqual(asyncio.run(send()), [200] * 16)
+
+    def test_signs_what_requests_sends(self):
+        session = self.session()
+        self.assertEqual(session.get(self.url, params={"q": "a b/\u00e9", "e": ""}).status_code, 200)
+        self.assertEqual(session.get(f"{self.url}/caf%c3%a9%7e?x=%2f%7E|").status_code, 200)
+        self.assertEqual(session.post(self.url, json={"a": 1}).status_code, 200)
+        self.assertEqual(session.post(self.url, data="caf\u00e9").status_code, 200)
+        self.assertEqual(session.put(self.url).status_code, 200)
+        file = io.BytesIO(b"abcdef")
+        file.seek(2)
+        self.assertEqual(session.post(self.url, data=file).status_code, 200)
+        self.assertEqual(self.server.arrived[-1].body, b"cdef")
+
+    def test_refuses_streams_that_cannot_be_read_twice_unless_the_body_is_not_bound(self):
+        def stream():
+            yield b"part"
+
+        client, session = self.httpx_client(), self.session()
+        self.assertEqual(self.code_of(lambda: client.post(self.url, content=stream())), "body_not_replayable")
+        self.assertEqual(self.code_of(lambda: session.post(self.url, data=stream())), "body_not_replayable")
+        self.assertEqual(self.server.arrived, [])
+        unbound = {"headers": {"Content-Length": "4"}}
+        answer = client.post(f"{self.server.origin}/v1/uploads", content=stream(), **unbound)
+        self.assertEqual(answer.status_code, 200)
+
+    def test_refuses_other_origins_and_another_host(self):
+        client, session = self.httpx_client(), self.session()
+        for send in (client.get, session.get):
+            self.assertEqual(self.code_of(lambda: send("http://127.0.0.1:9/v1/orders")), "origin_not_allowed")
+            other = {"Host": "evil.example"}
+            self.assertEqual(self.code_of(lambda: send(self.url, headers=other)), "host_not_allowed")
+        self.assertEqual(self.server.arrived, [])
+
+    def test_replaces_credentials_of_the_caller(self):
+        given = {"Authorization": "Bearer x", "X-Proofgate-Signature": "x", "X_Proofgate_Subject": "root"}
+        for send in (self.httpx_client().get, self.session().get):
+            self.assertEqual(send(self.url, headers=given).status_code, 200)
+            headers = self.server.arrived[-1].headers
+            self.assertEqual(len(headers.get_all("x-proofgate-signature")), 1)
+            self.assertNotIn("x_proofgate_subject", headers)
+
+    def test_signs_a_redirect_within_the_origins_anew(self):
+        def answer(arrived):
+            moved = {"Location": "/v1/orders/new"}
+            return (307, moved, "") if arrived.target == "/v1/orders" else (200, {}, "ok")
+
+        self.server.answer = answer
+        client, session = self.httpx_client(follow_redirects=True), self.session()
+        posts = (
+            lambda body: client.post(self.url, content=body),
+            lambda body: session.post(self.url, data=body),
+            lambda body: session.post(self.url, data=io.BytesIO(body)),
+        )
+        for post in posts:
+            for body in (b"data", b"x" * 100_000):
+                self.server.arrived.clear()
+                self.assertEqual(post(body).status_code, 200)
+                self.assertTrue(self.server.arrived[-1].fits)
+                self.assertEqual(self.server.arrived[-1].body, body)
+                for arrived in self.server.arrived:
+                    self.assertTrue(arrived.fits or arrived.transcript is None)
+
+    def test_sends_no_credential_to_another_origin(self):
+        elsewhere = Server()
+        self.addCleanup(elsewhere.close)
+        self.server.answer = lambda _: (302, {"Location": f"{elsewhere.origin}/v1/orders"}, "")
+        client = self.httpx_client(follow_redirects=True)
+        for send in (client.get, self.session().get):
+            self.assertEqual(send(self.url).status_code, 401)
+            [arrived] = elsewhere.arrived
+            names = {name.lower() for name in arrived.headers}
+            self.assertFalse({n for n in names if n.startswith("x-proofgate") or n == "authorization"})
+            elsewhere.arrived.clear()
+
+    def test_reports_a_denial_on_request(self):
+        problem = '{"reason":"jti_replay","detail":"x","decision_id":"d_7","route_id":"orders"}'
+        headers = {"X-Proofgate-Reason": "jti_replay", "Retry-After": "3"}
+        self.server.answer = lambda _: (403, headers, problem)
+        for send in (self.httpx_client().get, self.session().get):
+            with self.assertRaises(Denied) as caught:
+                proofgate.raise_for_denial(send(self.url))
+            denied = caught.exception
+            self.assertEqual((denied.status, denied.reason, denied.detail), (403, "jti_replay", "x"))
+            self.assertEqual((denied.decision_id, denied.retry_after_seconds), ("d_7", 3))
+        self.server.answer = lambda _: (403, {}, "")
+        self.assertIsNone(proofgate.denial_of(self.httpx_client().get(self.url)))
+
+    def test_warns_of_a_wrong_clock(self):
+        for offset, word in ((-30, "ahead"), (30, "behind")):
+            self.server.clock_offset = offset
+            for make in (self.httpx_client, self.session):
+                self.auth = Auth(self.key_file)
+                client = make()
+                with self.assertLogs("proofgate", "WARNING") as logs:
+                    client.get(self.url)
+                    client.get(self.url)
+                self.assertEqual(len(logs.output), 1)
+                self.assertIn(word, logs.output[0])
+
+    def test_shows_no_secret(self):
+        client, session = self.httpx_client(), self.session()
+        shown = repr(self.auth)
+        for answer in (client.get(self.url), session.get(self.url)):
+            request = answer.request
+            shown += repr(request) + repr(request.headers) + repr(dict(request.headers)) + repr(vars(request))
+        for arrived in self.server.arrived:
+            for name in ("authorization", "x-proofgate-transcript", "x-proofgate-signature"):
+                self.assertNotIn(arrived.headers[name].replace("Passport ", ""), shown)
+
+    def test_replaces_the_key_while_32_threads_send(self):
+        folder = self.enterContext(temporary_folder())
+        key_file = install_pair(folder, 1, profiles(self.server.origin))
+        signer = Signer(key_file)
+        client = self.enterContext(
+            httpx.Client(auth=Auth(signer=signer), trust_env=False, timeout=30)
+        )
+        statuses, failures, done = [], [], threading.Event()
+
+        def send():
+            while not done.is_set():
+                try:
+                    statuses.append(client.get(self.url).status_code)
+                except Exception as error:  # noqa: BLE001
+                    failures.append(error)
+
+        threads = [threading.Thread(target=send) for _ in range(32)]
+        for thread in threads:
+            thread.start()
+        for number in range(2, 12):
+            install_pair(folder, number, profiles(self.server.origin))
+            signer._checked_at -= 10
+            target = len(statuses) + 64
+            while len(statuses) < target and not failures:
+                time.sleep(0.01)
+        done.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+        self.assertEqual(set(statuses), {200})
+        used = {arrived.transcript["key-id"] for arrived in self.server.arrived}
+        self.assertGreaterEqual(len(used), 9)
+
+
+if __name__ == "__main__":
+    unittest.main()
