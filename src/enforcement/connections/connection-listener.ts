@@ -14,14 +14,11 @@ import {
   type Socket,
 } from 'node:net';
 import { dirname } from 'node:path';
-import {
-  createServer as createTlsServer,
-  type TLSSocket,
-  type TlsOptions,
-  type Server as TlsServer,
-} from 'node:tls';
+import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
+import { HandshakeGuard } from './handshake-guard.ts';
 import {
   type ApplicationProtocol,
+  asksForCertificates,
   isNamedClient,
   type ServerTls,
   type TlsMaterial,
@@ -75,21 +72,21 @@ export async function openConnectionListener(
   options: ConnectionListenerOptions,
 ): Promise<ConnectionListener> {
   const connections = new ConnectionCount(options.metrics);
-  const servers: Server[] = [];
+  const listening: Listening[] = [];
   const bindAll = async (): Promise<string> => {
     let { listen } = options;
     for (const place of await placesOf(listen)) {
-      const server = createListener(options, connections);
+      const one = createListening(options, connections);
       // All addresses of one name share the port that the first one got.
       const port = /:(\d+)$/.exec(listen)?.[1] ?? '0';
-      await bind(server, 'path' in place ? place : { ...place, port: Number(port) });
-      servers.push(server);
-      listen = withRealPort(listen, server);
+      await bind(one.server, 'path' in place ? place : { ...place, port: Number(port) });
+      listening.push(one);
+      listen = withRealPort(listen, one.server);
     }
     return listen;
   };
   const stop = () => {
-    for (const server of servers) if (server.listening) server.close();
+    for (const { server } of listening) if (server.listening) server.close();
   };
   try {
     const address = await bindAll();
@@ -97,10 +94,12 @@ export async function openConnectionListener(
       address,
       bytesReceived: () => connections.bytesReceived(),
       // With every option: a context without them would, for example, resume sessions again.
-      setTlsMaterial: (material) =>
-        setTlsMaterial(servers, tlsOptions({ ...options.tls, material }, options.protocols)),
+      setTlsMaterial(material) {
+        const changed = tlsOptions({ ...options.tls, material }, options.protocols);
+        for (const { secured } of listening) secured?.setSecureContext(changed);
+      },
       stop,
-      closed: Promise.all(servers.map(closedEvent)).then(() => undefined),
+      closed: Promise.all(listening.map(({ server }) => closedEvent(server))).then(() => undefined),
       destroy: () => connections.destroy(),
     };
   } catch (error) {
@@ -140,21 +139,35 @@ class ConnectionCount {
   }
 }
 
-function createListener(options: ConnectionListenerOptions, connections: ConnectionCount): Server {
+interface Listening {
+  readonly server: Server;
+  readonly secured: TlsServer | undefined;
+}
+
+function createListening(options: ConnectionListenerOptions, connections: ConnectionCount): Listening {
   const { maxConnections, metrics, tls } = options;
-  const server =
-    tls === undefined
-      ? createServer({ noDelay: true }, options.onConnection)
-      : createTlsListener(options, tls);
+  const secured = tls && createTlsListener(options, tls);
+  const server = createServer({ noDelay: true }, connectionHandler(options, secured));
   server.maxConnections = maxConnections;
   server.on('drop', () => metrics.refused('connections'));
   server.on('connection', (socket: Socket) => connections.add(socket));
-  return server;
+  return { server, secured };
 }
 
+function connectionHandler(
+  { onConnection, tls }: ConnectionListenerOptions,
+  secured: TlsServer | undefined,
+): (socket: Socket) => void {
+  if (secured === undefined || tls === undefined) return onConnection;
+  if (!asksForCertificates(tls)) return (socket) => secured.emit('connection', socket);
+  const guard = new HandshakeGuard(secured);
+  return (socket) => guard.take(socket);
+}
+
+/** Handshakes of connections that another server accepts. */
 function createTlsListener(options: ConnectionListenerOptions, tls: ServerTls): TlsServer {
   const { metrics, onConnection, protocols } = options;
-  const server = createTlsServer({ ...tlsOptions(tls, protocols), noDelay: true });
+  const server = createTlsServer(tlsOptions(tls, protocols));
   server.on('tlsClientError', () => metrics.refused('tls'));
   server.on('secureConnection', (socket) => {
     // A peer that disconnects is not an error.
@@ -169,12 +182,6 @@ function createTlsListener(options: ConnectionListenerOptions, tls: ServerTls): 
     socket.destroy();
   });
   return server;
-}
-
-function setTlsMaterial(servers: readonly Server[], options: TlsOptions): void {
-  for (const server of servers) {
-    if ('setSecureContext' in server) (server as TlsServer).setSecureContext(options);
-  }
 }
 
 type Place = { readonly path: string } | { readonly host: string };

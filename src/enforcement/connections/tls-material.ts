@@ -60,6 +60,10 @@ export type ApplicationProtocol = 'h2' | 'http/1.1';
  */
 const ONE_HANDSHAKE_PER_CONNECTION = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
 
+export function asksForCertificates({ leavesClientsUnverified = false, material }: ServerTls): boolean {
+  return leavesClientsUnverified || material.clientCa !== undefined;
+}
+
 /** Options for `tls.createServer` and, for changed files, `setSecureContext`. @throws TlsMaterialError */
 export function tlsOptions(
   { leavesClientsUnverified = false, material }: Omit<ServerTls, 'clientNames'>,
