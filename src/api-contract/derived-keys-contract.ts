@@ -6,7 +6,7 @@
 import type { Static } from 'typebox';
 import Type from 'typebox';
 import { ACCESS_LEVELS } from '../protocol/access.ts';
-import { ENROLLED_PROFILE, READINESS_CONDITION } from './enrollment-contract.ts';
+import { ENROLLED_PROFILE, PASSPORT_HEADER_FIELD, READINESS_CONDITION } from './enrollment-contract.ts';
 import { displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
 import { ENROLLMENT_STATES, KEY_STATES, PROFILE_STATES } from './vocabulary.ts';
 
@@ -179,6 +179,7 @@ export const SIGNING_PROFILE = object(
     origins: Type.Array(Type.String(), { minItems: 1, description: 'scheme://authority.' }),
     signed_headers: Type.Array(Type.String(), { description: 'Lower-case names.' }),
     body: Type.Enum(['bound', 'unbound']),
+    passport_header: PASSPORT_HEADER_FIELD,
     state: STATE,
     blocked_by: blockedBy,
   },

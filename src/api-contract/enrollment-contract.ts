@@ -4,6 +4,7 @@
  */
 import Type, { type Static } from 'typebox';
 import { READINESS_CONDITIONS } from '../protocol/readiness-conditions.ts';
+import { PASSPORT_HEADER_MEMBER } from '../protocol/wire-names.ts';
 import { closed, moment, text } from './members-contract.ts';
 import { ENROLLMENT_STATES } from './vocabulary.ts';
 
@@ -40,6 +41,12 @@ export const ENROLLMENT_SUBMISSION = Type.Object(
   { ...closed, $id: 'EnrollmentSubmission' },
 );
 
+export const PASSPORT_HEADER_FIELD = Type.Optional(
+  Type.Enum([PASSPORT_HEADER_MEMBER], {
+    description: 'Header that carries the passport. Absent: Authorization.',
+  }),
+);
+
 /** The signing profile of one route, in the shape of docs/cli.md "Signing profiles". */
 export const ENROLLED_PROFILE = Type.Object(
   {
@@ -51,6 +58,7 @@ export const ENROLLED_PROFILE = Type.Object(
     origins: Type.Array(text(520, 'scheme://authority.'), { minItems: 1 }),
     signed_headers: Type.Array(text(128, 'Lower-case name.')),
     body: Type.Enum(['bound', 'unbound']),
+    passport_header: PASSPORT_HEADER_FIELD,
   },
   { ...closed, $id: 'EnrolledProfile' },
 );

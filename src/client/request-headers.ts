@@ -1,7 +1,12 @@
 /** Parses the headers of a request and selects those that the transcript signs. */
 import { isSignableHeaderName } from '../protocol/identifiers.ts';
 import type { SignedHeader } from '../protocol/transcript.ts';
-import { VENDOR_PREFIX } from '../protocol/wire-names.ts';
+import {
+  AUTHORIZATION_HEADER,
+  hasPassportScheme,
+  type PassportHeader,
+  VENDOR_PREFIX,
+} from '../protocol/wire-names.ts';
 import { ClientError } from './client-error.ts';
 
 /** Name as given; value without leading and trailing white space. */
@@ -16,7 +21,6 @@ const VALUE = /^[\t\x20-\x7e]*$/;
 const SIGNABLE_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 /** The client itself sets these, or they change the message framing (RFC 9112 sections 6 and 7). */
 const RESERVED: ReadonlySet<string> = new Set([
-  'authorization',
   'connection',
   'content-length',
   'expect',
@@ -45,6 +49,23 @@ export function parseHeaderLine(line: string): RequestHeader {
     throw new ClientError('header_reserved', `the header ${lowerName} is set by the client itself`);
   }
   return { name, value };
+}
+
+/**
+ * `Authorization` belongs to the application only where the profile puts the passport elsewhere.
+ * @throws ClientError `header_reserved`
+ */
+export function checkAuthorization(
+  given: readonly RequestHeader[],
+  passportHeader: PassportHeader,
+): void {
+  const values = given.filter(({ name }) => name.toLowerCase() === AUTHORIZATION_HEADER);
+  if (passportHeader === AUTHORIZATION_HEADER && values.length > 0) {
+    throw new ClientError('header_reserved', 'the header authorization is set by the client itself');
+  }
+  if (values.some(({ value }) => hasPassportScheme(value))) {
+    throw new ClientError('header_reserved', 'the passport of this profile travels in x-proofgate-passport');
+  }
 }
 
 /**

@@ -12,7 +12,7 @@ import {
 } from '../protocol/limits.ts';
 import { newJti, type SigningKey, signTranscript } from '../protocol/signing.ts';
 import type { Transcript } from '../protocol/transcript.ts';
-import { PASSPORT_SCHEME } from '../protocol/wire-names.ts';
+import type { PassportHeader } from '../protocol/wire-names.ts';
 import { ClientError, type ClientErrorCode } from './client-error.ts';
 import { CredentialHeaders } from './credential-headers.ts';
 import { type RequestHeader, selectSignedHeaders } from './request-headers.ts';
@@ -169,7 +169,7 @@ export class RequestSigner {
       kind: 'signed',
       method,
       url,
-      headers: signedHeaders(passport.jws, transcript, inUse.identity.key),
+      headers: signedHeaders(passport.jws, profile.passportHeader, transcript, inUse.identity.key),
       jti: transcript.jti,
       routeId: profile.routeId,
       keyId: passport.keyId,
@@ -192,10 +192,15 @@ export function findProfile(
   return { kind: 'found', url, ...selectAmongFiles(files, method, url, choice) };
 }
 
-function signedHeaders(jws: string, transcript: Transcript, holderKey: SigningKey): CredentialHeaders {
+function signedHeaders(
+  jws: string,
+  passportHeader: PassportHeader,
+  transcript: Transcript,
+  holderKey: SigningKey,
+): CredentialHeaders {
   const proof = signTranscript(transcript, holderKey);
   if (proof.transcript.length > MAX_TRANSCRIPT_BYTES) throw credentialsTooLarge();
-  return new CredentialHeaders({ authorization: `${PASSPORT_SCHEME} ${jws}`, ...proof });
+  return new CredentialHeaders({ passport: jws, passportHeader, ...proof });
 }
 
 function requireTtl(what: string, seconds: number, maxSeconds: number): void {

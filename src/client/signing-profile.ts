@@ -15,6 +15,7 @@ import {
 import { type PathTemplate, parsePathTemplate } from '../protocol/path-template.ts';
 import { parseOrigin } from '../protocol/request-target.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE } from '../protocol/spiffe-id.ts';
+import { PASSPORT_HEADER_MEMBER, type PassportHeader, passportHeaderOf } from '../protocol/wire-names.ts';
 import { ClientError } from './client-error.ts';
 import { ObjectReader, oneOf, textThat } from './object-reader.ts';
 
@@ -44,6 +45,8 @@ export interface RouteProfile {
   /** Headers that every transcript must sign: lower case, sorted, distinct. */
   readonly signedHeaders: readonly string[];
   readonly body: BodyRule;
+  /** Header that carries the passport. */
+  readonly passportHeader: PassportHeader;
 }
 
 export interface SigningProfiles {
@@ -94,6 +97,7 @@ const PROFILE_MEMBERS = [
   'origins',
   'signed_headers',
   'body',
+  'passport_header',
 ];
 const IDENTIFIER_RULE = '1 to 512 visible ASCII characters';
 
@@ -134,6 +138,9 @@ export function readRouteProfile(item: ObjectReader): RouteProfile {
       ),
     ].sort(),
     body: item.optional('body', oneOf<BodyRule>(['bound', 'unbound']), 'bound or unbound') ?? 'bound',
+    passportHeader: passportHeaderOf(
+      item.optional('passport_header', oneOf([PASSPORT_HEADER_MEMBER]), PASSPORT_HEADER_MEMBER),
+    ),
   };
 }
 

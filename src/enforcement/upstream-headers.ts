@@ -2,9 +2,12 @@
  * Headers that an allowed request carries to the upstream, and headers that are removed from it.
  * Source: docs/protocol.md "What upstream receives".
  */
+
+import type { Route } from '../bundle/compile/snapshot.ts';
 import {
   AUTHORIZATION_HEADER,
   CONTEXT_HEADERS,
+  PASSPORT_HEADER,
   REQUEST_REWRITING_HEADERS,
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
@@ -37,10 +40,20 @@ export function decisionHeadersOf({ decisionId }: AllowedDecision): ContextHeade
   return [[CONTEXT_HEADERS.decisionId, decisionId]];
 }
 
-/** Names of the credentials, which every allowed request carries. */
-export function usualNamesToRemove(forwardAuthorization: boolean): readonly string[] {
+type CredentialRoute = Pick<Route, 'forwardAuthorization' | 'passportHeader'>;
+
+/** Names of the credentials, which every allowed request of the route carries. */
+export function usualNamesToRemove({
+  forwardAuthorization,
+  passportHeader,
+}: CredentialRoute): readonly string[] {
   const proof = [TRANSCRIPT_HEADER, SIGNATURE_HEADER];
-  return forwardAuthorization ? proof : [AUTHORIZATION_HEADER, ...proof];
+  return forwardAuthorization ? proof : [passportHeader, ...proof];
+}
+
+/** Whether the upstream receives the caller's `Authorization`: the passport, or what belongs to the application. */
+export function keepsAuthorization(route: CredentialRoute): boolean {
+  return !usualNamesToRemove(route).includes(AUTHORIZATION_HEADER);
 }
 
 const REWRITING: ReadonlySet<string> = new Set(REQUEST_REWRITING_HEADERS);
@@ -58,7 +71,7 @@ const VENDOR_SPELLING = /^x[^a-z0-9]proofgate(?:[^a-z0-9]|$)/;
  */
 export function otherNamesToRemove(
   inbound: readonly string[],
-  { caller }: AllowedDecision,
+  { caller, route }: AllowedDecision,
 ): readonly string[] {
   // Nearly every request has none, so the list is allocated lazily.
   let names: string[] | undefined;
@@ -67,6 +80,7 @@ export function otherNamesToRemove(
     // Envoy removes headers without regard to case, so the comparison with names that are set ignores it too.
     const lower = name.toLowerCase();
     if (ALWAYS_SET.has(lower)) continue;
+    if (lower === PASSPORT_HEADER && route.passportHeader === PASSPORT_HEADER) continue;
     if (lower === CONTEXT_HEADERS.clientId && caller.derivedKey !== undefined) continue;
     names ??= [];
     names.push(name);

@@ -32,6 +32,8 @@ export function requestHeadersOf(rawHeaders: readonly string[]): RequestHeaders 
       // Optional white space is not part of a value (RFC 9110 section 5.5); HTTP/2 keeps it.
       return found === undefined ? ABSENT : { kind: 'single', value: found.replace(/^[\t ]+|[\t ]+$/g, '') };
     },
+    values: (name) =>
+      headerLines(rawHeaders).flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : [])),
     names: () => headerLines(rawHeaders).map(([name]) => name),
   };
 }

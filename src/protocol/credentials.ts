@@ -1,6 +1,6 @@
 /**
- * Reads the two credentials of a request: `Authorization: Passport …` and the proof's header pair. It reads them in a
- * fixed order, sizes first, and verifies nothing.
+ * Reads the two credentials of a request: the passport, in the header that the route names, and the proof's header pair.
+ * It reads them in a fixed order, sizes first, and verifies nothing.
  * Source: docs/protocol.md "Request headers" and step 1 of its decision table.
  */
 import { decodeBase64url } from './base64url.ts';
@@ -9,7 +9,14 @@ import { type Passport, parsePassport, passportSha256 } from './passport.ts';
 import { type Denial, deny } from './reasons.ts';
 import { SIGNATURE_BYTES } from './signature.ts';
 import { decodeTranscript, parseTranscript, type Transcript } from './transcript.ts';
-import { AUTHORIZATION_HEADER, PASSPORT_SCHEME, SIGNATURE_HEADER, TRANSCRIPT_HEADER } from './wire-names.ts';
+import {
+  AUTHORIZATION_HEADER,
+  hasPassportScheme,
+  PASSPORT_SCHEME,
+  type PassportHeader,
+  SIGNATURE_HEADER,
+  TRANSCRIPT_HEADER,
+} from './wire-names.ts';
 
 /**
  * The value of a request header. `ambiguous`: it has several lines, or one that may have been joined from several.
@@ -23,6 +30,11 @@ export type HeaderLookup =
 export interface RequestHeaders {
   /** @param name lower case */
   lookup(name: string): HeaderLookup;
+  /**
+   * Every value of the header, also where `lookup` finds it ambiguous. One may be joined from several lines.
+   * @param name lower case
+   */
+  values(name: string): readonly string[];
   /** All header names of the request as received. */
   names(): readonly string[];
 }
@@ -42,12 +54,19 @@ export interface Credentials {
 /** Returns a passport that was parsed before, by the SHA-256 of its JWS; parsing depends only on the bytes. */
 export type ParsedPassportLookup = (sha256: string) => Passport | undefined;
 
-/** Returns the request's credentials, or the denial for the first fault. */
+/**
+ * Returns the request's credentials, or the denial for the first fault.
+ * @param passportHeader the header that the route names; whatever is elsewhere is no passport
+ */
 export function readCredentials(
   headers: RequestHeaders,
+  passportHeader: PassportHeader,
   knownPassport: ParsedPassportLookup,
 ): Credentials | Denial {
-  const passport = readPassport(headers.lookup(AUTHORIZATION_HEADER), knownPassport);
+  const passport =
+    passportHeader === AUTHORIZATION_HEADER
+      ? readAuthorization(headers.lookup(AUTHORIZATION_HEADER), knownPassport)
+      : readPassportHeader(headers, passportHeader, knownPassport);
   if ('kind' in passport) return passport;
   const proof = readProof(headers.lookup(TRANSCRIPT_HEADER), headers.lookup(SIGNATURE_HEADER));
   if ('kind' in proof) return proof;
@@ -56,12 +75,33 @@ export function readCredentials(
 
 const SCHEME_PREFIX = `${PASSPORT_SCHEME} `;
 
-function readPassport(authorization: HeaderLookup, knownPassport: ParsedPassportLookup): Passport | Denial {
+function readAuthorization(
+  authorization: HeaderLookup,
+  knownPassport: ParsedPassportLookup,
+): Passport | Denial {
   if (authorization.kind === 'absent') return deny('invalid_request_proof', 'authorization_missing');
   if (authorization.kind === 'ambiguous') return deny('invalid_request_proof', 'passport_malformed');
   const { value } = authorization;
   if (!isPassportScheme(value)) return deny('invalid_request_proof', 'authorization_scheme');
-  const jws = value.slice(SCHEME_PREFIX.length);
+  return readPassport(value.slice(SCHEME_PREFIX.length), knownPassport);
+}
+
+/** `Authorization` is the application's. A passport there would reach the upstream, so it is refused. */
+function readPassportHeader(
+  headers: RequestHeaders,
+  passportHeader: PassportHeader,
+  knownPassport: ParsedPassportLookup,
+): Passport | Denial {
+  const header = headers.lookup(passportHeader);
+  if (header.kind === 'absent') return deny('invalid_request_proof', 'authorization_missing');
+  if (headers.values(AUTHORIZATION_HEADER).some(hasPassportScheme)) {
+    return deny('invalid_request_proof', 'passport_repeated');
+  }
+  if (header.kind === 'ambiguous') return deny('invalid_request_proof', 'passport_malformed');
+  return readPassport(header.value, knownPassport);
+}
+
+function readPassport(jws: string, knownPassport: ParsedPassportLookup): Passport | Denial {
   if (jws.length > MAX_PASSPORT_BYTES) return deny('invalid_request_proof', 'passport_malformed');
   const sha256 = passportSha256(jws);
   return (

@@ -38,6 +38,7 @@ export interface DetailOf {
   invalid_request_proof:
     | 'authorization_missing'
     | 'authorization_scheme'
+    | 'passport_repeated'
     | 'passport_malformed'
     | 'proof_missing'
     | 'proof_malformed'
@@ -133,6 +134,7 @@ const DETAILS: { readonly [D in FixedDetail]: true } = {
   stale: true,
   authorization_missing: true,
   authorization_scheme: true,
+  passport_repeated: true,
   passport_malformed: true,
   proof_missing: true,
   proof_malformed: true,

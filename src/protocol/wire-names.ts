@@ -7,7 +7,26 @@
 /** Authentication scheme of the `Authorization` header (RFC 9110 section 11.1). */
 export const PASSPORT_SCHEME = 'Passport';
 
+const PASSPORT_IN_LIST = new RegExp(`(?:^|,)\\s*${PASSPORT_SCHEME}(?:[\\s,]|$)`, 'i');
+
+/** Whether a value of `Authorization`, which may be joined from several lines, has the scheme of a passport. */
+export function hasPassportScheme(authorization: string): boolean {
+  return PASSPORT_IN_LIST.test(authorization);
+}
+
 export const AUTHORIZATION_HEADER = 'authorization';
+/** Carries the passport, a bare JWS, on routes that leave `Authorization` to the application. */
+export const PASSPORT_HEADER = 'x-proofgate-passport';
+/** The only other place of a passport, as bundles and profiles write it. */
+export const PASSPORT_HEADER_MEMBER = 'X-Proofgate-Passport';
+/** The header that carries a route's passports. */
+export type PassportHeader = typeof AUTHORIZATION_HEADER | typeof PASSPORT_HEADER;
+
+/** @param member `passport_header` of a route or profile */
+export function passportHeaderOf(member: typeof PASSPORT_HEADER_MEMBER | undefined): PassportHeader {
+  return member === undefined ? AUTHORIZATION_HEADER : PASSPORT_HEADER;
+}
+
 export const TRANSCRIPT_HEADER = 'x-proofgate-transcript';
 export const SIGNATURE_HEADER = 'x-proofgate-signature';
 /** The reason code of a denial. */

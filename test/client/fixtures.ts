@@ -121,6 +121,8 @@ export function factsOf(
         if (found.length > 1) return { kind: 'ambiguous' };
         return found[0] === undefined ? { kind: 'absent' } : { kind: 'single', value: found[0].value };
       },
+      values: (name) =>
+        headers.flatMap((header) => (header.name.toLowerCase() === name ? [header.value] : [])),
       names: () => headers.map(({ name }) => name),
     },
     body: request.body instanceof Uint8Array ? { kind: 'exact', bytes: request.body } : { kind: 'none' },

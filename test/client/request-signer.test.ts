@@ -39,8 +39,7 @@ describe('a signed request', () => {
     const signer = signerOf({ holderKey });
     const url = 'https://API.shop.example:443/v1/orders/a%20b?x=%2f..&y=%zz';
     const signed = signRequest(requestOf({ url }), signer);
-    const { authorization, transcript } = signed.headers.reveal();
-    const jws = authorization.replace(/^Passport /, '');
+    const { passport: jws, transcript } = signed.headers.reveal();
     const passport = parsePassport(jws);
     expect(passport).toMatchObject({
       keyId: 'dk_test',
@@ -131,15 +130,21 @@ describe('a signed request', () => {
     expect(codeOf(() => signRequest(request, signerOf()))).toBe(code);
   });
 
-  it.each(['authorization', 'x-proofgate-transcript', 'a b', '', ':path', '-x'])(
-    'refuses to sign the header %p',
-    (name) => {
-      const headers = [{ name, value: 'x' }];
-      expect(codeOf(() => signRequest(requestOf({ headers, signHeaders: [name] }), signerOf()))).toBe(
-        'header_invalid',
-      );
-    },
-  );
+  it.each(['x-proofgate-transcript', 'a b', '', ':path', '-x'])('refuses to sign the header %p', (name) => {
+    const headers = [{ name, value: 'x' }];
+    expect(codeOf(() => signRequest(requestOf({ headers, signHeaders: [name] }), signerOf()))).toBe(
+      'header_invalid',
+    );
+  });
+
+  it('puts the passport where the profile says', () => {
+    const profiles = profilesOf(routeDocument({ passport_header: 'X-Proofgate-Passport' }));
+    const request = requestOf({ headers: [{ name: 'Authorization', value: 'Bearer 1' }] });
+    const { headers } = signRequest(request, signerOf({ profiles }));
+    const [line, ...proof] = headers.revealLines();
+    expect(line).toEqual({ name: 'X-Proofgate-Passport', value: headers.reveal().passport });
+    expect(proof.map(({ name }) => name)).toEqual(['X-Proofgate-Transcript', 'X-Proofgate-Signature']);
+  });
 
   it.each([0, -1, 301, 1.5, Number.NaN])('refuses a proof of %p seconds', (ttlSeconds) => {
     expect(codeOf(() => signRequest(requestOf(), signerOf({ ttlSeconds })))).toBe('ttl_out_of_range');
@@ -181,7 +186,7 @@ describe('a passport from a broker', () => {
   it('is sent as it is, with a proof by the holder', () => {
     const jws = signPassport(claims, broker);
     const signer = signerOf({ holderKey, brokerPassport: `${jws}\n` });
-    expect(signRequest(requestOf(), signer).headers.reveal().authorization).toBe(`Passport ${jws}`);
+    expect(signRequest(requestOf(), signer).headers.reveal().passport).toBe(jws);
     expect(signedTranscript(requestOf(), signer)).toMatchObject({
       keyId: 'broker-2026',
       passportSha256: hash('sha256', jws, 'base64url'),

@@ -144,6 +144,7 @@ function routeOf(text: string): Route {
     requiredProvenance: [],
     requiredContext: [],
     upgrade: undefined,
+    passportHeader: 'authorization',
     forwardAuthorization: false,
     sources: [],
   };

@@ -45,7 +45,7 @@ interface Sent {
 function sent(signer: RequestSigner, request: Parameters<RequestSigner['sign']>[0] = requestOf()): Sent {
   const signed = signer.sign(request);
   if (signed.kind === 'failed') throw new Error(signed.code);
-  const { authorization, transcript } = signed.headers.reveal();
+  const { passport, transcript } = signed.headers.reveal();
   const read = parseTranscript(Buffer.from(transcript, 'base64url'));
   if (read === undefined) throw new Error('not a transcript');
   return { jws: authorization.replace('Passport ', ''), transcript: read };

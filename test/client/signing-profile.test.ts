@@ -72,6 +72,7 @@ profiles:
       name: 'orders',
       signedHeaders: [],
       body: 'bound',
+      passportHeader: 'authorization',
     });
   });
 

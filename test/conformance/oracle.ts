@@ -87,6 +87,7 @@ function headersAsSent(lines: readonly HeaderLine[]): RequestHeaders {
       if (more.length > 0) return { kind: 'ambiguous' };
       return { kind: 'single', value: value.replace(/^[ \t]+|[ \t]+$/g, '') };
     },
+    values: (name) => lines.flatMap(([key, text]) => (key.toLowerCase() === name ? [text] : [])),
     names: () => lines.map(([name]) => name),
   };
 }

@@ -338,6 +338,7 @@ export function headersOfLines(lines: readonly HeaderLine[]): RequestHeaders {
       if (others.length > 0) return { kind: 'ambiguous' };
       return { kind: 'single', value: first.value.replace(/^[ \t]+|[ \t]+$/g, '') };
     },
+    values: (wanted) => lines.flatMap(({ name, value }) => (name.toLowerCase() === wanted ? [value] : [])),
     names: () => lines.map(({ name }) => name),
   };
 }

@@ -9,6 +9,7 @@ import { type Passport, parsePassport, passportSha256 } from '../../src/protocol
 import { type Denial, isDenial } from '../../src/protocol/reasons.ts';
 import { signTranscript } from '../../src/protocol/signing.ts';
 import { formatTranscript } from '../../src/protocol/transcript.ts';
+import type { PassportHeader } from '../../src/protocol/wire-names.ts';
 import { jwsOf, TEST_2, TRANSCRIPT, VALID_JWS } from './fixtures.ts';
 
 const PROOF = signTranscript(TRANSCRIPT, TEST_2);
@@ -32,13 +33,18 @@ function validHeaders(): Lookups {
 function read(
   changes: Lookups,
   known: (sha256: string) => Passport | undefined = () => undefined,
+  passportHeader: PassportHeader = 'authorization',
 ): Credentials | Denial {
   const lookups = { ...validHeaders(), ...changes };
   const headers: RequestHeaders = {
     lookup: (name) => lookups[name] ?? ABSENT,
+    values: (name) => {
+      const lookup = lookups[name];
+      return lookup?.kind === 'single' ? [lookup.value] : [];
+    },
     names: () => Object.keys(lookups),
   };
-  return readCredentials(headers, known);
+  return readCredentials(headers, passportHeader, known);
 }
 
 /** The detail of the denial, which is always the same reason. */
@@ -47,6 +53,68 @@ function detailOf(result: Credentials | Denial): string | undefined {
   expect(result).toMatchObject({ reason: 'invalid_request_proof', status: 401 });
   return result.detail;
 }
+
+describe('readCredentials with the passport in a header of its own', () => {
+  const there = (changes: Lookups) =>
+    read(
+      { authorization: ABSENT, 'x-proofgate-passport': single(VALID_JWS), ...changes },
+      undefined,
+      'x-proofgate-passport',
+    );
+
+  it.each<[string, Lookups]>([
+    ['no Authorization', {}],
+    ['a bearer token', { authorization: single('Bearer 1') }],
+    [
+      'commas, which Envoy may have joined',
+      { authorization: single('Digest username="a", realm="Passport x"') },
+    ],
+    ['a scheme that begins so', { authorization: single('Passports 1') }],
+  ])('reads it beside %s', (_, changes) => {
+    expect(there(changes)).toMatchObject({ passport: parsePassport(VALID_JWS) });
+  });
+
+  it.each<[string, string, Lookups]>([
+    ['authorization_missing', 'it is absent', { 'x-proofgate-passport': ABSENT }],
+    [
+      'authorization_missing',
+      'it is in Authorization instead',
+      { 'x-proofgate-passport': ABSENT, authorization: single(`Passport ${VALID_JWS}`) },
+    ],
+    ['passport_malformed', 'it has several lines', { 'x-proofgate-passport': AMBIGUOUS }],
+    ['passport_malformed', 'it has a scheme', { 'x-proofgate-passport': single(`Passport ${VALID_JWS}`) }],
+    ['passport_malformed', 'it is empty', { 'x-proofgate-passport': single('') }],
+    ['passport_malformed', 'it is too long', { 'x-proofgate-passport': single('A'.repeat(8193)) }],
+    ...[
+      `Passport ${VALID_JWS}`,
+      'pASSPORT x',
+      'Passport',
+      'Passport\tx',
+      '\t Passport x',
+      'Bearer 1,Passport x',
+      'Bearer 1 ,\tpassport,Basic x',
+    ].map((value): [string, string, Lookups] => [
+      'passport_repeated',
+      `Authorization is ${JSON.stringify(value.slice(0, 24))}`,
+      { authorization: single(value) },
+    ]),
+    ['proof_missing', 'there is no proof', { 'x-proofgate-signature': ABSENT }],
+  ])('%s: %s', (detail, _, changes) => {
+    expect(detailOf(there(changes))).toBe(detail);
+  });
+
+  it('looks at every line of Authorization', () => {
+    const lines = (name: string) => (name === 'authorization' ? ['Bearer 1', 'Passport x'] : []);
+    const headers: RequestHeaders = {
+      lookup: (name) => (name === 'x-proofgate-passport' ? single(VALID_JWS) : AMBIGUOUS),
+      values: lines,
+      names: () => [],
+    };
+    expect(detailOf(readCredentials(headers, 'x-proofgate-passport', () => undefined))).toBe(
+      'passport_repeated',
+    );
+  });
+});
 
 describe('readCredentials', () => {
   it('reads passport and proof', () => {

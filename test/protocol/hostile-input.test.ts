@@ -100,9 +100,10 @@ describe('never throws', () => {
       fc.property(requests, (lookups) => {
         const headers = {
           lookup: (name: string): HeaderLookup => lookups[name as keyof typeof lookups] ?? { kind: 'absent' },
+          values: () => [],
           names: () => Object.keys(lookups),
         };
-        const result = readCredentials(headers, () => undefined);
+        const result = readCredentials(headers, 'authorization', () => undefined);
         if (isDenial(result)) expect(result.reason).toBe('invalid_request_proof');
         else expect(result.proof.signature).toHaveLength(64);
       }),

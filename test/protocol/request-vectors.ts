@@ -45,7 +45,7 @@ function credentialsOf({ headers, passport, signature, transcript }: SigningVect
     'X-Proofgate-Signature': signature,
   });
   const lines = headersOfLines(Object.entries(headers).map(([name, value]) => ({ name, value })));
-  const credentials = readCredentials(lines, () => undefined);
+  const credentials = readCredentials(lines, 'authorization', () => undefined);
   if (isDenial(credentials)) throw new Error(`credentials: ${credentials.detail}`);
   return credentials;
 }

@@ -20,10 +20,7 @@ function answerOf(decision: Decision, inbound: readonly string[]): Answered {
     // `step` is no part of an answer.
     return { outcome: 'denied', reason, ...(detail === undefined ? {} : { detail }), status } as Answered;
   }
-  const removed = [
-    ...usualNamesToRemove(decision.route.forwardAuthorization),
-    ...otherNamesToRemove(inbound, decision),
-  ];
+  const removed = [...usualNamesToRemove(decision.route), ...otherNamesToRemove(inbound, decision)];
   return {
     outcome: 'allowed',
     upstream_headers: Object.fromEntries(identityHeadersOf(decision)),

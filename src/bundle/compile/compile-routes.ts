@@ -6,6 +6,7 @@ import { type Access, accessOfMethod } from '../../protocol/access.ts';
 import { isSignableHeaderName } from '../../protocol/identifiers.ts';
 import { parsePathTemplate } from '../../protocol/path-template.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix } from '../../protocol/spiffe-id.ts';
+import { type PassportHeader, passportHeaderOf } from '../../protocol/wire-names.ts';
 import { type Faults, pointer, showValue } from '../format/bundle-error.ts';
 import type { AllowedSourceContent, BundleContent, RouteContent } from '../format/schema.ts';
 import { type Steps, withoutPause } from '../format/time-slice.ts';
@@ -105,6 +106,7 @@ function compileRoute(
     upgrade: entry.upgrade,
     requiredProvenance: compileRequired(entry.required_provenance),
     requiredContext: compileRequired(entry.required_context),
+    passportHeader: compilePassportHeader(entry, path, faults),
     forwardAuthorization: entry.forward_authorization ?? false,
     sources,
   };
@@ -161,6 +163,15 @@ function compileSignedHeaders(entry: RouteContent, path: string, faults: Faults)
     faults.add('header_not_signable', `${path}/signed_headers/${index}`, text);
   }
   return [...names].sort();
+}
+
+/** `forward_authorization` shows upstreams the passport; there it would not be in `Authorization`. */
+function compilePassportHeader(entry: RouteContent, path: string, faults: Faults): PassportHeader {
+  if (entry.passport_header !== undefined && entry.forward_authorization === true) {
+    const text = 'not together with forward_authorization';
+    faults.add('value_invalid', `${path}/passport_header`, text);
+  }
+  return passportHeaderOf(entry.passport_header);
 }
 
 function compileRequired(

@@ -9,6 +9,7 @@ import type { BodyRule } from '../../protocol/body-binding.ts';
 import type { KeyBinding } from '../../protocol/identifiers.ts';
 import type { Attributes } from '../../protocol/passport.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
+import type { PassportHeader } from '../../protocol/wire-names.ts';
 import type { BundleFault } from '../format/bundle-error.ts';
 
 export interface Snapshot {
@@ -69,6 +70,8 @@ export interface Route {
   readonly requiredContext: readonly RequiredAttribute[];
   /** Upgrade that the reverse proxy passes on. */
   readonly upgrade: 'websocket' | undefined;
+  /** Header that carries the passport. */
+  readonly passportHeader: PassportHeader;
   /** Whether the upstream receives the passport. */
   readonly forwardAuthorization: boolean;
   readonly sources: readonly SourceRule[];

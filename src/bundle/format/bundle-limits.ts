@@ -30,7 +30,7 @@ export const ACK_PATH = '/v1/targets/self/acks';
  */
 export const MEMBERS_HEADER = 'proofgate-bundle-members';
 /** Members that some released verifiers do not know. */
-export const OPTIONAL_MEMBERS = ['blocked'] as const;
+export const OPTIONAL_MEMBERS = ['blocked', 'passport_header'] as const;
 /** Maximum time that Control holds a poll. */
 export const MAX_WAIT_SECONDS = 30;
 /** Maximum number of steps in one response; a target that is further behind polls again at once. */

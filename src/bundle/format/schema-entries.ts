@@ -7,6 +7,7 @@ import Type, { type Static, type TSchema } from 'typebox';
 import { ACCESS_LEVELS } from '../../protocol/access.ts';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
 import { TIME_PATTERN } from '../../protocol/rfc3339.ts';
+import { PASSPORT_HEADER_MEMBER } from '../../protocol/wire-names.ts';
 import {
   DEFAULT_PASSPORT_TTL_SECONDS,
   MAX_INLINE_DERIVED_KEYS,
@@ -219,6 +220,12 @@ export const route = closed(
     ),
     required_provenance: Type.Optional(allowedValues('Name to the values allowed.')),
     required_context: Type.Optional(allowedValues('Name to the values allowed.')),
+    passport_header: Type.Optional(
+      Type.Enum([PASSPORT_HEADER_MEMBER], {
+        description:
+          'Header that carries the passport; Authorization then belongs to the application. Default: Authorization.',
+      }),
+    ),
     forward_authorization: Type.Optional(
       Type.Boolean({ default: false, description: 'Whether the upstream receives the passport.' }),
     ),

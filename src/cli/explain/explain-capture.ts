@@ -7,6 +7,7 @@ import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
 import { parseMoment } from '../../protocol/rfc3339.ts';
 import {
   AUTHORIZATION_HEADER,
+  PASSPORT_HEADER,
   PASSPORT_SCHEME,
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
@@ -95,6 +96,7 @@ function readExternalOrigin(text: string | undefined): Origin | undefined {
 
 const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
   AUTHORIZATION_HEADER,
+  PASSPORT_HEADER,
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
   'cookie',

@@ -35,7 +35,10 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
   'stale_bundle_fail_closed/clock':
     'the bundle was issued after the moment that is explained: take the bundle of then, or --at now',
   'stale_bundle_fail_closed/expired': 'the bundle has expired: publish or sign a new one',
-  'invalid_request_proof/authorization_missing': 'send Authorization: Passport …',
+  'invalid_request_proof/authorization_missing':
+    'send Authorization: Passport …, or X-Proofgate-Passport where the route has passport_header',
+  'invalid_request_proof/passport_repeated':
+    'send the passport in X-Proofgate-Passport alone: Authorization has one, too',
   'invalid_request_proof/authorization_scheme': 'the scheme of Authorization must be Passport',
   'invalid_request_proof/passport_malformed':
     'send one passport, unchanged, and a SPIFFE ID in canonical form: compare docs/protocol.md, and look for a proxy that joins or rewrites Authorization',

@@ -1,5 +1,6 @@
 /** Formats the report as text: the decision, each step, then advice. */
 
+import { AUTHORIZATION_HEADER } from '../../protocol/wire-names.ts';
 import type { Verdict } from '../../verifier/decision/explain/explain.ts';
 import type { ExplainReport } from './report.ts';
 import type { ClockReading, Difference } from './report-members.ts';
@@ -172,9 +173,11 @@ function routeLines({ route }: ExplainReport): readonly string[] {
   if (route === null) return [];
   const headers =
     route.signed_headers.length === 0 ? '' : `, signed headers ${route.signed_headers.join(', ')}`;
+  const place =
+    route.passport_header === AUTHORIZATION_HEADER ? '' : `, passport in ${route.passport_header}`;
   return [
     `route ${route.route_id}: ${route.method} ${route.path_template}, audience ${route.audience}, ` +
-      `resource ${route.resource} (${route.access}), body ${route.body}${headers}`,
+      `resource ${route.resource} (${route.access}), body ${route.body}${headers}${place}`,
   ];
 }
 

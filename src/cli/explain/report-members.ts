@@ -2,15 +2,20 @@
 import { hash } from 'node:crypto';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
+import { AUTHORIZATION_HEADER } from '../../protocol/wire-names.ts';
 import type { Explanation } from '../../verifier/decision/explain/explain.ts';
 import type { Redaction } from './printed-values.ts';
 
 /** The credentials by size and hash. The passport's claims are unverified unless its check passed. */
-export function credentialMembers({ credentials }: Explanation, headers: RequestHeaders, show: Redaction) {
+export function credentialMembers(
+  { credentials, route }: Explanation,
+  headers: RequestHeaders,
+  show: Redaction,
+) {
   if (credentials === undefined) {
     return {
       readable: false,
-      authorization: headers.lookup('authorization').kind,
+      authorization: headers.lookup(route?.passportHeader ?? AUTHORIZATION_HEADER).kind,
       transcript: headers.lookup('x-proofgate-transcript').kind,
       signature: headers.lookup('x-proofgate-signature').kind,
     };

@@ -184,6 +184,7 @@ function routeMembers({ route }: Explanation) {
     access: route.access,
     body: route.body,
     signed_headers: route.signedHeaders,
+    passport_header: route.passportHeader,
   };
 }
 

@@ -52,6 +52,7 @@ const HEADERS: ReadonlySet<string> = new Set([
   'x-forwarded-for',
   'x-forwarded-host',
   'x-forwarded-proto',
+  'x-proofgate-passport',
   'x-proofgate-signature',
   'x-proofgate-transcript',
   'x-request-id',

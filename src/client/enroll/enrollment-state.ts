@@ -6,6 +6,7 @@ import type { EnrolledKey, EnrolledProfile } from '../../api-contract/enrollment
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier, isKeyId } from '../../protocol/identifiers.ts';
 import { formatMoment, isMoment } from '../../protocol/rfc3339.ts';
+import { PASSPORT_HEADER, PASSPORT_HEADER_MEMBER } from '../../protocol/wire-names.ts';
 import { type ObjectReader, oneOf, textThat } from '../object-reader.ts';
 import {
   type RouteProfile,
@@ -175,6 +176,7 @@ export function formatIssuedKey({ coordinates, profiles, ...key }: IssuedKey): {
       origins: [...profile.origins],
       signed_headers: [...profile.signedHeaders],
       body: profile.body,
+      ...(profile.passportHeader === PASSPORT_HEADER ? { passport_header: PASSPORT_HEADER_MEMBER } : {}),
     })),
   };
 }

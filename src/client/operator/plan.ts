@@ -152,6 +152,7 @@ export const ROUTE_FIELDS = [
   'upgrade',
   'required_provenance',
   'required_context',
+  'passport_header',
   'forward_authorization',
 ] as const;
 

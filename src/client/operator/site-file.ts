@@ -12,6 +12,7 @@ import { ACCESS_LEVELS } from '../../protocol/access.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import { parseStrictYaml, StrictYamlError } from '../../protocol/strict-yaml.ts';
+import { PASSPORT_HEADER_MEMBER } from '../../protocol/wire-names.ts';
 import { OperatorError } from './operator-error.ts';
 
 const SITE_FORMAT = 'proofgate.site/v1';
@@ -64,6 +65,7 @@ const route = Type.Object(
     upgrade: Type.Optional(Type.Enum(['websocket'])),
     required_provenance: Type.Optional(Type.Record(Type.String(), Type.Array(name))),
     required_context: Type.Optional(Type.Record(Type.String(), Type.Array(name))),
+    passport_header: Type.Optional(Type.Enum([PASSPORT_HEADER_MEMBER])),
     forward_authorization: Type.Optional(Type.Boolean()),
     allowed_sources: Type.Array(
       Type.Object(

@@ -130,6 +130,7 @@ export function routeProfile(
     origins: [...(content.origins ?? origins)],
     signed_headers: [...(content.signed_headers ?? [])].sort(),
     body: content.body ?? 'bound',
+    ...(content.passport_header === undefined ? {} : { passport_header: content.passport_header }),
   };
 }
 

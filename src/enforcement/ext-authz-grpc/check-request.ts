@@ -54,6 +54,7 @@ function mergedHeaders(headers: { readonly [name: string]: string }): RequestHea
       if (value === undefined) return ABSENT;
       return /[,!]/.test(value) ? AMBIGUOUS : { kind: 'single', value: trimOptionalWhiteSpace(value) };
     },
+    values: (name) => (Object.hasOwn(headers, name) ? [headers[name] ?? ''] : []),
     names: () => Object.keys(headers),
   };
 }
@@ -66,6 +67,7 @@ function mergedHeaders(headers: { readonly [name: string]: string }): RequestHea
 function rawHeaders(lines: readonly HeaderValue[]): RequestHeaders {
   return {
     lookup: (name) => lookupLine(lines, name),
+    values: (name) => lines.filter(({ key }) => isNamed(key, name)).map(valueOf),
     names: () => lines.map(({ key }) => key ?? ''),
   };
 }
@@ -78,8 +80,12 @@ function lookupLine(lines: readonly HeaderValue[], name: string): HeaderLookup {
     found = line;
   }
   if (found === undefined) return ABSENT;
-  const value = trimOptionalWhiteSpace(found.raw_value?.toString('latin1') ?? found.value ?? '');
+  const value = trimOptionalWhiteSpace(valueOf(found));
   return value.includes(',') && mayBeJoined(name) ? AMBIGUOUS : { kind: 'single', value };
+}
+
+function valueOf({ raw_value, value }: HeaderValue): string {
+  return raw_value?.toString('latin1') ?? value ?? '';
 }
 
 /** Envoy sends lower case; the comparison ignores case to be safe. */

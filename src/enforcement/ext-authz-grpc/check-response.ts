@@ -38,7 +38,7 @@ export function allowedResponse(decision: AllowedDecision, namesToRemove: readon
     status: { code: OK },
     ok_response: {
       headers: overwriteAll([...identityHeadersOf(decision), ...decisionHeadersOf(decision)]),
-      headers_to_remove: [...usualNamesToRemove(decision.route.forwardAuthorization), ...namesToRemove],
+      headers_to_remove: [...usualNamesToRemove(decision.route), ...namesToRemove],
     },
   };
 }

@@ -3,7 +3,12 @@ import type { HeaderLookup } from '../../protocol/credentials.ts';
 import { AUTHORIZATION_HEADER } from '../../protocol/wire-names.ts';
 import type { AllowedDecision, Decision } from '../../verifier/decision/decide.ts';
 import { problemOfDenial } from '../denial-problem.ts';
-import { decisionHeadersOf, identityHeadersOf, usualNamesToRemove } from '../upstream-headers.ts';
+import {
+  decisionHeadersOf,
+  identityHeadersOf,
+  keepsAuthorization,
+  usualNamesToRemove,
+} from '../upstream-headers.ts';
 import type { HttpProfile } from './profiles.ts';
 
 export interface CheckAnswer {
@@ -30,7 +35,6 @@ function allowedHeaders(
   decision: AllowedDecision,
   { authorization, profile }: AnswerOptions,
 ): CheckAnswer['headers'] {
-  const { forwardAuthorization } = decision.route;
   const headers: (readonly [string, string])[] = [
     ['cache-control', 'no-store'],
     ...identityHeadersOf(decision),
@@ -38,9 +42,9 @@ function allowedHeaders(
   ];
   // Proxies that cannot be told remove the credentials by configuration.
   if (profile.removesHeaders) {
-    const names = [...usualNamesToRemove(forwardAuthorization), ...profile.ownHeaders];
+    const names = [...usualNamesToRemove(decision.route), ...profile.ownHeaders];
     headers.push([ENVOY_REMOVE_HEADER, names.join(',')]);
-  } else if (forwardAuthorization && authorization.kind === 'single') {
+  } else if (keepsAuthorization(decision.route) && authorization.kind === 'single') {
     headers.push([AUTHORIZATION_HEADER, authorization.value]);
   }
   return headers;

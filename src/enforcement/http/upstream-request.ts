@@ -22,7 +22,7 @@ export function headersForUpstream(
   const removed = new Set(
     [
       ...context.map(([name]) => name),
-      ...usualNamesToRemove(decision.route.forwardAuthorization),
+      ...usualNamesToRemove(decision.route),
       ...otherNamesToRemove(
         lines.map(([name]) => name),
         decision,

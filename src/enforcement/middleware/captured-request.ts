@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
-import { AUTHORIZATION_HEADER, PASSPORT_SCHEME } from '../../protocol/wire-names.ts';
+import { AUTHORIZATION_HEADER, hasPassportScheme } from '../../protocol/wire-names.ts';
 import { isWithheldFromUpstream } from '../upstream-headers.ts';
 import { addHeader, dropTrailers, removeHeaders, setHeader } from './header-views.ts';
 
@@ -54,14 +54,11 @@ export function restoreAuthorization(request: IncomingMessage, { rawHeaders }: C
 const FORWARDED_HOST_HEADER = 'x-forwarded-host';
 
 function isWithheldFromHandlers(name: string, rawHeaders: readonly string[], origin: Origin): boolean {
-  if (name === AUTHORIZATION_HEADER)
-    return valuesOf(rawHeaders, name).some((value) => PASSPORT_START.test(value));
+  if (name === AUTHORIZATION_HEADER) return valuesOf(rawHeaders, name).some(hasPassportScheme);
   if (name === FORWARDED_HOST_HEADER)
     return !valuesOf(rawHeaders, name).every((value) => isHostOf(origin, value));
   return isWithheldFromUpstream(name);
 }
-
-const PASSPORT_START = new RegExp(`^${PASSPORT_SCHEME}(?:[ \t]|$)`, 'i');
 
 function valuesOf(rawHeaders: readonly string[], lowerName: string): readonly string[] {
   return rawHeaders.filter((_, index) => index % 2 === 1 && isNamed(rawHeaders[index - 1] ?? '', lowerName));

@@ -67,6 +67,7 @@ export function verifiableHeadersOf(rawHeaders: readonly string[], host: string)
   const headers = requestHeadersOf(rawHeaders);
   return {
     names: headers.names,
+    values: headers.values,
     lookup: (name) => {
       const found = headers.lookup(name);
       if (found.kind !== 'single') return found;

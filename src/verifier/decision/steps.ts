@@ -8,6 +8,7 @@ import type { RequiredAttribute, Route } from '../../bundle/compile/snapshot.ts'
 import { readCredentials } from '../../protocol/credentials.ts';
 import type { Attributes } from '../../protocol/passport.ts';
 import { type Denial, deny, isDenial } from '../../protocol/reasons.ts';
+import { AUTHORIZATION_HEADER } from '../../protocol/wire-names.ts';
 import { type Caller, identifyCaller } from './caller.ts';
 import { type Evaluation, required } from './evaluation.ts';
 import { checkBinding } from './steps/binding.ts';
@@ -119,7 +120,9 @@ function findRoute(evaluation: Evaluation): Denial | undefined {
 
 function findCredentials({ evidence, facts, inputs, snapshot }: Evaluation): Denial | undefined {
   const { passports } = inputs;
-  const credentials = readCredentials(facts.headers, (sha256) => passports.get(sha256)?.passport);
+  // Without a route, which `explain` goes on from, there is only the usual place.
+  const place = evidence.route?.passportHeader ?? AUTHORIZATION_HEADER;
+  const credentials = readCredentials(facts.headers, place, (sha256) => passports.get(sha256)?.passport);
   if (isDenial(credentials)) return credentials;
   evidence.credentials = credentials;
   evidence.caller = identifyCaller(required(snapshot).keys, credentials.passport);

@@ -255,6 +255,16 @@ const ROUTES: readonly Rule[] = [
       put: ['x-ok', name],
     }),
   ),
+  rule('a passport in a header of another name', 'value_invalid /routes/0/passport_header', {
+    at: '/routes/0/passport_header',
+    put: 'X-Passport',
+  }),
+  rule(
+    'passport_header with forward_authorization',
+    'value_invalid /routes/0/passport_header',
+    { at: '/routes/0/passport_header', put: 'X-Proofgate-Passport' },
+    { at: '/routes/0/forward_authorization', put: true },
+  ),
   rule('bounded without max_staleness_seconds', 'max_staleness_missing /routes/0/max_staleness_seconds', {
     at: '/routes/0/max_staleness_seconds',
   }),
@@ -566,6 +576,7 @@ describe('the snapshot', () => {
         access: 'read',
         body: 'bound',
         upgrade: undefined,
+        passportHeader: 'authorization',
         forwardAuthorization: false,
         signedHeaders: [],
         freshness: { kind: 'bounded', maxStalenessSeconds: 300 },

@@ -36,6 +36,7 @@ function routeOf({ template, method, origins }: RouteSpec): Route {
     requiredProvenance: [],
     requiredContext: [],
     upgrade: undefined,
+    passportHeader: 'authorization',
     forwardAuthorization: false,
     sources: [],
   };

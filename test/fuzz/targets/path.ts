@@ -104,6 +104,7 @@ function routeFor(pathTemplate: string): Route {
     requiredProvenance: [],
     requiredContext: [],
     upgrade: undefined,
+    passportHeader: 'authorization',
     forwardAuthorization: false,
     sources: [],
   };

@@ -93,6 +93,8 @@ function isOf(faults: readonly Fault[]) {
 
 /** They change the same thing. */
 const TOO_CLOSE = [
+  ['invalid_request_proof/authorization_missing 401', 'invalid_request_proof/passport_repeated 401'],
+  ['invalid_request_proof/authorization_scheme 401', 'invalid_request_proof/passport_repeated 401'],
   ['source_subject_mismatch/not_granted 403', 'invalid_request_proof/key_unknown 401'],
   ['stale_bundle_fail_closed/clock 503', 'stale_bundle_fail_closed/expired 503'],
   ['stale_bundle_fail_closed/clock 503', 'stale_bundle_fail_closed/stale 503'],

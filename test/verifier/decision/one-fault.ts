@@ -3,7 +3,7 @@
  * order. Faults can be put together: each says what it changes, at the place where it is changed.
  */
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
-import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
+import { PASSPORT_HEADER, SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
 import { UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
 import { NOW_SECONDS } from '../../fakes/bundle-content.ts';
 import { withHeader, withoutHeader } from '../../fakes/signed-request.ts';
@@ -38,14 +38,31 @@ const STEP_1: readonly Fault[] = [
   {
     step: 1,
     outcome: 'invalid_request_proof/authorization_missing 401',
+    sharesPlace: ['Authorization'],
     request: { received: (request) => withoutHeader(request, 'authorization') },
   },
   {
     step: 1,
     outcome: 'invalid_request_proof/authorization_scheme 401',
+    sharesPlace: ['the scheme'],
     request: {
       received: (request) =>
         withHeader(request, 'authorization', (value) => value.replace('Passport', 'Bearer')),
+    },
+  },
+  {
+    step: 1,
+    outcome: 'invalid_request_proof/passport_repeated 401',
+    sharesPlace: ['Authorization', 'the scheme'],
+    content: (content) => {
+      routeContentOf(content, 'everything').passport_header = 'X-Proofgate-Passport';
+    },
+    request: {
+      received: (request) => {
+        const [, jws = ''] =
+          request.headers.find(({ name }) => name === 'authorization')?.value.split(' ') ?? [];
+        return { ...request, headers: [...request.headers, { name: PASSPORT_HEADER, value: jws }] };
+      },
     },
   },
   {

@@ -63,7 +63,11 @@ describe('what a passport may claim', () => {
   it('is, of a derived key, held by that key and no other', async () => {
     const snapshot = await compileSite(siteContent(keys));
     const key = snapshot.keys.get('dk_billing');
-    const credentials = readCredentials(signRequest(keys, BILLING).facts.headers, () => undefined);
+    const credentials = readCredentials(
+      signRequest(keys, BILLING).facts.headers,
+      'authorization',
+      () => undefined,
+    );
     if (key === undefined || isDenial(credentials)) throw new Error('nothing to ask about');
     expect(passportClaimsAllowed(credentials.passport, key, key.key)).toBe(true);
     expect(passportClaimsAllowed(credentials.passport, key, keys.reporting.publicKey)).toBe(false);
