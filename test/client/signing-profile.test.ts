@@ -62,6 +62,7 @@ profiles:
           origins: ['https://api.shop.example', 'http://127.0.0.1:8080'],
           signedHeaders: ['content-type', 'x-b'],
           body: 'unbound',
+          passportHeader: 'authorization',
         },
       ],
     });

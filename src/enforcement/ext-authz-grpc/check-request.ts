@@ -67,7 +67,7 @@ function mergedHeaders(headers: { readonly [name: string]: string }): RequestHea
 function rawHeaders(lines: readonly HeaderValue[]): RequestHeaders {
   return {
     lookup: (name) => lookupLine(lines, name),
-    values: (name) => lines.filter(({ key }) => isNamed(key, name)).map(valueOf),
+    values: (name) => lines.filter(({ key }) => isNamed(key, name)).map(valueOfLine),
     names: () => lines.map(({ key }) => key ?? ''),
   };
 }
@@ -80,11 +80,11 @@ function lookupLine(lines: readonly HeaderValue[], name: string): HeaderLookup {
     found = line;
   }
   if (found === undefined) return ABSENT;
-  const value = trimOptionalWhiteSpace(valueOf(found));
+  const value = trimOptionalWhiteSpace(valueOfLine(found));
   return value.includes(',') && mayBeJoined(name) ? AMBIGUOUS : { kind: 'single', value };
 }
 
-function valueOf({ raw_value, value }: HeaderValue): string {
+function valueOfLine({ raw_value, value }: HeaderValue): string {
   return raw_value?.toString('latin1') ?? value ?? '';
 }
 

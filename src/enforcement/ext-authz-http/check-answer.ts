@@ -1,6 +1,6 @@
 /** Turns a Decision into the response to an authorization request. docs/forward-auth.md says what each proxy does with it. */
 import type { HeaderLookup } from '../../protocol/credentials.ts';
-import { AUTHORIZATION_HEADER } from '../../protocol/wire-names.ts';
+import { AUTHORIZATION_HEADER, PASSPORT_HEADER } from '../../protocol/wire-names.ts';
 import type { AllowedDecision, Decision } from '../../verifier/decision/decide.ts';
 import { problemOfDenial } from '../denial-problem.ts';
 import {
@@ -22,7 +22,7 @@ const ENVOY_REMOVE_HEADER = 'x-envoy-auth-headers-to-remove';
 
 export interface AnswerOptions {
   readonly profile: Pick<HttpProfile, 'ownHeaders' | 'removesHeaders'>;
-  /** The request's `Authorization`, which the other proxies copy back for a route that forwards it. */
+  /** The request's `Authorization`, which the other proxies copy back for a route that keeps it. */
   readonly authorization: HeaderLookup;
 }
 
@@ -42,8 +42,8 @@ function allowedHeaders(
   ];
   // Proxies that cannot be told remove the credentials by configuration.
   if (profile.removesHeaders) {
-    const names = [...usualNamesToRemove(decision.route), ...profile.ownHeaders];
-    headers.push([ENVOY_REMOVE_HEADER, names.join(',')]);
+    const names = new Set([...usualNamesToRemove(decision.route), PASSPORT_HEADER, ...profile.ownHeaders]);
+    headers.push([ENVOY_REMOVE_HEADER, [...names].join(',')]);
   } else if (keepsAuthorization(decision.route) && authorization.kind === 'single') {
     headers.push([AUTHORIZATION_HEADER, authorization.value]);
   }

@@ -6,6 +6,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { requestHeadersOf } from '../../http-proxy/raw-headers.ts';
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
 import type { Origin } from '../../protocol/request-target.ts';
+import { PASSPORT_HEADER } from '../../protocol/wire-names.ts';
 import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';
 import { mayBeJoined } from '../envoy-headers.ts';
 import { isReservedName } from '../upstream-headers.ts';
@@ -145,7 +146,8 @@ function reservedNameOf(
   return headers.names().find((name) => {
     const lower = name.toLowerCase();
     if (refusesUnusualNames && !USUAL_NAME.test(lower)) return true;
-    return isReservedName(lower) && !ownHeaders.includes(lower);
+    // Every proxy removes the passport's header, as those of the proof.
+    return isReservedName(lower) && lower !== PASSPORT_HEADER && !ownHeaders.includes(lower);
   });
 }
 

@@ -22,7 +22,7 @@ function plainGoogle(service: View): readonly View[] {
   return isSafe ? [] : [uri ?? service];
 }
 
-const CREDENTIAL = /%REQ\([^)]*(?:authorization|x-proofgate-(?:transcript|signature))\b/i;
+const CREDENTIAL = /%REQ\([^)]*(?:authorization|x-proofgate-(?:passport|transcript|signature))\b/i;
 
 export const VERIFIER_RULES: readonly Rule[] = [
   {
@@ -64,7 +64,7 @@ export const VERIFIER_RULES: readonly Rule[] = [
     id: 'credentials-logged',
     severity: 'warning',
     effect: 'writes passports or proofs to the log, where its readers can take them',
-    fix: 'no Authorization, x-proofgate-transcript or x-proofgate-signature in access logs',
+    fix: 'no Authorization, x-proofgate-passport, x-proofgate-transcript or x-proofgate-signature in access logs',
     find: (gateway) => {
       const telemetry = where(specsOf(gateway, 'EnvoyProxy'), 'telemetry', isThere);
       const holders = [...gateway.managers, ...gateway.listeners.map(({ view }) => view), ...telemetry];

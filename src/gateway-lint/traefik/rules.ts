@@ -87,6 +87,7 @@ const CHECK_RULES: readonly TraefikRule[] = [
 /** Callers' spellings of these are gone, and the verifier's are set. */
 const COPIED = [
   'Authorization',
+  'X-Proofgate-Passport',
   'X-Proofgate-Transcript',
   'X-Proofgate-Signature',
   ...CONTEXT_HEADERS.map(canonical),

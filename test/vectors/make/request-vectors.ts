@@ -108,6 +108,7 @@ const UNREADABLE: ReadonlySet<string> = new Set([
   ...[
     'authorization_missing',
     'authorization_scheme',
+    'passport_repeated',
     'passport_malformed',
     'proof_missing',
     'proof_malformed',

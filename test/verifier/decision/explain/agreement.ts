@@ -28,6 +28,7 @@ const STEP_OF_REASON: { readonly [reason: string]: number } = {
 const UNREADABLE = [
   'authorization_missing',
   'authorization_scheme',
+  'passport_repeated',
   'passport_malformed',
   'proof_missing',
   'proof_malformed',
