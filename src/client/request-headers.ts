@@ -55,10 +55,7 @@ export function parseHeaderLine(line: string): RequestHeader {
  * `Authorization` belongs to the application only where the profile puts the passport elsewhere.
  * @throws ClientError `header_reserved`
  */
-export function checkAuthorization(
-  given: readonly RequestHeader[],
-  passportHeader: PassportHeader,
-): void {
+export function checkAuthorization(given: readonly RequestHeader[], passportHeader: PassportHeader): void {
   const values = given.filter(({ name }) => name.toLowerCase() === AUTHORIZATION_HEADER);
   if (passportHeader === AUTHORIZATION_HEADER && values.length > 0) {
     throw new ClientError('header_reserved', 'the header authorization is set by the client itself');

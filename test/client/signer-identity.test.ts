@@ -48,7 +48,7 @@ function sent(signer: RequestSigner, request: Parameters<RequestSigner['sign']>[
   const { passport, transcript } = signed.headers.reveal();
   const read = parseTranscript(Buffer.from(transcript, 'base64url'));
   if (read === undefined) throw new Error('not a transcript');
-  return { jws: authorization.replace('Passport ', ''), transcript: read };
+  return { jws: passport, transcript: read };
 }
 
 function failureOf(signer: RequestSigner, request = requestOf()): string {
