@@ -18,6 +18,7 @@ const layers = {
   broker: ['protocol', 'telemetry', 'api-contract', 'spiffe', 'http-service'],
   client: ['protocol', 'spiffe'],
   program: ['protocol', 'client'],
+  signer: ['protocol', 'telemetry', 'client', 'http-proxy', 'enforcement/ext-authz-grpc'],
   workload: ['protocol', 'telemetry', 'client', 'program', 'spiffe'],
   'gateway-lint': [],
   conformance: ['protocol', 'client'],

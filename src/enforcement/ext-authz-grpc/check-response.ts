@@ -43,7 +43,7 @@ export function allowedResponse(decision: AllowedDecision, namesToRemove: readon
   };
 }
 
-function overwriteAll(headers: ContextHeaders): readonly HeaderValueOption[] {
+export function overwriteAll(headers: ContextHeaders): readonly HeaderValueOption[] {
   return headers.map(overwrite);
 }
 

@@ -1,0 +1,17 @@
+/** `proofgate signer`: signs the requests of programs beside it. */
+import { SIGNER_SETTINGS } from '../../main/signer/signer-settings.ts';
+import { command } from '../define-command.ts';
+
+export const signerCommand = command({
+  name: 'signer',
+  summary: 'Sign the requests of programs beside it: for an egress Envoy, or through a socket',
+  settings: SIGNER_SETTINGS,
+  examples: [
+    'proofgate signer --key /var/run/proofgate/key.pem --api-listen unix:/var/run/proofgate/signer.sock',
+    'proofgate signer --key /var/run/proofgate/key.pem --ext-authz-listen unix:/var/run/proofgate/ext-authz.sock',
+  ],
+  run: async ({ settings }, context) => {
+    const { runSigner } = await import('../../main/signer/signer-process.ts');
+    await runSigner(settings, context);
+  },
+});

@@ -1,0 +1,107 @@
+/** Keeps the signer's identity as its key file says: an agent replaces the files while the signer runs. */
+import type { RequestSigner } from '../../client/request-signer.ts';
+import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
+import { parsePassport } from '../../protocol/passport.ts';
+import { formatMoment } from '../../protocol/rfc3339.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { KeyFileIdentity, type KeyIdentity } from '../../workload/key-file-identity.ts';
+
+const LOOK_EVERY_MS = 1_000;
+
+export interface FollowedIdentityOptions {
+  readonly keyFile: string;
+  readonly signer: RequestSigner;
+  readonly logger: Logger;
+}
+
+export class FollowedIdentity {
+  readonly #file: KeyFileIdentity;
+  readonly #options: FollowedIdentityOptions;
+  #identity: KeyIdentity | undefined;
+  #endsAtMs = 0;
+  #problem: string | undefined = 'identity_not_ready: the key is not read yet';
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: FollowedIdentityOptions) {
+    this.#options = options;
+    this.#file = new KeyFileIdentity(options.keyFile, { onRejected: (error) => this.#rejected(error) });
+  }
+
+  /** Reads the files, and again at an interval. An unusable key is no reason not to start: an agent may replace it. */
+  async start(): Promise<void> {
+    await this.#look();
+    this.#timer = setInterval(() => void this.#look(), LOOK_EVERY_MS);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Unix time in seconds; 0 without a usable key. */
+  endSeconds(): number {
+    return this.#identity === undefined || Date.now() >= this.#endsAtMs
+      ? 0
+      : Math.floor(this.#endsAtMs / 1000);
+  }
+
+  check(): ReadinessCheck {
+    const profiles = this.#identity?.files.flatMap((file) => file.profiles).length;
+    const hasEnded = this.#problem === undefined && Date.now() >= this.#endsAtMs;
+    return {
+      name: 'key',
+      problem: hasEnded ? `passport_expired: ended at ${formatMoment(this.#endsAtMs)}` : this.#problem,
+      warning: profiles === 0 ? 'the key has no signing profile: every request is refused' : undefined,
+    };
+  }
+
+  async #look(): Promise<void> {
+    const { logger, signer } = this.#options;
+    try {
+      const identity = await this.#file.current();
+      this.#problem = undefined;
+      if (identity === this.#identity) return;
+      this.#identity = identity;
+      this.#endsAtMs = endOf(identity);
+      signer.replaceIdentity(identity);
+      const { thumbprint } = identity.key.publicKey;
+      const profiles = identity.files.reduce((count, file) => count + file.profiles.length, 0);
+      logger.info(
+        {
+          event: 'identity_loaded',
+          key_thumbprint: thumbprint,
+          profiles,
+          expires_at: Number.isFinite(this.#endsAtMs) ? formatMoment(this.#endsAtMs) : undefined,
+        },
+        'key and profiles loaded',
+      );
+    } catch (error) {
+      const problem = describe(error);
+      const isNews = problem !== this.#problem;
+      this.#problem = problem;
+      this.#identity = undefined;
+      signer.replaceIdentity(undefined);
+      if (isNews) logger.warn({ event: 'identity_unusable', fault: problem }, 'no key to sign with');
+    }
+  }
+
+  #rejected(error: unknown): void {
+    this.#options.logger.warn(
+      { event: 'file_rejected', fault: describe(error) },
+      'replaced key files cannot be used; the earlier ones stay in use',
+    );
+  }
+}
+
+/** When the key, or the first of its passports, ends. */
+function endOf({ expiresAtMs, passports }: KeyIdentity): number {
+  const ends = [...(passports?.values() ?? [])].map(
+    (jws) => parsePassport(jws)?.claims.expiresAtSeconds ?? 0,
+  );
+  return Math.min(expiresAtMs, ...ends.map((seconds) => seconds * 1000));
+}
+
+/** The errors of these files have a code, and name no secret. */
+function describe(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+  return code === undefined ? 'internal' : `${code}: ${(error as Error).message}`;
+}

@@ -1,0 +1,191 @@
+/** Composition root of the signer: opens its parts, serves until a stop signal, and closes them in reverse order. */
+import { RequestSigner, type SignedRequest } from '../../client/request-signer.ts';
+import { openAdminListener, type ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
+import { faultName } from '../../program/errors.ts';
+import type { CliContext } from '../../program/output.ts';
+import { stopped, untilStopped } from '../../program/stop-signal.ts';
+import { openExtAuthzSigner } from '../../signer/ext-authz/ext-authz-signer.ts';
+import { openProofsApi } from '../../signer/signing-api/proofs-api.ts';
+import { createExtAuthzServerMetrics, createRpcMetrics } from '../../telemetry/ext-authz-server-metrics.ts';
+import { renderMetrics } from '../../telemetry/instruments.ts';
+import { createLogger, type Logger } from '../../telemetry/logger.ts';
+import { createReadinessMetrics } from '../../telemetry/metrics.ts';
+import { createSignerMetrics, type SignerPart } from '../../telemetry/signer-metrics.ts';
+import { Closers } from '../closers.ts';
+import { listenFailure } from '../enforcement/enforcement-process.ts';
+import { FollowedIdentity } from './followed-identity.ts';
+import { planSigner, type SignerPlan, type SignerSettings } from './signer-settings.ts';
+
+/** Runs until SIGTERM or SIGINT; returns after requests in flight are answered. */
+export function runSigner(settings: SignerSettings, { version }: CliContext): Promise<void> {
+  return untilStopped(async (stop) => {
+    const logger = createLogger(settings.logLevel);
+    const signer = await startSigner(settings, logger);
+    logger.info({ event: 'listening', version, ...signer.addresses }, 'listening');
+    await stopped(stop);
+    logger.info({ event: 'draining' }, 'draining');
+    await signer.stop();
+    logger.info({ event: 'stopped' }, 'stopped');
+  });
+}
+
+export interface RunningSigner {
+  /** With the actual ports. */
+  readonly addresses: {
+    readonly admin_listen: string;
+    readonly api_listen?: string;
+    readonly ext_authz_listen?: string;
+  };
+  /** Answers requests in flight, then closes everything. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Validates the settings before it opens anything.
+ * @throws CliError
+ */
+export async function startSigner(settings: SignerSettings, logger: Logger): Promise<RunningSigner> {
+  const plan = await planSigner(settings);
+  const opened = new Closers(logger);
+  try {
+    return await openSigner({ plan, settings, logger, opened });
+  } catch (error) {
+    await opened.closeAll();
+    throw error;
+  }
+}
+
+interface Opening {
+  readonly plan: SignerPlan;
+  readonly settings: SignerSettings;
+  readonly logger: Logger;
+  /** Closes what has been opened so far. */
+  readonly opened: Closers;
+}
+
+async function openSigner(opening: Opening): Promise<RunningSigner> {
+  const { logger, opened, settings } = opening;
+  const signer = new RequestSigner();
+  const identity = new FollowedIdentity({ keyFile: settings.key, signer, logger });
+  const metrics = createSignerMetrics(() => identity.endSeconds());
+  opened.add(async () => identity.stop());
+  await identity.start();
+  let isLeaving = false;
+  const admin = await openAdmin(opening, metrics.registry, () => [
+    identity.check(),
+    { name: 'listener', problem: isLeaving ? 'draining: no new requests are taken' : undefined },
+  ]);
+  const parts = { ...opening, signer, metrics };
+  const api = await openApi(parts);
+  const extAuthz = await openExtAuthz(parts);
+  return {
+    addresses: {
+      admin_listen: admin,
+      ...(api === undefined ? {} : { api_listen: api }),
+      ...(extAuthz === undefined ? {} : { ext_authz_listen: extAuthz }),
+    },
+    stop: async () => {
+      isLeaving = true;
+      await opened.closeAll();
+    },
+  };
+}
+
+interface Parts extends Opening {
+  readonly signer: RequestSigner;
+  readonly metrics: ReturnType<typeof createSignerMetrics>;
+}
+
+/** @throws CliError `listen_failed` */
+async function openApi(parts: Parts): Promise<string | undefined> {
+  const { opened, plan, settings, signer } = parts;
+  if (plan.api === undefined) return undefined;
+  const { listen, token } = plan.api;
+  const server = await openProofsApi({
+    listen,
+    token,
+    signer,
+    ...observers(parts, 'api'),
+    metrics: apiMetrics(parts),
+  }).catch((error: unknown) => {
+    throw listenFailure(error, listen);
+  });
+  opened.add(() => server.drain(settings.drainTimeoutMs));
+  return server.address;
+}
+
+/** Counts refusals; connections and times of a local API are of no interest. */
+function apiMetrics({ metrics }: Parts) {
+  const ignore = () => undefined;
+  return {
+    refused: (code: string) => metrics.refused('api', code),
+    connections: ignore,
+    requests: ignore,
+    served: ignore,
+  };
+}
+
+/** Headers and the largest body that `envoy/egress.yaml` buffers. */
+const MAX_CHECK_BYTES = 16 * 1024 * 1024;
+
+/** @throws CliError `listen_failed` */
+async function openExtAuthz(parts: Parts): Promise<string | undefined> {
+  const { metrics, opened, plan, settings, signer } = parts;
+  const listen = plan.extAuthzListen;
+  if (listen === undefined) return undefined;
+  const { registry } = metrics;
+  const server = await openExtAuthzSigner({
+    ...{ listen, signer, unsigned: settings.unsigned, maxMessageBytes: MAX_CHECK_BYTES },
+    ...observers(parts, 'ext_authz'),
+    onRefused: (code) => metrics.refused('ext_authz', code),
+    metrics: { rpc: createRpcMetrics(registry), extAuthz: createExtAuthzServerMetrics(registry) },
+  }).catch((error: unknown) => {
+    throw listenFailure(error, listen);
+  });
+  server.setServing(true);
+  opened.add(async () => {
+    server.setServing(false);
+    await server.drain(settings.drainTimeoutMs);
+  });
+  return server.address;
+}
+
+function observers({ logger, metrics }: Parts, part: SignerPart) {
+  return {
+    onSigned: (signed: SignedRequest) => {
+      metrics.signed(part);
+      logSigned(logger, part, signed);
+    },
+    onInternalError: (error: unknown) =>
+      logger.error(
+        { event: 'internal', fault: faultName(error) },
+        'internal fault: the request was not signed',
+      ),
+  };
+}
+
+/** Without the proof, and without the path, which may contain personal data. Source: docs/signer.md "Log". */
+function logSigned(logger: Logger, part: SignerPart, { keyId, method, routeId, url }: SignedRequest): void {
+  logger.info(
+    { event: 'request_signed', part, method, origin: url.origin, route_id: routeId, key_id: keyId },
+    'request signed',
+  );
+}
+
+/** @throws CliError `listen_failed` */
+async function openAdmin(
+  { opened, plan, settings }: Opening,
+  registry: Parts['metrics']['registry'],
+  readiness: () => readonly ReadinessCheck[],
+): Promise<string> {
+  createReadinessMetrics(registry, readiness);
+  const admin = await openAdminListener({
+    ...plan.admin,
+    readiness,
+    metrics: async () => ({ contentType: registry.contentType, text: await renderMetrics(registry) }),
+  }).catch((error: unknown) => {
+    throw listenFailure(error, settings.adminListen);
+  });
+  opened.add(() => admin.close());
+  return admin.address;
+}

@@ -1,0 +1,80 @@
+/** Settings of `proofgate signer`, and their valid combinations. Source: docs/cli.md. */
+import { usageError } from '../../program/errors.ts';
+import { type HostAndPort, parseHostAndPort, parseSocketAddress } from '../../program/listen-address.ts';
+import { readBearerTokenFile } from '../../program/secret-files.ts';
+import { choice, optional, required, type SettingValues, text, withDefault } from '../../program/settings.ts';
+import { isLoopback } from '../../protocol/loopback.ts';
+import { SHUTDOWN_SETTINGS } from '../enforcement/enforcement-settings.ts';
+
+const { drainDelayMs: _none, ...SHUTDOWN } = SHUTDOWN_SETTINGS;
+
+export const SIGNER_SETTINGS = {
+  key: required(
+    text('--key <file>', 'private key with its state beside it, as enroll and agent write them; followed'),
+  ),
+  apiListen: optional(
+    text(
+      '--api-listen <address>',
+      'signing API: unix:PATH, which only the owner can open, or loopback HOST:PORT',
+    ),
+  ),
+  apiTokenFile: optional(
+    text('--api-token-file <file>', 'bearer token of the signing API; required for HOST:PORT'),
+  ),
+  extAuthzListen: optional(
+    text(
+      '--ext-authz-listen <address>',
+      'ext_authz gRPC for an egress Envoy: unix:PATH or loopback HOST:PORT',
+    ),
+  ),
+  unsigned: withDefault(
+    choice('--unsigned <choice>', 'what happens to a request that no profile fits', ['deny', 'pass']),
+    'deny',
+  ),
+  adminListen: withDefault(
+    text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
+    '127.0.0.1:9198',
+  ),
+  ...SHUTDOWN,
+};
+export type SignerSettings = SettingValues<typeof SIGNER_SETTINGS>;
+
+export interface SignerPlan {
+  readonly api: { readonly listen: string; readonly token: string | undefined } | undefined;
+  readonly extAuthzListen: string | undefined;
+  readonly admin: HostAndPort;
+}
+
+/** @throws CliError `listener_required`, `bad_address`, `listen_not_loopback`, `api_token_file_required`, and for the token file */
+export async function planSigner(settings: SignerSettings): Promise<SignerPlan> {
+  const { adminListen, apiListen, extAuthzListen } = settings;
+  if (apiListen === undefined && extAuthzListen === undefined) {
+    throw usageError('listener_required', 'give --api-listen or --ext-authz-listen');
+  }
+  return {
+    api: apiListen === undefined ? undefined : await planApi(apiListen, settings),
+    extAuthzListen: extAuthzListen && localAddress('ext-authz-listen', extAuthzListen),
+    admin: parseHostAndPort('admin-listen', adminListen),
+  };
+}
+
+/** Whoever reaches the signer signs as its identity. */
+function localAddress(flag: string, address: string): string {
+  const listen = parseSocketAddress(flag, address);
+  if (listen.startsWith('unix:') || isLoopback(parseHostAndPort(flag, listen).host)) return listen;
+  throw usageError(
+    'listen_not_loopback',
+    `--${flag} must be unix:PATH or a loopback address: whoever reaches it can sign`,
+  );
+}
+
+async function planApi(apiListen: string, { apiTokenFile }: SignerSettings) {
+  const listen = localAddress('api-listen', apiListen);
+  if (apiTokenFile === undefined && !listen.startsWith('unix:')) {
+    throw usageError(
+      'api_token_file_required',
+      '--api-listen with a port needs --api-token-file: every user of this machine reaches a port',
+    );
+  }
+  return { listen, token: apiTokenFile && (await readBearerTokenFile(apiTokenFile)) };
+}

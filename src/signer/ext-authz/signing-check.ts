@@ -1,0 +1,146 @@
+/**
+ * Signs for an egress Envoy: an allowed answer adds passport and proof to the request.
+ * Source: docs/signer.md "Behind an egress Envoy".
+ */
+import type { RequestSigner, SignedRequest } from '../../client/request-signer.ts';
+import { factsOfCheckRequest } from '../../enforcement/ext-authz-grpc/check-request.ts';
+import { overwriteAll } from '../../enforcement/ext-authz-grpc/check-response.ts';
+import type { CheckRequest, CheckResponse } from '../../enforcement/ext-authz-grpc/messages.ts';
+import type { RequestHeaders } from '../../protocol/credentials.ts';
+import { normalizeAuthority } from '../../protocol/request-target.ts';
+import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
+
+export interface SigningCheckOptions {
+  readonly signer: Pick<RequestSigner, 'profileFor' | 'sign'>;
+  /** What happens to a request without a profile. An error of the key or the signer always refuses. */
+  readonly unsigned: 'deny' | 'pass';
+  readonly onSigned: (signed: SignedRequest) => void;
+  readonly onRefused: (code: Refusal['code']) => void;
+}
+
+type Facts = ReturnType<typeof factsOfCheckRequest>;
+type Outcome =
+  | { readonly kind: 'signed'; readonly signed: SignedRequest }
+  | { readonly kind: 'passed' }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+export function checkResponseOf(request: CheckRequest, options: SigningCheckOptions): CheckResponse {
+  const facts = factsOfCheckRequest(request, 'buffered');
+  const outcome = outcomeOf(facts, options);
+  if (outcome.kind === 'refused') {
+    options.onRefused(outcome.refusal.code);
+    return refusedResponse(outcome.refusal);
+  }
+  if (outcome.kind === 'passed') return passedResponse(facts.headers, []);
+  options.onSigned(outcome.signed);
+  const added = outcome.signed.headers
+    .revealLines()
+    .map(({ name, value }) => [name.toLowerCase(), value] as const);
+  return passedResponse(facts.headers, added);
+}
+
+function outcomeOf(facts: Facts, { signer, unsigned }: SigningCheckOptions): Outcome {
+  if (isOfBrowser(facts.headers.names())) return refused(BROWSER_REQUEST);
+  const found = findProfile(facts, signer);
+  if (found.kind === 'failed') {
+    return found.code === 'profile_not_found' && unsigned === 'pass' ? { kind: 'passed' } : refused(found);
+  }
+  // A text that the URL parser splits elsewhere would be signed for another request than Envoy sends.
+  const { authority, scheme, target } = found.url;
+  if (target !== facts.target || authority !== normalizeAuthority(scheme, facts.authority)) {
+    return refused({ code: 'target_not_canonical', message: 'host or path is not in canonical form' });
+  }
+  const { profile } = found;
+  if (profile.body === 'bound' && facts.body.kind === 'unknown') return refused(BODY_UNAVAILABLE);
+  const signed = signer.sign({
+    method: facts.method,
+    url: `${found.url.origin}${target}`,
+    headers: profile.signedHeaders.flatMap((name) => linesOf(facts.headers, name)),
+    body: facts.body.kind === 'exact' ? facts.body.bytes : undefined,
+  });
+  if (signed.kind === 'failed') return refused(signed);
+  return hasOtherUse(facts.headers, signed) ? refused(AUTHORIZATION_IN_USE) : { kind: 'signed', signed };
+}
+
+/** The application speaks plain HTTP to Envoy, which originates TLS: only the profile tells the upstream's scheme. */
+function findProfile(
+  { authority, method, target }: Facts,
+  signer: SigningCheckOptions['signer'],
+): ReturnType<RequestSigner['profileFor']> {
+  const found = signer.profileFor({ method, url: `https://${authority}${target}` });
+  if (found.kind === 'found' || found.code !== 'origin_not_allowed') return found;
+  const plain = signer.profileFor({ method, url: `http://${authority}${target}` });
+  return plain.kind === 'found' ? plain : found;
+}
+
+/** A header that may have been joined from several lines counts as repeated. */
+function linesOf(headers: RequestHeaders, name: string) {
+  const found = headers.lookup(name);
+  if (found.kind === 'absent') return [];
+  return found.kind === 'single'
+    ? [{ name, value: found.value }]
+    : [
+        { name, value: '' },
+        { name, value: '' },
+      ];
+}
+
+/** Whether the application itself uses a header that the passport needs. */
+function hasOtherUse(headers: RequestHeaders, { headers: credentials }: SignedRequest): boolean {
+  const isTaken = credentials.revealLines().some(({ name }) => name.toLowerCase() === 'authorization');
+  const own = headers.lookup('authorization');
+  return isTaken && own.kind !== 'absent' && !isPassport(headers);
+}
+
+/** Credentials that the application took from another signer. */
+function isPassport(headers: RequestHeaders): boolean {
+  const own = headers.lookup('authorization');
+  return own.kind === 'single' && /^passport(?: |$)/i.test(own.value);
+}
+
+const BODY_UNAVAILABLE: Refusal = {
+  code: 'body_unavailable',
+  message:
+    'Envoy did not send the whole body: with_request_body needs pack_as_bytes, and max_request_bytes must be large enough',
+};
+const AUTHORIZATION_IN_USE: Refusal = {
+  code: 'header_reserved',
+  message:
+    'the passport travels in Authorization, which the request already has; a route with passport_header allows both',
+};
+
+function refused(refusal: Refusal): Outcome {
+  return { kind: 'refused', refusal };
+}
+
+/** google.rpc.Code */
+const OK = 0;
+const PERMISSION_DENIED = 7;
+
+export function refusedResponse(refusal: Refusal): CheckResponse {
+  const { body, headers, status } = problemOfRefusal(refusal);
+  return {
+    status: { code: PERMISSION_DENIED },
+    denied_response: { status: { code: status }, headers: overwriteAll(headers), body },
+  };
+}
+
+/** Upstreams behind CGI-like interfaces read `_`, `.` and other characters as `-`. */
+const VENDOR_SPELLING = /^x[^a-z0-9]proofgate(?:[^a-z0-9]|$)/;
+
+/** Removes credentials of the application, except names that are set: Envoy would remove those, too. */
+function passedResponse(
+  headers: RequestHeaders,
+  added: readonly (readonly [name: string, value: string])[],
+): CheckResponse {
+  const isSet = (name: string) => added.some(([set]) => set === name);
+  const remove = headers.names().filter((name) => {
+    const lower = name.toLowerCase();
+    if (isSet(lower)) return false;
+    return VENDOR_SPELLING.test(lower) || (lower === 'authorization' && isPassport(headers));
+  });
+  return {
+    status: { code: OK },
+    ok_response: { headers: overwriteAll(added), headers_to_remove: [...new Set(remove)] },
+  };
+}

@@ -1,0 +1,222 @@
+/** The signer's process in this one: its key file, the signing API, probes and drain. */
+import { hash } from 'node:crypto';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import pino from 'pino';
+import { type RunningSigner, startSigner } from '../../../src/main/signer/signer-process.ts';
+import type { SignerSettings } from '../../../src/main/signer/signer-settings.ts';
+import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
+import { parseTranscript } from '../../../src/protocol/transcript.ts';
+import { newEd25519Key, profilesOf, routeDocument } from '../../client/fixtures.ts';
+import { httpGet, waitFor } from '../../e2e/harness/wait.ts';
+import { writeEnrolledKey } from '../../signer/enrolled-key.ts';
+
+const ORDERS = routeDocument({ route_id: 'orders', method: 'POST', path_template: '/v1/orders' });
+const URL_OF_ORDERS = 'https://api.shop.example/v1/orders';
+
+let folder = '';
+let keyFile = '';
+let log = '';
+const running: RunningSigner[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'signer-'));
+  keyFile = join(folder, 'key.pem');
+  log = '';
+});
+afterEach(async () => {
+  for (const signer of running.splice(0)) await signer.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function settings(members: Partial<SignerSettings> = {}): SignerSettings {
+  return {
+    key: keyFile,
+    apiListen: `unix:${join(folder, 'signer.sock')}`,
+    apiTokenFile: undefined,
+    extAuthzListen: undefined,
+    unsigned: 'deny',
+    adminListen: '127.0.0.1:0',
+    drainTimeoutMs: 1_000,
+    logLevel: 'info',
+    ...members,
+  };
+}
+
+async function start(members: Partial<SignerSettings> = {}): Promise<RunningSigner> {
+  const write = (line: string) => {
+    log += line;
+  };
+  const logger = pino({ level: 'info' }, { write });
+  const signer = await startSigner(settings(members), logger);
+  running.push(signer);
+  return signer;
+}
+
+const enroll = (options: { readonly expiresAtMs?: number } = {}) => {
+  const key = newEd25519Key();
+  return writeEnrolledKey(keyFile, { key, file: profilesOf(ORDERS), ...options }).then(() => key);
+};
+
+interface Answer {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** @param address of the API */
+function ask(
+  address: string,
+  body: unknown,
+  {
+    headers = {},
+    path = '/v1/proofs',
+  }: { readonly headers?: Record<string, string>; readonly path?: string } = {},
+): Promise<Answer> {
+  const [host, port] = address.split(':');
+  const place = address.startsWith('unix:') ? { socketPath: address.slice('unix:'.length) } : { host, port };
+  return new Promise((resolve, reject) => {
+    const message = request({ ...place, method: 'POST', path, headers, agent: false }, (response) => {
+      let text = '';
+      response.on('data', (chunk) => (text += chunk));
+      response.on('end', () => {
+        const parsed = parseStrictJson(text);
+        resolve({ status: response.statusCode ?? 0, body: isJsonObject(parsed) ? parsed : {} });
+      });
+    });
+    message.on('error', reject);
+    message.end(typeof body === 'string' ? body : JSON.stringify(body));
+  });
+}
+
+const PROOF_REQUEST = {
+  method: 'POST',
+  url: URL_OF_ORDERS,
+  headers: [['Content-Type', 'application/json']],
+  body_sha256: hash('sha256', '{}', 'base64url'),
+};
+
+describe('the signing API', () => {
+  it('returns the headers of one request', async () => {
+    await enroll();
+    const { addresses } = await start();
+    const { body, status } = await ask(addresses.api_listen ?? '', PROOF_REQUEST);
+    expect(status).toBe(200);
+    expect(body.headers).toEqual({
+      Authorization: expect.stringMatching(/^Passport ey/),
+      'X-Proofgate-Transcript': expect.any(String),
+      'X-Proofgate-Signature': expect.any(String),
+    });
+    const headers = body.headers as Record<string, string>;
+    const transcript = parseTranscript(Buffer.from(headers['X-Proofgate-Transcript'] ?? '', 'base64url'));
+    expect(transcript).toMatchObject({
+      method: 'POST',
+      target: '/v1/orders',
+      contentSha256: PROOF_REQUEST.body_sha256,
+      headers: [{ name: 'content-type', value: 'application/json' }],
+    });
+    expect(log).toContain('"event":"request_signed"');
+    for (const value of Object.values(headers)) expect(log).not.toContain(value);
+  });
+
+  it('is for the owner of its socket alone', async () => {
+    await enroll();
+    await start();
+    expect(statSync(join(folder, 'signer.sock')).mode & 0o777).toBe(0o600);
+  });
+
+  it.each([
+    ['another path', PROOF_REQUEST, { path: '/v1/proofs/' }, 404, 'route_unknown'],
+    ['a web page', PROOF_REQUEST, { headers: { origin: 'https://evil.example' } }, 403, 'browser_request'],
+    ['no JSON', '{', {}, 400, 'request_invalid'],
+    ['nothing', '', {}, 400, 'request_invalid'],
+    ['an unknown member', { ...PROOF_REQUEST, ttl: 60 }, {}, 400, 'request_invalid'],
+    ['a hash of another length', { ...PROOF_REQUEST, body_sha256: 'abc' }, {}, 400, 'request_invalid'],
+    ['a header that is no pair', { ...PROOF_REQUEST, headers: [['a']] }, {}, 400, 'request_invalid'],
+    ['too much', 'x'.repeat(65_537), {}, 413, 'body_too_large'],
+    [
+      'another origin',
+      { ...PROOF_REQUEST, url: 'https://evil.example/v1/orders' },
+      {},
+      502,
+      'origin_not_allowed',
+    ],
+    [
+      'a path without a profile',
+      { ...PROOF_REQUEST, url: `${URL_OF_ORDERS}/7/x` },
+      {},
+      502,
+      'profile_not_found',
+    ],
+    [
+      'a path in another form',
+      { ...PROOF_REQUEST, url: `${URL_OF_ORDERS}/../x` },
+      {},
+      400,
+      'url_not_canonical',
+    ],
+  ])('refuses %s', async (_case, body, options, status, code) => {
+    await enroll();
+    const { addresses } = await start();
+    const answer = await ask(addresses.api_listen ?? '', body, options);
+    expect([answer.status, answer.body.type]).toEqual([status, `urn:proofgate:fault:${code}`]);
+  });
+
+  it('needs its token on a port', async () => {
+    await enroll();
+    const apiTokenFile = join(folder, 'token');
+    writeFileSync(apiTokenFile, 'secret-token\n', { mode: 0o600 });
+    await expect(start({ apiListen: '127.0.0.1:0' })).rejects.toMatchObject({
+      code: 'api_token_file_required',
+    });
+    await expect(start({ apiListen: '0.0.0.0:0', apiTokenFile })).rejects.toMatchObject({
+      code: 'listen_not_loopback',
+    });
+    const { addresses } = await start({ apiListen: '127.0.0.1:0', apiTokenFile });
+    const statusWith = async (headers: Record<string, string>) =>
+      (await ask(addresses.api_listen ?? '', PROOF_REQUEST, { headers })).status;
+    expect(await statusWith({})).toBe(401);
+    expect(await statusWith({ authorization: 'Bearer other' })).toBe(401);
+    expect(await statusWith({ authorization: 'Bearer secret-token' })).toBe(200);
+  });
+});
+
+describe('the key file', () => {
+  const readiness = async (signer: RunningSigner) =>
+    (await httpGet(`http://${signer.addresses.admin_listen}/readyz`)).status;
+
+  it('may come later, and be replaced', async () => {
+    const signer = await start();
+    const address = signer.addresses.api_listen ?? '';
+    expect(await readiness(signer)).toBe(503);
+    expect(await ask(address, PROOF_REQUEST)).toMatchObject({
+      status: 503,
+      body: { type: 'urn:proofgate:fault:identity_not_ready' },
+    });
+    await enroll();
+    await waitFor('the key', 5_000, async () => (await readiness(signer)) === 200);
+    const passport = async () => {
+      const { headers } = (await ask(address, PROOF_REQUEST)).body;
+      return (headers as Record<string, string>).Authorization;
+    };
+    const first = await passport();
+    expect(await passport()).toBe(first);
+    await enroll();
+    await waitFor('the next key', 5_000, async () => (await passport()) !== first);
+  });
+
+  it('that has expired signs nothing', async () => {
+    await enroll({ expiresAtMs: Date.now() - 1 });
+    const signer = await start();
+    expect(await readiness(signer)).toBe(503);
+    expect(log).toContain('key_expired');
+    const { body } = await ask(signer.addresses.api_listen ?? '', PROOF_REQUEST);
+    expect(body.type).toBe('urn:proofgate:fault:identity_not_ready');
+  });
+});
+
+it('needs something to serve', async () => {
+  await expect(start({ apiListen: undefined })).rejects.toMatchObject({ code: 'listener_required' });
+});
