@@ -98,11 +98,11 @@ export class FollowedSite {
     return verifier;
   }
 
-  /** A request that `proofgate sign` signed, as a CheckRequest from Envoy. */
-  async sign(keyFile: string): Promise<Buffer> {
+  /** A request that `proofgate sign` signed, as a CheckRequest from Envoy. @param flags further flags of `sign` */
+  async sign(keyFile: string, flags: readonly string[] = ['--ttl', '5m']): Promise<Buffer> {
     const url = `${ORIGIN.scheme}://${ORIGIN.authority}${TARGET}`;
     const result = await this.stage.run([
-      ...['sign', 'GET', url, '--key', keyFile, '--out', '-', '--format', 'json', '--ttl', '5m'],
+      ...['sign', 'GET', url, '--key', keyFile, '--out', '-', '--format', 'json', ...flags],
     ]);
     if (result.exitCode !== 0) throw new Error(`sign: ${result.stderr}`);
     const lines = parseStrictJson(result.stdout);

@@ -309,6 +309,12 @@ describe('what an operator does wrong', () => {
     ['a list without its site', ['get', 'keys'], 2, 'site_required'],
     ['a list of a site that is not there', ['get', 'keys', '--site', 'elsewhere'], 3, 'not_found'],
     ['a key that is not there', ['revoke', 'dk_nobody'], 3, 'not_found'],
+    [
+      'a caller without subject or key',
+      ['block-caller', '--site', 's', '--issuer', 'i'],
+      2,
+      'caller_selector',
+    ],
     ['an enrollment that is not there', ['approve', 'enr_nobody'], 3, 'not_found'],
     ['a source that is not there', ['suspend', 'tas_nobody'], 3, 'not_found'],
     ['a file that is not there', ['apply', '-f', '/nowhere.yaml'], 2, 'file_not_found'],
