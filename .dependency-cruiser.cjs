@@ -20,6 +20,7 @@ const layers = {
   program: ['protocol', 'client'],
   signer: ['protocol', 'telemetry', 'client', 'http-proxy', 'enforcement/ext-authz-grpc'],
   workload: ['protocol', 'telemetry', 'client', 'program', 'spiffe'],
+  sdk: ['protocol', 'client', 'program', 'workload'],
   'gateway-lint': [],
   conformance: ['protocol', 'client'],
 };

@@ -1,5 +1,5 @@
 /**
- * Lays out the npm package `@proofgate/middleware`: the compiled modules that its entries reach, their public declarations, and a
+ * Lays out an npm package such as `@proofgate/middleware`: the compiled modules that its entries reach, their public declarations, and a
  * package.json whose dependencies are what those modules import.
  * Usage: package.mjs [--out=DIRECTORY], after `npm run build`; then `npm pack` there.
  */
@@ -12,14 +12,20 @@ import { reachedFrom } from './modules.mjs';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const DIST = 'dist';
 
+/** As {@link layOutPackage}, for `packages/middleware`. */
+export function layOutMiddleware(root, out, declarations) {
+  return layOutPackage({ root, template: join('packages', 'middleware'), out, declarations });
+}
+
 /**
  * @param root of the repository, compiled
+ * @param template folder of the package's package.json and README, below the root
  * @param declarations folder of the declarations; by default they lie beside the compiled modules
  * @param out an empty or missing directory
  * @returns the written package.json
  */
-export function layOutMiddleware(root, out, declarations = join(root, DIST)) {
-  const template = readJson(join(root, 'packages', 'middleware', 'package.json'));
+export function layOutPackage({ root, template: folder, out, declarations = join(root, DIST) }) {
+  const template = readJson(join(root, folder, 'package.json'));
   const { dependencies, version } = readJson(join(root, 'package.json'));
   const entries = Object.values(template.exports);
   const below = (path) => path.slice(`./${DIST}/`.length);
@@ -38,7 +44,7 @@ export function layOutMiddleware(root, out, declarations = join(root, DIST)) {
   for (const file of code.files) copy(join(root, DIST, file), join(DIST, file));
   for (const file of types.files) copy(join(declarations, file), join(DIST, file));
   for (const file of [...code.data, 'LICENSE']) copy(join(root, file), file);
-  copy(join(root, 'packages', 'middleware', 'README.md'), 'README.md');
+  copy(join(root, folder, 'README.md'), 'README.md');
   const { private: _private, ...published } = template;
   const manifest = {
     ...published,

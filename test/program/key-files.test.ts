@@ -3,7 +3,8 @@ import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { readPublicKeyFile, readSigningKeyFile } from '../../src/program/key-files.ts';
+import { readSigningKeyFile } from '../../src/program/key-files.ts';
+import { readPublicKeyFile } from '../../src/program/public-key-file.ts';
 import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
 
 const ed25519 = generateKeyPairSync('ed25519');

@@ -33,7 +33,7 @@ export async function readSigningKeys(files: readonly string[]): Promise<readonl
 }
 
 export async function readBundleKeys(files: readonly string[]): Promise<readonly PublicKey[]> {
-  const { readPublicKeyFile } = await import('../../program/key-files.ts');
+  const { readPublicKeyFile } = await import('../../program/public-key-file.ts');
   return Promise.all(files.map((file) => readPublicKeyFile(file)));
 }
 

@@ -15,9 +15,9 @@ import {
   HEADER_LINE,
   type StepNumber,
 } from '../../verifier/decision/explain/explain.ts';
+import { hintFor } from '../../verifier/decision/explain/hints.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import type { RecordedDecision } from './captured-request.ts';
-import { hintFor } from './hints.ts';
 import type { LoadedBundle } from './load-bundle.ts';
 import type { Redaction } from './printed-values.ts';
 import { quoted } from './printed-values.ts';

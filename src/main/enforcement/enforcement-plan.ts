@@ -5,8 +5,8 @@
 import type { Signers } from '../../bundle/format/documents.ts';
 import { CliError, usageError } from '../../program/errors.ts';
 import { assertStateDirectory, readCaFile } from '../../program/input-files.ts';
-import { readPublicKeyFile } from '../../program/key-files.ts';
 import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
+import { readPublicKeyFile } from '../../program/public-key-file.ts';
 import { readBearerTokenFile, readBearerTokenFileIfUsable } from '../../program/secret-files.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { isLoopback } from '../../protocol/loopback.ts';

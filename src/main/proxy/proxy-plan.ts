@@ -64,7 +64,7 @@ function onEveryAddress(listen: string): string {
   return `${addresses.some((address) => address?.family === 'IPv6') ? '[::]' : '0.0.0.0'}${listen}`;
 }
 
-function parseUpstream(text: string): UpstreamAddress {
+export function parseUpstream(text: string): UpstreamAddress {
   if (text.startsWith('unix:')) {
     return { kind: 'unix', path: parseSocketAddress('upstream', text).slice('unix:'.length) };
   }
@@ -101,7 +101,7 @@ async function planUpstreamTls(
   throw usageError('upstream_not_https', 'settings of the TLS to the upstream need --upstream https://…');
 }
 
-function parseUpstreamHost(host: string | undefined): string | undefined {
+export function parseUpstreamHost(host: string | undefined): string | undefined {
   if (host === undefined || isCanonicalAuthority('http', host)) return host;
   throw usageError('bad_upstream', '--upstream-host must be HOST[:PORT] in lower case');
 }

@@ -143,6 +143,12 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
   'packages/middleware/README.md': {
     '@proofgate/middleware': [held('test/enforcement/middleware/package.extended.test.ts')],
   },
+  'sdk/node/README.md': {
+    '@proofgate/client': [held('test/sdk/node/package.extended.test.ts')],
+  },
+  'docs/signing.md': {
+    'Node.js': [held('test/sdk/node/package.extended.test.ts')],
+  },
   'docs/middleware.md': {
     'Middleware for Node.js': [held('test/enforcement/middleware/package.extended.test.ts')],
   },

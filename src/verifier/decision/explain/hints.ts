@@ -1,5 +1,5 @@
 /** Advice for a denial: one line for each reason, and for details that need different advice. */
-import type { Denial, Reason } from '../../protocol/reasons.ts';
+import type { Denial, Reason } from '../../../protocol/reasons.ts';
 
 const OF_REASON: { readonly [R in Reason]: string } = {
   bundle_policy_missing: 'the verifier has no bundle: look at /readyz and at its log',

@@ -1,0 +1,17 @@
+/** Converts a body to the bytes that are hashed and sent. */
+
+/** What has the same bytes each time it is read. */
+export type SignableBody = string | ArrayBuffer | ArrayBufferView | URLSearchParams | Blob;
+
+/** Undefined for a body that can be read once only, such as a stream, or that has other bytes each time, such as a form. */
+export async function bytesOf(body: unknown): Promise<Uint8Array | undefined> {
+  if (typeof body === 'string' || body instanceof URLSearchParams) return Buffer.from(String(body));
+  if (body instanceof ArrayBuffer) return new Uint8Array(body);
+  if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
+  if (body instanceof Blob) return new Uint8Array(await body.arrayBuffer());
+  return undefined;
+}
+
+export function isAbsent(body: unknown): body is null | undefined {
+  return body === undefined || body === null;
+}

@@ -1,0 +1,136 @@
+/** Signs requests of `fetch`, and follows redirects itself, because each request needs headers of its own. */
+import type { ClockCheck } from './clock-check.ts';
+import { denialOf } from './denial.ts';
+import { headerLinesOf, isOfSigner } from './header-lines.ts';
+import type { PreparedRequest, SignPrepared } from './prepared-request.ts';
+import { bytesOf, isAbsent } from './signable-body.ts';
+import { SignerError } from './signer-error.ts';
+
+export type FetchLike = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
+
+export interface FetchParts {
+  readonly sign: SignPrepared;
+  readonly clock: ClockCheck;
+  readonly throwOnDenial: boolean;
+}
+
+/** As `fetch` (Fetch standard, "HTTP-redirect fetch"). */
+const MAX_REDIRECTS = 20;
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+interface Hop {
+  readonly method: string;
+  readonly url: URL;
+  readonly headers: Headers;
+  readonly body: PreparedRequest['body'];
+}
+
+export async function signedFetch(
+  input: string | URL | Request,
+  init: RequestInit | undefined,
+  parts: FetchParts,
+): Promise<Response> {
+  const request = new Request(input, init);
+  let hop: Hop = {
+    method: request.method,
+    url: withoutFragment(new URL(request.url)),
+    headers: withoutSigner(request.headers),
+    body: await bodyOf(request, init),
+  };
+  for (let redirects = 0; ; redirects++) {
+    const response = await send(hop, request, init, parts, redirects > 0);
+    const location = REDIRECTS.has(response.status) ? response.headers.get('location') : null;
+    if (request.redirect !== 'follow' || location === null) return checked(response, parts);
+    if (redirects === MAX_REDIRECTS)
+      throw new TypeError('fetch failed', { cause: new Error('too many redirects') });
+    await response.body?.cancel();
+    hop = nextHop(hop, response.status, location);
+  }
+}
+
+async function checked(response: Response, { throwOnDenial }: FetchParts): Promise<Response> {
+  const denial = throwOnDenial ? await denialOf(response) : undefined;
+  if (denial !== undefined) throw denial;
+  return response;
+}
+
+/** The bytes, or `stream` for what can be read once only. */
+async function bodyOf(request: Request, init: RequestInit | undefined): Promise<PreparedRequest['body']> {
+  if (request.body === null) return undefined;
+  const given: unknown = init?.body;
+  // A form was given its boundary, and the body of a `Request` may have been anything: both are read here, once.
+  const isReadHere = isAbsent(given) || given instanceof FormData;
+  if (isReadHere) return new Uint8Array(await request.arrayBuffer());
+  return (await bytesOf(given)) ?? 'stream';
+}
+
+async function send(
+  { body, headers: own, method, url }: Hop,
+  request: Request,
+  init: RequestInit | undefined,
+  { clock, sign }: FetchParts,
+  isRedirect: boolean,
+): Promise<Response> {
+  const headers = new Headers(own);
+  const signed = await sign({ method, url: url.href, headers: headerLinesOf(own), body }).catch(
+    (error: unknown) => {
+      // Where no profile leads, the redirect is followed like any other: without proof.
+      if (isRedirect && error instanceof SignerError && NOT_OURS.has(error.code)) return {};
+      throw error;
+    },
+  );
+  for (const [name, value] of Object.entries(signed)) headers.set(name, value);
+  const redirect = request.redirect === 'follow' ? 'manual' : request.redirect;
+  const sentMs = Date.now();
+  const response = await fetch(url, {
+    ...init,
+    method,
+    headers,
+    redirect,
+    signal: request.signal,
+    ...(body === 'stream' ? {} : { body: body ?? null }),
+  });
+  clock.see(response.headers.get('date'), sentMs);
+  return response;
+}
+
+const NOT_OURS: ReadonlySet<string> = new Set(['profile_not_found', 'origin_not_allowed']);
+
+/** @throws TypeError as `fetch` does */
+function nextHop(hop: Hop, status: number, location: string): Hop {
+  const url = withoutFragment(new URL(location, hop.url));
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+    throw new TypeError('fetch failed', { cause: new Error('a redirect to another scheme than HTTP') });
+  }
+  const headers = new Headers(hop.headers);
+  if (url.origin !== hop.url.origin) for (const name of OF_AN_ORIGIN) headers.delete(name);
+  const becomesGet =
+    status === 303 ? hop.method !== 'HEAD' && hop.method !== 'GET' : status < 303 && hop.method === 'POST';
+  if (!becomesGet) {
+    if (hop.body !== 'stream') return { ...hop, url, headers };
+    throw new TypeError('fetch failed', {
+      cause: new Error('a redirect of a body that can be read only once'),
+    });
+  }
+  for (const name of OF_A_BODY) headers.delete(name);
+  return { method: 'GET', url, headers, body: undefined };
+}
+
+const OF_AN_ORIGIN = ['authorization', 'proxy-authorization', 'cookie', 'host'];
+const OF_A_BODY = [
+  'content-encoding',
+  'content-language',
+  'content-location',
+  'content-type',
+  'content-length',
+];
+
+function withoutSigner(headers: Headers): Headers {
+  return new Headers([...headers].filter(([name, value]) => !isOfSigner(name, value)));
+}
+
+/** A fragment is not sent. */
+function withoutFragment(url: URL): URL {
+  url.hash = '';
+  return url;
+}

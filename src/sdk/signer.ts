@@ -1,0 +1,135 @@
+/** Signs requests with a key file: `fetch`, an undici interceptor, and headers for other clients. Source: docs/signing.md. */
+import { inspect } from 'node:util';
+import { type FoundProfile, RequestSigner, type SigningFailure } from '../client/request-signer.ts';
+import { KeyFileIdentity } from '../workload/key-file-identity.ts';
+import { ClockCheck } from './clock-check.ts';
+import { type HeadersLike, headerLinesOf } from './header-lines.ts';
+import type { PreparedRequest, SignedHeaders } from './prepared-request.ts';
+import { bytesOf, isAbsent } from './signable-body.ts';
+import { type FetchLike, signedFetch } from './signed-fetch.ts';
+import { asSignerError, SignerError } from './signer-error.ts';
+import { type Interceptor, signingInterceptor } from './signing-interceptor.ts';
+
+export interface SignerOptions {
+  /** Private key, with its state beside it, as `proofgate agent` and `proofgate enroll` write them. */
+  readonly keyFile: string;
+  /** Receives warnings: a wrong clock, replaced files that cannot be used. Default: `process.emitWarning`. */
+  readonly onWarning?: (text: string) => void;
+  /** `fetch` throws {@link RequestDenied} when a verifier denies a request. Default: it returns the response. */
+  readonly throwOnDenial?: boolean;
+}
+
+export interface RequestToSign {
+  /** Default: `GET`. */
+  readonly method?: string;
+  /** Exactly as it is sent. */
+  readonly url: string | URL;
+  /** Headers of the request; those that the route requires are signed. */
+  readonly headers?: HeadersLike;
+  /** A string, bytes, `URLSearchParams` or a `Blob`. Anything else only where the route does not bind the body. */
+  readonly body?: unknown;
+  /** Names of further headers to sign. */
+  readonly signHeaders?: readonly string[];
+  /** Name of the profile, where several fit. */
+  readonly profile?: string;
+}
+
+export class Signer {
+  readonly #options: SignerOptions;
+  readonly #identity: KeyFileIdentity;
+  readonly #engine = new RequestSigner();
+  readonly #clock: ClockCheck;
+
+  private constructor(options: SignerOptions) {
+    this.#options = options;
+    const { onWarning = emitWarning } = options;
+    this.#identity = new KeyFileIdentity(options.keyFile, {
+      onRejected: () => onWarning(`replaced files of ${options.keyFile} cannot be used yet`),
+    });
+    this.#clock = new ClockCheck(onWarning, Date.now);
+  }
+
+  /** Reads the key file. Later it is read again when it is replaced. @throws SignerError */
+  static async open(options: SignerOptions): Promise<Signer> {
+    const signer = new Signer(options);
+    await signer.#load();
+    return signer;
+  }
+
+  /**
+   * `fetch`, with each request signed anew, also after a redirect. Can be passed to libraries that take a `fetch`.
+   * @throws SignerError before anything is sent; otherwise as `fetch`
+   */
+  readonly fetch: FetchLike = (input, init) =>
+    signedFetch(input, init, {
+      sign: (request) => this.#sign(request),
+      clock: this.#clock,
+      throwOnDenial: this.#options.throwOnDenial === true,
+    });
+
+  /**
+   * Signs a request that another client sends, such as node:http, axios or got. The client must send exactly this URL, and
+   * must not follow redirects or retry with these headers.
+   * @throws SignerError
+   */
+  async sign(request: RequestToSign): Promise<SignedHeaders> {
+    const { body } = request;
+    const bytes = isAbsent(body) ? undefined : await bytesOf(body);
+    return this.#sign({
+      method: request.method ?? 'GET',
+      url: String(request.url),
+      headers: headerLinesOf(request.headers),
+      body: bytes ?? (isAbsent(body) ? undefined : 'stream'),
+      ...(request.signHeaders && { signHeaders: request.signHeaders }),
+      ...(request.profile !== undefined && { choice: { kind: 'name', name: request.profile } }),
+    });
+  }
+
+  /**
+   * For `dispatcher.compose` of undici. Place it first, so that retries and redirects of other interceptors are signed anew.
+   */
+  interceptor(): Interceptor {
+    return signingInterceptor((request) => this.#sign(request), this.#clock);
+  }
+
+  toJSON(): string {
+    return `Signer(${this.#options.keyFile})`;
+  }
+
+  [inspect.custom](): string {
+    return this.toJSON();
+  }
+
+  async #load(): Promise<void> {
+    try {
+      const identity = await this.#identity.current();
+      if (identity !== this.#engine.identity) this.#engine.replaceIdentity(identity);
+    } catch (error) {
+      this.#engine.replaceIdentity(undefined);
+      throw asSignerError(error);
+    }
+  }
+
+  async #sign({ body, ...request }: PreparedRequest): Promise<SignedHeaders> {
+    await this.#load();
+    if (body === 'stream') requireUnbound(this.#engine.profileFor(request));
+    const signed = this.#engine.sign(body === 'stream' ? request : { ...request, body });
+    if (signed.kind === 'failed') throw new SignerError(signed.code, signed.message);
+    return Object.fromEntries(signed.headers.revealLines().map(({ name, value }) => [name, value]));
+  }
+}
+
+/** @throws SignerError `body_not_replayable` */
+function requireUnbound(found: FoundProfile | SigningFailure): void {
+  if (found.kind === 'failed') throw new SignerError(found.code, found.message);
+  if (found.profile.body === 'unbound') return;
+  throw new SignerError(
+    'body_not_replayable',
+    'the proof covers the body, and this one can be read only once: pass its bytes, such as ' +
+      'await new Response(body).arrayBuffer(), or have the route declared with body: unbound',
+  );
+}
+
+function emitWarning(text: string): void {
+  process.emitWarning(text, { type: 'ProofgateWarning' });
+}

@@ -1,0 +1,98 @@
+/** Signs what an undici dispatcher sends. Its types are structural, because undici is no dependency. */
+import { stringify } from 'node:querystring';
+import type { ClockCheck } from './clock-check.ts';
+import { headerLinesOf, isHeadersLike, isOfSigner } from './header-lines.ts';
+import type { SignPrepared } from './prepared-request.ts';
+import { bytesOf, isAbsent } from './signable-body.ts';
+import { SignerError } from './signer-error.ts';
+
+/** What the interceptor reads of undici's `Dispatcher.DispatchOptions`. */
+interface DispatchOptions {
+  readonly origin?: string | URL | undefined;
+  readonly path: string;
+  readonly method: string;
+  readonly query?: unknown;
+  readonly headers?: unknown;
+  readonly body?: unknown;
+}
+
+type Dispatch<O, H> = (options: O, handler: H) => boolean;
+
+/** For `dispatcher.compose` of undici 6 and 7. */
+export type Interceptor = <O extends DispatchOptions, H extends object>(
+  dispatch: Dispatch<O, H>,
+) => Dispatch<O, H>;
+
+export function signingInterceptor(sign: SignPrepared, clock: ClockCheck): Interceptor {
+  return (dispatch) => (options, handler) => {
+    void signedOptions(options, sign).then(
+      (changes) => {
+        try {
+          dispatch(Object.assign({}, options, changes), watching(handler, clock));
+        } catch (error) {
+          fail(handler, error);
+        }
+      },
+      (error: unknown) => fail(handler, error),
+    );
+    return true;
+  };
+}
+
+async function signedOptions(options: DispatchOptions, sign: SignPrepared) {
+  const { body, method } = options;
+  const path = pathWithQuery(options);
+  const headers = linesOf(options.headers).filter(({ name, value }) => !isOfSigner(name, value));
+  const bytes = isAbsent(body) ? undefined : await bytesOf(body);
+  const signed = await sign({
+    method,
+    url: `${new URL(options.origin ?? '').origin}${path}`,
+    headers,
+    body: isAbsent(body) ? undefined : (bytes ?? 'stream'),
+  });
+  const names = new Set(Object.keys(signed).map((name) => name.toLowerCase()));
+  const others = headers.filter(({ name }) => !names.has(name.toLowerCase()));
+  const lines = [...others.map(({ name, value }) => [name, value]), ...Object.entries(signed)];
+  return { path, query: undefined, headers: lines.flat() };
+}
+
+function linesOf(headers: unknown) {
+  if (isAbsent(headers)) return [];
+  if (isHeadersLike(headers)) return headerLinesOf(headers);
+  throw new SignerError('header_invalid', 'the headers are of no form that undici takes');
+}
+
+/** As undici joins them. */
+function pathWithQuery({ path, query }: DispatchOptions): string {
+  if (typeof query !== 'object' || query === null) return path;
+  const text = stringify({ ...query });
+  return text === '' ? path : `${path}?${text}`;
+}
+
+/** Undici 7 calls `onResponseError`, version 6 `onError`. */
+function fail(handler: object, error: unknown): void {
+  if ('onResponseError' in handler && typeof handler.onResponseError === 'function') {
+    handler.onResponseError(null, error);
+  } else if ('onError' in handler && typeof handler.onError === 'function') {
+    handler.onError(error);
+  }
+}
+
+/** The handler, whose responses show the server's clock. */
+function watching<H extends object>(handler: H, clock: ClockCheck): H {
+  const sentMs = Date.now();
+  return new Proxy(handler, {
+    get: (target, key) => {
+      const value: unknown = Reflect.get(target, key, target);
+      if (typeof value !== 'function') return value;
+      if (key !== 'onResponseStart') return value.bind(target);
+      return (...args: readonly unknown[]) => {
+        const headers = args[2];
+        const date =
+          typeof headers === 'object' && headers !== null && 'date' in headers ? headers.date : undefined;
+        if (typeof date === 'string') clock.see(date, sentMs);
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
+}
