@@ -23,6 +23,8 @@ export interface ForwardOptions {
   readonly response: ClientResponse;
   /** Whether the client accepts trailers (RFC 9110 section 6.5.1). */
   readonly acceptsTrailers: boolean;
+  /** Response headers that the client must not get from the upstream: lower case. */
+  readonly withheld: ReadonlySet<string>;
   /** Maximum time to wait for a free connection, milliseconds. */
   readonly queueTimeoutMs: number;
   /** Maximum time that a client may leave sent data unread, milliseconds. */
@@ -74,9 +76,9 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
     // Interim responses are for this hop only; the client gets its own.
     if (this.#isSettled || status < 200) return;
-    const { acceptsTrailers, response } = this.#options;
+    const { acceptsTrailers, response, withheld } = this.#options;
     try {
-      const lines = responseLines(rawLinesOf(controller.rawHeaders), { status, acceptsTrailers });
+      const lines = responseLines(rawLinesOf(controller.rawHeaders), { status, acceptsTrailers, withheld });
       response.begin(status, lines, acceptsTrailers);
       this.#status = status;
     } catch {

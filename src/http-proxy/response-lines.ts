@@ -6,6 +6,8 @@ import { HOP_BY_HOP_HEADERS } from './hop-by-hop.ts';
 export interface ResponseHead {
   readonly status: number;
   readonly acceptsTrailers: boolean;
+  /** Names that no upstream may send: lower case. */
+  readonly withheld: ReadonlySet<string>;
 }
 
 /**
@@ -14,7 +16,7 @@ export interface ResponseHead {
  */
 export function responseLines(
   raw: readonly Buffer[],
-  { acceptsTrailers, status }: ResponseHead,
+  { acceptsTrailers, status, withheld }: ResponseHead,
 ): HeaderLines {
   // RFC 9110 section 15: such a response is invalid.
   if (status > 599) throw new Error('a status above 599');
@@ -35,7 +37,7 @@ export function responseLines(
     if (lower === 'trailer') return acceptsTrailers;
     // RFC 9110 section 8.6: 204 has no length.
     if (lower === 'content-length') return status !== 204 && codings.length === 0;
-    return !HOP_BY_HOP_HEADERS.has(lower) && !named.has(lower) && !DENIAL_HEADERS.has(lower);
+    return !HOP_BY_HOP_HEADERS.has(lower) && !named.has(lower) && !withheld.has(lower);
   });
   return [...kept, VIA];
 }

@@ -65,8 +65,11 @@ interface NamedDispatch extends Dispatcher.DispatchOptions {
   readonly servername: string;
 }
 
-export function openUpstreamPool(options: UpstreamOptions): UpstreamPool {
-  let pool = createPool(options, options.tls);
+export type Connector = buildConnector.connector;
+
+/** @param connect default: {@link upstreamConnector} */
+export function openUpstreamPool(options: UpstreamOptions, connect?: Connector): UpstreamPool {
+  let pool = createPool(options, connect);
   return {
     dispatch: (request, handler) => {
       const { body, headers, lengthBytes, method, target, upgrade } = request;
@@ -83,18 +86,18 @@ export function openUpstreamPool(options: UpstreamOptions): UpstreamPool {
     },
     setTls: (tls) => {
       const former = pool;
-      pool = createPool(options, tls);
+      pool = createPool({ ...options, tls });
       former.close().catch(() => undefined);
     },
     destroy: () => pool.destroy(),
   };
 }
 
-function createPool(options: UpstreamOptions, tls: UpstreamTls | undefined): Pool {
-  const { address, idleTimeoutMs, maxConnections, onConnect, responseTimeoutMs } = options;
+function createPool(options: UpstreamOptions, connect = upstreamConnector(options, false)): Pool {
+  const { address, idleTimeoutMs, maxConnections, responseTimeoutMs } = options;
   return new Pool(address.kind === 'unix' ? 'http://localhost' : address.origin, {
     connections: maxConnections,
-    connect: connector(address, tls, onConnect),
+    connect,
     pipelining: 1,
     headersTimeout: responseTimeoutMs,
     bodyTimeout: idleTimeoutMs,
@@ -105,14 +108,14 @@ function createPool(options: UpstreamOptions, tls: UpstreamTls | undefined): Poo
   });
 }
 
-function connector(
-  address: UpstreamAddress,
-  tls: UpstreamTls | undefined,
-  onConnect: UpstreamOptions['onConnect'],
-): buildConnector.connector {
+/** @param allowH2 whether the upstream may select HTTP/2 */
+export function upstreamConnector(
+  { address, onConnect, tls }: Pick<UpstreamOptions, 'address' | 'onConnect' | 'tls'>,
+  allowH2: boolean,
+): Connector {
   const connect = buildConnector({
     timeout: CONNECT_TIMEOUT_MS,
-    allowH2: false,
+    allowH2,
     // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
     rejectUnauthorized: true,
     minVersion: 'TLSv1.2',

@@ -9,7 +9,7 @@ import { instrumentsOf } from './instruments.ts';
 export type ProxyMetrics = ReturnType<typeof createProxyMetrics>;
 
 /** `1xx` is a switch of protocols; `gone`: the client left before the response ended. */
-const STATUS_CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx', 'gone'] as const;
+export const STATUS_CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx', 'gone'] as const;
 export type StatusClass = (typeof STATUS_CLASSES)[number];
 
 export function createProxyMetrics(registry: Registry) {

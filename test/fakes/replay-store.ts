@@ -25,7 +25,7 @@ export function scriptedReplayStore(
 }
 
 /** The embedded store, started long enough before `nowSeconds` not to fence, and recorded. */
-export function recordingReplayStore(nowSeconds: number): RecordingReplayStore {
-  const store = createMemoryReplayStore({ clockSeconds: () => nowSeconds - 3600, maxRecords: 1000 });
+export function recordingReplayStore(nowSeconds: number, maxRecords = 1000): RecordingReplayStore {
+  const store = createMemoryReplayStore({ clockSeconds: () => nowSeconds - 3600, maxRecords });
   return scriptedReplayStore((claim) => store.consume(claim));
 }

@@ -13,7 +13,9 @@ import { type ForwardOutcome, forward } from '../../http-proxy/forward.ts';
 import { type ProxyFaultCode, problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
 import { receiveBody } from '../../http-proxy/receive-body.ts';
 import { headFaultOf } from '../../http-proxy/request-head.ts';
+import { acceptsTrailers } from '../../http-proxy/request-lines.ts';
 import { breakOff, respond, type Served } from '../../http-proxy/respond.ts';
+import { DENIAL_HEADERS } from '../../http-proxy/response-lines.ts';
 import type { UpstreamPool } from '../../http-proxy/upstream-pool.ts';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
 import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
@@ -24,7 +26,7 @@ import type { Verifier } from '../../verifier/verifier.ts';
 import { problemOfDenial } from '../denial-problem.ts';
 import { httpCall } from '../http/http-call.ts';
 import { headersForUpstream } from '../http/upstream-request.ts';
-import { acceptsTrailers, linesForUpstream, verifiableHeadersOf } from './request-lines.ts';
+import { linesForUpstream, verifiableHeadersOf } from './request-lines.ts';
 import { isMatchingAnswer, switchingLines, Tunnels } from './websocket.ts';
 
 export interface ProxyLimits {
@@ -207,6 +209,7 @@ export class RequestHandler {
         ...upstreamBody(body, limits.idleTimeoutMs),
       },
       acceptsTrailers: request.protocolVersion === '2.0' || acceptsTrailers(lines),
+      withheld: DENIAL_HEADERS,
       queueTimeoutMs: limits.queueTimeoutMs,
       idleTimeoutMs: limits.idleTimeoutMs,
     });

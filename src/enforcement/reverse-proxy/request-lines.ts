@@ -7,6 +7,7 @@
 import type { ClientRequest, HeaderLines } from '../../http-proxy/client-exchange.ts';
 import { HOP_BY_HOP_HEADERS } from '../../http-proxy/hop-by-hop.ts';
 import { requestHeadersOf } from '../../http-proxy/raw-headers.ts';
+import { acceptsTrailers, joinCookies } from '../../http-proxy/request-lines.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 
 export interface PeerFacts extends Pick<ClientRequest, 'peerAddress' | 'protocolVersion' | 'scheme'> {
@@ -30,18 +31,6 @@ export function linesForUpstream(lines: HeaderLines, facts: PeerFacts): HeaderLi
   }
   if (acceptsTrailers(lines)) forwarded.push(['te', 'trailers']);
   return [['host', facts.host], ...joinCookies(kept), ...forwarded];
-}
-
-/** RFC 9110 section 10.1.4. */
-export function acceptsTrailers(lines: HeaderLines): boolean {
-  return lines.some(
-    ([name, value]) =>
-      name.toLowerCase() === 'te' &&
-      value
-        .toLowerCase()
-        .split(',')
-        .some((option) => option.trim() === 'trailers'),
-  );
 }
 
 const REPLACED: ReadonlySet<string> = new Set([
@@ -79,11 +68,3 @@ export function verifiableHeadersOf(rawHeaders: readonly string[], host: string)
 }
 
 const AMBIGUOUS = { kind: 'ambiguous' } as const;
-
-/** HTTP/2 may split cookies, which HTTP/1.1 must not (RFC 9113 section 8.2.3). */
-function joinCookies(lines: HeaderLines): HeaderLines {
-  const cookies = lines.filter(([name]) => name.toLowerCase() === 'cookie');
-  if (cookies.length < 2) return lines;
-  const joined = cookies.map(([, value]) => value).join('; ');
-  return [...lines.filter(([name]) => name.toLowerCase() !== 'cookie'), ['cookie', joined]];
-}

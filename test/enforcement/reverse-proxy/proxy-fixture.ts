@@ -89,7 +89,7 @@ export function useProxies(): ProxyFixture {
       const verified = createTestVerifier({
         currentSnapshot: () => snapshot,
         nowMs: Date.now,
-        store: recordingReplayStore(nowSeconds()),
+        store: recordingReplayStore(nowSeconds(), 4_000),
       });
       const all = { ...LIMITS, spoolDirectory, ...limits };
       const server = await openProxyServer({

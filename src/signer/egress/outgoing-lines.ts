@@ -1,0 +1,42 @@
+/** Header lines of a request for the upstream: those of the application, with the credentials in place of its own. */
+import type { CredentialHeaders } from '../../client/credential-headers.ts';
+import type { RequestHeader } from '../../client/request-headers.ts';
+import type { ClientRequest, HeaderLines } from '../../http-proxy/client-exchange.ts';
+import { HOP_BY_HOP_HEADERS } from '../../http-proxy/hop-by-hop.ts';
+import { headerLines } from '../../http-proxy/raw-headers.ts';
+import { acceptsTrailers, joinCookies } from '../../http-proxy/request-lines.ts';
+
+/** The client of the upstream writes the framing and `Host`. */
+const REPLACED: ReadonlySet<string> = new Set([...HOP_BY_HOP_HEADERS, 'content-length', 'expect', 'host']);
+
+/** Upstreams behind CGI-like interfaces read `_`, `.` and other characters as `-`. */
+const VENDOR_SPELLING = /^x[^a-z0-9]proofgate(?:[^a-z0-9]|$)/;
+
+const PASSPORT_CREDENTIALS = /(?:^|,)[\t ]*passport(?:[\t ]|$)/i;
+
+/** The application's headers without credentials of its own and what is for one hop only. `Host` is first. */
+export function outgoingLines({ rawHeaders }: Pick<ClientRequest, 'rawHeaders'>, host: string): HeaderLines {
+  const lines = headerLines(rawHeaders);
+  const kept = lines.filter(([name, value]) => {
+    const lower = name.toLowerCase();
+    if (lower === 'authorization') return !PASSPORT_CREDENTIALS.test(value);
+    return !REPLACED.has(lower) && !VENDOR_SPELLING.test(lower);
+  });
+  // HTTP/2 keeps white space around values, and HTTP/1.1 does not.
+  const trimmed = kept.map(([name, value]) => [name, value.replace(/^[\t ]+|[\t ]+$/g, '')] as const);
+  const te = acceptsTrailers(lines) ? [['te', 'trailers'] as const] : [];
+  return [['host', host], ...joinCookies(trimmed), ...te];
+}
+
+/** What the signature may cover: the lines with the length of the body that will be sent. */
+export function signableHeaders(lines: HeaderLines, bodyBytes: number): readonly RequestHeader[] {
+  const headers = lines.map(([name, value]) => ({ name, value }));
+  return bodyBytes === 0 ? headers : [...headers, { name: 'content-length', value: String(bodyBytes) }];
+}
+
+/** Undefined when the application uses a header of the credentials itself. */
+export function withCredentials(lines: HeaderLines, credentials: CredentialHeaders): HeaderLines | undefined {
+  const added = credentials.revealLines().map(({ name, value }) => [name, value] as const);
+  const names = new Set(added.map(([name]) => name.toLowerCase()));
+  return lines.some(([name]) => names.has(name.toLowerCase())) ? undefined : [...lines, ...added];
+}

@@ -1,0 +1,123 @@
+/** The egress proxy in the test's process, in front of the reverse proxy with the real verifier. */
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach } from '@jest/globals';
+import { Registry } from 'prom-client';
+import { RequestSigner, type SignedRequest } from '../../../src/client/request-signer.ts';
+import { readSigningProfiles } from '../../../src/client/signing-profile.ts';
+import type { WireAddress } from '../../../src/conformance/wire/exchange.ts';
+import { openUpstreamPool } from '../../../src/http-proxy/upstream-pool.ts';
+import { parseOrigin } from '../../../src/protocol/request-target.ts';
+import type { EgressLimits, EgressParts } from '../../../src/signer/egress/egress-handler.ts';
+import { type EgressServer, openEgressServer } from '../../../src/signer/egress/egress-server.ts';
+import { createEgressMetrics } from '../../../src/telemetry/egress-metrics.ts';
+import { AUTHORITY, ROUTES, type SiteRoute } from '../../e2e/environment/routes.ts';
+import { AUTH_SITE, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from '../../e2e/environment/site.ts';
+
+export const ORIGIN = `http://${AUTHORITY}`;
+
+export interface OpenEgress {
+  readonly address: WireAddress;
+  /** Base URL for programs. */
+  readonly url: string;
+  readonly server: EgressServer;
+  readonly signer: RequestSigner;
+  readonly signed: SignedRequest[];
+  readonly internalErrors: unknown[];
+  metric(name: string): Promise<number>;
+  spooledFiles(): Promise<readonly string[]>;
+}
+
+export interface EgressOptions extends Partial<Pick<EgressParts, 'unsigned'>> {
+  readonly listen?: string;
+  readonly limits?: Partial<EgressLimits>;
+  /** Where to connect, by prefix, with the origin that is signed. Default: the upstream for all paths. */
+  readonly routes?: readonly { readonly prefix: string; readonly origin: string; readonly url: string }[];
+  readonly responseTimeoutMs?: number;
+}
+
+const LIMITS: Omit<EgressLimits, 'spoolDirectory'> = {
+  maxRequests: 200,
+  maxBodyBytes: 20_000_000,
+  maxSpoolBytes: 200_000_000,
+  bodyTimeoutMs: 10_000,
+  idleTimeoutMs: 10_000,
+  queueTimeoutMs: 10_000,
+};
+
+/** The routes of the site as profiles of its usual caller. */
+export function billingSigner(site: Site): RequestSigner {
+  const profiles = Object.values<SiteRoute>(ROUTES).map((route) => ({
+    ...{ route_id: route.route_id, method: route.method, path_template: route.path_template },
+    ...{ audience: route.audience, origins: [ORIGIN, `https://${AUTHORITY}`] },
+    ...{ body: route.body ?? 'bound', signed_headers: route.signed_headers ?? [] },
+  }));
+  const file = readSigningProfiles(
+    {
+      ...{ auth_site: AUTH_SITE, key_id: 'dk_billing', issuer: CLIENT_ISSUER },
+      ...{ trust_domain: TRUST_DOMAIN, subject: 'client:billing', key_binding: 'software', profiles },
+    },
+    'profiles',
+  );
+  const signer = new RequestSigner();
+  signer.replaceIdentity({ key: site.derivedKeys.dk_billing, files: [file], passports: undefined });
+  return signer;
+}
+
+/** Proxies end after each test. */
+export function useEgress(): (upstream: string, site: Site, options?: EgressOptions) => Promise<OpenEgress> {
+  const ends: (() => Promise<unknown>)[] = [];
+  afterEach(async () => {
+    for (const end of ends.splice(0)) await end();
+  });
+  return async (upstream, site, options = {}) => {
+    const { listen = '127.0.0.1:0', unsigned = 'deny', responseTimeoutMs = 10_000 } = options;
+    const spoolDirectory = await mkdtemp(join(tmpdir(), 'pg-egress-'));
+    const registry = new Registry();
+    const limits = { ...LIMITS, spoolDirectory, ...options.limits };
+    const signer = billingSigner(site);
+    const signed: SignedRequest[] = [];
+    const internalErrors: unknown[] = [];
+    const server = await openEgressServer({
+      listen,
+      maxConnections: 200,
+      routes: (options.routes ?? [{ prefix: '', origin: ORIGIN, url: upstream }]).map((route) => ({
+        prefix: route.prefix,
+        origin: parseOrigin(route.origin) ?? { scheme: 'http', authority: '' },
+        pool: openUpstreamPool({
+          address: { kind: 'origin', origin: new URL(route.url) },
+          tls: undefined,
+          maxConnections: 64,
+          responseTimeoutMs,
+          idleTimeoutMs: limits.idleTimeoutMs,
+          onConnect: () => undefined,
+        }),
+      })),
+      signer,
+      unsigned,
+      limits,
+      metrics: createEgressMetrics(registry),
+      onSigned: (request) => signed.push(request),
+      onInternalError: (error) => internalErrors.push(error),
+    });
+    ends.push(async () => {
+      await server.drain(1_000);
+      await rm(spoolDirectory, { recursive: true });
+    });
+    const [host = '', port] = server.address.split(':');
+    return {
+      address: { host, port: Number(port) },
+      url: `http://${server.address}`,
+      server,
+      signer,
+      signed,
+      internalErrors,
+      metric: async (name) => {
+        const { values } = (await registry.getSingleMetric(name)?.get()) ?? { values: [] };
+        return values.reduce((sum, { value }) => sum + value, 0);
+      },
+      spooledFiles: () => readdir(spoolDirectory),
+    };
+  };
+}
