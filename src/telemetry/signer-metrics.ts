@@ -33,5 +33,12 @@ export function createSignerMetrics(identityEndSeconds: () => number) {
     registry,
     signed: (part: SignerPart) => signed.inc({ part }),
     refused: (part: SignerPart, code: string) => refused.inc({ part, code }),
+    /** Shows the metrics of an agent in this process, too. */
+    adopt: (agent: Registry) => {
+      for (const { name } of agent.getMetricsAsArray()) {
+        const metric = agent.getSingleMetric(name);
+        if (metric !== undefined && name.startsWith('proofgate_')) registry.registerMetric(metric);
+      }
+    },
   };
 }

@@ -3,9 +3,10 @@ import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseControlUrl } from '../../client/enroll/control-url.ts';
 import type { EnrolledKeyRecord, EnrollmentTarget } from '../../client/enroll/enrollment-state.ts';
-import type { AdminListener, ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
+import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
 import { systemErrorCode, usageError } from '../../program/errors.ts';
 import { readCaFile } from '../../program/input-files.ts';
+import { parseHostAndPort } from '../../program/listen-address.ts';
 import type { CliContext } from '../../program/output.ts';
 import { untilStopped } from '../../program/stop-signal.ts';
 import { formatMoment } from '../../protocol/rfc3339.ts';
@@ -24,6 +25,7 @@ import { type KeyPair, KeyPairs } from '../../workload/agent/key-pairs.ts';
 import { isUsable } from '../../workload/agent/renewal.ts';
 import { askReadiness, enrollWithFiles } from '../../workload/enroll-with-files.ts';
 import { openAgentListener } from './agent-listener.ts';
+import type { AgentProbes, AgentRun } from './agent-run.ts';
 import { type AgentPlan, type AgentValues, agentPlanOf, brokerAgentPlanOf } from './agent-settings.ts';
 import { keepPassports } from './broker-agent.ts';
 
@@ -34,45 +36,49 @@ const READINESS_TIMEOUT_MS = 5000;
  * Runs until SIGTERM or SIGINT and then stops at once. The next run resumes an enrollment in progress.
  * @throws CliError, EnrollError, ClientError for invalid settings and files at startup
  */
-export async function runAgent(settings: AgentValues, context: CliContext): Promise<void> {
-  const brokerPlan = brokerAgentPlanOf(settings, context.env);
-  return untilStopped((stop) =>
-    brokerPlan === undefined
-      ? keepEnrolled(settings, context, stop)
-      : guarded(brokerPlan.keyFile, settings, (logger) =>
-          keepPassports(brokerPlan, { logger, stop, version: context.version }),
-        ),
-  );
+export async function runAgent(settings: AgentValues, { env, version }: CliContext): Promise<void> {
+  const logger = createLogger(settings.logLevel);
+  const address = parseHostAndPort('admin-listen', settings.adminListen);
+  const serve = async ({ readiness, registry }: AgentProbes) => {
+    const admin = await openAgentListener(address, registry, readiness);
+    logger.info({ event: 'listening', version, admin_listen: admin.address }, 'listening');
+    return async () => {
+      await admin.close();
+      logger.info({ event: 'stopped' }, 'stopped');
+    };
+  };
+  await untilStopped((stop) => keepKeyFile(settings, { env, logger, serve, stop }));
 }
 
-async function keepEnrolled(
-  settings: AgentValues,
-  { version }: CliContext,
-  stop: AbortSignal,
-): Promise<void> {
+/**
+ * Keeps the key file of the settings until it is stopped.
+ * @throws CliError, EnrollError, ClientError for invalid settings and files at startup
+ */
+export function keepKeyFile(settings: AgentValues, run: AgentRun): Promise<void> {
+  const brokerPlan = brokerAgentPlanOf(settings, run.env);
+  return brokerPlan === undefined
+    ? keepEnrolled(settings, run)
+    : guarded(brokerPlan.keyFile, run.logger, () => keepPassports(brokerPlan, run));
+}
+
+async function keepEnrolled(settings: AgentValues, { logger, serve, stop }: AgentRun): Promise<void> {
   const plan = agentPlanOf(settings);
   const target = { ...plan.target, controlUrl: parseControlUrl(plan.target.controlUrl).text };
   await readCaFile(settings.controlCaFile);
-  await guarded(plan.keyChoice.file, settings, async (logger) => {
+  await guarded(plan.keyChoice.file, logger, async () => {
     const pairs = new KeyPairs(plan.keyChoice.file, target);
     await pairs.open();
-    const { admin, keeper } = await openKeeper({ plan, target, settings, pairs, logger });
-    logger.info({ event: 'listening', version, admin_listen: admin.address }, 'listening');
-    await keeper.run(stop).finally(() => admin.close());
-    logger.info({ event: 'stopped' }, 'stopped');
+    const { keeper, registry } = openKeeper({ plan, target, settings, pairs, logger });
+    const end = await serve({ registry, readiness: () => agentReadiness(keeper.state, Date.now()) });
+    await keeper.run(stop).finally(end);
   });
 }
 
 /** Runs with the files for this agent alone. */
-async function guarded(
-  keyFile: string,
-  { logLevel }: AgentValues,
-  run: (logger: Logger) => Promise<void>,
-): Promise<void> {
-  const logger = createLogger(logLevel);
+async function guarded(keyFile: string, logger: Logger, run: () => Promise<void>): Promise<void> {
   const guard = await guardFiles(keyFile, logger);
   try {
-    await run(logger);
+    await run();
   } finally {
     await guard?.release();
   }
@@ -86,7 +92,10 @@ interface Parts {
   readonly logger: Logger;
 }
 
-async function openKeeper(parts: Parts): Promise<{ admin: AdminListener; keeper: KeyKeeper }> {
+function openKeeper(parts: Parts): {
+  readonly keeper: KeyKeeper;
+  readonly registry: AgentProbes['registry'];
+} {
   const { plan, logger } = parts;
   const metrics = createAgentMetrics(() => {
     const { isRevoked, record } = keeper.state;
@@ -101,10 +110,7 @@ async function openKeeper(parts: Parts): Promise<{ admin: AdminListener; keeper:
     }),
     { ...plan, startsAnew: plan.forcesReenrollment },
   );
-  const admin = await openAgentListener(plan.adminListen, metrics.registry, () =>
-    agentReadiness(keeper.state, Date.now()),
-  );
-  return { admin, keeper };
+  return { keeper, registry: metrics.registry };
 }
 
 function portsOf(

@@ -19,7 +19,7 @@ import type { Logger } from '../../telemetry/logger.ts';
 import { issuePassports } from '../../workload/agent/issue-passports.ts';
 import { PassportPairs } from '../../workload/agent/passport-pairs.ts';
 import { openIdentitySource } from '../../workload/broker-identity.ts';
-import { openAgentListener } from './agent-listener.ts';
+import type { AgentRun } from './agent-run.ts';
 import type { BrokerAgentPlan } from './agent-settings.ts';
 
 /** What the agent keeps in memory of the installed set. */
@@ -34,11 +34,7 @@ export interface InstalledPassports {
 /** @throws CliError, BrokerError, ClientError for invalid settings and files at startup */
 export async function keepPassports(
   plan: BrokerAgentPlan,
-  {
-    logger,
-    stop,
-    version,
-  }: { readonly logger: Logger; readonly stop: AbortSignal; readonly version: string },
+  { logger, serve, stop }: Omit<AgentRun, 'env'>,
 ): Promise<void> {
   const { call, keyFile } = plan;
   await readCaFile(call.caFile);
@@ -56,12 +52,11 @@ export async function keepPassports(
       }),
       await installedBefore(pairs),
     );
-    const admin = await openAgentListener(plan.adminListen, metrics.registry, () =>
-      passportReadiness(keeper, Date.now()),
-    );
-    logger.info({ event: 'listening', version, admin_listen: admin.address }, 'listening');
-    await keeper.run(stop).finally(() => admin.close());
-    logger.info({ event: 'stopped' }, 'stopped');
+    const end = await serve({
+      registry: metrics.registry,
+      readiness: () => passportReadiness(keeper, Date.now()),
+    });
+    await keeper.run(stop).finally(end);
   } finally {
     source.close();
   }

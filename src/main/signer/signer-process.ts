@@ -2,7 +2,7 @@
 import { RequestSigner, type SignedRequest } from '../../client/request-signer.ts';
 import { openAdminListener, type ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
 import { faultName } from '../../program/errors.ts';
-import type { CliContext } from '../../program/output.ts';
+import type { CliContext, Environment } from '../../program/output.ts';
 import { stopped, untilStopped } from '../../program/stop-signal.ts';
 import { openExtAuthzSigner } from '../../signer/ext-authz/ext-authz-signer.ts';
 import { openProofsApi } from '../../signer/signing-api/proofs-api.ts';
@@ -14,13 +14,14 @@ import { createSignerMetrics, type SignerPart } from '../../telemetry/signer-met
 import { Closers } from '../closers.ts';
 import { listenFailure } from '../enforcement/enforcement-process.ts';
 import { FollowedIdentity } from './followed-identity.ts';
+import { startKeeping } from './kept-key.ts';
 import { planSigner, type SignerPlan, type SignerSettings } from './signer-settings.ts';
 
 /** Runs until SIGTERM or SIGINT; returns after requests in flight are answered. */
-export function runSigner(settings: SignerSettings, { version }: CliContext): Promise<void> {
+export function runSigner(settings: SignerSettings, { env, version }: CliContext): Promise<void> {
   return untilStopped(async (stop) => {
     const logger = createLogger(settings.logLevel);
-    const signer = await startSigner(settings, logger);
+    const signer = await startSigner(settings, env, logger);
     logger.info({ event: 'listening', version, ...signer.addresses }, 'listening');
     await stopped(stop);
     logger.info({ event: 'draining' }, 'draining');
@@ -44,11 +45,15 @@ export interface RunningSigner {
  * Validates the settings before it opens anything.
  * @throws CliError
  */
-export async function startSigner(settings: SignerSettings, logger: Logger): Promise<RunningSigner> {
+export async function startSigner(
+  settings: SignerSettings,
+  env: Environment,
+  logger: Logger,
+): Promise<RunningSigner> {
   const plan = await planSigner(settings);
   const opened = new Closers(logger);
   try {
-    return await openSigner({ plan, settings, logger, opened });
+    return await openSigner({ plan, settings, env, logger, opened });
   } catch (error) {
     await opened.closeAll();
     throw error;
@@ -58,21 +63,26 @@ export async function startSigner(settings: SignerSettings, logger: Logger): Pro
 interface Opening {
   readonly plan: SignerPlan;
   readonly settings: SignerSettings;
+  readonly env: Environment;
   readonly logger: Logger;
   /** Closes what has been opened so far. */
   readonly opened: Closers;
 }
 
 async function openSigner(opening: Opening): Promise<RunningSigner> {
-  const { logger, opened, settings } = opening;
+  const { env, logger, opened, plan } = opening;
+  const agent = plan.agent && (await startKeeping(plan.agent, env, logger));
+  opened.add(async () => agent?.stop());
   const signer = new RequestSigner();
-  const identity = new FollowedIdentity({ keyFile: settings.key, signer, logger });
+  const identity = new FollowedIdentity({ keyFile: plan.keyFile, signer, logger });
   const metrics = createSignerMetrics(() => identity.endSeconds());
+  if (agent !== undefined) metrics.adopt(agent.registry);
   opened.add(async () => identity.stop());
   await identity.start();
   let isLeaving = false;
   const admin = await openAdmin(opening, metrics.registry, () => [
     identity.check(),
+    ...(agent?.readiness().filter(({ name }) => name === 'renewal') ?? []),
     { name: 'listener', problem: isLeaving ? 'draining: no new requests are taken' : undefined },
   ]);
   const parts = { ...opening, signer, metrics };

@@ -2,15 +2,24 @@
 import { usageError } from '../../program/errors.ts';
 import { type HostAndPort, parseHostAndPort, parseSocketAddress } from '../../program/listen-address.ts';
 import { readBearerTokenFile } from '../../program/secret-files.ts';
-import { choice, optional, required, type SettingValues, text, withDefault } from '../../program/settings.ts';
+import { choice, optional, type SettingValues, text, withDefault } from '../../program/settings.ts';
 import { isLoopback } from '../../protocol/loopback.ts';
+import { AGENT_SETTINGS, type AgentValues } from '../agent/agent-settings.ts';
 import { SHUTDOWN_SETTINGS } from '../enforcement/enforcement-settings.ts';
 
 const { drainDelayMs: _none, ...SHUTDOWN } = SHUTDOWN_SETTINGS;
+const { adminListen: _admin, logLevel: _log, privateKeyOut: _out, ...KEEPING } = AGENT_SETTINGS;
 
 export const SIGNER_SETTINGS = {
-  key: required(
-    text('--key <file>', 'private key with its state beside it, as enroll and agent write them; followed'),
+  ...KEEPING,
+  key: optional(
+    text(
+      '--key <file>',
+      'key with its state beside it, reloaded; with --broker-url, the key registered there',
+    ),
+  ),
+  privateKeyOut: optional(
+    text('--private-key-out <file>', 'keep this key file, as the agent does: needs --policy or --broker-url'),
   ),
   apiListen: optional(
     text(
@@ -40,22 +49,38 @@ export const SIGNER_SETTINGS = {
 export type SignerSettings = SettingValues<typeof SIGNER_SETTINGS>;
 
 export interface SignerPlan {
+  readonly keyFile: string;
+  /** Undefined when another program keeps the key file. */
+  readonly agent: AgentValues | undefined;
   readonly api: { readonly listen: string; readonly token: string | undefined } | undefined;
   readonly extAuthzListen: string | undefined;
   readonly admin: HostAndPort;
 }
 
-/** @throws CliError `listener_required`, `bad_address`, `listen_not_loopback`, `api_token_file_required`, and for the token file */
+/** @throws CliError `listener_required`, `private_key_out_required`, `flag_required`, `bad_address`, `listen_not_loopback`, `api_token_file_required`, and for the token file */
 export async function planSigner(settings: SignerSettings): Promise<SignerPlan> {
   const { adminListen, apiListen, extAuthzListen } = settings;
   if (apiListen === undefined && extAuthzListen === undefined) {
     throw usageError('listener_required', 'give --api-listen or --ext-authz-listen');
   }
   return {
+    ...planIdentity(settings),
     api: apiListen === undefined ? undefined : await planApi(apiListen, settings),
     extAuthzListen: extAuthzListen && localAddress('ext-authz-listen', extAuthzListen),
     admin: parseHostAndPort('admin-listen', adminListen),
   };
+}
+
+function planIdentity(settings: SignerSettings): Pick<SignerPlan, 'agent' | 'keyFile'> {
+  const { brokerUrl, controlUrl, key, policy, privateKeyOut } = settings;
+  if (privateKeyOut !== undefined) {
+    return { keyFile: privateKeyOut, agent: { ...settings, privateKeyOut } };
+  }
+  if ([brokerUrl, controlUrl, policy].some((given) => given !== undefined)) {
+    throw usageError('private_key_out_required', '--policy and --broker-url need --private-key-out');
+  }
+  if (key !== undefined) return { keyFile: key, agent: undefined };
+  throw usageError('flag_required', '--key is required, or --private-key-out with --policy or --broker-url');
 }
 
 /** Whoever reaches the signer signs as its identity. */

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import pino from 'pino';
 import { type RunningSigner, startSigner } from '../../../src/main/signer/signer-process.ts';
-import type { SignerSettings } from '../../../src/main/signer/signer-settings.ts';
+import { SIGNER_SETTINGS, type SignerSettings } from '../../../src/main/signer/signer-settings.ts';
+import { settingValues } from '../../../src/program/settings.ts';
 import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import { parseTranscript } from '../../../src/protocol/transcript.ts';
 import { newEd25519Key, profilesOf, routeDocument } from '../../client/fixtures.ts';
@@ -34,6 +35,7 @@ afterEach(async () => {
 
 function settings(members: Partial<SignerSettings> = {}): SignerSettings {
   return {
+    ...settingValues(SIGNER_SETTINGS, new Map()),
     key: keyFile,
     apiListen: `unix:${join(folder, 'signer.sock')}`,
     apiTokenFile: undefined,
@@ -51,7 +53,7 @@ async function start(members: Partial<SignerSettings> = {}): Promise<RunningSign
     log += line;
   };
   const logger = pino({ level: 'info' }, { write });
-  const signer = await startSigner(settings(members), logger);
+  const signer = await startSigner(settings(members), {}, logger);
   running.push(signer);
   return signer;
 }

@@ -1,0 +1,34 @@
+/** Runs the agent in the signer's process, so that one container enrolls and signs. */
+import { faultName } from '../../program/errors.ts';
+import type { Environment } from '../../program/output.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { keepKeyFile } from '../agent/agent-process.ts';
+import type { AgentProbes } from '../agent/agent-run.ts';
+import type { AgentValues } from '../agent/agent-settings.ts';
+
+export interface KeptKey extends AgentProbes {
+  stop(): Promise<void>;
+}
+
+/** Resolves when settings and files are in order. @throws as `keepKeyFile` */
+export function startKeeping(settings: AgentValues, env: Environment, logger: Logger): Promise<KeptKey> {
+  const controller = new AbortController();
+  return new Promise((resolve, reject) => {
+    const ended = keepKeyFile(settings, {
+      ...{ env, logger, stop: controller.signal },
+      serve: async (probes) => {
+        const stop = async () => {
+          controller.abort();
+          await ended;
+        };
+        resolve({ ...probes, stop });
+        return async () => undefined;
+      },
+    }).catch((error: unknown) => {
+      reject(error);
+      // After the start: the key in place stays in use until it ends.
+      if (controller.signal.aborted) return;
+      logger.error({ event: 'renewal_stopped', fault: faultName(error) }, 'the key is not renewed any more');
+    });
+  });
+}
