@@ -1,8 +1,11 @@
 /** Starts the SDK drivers. */
-import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import type { SdkAnswer, SdkJob } from './jobs.ts';
 
 export interface SdkDriver {
@@ -37,7 +40,43 @@ function pythonDriver(): SdkDriver {
   };
 }
 
-export const SDK_DRIVERS: readonly SdkDriver[] = [pythonDriver()];
+const GO_FOLDER = pathOf('../../sdk/go/');
+const GO_CACHE = join(tmpdir(), `proofgate-interop-go-${userInfo().uid}`);
+/** Standard library alone: nothing may be fetched. */
+export const GO_ENV: NodeJS.ProcessEnv = {
+  ...process.env,
+  GOCACHE: join(GO_CACHE, 'build'),
+  GOENV: 'off',
+  GOFLAGS: '-buildvcs=false',
+  GOPROXY: 'off',
+  GOTELEMETRY: 'off',
+  GOTOOLCHAIN: 'local',
+};
+const goVersion = spawnSync('go', ['version'], { env: GO_ENV, timeout: 20_000 });
+export const MISSING_GO = goVersion.status === 0 ? undefined : 'go is not installed';
+
+/** The SDK's test binary is its driver, because only tests may choose clock and identifiers. */
+function goDriver(): SdkDriver {
+  const program = join(GO_CACHE, `driver-${process.pid}`);
+  let built: Promise<unknown> | undefined;
+  return {
+    language: 'Go',
+    missing: MISSING_GO,
+    prepare: async () => {
+      mkdirSync(GO_CACHE, { recursive: true, mode: 0o700 });
+      built ??= promisify(execFile)('go', ['test', '-c', '-o', program, '.'], {
+        cwd: GO_FOLDER,
+        env: GO_ENV,
+      });
+      await built;
+    },
+    sign: (keyFile, jobs) => runDriver([program], jobs, { ...GO_ENV, PROOFGATE_SDK_DRIVER_KEY: keyFile }),
+  };
+}
+
+/** A cold cache compiles Go's standard library. */
+export const PREPARE_TIMEOUT_MS = 400_000;
+export const SDK_DRIVERS: readonly SdkDriver[] = [pythonDriver(), goDriver()];
 
 /** @throws with what the driver wrote to standard error when it does not answer every job */
 export async function runDriver(

@@ -10,11 +10,10 @@ import { signingKeyOf } from '../../src/protocol/signing.ts';
 import { verifySignature } from '../../src/protocol/verify-signature.ts';
 import type { SigningVector } from '../vectors/make/format.ts';
 import { KEYS, SIGNING } from '../vectors/published.ts';
-import { SDK_DRIVERS } from './drivers.ts';
+import { PREPARE_TIMEOUT_MS, SDK_DRIVERS } from './drivers.ts';
 import type { SdkJob } from './jobs.ts';
 import { writeBrokerKey } from './key-files.ts';
 
-const PREPARE_TIMEOUT_MS = 400_000;
 interface TargetVectors {
   readonly canonical: readonly string[];
   readonly refused: { readonly [rule: string]: readonly string[] };

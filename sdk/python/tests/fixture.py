@@ -41,6 +41,9 @@ def profiles(origin):
     methods = ("GET", "POST", "PUT", "DELETE")
     return [
         *(profile(origin, method=method, route_id=f"orders-{method}") for method in methods),
+        profile(
+            origin, route_id="own", path_template="/v1/own", passport_header="X-Proofgate-Passport"
+        ),
         profile(origin, method="POST", route_id="uploads", path_template="/v1/uploads", body="unbound"),
     ]
 

@@ -93,6 +93,15 @@ class AuthTest(unittest.TestCase):
             self.assertEqual(len(headers.get_all("x-proofgate-signature")), 1)
             self.assertNotIn("x_proofgate_subject", headers)
 
+    def test_keeps_the_authorization_of_the_application_where_the_route_says_so(self):
+        url = f"{self.server.origin}/v1/own"
+        for send in (self.httpx_client().get, self.session().get):
+            for given, kept in (("Bearer x", "Bearer x"), ("Passport x", None)):
+                self.assertEqual(send(url, headers={"Authorization": given}).status_code, 200)
+                headers = self.server.arrived[-1].headers
+                self.assertEqual(headers["authorization"], kept)
+                self.assertEqual(len(headers["x-proofgate-passport"].split(".")), 3)
+
     def test_signs_a_redirect_within_the_origins_anew(self):
         def answer(arrived):
             moved = {"Location": "/v1/orders/new"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from typing import Any, AsyncGenerator, Generator, List, Optional, Tuple
+from typing import Any, AsyncGenerator, Generator, Iterable, List, Optional, Tuple
 from urllib.parse import urlsplit
 
 from ._denial import ClockCheck, denial_of
@@ -19,7 +19,8 @@ try:
 except ImportError:  # for requests alone
     httpx = None  # type: ignore[assignment]
 
-_CREDENTIAL = re.compile(r"authorization|x[-_]proofgate.*", re.IGNORECASE)
+_VENDOR_HEADER = re.compile(r"x[-_]proofgate.*", re.IGNORECASE)
+_PASSPORT = re.compile(r"\s*Passport(\s|\Z)", re.IGNORECASE)
 _MAX_READ_BYTES = 8 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
 
@@ -80,11 +81,10 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
     def _sign_httpx(self, request: "httpx.Request") -> None:
         url = _url_of(request)
         _require_host(url, request.headers.get("host"))
-        lines = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in request.headers.raw]
-        headers = _without_credentials(lines)
+        headers = _without_credentials(request.headers.raw)
         body = request.content if self._signer.binds_body(request.method, url) else None
         signed = self._signer.sign(request.method, url, headers=headers, body=body)
-        request.headers = _SignedHeaders(headers, signed)
+        request.headers = _SignedHeaders(_without_replaced(headers, signed), signed)
 
     def _is_unsigned_denial(self, response: "httpx.Response", sent_at: float) -> bool:
         self._clock.check(response.headers.get("date"), sent_at)
@@ -110,12 +110,12 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         parts = urlsplit(request.url)
         url = f"{parts.scheme}://{parts.netloc}{request.path_url}"
         _require_host(url, request.headers.get("host"))
-        headers = _without_credentials(list(request.headers.items()))
+        _remove_credentials(request.headers)
+        headers = _without_credentials(request.headers.items())
         body: Body = None
         if self._signer.binds_body(request.method, url):
             body = _replayable_body(request)
         signed = self._signer.sign(request.method, url, headers=headers, body=body)
-        _remove_credentials(request.headers)
         request.headers.update(signed.headers)
 
     def _on_response(self, response: Any, sent_at: float, options: Any) -> Any:
@@ -168,9 +168,21 @@ def _require_host(url: str, host: Optional[str]) -> None:
         raise SigningError("host_not_allowed", "the Host header is not the host of the URL")
 
 
-def _without_credentials(headers: List[Tuple[Any, Any]]) -> List[Header]:
+def _is_credential(name: str, value: str) -> bool:
+    if name.lower() == "authorization":
+        return _PASSPORT.match(value) is not None
+    return _VENDOR_HEADER.fullmatch(name) is not None
+
+
+def _without_credentials(headers: Iterable[Tuple[Any, Any]]) -> List[Header]:
     texts = [(_text(name), _text(value)) for name, value in headers]
-    return [(name, value) for name, value in texts if _CREDENTIAL.fullmatch(name) is None]
+    return [(name, value) for name, value in texts if not _is_credential(name, value)]
+
+
+def _without_replaced(headers: List[Header], signed: SignedRequest) -> List[Header]:
+    """Without the application's Authorization, unless the passport has a header of its own."""
+    replaced = {name.lower() for name, _ in signed.headers}
+    return [(name, value) for name, value in headers if name.lower() not in replaced]
 
 
 def _text(value: Any) -> str:
@@ -178,8 +190,9 @@ def _text(value: Any) -> str:
 
 
 def _remove_credentials(headers: Any) -> None:
-    for name in [name for name in headers if _CREDENTIAL.fullmatch(_text(name))]:
-        del headers[name]
+    for name, value in list(headers.items()):
+        if _is_credential(_text(name), _text(value)):
+            del headers[name]
 
 
 def _replayable_body(request: Any) -> Body:

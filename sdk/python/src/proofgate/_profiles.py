@@ -37,7 +37,10 @@ _PROFILE_MEMBERS = {
     "origins",
     "signed_headers",
     "body",
+    "passport_header",
 }
+# Where a passport goes beside the application's own Authorization.
+PASSPORT_HEADER = "X-Proofgate-Passport"
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]{0,63})(\*?)\}")
 
 
@@ -72,6 +75,7 @@ class RouteProfile:
     origins: Tuple[str, ...]
     signed_headers: Tuple[str, ...]
     body: str  # "bound" or "unbound"
+    has_own_authorization: bool  # the passport goes into PASSPORT_HEADER
 
 
 @dataclass(frozen=True)
@@ -175,6 +179,7 @@ def _read_route(item: Reader) -> RouteProfile:
         origins=origins,
         signed_headers=tuple(sorted(item.texts("signed_headers", is_signable_header_name))),
         body=item.optional("body", lambda value: value in ("bound", "unbound"), "bound"),
+        has_own_authorization=item.optional("passport_header", lambda v: v == PASSPORT_HEADER) is not None,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, 
 
 from ._files import Identity, fingerprint_of, key_expired, read_identity
 from ._passport import Passport, make_passport, parse_passport
-from ._profiles import Profiles, RouteProfile, select_profile
+from ._profiles import PASSPORT_HEADER, Profiles, RouteProfile, select_profile
 from ._request_url import RequestUrl, parse_request_url
 from ._syntax import encode_base64url, is_key_id, is_method
 from ._transcript import (
@@ -155,7 +155,7 @@ class Signer:
             )
         signature = encode_base64url(loaded.identity.key.sign(transcript))
         credentials = (
-            ("Authorization", Secret(f"Passport {passport.jws}")),
+            _passport_line(route, passport.jws),
             ("X-Proofgate-Transcript", Secret(encoded)),
             ("X-Proofgate-Signature", Secret(signature)),
         )
@@ -185,6 +185,12 @@ class Signer:
             _log.warning("the key file was replaced and cannot be used: %s", error)
             return
         self._fingerprint = fingerprint
+
+
+def _passport_line(route: RouteProfile, jws: str) -> Header:
+    if route.has_own_authorization:
+        return PASSPORT_HEADER, Secret(jws)
+    return "Authorization", Secret(f"Passport {jws}")
 
 
 @dataclass(frozen=True)
@@ -224,14 +230,14 @@ class _Loaded:
             raise SigningError(
                 "passport_required", f"there is no passport for the audience {route.audience}"
             )
-        if found.expires_at <= now:
-            raise SigningError("passport_expired", "the passport has expired")
         expected = profiles.coordinates
         for name in ("issuer", "subject", "trust_domain", "key_binding"):
             if getattr(passport, name) != getattr(expected, name):
                 raise SigningError(
                     "passport_mismatch", f"the passport's {name} is not the one of the profile"
                 )
+        if found.expires_at <= now:
+            raise SigningError("passport_expired", "the passport has expired")
         return found
 
     def _make(

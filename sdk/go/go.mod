@@ -1,0 +1,3 @@
+module proofgate.example/proofgate
+
+go 1.21

@@ -1,0 +1,99 @@
+package proofgate
+
+import (
+	"fmt"
+	"net/http"
+	"sort"
+	"strings"
+)
+
+const notBound = "-"
+
+// header is a signed header: name in lower case, value without white space at its ends.
+type header struct{ name, value string }
+
+// bodyDigest is the SHA-256 and the length of a body; the zero value is no body.
+type bodyDigest struct {
+	sha256 [32]byte
+	length int64
+}
+
+var noBodySHA256 = sha256Base64url(nil)
+
+func contentSHA256(method, rule string, body bodyDigest) string {
+	isBodyBearing := method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
+	if rule != "bound" || (body.length == 0 && !isBodyBearing) {
+		return notBound
+	}
+	if body.length == 0 {
+		return noBodySHA256
+	}
+	return encodeBase64url(body.sha256[:])
+}
+
+// selectSignedHeaders returns the headers of the route and of the caller, sorted.
+func selectSignedHeaders(given http.Header, required, extra []string) ([]header, error) {
+	names := append([]string(nil), required...)
+	for _, name := range extra {
+		names = append(names, lowerASCII(name))
+	}
+	sort.Strings(names)
+	headers := []header{}
+	for i, name := range names {
+		if i > 0 && names[i-1] == name {
+			continue
+		}
+		if !isSignableHeaderName(name) {
+			return nil, failf("header_invalid", "%q is not a header that can be signed", name)
+		}
+		value, err := oneValue(given, name)
+		if err != nil {
+			return nil, err
+		}
+		headers = append(headers, header{name, value})
+	}
+	return headers, nil
+}
+
+func oneValue(given http.Header, name string) (string, error) {
+	var values []string
+	for key, lines := range given {
+		if lowerASCII(key) == name {
+			values = append(values, lines...)
+		}
+	}
+	switch len(values) {
+	case 0:
+		return "", failf("header_missing", "the header %s must be signed and is not given", name)
+	case 1:
+	default:
+		return "", failf("header_repeated", "the header %s must be signed and is given twice", name)
+	}
+	value := strings.Trim(values[0], " \t")
+	isVisible := strings.IndexFunc(value, func(r rune) bool { return r < 0x20 || r > 0x7e }) < 0
+	if value == "" || !isVisible {
+		return "", failf("header_invalid", "the header %s must be signed: its value must be visible ASCII", name)
+	}
+	return value, nil
+}
+
+// formatTranscript writes the text that a proof signs (docs/protocol.md "Transcript").
+func formatTranscript(lines [][2]string, headers []header) []byte {
+	var text strings.Builder
+	text.WriteString("transcript-v1\n")
+	for _, line := range lines {
+		fmt.Fprintf(&text, "%s=%s\n", line[0], line[1])
+	}
+	names := make([]string, len(headers))
+	for i, signed := range headers {
+		names[i] = signed.name
+	}
+	if len(names) == 0 {
+		names = []string{notBound}
+	}
+	fmt.Fprintf(&text, "headers=%s\n", strings.Join(names, ","))
+	for _, signed := range headers {
+		fmt.Fprintf(&text, "header.%s=%s\n", signed.name, signed.value)
+	}
+	return []byte(text.String())
+}

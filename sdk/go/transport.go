@@ -1,0 +1,135 @@
+package proofgate
+
+import (
+	"crypto/sha256"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Transport signs every request and sends it. The zero values of Signer and Base mean Open(Options{KeyFile: KeyFile})
+// at the first request, and http.DefaultTransport.
+//
+// It signs the request of a redirect anew, if a profile allows its origin. It signs again when http.Transport repeats
+// a request on another connection.
+type Transport struct {
+	KeyFile string
+	Signer  *Signer
+	Base    http.RoundTripper
+
+	mutex    sync.Mutex
+	opened   *Signer
+	warnedAt atomic.Int64
+}
+
+// RoundTrip sends a signed copy of the request. It sends nothing when it returns a *SigningError.
+func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	signer, signed, err := t.signedCopy(request)
+	if err != nil {
+		if request.Body != nil {
+			request.Body.Close()
+		}
+		return nil, err
+	}
+	base := t.Base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	sentAt := time.Now()
+	response, err := base.RoundTrip(signed)
+	if err == nil {
+		t.checkClock(signer, response, sentAt)
+		// The caller's request has no credentials; nor does a redirect, which is made from it.
+		response.Request = request
+	}
+	return response, err
+}
+
+func (t *Transport) signedCopy(request *http.Request) (*Signer, *http.Request, error) {
+	signer, err := t.signer()
+	if err != nil {
+		return nil, nil, err
+	}
+	chosen, err := signer.choose(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	var body bodyDigest
+	if chosen.route.body == "bound" {
+		if body, err = digestOf(request); err != nil {
+			return nil, nil, err
+		}
+	}
+	copied := request.Clone(request.Context())
+	if err := signer.sign(copied, chosen, body); err != nil {
+		return nil, nil, err
+	}
+	attempts := 0
+	trace := &httptrace.ClientTrace{GetConn: func(string) {
+		// http.Transport is about to send the request again. The first attempt writes no more.
+		if attempts++; attempts > 1 {
+			_ = signer.sign(copied, chosen, body)
+		}
+	}}
+	traced := copied.WithContext(httptrace.WithClientTrace(request.Context(), trace))
+	return signer, traced, nil
+}
+
+func (t *Transport) signer() (*Signer, error) {
+	if t.Signer != nil {
+		return t.Signer, nil
+	}
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.opened != nil {
+		return t.opened, nil
+	}
+	opened, err := Open(Options{KeyFile: t.KeyFile})
+	t.opened = opened
+	return opened, err
+}
+
+// urlText is the URL with the bytes that net/http sends.
+func urlText(request *http.Request) (string, error) {
+	u := request.URL
+	if u == nil || u.User != nil {
+		return "", failf("url_invalid", "the URL must name a host, without user name")
+	}
+	target := u.RequestURI()
+	if !strings.HasPrefix(target, "/") {
+		return "", failf("url_invalid", "the URL must have a path that begins with a slash")
+	}
+	if request.Host != "" && normalizeAuthority(u.Scheme, request.Host) != normalizeAuthority(u.Scheme, u.Host) {
+		return "", failf("host_not_allowed", "the Host header is not the host of the URL")
+	}
+	return u.Scheme + "://" + u.Host + target, nil
+}
+
+func digestOf(request *http.Request) (bodyDigest, error) {
+	if request.Body == nil || request.Body == http.NoBody {
+		return bodyDigest{}, nil
+	}
+	if request.GetBody == nil {
+		return bodyDigest{}, failf("body_not_replayable", "%s", notReplayable)
+	}
+	body, err := request.GetBody()
+	if err != nil {
+		return bodyDigest{}, failf("body_not_replayable", "%s", notReplayable)
+	}
+	defer body.Close()
+	hash := sha256.New()
+	length, err := io.Copy(hash, body)
+	if err != nil {
+		return bodyDigest{}, failf("body_not_replayable", "the body cannot be read")
+	}
+	digest := bodyDigest{length: length}
+	hash.Sum(digest.sha256[:0])
+	return digest, nil
+}
+
+const notReplayable = "the body is a stream that can be read once, and its hash must be known before it is sent: " +
+	"use a bytes.Reader or set GetBody, or declare body: unbound at the route"

@@ -1,0 +1,324 @@
+package proofgate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func codeOf(err error) string {
+	var failure *SigningError
+	if errors.As(err, &failure) {
+		return failure.Code
+	}
+	return fmt.Sprint(err)
+}
+
+func statusOf(t testing.TB, response *http.Response, err error) int {
+	t.Helper()
+	must(t, err)
+	_, err = io.Copy(io.Discard, response.Body)
+	must(t, err)
+	response.Body.Close()
+	return response.StatusCode
+}
+
+func TestSignsWhatIsSent(t *testing.T) {
+	server := newRecorder(t)
+	client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), server.URL, "dk_1")}}
+	for _, target := range []string{"/v1/a", "/v1/caf%C3%A9?x=%2f&y=a%20b", "/v1/a?", "/v1/a?b=//c;d"} {
+		response, err := client.Get(server.URL + target)
+		if status := statusOf(t, response, err); status != 200 {
+			t.Errorf("%s: %d", target, status)
+		}
+	}
+	for _, body := range []string{"", "x", strings.Repeat("x", 10<<20)} {
+		response, err := client.Post(server.URL+"/v1/a", "text/plain", strings.NewReader(body))
+		if status := statusOf(t, response, err); status != 200 {
+			t.Errorf("%d bytes: %d", len(body), status)
+		}
+	}
+	if response, err := client.Get(server.URL + "/v1/a"); statusOf(t, response, err) != 200 {
+		t.Error("not signed")
+	} else if response.Request.Header.Get("Authorization") != "" {
+		t.Error("the caller's request was changed")
+	}
+}
+
+func TestSendsNothingThatItCannotSign(t *testing.T) {
+	server := newRecorder(t)
+	client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), server.URL, "dk_1")}}
+	stream := func() io.Reader { return io.MultiReader(strings.NewReader("part")) }
+	cases := map[string]func(*http.Request){
+		"body_not_replayable": func(r *http.Request) { r.Method, r.Body = "POST", io.NopCloser(stream()) },
+		"origin_not_allowed":  func(r *http.Request) { r.URL.Host, r.Host = "127.0.0.1:9", "" },
+		"host_not_allowed":    func(r *http.Request) { r.Host = "evil.example" },
+		"profile_not_found":   func(r *http.Request) { r.Method = "DELETE" },
+		"url_not_canonical":   func(r *http.Request) { r.URL.Path = "/v1//a" },
+		"url_invalid":         func(r *http.Request) { r.URL.Opaque = "evil.example/a" },
+	}
+	for code, change := range cases {
+		request, err := http.NewRequest("GET", server.URL+"/v1/a", nil)
+		must(t, err)
+		change(request)
+		if _, err := client.Do(request); codeOf(err) != code {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+	if len(server.all) != 0 {
+		t.Errorf("%d requests were sent", len(server.all))
+	}
+	response, err := client.Post(server.URL+"/v1/uploads", "text/plain", stream())
+	if status := statusOf(t, response, err); status != 200 {
+		t.Errorf("a stream whose body is not bound: %d", status)
+	}
+}
+
+func TestSignsRedirectsWithinTheOriginsAnew(t *testing.T) {
+	server, elsewhere := newRecorder(t), newRecorder(t)
+	location := "/v1/new"
+	server.answer = func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/old" {
+			http.Redirect(w, r, location, http.StatusTemporaryRedirect)
+		}
+	}
+	client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), server.URL, "dk_1")}}
+	response, err := client.Post(server.URL+"/v1/old", "text/plain", strings.NewReader("data"))
+	if status := statusOf(t, response, err); status != 200 || string(server.all[1].body) != "data" {
+		t.Errorf("%d", status)
+	}
+	if server.all[0].transcript["jti"] == server.all[1].transcript["jti"] {
+		t.Error("one proof was sent twice")
+	}
+	location = elsewhere.URL + "/v1/new"
+	if _, err := client.Get(server.URL + "/v1/old"); codeOf(err) != "origin_not_allowed" {
+		t.Error(err)
+	}
+	if len(elsewhere.all) != 0 {
+		t.Error("another origin got a request")
+	}
+}
+
+func TestReplacesCredentialsOfTheCaller(t *testing.T) {
+	server := newRecorder(t)
+	client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), server.URL, "dk_1")}}
+	request, err := http.NewRequest("GET", server.URL+"/v1/a", nil)
+	must(t, err)
+	request.Header = http.Header{"authorization": {"Bearer x"}, "X_Proofgate_Subject": {"root"}, "X-Proofgate-Signature": {"x", "y"}}
+	response, err := client.Do(request)
+	if status := statusOf(t, response, err); status != 200 {
+		t.Error(status)
+	}
+	got := server.all[0].header
+	if len(got["Authorization"]) != 1 || len(got["X-Proofgate-Signature"]) != 1 || got["X_proofgate_subject"] != nil {
+		t.Error(got)
+	}
+}
+
+func TestKeepsTheAuthorizationOfTheApplicationWhereTheRouteSaysSo(t *testing.T) {
+	server := newRecorder(t)
+	client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), server.URL, "dk_1")}}
+	for given, kept := range map[string]string{"Bearer x": "Bearer x", "Passport x": ""} {
+		request, err := http.NewRequest("GET", server.URL+"/v1/own", nil)
+		must(t, err)
+		request.Header.Set("Authorization", given)
+		response, err := client.Do(request)
+		if status := statusOf(t, response, err); status != 200 {
+			t.Error(status)
+		}
+		got := server.all[len(server.all)-1].header
+		if got.Get("Authorization") != kept || parsePassport(got.Get("X-Proofgate-Passport")) == nil {
+			t.Error(got)
+		}
+	}
+}
+
+// http.Transport sends a GET again when the server closes a reused connection without an answer.
+func TestSignsAnAttemptOnAnotherConnectionAnew(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	var proofs sync.Map
+	var requests atomic.Int32
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, isTwice := proofs.LoadOrStore(r.Header.Get("X-Proofgate-Signature"), true); isTwice {
+			t.Error("one proof was sent twice")
+		}
+		if requests.Add(1) == 2 {
+			connection, _, _ := w.(http.Hijacker).Hijack()
+			connection.Close()
+		}
+	})}
+	go server.Serve(listener)
+	defer server.Close()
+	origin := "http://" + listener.Addr().String()
+	client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), origin, "dk_1")}}
+	for i := 0; i < 2; i++ {
+		response, err := client.Get(origin + "/v1/a")
+		if status := statusOf(t, response, err); status != 200 {
+			t.Error(status)
+		}
+	}
+	if requests.Load() != 3 {
+		t.Errorf("%d attempts", requests.Load())
+	}
+}
+
+func TestReportsADenial(t *testing.T) {
+	server := newRecorder(t)
+	server.answer = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Proofgate-Reason", "jti_replay")
+		w.Header().Set("Retry-After", "3")
+		w.WriteHeader(403)
+		io.WriteString(w, `{"reason":"jti_replay","detail":"x","decision_id":"d_7"}`)
+	}
+	client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), server.URL, "dk_1")}}
+	response, err := client.Get(server.URL + "/v1/a")
+	must(t, err)
+	denial := DenialOf(response)
+	if denial == nil || denial.Error() != "403 jti_replay/x" || denial.DecisionID != "d_7" || denial.RetryAfter != 3*time.Second {
+		t.Errorf("%+v", denial)
+	}
+	if body, _ := io.ReadAll(response.Body); !bytes.Contains(body, []byte("d_7")) {
+		t.Error("the body is gone")
+	}
+	response.Header.Del("X-Proofgate-Reason")
+	if DenialOf(response) != nil {
+		t.Error("the API's own answer is not a denial")
+	}
+}
+
+func TestWarnsOfAWrongClockOnce(t *testing.T) {
+	server := newRecorder(t)
+	server.answer = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", time.Now().Add(30*time.Second).UTC().Format(http.TimeFormat))
+	}
+	var warnings []string
+	signer, err := Open(Options{
+		KeyFile: writeEnrolled(t, t.TempDir(), server.URL, "dk_1"),
+		Warn:    func(message string) { warnings = append(warnings, message) },
+	})
+	must(t, err)
+	client := &http.Client{Transport: &Transport{Signer: signer}}
+	for i := 0; i < 2; i++ {
+		response, err := client.Get(server.URL + "/v1/a")
+		statusOf(t, response, err)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "behind") {
+		t.Error(warnings)
+	}
+}
+
+func TestReplacesTheKeyWhile32ConnectionsSend(t *testing.T) {
+	server := newRecorder(t)
+	folder := t.TempDir()
+	signer, err := Open(Options{KeyFile: installPair(t, folder, server.URL, 1)})
+	must(t, err)
+	base := &http.Transport{MaxIdleConnsPerHost: 32}
+	defer base.CloseIdleConnections()
+	client := &http.Client{Transport: &Transport{Signer: signer, Base: base}}
+	var sent atomic.Int64
+	done := make(chan struct{})
+	var senders sync.WaitGroup
+	for i := 0; i < 32; i++ {
+		senders.Add(1)
+		go func() {
+			defer senders.Done()
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				response, err := client.Get(server.URL + "/v1/a")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if status := statusOf(t, response, err); status != 200 {
+					t.Error(status)
+				}
+				sent.Add(1)
+			}
+		}()
+	}
+	for number := 2; number < 22 && !t.Failed(); number++ {
+		installPair(t, folder, server.URL, number)
+		signer.checkedAt.Store(0)
+		for target := sent.Load() + 64; sent.Load() < target && !t.Failed(); {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	close(done)
+	senders.Wait()
+	keys := map[string]bool{}
+	for _, a := range server.all {
+		keys[a.transcript["key-id"]] = true
+	}
+	if len(keys) < 20 {
+		t.Errorf("only %d keys were used", len(keys))
+	}
+}
+
+func TestKeepsTheOldKeyWhenTheNewOneIsBroken(t *testing.T) {
+	folder := t.TempDir()
+	var warnings []string
+	signer, err := Open(Options{
+		KeyFile: installPair(t, folder, "https://api.shop.example", 1),
+		Warn:    func(message string) { warnings = append(warnings, message) },
+	})
+	must(t, err)
+	installPair(t, folder, "https://api.shop.example", 2)
+	must(t, os.Remove(folder+"/.key.pem.2/key.pem.enrollment.json"))
+	signer.checkedAt.Store(0)
+	request, _ := http.NewRequest("GET", "https://api.shop.example/v1/a", nil)
+	must(t, signer.Sign(request))
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "enrollment_missing") {
+		t.Error(warnings)
+	}
+	for _, value := range request.Header {
+		for _, shown := range []string{fmt.Sprintf("%v %+v %#v", signer.current.Load().identity.key, signer.current.Load().identity.key, signer.current.Load().identity.key)} {
+			if strings.Contains(shown, value[0]) || strings.Contains(shown, "private") {
+				t.Error("a key shows itself")
+			}
+		}
+	}
+}
+
+func TestFailsWithTheCodesOfTheCommandLine(t *testing.T) {
+	keyFile := writeEnrolled(t, t.TempDir(), "https://api.shop.example", "dk_1")
+	statePath := keyFile + ".enrollment.json"
+	whole, err := os.ReadFile(statePath)
+	must(t, err)
+	cases := []struct{ code, old, new string }{
+		{"key_revoked", `"active"`, `"revoked"`},
+		{"key_expired", "2099", "2020"},
+		{"enrollment_state_invalid", `"format":`, `"format":"x","format":`},
+		{"enrollment_state_invalid", `"/v1/uploads"`, `"/v1/../uploads"`},
+		{"enrollment_pending", `"enrolled":`, `"attempt":`},
+		{"enrollment_missing", `"enrolled":`, `"other":`},
+	}
+	for _, c := range cases {
+		must(t, os.WriteFile(statePath, []byte(strings.Replace(string(whole), c.old, c.new, 1)), 0o600))
+		if _, err := Open(Options{KeyFile: keyFile}); codeOf(err) != c.code {
+			t.Errorf("%s: %v", c.code, err)
+		}
+	}
+	must(t, os.Chmod(keyFile, 0o640))
+	if _, err := Open(Options{KeyFile: keyFile}); codeOf(err) != "file_permissions" {
+		t.Error(err)
+	}
+	must(t, os.WriteFile(keyFile+".2", []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), 0o600))
+	if _, err := Open(Options{KeyFile: keyFile + ".2"}); codeOf(err) != "private_key_invalid" {
+		t.Error(err)
+	}
+}
