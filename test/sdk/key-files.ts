@@ -42,3 +42,36 @@ export function writeKey(folder: string, name: string, key: KeyObject): string {
   writeFileSync(keyFile, key.export({ format: 'pem', type: 'pkcs8' }), { mode: 0o600 });
   return keyFile;
 }
+
+export interface EnrolledKeyFile {
+  readonly key: KeyObject;
+  readonly authSite: string;
+  readonly key_id: string;
+  readonly issuer: string;
+  readonly trust_domain: string;
+  readonly subject: string;
+  readonly expiresAt: string;
+  /** Members as in the state file. */
+  readonly profiles: readonly object[];
+}
+
+/** Writes `<name>.pem` and its enrollment into the folder. @returns the path of the key file */
+export function writeEnrolledKey(folder: string, name: string, enrolled: EnrolledKeyFile): string {
+  const keyFile = writeKey(folder, name, enrolled.key);
+  const thumbprint = signingKeyOf(enrolled.key).publicKey.thumbprint;
+  const { authSite, expiresAt, issuer, key_id, profiles, subject, trust_domain } = enrolled;
+  const target = { control_url: 'https://control.shop.example', policy: 'epr_1' };
+  const derived_key = {
+    ...{ key_id, fingerprint: thumbprint, status: 'active', expires_at: expiresAt, client_id: 'billing' },
+    ...{ issuer, trust_domain, subject, key_binding: 'software' },
+  };
+  const state = {
+    ...{ format: 'proofgate.enrollment-state/v1', key_thumbprint: thumbprint, ...target },
+    enrolled: {
+      ...{ ...target, enrollment_id: 'enr_1', auth_site: authSite, created_at: '2026-01-01T00:00:00Z' },
+      ...{ derived_key, signing_profiles: profiles },
+    },
+  };
+  writeFileSync(`${keyFile}.enrollment.json`, JSON.stringify(state), { mode: 0o600 });
+  return keyFile;
+}
