@@ -7,6 +7,7 @@ import type { RouteProfile, SigningCoordinates, SigningProfiles } from '../clien
 import { parsePassport } from '../protocol/passport.ts';
 import type { SigningKey } from '../protocol/signing.ts';
 import type { SignedHeader } from '../protocol/transcript.ts';
+import { AUTHORIZATION_HEADER } from '../protocol/wire-names.ts';
 import type { Subject, SubjectChanges } from './conformance-case.ts';
 import { signWireRequest, type WireCaller, type WireTarget } from './sign-wire-request.ts';
 import type { HeaderLine } from './wire/exchange.ts';
@@ -91,6 +92,10 @@ function routeOf(
   choice: ProfileChoice,
 ): Route {
   const profile = selectProfile(profiles.profiles, method, url, choice);
+  if (profile.passportHeader !== AUTHORIZATION_HEADER) {
+    const text = `the passport of ${profile.name} is not in Authorization, which the cases change`;
+    throw new ClientError('target_unsuitable', text);
+  }
   const { authority, scheme, target } = url;
   const isSigned = ({ name }: RequestHeader) => profile.signedHeaders.includes(name.toLowerCase());
   return {

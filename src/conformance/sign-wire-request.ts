@@ -13,6 +13,7 @@ import {
   signTranscript,
 } from '../protocol/signing.ts';
 import type { SignedHeader, Transcript } from '../protocol/transcript.ts';
+import { AUTHORIZATION_HEADER, PASSPORT_HEADER, type PassportHeader } from '../protocol/wire-names.ts';
 import type { Framing, HeaderLine, WireRequest } from './wire/exchange.ts';
 
 /** Who signs. */
@@ -41,6 +42,8 @@ export interface WireTarget {
   readonly authority: string;
   /** Path and query. */
   readonly target: string;
+  /** Default: `Authorization`. */
+  readonly passportHeader?: PassportHeader | undefined;
 }
 
 export interface WireChanges {
@@ -129,7 +132,7 @@ function transcriptOf(
 }
 
 function wireRequest(
-  { authority, method, scheme, target }: WireTarget,
+  { authority, method, passportHeader, scheme, target }: WireTarget,
   { body, framing, otherHeaders = [], signedHeaders = [] }: WireChanges,
   passport: string,
   proof: ProofHeaders,
@@ -140,7 +143,9 @@ function wireRequest(
     authority,
     ...(scheme === 'http' ? {} : { scheme }),
     headers: [
-      ['authorization', `Passport ${passport}`],
+      passportHeader === PASSPORT_HEADER
+        ? [PASSPORT_HEADER, passport]
+        : [AUTHORIZATION_HEADER, `Passport ${passport}`],
       ['x-proofgate-transcript', proof.transcript],
       ['x-proofgate-signature', proof.signature],
       ...signedHeaders.map(({ name, value }): HeaderLine => [name, value]),

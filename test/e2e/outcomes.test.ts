@@ -5,6 +5,7 @@ import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from './en
 import { useEnvironment } from './environment/environment.ts';
 import { type Gateway, PROTOCOLS } from './environment/gateway.ts';
 import { type ExpectedDenial, expectAllowed, expectDenial, observe } from './environment/observe.ts';
+import { expectOwnHeader, OWN_HEADER_CASES } from './environment/own-header.ts';
 import { ROUTES } from './environment/routes.ts';
 import { type RequestPlan, signedRequest } from './environment/signed-request.ts';
 import { AUTH_SITE, BROKER_ISSUER, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from './environment/site.ts';
@@ -158,6 +159,14 @@ describe.each(combinations)('Envoy $version, $protocol, $store', ({ version, pro
       expect(headerValues(arrived?.headers ?? [], 'authorization')).toHaveLength(passports);
       expect(headerValues(arrived?.headers ?? [], 'x-proofgate-transcript')).toEqual([]);
     }
+  });
+
+  it.each(OWN_HEADER_CASES)('leaves Authorization to the application: $name', async (own) => {
+    const gateway = await environment.gateway(version, store);
+    await expectOwnHeader(environment.site, own, async (request) => {
+      const { forwarded, response } = await observe(gateway, gateway.client(protocol), request);
+      return { response, arrived: forwarded };
+    });
   });
 
   /** Every `X-Proofgate-…` header that arrived, without the prefix. */

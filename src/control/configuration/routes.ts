@@ -16,6 +16,7 @@ import type { BundleContent } from '../../bundle/format/schema.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
+import { targetsWithout } from '../publishing/known-members.ts';
 import {
   type ConfigurationDeps,
   newVersion,
@@ -126,11 +127,30 @@ async function rejectFaultyRoute(
   };
   compileRoutes(content, new Set(origins), faults);
   const error = faults.toError();
-  if (error === undefined) return;
+  if (error === undefined) return rejectUnknownMember(tx, siteId, definition);
   throw new ApiProblem('definition_invalid', undefined, {
     faults: error.faults.map(({ path, text }) => ({
       pointer: path.replace(/^\/routes\/0/, '/body/definition'),
       reason: text,
+    })),
+  });
+}
+
+/**
+ * A verifier that does not know `passport_header` would reject every later bundle, revocations included.
+ * @throws ApiProblem `definition_invalid` with each attached target that does not know it
+ */
+async function rejectUnknownMember(
+  tx: Transaction,
+  siteId: string,
+  { passport_header: header }: RouteDefinition,
+): Promise<void> {
+  const targets = header === undefined ? [] : await targetsWithout(tx, siteId, 'passport_header');
+  if (targets.length === 0) return;
+  throw new ApiProblem('definition_invalid', undefined, {
+    faults: targets.map(({ name }) => ({
+      pointer: '/body/definition/passport_header',
+      reason: `the verifiers of target ${name} have not reported that they know it: upgrade them first`,
     })),
   });
 }

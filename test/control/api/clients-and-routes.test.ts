@@ -213,6 +213,20 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect(answer.json.errors).toMatchObject([{ pointer }]);
     });
 
+    test('a passport in a header of its own waits for targets that do not know it', async () => {
+      const { siteId } = await fixture.shop('own-header');
+      const path = `/v1/sites/${siteId}`;
+      const { json } = await fixture.expect(201, 'POST', `${path}/targets`, { body: { name: 'gateway' } });
+      const definition = { ...ROUTE_DEFINITION, passport_header: 'X-Proofgate-Passport' };
+      const body = { route_id: 'own', definition };
+      const refused = await fixture.call('POST', `${path}/routes`, { body });
+      expect(refused).toMatchObject({ status: 422, code: 'definition_invalid' });
+      const reason = expect.stringContaining('gateway');
+      expect(refused.json.errors).toEqual([{ pointer: '/body/definition/passport_header', reason }]);
+      await fixture.expect(200, 'POST', `/v1/targets/${String(json.target_id)}/detach`);
+      expect((await fixture.expect(201, 'POST', `${path}/routes`, { body })).json).toMatchObject(body);
+    });
+
     test('routes of which a verifier could not tell one from the other are refused', async () => {
       const { siteId } = await fixture.shop('twins');
       const path = `/v1/sites/${siteId}/routes`;

@@ -21,6 +21,7 @@ export interface SiteRoute {
   readonly required_provenance?: Readonly<Record<string, readonly string[]>>;
   readonly required_context?: Readonly<Record<string, readonly string[]>>;
   readonly forward_authorization?: boolean;
+  readonly passport_header?: 'X-Proofgate-Passport';
 }
 
 const usual = {
@@ -116,6 +117,14 @@ export const ROUTES = {
     method: 'GET',
     path_template: '/v1/whoami',
     forward_authorization: true,
+  },
+  /** `Authorization` belongs to the application. */
+  bearer: {
+    ...usual,
+    route_id: 'bearer',
+    method: 'GET',
+    path_template: '/v1/bearer',
+    passport_header: 'X-Proofgate-Passport',
   },
   files: { ...usual, route_id: 'files', method: 'GET', path_template: '/v1/files/{path*}' },
   upload: {

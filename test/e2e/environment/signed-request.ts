@@ -6,6 +6,7 @@ import {
   type WireChanges,
 } from '../../../src/conformance/sign-wire-request.ts';
 import type { WireRequest } from '../../../src/conformance/wire/exchange.ts';
+import { passportHeaderOf } from '../../../src/protocol/wire-names.ts';
 import { AUTHORITY, type SiteRoute } from './routes.ts';
 import { AUTH_SITE, type Site } from './site.ts';
 
@@ -31,6 +32,7 @@ export function sign(site: Site, { caller, route, target, ...changes }: RequestP
       method: route.method,
       scheme: 'http',
       authority: AUTHORITY,
+      passportHeader: passportHeaderOf(route.passport_header),
       target: target ?? route.path_template.replace(/\{[^}]*\}/, '4711'),
     },
     changes,

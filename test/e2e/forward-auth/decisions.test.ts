@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { headerValues, type WireRequest, type WireResponse } from '../../../src/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from '../environment/callers.ts';
+import { expectOwnHeader, OWN_HEADER_CASES } from '../environment/own-header.ts';
 import { ROUTES } from '../environment/routes.ts';
 import { type RequestPlan, signedRequest, withHeader } from '../environment/signed-request.ts';
 import { createSite, type Site } from '../environment/site.ts';
@@ -63,6 +64,10 @@ describeProxies('decisions', (kind) => {
       expect(headerValues(arrived[0]?.headers ?? [], 'authorization')).toEqual(
         headerValues(request.headers ?? [], 'authorization'),
       );
+    });
+
+    it.each(OWN_HEADER_CASES)('leaves Authorization to the application: $name', async (own) => {
+      await expectOwnHeader(site, own, (request) => send(client, request));
     });
 
     it('allows a proof once', async () => {

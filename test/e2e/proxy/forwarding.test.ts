@@ -1,9 +1,10 @@
 /** What `proofgate proxy` forwards, over HTTP/1.1 and HTTP/2. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { headerValues } from '../../../src/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/conformance/wire/http1.ts';
 import { http2Client } from '../../../src/conformance/wire/http2.ts';
 import { derivedKeyCaller } from '../environment/callers.ts';
+import { expectOwnHeader, OWN_HEADER_CASES } from '../environment/own-header.ts';
 import { ROUTES } from '../environment/routes.ts';
 import { signedRequest } from '../environment/signed-request.ts';
 import { createSite, type Site } from '../environment/site.ts';
@@ -40,6 +41,16 @@ test.each(CLIENTS)('%s: an allowed request arrives unchanged, with context heade
   expect(arrived?.url).toBe('/v1/orders/a%20b?x=%2f&y=1');
   expect(headerValues(arrived?.headers ?? [], 'x-proofgate-subject')).toEqual(['client:billing']);
   expect(headerValues(arrived?.headers ?? [], 'authorization')).toEqual([]);
+});
+
+describe.each(CLIENTS)('%s leaves Authorization to the application', (_, client) => {
+  test.each(OWN_HEADER_CASES)('$name', async (own) => {
+    await expectOwnHeader(site, own, async (request) => {
+      proxy.upstream.clear();
+      const response = await client(proxy.address).send(request);
+      return { response, arrived: [...proxy.upstream.requests] };
+    });
+  });
 });
 
 test.each(CLIENTS)(

@@ -57,6 +57,12 @@ describe.each(KINDS)('%s', (kind) => {
     expect(own).toMatch(/^Passport ey/);
   });
 
+  it('shows the application its own Authorization where the passport has another header', async () => {
+    const handled = await handledOf(ROUTES.bearer, [['Authorization', 'Bearer 1']]);
+    expect(valuesSeen(handled, 'authorization')).toEqual(['Bearer 1', ['Bearer 1'], ['Bearer 1']]);
+    expect(namesSeen(handled).filter(isForbidden)).toEqual([]);
+  });
+
   it('shows the verified host', async () => {
     const handled = await handledOf(ROUTES.readOrder, [['X-Forwarded-Host', 'evil.example']], {
       authority: `${AUTHORITY.toUpperCase()}:80`,
