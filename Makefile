@@ -164,6 +164,11 @@ image-tools: node_modules/.installed ## Node.js 22 and libraries for the tests o
 sdk-tools:
 	@scripts/install-sdk-tools.sh
 
+.PHONY: sdk
+sdk: build sdk-tools ## packages of the SDKs for Node.js, Python and Go, below .build/sdk
+	@node scripts/sdk/node.mjs
+	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=.cache/sdk-python/packages python3 scripts/sdk/pack.py
+
 .PHONY: test-image
 test-image: build tools system-packages envoy proxies helm-tools image-tools ## the image's files against the end-to-end suite, alone in a root directory of their own
 	@PROOFGATE_TEST_IMAGE=whole $(JEST) --runInBand test/image

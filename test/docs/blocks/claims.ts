@@ -146,8 +146,12 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
   'sdk/node/README.md': {
     '@proofgate/client': [held('test/sdk/node/package.extended.test.ts')],
   },
+  'sdk/python/README.md': { proofgate: [held('test/sdk/packages.extended.test.ts')] },
+  'sdk/go/README.md': { proofgate: [held('test/sdk/packages.extended.test.ts')] },
   'docs/signing.md': {
     'Node.js': [held('test/sdk/node/package.extended.test.ts')],
+    Python: [held('test/sdk/packages.extended.test.ts')],
+    Go: [held('test/sdk/packages.extended.test.ts')],
   },
   'docs/middleware.md': {
     'Middleware for Node.js': [held('test/enforcement/middleware/package.extended.test.ts')],
