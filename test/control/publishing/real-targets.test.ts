@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { BlockedCallers } from '../../../src/control/configuration/blocked-callers.ts';
 import type { SigningPurpose } from '../../../src/control/publishing/bundle-signing-keys.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
@@ -16,7 +17,7 @@ import {
   startControl,
   type TestTarget,
 } from './control-server.ts';
-import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
+import { ControlWorld, ISSUER_URL, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
 let control: ControlServer;
@@ -116,6 +117,20 @@ it('a key, its revocation, a route: each comes to the verifier and is acknowledg
   expect(statusIn(verifier, key)).toBe('revoked');
   expect(verifier.events.filter((event) => event.includes('refused'))).toEqual([]);
   expect(control.faults).toEqual([]);
+});
+
+it('a blocked caller comes to the verifier, which reports that it knows the member, and goes again', async () => {
+  const { clock, store } = world;
+  const callers = new BlockedCallers({ store, nowMs: clock.nowMs });
+  const operation = { actor: 'bootstrap', requestId: 'req_1' };
+  const caller = { issuer: ISSUER_URL, subject: 'client:billing' };
+  const verifier = await startVerifier(await addTarget(world));
+  await callers.block(SITE, caller, operation);
+  const subjects = () => verifier.loader.snapshot?.blocked?.get(ISSUER_URL)?.subjects ?? new Set();
+  await eventually(() => subjects().has('client:billing'));
+  await callers.unblock(SITE, caller, operation);
+  await eventually(() => verifier.loader.snapshot?.blocked === undefined);
+  expect(verifier.events.filter((event) => event.includes('refused'))).toEqual([]);
 });
 
 it('freshness goes on while nothing changes, and stops at a change that cannot be published', async () => {
