@@ -38,6 +38,7 @@ export interface SoftwareKey {
 }
 
 export interface SoftwareKeys {
+  readonly trustDomains: ReadonlySet<string>;
   /** @param thumbprint RFC 7638, base64url */
   find(thumbprint: string): SoftwareKey | undefined;
 }

@@ -41,7 +41,9 @@ export function parseSoftwareKeys(text: string): SoftwareKeys {
     const place = `keys.${i}`;
     const { thumbprint, subject, trust_domain, max_passport_ttl_seconds } = entry;
     if (!isBase64urlOf32Bytes(thumbprint)) {
-      throw new BrokerFileError(`${place}.thumbprint: must be an RFC 7638 thumbprint in base64url`);
+      throw new BrokerFileError(
+        `${place}.thumbprint: must be an RFC 7638 thumbprint, as proofgate keygen prints it`,
+      );
     }
     if (SPIFFE_SCHEME.test(subject)) {
       throw new BrokerFileError(
@@ -55,5 +57,6 @@ export function parseSoftwareKeys(text: string): SoftwareKeys {
       maxPassportTtlSeconds: max_passport_ttl_seconds ?? MAX_PASSPORT_TTL_SECONDS,
     });
   }
-  return { find: (thumbprint) => keys.get(thumbprint) };
+  const trustDomains = new Set([...keys.values()].map(({ trustDomain }) => trustDomain));
+  return { trustDomains, find: (thumbprint) => keys.get(thumbprint) };
 }

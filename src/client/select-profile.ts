@@ -64,12 +64,21 @@ function closestMisfit(misfits: readonly ClientError[]): ClientError {
   const [closest] = [...misfits].sort(
     (a, b) => Number(a.code === 'profile_not_found') - Number(b.code === 'profile_not_found'),
   );
-  return closest ?? new ClientError('profile_not_found', 'there is no signing profile for this caller');
+  return (
+    closest ??
+    new ClientError(
+      'profile_not_found',
+      'there is no signing profile for this caller: get one with proofgate ctl get profiles',
+    )
+  );
 }
 
 function onlyFit(profiles: readonly RouteProfile[], method: string, url: RequestUrl): RouteProfile {
   const fits = matchTemplates(profiles, pathOf(url.target)).filter((profile) => profile.method === method);
-  if (fits.length === 0) throw new ClientError('profile_not_found', 'no profile fits this method and path');
+  if (fits.length === 0) {
+    const known = listed(profiles.map((profile) => `${profile.method} ${profile.template.text}`));
+    throw new ClientError('profile_not_found', `no profile fits this method and path: there is ${known}`);
+  }
   const [profile, ...more] = fits.filter(({ origins }) => origins.includes(url.origin));
   if (profile === undefined) throw originNotAllowed(url, fits);
   if (more.length > 0) {
@@ -87,7 +96,15 @@ function namedProfile(
     choice.kind === 'name' ? profile.name === choice.name : profile.routeId === choice.routeId,
   );
   if (found !== undefined) return found;
-  throw new ClientError('profile_not_found', 'the file holds no profile of this name or route ID');
+  const known = listed(profiles.map(({ name }) => name));
+  throw new ClientError('profile_not_found', `no profile has this name or route ID: there is ${known}`);
+}
+
+const MAX_LISTED = 5;
+
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, MAX_LISTED).join(', ');
+  return names.length > MAX_LISTED ? `${shown}, and ${names.length - MAX_LISTED} more` : shown || 'none';
 }
 
 function checkFit(profile: RouteProfile, method: string, url: RequestUrl): RouteProfile {

@@ -59,14 +59,14 @@ export class BrokerClient {
     });
     const verdict: Verdict<T> = verdictOf(reply, read);
     if (verdict.kind === 'done') return verdict.value;
-    throw brokerFault(verdict);
+    throw brokerFault(verdict, this.#parts.brokerUrl);
   }
 }
 
 /** In the signed text of an operation without an audience. */
 const NO_AUDIENCE = '-';
 
-function brokerFault(fault: Fault): BrokerError {
+function brokerFault(fault: Fault, brokerUrl: string): BrokerError {
   switch (fault.kind) {
     case 'refused':
       return new BrokerError('refused', fault.code, REFUSALS[fault.code] ?? 'the broker refused');
@@ -75,7 +75,7 @@ function brokerFault(fault: Fault): BrokerError {
       return new BrokerError('unreachable', fault.code, REFUSALS[fault.code] ?? text, fault.retryAfterMs);
     }
     case 'unreachable':
-      return new BrokerError('unreachable', 'unreachable', notReached(fault.cause));
+      return new BrokerError('unreachable', 'unreachable', notReached(brokerUrl, fault.cause));
     case 'unclear':
       return new BrokerError(...UNCLEAR[fault.cause]);
   }
@@ -124,8 +124,8 @@ const UNCLEAR: { readonly [C in NoAnswerCause]: readonly [BrokerFault, string, s
   ],
 };
 
-function notReached(cause: string): string {
-  return `the broker cannot be reached (${cause}): ${hintFor(cause)}`;
+function notReached(brokerUrl: string, cause: string): string {
+  return `the broker at ${brokerUrl} cannot be reached (${cause}): ${hintFor(cause)}`;
 }
 
 /** @param cause a code of Node.js */

@@ -46,7 +46,7 @@ export function ownState(
     throw new EnrollError(
       'usage',
       'enrollment_missing',
-      `${keyFile} has no enrollment beside it: run proofgate enroll, or give --profile-file to sign without one`,
+      `${keyFile} has no enrollment beside it: run proofgate enroll; or sign without one, with --broker-url or --profile-file`,
     );
   }
   if (state.keyThumbprint === keyThumbprint) return state;

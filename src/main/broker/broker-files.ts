@@ -1,7 +1,7 @@
 /** Opens the files of a broker that are reloaded: signing keys, challenge keys, software keys, deny list, profiles. */
 import { randomBytes } from 'node:crypto';
 import { BrokerFileError } from '../../broker/broker-files.ts';
-import type { BrokerPorts } from '../../broker/broker-ports.ts';
+import type { BrokerPorts, SigningKeys, SoftwareKeys } from '../../broker/broker-ports.ts';
 import { parseDenyList } from '../../broker/deny-list.ts';
 import { parseSoftwareKeys } from '../../broker/software-keys.ts';
 import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
@@ -116,7 +116,12 @@ export async function openBrokerFiles(
         trustDomains: () => keys.value.trustDomains(),
       },
       challengeKeys: () => challengeKeys.value,
-      softwareKeys: { find: (thumbprint) => softwareKeys.value.find(thumbprint) },
+      softwareKeys: {
+        get trustDomains() {
+          return softwareKeys.value.trustDomains;
+        },
+        find: (thumbprint) => softwareKeys.value.find(thumbprint),
+      },
       denyList: {
         deniesSubject: (subject) => denyList.value.deniesSubject(subject),
         deniesThumbprint: (thumbprint) => denyList.value.deniesThumbprint(thumbprint),
@@ -125,9 +130,20 @@ export async function openBrokerFiles(
         fitting: (issuer, trustDomain, subject) => profiles.value.fitting(issuer, trustDomain, subject),
       },
     },
-    checks: () => files.checks(),
+    checks: () => [...files.checks(), unservedCheck(softwareKeys.value, keys.value)],
     close: () => files.close(),
   };
+}
+
+/** A registered key that can never get a passport is a mistake in one of the two files. */
+function unservedCheck({ trustDomains }: SoftwareKeys, signingKeys: SigningKeys): ReadinessCheck {
+  const served = new Set(signingKeys.trustDomains());
+  const unserved = [...trustDomains].filter((trustDomain) => !served.has(trustDomain)).slice(0, 5);
+  const warning =
+    unserved.length === 0
+      ? undefined
+      : `software keys of ${unserved.join(', ')} get no passport: there is no signing key of the trust domain; make one with proofgate broker rotate-key`;
+  return { name: 'software_key_domains', problem: undefined, warning };
 }
 
 function followProfiles(files: FollowedFiles, directory: string | undefined) {

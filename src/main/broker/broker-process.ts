@@ -191,5 +191,8 @@ async function openListener(
     logger,
   });
   opened.add(async () => follower.close());
+  const { problem, warning } = follower.check();
+  const text = problem ?? warning;
+  if (text !== undefined) logger.warn({ event: 'certificate_ends', text }, 'the certificate ends');
   return { address: listener.address, tlsCheck: () => follower.check() };
 }

@@ -134,14 +134,18 @@ export function followTlsFiles({ logger, metrics, plan, take }: FollowedTls): Tl
     expirySeconds = certificateExpirySeconds(material);
     metrics.certificateExpires(expirySeconds);
     metrics.certificateReloaded('succeeded');
-    logger.info({ expires: new Date(expirySeconds * 1000).toISOString() }, 'TLS files taken into use');
+    const expires = new Date(expirySeconds * 1000).toISOString();
+    logger.info({ event: 'file_reloaded', file: plan.listener.check, expires }, 'TLS files taken into use');
   };
   const failed = (error: unknown) => {
     const code = error instanceof CliError ? error.code : 'file_unreadable';
     if (code === fault) return;
     fault = code;
     metrics.certificateReloaded('failed');
-    logger.error({ code }, 'the changed TLS files are invalid; the previous ones stay in use');
+    logger.error(
+      { event: 'file_rejected', file: plan.listener.check, code },
+      'the changed TLS files are invalid; the previous ones stay in use',
+    );
   };
   const timer = lookRegularly(() => look().catch(failed));
   return { check: () => tlsCheck(plan.listener, expirySeconds, fault), close: () => clearInterval(timer) };

@@ -121,6 +121,21 @@ it('takes changed files, and keeps good ones while a changed one is faulty', asy
   );
 });
 
+it('warns of a software key whose trust domain has no signing key, and of its own certificate that ends', async () => {
+  const key = softwareKeysYaml(newSigningKey(), 'ci:deploy').replaceAll('shop.example', 'bank.example');
+  const softwareKeys = await folder.put('software-keys.yaml', key);
+  const ending = authority.issueSvid('/broker', { notAfterMs: Date.now() + 3_600_000 }).pem;
+  await folder.put('tls.crt', ending.cert);
+  await folder.put('tls.key', ending.key);
+  const broker = await start('--software-keys', softwareKeys);
+  await broker.child.waitForLine(/"event":"certificate_ends"/);
+  const warning = async () =>
+    (await broker.readiness()).checks.find(({ name }) => name === 'software_key_domains')?.warning;
+  expect(await warning()).toMatch(/bank\.example/);
+  await folder.rotate('bank.example');
+  await eventually('the key', async () => (await warning()) === undefined);
+});
+
 it('serves the signing profiles that fit the caller', async () => {
   const profile = (subject: string) => `auth_site: shop-eu-1
 issuer: https://broker.shop.example
