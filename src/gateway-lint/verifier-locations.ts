@@ -24,7 +24,7 @@ export function remoteClusters(gateway: Gateway): readonly View[] {
     .filter((cluster) => !isLocalCluster(cluster, gateway));
 }
 
-function isLocalCluster(cluster: View, { endpoints }: Gateway): boolean {
+export function isLocalCluster(cluster: View, { endpoints }: Gateway): boolean {
   const name = cluster.at('eds_cluster_config', 'service_name')?.text ?? cluster.get('name')?.text;
   const elsewhere = endpoints.filter((one) => one.get('cluster_name')?.text === name);
   const assignments = [cluster.get('load_assignment') ?? [], elsewhere].flat();

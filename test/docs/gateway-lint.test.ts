@@ -3,6 +3,7 @@
  * valid.
  */
 import { expect, it } from '@jest/globals';
+import { EGRESS_RULES } from '../../src/gateway-lint/egress/egress-rules.ts';
 import type { Rule } from '../../src/gateway-lint/gateway.ts';
 import { lintGateway, RULES } from '../../src/gateway-lint/lint.ts';
 import { NGINX_RULES } from '../../src/gateway-lint/nginx/rules.ts';
@@ -13,6 +14,7 @@ const document = readText('docs/gateway-lint.md');
 
 it.each<[string, readonly Pick<Rule, 'effect' | 'id' | 'severity'>[]]>([
   ['rules', RULES],
+  ['egress-rules', EGRESS_RULES],
   ['nginx-rules', NGINX_RULES],
   ['traefik-rules', TRAEFIK_RULES],
 ])('has every rule: %s', (table, rules) => {

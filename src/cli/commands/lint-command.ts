@@ -1,4 +1,4 @@
-/** The command of `envoy lint` and `traefik lint`: reports settings of a gateway that weaken or bypass the check. */
+/** The command of `envoy lint`, `nginx lint` and `traefik lint`: reports settings of a gateway that weaken or bypass the check. */
 import type { Finding } from '../../gateway-lint/gateway.ts';
 import type { LintOptions, LintReport } from '../../gateway-lint/lint.ts';
 import { CliError, usageError } from '../../program/errors.ts';
@@ -10,7 +10,7 @@ import { type CliContext, command } from '../define-command.ts';
 /** Dumps of large gateways have tens of megabytes. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-const SETTINGS = {
+export const LINT_SETTINGS = {
   allowedRules: list(text('--allow <rule>', 'pass over what this rule finds')),
 };
 
@@ -20,7 +20,7 @@ export interface Linter {
   lint(content: string, options: LintOptions): LintReport | undefined;
 }
 
-export interface LintCommand {
+interface LintCommand {
   /** What the file may be. */
   readonly file: string;
   readonly examples: readonly string[];
@@ -33,16 +33,17 @@ export const lintCommand = ({ examples, file, load }: LintCommand) =>
     name: 'lint',
     summary: 'Find settings of a gateway that weaken or bypass the check',
     positionals: { file },
-    settings: SETTINGS,
+    settings: LINT_SETTINGS,
     examples,
     run: async ({ settings, positionals }, context) =>
-      lint(await load(), positionals.file, settings, context),
+      lintFile(await load(), positionals.file, settings, context),
   });
 
-async function lint(
+/** Prints the findings. @throws CliError `gateway_findings` when there is one */
+export async function lintFile(
   linter: Linter,
   file: string,
-  settings: SettingValues<typeof SETTINGS>,
+  settings: SettingValues<typeof LINT_SETTINGS>,
   { output }: CliContext,
 ): Promise<void> {
   const shownName = file === '-' ? 'standard input' : file;

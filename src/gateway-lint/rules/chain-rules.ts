@@ -44,7 +44,7 @@ const HARMLESS = new Set([
 ]);
 
 /** A compressor may compress bodies of requests, too. */
-function isHarmless({ kind, settings }: HttpFilter): boolean {
+export function isHarmless({ kind, settings }: HttpFilter): boolean {
   const enabled = settings?.at('request_direction_config', 'common_config', 'enabled');
   const isOff = enabled?.get('default_value')?.flag === false && enabled.get('runtime_key') === undefined;
   const isOfRequests = settings?.get('request_direction_config') !== undefined && !isOff;
@@ -52,10 +52,11 @@ function isHarmless({ kind, settings }: HttpFilter): boolean {
 }
 
 /** Of routers and clusters: they run after all others. */
-function upstreamFilters(gateway: Gateway): readonly HttpFilter[] {
-  const routers = reachableChains(gateway).flatMap(({ filters }) =>
-    filters.filter(({ kind }) => kind === 'router'),
-  );
+export function upstreamFilters(
+  gateway: Gateway,
+  chains: readonly Chain[] = reachableChains(gateway),
+): readonly HttpFilter[] {
+  const routers = chains.flatMap(({ filters }) => filters.filter(({ kind }) => kind === 'router'));
   const ofRouters = routers.flatMap(({ settings }) => settings?.list('upstream_http_filters') ?? []);
   const ofClusters = gateway.clusters
     .flatMap((cluster) => cluster.get('typed_extension_protocol_options')?.members() ?? [])

@@ -1,0 +1,238 @@
+/**
+ * Rules for an egress Envoy that asks the signer: what makes a signed request arrive otherwise, twice, or elsewhere.
+ * Source: docs/gateway-lint.md "Egress".
+ */
+import { allChains, filtersBehindCheck, isCheckFilter } from '../chains.ts';
+import { isLocalAddress } from '../exposure.ts';
+import type { Chain, Gateway, Rule } from '../gateway.ts';
+import {
+  bodySettings,
+  grpcServices,
+  isOn,
+  isSingleHosts,
+  isThere,
+  mayBeOn,
+  ofKind,
+  routeSettings,
+  unless,
+  where,
+} from '../gateway-queries.ts';
+import { ANSWER_RULES } from '../rules/answers-rules.ts';
+import { isHarmless, upstreamFilters } from '../rules/chain-rules.ts';
+import { CONNECTION_RULES } from '../rules/connection-rules.ts';
+import { CONTENT_RULES } from '../rules/contents-rules.ts';
+import { DECISION_RULES } from '../rules/decision-rules.ts';
+import { VERIFIER_RULES } from '../rules/verifier-rules.ts';
+import {
+  clusterNames,
+  isLocalCluster,
+  isVerified,
+  remoteClusters,
+  tlsContexts,
+} from '../verifier-locations.ts';
+import { everyMapping, type View } from '../view.ts';
+
+/** Those that have requests signed. */
+function signingChains(gateway: Gateway): readonly Chain[] {
+  return allChains(gateway).filter(({ filters }) => filters.some(isCheckFilter));
+}
+
+/** What a rule for verifiers finds, where the reason is the same here. */
+function foundBy(rules: readonly Rule[], id: string, gateway: Gateway): ReturnType<Rule['find']> {
+  return rules.find((rule) => rule.id === id)?.find(gateway) ?? [];
+}
+
+/** Clusters other than the signer's. */
+function upstreams(gateway: Gateway): readonly View[] {
+  const names = new Set(clusterNames(gateway).map(({ text }) => text));
+  return gateway.clusters.filter((cluster) => !names.has(cluster.get('name')?.text));
+}
+
+/** Settings of a route, a virtual host or a configuration of routes, which Envoy applies in its router. */
+const AFTER_SIGNING = [
+  'append_x_forwarded_host',
+  'auto_host_rewrite',
+  'host_rewrite_literal',
+  'host_rewrite_path_regex',
+  'host_rewrite',
+  'path_rewrite',
+  'path_rewrite_policy',
+  'prefix_rewrite',
+  'regex_rewrite',
+  'request_headers_to_add',
+  'request_headers_to_remove',
+];
+
+/** Istio's VirtualService retries twice by itself. */
+function retriedByIstio(gateway: Gateway): readonly View[] {
+  return ofKind(gateway, 'VirtualService').flatMap(({ spec }) =>
+    unless(spec.list('http'), 'retries.attempts', ({ number }) => number === 0),
+  );
+}
+
+function settingsOf(views: readonly View[], names: readonly string[]): readonly View[] {
+  return names.flatMap((name) => where(views, name, isThere));
+}
+
+export const EGRESS_RULES: readonly Rule[] = [
+  {
+    id: 'fails-open',
+    severity: 'error',
+    effect: 'sends requests unsigned while the signer does not answer',
+    fix: 'failure_mode_allow: false',
+    find: (gateway) => foundBy(ANSWER_RULES, 'fails-open', gateway),
+  },
+  {
+    id: 'signature-dropped',
+    severity: 'error',
+    effect: 'does not take over the headers of the signer, or takes over invalid ones',
+    fix: 'validate_mutations: true, no decoder_header_mutation_rules, transport_api_version: V3',
+    find: (gateway) =>
+      ['header-changes-refused', 'mutations-not-validated', 'transport-version'].flatMap((id) =>
+        foundBy(ANSWER_RULES, id, gateway),
+      ),
+  },
+  {
+    id: 'body-not-signed',
+    severity: 'error',
+    effect: 'gives the signer no body, a part of it or other bytes: the verifier denies the request',
+    fix: 'with_request_body: { max_request_bytes: 1048576, allow_partial_message: false, pack_as_bytes: true }',
+    find: (gateway) => [
+      ...unless(gateway.checks, 'with_request_body', isThere),
+      ...where(bodySettings(gateway), 'allow_partial_message', mayBeOn),
+      ...unless(bodySettings(gateway), 'pack_as_bytes', isOn),
+      ...routeSettings(gateway, 'disable_request_body_buffering').filter(mayBeOn),
+    ],
+  },
+  {
+    id: 'headers-not-signed',
+    severity: 'error',
+    effect: 'hides or joins headers: the signer signs others than the verifier gets',
+    fix: 'encode_raw_headers: true, neither allowed_headers nor disallowed_headers',
+    find: (gateway) => [
+      ...unless(gateway.checks, 'encode_raw_headers', isOn),
+      ...foundBy(CONTENT_RULES, 'headers-hidden', gateway),
+    ],
+  },
+  {
+    id: 'changed-after-signing',
+    severity: 'error',
+    effect: 'may change or reroute a request after it was signed',
+    fix: 'ext_authz last before the router; rewrites and header changes in a filter in front of it',
+    find: (gateway) => {
+      const chains = signingChains(gateway);
+      const filters = [...chains.flatMap(filtersBehindCheck), ...upstreamFilters(gateway, chains)];
+      return [
+        ...filters.filter((filter) => !isHarmless(filter)).map(({ entry }) => entry),
+        ...settingsOf(gateway.routeParts, AFTER_SIGNING),
+        ...foundBy(ANSWER_RULES, 'route-cache-cleared', gateway),
+      ];
+    },
+  },
+  {
+    id: 'sent-twice',
+    severity: 'error',
+    effect: 'may send one proof twice: the verifier denies the second request as a replay',
+    fix: 'no retry_policy, no hedge_policy (Istio: retries: { attempts: 0 }): the application retries, and gets a new proof',
+    find: (gateway) => [
+      ...settingsOf(
+        [...gateway.routeParts, ...everyMapping(upstreams(gateway))],
+        ['retry_policy', 'hedge_policy'],
+      ),
+      ...retriedByIstio(gateway),
+    ],
+  },
+  {
+    id: 'retried-by-header',
+    severity: 'error',
+    effect:
+      "obeys the application's X-Envoy-… headers, which can have one proof sent twice (x-envoy-retry-on)",
+    fix: 'use_remote_address: true, and internal_address_config with a single address that no caller has',
+    find: (gateway) => {
+      const managers = signingChains(gateway).map(({ manager }) => manager);
+      return [
+        ...unless(managers, 'use_remote_address', isOn),
+        ...unless(managers, 'internal_address_config', isSingleHosts),
+      ];
+    },
+  },
+  {
+    id: 'mirrored',
+    severity: 'error',
+    effect: 'gives a live proof to a second server',
+    fix: 'no request_mirror_policies (Istio: no mirror)',
+    find: (gateway) => [
+      ...settingsOf(gateway.routeParts, ['request_mirror_policies', 'request_mirror_policy']),
+      ...ofKind(gateway, 'VirtualService').flatMap(({ spec }) =>
+        settingsOf(spec.list('http'), ['mirror', 'mirrors']),
+      ),
+    ],
+  },
+  {
+    id: 'target-chosen',
+    severity: 'error',
+    effect:
+      'sends a signed request to an address that the application chooses, not to the host that it is signed for',
+    fix: 'a cluster with the host that is signed, no ORIGINAL_DST, no cluster_header, no host_rewrite_header',
+    find: (gateway) => [
+      ...where(gateway.clusters, 'type', (type) => type.isOneOf('ORIGINAL_DST', 4)),
+      ...where(gateway.clusters, 'cluster_type', isThere),
+      ...foundBy(DECISION_RULES, 'caller-chooses-target', gateway),
+    ],
+  },
+  {
+    id: 'upstream-plaintext',
+    severity: 'error',
+    effect: 'sends passport and proof in the clear, to any server that answers',
+    fix: 'a transport_socket with TLS (Istio: DestinationRule with tls)',
+    find: (gateway) =>
+      upstreams(gateway)
+        .filter((cluster) => !isLocalCluster(cluster, gateway) && tlsContexts(cluster) === undefined)
+        .map((cluster) => cluster.get('load_assignment') ?? cluster),
+  },
+  {
+    id: 'upstream-unverified',
+    severity: 'error',
+    effect: 'accepts any certificate, or any of an authority: its owner gets passport and proof',
+    fix: 'validation_context with trusted_ca and match_typed_subject_alt_names',
+    find: (gateway) =>
+      upstreams(gateway)
+        .flatMap((cluster) => tlsContexts(cluster) ?? [])
+        .filter((context) => !isVerified(context))
+        .map((context) => context.get('common_tls_context') ?? context),
+  },
+  {
+    id: 'signer-shared',
+    severity: 'error',
+    effect: 'uses a signer on a shared address: others there can have requests signed as this workload',
+    fix: 'a Unix socket, or loopback',
+    find: (gateway) => [
+      ...remoteClusters(gateway).map((cluster) => cluster.get('load_assignment') ?? cluster),
+      ...where(grpcServices(gateway), 'google_grpc', isThere),
+    ],
+  },
+  {
+    id: 'egress-exposed',
+    severity: 'error',
+    effect: 'signs as this workload for everybody who reaches the listener',
+    fix: 'the listener on 127.0.0.1 or a Unix socket',
+    find: ({ listeners }) =>
+      listeners
+        .filter(
+          ({ chains, isOutbound }) =>
+            !isOutbound && chains.some(({ filters }) => filters.some(isCheckFilter)),
+        )
+        .flatMap(({ view }) => [view, ...view.list('additional_addresses')])
+        .flatMap((holder) => holder.get('address') ?? [])
+        .filter((address) => !isLocalAddress(address)),
+  },
+  ...CONNECTION_RULES.filter(({ id }) => id === 'upgrades-allowed'),
+  ...VERIFIER_RULES.filter(({ id }) => ['admin-exposed', 'credentials-logged', 'not-in-file'].includes(id)),
+  {
+    id: 'nothing-signed',
+    severity: 'warning',
+    effect: 'asks no signer anywhere in this file',
+    fix: 'envoy.filters.http.ext_authz as in envoy/egress.yaml, or lint the file that has it',
+    find: ({ checks, documents }) => (checks.length > 0 ? [] : documents.slice(0, 1)),
+  },
+];

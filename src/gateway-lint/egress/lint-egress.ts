@@ -1,0 +1,14 @@
+/** `proofgate envoy lint --egress`. Source: docs/gateway-lint.md "Egress". */
+import { type LintOptions, type LintReport, reportOf } from '../lint.ts';
+import { readGateway } from '../read-gateway.ts';
+import { EGRESS_RULES } from './egress-rules.ts';
+
+/** Undefined for a text that configures no gateway. @throws UnreadableText */
+export function lintEgress(text: string, options: LintOptions): LintReport | undefined {
+  const gateway = readGateway(text);
+  return gateway && reportOf(text, EGRESS_RULES, gateway, options);
+}
+
+export function isEgressRule(name: string): boolean {
+  return EGRESS_RULES.some(({ id }) => id === name);
+}

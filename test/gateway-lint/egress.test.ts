@@ -1,0 +1,128 @@
+/** Checks that envoy/egress.yaml is clean for an egress Envoy, and that each rule finds its fault in it. */
+import { readFileSync } from 'node:fs';
+import { expect, it } from '@jest/globals';
+import { EGRESS_RULES } from '../../src/gateway-lint/egress/egress-rules.ts';
+import { lintEgress } from '../../src/gateway-lint/egress/lint-egress.ts';
+import { exchanged } from './rule-cases.ts';
+
+const shipped = readFileSync(new URL('../../envoy/egress.yaml', import.meta.url), 'utf8');
+
+/** Each finding: its rule, and the line that it points to. */
+function found(text: string): readonly string[] {
+  const lines = text.split('\n');
+  const report = lintEgress(text, { allowedRules: [] });
+  if (report === undefined) throw new Error('nothing was recognised');
+  return report.findings.map(({ place, rule }) => `${rule} ${lines[place.line - 1]?.trim()}`);
+}
+
+it('finds nothing in envoy/egress.yaml', () => {
+  expect(found(shipped)).toEqual([]);
+});
+
+const ROUTE = 'route: { cluster: api, timeout: 60s }';
+const ROUTER = '                  - name: envoy.filters.http.router\n';
+const route = (member: string) => [ROUTE, `route: { cluster: api, ${member} }`] as const;
+const filterBehind = (name: string) =>
+  [ROUTER, `                  - name: envoy.filters.http.${name}\n${ROUTER}`] as const;
+const TLS = / {6}# WHY: passport and proof go to[\s\S]*?(?= {6}# HTTP\/2 where)/.exec(shipped)?.[0] ?? '';
+
+const FAULTS: readonly (readonly [finding: string, from: string, to: string])[] = [
+  ['fails-open failure_mode_allow: true', 'failure_mode_allow: false', 'failure_mode_allow: true'],
+  ['signature-dropped validate_mutations: false', 'validate_mutations: true', 'validate_mutations: false'],
+  [
+    'signature-dropped decoder_header_mutation_rules: { disallow_all: true }',
+    'validate_mutations: true\n',
+    'validate_mutations: true\n                      decoder_header_mutation_rules: { disallow_all: true }\n',
+  ],
+  ['body-not-signed pack_as_bytes: false', 'pack_as_bytes: true', 'pack_as_bytes: false'],
+  [
+    'body-not-signed allow_partial_message: true',
+    'allow_partial_message: false',
+    'allow_partial_message: true',
+  ],
+  ['headers-not-signed encode_raw_headers: false', 'encode_raw_headers: true', 'encode_raw_headers: false'],
+  ['changed-after-signing - name: envoy.filters.http.lua', ...filterBehind('lua')],
+  ['changed-after-signing - name: envoy.filters.http.header_mutation', ...filterBehind('header_mutation')],
+  ['changed-after-signing route: { cluster: api, prefix_rewrite: /v2 }', ...route('prefix_rewrite: /v2')],
+  [
+    'changed-after-signing route: { cluster: api, host_rewrite_literal: api.example }',
+    ...route('host_rewrite_literal: api.example'),
+  ],
+  [
+    'changed-after-signing request_headers_to_remove: [x-tenant]',
+    '                      domains: [api.shop.example]\n',
+    '                      domains: [api.shop.example]\n                      request_headers_to_remove: [x-tenant]\n',
+  ],
+  ['changed-after-signing clear_route_cache: true', 'clear_route_cache: false', 'clear_route_cache: true'],
+  [
+    'sent-twice route: { cluster: api, retry_policy: { retry_on: 5xx } }',
+    ...route('retry_policy: { retry_on: 5xx }'),
+  ],
+  [
+    'sent-twice route: { cluster: api, hedge_policy: { hedge_on_per_try_timeout: true } }',
+    ...route('hedge_policy: { hedge_on_per_try_timeout: true }'),
+  ],
+  ['retried-by-header use_remote_address: false', 'use_remote_address: true', 'use_remote_address: false'],
+  [
+    'mirrored route: { cluster: api, request_mirror_policies: [{ cluster: other }] }',
+    ...route('request_mirror_policies: [{ cluster: other }]'),
+  ],
+  ['target-chosen type: ORIGINAL_DST', 'type: STRICT_DNS', 'type: ORIGINAL_DST'],
+  [
+    'target-chosen route: { cluster_header: x-to, timeout: 60s }',
+    ROUTE,
+    'route: { cluster_header: x-to, timeout: 60s }',
+  ],
+  ['upstream-plaintext load_assignment:', TLS, ''],
+  [
+    'upstream-unverified common_tls_context:',
+    '              match_typed_subject_alt_names:\n                - { san_type: DNS, matcher: { exact: api.shop.example } }\n',
+    '',
+  ],
+  [
+    'signer-shared load_assignment:',
+    'pipe: { path: /run/proofgate/signer.sock }',
+    'socket_address: { address: 10.0.0.7, port_value: 9191 }',
+  ],
+  [
+    'egress-exposed address:',
+    'socket_address: { address: 127.0.0.1, port_value: 10001 }',
+    'socket_address: { address: 0.0.0.0, port_value: 10001 }',
+  ],
+  [
+    'upgrades-allowed - upgrade_type: websocket',
+    '                stat_prefix: egress\n',
+    '                stat_prefix: egress\n                upgrade_configs:\n                  - upgrade_type: websocket\n',
+  ],
+  [
+    'admin-exposed address:',
+    'socket_address: { address: 127.0.0.1, port_value: 9902 }',
+    'socket_address: { address: 0.0.0.0, port_value: 9902 }',
+  ],
+  ['credentials-logged host: "%REQ(AUTHORIZATION)%"', '%REQ(:AUTHORITY)%', '%REQ(AUTHORIZATION)%'],
+  [
+    'not-in-file envoy_grpc: { cluster_name: elsewhere }',
+    'cluster_name: signer }',
+    'cluster_name: elsewhere }',
+  ],
+];
+
+it.each(FAULTS)('finds %s', (finding, from, to) => {
+  expect(found(exchanged(shipped, from, to))).toContain(finding);
+});
+
+it('finds that Istio retries, and mirrors', () => {
+  const service = (http: string) =>
+    `apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: { name: api, namespace: shop }\nspec: { hosts: [api.shop.example], http: [{ ${http} }] }\n`;
+  const rulesOf = (http: string) => found(service(http)).map((line) => line.split(' ', 1)[0]);
+  expect(rulesOf('route: []')).toContain('sent-twice');
+  expect(rulesOf('retries: { attempts: 0 }, route: []')).toEqual(['nothing-signed']);
+  expect(rulesOf('retries: { attempts: 0 }, mirror: { host: other }')).toContain('mirrored');
+});
+
+it('has a fault for each rule, and one line for effect and fix', () => {
+  const rules = new Set([...FAULTS.map(([finding]) => finding.split(' ', 1)[0]), 'nothing-signed']);
+  expect(rules).toEqual(new Set(EGRESS_RULES.map(({ id }) => id)));
+  for (const { effect, fix } of EGRESS_RULES)
+    for (const text of [effect, fix]) expect(text).toMatch(/^\S.*[^.\s]$/);
+});
