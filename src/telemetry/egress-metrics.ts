@@ -11,11 +11,6 @@ export type EgressMetrics = ReturnType<typeof createEgressMetrics>;
 
 export function createEgressMetrics(registry: Registry) {
   const { counter, gauge } = instrumentsOf(registry);
-  const refused = counter(
-    'proofgate_signer_refused_total',
-    'Connections and requests that the egress proxy did not take.',
-    'why',
-  );
   const connections = gauge('proofgate_signer_connections', 'Open connections of applications.');
   const requests = gauge('proofgate_signer_requests_in_flight', 'Requests that have begun and not ended.');
   const spooled = gauge('proofgate_signer_spooled_bytes', 'Bytes of request bodies in temporary files.');
@@ -34,8 +29,6 @@ export function createEgressMetrics(registry: Registry) {
     STATUS_CLASSES.map((status) => [status, duration.series({ status })]),
   ) as { readonly [S in StatusClass]: (seconds: number) => void };
   return {
-    /** @param why a code of the proxy, or of a request that cannot be signed */
-    refused: (why: string) => refused.inc({ why }),
     connections: (open: number) => connections.set(open),
     requests: (open: number) => requests.set(open),
     spooled: (changeBytes: number) => spooled.inc(changeBytes),

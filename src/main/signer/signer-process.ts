@@ -13,6 +13,7 @@ import { createReadinessMetrics } from '../../telemetry/metrics.ts';
 import { createSignerMetrics, type SignerPart } from '../../telemetry/signer-metrics.ts';
 import { Closers } from '../closers.ts';
 import { listenFailure } from '../enforcement/enforcement-process.ts';
+import { openEgress } from './egress-plan.ts';
 import { FollowedIdentity } from './followed-identity.ts';
 import { startKeeping } from './kept-key.ts';
 import { planSigner, type SignerPlan, type SignerSettings } from './signer-settings.ts';
@@ -34,6 +35,7 @@ export interface RunningSigner {
   /** With the actual ports. */
   readonly addresses: {
     readonly admin_listen: string;
+    readonly listen?: string;
     readonly api_listen?: string;
     readonly ext_authz_listen?: string;
   };
@@ -86,11 +88,13 @@ async function openSigner(opening: Opening): Promise<RunningSigner> {
     { name: 'listener', problem: isLeaving ? 'draining: no new requests are taken' : undefined },
   ]);
   const parts = { ...opening, signer, metrics };
+  const egress = await openProxy(parts);
   const api = await openApi(parts);
   const extAuthz = await openExtAuthz(parts);
   return {
     addresses: {
       admin_listen: admin,
+      ...(egress === undefined ? {} : { listen: egress }),
       ...(api === undefined ? {} : { api_listen: api }),
       ...(extAuthz === undefined ? {} : { ext_authz_listen: extAuthz }),
     },
@@ -104,6 +108,22 @@ async function openSigner(opening: Opening): Promise<RunningSigner> {
 interface Parts extends Opening {
   readonly signer: RequestSigner;
   readonly metrics: ReturnType<typeof createSignerMetrics>;
+}
+
+/** @throws CliError `listen_failed` */
+async function openProxy(parts: Parts): Promise<string | undefined> {
+  const { logger, metrics, opened, plan, settings, signer } = parts;
+  if (plan.egress === undefined) return undefined;
+  const { listen } = plan.egress;
+  const server = await openEgress(plan.egress, {
+    ...{ logger, signer, unsigned: settings.unsigned, registry: metrics.registry },
+    ...observers(parts, 'egress'),
+    onRefused: (code) => metrics.refused('egress', code),
+  }).catch((error: unknown) => {
+    throw listenFailure(error, listen);
+  });
+  opened.add(() => server.drain(settings.drainTimeoutMs));
+  return server.address;
 }
 
 /** @throws CliError `listen_failed` */

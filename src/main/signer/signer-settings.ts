@@ -1,11 +1,12 @@
 /** Settings of `proofgate signer`, and their valid combinations. Source: docs/cli.md. */
 import { usageError } from '../../program/errors.ts';
-import { type HostAndPort, parseHostAndPort, parseSocketAddress } from '../../program/listen-address.ts';
+import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
 import { readBearerTokenFile } from '../../program/secret-files.ts';
 import { choice, optional, type SettingValues, text, withDefault } from '../../program/settings.ts';
-import { isLoopback } from '../../protocol/loopback.ts';
 import { AGENT_SETTINGS, type AgentValues } from '../agent/agent-settings.ts';
 import { SHUTDOWN_SETTINGS } from '../enforcement/enforcement-settings.ts';
+import { EGRESS_SETTINGS, type EgressPlan, planEgress } from './egress-plan.ts';
+import { localAddress } from './local-address.ts';
 
 const { drainDelayMs: _none, ...SHUTDOWN } = SHUTDOWN_SETTINGS;
 const { adminListen: _admin, logLevel: _log, privateKeyOut: _out, ...KEEPING } = AGENT_SETTINGS;
@@ -21,6 +22,7 @@ export const SIGNER_SETTINGS = {
   privateKeyOut: optional(
     text('--private-key-out <file>', 'keep this key file, as the agent does: needs --policy or --broker-url'),
   ),
+  ...EGRESS_SETTINGS,
   apiListen: optional(
     text(
       '--api-listen <address>',
@@ -52,19 +54,22 @@ export interface SignerPlan {
   readonly keyFile: string;
   /** Undefined when another program keeps the key file. */
   readonly agent: AgentValues | undefined;
+  readonly egress: EgressPlan | undefined;
   readonly api: { readonly listen: string; readonly token: string | undefined } | undefined;
   readonly extAuthzListen: string | undefined;
   readonly admin: HostAndPort;
 }
 
-/** @throws CliError `listener_required`, `private_key_out_required`, `flag_required`, `bad_address`, `listen_not_loopback`, `api_token_file_required`, and for the token file */
+/** @throws CliError `listener_required`, as `planEgress`, `private_key_out_required`, `flag_required`, `bad_address`, `listen_not_loopback`, `api_token_file_required`, and for the token file */
 export async function planSigner(settings: SignerSettings): Promise<SignerPlan> {
   const { adminListen, apiListen, extAuthzListen } = settings;
-  if (apiListen === undefined && extAuthzListen === undefined) {
-    throw usageError('listener_required', 'give --api-listen or --ext-authz-listen');
+  const egress = await planEgress(settings);
+  if (egress === undefined && apiListen === undefined && extAuthzListen === undefined) {
+    throw usageError('listener_required', 'give --listen, --api-listen or --ext-authz-listen');
   }
   return {
     ...planIdentity(settings),
+    egress,
     api: apiListen === undefined ? undefined : await planApi(apiListen, settings),
     extAuthzListen: extAuthzListen && localAddress('ext-authz-listen', extAuthzListen),
     admin: parseHostAndPort('admin-listen', adminListen),
@@ -81,16 +86,6 @@ function planIdentity(settings: SignerSettings): Pick<SignerPlan, 'agent' | 'key
   }
   if (key !== undefined) return { keyFile: key, agent: undefined };
   throw usageError('flag_required', '--key is required, or --private-key-out with --policy or --broker-url');
-}
-
-/** Whoever reaches the signer signs as its identity. */
-function localAddress(flag: string, address: string): string {
-  const listen = parseSocketAddress(flag, address);
-  if (listen.startsWith('unix:') || isLoopback(parseHostAndPort(flag, listen).host)) return listen;
-  throw usageError(
-    'listen_not_loopback',
-    `--${flag} must be unix:PATH or a loopback address: whoever reaches it can sign`,
-  );
 }
 
 async function planApi(apiListen: string, { apiTokenFile }: SignerSettings) {

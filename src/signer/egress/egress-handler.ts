@@ -12,7 +12,8 @@ import { acceptsTrailers } from '../../http-proxy/request-lines.ts';
 import { breakOff, respond, type Served } from '../../http-proxy/respond.ts';
 import type { UpstreamPool } from '../../http-proxy/upstream-pool.ts';
 import type { EgressMetrics } from '../../telemetry/egress-metrics.ts';
-import { problemOfFailure, problemOfRefusal, refusalOf } from './egress-refusals.ts';
+import { problemOfRefusal, type Refusal } from '../signing-refusals.ts';
+import { AUTHORIZATION_IN_USE, ROUTE_UNKNOWN, refusalOf } from './egress-refusals.ts';
 import { type Destination, destinationOf, type UpstreamRoute } from './egress-routes.ts';
 import { outgoingLines, signableHeaders, withCredentials } from './outgoing-lines.ts';
 
@@ -42,7 +43,7 @@ export interface EgressParts {
   /** What happens to a request without a profile. An error of the key or the signer always refuses. */
   readonly unsigned: 'deny' | 'pass';
   readonly limits: EgressLimits;
-  readonly metrics: EgressMetrics;
+  readonly metrics: EgressMetrics & { refused(code: string): void };
   /** Called for each signed request when its response has ended. */
   readonly onSigned: (signed: SignedRequest, outcome: ForwardOutcome) => void;
   readonly onInternalError: (error: unknown) => void;
@@ -86,14 +87,12 @@ export class EgressHandler {
     const fault = headFaultOf(exchange);
     if (fault !== undefined) return this.#refuse(response, fault.code, fault.problem);
     const refusal = refusalOf(request, this.#hosts());
-    if (refusal !== undefined) return this.#refuse(response, refusal, problemOfRefusal(refusal));
+    if (refusal !== undefined) return this.#refuseSigning(response, refusal);
     if (exchange.upgrade !== undefined) return this.#refuseFault(response, 'upgrade_refused');
     const destination = destinationOf(this.#parts.routes, request.target);
-    if (destination === undefined) {
-      return this.#refuse(response, 'route_not_found', problemOfRefusal('route_not_found'));
-    }
+    if (destination === undefined) return this.#refuseSigning(response, ROUTE_UNKNOWN);
     const found = this.#parts.signer.profileFor({ method: request.method, url: urlOf(destination) });
-    if (found.kind === 'failed' && !this.#mayPass(found)) return this.#refuseFailure(response, found);
+    if (found.kind === 'failed' && !this.#mayPass(found)) return this.#refuseSigning(response, found);
     const received = await this.#receive(exchange);
     if (received.kind === 'served') return received.served;
     try {
@@ -143,11 +142,11 @@ export class EgressHandler {
       body: spool && signedBodyOf(spool),
     });
     if (signed.kind === 'failed') {
-      if (!this.#mayPass(signed)) return this.#refuseFailure(response, signed);
+      if (!this.#mayPass(signed)) return this.#refuseSigning(response, signed);
       return this.#answer(response, await this.#send({ request, response }, destination, lines, spool));
     }
     const withProof = withCredentials(lines, signed.headers);
-    if (withProof === undefined) return this.#refuseFailure(response, AUTHORIZATION_IN_USE);
+    if (withProof === undefined) return this.#refuseSigning(response, AUTHORIZATION_IN_USE);
     const outcome = await this.#send({ request, response }, destination, withProof, spool);
     onSigned(signed, outcome);
     return this.#answer(response, outcome);
@@ -203,8 +202,8 @@ export class EgressHandler {
     return code === 'profile_not_found' && this.#parts.unsigned === 'pass';
   }
 
-  #refuseFailure(response: ClientResponse, failure: SigningFailure): Served {
-    return this.#refuse(response, failure.code, problemOfFailure(failure));
+  #refuseSigning(response: ClientResponse, refusal: Refusal): Served {
+    return this.#refuse(response, refusal.code, problemOfRefusal(refusal));
   }
 
   #refuseFault(response: ClientResponse, code: ProxyFaultCode): Served {
@@ -218,13 +217,6 @@ export class EgressHandler {
 }
 
 const NONE: ReadonlySet<string> = new Set();
-
-const AUTHORIZATION_IN_USE: SigningFailure = {
-  kind: 'failed',
-  code: 'header_reserved',
-  message:
-    'the passport travels in Authorization, which the request already has; a route with passport_header allows both',
-};
 
 const urlOf = ({ route: { origin }, target }: Destination<EgressRoute>) =>
   `${origin.scheme}://${origin.authority}${target}`;

@@ -3,6 +3,7 @@
  * Source: docs/signer.md.
  */
 import { openExchangeServer } from '../../http-proxy/exchange-server.ts';
+import { ownerOnly } from '../owner-only.ts';
 import { EgressHandler, type EgressParts } from './egress-handler.ts';
 import { hostsOf } from './egress-refusals.ts';
 
@@ -25,14 +26,13 @@ export async function openEgressServer(options: EgressServerOptions): Promise<Eg
   const { listen, maxConnections, metrics, routes } = options;
   let hosts: ReadonlySet<string> = new Set();
   const handler = new EgressHandler(options, () => hosts);
-  const { address, drain } = await openExchangeServer({
-    listen,
-    tls: undefined,
-    maxConnections,
-    metrics,
-    handle: (exchange) => void handler.handle(exchange),
-    untilIdle: () => handler.untilIdle(),
-  });
+  const { address, drain } = await ownerOnly(() =>
+    openExchangeServer({
+      ...{ listen, metrics, tls: undefined, maxConnections },
+      handle: (exchange) => void handler.handle(exchange),
+      untilIdle: () => handler.untilIdle(),
+    }),
+  );
   hosts = hostsOf(address);
   return {
     address,

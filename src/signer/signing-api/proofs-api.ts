@@ -17,6 +17,7 @@ import { problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
 import { receiveBody } from '../../http-proxy/receive-body.ts';
 import { breakOff, respond, type Served } from '../../http-proxy/respond.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
+import { ownerOnly } from '../owner-only.ts';
 import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
 import { ProofRequestError, parseProofRequest } from './proof-request.ts';
 
@@ -36,8 +37,6 @@ const MAX_REQUESTS = 256;
 const MAX_BODY_BYTES = 64 * 1024;
 const BODY_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 10_000;
-/** Only the owner may connect. */
-const SOCKET_UMASK = 0o177;
 
 /** @throws ListenError */
 export async function openProofsApi(
@@ -50,17 +49,13 @@ export async function openProofsApi(
     ...{ metrics, onInternalError },
     serve: (exchange) => serve(exchange, options),
   });
-  // The socket has its mode from the start: another user could connect before a later chmod.
-  const umask = process.umask(SOCKET_UMASK);
-  try {
-    return await openExchangeServer({
+  return ownerOnly(() =>
+    openExchangeServer({
       ...{ listen, metrics, tls: undefined, maxConnections: MAX_CONNECTIONS },
       handle: (exchange) => void runner.run(exchange),
       untilIdle: () => runner.untilIdle(),
-    });
-  } finally {
-    process.umask(umask);
-  }
+    }),
+  );
 }
 
 async function serve(exchange: ClientExchange, options: ProofsApiOptions): Promise<Served> {

@@ -222,3 +222,15 @@ describe('the key file', () => {
 it('needs something to serve', async () => {
   await expect(start({ apiListen: undefined })).rejects.toMatchObject({ code: 'listener_required' });
 });
+
+it('serves the egress proxy with the key file', async () => {
+  await enroll();
+  const { addresses } = await start({
+    ...{ apiListen: undefined, listen: '127.0.0.1:0' },
+    ...{ upstream: 'https://api.shop.example', connectTo: '127.0.0.1:1' },
+  });
+  const response = await fetch(`http://${addresses.listen}/v1/orders`, { method: 'POST', body: 'a' });
+  // Signed, and nobody listens there.
+  expect(await response.json()).toMatchObject({ type: 'urn:proofgate:fault:upstream_unreachable' });
+  expect(log).toContain('"event":"request_signed","part":"egress"');
+});

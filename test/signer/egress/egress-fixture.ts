@@ -25,6 +25,8 @@ export interface OpenEgress {
   readonly signer: RequestSigner;
   readonly signed: SignedRequest[];
   readonly internalErrors: unknown[];
+  /** Codes. */
+  readonly refused: string[];
   metric(name: string): Promise<number>;
   spooledFiles(): Promise<readonly string[]>;
 }
@@ -79,6 +81,7 @@ export function useEgress(): (upstream: string, site: Site, options?: EgressOpti
     const signer = billingSigner(site);
     const signed: SignedRequest[] = [];
     const internalErrors: unknown[] = [];
+    const refused: string[] = [];
     const server = await openEgressServer({
       listen,
       maxConnections: 200,
@@ -97,7 +100,7 @@ export function useEgress(): (upstream: string, site: Site, options?: EgressOpti
       signer,
       unsigned,
       limits,
-      metrics: createEgressMetrics(registry),
+      metrics: { ...createEgressMetrics(registry), refused: (code) => refused.push(code) },
       onSigned: (request) => signed.push(request),
       onInternalError: (error) => internalErrors.push(error),
     });
@@ -113,6 +116,7 @@ export function useEgress(): (upstream: string, site: Site, options?: EgressOpti
       signer,
       signed,
       internalErrors,
+      refused,
       metric: async (name) => {
         const { values } = (await registry.getSingleMetric(name)?.get()) ?? { values: [] };
         return values.reduce((sum, { value }) => sum + value, 0);

@@ -129,7 +129,7 @@ describe('what is not signed', () => {
     const { arrived, egress, status, type } = await send({}, { target: '/v2/unknown' });
     expect({ status, type }).toEqual({ status: 502, type: 'urn:proofgate:fault:profile_not_found' });
     expect(arrived).toEqual([]);
-    expect(await egress.metric('proofgate_signer_refused_total')).toBe(1);
+    expect(egress.refused).toEqual(['profile_not_found']);
   });
 
   it('passes it on unsigned only when told so', async () => {
