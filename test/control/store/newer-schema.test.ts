@@ -1,7 +1,7 @@
 /** Checks that a program does not change a database with a newer schema, and reports it, on both databases. */
 import { describe, expect, it } from '@jest/globals';
 import { type ControlStore, SchemaNewerError } from '../../../src/control/store/port.ts';
-import { reopenedDatabases } from './reopened-databases.ts';
+import { DROP_BLOCKED_CALLERS, reopenedDatabases } from './reopened-databases.ts';
 
 const DATABASES = reopenedDatabases();
 
@@ -25,13 +25,13 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
 
   it('that lacks the last step and has one that is not known here does not get the one that it lacks', async () => {
     await opened(open);
-    await run('alter table broker drop column url');
-    await run("update kysely_migration set name = '0006-other' where name = '0006-brokers-by-trust-domain'");
+    for (const statement of DROP_BLOCKED_CALLERS) await run(statement);
+    await run("update kysely_migration set name = '0007-other' where name = '0007-blocked-callers'");
     await expect(opened(open)).rejects.toThrow(SchemaNewerError);
-    await run("delete from kysely_migration where name = '0006-other'");
+    await run("delete from kysely_migration where name = '0007-other'");
     // The missing migration runs only now.
-    await expect(run('update broker set url = null')).rejects.toThrow();
+    await expect(run('update target set known_members = null')).rejects.toThrow();
     await opened(open);
-    await run('update broker set url = null');
+    await run('update target set known_members = null');
   });
 });

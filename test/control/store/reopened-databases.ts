@@ -17,6 +17,13 @@ interface ReopenedDatabase {
   readonly run: (statement: string) => Promise<void>;
 }
 
+/** Undoes what the step `0007-blocked-callers` adds. */
+export const DROP_BLOCKED_CALLERS = [
+  'drop table blocked_caller',
+  'alter table site drop column blocked_published',
+  'alter table target drop column known_members',
+];
+
 /** For one test file: created before its tests, removed after them. */
 export function reopenedDatabases(): { readonly [N in 'sqlite' | 'postgres']: ReopenedDatabase } {
   let directory: string;
