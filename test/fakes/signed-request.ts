@@ -9,7 +9,12 @@ import { normalizeAuthority, parseOrigin } from '../../src/protocol/request-targ
 import { signMessage } from '../../src/protocol/signature.ts';
 import { newJti, type SigningKey } from '../../src/protocol/signing.ts';
 import { formatTranscript, NOT_BOUND } from '../../src/protocol/transcript.ts';
-import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../src/protocol/wire-names.ts';
+import {
+  AUTHORIZATION_HEADER,
+  PASSPORT_HEADER,
+  SIGNATURE_HEADER,
+  TRANSCRIPT_HEADER,
+} from '../../src/protocol/wire-names.ts';
 import type { BodyState, RequestFacts } from '../../src/verifier/decision/request-facts.ts';
 import {
   AUTH_SITE,
@@ -165,7 +170,7 @@ export function signRequest(keys: SiteKeys, plan: RequestPlan, edits: RequestEdi
   const proofKey = edits.proofKey ?? holder;
   const bytes = Buffer.from(transcriptText, 'latin1');
   const signature = signMessage(proofKey.publicKey.algorithm, proofKey.privateKey, bytes);
-  const sent = withCredentials(intended, jws, bytes, signature);
+  const sent = withCredentials(intended, passportLines(plan.route, jws), bytes, signature);
   const wire = edits.received?.(sent) ?? sent;
   return { wire, facts: factsOfWire(wire), jws, jti: transcript.jti, transcriptText, signature, holder };
 }
@@ -220,6 +225,7 @@ const ROUTE_REQUESTS: { readonly [R in RouteId]: RouteRequest } = {
   partners: get('/v1/partners', { origin: PARTNERS_ORIGIN }),
   internal: get('/v1/internal', { origin: INTERNAL_ORIGIN, audience: 'urn:internal' }),
   attested: get('/v1/attested?n={item}'),
+  bearer: get('/v1/bearer?n={item}'),
   everything: get('/v1/everything/{item}?x=%20', { method: 'POST', headers: [tenant], hasBody: true }),
 };
 
@@ -292,9 +298,18 @@ function transcriptOf(
   };
 }
 
+/** Where the passport has a header of its own, `Authorization` is the application's. */
+function passportLines(route: RouteId, jws: string): readonly HeaderLine[] {
+  if (route !== 'bearer') return [{ name: AUTHORIZATION_HEADER, value: `Passport ${jws}` }];
+  return [
+    { name: AUTHORIZATION_HEADER, value: 'Bearer of-the-application' },
+    { name: PASSPORT_HEADER, value: jws },
+  ];
+}
+
 function withCredentials(
   request: WireRequest,
-  jws: string,
+  passport: readonly HeaderLine[],
   transcript: Buffer,
   signature: Buffer,
 ): WireRequest {
@@ -302,7 +317,7 @@ function withCredentials(
     ...request,
     headers: [
       ...request.headers,
-      { name: 'authorization', value: `Passport ${jws}` },
+      ...passport,
       { name: TRANSCRIPT_HEADER, value: transcript.toString('base64url') },
       { name: SIGNATURE_HEADER, value: signature.toString('base64url') },
     ],

@@ -229,6 +229,7 @@ function siteRoutes(): RouteContent[] {
       required_provenance: { zone: [PROVENANCE.zone], image: [PROVENANCE.image, 'sha256:bbbb'] },
       required_context: { team: [CONTEXT.team], environment: [CONTEXT.environment] },
     }),
+    get('bearer', '/v1/bearer', 'forward', { ...bounded, passport_header: 'X-Proofgate-Passport' }),
   ];
 }
 
@@ -245,7 +246,8 @@ export type RouteId =
   | 'partners'
   | 'internal'
   | 'attested'
-  | 'everything';
+  | 'everything'
+  | 'bearer';
 
 /** The entries of a list that a test wants to change. Fails when there is none. */
 export function entriesWhere<T>(list: readonly T[] | undefined, wanted: (entry: T) => boolean): T[] {

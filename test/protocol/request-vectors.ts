@@ -9,6 +9,7 @@ import { signMessage } from '../../src/protocol/signature.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 import { formatTranscript, type Transcript } from '../../src/protocol/transcript.ts';
 import { verifySignature } from '../../src/protocol/verify-signature.ts';
+import { passportHeaderOf } from '../../src/protocol/wire-names.ts';
 import { replayIdentifier } from '../../src/verifier/replay/identifier.ts';
 import { headersOfLines } from '../fakes/signed-request.ts';
 import type { SigningVector } from '../vectors/make/format.ts';
@@ -38,14 +39,16 @@ export function expectVectorToHold(vector: SigningVector, passportKey: SigningKe
   );
 }
 
-function credentialsOf({ headers, passport, signature, transcript }: SigningVector) {
+function credentialsOf({ headers, passport, route, signature, transcript }: SigningVector) {
   expect(headers).toEqual({
-    Authorization: `Passport ${passport.jws}`,
+    ...(route.passport_header === undefined
+      ? { Authorization: `Passport ${passport.jws}` }
+      : { [route.passport_header]: passport.jws }),
     'X-Proofgate-Transcript': Buffer.from(transcript).toString('base64url'),
     'X-Proofgate-Signature': signature,
   });
   const lines = headersOfLines(Object.entries(headers).map(([name, value]) => ({ name, value })));
-  const credentials = readCredentials(lines, 'authorization', () => undefined);
+  const credentials = readCredentials(lines, passportHeaderOf(route.passport_header), () => undefined);
   if (isDenial(credentials)) throw new Error(`credentials: ${credentials.detail}`);
   return credentials;
 }

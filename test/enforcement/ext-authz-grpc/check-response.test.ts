@@ -97,6 +97,7 @@ describe('an allowed request', () => {
       answer(allowed({ caller: 'billing', route })).ok_response?.headers_to_remove;
     expect(removed('orders-read')).toEqual(['authorization', ...credentials]);
     expect(removed('forward')).toEqual(credentials);
+    expect(removed('bearer')).toEqual(['x-proofgate-passport', ...credentials]);
   });
 
   it('lets nothing of ours through from outside, nor what rewrites requests', () => {

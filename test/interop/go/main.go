@@ -22,10 +22,11 @@ type job struct {
 }
 
 type route struct {
-	RouteID       string   `json:"route_id"`
-	Audience      string   `json:"audience"`
-	Body          string   `json:"body"`
-	SignedHeaders []string `json:"signed_headers"`
+	RouteID        string   `json:"route_id"`
+	Audience       string   `json:"audience"`
+	Body           string   `json:"body"`
+	SignedHeaders  []string `json:"signed_headers"`
+	PassportHeader string   `json:"passport_header"`
 }
 
 type request struct {

@@ -36,12 +36,16 @@ func sign(asked job, now int64) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	passportHeader, value := "Authorization", "Passport "+carried.jws
+	if asked.Route.PassportHeader != "" {
+		passportHeader, value = asked.Route.PassportHeader, carried.jws
+	}
 	return answer{
 		Authority:  place.authority,
 		Target:     place.target,
 		Transcript: transcript,
 		Headers: map[string]string{
-			"Authorization":          "Passport " + carried.jws,
+			passportHeader:           value,
 			"X-Proofgate-Transcript": encode([]byte(transcript)),
 			"X-Proofgate-Signature":  encode(ed25519.Sign(holder, []byte(transcript))),
 		},

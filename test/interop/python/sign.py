@@ -155,7 +155,7 @@ def sign(job):
         "target": target,
         "transcript": transcript,
         "headers": {
-            "Authorization": f"Passport {jws}",
+            **({"X-Proofgate-Passport": jws} if "passport_header" in route else {"Authorization": f"Passport {jws}"}),
             "X-Proofgate-Transcript": base64url(transcript.encode("ascii")),
             "X-Proofgate-Signature": base64url(signature),
         },

@@ -1,4 +1,5 @@
 /** The members of the published files. `schema.json` describes the same for others, and a test validates the files against it. */
+import type { PASSPORT_HEADER_MEMBER } from '../../../src/protocol/wire-names.ts';
 import type { PatchOperation } from './json-patch.ts';
 
 /** Names and values one character a byte, in the order in which the lines were sent. */
@@ -97,6 +98,7 @@ export interface SigningVector {
     readonly audience: string;
     readonly body: 'bound' | 'unbound';
     readonly signed_headers: readonly string[];
+    readonly passport_header?: typeof PASSPORT_HEADER_MEMBER;
   };
   readonly request: {
     readonly method: string;
@@ -123,7 +125,8 @@ export interface SigningVector {
   readonly transcript_sha256: string;
   readonly signature: string;
   readonly headers: {
-    readonly Authorization: string;
+    readonly Authorization?: string;
+    readonly [PASSPORT_HEADER_MEMBER]?: string;
     readonly 'X-Proofgate-Transcript': string;
     readonly 'X-Proofgate-Signature': string;
   };

@@ -84,7 +84,8 @@ function expectedOf(vectorCase: VectorCase, wire: WireRequest): Expected {
 
 /** The claims of the sent passport. */
 function wireClaims({ headers }: WireRequest): { readonly [claim: string]: unknown } {
-  const value = headers.find(({ name }) => name === 'authorization')?.value ?? '';
+  const lineOf = (header: string) => headers.find(({ name }) => name === header)?.value;
+  const value = lineOf('x-proofgate-passport') ?? lineOf('authorization') ?? '';
   return JSON.parse(Buffer.from(value.split('.')[1] ?? '', 'base64url').toString('utf8'));
 }
 
@@ -158,7 +159,8 @@ export function expectedAllowance(
   { alsoRemoved = [], keyBinding }: { readonly keyBinding: string; readonly alsoRemoved?: readonly string[] },
 ): ExpectedAllowance {
   const [issuer, subject, clientId] = IDENTITIES[caller];
-  const passport = route === 'forward' ? [] : ['authorization'];
+  const place = route === 'bearer' ? 'x-proofgate-passport' : 'authorization';
+  const passport = route === 'forward' ? [] : [place];
   return {
     outcome: 'allowed',
     upstream_headers: {

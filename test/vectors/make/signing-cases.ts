@@ -232,6 +232,14 @@ export const SIGNING_CASES: readonly SigningCase[] = [
     request: request('GET', '/v1/orders/17'),
     jti: jti(176),
   },
+  {
+    ...ownSite,
+    name: 'a passport beside the Authorization of the application',
+    claims: ownKey('p-14'),
+    route: route('orders-read', { passport_header: 'X-Proofgate-Passport' }),
+    request: request('GET', '/v1/orders/17', { headers: [['Authorization', 'Bearer application']] }),
+    jti: jti(192),
+  },
 ];
 
 export const PROOF_ISSUED_AT = ISSUED_AT + 10;

@@ -36,7 +36,9 @@ function signingVector(signingCase: SigningCase): SigningVector {
     transcript_sha256: sha256(transcript),
     signature,
     headers: {
-      Authorization: `Passport ${passport.jws}`,
+      ...(given.route.passport_header === undefined
+        ? { Authorization: `Passport ${passport.jws}` }
+        : { [given.route.passport_header]: passport.jws }),
       'X-Proofgate-Transcript': Buffer.from(transcript).toString('base64url'),
       'X-Proofgate-Signature': signature,
     },

@@ -32,6 +32,7 @@ const plans: readonly (readonly [string, RequestPlan])[] = [
   ['a body that is not bound', { caller: 'billing', route: 'uploads' }],
   ['headers that the route wants', { caller: 'billing', route: 'tenants' }],
   ['a route that forwards the passport', { caller: 'billing', route: 'forward' }],
+  ['a route with the passport in a header of its own', { caller: 'billing', route: 'bearer' }],
   ["an origin of the route's own, with a port", { caller: 'billing', route: 'partners' }],
   ['http, and another audience', { caller: 'billing', route: 'internal' }],
   ['a realtime route', { caller: 'billing', route: 'prices' }],
