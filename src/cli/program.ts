@@ -12,6 +12,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<CommandLineNode>> = new Map([
   ['status', async () => (await import('./commands/status-command.ts')).statusCommand],
   ['sign', async () => (await import('./commands/sign-command.ts')).signCommand],
   ['request', async () => (await import('./commands/request-command.ts')).requestCommand],
+  ['signer', async () => (await import('./commands/signer-command.ts')).signerCommand],
   ['conformance', async () => (await import('./commands/conformance-command.ts')).conformanceCommand],
   ['bundle', async () => (await import('./commands/bundle-command.ts')).bundleCommands],
   ['verifier', async () => (await import('./commands/verifier-command.ts')).verifierCommand],

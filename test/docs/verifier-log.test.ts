@@ -15,9 +15,9 @@ interface LogLine {
   readonly members: readonly string[];
 }
 
-/** Control, the broker and the agent have separate tables; the middleware writes to its application's log. */
+/** Control, the broker, the agent and the signer have separate tables; the middleware writes to its application's log. */
 const OTHERS =
-  /^src\/(?:broker|control|main\/broker|main\/control|main\/agent|main\/middleware|workload)\/|^src\/main\/closers\.ts/;
+  /^src\/(?:broker|control|main\/broker|main\/control|main\/agent|main\/middleware|main\/signer|signer|workload)\/|^src\/main\/closers\.ts/;
 const files = filesOfCheckout('src', '.ts').filter((file) => !OTHERS.test(file));
 const sources = files.map((file) => {
   return ts.createSourceFile(file, readText(file), ts.ScriptTarget.Latest, true);

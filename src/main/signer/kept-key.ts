@@ -14,6 +14,7 @@ export interface KeptKey extends AgentProbes {
 export function startKeeping(settings: AgentValues, env: Environment, logger: Logger): Promise<KeptKey> {
   const controller = new AbortController();
   return new Promise((resolve, reject) => {
+    let hasStarted = false;
     const ended = keepKeyFile(settings, {
       ...{ env, logger, stop: controller.signal },
       serve: async (probes) => {
@@ -21,13 +22,13 @@ export function startKeeping(settings: AgentValues, env: Environment, logger: Lo
           controller.abort();
           await ended;
         };
+        hasStarted = true;
         resolve({ ...probes, stop });
         return async () => undefined;
       },
     }).catch((error: unknown) => {
-      reject(error);
-      // After the start: the key in place stays in use until it ends.
-      if (controller.signal.aborted) return;
+      if (!hasStarted) return reject(error);
+      // The key in place stays in use until it ends.
       logger.error({ event: 'renewal_stopped', fault: faultName(error) }, 'the key is not renewed any more');
     });
   });

@@ -63,12 +63,13 @@ export interface SignerPlan {
 /** @throws CliError `listener_required`, as `planEgress`, `private_key_out_required`, `flag_required`, `bad_address`, `listen_not_loopback`, `api_token_file_required`, and for the token file */
 export async function planSigner(settings: SignerSettings): Promise<SignerPlan> {
   const { adminListen, apiListen, extAuthzListen } = settings;
+  const identity = planIdentity(settings);
   const egress = await planEgress(settings);
   if (egress === undefined && apiListen === undefined && extAuthzListen === undefined) {
     throw usageError('listener_required', 'give --listen, --api-listen or --ext-authz-listen');
   }
   return {
-    ...planIdentity(settings),
+    ...identity,
     egress,
     api: apiListen === undefined ? undefined : await planApi(apiListen, settings),
     extAuthzListen: extAuthzListen && localAddress('ext-authz-listen', extAuthzListen),

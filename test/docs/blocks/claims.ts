@@ -64,6 +64,9 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'Software keys': [held('test/docs/broker.test.ts')],
     'Deny list': [held('test/docs/broker.test.ts')],
   },
+  'docs/signer.md': {
+    'Signing API': times(2, held('test/main/signer/signer-process.test.ts')),
+  },
   'docs/cli.md': {
     Keys: [loaded({ as: 'jwk' })],
     'Signing profiles': [copied('signing', 'profile.yaml')],

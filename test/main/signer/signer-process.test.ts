@@ -12,6 +12,7 @@ import { settingValues } from '../../../src/program/settings.ts';
 import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import { parseTranscript } from '../../../src/protocol/transcript.ts';
 import { newEd25519Key, profilesOf, routeDocument } from '../../client/fixtures.ts';
+import { readText } from '../../docs/markdown.ts';
 import { httpGet, waitFor } from '../../e2e/harness/wait.ts';
 import { writeEnrolledKey } from '../../signer/enrolled-key.ts';
 
@@ -121,6 +122,21 @@ describe('the signing API', () => {
     });
     expect(log).toContain('"event":"request_signed"');
     for (const value of Object.values(headers)) expect(log).not.toContain(value);
+  });
+
+  it('answers the request of docs/signer.md', async () => {
+    await enroll();
+    const { addresses } = await start();
+    const [request = '', answer = ''] = [...readText('docs/signer.md').matchAll(/```json\n(.*?)```/gs)].map(
+      ([, text = '']) => text,
+    );
+    const { body, status } = await ask(addresses.api_listen ?? '', request);
+    expect(status).toBe(200);
+    const shown = JSON.parse(answer);
+    expect([Object.keys(body), Object.keys(body.headers as object)]).toEqual([
+      Object.keys(shown),
+      Object.keys(shown.headers),
+    ]);
   });
 
   it('is for the owner of its socket alone', async () => {
