@@ -174,7 +174,7 @@ test-image: build tools system-packages envoy proxies helm-tools image-tools ## 
 	@PROOFGATE_TEST_IMAGE=whole $(JEST) --runInBand test/image
 
 .PHONY: release
-release: node_modules/.installed helm-tools ## npm package, chart, bill of materials, checksums and their signature, of the last commit: KEY=FILE
+release: node_modules/.installed helm-tools sdk-tools ## npm package, chart, bill of materials, checksums and their signature, of the last commit: KEY=FILE
 	@node scripts/release/release.mjs --key='$(KEY)'
 
 .PHONY: verify-release

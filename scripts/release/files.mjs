@@ -2,7 +2,8 @@
 export const CHECKSUMS = 'SHA256SUMS';
 export const SIGNATURE = 'SHA256SUMS.sig';
 
-const OF_ANY_VERSION = /^proofgate-(?:chart-|middleware-)?\d+\.\d+\.\d+[\w.-]*\.(?:tgz|cdx\.json)$/;
+const OF_ANY_VERSION =
+  /^proofgate-(?:chart-|middleware-|go-)?\d+\.\d+\.\d+[\w.-]*\.(?:tgz|cdx\.json|whl|tar\.gz|zip)$/;
 
 /** Whether a release of some version may hold a file of that name. */
 export function isOfRelease(name) {
@@ -16,5 +17,8 @@ export function filesOf(version) {
     sbom: `proofgate-${version}.cdx.json`,
     middleware: `proofgate-middleware-${version}.tgz`,
     middlewareSbom: `proofgate-middleware-${version}.cdx.json`,
+    pythonWheel: `proofgate-${version}-py3-none-any.whl`,
+    pythonSdist: `proofgate-${version}.tar.gz`,
+    goModule: `proofgate-go-${version}.zip`,
   };
 }

@@ -24,10 +24,11 @@ import { describeMiddleware, describeRelease } from '../sbom/release.mjs';
 import { entryOf } from './changelog.mjs';
 import { CHECKSUMS, filesOf, isOfRelease, SIGNATURE } from './files.mjs';
 import { readSigningKey } from './keys.mjs';
-import { assertCommitted, commitTime, DECLARATIONS, packChart, packNpm, stage } from './staging.mjs';
+import { assertCommitted, commitTime, DECLARATIONS, packChart, packNpm, stage, tool } from './staging.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const HELM = join(ROOT, '.cache', 'helm', 'bin', 'helm');
+const PYTHON_PACKAGES = join(ROOT, '.cache', 'sdk-python', 'packages');
 
 /** Modes of packed files are those of the files here. */
 process.umask(0o022);
@@ -43,6 +44,8 @@ await tellingFailures(async () => {
   const version = readVersion();
   assertCommitted(ROOT);
   if (!existsSync(HELM)) throw new Failure('helm_missing', 'install Go, then: make helm-tools');
+  if (!existsSync(PYTHON_PACKAGES))
+    throw new Failure('sdk_tools_missing', 'install Python 3.9 with pip, then: make sdk-tools');
   mkdirSync(dirname(values.out), { recursive: true });
   const work = mkdtempSync(join(dirname(values.out), 'making-release-'));
   try {
@@ -118,10 +121,16 @@ function make(version, work, release) {
   const middleware = join(work, 'middleware');
   const middlewareManifest = layOutMiddleware(staging, middleware, join(staging, DECLARATIONS));
   packNpm(middleware, release);
+  packPythonAndGo(staging, release);
   const write = (name, document) =>
     writeFileSync(join(release, name), `${JSON.stringify(document, null, 2)}\n`);
   write(sbom, describeRelease({ lock, epochSeconds, manifest }));
   write(middlewareSbom, describeMiddleware({ lock, epochSeconds, manifest: middlewareManifest }));
+}
+
+function packPythonAndGo(staging, release) {
+  const env = { ...process.env, PYTHONDONTWRITEBYTECODE: '1', PYTHONPATH: PYTHON_PACKAGES };
+  tool('python3', [join('scripts', 'sdk', 'pack.py'), release], { cwd: staging, env });
 }
 
 /** In the form of sha256sum. The signature is the 64 bytes that `openssl pkeyutl -verify -rawin` takes. */

@@ -27,9 +27,12 @@ export function contentTests(release: () => string): void {
     expect(readdirSync(release()).toSorted()).toEqual([
       'SHA256SUMS',
       'SHA256SUMS.sig',
+      `proofgate-${version}-py3-none-any.whl`,
       `proofgate-${version}.cdx.json`,
+      `proofgate-${version}.tar.gz`,
       `proofgate-${version}.tgz`,
       `proofgate-chart-${version}.tgz`,
+      `proofgate-go-${version}.zip`,
       `proofgate-middleware-${version}.cdx.json`,
       `proofgate-middleware-${version}.tgz`,
     ]);

@@ -15,6 +15,8 @@ it('is that of the lock file, the chart and the program', () => {
   expect([lock.version, lock.packages[''].version]).toEqual([version, version]);
   expect(parse(readText('helm/proofgate/Chart.yaml'))).toMatchObject({ version, appVersion: version });
   expect(packageVersion()).toBe(version);
+  expect(readText('sdk/python/src/proofgate/__init__.py')).toContain(`\n__version__ = "${version}"\n`);
+  expect(readText('sdk/go/signer.go')).toContain(`\nconst Version = "${version}"\n`);
 });
 
 it('what else the lock file repeats of package.json is as it is there', () => {
