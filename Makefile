@@ -56,7 +56,7 @@ mutation: node_modules/.installed system-packages ## whether the tests notice ch
 	@npx stryker run $(if $(FILES),--mutate "$$(echo $(FILES) | tr ' ' ,)")
 
 .PHONY: bench
-bench: build tools system-packages envoy-demo image-tools ## what the request plane costs, against floors measured in the same run; PARTS="check denials" runs some
+bench: build tools system-packages envoy-demo image-tools sdk-tools ## what the request plane costs, against floors measured in the same run; PARTS="check denials" runs some
 	@node .build/bench/main.js $(PARTS)
 
 .PHONY: bench-soak
