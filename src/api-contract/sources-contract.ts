@@ -228,6 +228,15 @@ export const ENROLLMENT_COMMAND = object(
       16_384,
       'Parts of a pod template with the agent as a native sidecar, YAML. Kubernetes 1.29.',
     ),
+    signer_command: Type.Optional(
+      text(
+        8192,
+        'Command of the signer, which keeps a key as the agent does and signs what the application sends to it. Absent while the client may call no route.',
+      ),
+    ),
+    signer_sidecar: Type.Optional(
+      text(16_384, 'Parts of a pod template with the signer as a native sidecar, YAML.'),
+    ),
   },
   'EnrollmentCommand',
 );

@@ -10,6 +10,7 @@ import { requireRow } from '../resource/change.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import { serviceAccountOf } from './policies.ts';
+import type { ProfilesOfClient } from './workload-enrollments.ts';
 
 /** Mount points of the snippet's volumes. */
 const TOKEN_DIRECTORY = '/var/run/secrets/proofgate';
@@ -21,7 +22,9 @@ export const CA_FILE = `${CA_DIRECTORY}/ca.crt`;
 const KEY_VOLUME = 'proofgate-key';
 const TOKEN_VOLUME = 'proofgate-token';
 const CA_VOLUME = 'proofgate-control-ca';
-/** Container port on which the agent answers the kubelet's probes. */
+/** The application's base URL, when the signer sends its requests on. */
+const SIGNER_LISTEN = '127.0.0.1:8081';
+/** Container port on which agent and signer answer the kubelet's probes. */
 const ADMIN_PORT = { name: 'proofgate-admin', containerPort: 9195 };
 
 /** Minimum lifetime of a projected token in Kubernetes (specification "Limits"). */
@@ -35,23 +38,35 @@ export interface EnrollmentCommandOptions {
   readonly image: string;
   /** ConfigMap in the workloads' namespace with `ca.crt`, if a private CA signed Control's certificate. */
   readonly caConfigMap: string | undefined;
+  readonly profilesOfClient: ProfilesOfClient;
 }
 
 /** @throws ApiProblem `not_found`, `policy_not_active` */
 export async function enrollmentCommand(
-  { store, controlUrl, image, caConfigMap }: EnrollmentCommandOptions,
+  { store, controlUrl, image, caConfigMap, profilesOfClient }: EnrollmentCommandOptions,
   policyId: string,
 ): Promise<EnrollmentCommand> {
-  const { policy, audience } = await store.read(async (tx) => {
+  const { policy, audience, origins } = await store.read(async (tx) => {
     const row = requireRow(await tx.policies.find(policyId));
     const revision = await tx.sourceRevisions.find(row.sourceId, row.sourceRevision);
-    return { policy: row, audience: revision?.audience };
+    const profiles = await profilesOfClient(tx, row.siteId, row.clientId);
+    return {
+      policy: row,
+      audience: revision?.audience,
+      origins: [...new Set(profiles.flatMap((profile) => profile.origins))].toSorted(),
+    };
   });
   if (policy.state !== 'active' || audience === undefined) throw new ApiProblem('policy_not_active');
   const facts = { policy, audience, caConfigMap };
   const enroll = commandLine('enroll', controlUrl, facts);
   const agent = commandLine('agent', controlUrl, facts);
-  const sidecar = [...agent, `--admin-listen=[::]:${ADMIN_PORT.containerPort}`];
+  const signer = [...commandLine('signer', controlUrl, facts), ...upstreamFlags(origins)];
+  const admin = `--admin-listen=[::]:${ADMIN_PORT.containerPort}`;
+  const sidecar = (name: string, command: readonly string[]) =>
+    podParts(facts, {
+      ...{ name, image, restartPolicy: 'Always', command: [...command, admin], ports: [ADMIN_PORT] },
+      ...PROBES,
+    });
   return {
     policy_id: policy.id,
     control_url: controlUrl,
@@ -59,20 +74,31 @@ export async function enrollmentCommand(
     command: enroll.map(quoteForShell).join(' '),
     init_container: podParts(facts, { name: 'proofgate-enroll', image, command: enroll }),
     agent_command: agent.map(quoteForShell).join(' '),
-    native_sidecar: podParts(facts, {
-      name: 'proofgate-agent',
-      image,
-      restartPolicy: 'Always',
-      command: sidecar,
-      ports: [ADMIN_PORT],
-      ...PROBES,
-    }),
+    native_sidecar: sidecar('proofgate-agent', agent),
+    ...(origins.length === 0
+      ? {}
+      : {
+          signer_command: signer.map(quoteForShell).join(' '),
+          signer_sidecar: sidecar('proofgate-signer', signer),
+        }),
   };
+}
+
+/** One origin is the signer's upstream; each of several has a path prefix of its host's name. */
+function upstreamFlags(origins: readonly string[]): readonly string[] {
+  const [only, ...more] = origins;
+  const upstreams =
+    more.length === 0
+      ? [`--upstream=${only}`]
+      : origins.map(
+          (origin) => `--route=/${origin.replace(/^.*:\/\//, '').replaceAll(/[^a-z0-9.-]/g, '_')}=${origin}`,
+        );
+  return [`--listen=${SIGNER_LISTEN}`, ...upstreams];
 }
 
 /** Joins values to their flags with `=`, because a value may begin with a dash. */
 function commandLine(
-  command: 'enroll' | 'agent',
+  command: 'enroll' | 'agent' | 'signer',
   controlUrl: string,
   { policy, caConfigMap }: SnippetFacts,
 ): readonly string[] {

@@ -84,7 +84,7 @@ export function createEnrollmentPlane(options: EnrollmentPlaneOptions): Enrollme
     sources: { drafts: new SourceDrafts({ store, nowMs }), lifecycle },
     keySets,
     policies: new EnrollmentPolicies({ store, nowMs }),
-    commandOf: (policyId) => enrollmentCommand({ store, controlUrl, image, caConfigMap }, policyId),
+    commandOf: (policyId) => enrollmentCommand({ ...options, controlUrl, image, caConfigMap }, policyId),
     decisions,
     keys: new DerivedKeys(store, nowMs),
     workloads: new WorkloadEnrollments({ ...options, reportRefused, keySets, publicUrls }),

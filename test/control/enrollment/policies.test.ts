@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
+import type { EnrolledProfile } from '../../../src/api-contract/enrollment-contract.ts';
 import {
   CA_FILE,
   enrollmentCommand,
@@ -20,6 +21,17 @@ import {
   SUBJECT,
   submissionOf,
 } from './enrollment-fixture.ts';
+
+const PROFILE: EnrolledProfile = {
+  name: 'orders-read',
+  route_id: 'orders-read',
+  method: 'GET',
+  path_template: '/v1/orders/{id}',
+  audience: 'https://api.shop.example',
+  origins: [],
+  signed_headers: [],
+  body: 'unbound',
+};
 
 let env: EnrollmentEnvironment;
 let source: RevisionName;
@@ -263,11 +275,48 @@ describe('the Enrollment Command Generator', () => {
     }
   });
 
+  test.each([
+    [['https://api.shop.example'], ['--upstream=https://api.shop.example']],
+    [
+      ['https://b.example:8443', 'https://a.example', 'https://a.example'],
+      ['--route=/a.example=https://a.example', '--route=/b.example_8443=https://b.example:8443'],
+    ],
+  ])('the signer’s keep a key and send requests to %j', async (origins, upstreams) => {
+    const { policy_id: id } = await env.policy(source);
+    const profilesOfClient = async () => origins.map((origin) => ({ ...PROFILE, origins: [origin] }));
+    const { store } = env;
+    const options = { store, controlUrl: CONTROL_URL, image: 'i', caConfigMap: undefined, profilesOfClient };
+    const view = await enrollmentCommand(options, id);
+    expect(view.signer_command).toBe(
+      [
+        view.agent_command.replace('proofgate agent ', 'proofgate signer '),
+        '--listen=127.0.0.1:8081',
+        ...upstreams,
+      ].join(' '),
+    );
+    const [agent, signer] = [view.native_sidecar, view.signer_sidecar ?? ''].map((text) => parse(text));
+    expect(signer.initContainers[0]).toEqual({
+      ...agent.initContainers[0],
+      name: 'proofgate-signer',
+      command: [...(view.signer_command ?? '').split(' '), '--admin-listen=[::]:9195'],
+    });
+  });
+
+  test('there are none of the signer’s while the client may call no route', async () => {
+    const { policy_id: id } = await env.policy(source);
+    const { store } = env;
+    const options = { store, controlUrl: CONTROL_URL, image: 'i', caConfigMap: undefined };
+    const view = await enrollmentCommand({ ...options, profilesOfClient: async () => [] }, id);
+    expect(view).not.toHaveProperty('signer_command');
+    expect(view).not.toHaveProperty('signer_sidecar');
+  });
+
   test('with a private CA of Control, commands trust the one that the workload’s ConfigMap holds', async () => {
     const { policy_id: id } = await env.policy(source);
     const plain = await env.plane.commandOf(id);
     const { store } = env;
-    const named = { store, controlUrl: CONTROL_URL, image: 'i', caConfigMap: 'proofgate-control-ca' };
+    const options = { store, controlUrl: CONTROL_URL, image: 'i', profilesOfClient: async () => [] };
+    const named = { ...options, caConfigMap: 'proofgate-control-ca' };
     const view = await enrollmentCommand(named, id);
     expect(view.command).toBe(`${plain.command} --control-ca-file=${CA_FILE}`);
     for (const [text, without] of [

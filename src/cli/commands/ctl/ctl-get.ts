@@ -240,6 +240,7 @@ function detailLines(kindName: string, body: JsonObject): readonly string[] {
     const pairs = [
       [body.command, body.init_container],
       [body.agent_command, body.native_sidecar],
+      ...(body.signer_command === undefined ? [] : [[body.signer_command, body.signer_sidecar]]),
     ];
     return pairs.flatMap(([command, parts]) => [String(command), '', ...String(parts).split('\n')]);
   }
