@@ -6,8 +6,8 @@ import { codesIn, filesOfCheckout, readText, sectionOf, tableNamed } from './mar
 const page = readText('docs/enforcement.md');
 const runBook = sectionOf(page, 'Run-book');
 const codesOfRunBook = runBook.split('\n').flatMap(codesIn);
-/** Control and the agent have separate checks. */
-const OTHERS = /\/(?:control|agent|workload)\//;
+/** Control, the broker, the agent and the signer have separate checks. */
+const OTHERS = /\/(?:broker|control|agent|signer|workload)\//;
 const files = filesOfCheckout('src', '.ts').filter((file) => !OTHERS.test(file));
 const sources = files.map(readText).join('\n');
 
