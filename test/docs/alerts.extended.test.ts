@@ -15,7 +15,11 @@ function misread(file: string): string {
 }
 
 describeChart('Prometheus', () => {
-  it.each(['docs/alerts.yaml', 'helm/proofgate/files/control-alerts.yaml'])('reads %s', (file) => {
+  it.each([
+    'docs/alerts.yaml',
+    'helm/proofgate/files/broker-alerts.yaml',
+    'helm/proofgate/files/control-alerts.yaml',
+  ])('reads %s', (file) => {
     expect(misread(checkoutPath(file))).toBe('');
   });
 

@@ -84,18 +84,21 @@ function camelCase(flag: string): string {
 describe('metrics', () => {
   const sources = filesOfCheckout('src/telemetry', '.ts').map(readText).join('\n');
   /** prom-client appends these suffixes to the name of a histogram, and adds its own metrics. */
+  const withoutSuffix = (name: string) => name.replace(/_(?:bucket|sum|count)$/, '');
   const isThere = (name: string) =>
-    /^(?:process|nodejs)_/.test(name) || sources.includes(`'${name.replace(/_(?:bucket|sum|count)$/, '')}'`);
+    /^(?:process|nodejs)_/.test(name) || sources.includes(`'${withoutSuffix(name)}'`);
   const namesIn = (text: string) => [...new Set(text.match(/\b(?:proofgate|grpc_server)_[a-z_]+\b/g) ?? [])];
 
-  it.each(['files/dashboard.json', 'files/control-alerts.yaml', 'files/verifier-alerts.yaml'])(
-    'of %s are ours',
-    (file) => {
-      const names = namesIn(readText(`helm/proofgate/${file}`));
-      expect(names.length).toBeGreaterThan(4);
-      expect(names.filter((name) => !isThere(name))).toEqual([]);
-    },
-  );
+  it.each([
+    'files/broker-alerts.yaml',
+    'files/dashboard.json',
+    'files/control-alerts.yaml',
+    'files/verifier-alerts.yaml',
+  ])('of %s are ours', (file) => {
+    const names = namesIn(readText(`helm/proofgate/${file}`));
+    expect(names.length).toBeGreaterThan(4);
+    expect(names.filter((name) => !isThere(name))).toEqual([]);
+  });
 
   it('an unused name would be noticed', () => {
     expect(['proofgate_decisions', 'proofgate_decisions_total'].map(isThere)).toEqual([false, true]);
@@ -118,6 +121,26 @@ describe('metrics', () => {
     expect(panels.filter(({ targets = [], type }) => type !== 'row' && targets.length === 0)).toEqual([]);
   });
 
+  it('the dashboard has every metric of the broker', () => {
+    const names = new Set(namesIn(readText('helm/proofgate/files/dashboard.json')).map(withoutSuffix));
+    const sources = ['broker-metrics', 'broker-process-metrics'].map((file) =>
+      readText(`src/telemetry/${file}.ts`),
+    );
+    const ofBroker = namesIn(sources.join('\n')).filter((name) => name.startsWith('proofgate_broker_'));
+    expect(ofBroker.length).toBeGreaterThan(5);
+    expect(ofBroker.filter((name) => !names.has(name))).toEqual([]);
+  });
+
+  it('alerts of the broker say how grave they are and where to read on', () => {
+    const { groups } = parse(readText('helm/proofgate/files/broker-alerts.yaml'));
+    const sections = headings(readText('docs/broker.md')).map(anchorOf);
+    for (const { annotations, labels } of groups[0].rules) {
+      expect(['critical', 'warning', 'info']).toContain(labels.severity);
+      const [document, anchor] = annotations.runbook.split('#');
+      expect([document, sections]).toEqual(['docs/broker.md', expect.arrayContaining([anchor])]);
+    }
+  });
+
   it('alerts of Control and of agents say how grave they are and where to read on', () => {
     const { groups } = parse(readText('helm/proofgate/files/control-alerts.yaml'));
     const documents = ['docs/control.md', 'docs/workloads.md'];
@@ -133,7 +156,7 @@ describe('metrics', () => {
   });
 
   it('there is an alert for each thing that an operator must hear of', () => {
-    const alerts = ['verifier', 'control'].flatMap((program) => {
+    const alerts = ['broker', 'verifier', 'control'].flatMap((program) => {
       const { groups } = parse(readText(`helm/proofgate/files/${program}-alerts.yaml`));
       return groups.flatMap(({ rules }: { readonly rules: readonly { readonly alert: string }[] }) =>
         rules.map(({ alert }) => alert),
@@ -147,6 +170,8 @@ describe('metrics', () => {
       'TargetUnacknowledged',
       'KeysNotRenewed',
       'AgentKeyEnds',
+      'BrokerWithoutTrustBundles',
+      'BrokerCertificateExpires',
     ];
     expect(alerts).toEqual(expect.arrayContaining(needed.map((name) => `Proofgate${name}`)));
   });

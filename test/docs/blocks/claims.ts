@@ -212,7 +212,7 @@ export const MANIFEST_CLAIMS: { readonly [file: string]: string } = {
   'docs/alerts.yaml': 'test/docs/alerts.test.ts',
   'docs/workload.yaml': 'test/docs/workloads.test.ts',
   'envoy/http-service.yaml': 'test/e2e/forward-auth/proxies/envoy-http.ts',
-  'envoy/egress.yaml': 'test/gateway-lint/egress.test.ts',
+  'envoy/egress.yaml': 'test/e2e/signer/egress-envoy.test.ts',
   'envoy/envoy.yaml': 'test/e2e/envoy-facts-shipped.test.ts',
   'bundles/example.yaml': 'test/bundle/format/published.test.ts',
   'bundles/minimal.yaml': 'test/docs/sessions',
