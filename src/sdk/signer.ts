@@ -1,6 +1,11 @@
 /** Signs requests with a key file: `fetch`, an undici interceptor, and headers for other clients. Source: docs/signing.md. */
 import { inspect } from 'node:util';
-import { type FoundProfile, RequestSigner, type SigningFailure } from '../client/request-signer.ts';
+import {
+  type SignerOptions as EngineOptions,
+  type FoundProfile,
+  RequestSigner,
+  type SigningFailure,
+} from '../client/request-signer.ts';
 import { KeyFileIdentity } from '../workload/key-file-identity.ts';
 import { ClockCheck } from './clock-check.ts';
 import { type HeadersLike, headerLinesOf } from './header-lines.ts';
@@ -18,6 +23,9 @@ export interface SignerOptions {
   /** `fetch` throws {@link RequestDenied} when a verifier denies a request. Default: it returns the response. */
   readonly throwOnDenial?: boolean;
 }
+
+/** Clock and random identifiers. */
+export type SignerSources = Pick<EngineOptions, 'nowMs' | 'newJti'>;
 
 export interface RequestToSign {
   /** Default: `GET`. */
@@ -37,21 +45,27 @@ export interface RequestToSign {
 export class Signer {
   readonly #options: SignerOptions;
   readonly #identity: KeyFileIdentity;
-  readonly #engine = new RequestSigner();
+  readonly #engine: RequestSigner;
   readonly #clock: ClockCheck;
 
-  private constructor(options: SignerOptions) {
+  private constructor(options: SignerOptions, sources: SignerSources) {
     this.#options = options;
+    this.#engine = new RequestSigner(sources);
     const { onWarning = emitWarning } = options;
     this.#identity = new KeyFileIdentity(options.keyFile, {
+      ...sources,
       onRejected: () => onWarning(`replaced files of ${options.keyFile} cannot be used yet`),
     });
     this.#clock = new ClockCheck(onWarning, Date.now);
   }
 
-  /** Reads the key file. Later it is read again when it is replaced. @throws SignerError */
-  static async open(options: SignerOptions): Promise<Signer> {
-    const signer = new Signer(options);
+  /**
+   * Reads the key file. Later it is read again when it is replaced.
+   * @param sources for tests that need the same bytes each time
+   * @throws SignerError
+   */
+  static async open(options: SignerOptions, sources: SignerSources = {}): Promise<Signer> {
+    const signer = new Signer(options, sources);
     await signer.#load();
     return signer;
   }

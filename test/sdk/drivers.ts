@@ -74,9 +74,18 @@ function goDriver(): SdkDriver {
   };
 }
 
+function nodeDriver(): SdkDriver {
+  return {
+    language: 'Node',
+    missing: undefined,
+    prepare: async () => undefined,
+    sign: (keyFile, jobs) => runDriver([process.execPath, pathOf('drivers/driver.mjs'), keyFile], jobs),
+  };
+}
+
 /** A cold cache compiles Go's standard library. */
 export const PREPARE_TIMEOUT_MS = 400_000;
-export const SDK_DRIVERS: readonly SdkDriver[] = [pythonDriver(), goDriver()];
+export const SDK_DRIVERS: readonly SdkDriver[] = [nodeDriver(), pythonDriver(), goDriver()];
 
 /** @throws with what the driver wrote to standard error when it does not answer every job */
 export async function runDriver(
