@@ -17,6 +17,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<CommandLineNode>> = new Map([
   ['bundle', async () => (await import('./commands/bundle-command.ts')).bundleCommands],
   ['verifier', async () => (await import('./commands/verifier-command.ts')).verifierCommand],
   ['proxy', async () => (await import('./commands/proxy-command.ts')).proxyCommand],
+  ['dev', async () => (await import('./commands/dev-command.ts')).devCommand],
   ['broker', async () => (await import('./commands/broker-command.ts')).brokerCommand],
   ['envoy', async () => (await import('./commands/envoy/envoy-lint.ts')).envoyCommands],
   ['nginx', async () => (await import('./commands/nginx/nginx-lint.ts')).nginxCommands],

@@ -176,7 +176,7 @@ function greet(output: Output, address: string, keyFile: string): void {
       '',
       `Node:    const signer = await Signer.open({ keyFile: ${name} }); await signer.fetch('${url}/');`,
       `Python:  httpx.get('${url}/', auth=proofgate.Auth(key_file=${name}))`,
-      `Go:      client := &http.Client{Transport: proofgate.Transport{KeyFile: ${name}}}`,
+      `Go:      client := &http.Client{Transport: &proofgate.Transport{KeyFile: ${name}}}`,
       `Shell:   proofgate request GET ${url}/ --key ${keyFile}`,
       '',
     ],

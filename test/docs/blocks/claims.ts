@@ -155,6 +155,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'Node.js': [held('test/sdk/node/package.extended.test.ts')],
     Python: [held('test/sdk/packages.extended.test.ts')],
     Go: [held('test/sdk/packages.extended.test.ts')],
+    'Try it on your machine': [held('test/main/dev/dev.test.ts')],
   },
   'docs/middleware.md': {
     'Middleware for Node.js': [held('test/enforcement/middleware/package.extended.test.ts')],
