@@ -45,7 +45,7 @@ const LIMITS: Omit<EgressLimits, 'spoolDirectory'> = {
   maxSpoolBytes: 200_000_000,
   bodyTimeoutMs: 10_000,
   idleTimeoutMs: 10_000,
-  queueTimeoutMs: 10_000,
+  queueTimeoutMs: 30_000,
 };
 
 /** The routes of the site as profiles of its usual caller. */

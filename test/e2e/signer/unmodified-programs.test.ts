@@ -1,0 +1,103 @@
+/** Programs that know nothing of Proofgate: through the signer's egress proxy, a real Envoy and the verifier to the API. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import pino from 'pino';
+import { type RunningSigner, startSigner } from '../../../src/main/signer/signer-process.ts';
+import { SIGNER_SETTINGS } from '../../../src/main/signer/signer-settings.ts';
+import { settingValues } from '../../../src/program/settings.ts';
+import { billingSigner, ORIGIN } from '../../signer/egress/egress-fixture.ts';
+import { writeEnrolledKey } from '../../signer/enrolled-key.ts';
+import { useEnvironment } from '../environment/environment.ts';
+import type { Gateway } from '../environment/gateway.ts';
+import { LANE_ENVOYS } from '../lane-envoys.ts';
+
+const run = promisify(execFile);
+const environment = useEnvironment(['usual']);
+
+const PYTHON = `
+import sys, urllib.request
+request = urllib.request.Request(sys.argv[1], data=sys.argv[2].encode() if len(sys.argv) > 2 else None)
+with urllib.request.urlopen(request) as response:
+    print(response.status)
+`;
+
+interface Program {
+  readonly name: string;
+  /** Prints the status. */
+  readonly send: (url: string, body?: string) => Promise<string>;
+}
+
+const PROGRAMS: readonly Program[] = [
+  {
+    name: 'curl',
+    send: async (url, body) => {
+      const data = body === undefined ? [] : ['--data-binary', body];
+      return (await run('curl', ['-s', '-o', '/dev/null', '-w', '%{http_code}', ...data, url])).stdout;
+    },
+  },
+  {
+    name: 'curl over HTTP/2',
+    send: async (url, body) => {
+      const data = body === undefined ? [] : ['--data-binary', body];
+      const flags = ['-s', '--http2-prior-knowledge', '-o', '/dev/null', '-w', '%{http_code}'];
+      return (await run('curl', [...flags, ...data, url])).stdout;
+    },
+  },
+  {
+    name: 'urllib of Python',
+    send: async (url, body) =>
+      (await run('python3', ['-c', PYTHON, url, ...(body === undefined ? [] : [body])])).stdout.trim(),
+  },
+  {
+    name: 'fetch of Node.js',
+    send: async (url, body) =>
+      String((await fetch(url, body === undefined ? {} : { method: 'POST', body })).status),
+  },
+];
+
+describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
+  let folder = '';
+  let gateway: Gateway;
+  let signer: RunningSigner;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'pg-signer-'));
+    gateway = await environment.gateway(version);
+    const identity = billingSigner(environment.site).identity;
+    const file = identity?.files[0];
+    if (identity === undefined || file === undefined) throw new Error('no identity');
+    const key = join(folder, 'key.pem');
+    await writeEnrolledKey(key, { key: identity.key, file });
+    signer = await startSigner(
+      {
+        ...settingValues(SIGNER_SETTINGS, new Map()),
+        ...{ key, listen: '127.0.0.1:0', upstream: ORIGIN, adminListen: '127.0.0.1:0' },
+        ...{ connectTo: `${gateway.envoy.host}:${gateway.envoy.port}`, drainTimeoutMs: 1_000 },
+      },
+      {},
+      pino({ level: 'silent' }),
+    );
+  });
+  afterAll(async () => {
+    await signer.stop();
+    await rm(folder, { recursive: true });
+  });
+
+  it.each(PROGRAMS)('$name arrives signed, with and without a body', async ({ send }) => {
+    gateway.upstream.clear();
+    const url = `http://${signer.addresses.listen}`;
+    expect(await send(`${url}/v1/orders/4711?full=1`)).toBe('200');
+    expect(await send(`${url}/v1/orders`, 'one order')).toBe('200');
+    const arrived = gateway.upstream.requests;
+    expect(arrived.map((one) => `${one.method} ${one.url} ${one.body}`)).toEqual([
+      'GET /v1/orders/4711?full=1 ',
+      'POST /v1/orders one order',
+    ]);
+    for (const { headers } of arrived) {
+      expect(headers).toContainEqual(['x-proofgate-subject', 'client:billing']);
+    }
+  });
+});
