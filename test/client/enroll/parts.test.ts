@@ -41,6 +41,17 @@ const ISSUED = {
       signed_headers: ['x-tenant'],
       body: 'bound',
     },
+    {
+      name: 'own',
+      route_id: 'own',
+      method: 'GET',
+      path_template: '/v1/own',
+      audience: 'https://api.shop.example',
+      origins: ['https://api.shop.example'],
+      signed_headers: [],
+      body: 'bound',
+      passport_header: 'X-Proofgate-Passport',
+    },
   ],
 };
 
@@ -242,7 +253,7 @@ describe('an enrolled signer', () => {
   it('signs with the coordinates of its enrollment until the key expires', () => {
     const { coordinates, profiles } = enrolledProfiles(stateOf(), at(NOW_MS + 3_599_999));
     expect(coordinates).toMatchObject({ keyId: 'dk_1', subject: 'client:billing' });
-    expect(profiles).toHaveLength(1);
+    expect(profiles).toHaveLength(ISSUED.signing_profiles.length);
     expect(codeOf(() => enrolledProfiles(stateOf(), at(NOW_MS + 3_600_000)))).toBe('key_expired');
   });
 
