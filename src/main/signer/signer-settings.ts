@@ -78,12 +78,15 @@ export async function planSigner(settings: SignerSettings): Promise<SignerPlan> 
 }
 
 function planIdentity(settings: SignerSettings): Pick<SignerPlan, 'agent' | 'keyFile'> {
-  const { brokerUrl, controlUrl, key, policy, privateKeyOut } = settings;
+  const { brokerUrl, controlUrl, key, policy, privateKeyOut, profileFile } = settings;
   if (privateKeyOut !== undefined) {
     return { keyFile: privateKeyOut, agent: { ...settings, privateKeyOut } };
   }
-  if ([brokerUrl, controlUrl, policy].some((given) => given !== undefined)) {
-    throw usageError('private_key_out_required', '--policy and --broker-url need --private-key-out');
+  if ([brokerUrl, controlUrl, policy, profileFile].some((given) => given !== undefined)) {
+    throw usageError(
+      'private_key_out_required',
+      'flags for enrolling or for a broker need --private-key-out',
+    );
   }
   if (key !== undefined) return { keyFile: key, agent: undefined };
   throw usageError('flag_required', '--key is required, or --private-key-out with --policy or --broker-url');
