@@ -144,7 +144,11 @@ describe("Control's answers", () => {
       enrollmentId: 'enr_1',
       state: 'issued',
       createdAtMs: NOW_MS,
-      key: { keyId: 'dk_1', expiresAtMs: NOW_MS + 3_600_000, profiles: [{ signedHeaders: ['x-tenant'] }] },
+      key: {
+        keyId: 'dk_1',
+        expiresAtMs: NOW_MS + 3_600_000,
+        profiles: [{ signedHeaders: ['x-tenant'] }, { passportHeader: 'x-proofgate-passport' }],
+      },
     });
   });
 
