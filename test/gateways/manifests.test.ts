@@ -7,8 +7,8 @@ import { filesOfCheckout, readText } from '../docs/markdown.ts';
 import { protocolOptionsOf } from '../e2e/gateways/static-bootstrap.ts';
 import { MANIFEST_SETS, textOf, VERIFIER_SERVICES } from './manifest-sets.ts';
 
-/** Both are Envoy's own configuration: their tests start Envoy with them. */
-const BOOTSTRAPS = ['envoy/envoy.yaml', 'envoy/http-service.yaml'];
+/** Envoy's own configuration: their tests start Envoy with them. */
+const BOOTSTRAPS = ['envoy/egress.yaml', 'envoy/envoy.yaml', 'envoy/http-service.yaml'];
 const files = filesOfCheckout('envoy', '.yaml').filter((file) => !BOOTSTRAPS.includes(file));
 
 describe('as sets', () => {
