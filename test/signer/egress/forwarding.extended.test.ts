@@ -1,0 +1,2 @@
+/** The suite of forwarding.test.ts with more requests at a time. */
+import './forwarding.test.ts';
