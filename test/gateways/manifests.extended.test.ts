@@ -5,7 +5,7 @@ import { describeChart } from '../helm/chart.ts';
 import { misfitsIn } from '../helm/kubeconform.ts';
 
 /** Envoy's own configuration, and values of a chart. */
-const NO_OBJECTS = /^envoy\/(?:envoy|http-service)\.yaml$|\/mesh-config\.yaml$/;
+const NO_OBJECTS = /^envoy\/(?:egress|envoy|http-service)\.yaml$|\/mesh-config\.yaml$/;
 const objects = filesOfCheckout('envoy', '.yaml').filter((file) => !NO_OBJECTS.test(file));
 
 describeChart("gateways' own schemas", () => {
