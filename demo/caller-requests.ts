@@ -5,6 +5,7 @@ import { http1Client } from '../src/conformance/wire/http1.ts';
 import { type Answer, answerOf, notSent, parseRequestOutput, type ReceivedAnswer } from './answer.ts';
 import type { DemoEnvironment } from './environment.ts';
 import { lastErrorOf } from './proofgate-cli.ts';
+import { requestWithCurl } from './signer-plane.ts';
 import type { Caller } from './site.ts';
 
 export interface DemoRequest {
@@ -52,6 +53,11 @@ export function requestWithSvid(demo: DemoEnvironment, { method, target }: DemoR
     if (received === undefined) throw new NotSent(lastErrorOf(stderr));
     return received;
   });
+}
+
+/** A program that does not sign, with the signer's address in the place of the API's. */
+export function requestThroughSigner(demo: DemoEnvironment, target: string): Promise<Answer> {
+  return observed(demo, target, () => requestWithCurl(`${demo.signerUrl}${target}`));
 }
 
 /** The flags with which a SPIFFE workload signs. */

@@ -7,6 +7,7 @@ import {
   type DemoRequest,
   request,
   requestBeyondGrants,
+  requestThroughSigner,
   requestWithoutProfile,
   requestWithSvid,
   send,
@@ -233,6 +234,13 @@ const attestedWorkload: Case = {
   ],
 };
 
+const unchangedProgram: Case = {
+  number: undefined,
+  name: 'Unchanged program',
+  sent: 'curl to the signer: GET /orders/9',
+  steps: [{ expected: allowed, send: (demo) => requestThroughSigner(demo, '/orders/9') }],
+};
+
 export const cases: readonly Case[] = [
   grantedRoute,
   writeRoute,
@@ -245,4 +253,5 @@ export const cases: readonly Case[] = [
   stolenPassport,
   softwareKey,
   attestedWorkload,
+  unchangedProgram,
 ];

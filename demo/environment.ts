@@ -5,9 +5,10 @@ import type { DemoFiles } from './files.ts';
 import type { EnrolledKey, Operator, Policies } from './onboarding.ts';
 import type { ProofgateCli } from './proofgate-cli.ts';
 import type { Gateway, Sidecar } from './request-plane.ts';
+import type { Signer } from './signer-plane.ts';
 import type { Caller } from './site.ts';
 
-export interface DemoEnvironment extends EnrollmentPlane, BrokerPlane, Gateway, Sidecar {
+export interface DemoEnvironment extends EnrollmentPlane, BrokerPlane, Gateway, Sidecar, Signer {
   readonly files: DemoFiles;
   readonly cli: ProofgateCli;
   readonly operator: Operator;

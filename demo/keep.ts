@@ -4,6 +4,7 @@ import { brokerFlags, callerFlags } from './caller-requests.ts';
 import { projectToken } from './enrollment-plane.ts';
 import type { DemoEnvironment } from './environment.ts';
 import { proofgateProgram } from './proofgate-cli.ts';
+import { curl } from './signer-plane.ts';
 import { callers, siteId, tokenLifeSeconds } from './site.ts';
 
 interface Paste {
@@ -126,6 +127,10 @@ function curlPastes(demo: DemoEnvironment): readonly Paste[] {
     { what: 'sign, then send with curl: allowed', commands: [signLine, curlLine] },
     { what: 'the same again: denied as a replay', commands: [curlLine] },
     { what: 'without a signature: denied', commands: [commandLine([...shown, url])] },
+    {
+      what: 'the same through the signer: allowed',
+      commands: [commandLine([...shown, `${demo.signerUrl}/orders/7`])],
+    },
   ];
 }
 
@@ -136,13 +141,6 @@ function sidecarPastes({ adminUrl, files }: DemoEnvironment): readonly Paste[] {
     { what: 'decisions counted', commands: [`${metrics} | grep ^proofgate_decisions_total`] },
     { what: 'decisions recorded', commands: [commandLine(['tail', '-n', '3', files.audit])] },
   ];
-}
-
-const curl = ['curl', '-sS', ...(usesProxy(process.env) ? ['--noproxy', '127.0.0.1'] : [])];
-
-/** Without the flag curl would look for 127.0.0.1 behind the proxy. */
-function usesProxy(env: NodeJS.ProcessEnv): boolean {
-  return [env.http_proxy, env.ALL_PROXY, env.all_proxy].some((value) => (value ?? '') !== '');
 }
 
 function requestLine(
@@ -166,11 +164,18 @@ function shellWord(text: string): string {
 }
 
 /** Resolves when a part ends by itself, with a line that names it. */
-export async function firstEnd({ verifier, control, broker, envoy }: DemoEnvironment): Promise<string> {
+export async function firstEnd({
+  verifier,
+  control,
+  broker,
+  signer,
+  envoy,
+}: DemoEnvironment): Promise<string> {
   return Promise.race([
     verifier.exited.then(() => `the sidecar ended by itself: ${verifier.stderrLines.at(-1) ?? ''}`),
     control.exited.then(() => `Control ended by itself: ${control.stderrLines.at(-1) ?? ''}`),
     broker.exited.then(() => `the broker ended by itself: ${broker.stderrLines.at(-1) ?? ''}`),
+    signer.exited.then(() => `the signer ended by itself: ${signer.stderrLines.at(-1) ?? ''}`),
     envoy.exited.then(() => `Envoy ended by itself: ${envoy.stderrLines.at(-1) ?? ''}`),
   ]);
 }

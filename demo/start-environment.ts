@@ -23,6 +23,7 @@ import { type Parts, SetupError } from './parts.ts';
 import { ProofgateCli } from './proofgate-cli.ts';
 import { partLines, siteLines, stepLine } from './report.ts';
 import { startGateway, startSidecar } from './request-plane.ts';
+import { startSigner } from './signer-plane.ts';
 import { callers, overreachingProfileYaml, siteYaml } from './site.ts';
 
 /**
@@ -61,9 +62,22 @@ export async function startEnvironment(
     'verifier --control-url',
     `the sidecar has its bundle from Control, and is ready: ${sidecar.adminUrl}/readyz`,
   );
+  const signer = await startSigner(parts, files, gateway.origin);
+  tell('signer --key --upstream', `signs what programs send to ${signer.signerUrl}`);
   const brief = await enrollBriefly(enrolling, lasting.spare);
   const keys = new Map([...lasting.keys, [callers.brief, brief]]);
-  const demo = { files, cli, operator, keys, policies, ...plane, ...broker, ...gateway, ...sidecar };
+  const demo = {
+    files,
+    cli,
+    operator,
+    keys,
+    policies,
+    ...plane,
+    ...broker,
+    ...gateway,
+    ...sidecar,
+    ...signer,
+  };
   await writeOverreachingProfiles(demo);
   return demo;
 }
