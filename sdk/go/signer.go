@@ -5,6 +5,7 @@ package proofgate
 
 import (
 	"crypto/rand"
+	"errors"
 	"log"
 	"net/http"
 	"strconv"
@@ -196,9 +197,14 @@ func passportLine(route *routeProfile, jws string) [2]string {
 // load returns the current identity, after a look at the files at most once a second.
 func (s *Signer) load() (*loaded, error) {
 	if time.Now().UnixNano()-s.checkedAt.Load() >= int64(reloadInterval) && s.reloading.TryLock() {
-		s.reloadIfReplaced()
-		s.checkedAt.Store(time.Now().UnixNano())
+		err := s.reloadIfReplaced()
+		if err == nil {
+			s.checkedAt.Store(time.Now().UnixNano())
+		}
 		s.reloading.Unlock()
+		if err != nil {
+			return nil, err
+		}
 	}
 	l := s.current.Load()
 	if expiresAt := l.identity.expiresAt; !expiresAt.IsZero() && !s.now().Before(expiresAt) {
@@ -207,19 +213,25 @@ func (s *Signer) load() (*loaded, error) {
 	return l, nil
 }
 
-func (s *Signer) reloadIfReplaced() {
+// reloadIfReplaced keeps the old key when the new files cannot be used, unless they say that the key has ended.
+func (s *Signer) reloadIfReplaced() error {
 	versions := versionsOf(s.options.KeyFile, s.options.ProfileFile)
 	if versions.equal(s.versions) {
-		return
+		return nil
 	}
 	id, err := readIdentity(s.options.KeyFile, s.options.ProfileFile, s.now())
+	var failure *SigningError
+	if errors.As(err, &failure) && (failure.Code == "key_revoked" || failure.Code == "key_expired") {
+		return err
+	}
 	if err != nil {
-		// The old key goes on while it is valid. A later check tries again.
+		// A later check tries again.
 		s.warn("the key file was replaced and cannot be used: " + err.Error())
-		return
+		return nil
 	}
 	s.current.Store(newLoaded(id))
 	s.versions = versions
+	return nil
 }
 
 func (s *Signer) warn(message string) {
@@ -319,14 +331,20 @@ func (l *loaded) makePassport(c coordinates, audience string, now int64, newJTI 
 func removeCredentials(headers http.Header, keepsAuthorization bool) {
 	for name, values := range headers {
 		lower := strings.ReplaceAll(lowerASCII(name), "_", "-")
-		isOwn := keepsAuthorization && !isPassport(strings.Join(values, ","))
+		isOwn := keepsAuthorization && !hasPassport(values)
 		if (lower == "authorization" && !isOwn) || strings.HasPrefix(lower, "x-proofgate") {
 			delete(headers, name)
 		}
 	}
 }
 
-func isPassport(authorization string) bool {
-	scheme, _, _ := strings.Cut(strings.TrimSpace(authorization), " ")
-	return strings.EqualFold(scheme, "Passport")
+// hasPassport looks at every line, and at the elements of lines that were joined.
+func hasPassport(values []string) bool {
+	for _, credentials := range strings.Split(strings.Join(values, ","), ",") {
+		fields := strings.Fields(credentials)
+		if len(fields) > 0 && strings.EqualFold(fields[0], "Passport") {
+			return true
+		}
+	}
+	return false
 }

@@ -127,7 +127,7 @@ func TestReplacesCredentialsOfTheCaller(t *testing.T) {
 func TestKeepsTheAuthorizationOfTheApplicationWhereTheRouteSaysSo(t *testing.T) {
 	server := newRecorder(t)
 	client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), server.URL, "dk_1")}}
-	for given, kept := range map[string]string{"Bearer x": "Bearer x", "Passport x": ""} {
+	for given, kept := range map[string]string{"Bearer x": "Bearer x", "Passport x": "", "Bearer x, passport y": ""} {
 		request, err := http.NewRequest("GET", server.URL+"/v1/own", nil)
 		must(t, err)
 		request.Header.Set("Authorization", given)
@@ -290,6 +290,24 @@ func TestKeepsTheOldKeyWhenTheNewOneIsBroken(t *testing.T) {
 			if strings.Contains(shown, value[0]) || strings.Contains(shown, "private") {
 				t.Error("a key shows itself")
 			}
+		}
+	}
+}
+
+func TestStopsSigningOnceTheStateSaysThatTheKeyWasRevoked(t *testing.T) {
+	keyFile := writeEnrolled(t, t.TempDir(), "https://api.shop.example", "dk_1")
+	signer, err := Open(Options{KeyFile: keyFile})
+	must(t, err)
+	statePath := keyFile + ".enrollment.json"
+	state, err := os.ReadFile(statePath)
+	must(t, err)
+	must(t, os.WriteFile(statePath, []byte(strings.Replace(string(state), `"active"`, `"revoked"`, 1)), 0o600))
+	for i := 0; i < 2; i++ {
+		signer.checkedAt.Store(0)
+		request, err := http.NewRequest("GET", "https://api.shop.example/v1/orders/7", nil)
+		must(t, err)
+		if err := signer.Sign(request); codeOf(err) != "key_revoked" {
+			t.Error(err)
 		}
 	}
 }

@@ -14,6 +14,14 @@ export function hasPassportScheme(authorization: string): boolean {
   return PASSPORT_IN_LIST.test(authorization);
 }
 
+/** Upstreams behind CGI-like interfaces read `_`, `.` and other characters as `-`. */
+const VENDOR_SPELLING = /^x[^a-z0-9]proofgate(?:[^a-z0-9]|$)/;
+
+/** Whether an upstream may read the name as one of `X-Proofgate-`. */
+export function isVendorSpelling(lowerName: string): boolean {
+  return VENDOR_SPELLING.test(lowerName);
+}
+
 export const AUTHORIZATION_HEADER = 'authorization';
 /** Carries the passport, a bare JWS, on routes that leave `Authorization` to the application. */
 export const PASSPORT_HEADER = 'x-proofgate-passport';

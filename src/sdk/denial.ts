@@ -11,7 +11,7 @@ export class RequestDenied extends Error {
   readonly status: number;
   /** Stable, such as `request_binding_mismatch`. */
   readonly reason: string;
-  /** Stable, such as `content_sha256`; undefined where the reason has none. */
+  /** Stable, such as `content-sha256`; undefined where the reason has none. */
   readonly detail: string | undefined;
   /** For the operator, who finds the decision in the audit trail by it. */
   readonly decisionId: string | undefined;

@@ -1,6 +1,6 @@
 /** Reads headers in the forms that Node's clients accept, and removes those that only a signer may set. */
 import type { RequestHeader } from '../client/request-headers.ts';
-import { AUTHORIZATION_HEADER, PASSPORT_SCHEME, VENDOR_PREFIX } from '../protocol/wire-names.ts';
+import { AUTHORIZATION_HEADER, hasPassportScheme, isVendorSpelling } from '../protocol/wire-names.ts';
 
 type HeaderValue = string | number | readonly string[] | undefined;
 /** An object, pairs such as those of `Headers`, or names and values in turn. */
@@ -37,12 +37,8 @@ function isIterable(headers: HeadersLike): headers is Exclude<HeadersLike, { [na
   return Symbol.iterator in headers;
 }
 
-const SCHEME = new RegExp(`^${PASSPORT_SCHEME}(?: |$)`, 'i');
-
 /** Whether a header is of a signer, so that a caller's own is removed. */
 export function isOfSigner(name: string, value: string): boolean {
   const lowerName = name.toLowerCase();
-  return (
-    lowerName.startsWith(VENDOR_PREFIX) || (lowerName === AUTHORIZATION_HEADER && SCHEME.test(value.trim()))
-  );
+  return isVendorSpelling(lowerName) || (lowerName === AUTHORIZATION_HEADER && hasPassportScheme(value));
 }

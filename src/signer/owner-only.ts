@@ -1,7 +1,11 @@
 /** Opens servers whose Unix socket only its owner can connect to. */
 
-/** A socket has its mode from the start: another user could connect before a later chmod. */
-export async function ownerOnly<T>(open: () => Promise<T>): Promise<T> {
+/**
+ * The umask sets the socket's mode at its creation: with chmod another user could connect first.
+ * @param listen `unix:PATH`; for `HOST:PORT` the umask stays as it is
+ */
+export async function ownerOnly<T>(listen: string, open: () => Promise<T>): Promise<T> {
+  if (!listen.startsWith('unix:')) return open();
   const umask = process.umask(0o177);
   try {
     return await open();

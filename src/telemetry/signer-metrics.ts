@@ -18,6 +18,11 @@ export function createSignerMetrics(identityEndSeconds: () => number) {
     'Signed requests, by the part of the signer.',
     'part',
   );
+  const passed = counter(
+    'proofgate_signer_passed_total',
+    'Requests that went on unsigned (--unsigned pass), by the part of the signer.',
+    'part',
+  );
   const refused = counter(
     'proofgate_signer_not_signed_total',
     'Requests that were not signed, by the part of the signer and the code.',
@@ -26,12 +31,13 @@ export function createSignerMetrics(identityEndSeconds: () => number) {
   );
   reading(
     'proofgate_signer_identity_expires_at_seconds',
-    'Unix time at which the key, or the first of its passports, ends; 0 where there is none that is good.',
+    'Unix time at which the key, or the first of its passports, ends; 0 without a usable key.',
     identityEndSeconds,
   );
   return {
     registry,
     signed: (part: SignerPart) => signed.inc({ part }),
+    passed: (part: SignerPart) => passed.inc({ part }),
     refused: (part: SignerPart, code: string) => refused.inc({ part, code }),
     /** Shows the metrics of an agent in this process, too. */
     adopt: (agent: Registry) => {

@@ -125,6 +125,21 @@ class SignerTest(unittest.TestCase):
             self.assertEqual(signer.sign("GET", URL).key_id, "dk_2")
         self.assertIn("enrollment_missing", logs.output[0])
 
+    def test_stops_signing_once_the_state_says_that_the_key_was_revoked(self):
+        key_file, _ = write_enrolled(self.folder, [profile(ORIGIN)])
+        signer = Signer(key_file)
+        self.assertEqual(signer.sign("GET", URL).key_id, "dk_1")
+        with open(f"{key_file}.enrollment.json") as file:
+            state = json.load(file)
+        state["enrolled"]["derived_key"].update(status="revoked")
+        with open(f"{key_file}.enrollment.json", "w") as file:
+            json.dump(state, file)
+        signer._checked_at -= 10
+        for _ in range(2):
+            with self.assertRaises(SigningError) as raised:
+                signer.sign("GET", URL)
+            self.assertEqual(raised.exception.code, "key_revoked")
+
     def test_shows_no_secret(self):
         key_file, _ = write_enrolled(self.folder, [profile(ORIGIN)])
         signer = Signer(key_file)

@@ -84,15 +84,18 @@ export async function enrollmentCommand(
   };
 }
 
-/** One origin is the signer's upstream; each of several has a path prefix of its host's name. */
+/** One origin is the signer's upstream; each of several has a path prefix of its host's name, with `http_` for plain HTTP. */
 function upstreamFlags(origins: readonly string[]): readonly string[] {
   const [only, ...more] = origins;
+  const prefixOf = (origin: string) =>
+    origin
+      .replace('http://', 'http_')
+      .replace('https://', '')
+      .replaceAll(/[^a-z0-9.-]/g, '_');
   const upstreams =
     more.length === 0
       ? [`--upstream=${only}`]
-      : origins.map(
-          (origin) => `--route=/${origin.replace(/^.*:\/\//, '').replaceAll(/[^a-z0-9.-]/g, '_')}=${origin}`,
-        );
+      : origins.map((origin) => `--route=/${prefixOf(origin)}=${origin}`);
   return [`--listen=${SIGNER_LISTEN}`, ...upstreams];
 }
 

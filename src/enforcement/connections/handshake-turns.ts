@@ -32,11 +32,14 @@ export class HandshakeTurns {
   #run(work: () => void): void {
     this.#isBusy = true;
     const startMs = this.#nowMs();
-    work();
-    const spentMs = this.#nowMs() - startMs;
-    if (spentMs >= COSTLY_MS) setTimeout(() => this.#runNext(), spentMs).unref();
-    else if (this.#waiting.size > 0) setImmediate(() => this.#runNext());
-    else this.#isBusy = false;
+    try {
+      work();
+    } finally {
+      const spentMs = this.#nowMs() - startMs;
+      if (spentMs >= COSTLY_MS) setTimeout(() => this.#runNext(), spentMs).unref();
+      else if (this.#waiting.size > 0) setImmediate(() => this.#runNext());
+      else this.#isBusy = false;
+    }
   }
 
   #runNext(): void {

@@ -88,7 +88,7 @@ const IDLE_TIMEOUT_MS = 300_000;
 const QUEUE_TIMEOUT_MS = 10_000;
 
 export interface EgressInputs
-  extends Pick<EgressParts, 'onInternalError' | 'onSigned' | 'signer' | 'unsigned'> {
+  extends Pick<EgressParts, 'onInternalError' | 'onPassed' | 'onSigned' | 'signer' | 'unsigned'> {
   readonly registry: Parameters<typeof createEgressMetrics>[0];
   readonly logger: Logger;
   /** @param code of a connection or request that was not taken */

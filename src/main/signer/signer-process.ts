@@ -118,7 +118,6 @@ async function openProxy(parts: Parts): Promise<string | undefined> {
   const server = await openEgress(plan.egress, {
     ...{ logger, signer, unsigned: settings.unsigned, registry: metrics.registry },
     ...observers(parts, 'egress'),
-    onRefused: (code) => metrics.refused('egress', code),
   }).catch((error: unknown) => {
     throw listenFailure(error, listen);
   });
@@ -135,8 +134,7 @@ async function openApi(parts: Parts): Promise<string | undefined> {
     listen,
     token,
     signer,
-    ...observers(parts, 'api'),
-    metrics: apiMetrics(parts),
+    ...apiObservers(parts),
   }).catch((error: unknown) => {
     throw listenFailure(error, listen);
   });
@@ -144,15 +142,12 @@ async function openApi(parts: Parts): Promise<string | undefined> {
   return server.address;
 }
 
-/** Counts refusals; connections and times of a local API are of no interest. */
-function apiMetrics({ metrics }: Parts) {
+/** Connections and times of a local API are of no interest. */
+function apiObservers(parts: Parts) {
+  const { onInternalError, onRefused, onSigned } = observers(parts, 'api');
   const ignore = () => undefined;
-  return {
-    refused: (code: string) => metrics.refused('api', code),
-    connections: ignore,
-    requests: ignore,
-    served: ignore,
-  };
+  const metrics = { refused: onRefused, connections: ignore, requests: ignore, served: ignore };
+  return { onInternalError, onSigned, metrics };
 }
 
 /** Headers and the largest body that `envoy/egress.yaml` buffers. */
@@ -167,7 +162,6 @@ async function openExtAuthz(parts: Parts): Promise<string | undefined> {
   const server = await openExtAuthzSigner({
     ...{ listen, signer, unsigned: settings.unsigned, maxMessageBytes: MAX_CHECK_BYTES },
     ...observers(parts, 'ext_authz'),
-    onRefused: (code) => metrics.refused('ext_authz', code),
     metrics: { rpc: createRpcMetrics(registry), extAuthz: createExtAuthzServerMetrics(registry) },
   }).catch((error: unknown) => {
     throw listenFailure(error, listen);
@@ -185,6 +179,14 @@ function observers({ logger, metrics }: Parts, part: SignerPart) {
     onSigned: (signed: SignedRequest) => {
       metrics.signed(part);
       logSigned(logger, part, signed);
+    },
+    onPassed: (method: string) => {
+      metrics.passed(part);
+      logger.warn({ event: 'request_passed', part, method }, 'request sent unsigned: no profile fits it');
+    },
+    onRefused: (code: string) => {
+      metrics.refused(part, code);
+      logger.warn({ event: 'request_refused', part, code }, 'request not signed');
     },
     onInternalError: (error: unknown) =>
       logger.error(

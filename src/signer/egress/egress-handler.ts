@@ -12,8 +12,8 @@ import { acceptsTrailers } from '../../http-proxy/request-lines.ts';
 import { breakOff, respond, type Served } from '../../http-proxy/respond.ts';
 import type { UpstreamPool } from '../../http-proxy/upstream-pool.ts';
 import type { EgressMetrics } from '../../telemetry/egress-metrics.ts';
-import { problemOfRefusal, type Refusal } from '../signing-refusals.ts';
-import { AUTHORIZATION_IN_USE, ROUTE_UNKNOWN, refusalOf } from './egress-refusals.ts';
+import { AUTHORIZATION_IN_USE, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
+import { ROUTE_UNKNOWN, refusalOf } from './egress-refusals.ts';
 import { type Destination, destinationOf, type UpstreamRoute } from './egress-routes.ts';
 import { outgoingLines, signableHeaders, withCredentials } from './outgoing-lines.ts';
 
@@ -46,6 +46,8 @@ export interface EgressParts {
   readonly metrics: EgressMetrics & { refused(code: string): void };
   /** Called for each signed request when its response has ended. */
   readonly onSigned: (signed: SignedRequest, outcome: ForwardOutcome) => void;
+  /** Called for each request that is sent unsigned. */
+  readonly onPassed: (method: string) => void;
   readonly onInternalError: (error: unknown) => void;
 }
 
@@ -133,7 +135,7 @@ export class EgressHandler {
     destination: Destination<EgressRoute>,
     spool: BodySpool | undefined,
   ): Promise<Served> {
-    const { onSigned, signer } = this.#parts;
+    const { onPassed, onSigned, signer } = this.#parts;
     const lines = outgoingLines(request, destination.route.origin.authority);
     const signed = signer.sign({
       method: request.method,
@@ -143,6 +145,7 @@ export class EgressHandler {
     });
     if (signed.kind === 'failed') {
       if (!this.#mayPass(signed)) return this.#refuseSigning(response, signed);
+      onPassed(request.method);
       return this.#answer(response, await this.#send({ request, response }, destination, lines, spool));
     }
     const withProof = withCredentials(lines, signed.headers);

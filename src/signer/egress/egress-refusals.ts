@@ -12,11 +12,6 @@ const TARGET_NOT_CANONICAL: Refusal = {
   message: 'the target must be a path in canonical form: the signer is a base URL, not a forward proxy',
 };
 export const ROUTE_UNKNOWN: Refusal = { code: 'route_unknown', message: 'no --route has this path' };
-export const AUTHORIZATION_IN_USE: Refusal = {
-  code: 'header_reserved',
-  message:
-    'the passport travels in Authorization, which the request already has; a route with passport_header allows both',
-};
 
 /** @param hosts authorities of the listener, canonical: another one may be a name that a web page made resolve to it */
 export function refusalOf(

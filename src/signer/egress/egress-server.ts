@@ -26,7 +26,7 @@ export async function openEgressServer(options: EgressServerOptions): Promise<Eg
   const { listen, maxConnections, metrics, routes } = options;
   let hosts: ReadonlySet<string> = new Set();
   const handler = new EgressHandler(options, () => hosts);
-  const { address, drain } = await ownerOnly(() =>
+  const { address, drain } = await ownerOnly(options.listen, () =>
     openExchangeServer({
       ...{ listen, metrics, tls: undefined, maxConnections },
       handle: (exchange) => void handler.handle(exchange),

@@ -5,22 +5,18 @@ import type { ClientRequest, HeaderLines } from '../../http-proxy/client-exchang
 import { HOP_BY_HOP_HEADERS } from '../../http-proxy/hop-by-hop.ts';
 import { headerLines } from '../../http-proxy/raw-headers.ts';
 import { acceptsTrailers, joinCookies } from '../../http-proxy/request-lines.ts';
+import { hasPassportScheme, isVendorSpelling } from '../../protocol/wire-names.ts';
 
 /** The client of the upstream writes the framing and `Host`. */
 const REPLACED: ReadonlySet<string> = new Set([...HOP_BY_HOP_HEADERS, 'content-length', 'expect', 'host']);
-
-/** Upstreams behind CGI-like interfaces read `_`, `.` and other characters as `-`. */
-const VENDOR_SPELLING = /^x[^a-z0-9]proofgate(?:[^a-z0-9]|$)/;
-
-const PASSPORT_CREDENTIALS = /(?:^|,)[\t ]*passport(?:[\t ]|$)/i;
 
 /** The application's headers without credentials of its own and what is for one hop only. `Host` is first. */
 export function outgoingLines({ rawHeaders }: Pick<ClientRequest, 'rawHeaders'>, host: string): HeaderLines {
   const lines = headerLines(rawHeaders);
   const kept = lines.filter(([name, value]) => {
     const lower = name.toLowerCase();
-    if (lower === 'authorization') return !PASSPORT_CREDENTIALS.test(value);
-    return !REPLACED.has(lower) && !VENDOR_SPELLING.test(lower);
+    if (lower === 'authorization') return !hasPassportScheme(value);
+    return !REPLACED.has(lower) && !isVendorSpelling(lower);
   });
   // HTTP/2 keeps white space around values, and HTTP/1.1 does not.
   const trimmed = kept.map(([name, value]) => [name, value.replace(/^[\t ]+|[\t ]+$/g, '')] as const);

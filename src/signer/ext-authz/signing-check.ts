@@ -8,7 +8,14 @@ import { overwriteAll } from '../../enforcement/ext-authz-grpc/check-response.ts
 import type { CheckRequest, CheckResponse } from '../../enforcement/ext-authz-grpc/messages.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import { normalizeAuthority } from '../../protocol/request-target.ts';
-import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
+import { hasPassportScheme, isVendorSpelling } from '../../protocol/wire-names.ts';
+import {
+  AUTHORIZATION_IN_USE,
+  BROWSER_REQUEST,
+  isOfBrowser,
+  problemOfRefusal,
+  type Refusal,
+} from '../signing-refusals.ts';
 
 export interface SigningCheckOptions {
   readonly signer: Pick<RequestSigner, 'profileFor' | 'sign'>;
@@ -16,6 +23,8 @@ export interface SigningCheckOptions {
   readonly unsigned: 'deny' | 'pass';
   readonly onSigned: (signed: SignedRequest) => void;
   readonly onRefused: (code: Refusal['code']) => void;
+  /** Called for each request that goes on unsigned. */
+  readonly onPassed: (method: string) => void;
 }
 
 type Facts = ReturnType<typeof factsOfCheckRequest>;
@@ -31,7 +40,10 @@ export function checkResponseOf(request: CheckRequest, options: SigningCheckOpti
     options.onRefused(outcome.refusal.code);
     return refusedResponse(outcome.refusal);
   }
-  if (outcome.kind === 'passed') return passedResponse(facts.headers, []);
+  if (outcome.kind === 'passed') {
+    options.onPassed(facts.method);
+    return passedResponse(facts.headers, []);
+  }
   options.onSigned(outcome.signed);
   const added = outcome.signed.headers
     .revealLines()
@@ -43,12 +55,14 @@ function outcomeOf(facts: Facts, { signer, unsigned }: SigningCheckOptions): Out
   if (isOfBrowser(facts.headers.names())) return refused(BROWSER_REQUEST);
   const found = findProfile(facts, signer);
   if (found.kind === 'failed') {
-    return found.code === 'profile_not_found' && unsigned === 'pass' ? { kind: 'passed' } : refused(found);
+    if (found.code !== 'profile_not_found' || unsigned === 'deny') return refused(found);
+    // Without a target the facts do not say what Envoy will send, so a profile may fit that.
+    return facts.target === '' ? refused(NOT_CANONICAL) : { kind: 'passed' };
   }
   // A text that the URL parser splits elsewhere would be signed for another request than Envoy sends.
   const { authority, scheme, target } = found.url;
   if (target !== facts.target || authority !== normalizeAuthority(scheme, facts.authority)) {
-    return refused({ code: 'target_not_canonical', message: 'host or path is not in canonical form' });
+    return refused(NOT_CANONICAL);
   }
   const { profile } = found;
   if (profile.body === 'bound' && facts.body.kind === 'unknown') return refused(BODY_UNAVAILABLE);
@@ -94,21 +108,18 @@ function hasOtherUse(headers: RequestHeaders, { headers: credentials }: SignedRe
 
 /** Credentials that the application took from another signer. */
 function isPassport(headers: RequestHeaders): boolean {
-  const own = headers.lookup('authorization');
-  return own.kind === 'single' && /^passport(?: |$)/i.test(own.value);
+  return headers.values('authorization').some(hasPassportScheme);
 }
 
+const NOT_CANONICAL: Refusal = {
+  code: 'target_not_canonical',
+  message: 'host or path is not in canonical form',
+};
 const BODY_UNAVAILABLE: Refusal = {
   code: 'body_unavailable',
   message:
     'Envoy did not send the whole body: with_request_body needs pack_as_bytes, and max_request_bytes must be large enough',
 };
-const AUTHORIZATION_IN_USE: Refusal = {
-  code: 'header_reserved',
-  message:
-    'the passport travels in Authorization, which the request already has; a route with passport_header allows both',
-};
-
 function refused(refusal: Refusal): Outcome {
   return { kind: 'refused', refusal };
 }
@@ -125,9 +136,6 @@ export function refusedResponse(refusal: Refusal): CheckResponse {
   };
 }
 
-/** Upstreams behind CGI-like interfaces read `_`, `.` and other characters as `-`. */
-const VENDOR_SPELLING = /^x[^a-z0-9]proofgate(?:[^a-z0-9]|$)/;
-
 /** Removes credentials of the application, except names that are set: Envoy would remove those, too. */
 function passedResponse(
   headers: RequestHeaders,
@@ -137,7 +145,7 @@ function passedResponse(
   const remove = headers.names().filter((name) => {
     const lower = name.toLowerCase();
     if (isSet(lower)) return false;
-    return VENDOR_SPELLING.test(lower) || (lower === 'authorization' && isPassport(headers));
+    return isVendorSpelling(lower) || (lower === 'authorization' && isPassport(headers));
   });
   return {
     status: { code: OK },

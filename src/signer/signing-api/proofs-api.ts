@@ -49,7 +49,7 @@ export async function openProofsApi(
     ...{ metrics, onInternalError },
     serve: (exchange) => serve(exchange, options),
   });
-  return ownerOnly(() =>
+  return ownerOnly(listen, () =>
     openExchangeServer({
       ...{ listen, metrics, tls: undefined, maxConnections: MAX_CONNECTIONS },
       handle: (exchange) => void runner.run(exchange),

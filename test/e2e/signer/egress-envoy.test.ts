@@ -89,6 +89,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       metrics: { extAuthz: createExtAuthzServerMetrics(registry), rpc: createRpcMetrics(registry) },
       signer: billingSigner(environment.site),
       unsigned: 'deny',
+      onPassed: () => undefined,
       onSigned: ({ url }) => void signed.push(`${url.origin}${url.target}`),
       onRefused: () => undefined,
       onInternalError: (error) => void internalErrors.push(error),

@@ -76,6 +76,7 @@ describe('an upstream over TLS', () => {
       ...{ signer: billingSigner(site), unsigned: 'deny', registry: new Registry() },
       ...{ logger: pino({ level: 'silent' }), onSigned: () => undefined, onInternalError: () => undefined },
       onRefused: () => undefined,
+      onPassed: () => undefined,
     });
     ends.push(
       () => Promise.all([site.remove(), certificates.remove()]),

@@ -102,6 +102,7 @@ export function useEgress(): (upstream: string, site: Site, options?: EgressOpti
       limits,
       metrics: { ...createEgressMetrics(registry), refused: (code) => refused.push(code) },
       onSigned: (request) => signed.push(request),
+      onPassed: () => undefined,
       onInternalError: (error) => internalErrors.push(error),
     });
     ends.push(async () => {

@@ -47,6 +47,7 @@ function check(http: HttpRequest, { ready = true, unsigned = 'deny' as 'deny' | 
       unsigned,
       onSigned: () => undefined,
       onRefused: (code) => void refusals.push(code),
+      onPassed: () => undefined,
     },
   );
   const added = Object.fromEntries(
@@ -166,10 +167,25 @@ describe('--unsigned pass', () => {
     expect([response.status?.code, added, removed]).toEqual([0, {}, ['x-proofgate-subject']]);
   });
 
+  it.each([['Passport stolen'], ['Bearer b, Passport stolen'], ['Passport\tstolen']])(
+    'removes the passport of another signer: %j',
+    (authorization) => {
+      const http = httpOf({ path: '/v2', lines: [['authorization', authorization]] });
+      expect(check(http, { unsigned: 'pass' }).removed).toEqual(['authorization']);
+    },
+  );
+
   it.each([
     ['another origin', httpOf({ host: 'evil.example' }), true, 'origin_not_allowed'],
     ['a missing key', httpOf({ path: '/v2' }), false, 'identity_not_ready'],
     ['a web page', httpOf({ path: '/v2', lines: [['origin', 'null']] }), true, 'browser_request'],
+    ['a target with a fragment', httpOf({ fragment: 'x' }), true, 'target_not_canonical'],
+    [
+      'an unclear length',
+      httpOf({ method: 'POST', path: '/v2', lines: [['content-length', '+5']] }),
+      true,
+      'target_not_canonical',
+    ],
   ])('does not for %s', (_case, http, ready, code) => {
     expect(check(http, { ready, unsigned: 'pass' }).refusal).toBe(code);
   });

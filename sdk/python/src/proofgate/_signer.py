@@ -181,6 +181,8 @@ class Signer:
         try:
             self._loaded = _Loaded(read_identity(self._key_file, self._profile_file))
         except SigningError as error:
+            if error.code in ("key_revoked", "key_expired"):
+                raise
             # The old key goes on while it is valid. A later check tries again.
             _log.warning("the key file was replaced and cannot be used: %s", error)
             return

@@ -25,7 +25,16 @@ const blockCaller = ctlCommand({
   examples: [`block-caller ${EXAMPLE}`],
   async run(api, { settings }) {
     const { body } = await api.create(blockedCallersPath(settings.site), callerOf(settings));
-    return { lines: [`${shownCaller(settings)} is blocked`, ...waitingLines(body)], object: body };
+    const waiting = waitingFor(body);
+    const caller = shownCaller(settings);
+    const lines =
+      waiting === ''
+        ? [`${caller} is blocked`]
+        : [
+            `${caller} is not blocked yet: these targets do not report that they know blocked callers: ${waiting}`,
+            'update or detach them; then Control publishes the block by itself',
+          ];
+    return { lines, object: body };
   },
 });
 
@@ -59,14 +68,10 @@ function shownCaller({ holderThumbprint, subject }: Values): string {
   return subject ?? `holder key ${holderThumbprint ?? ''}`;
 }
 
-/** Says which targets hold the publication back. */
-function waitingLines({ waiting_for: targets }: JsonObject): readonly string[] {
-  if (!Array.isArray(targets)) return [];
-  const names = targets
-    .filter(isJsonObject)
-    .map(({ name, target_id: id }) => `${String(name)} (${String(id)})`);
-  const text = 'published once these targets report that they know blocked callers; update or detach them';
-  return [`${text}: ${names.join(', ')}`];
+/** Names the targets that hold the publication back; empty: none. */
+function waitingFor({ waiting_for: targets }: JsonObject): string {
+  const waiting = Array.isArray(targets) ? targets.filter(isJsonObject) : [];
+  return waiting.map(({ name, target_id: id }) => `${String(name)} (${String(id)})`).join(', ');
 }
 
 export const ctlCallerCommands: readonly CommandLineNode[] = [blockCaller, unblockCaller];
