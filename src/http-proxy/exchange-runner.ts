@@ -23,7 +23,7 @@ export class ExchangeRunner {
   readonly #options: RunnerOptions;
   /** Requests whose answer is not complete. */
   #inFlight = 0;
-  /** With those whose answer the client has not taken yet. */
+  /** Includes requests whose answer the client is still reading. */
   #open = 0;
   #onIdle: (() => void) | undefined;
 

@@ -74,7 +74,7 @@ async function send(
   const headers = new Headers(own);
   const signed = await sign({ method, url: url.href, headers: headerLinesOf(own), body }).catch(
     (error: unknown) => {
-      // Where no profile leads, the redirect is followed like any other: without proof.
+      // A redirect that no profile fits is followed unsigned.
       if (isRedirect && error instanceof SignerError && NOT_OURS.has(error.code)) return {};
       throw error;
     },

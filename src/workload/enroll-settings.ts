@@ -21,10 +21,10 @@ const ENROLLMENT_PROVIDER = 'oidc_jwks';
 const TIMING = { faultCode: 'invalid_enroll_timing' } as const;
 
 export const ENROLL_SETTINGS = {
-  controlUrl: optional(text('--control-url <url>', "Control's base URL; required")),
+  controlUrl: optional(text('--control-url <url>', "Control's base URL; required to enroll")),
   policy: optional(
     aliased(
-      text('--policy <reference>', 'enrollment policy, as Control gave it; required'),
+      text('--policy <reference>', 'enrollment policy, as Control gave it; required to enroll'),
       'enrollment-policy',
     ),
   ),

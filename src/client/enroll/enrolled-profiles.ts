@@ -46,7 +46,7 @@ export function ownState(
     throw new EnrollError(
       'usage',
       'enrollment_missing',
-      `${keyFile} has no enrollment beside it: run proofgate enroll; or sign without one, with --broker-url or --profile-file`,
+      `${keyFile} has no enrollment beside it: run proofgate enroll or proofgate agent; proofgate sign and request also take --broker-url or --profile-file`,
     );
   }
   if (state.keyThumbprint === keyThumbprint) return state;

@@ -142,7 +142,8 @@ function isTls(address: UpstreamAddress): boolean {
 /** With the name that people use for a loopback address. */
 function originsOf(address: string): readonly string[] {
   const { port } = parseHostAndPort('listen', address);
-  return [...new Set([`http://${address}`, `http://localhost:${port}`])];
+  // An origin has no default port.
+  return [...new Set([`http://${address}`, `http://localhost:${port}`].map((url) => new URL(url).origin))];
 }
 
 /** A store in memory denies proofs from before its start, which may have been presented then. */

@@ -1,7 +1,7 @@
 /** Settings of `proofgate signer`, and their valid combinations. Source: docs/cli.md. */
 import { usageError } from '../../program/errors.ts';
 import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
-import { readBearerTokenFile } from '../../program/secret-files.ts';
+import { readMountedSecret } from '../../program/secret-files.ts';
 import { choice, optional, type SettingValues, text, withDefault } from '../../program/settings.ts';
 import { AGENT_SETTINGS, type AgentValues } from '../agent/agent-settings.ts';
 import { SHUTDOWN_SETTINGS } from '../enforcement/enforcement-settings.ts';
@@ -80,6 +80,9 @@ export async function planSigner(settings: SignerSettings): Promise<SignerPlan> 
 function planIdentity(settings: SignerSettings): Pick<SignerPlan, 'agent' | 'keyFile'> {
   const { brokerUrl, controlUrl, key, policy, privateKeyOut, profileFile } = settings;
   if (privateKeyOut !== undefined) {
+    if (key !== undefined && brokerUrl === undefined) {
+      throw usageError('broker_url_required', 'give --key or --private-key-out; both only with --broker-url');
+    }
     return { keyFile: privateKeyOut, agent: { ...settings, privateKeyOut } };
   }
   if ([brokerUrl, controlUrl, policy, profileFile].some((given) => given !== undefined)) {
@@ -100,5 +103,17 @@ async function planApi(apiListen: string, { apiTokenFile }: SignerSettings) {
       '--api-listen with a port needs --api-token-file: every user of this machine reaches a port',
     );
   }
-  return { listen, token: apiTokenFile && (await readBearerTokenFile(apiTokenFile)) };
+  return { listen, token: apiTokenFile && (await readApiToken(apiTokenFile)) };
+}
+
+const API_TOKEN = /^[!-~]{16,4096}$/;
+
+/** @throws CliError `token_file_invalid`, and as `readMountedSecret` */
+async function readApiToken(path: string): Promise<string> {
+  const token = await readMountedSecret(path);
+  if (API_TOKEN.test(token)) return token;
+  throw usageError(
+    'token_file_invalid',
+    `${path} does not contain exactly one token of at least 16 characters: openssl rand -hex 32`,
+  );
 }

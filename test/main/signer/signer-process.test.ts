@@ -1,6 +1,6 @@
 /** The signer's process in this one: its key file, the signing API, probes and drain. */
 import { hash } from 'node:crypto';
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -185,7 +185,15 @@ describe('the signing API', () => {
   it('needs its token on a port', async () => {
     await enroll();
     const apiTokenFile = join(folder, 'token');
-    writeFileSync(apiTokenFile, 'secret-token\n', { mode: 0o600 });
+    for (const [content, mode, code] of [
+      ['short\n', 0o600, 'token_file_invalid'],
+      ['a-secret-of-24-characters\n', 0o644, 'file_permissions'],
+    ] as const) {
+      writeFileSync(apiTokenFile, content);
+      chmodSync(apiTokenFile, mode);
+      await expect(start({ apiListen: '127.0.0.1:0', apiTokenFile })).rejects.toMatchObject({ code });
+    }
+    chmodSync(apiTokenFile, 0o600);
     await expect(start({ apiListen: '127.0.0.1:0' })).rejects.toMatchObject({
       code: 'api_token_file_required',
     });
@@ -197,7 +205,7 @@ describe('the signing API', () => {
       (await ask(addresses.api_listen ?? '', PROOF_REQUEST, { headers })).status;
     expect(await statusWith({})).toBe(401);
     expect(await statusWith({ authorization: 'Bearer other' })).toBe(401);
-    expect(await statusWith({ authorization: 'Bearer secret-token' })).toBe(200);
+    expect(await statusWith({ authorization: 'Bearer a-secret-of-24-characters' })).toBe(200);
   });
 });
 

@@ -102,10 +102,11 @@ def _read(path: str, max_bytes: int, secret: bool) -> bytes:
         raise SigningError("file_not_found", f"{path} does not exist") from None
     except OSError as error:
         raise SigningError("file_unreadable", f"{path} cannot be read ({error.errno})") from None
+    found = os.fstat(descriptor)
+    if stat.S_ISDIR(found.st_mode):
+        os.close(descriptor)
+        raise SigningError("file_is_directory", f"{path} is a directory")
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if stat.S_ISDIR(found.st_mode):
-            raise SigningError("file_is_directory", f"{path} is a directory")
         if not stat.S_ISREG(found.st_mode):
             raise SigningError("file_not_regular", f"{path} is not a regular file")
         if secret and os.name == "posix" and found.st_mode & 0o077:

@@ -85,15 +85,16 @@ class Signer:
         return f"<Signer {self._key_file!r} {self._loaded.identity.key.thumbprint}>"
 
     def sign(
-        self, method: str, url: str, *, headers: Headers = (), body: Body = None
+        self, method: str, url: str, *, headers: Headers = (), body: "Union[Body, str]" = None
     ) -> SignedRequest:
-        """Signs one request. Its target must be sent as it is in `url`, byte for byte.
+        """Signs one request. Its target must be sent as it is in `url`, byte for byte. Text is sent as UTF-8.
 
         Raises SigningError.
         """
         parsed, selected = self._select(method, url)
         given = list(headers.items() if isinstance(headers, Mapping) else headers)
-        return self._sign(method, parsed, selected, given, body)
+        content = body.encode("utf-8") if isinstance(body, str) else body
+        return self._sign(method, parsed, selected, given, content)
 
     def binds_body(self, method: str, url: str) -> bool:
         """Whether the request's body must be known in order to sign it. Raises SigningError."""
