@@ -17,6 +17,7 @@ import type { RequestHeaders } from '../../../src/protocol/credentials.ts';
 import { isCanonicalTarget } from '../../../src/protocol/request-target.ts';
 import {
   AUTHORIZATION_HEADER,
+  PASSPORT_HEADER,
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
 } from '../../../src/protocol/wire-names.ts';
@@ -67,13 +68,15 @@ function decodedOrRefused(bytes: Buffer): CheckRequest | undefined {
 
 /** The fuzzer has no signing key: an allowed request carries a passport and a proof of one of the vectors. */
 const requests = [...SITE_ALLOWED, ...SITE_DENIED].map(({ request }) => wireRequestOf(request));
-const PASSPORTS = new Set(requests.map(({ headers }) => passportOf(headersOfLines(headers))));
+const PASSPORTS = new Set(
+  requests.map(({ headers, target }) => passportOf({ headers: headersOfLines(headers), target })),
+);
 
 /** Whether the holder signed these very facts: the lines of docs/protocol.md "Transcript", once more. */
 function isAsSigned(facts: RequestFacts): boolean {
   const transcript = Buffer.from(headerValueOf(facts.headers, TRANSCRIPT_HEADER), 'base64url');
   const signature = Buffer.from(headerValueOf(facts.headers, SIGNATURE_HEADER), 'base64url');
-  const passport = passportOf(facts.headers);
+  const passport = passportOf(facts);
   if (!PASSPORTS.has(passport) || !holds(passport, transcript, signature)) return false;
   const lines = transcript.toString('latin1').split('\n');
   const line = (name: string) => lines.find((text) => text.startsWith(`${name}=`))?.slice(name.length + 1);
@@ -107,7 +110,8 @@ function isBodyOf(sha256: string | undefined, { body, method, target }: RequestF
   return sha256 === (['POST', 'PUT', 'PATCH'].includes(method) ? hash('sha256', '', 'base64url') : '-');
 }
 
-function passportOf(headers: RequestHeaders): string {
+function passportOf({ headers, target }: Pick<RequestFacts, 'headers' | 'target'>): string {
+  if (/^\/v1\/bearer(?:\?|$)/.test(target)) return headerValueOf(headers, PASSPORT_HEADER);
   return headerValueOf(headers, AUTHORIZATION_HEADER).replace(/^passport /i, '');
 }
 
