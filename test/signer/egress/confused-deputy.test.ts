@@ -1,4 +1,4 @@
-/** The signer signs for the configured origins only, whoever asks in whatever way. */
+/** The signer signs for the configured origins only, in whatever way a program asks. */
 import { connect as connectTcp } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import { NoResponse } from '../../../src/conformance/wire/exchange.ts';
