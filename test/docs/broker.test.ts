@@ -6,9 +6,11 @@ import { PASSPORT_REQUEST } from '../../src/api-contract/broker-contract.ts';
 import { BROKER_PROBLEMS } from '../../src/broker/broker-problems.ts';
 import { parseDenyList } from '../../src/broker/deny-list.ts';
 import { parseSoftwareKeys } from '../../src/broker/software-keys.ts';
-import { brokerText } from '../../src/protocol/broker-text.ts';
+import { brokerText, credentialSha256 } from '../../src/protocol/broker-text.ts';
 import { createBrokerMetrics } from '../../src/telemetry/broker-metrics.ts';
+import { signHolder } from '../broker/broker-callers.ts';
 import { testBroker } from '../broker/broker-fixture.ts';
+import { TEST_1, TEST_2 } from '../protocol/fixtures.ts';
 import { codesIn, readText, tableNamed } from './markdown.ts';
 
 const page = readText('docs/broker.md');
@@ -68,6 +70,22 @@ it('shows the text that the code signs', () => {
     audience: 'https://api.shop.example',
   });
   expect(blockOf('Signed text')).toBe(text.toString());
+});
+
+it('signs its example with the keys of docs/protocol.md', () => {
+  const { thumbprint } = TEST_1.publicKey;
+  const text = brokerText({
+    operation: 'passport',
+    brokerUrl: 'https://broker.shop.example',
+    challenge: Buffer.from(Array.from({ length: 54 }, (_, i) => i)).toString('base64url'),
+    credentialSha256: credentialSha256(thumbprint),
+    holderThumbprint: TEST_2.publicKey.thumbprint,
+    audience: 'https://api.shop.example',
+  });
+  const signatures = [TEST_1, TEST_2].map((key) => signHolder(key, text));
+  const examples = [...page.matchAll(/^```text example-\S+\n(.*?)^```$/gms)].map(([, example]) => example);
+  expect(examples).toEqual([text.toString(), `${signatures.join('\n')}\n`]);
+  expect(page).toContain(`The hash is that of \`${thumbprint}\``);
 });
 
 describe('its examples', () => {

@@ -61,6 +61,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
   'docs/broker.md': {
     API: [held('test/docs/broker.test.ts')],
     'Signed text': [held('test/docs/broker.test.ts')],
+    'Example of a signed text': times(2, held('test/docs/broker.test.ts')),
     'Software keys': [held('test/docs/broker.test.ts')],
     'Deny list': [held('test/docs/broker.test.ts')],
   },
