@@ -30,7 +30,10 @@ const TRUST_DOMAIN = 'shop.example';
 const authority = SpiffeAuthority.create(TRUST_DOMAIN);
 const registered = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const holder = generateKeyPairSync('ed25519');
+/** Registered, and its own holder key. */
+const lone = generateKeyPairSync('ed25519');
 const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const ORDERS = 'spiffe://shop.example/ns/prod/sa/orders';
 
 const missing = missingForPassports();
 const suite = missing === undefined ? describe : describe.skip;
@@ -40,19 +43,23 @@ suite('a caller in Python', () => {
   let folder: BrokerFolder;
   let broker: BrokerProgram;
   let verifier: VerifierProcess;
-  let files: Readonly<Record<'ca' | 'holder' | 'registered' | 'stranger', string>>;
+  let files: Readonly<Record<'ca' | 'holder' | 'lone' | 'registered' | 'stranger', string>>;
 
   beforeAll(async () => {
     folder = await makeBrokerFolder(authority);
     files = {
       ca: await folder.put('ca.pem', folder.tls.ca.cert),
       holder: await folder.put('holder.pem', pemOf(holder.privateKey)),
+      lone: await folder.put('lone.pem', pemOf(lone.privateKey)),
       registered: await folder.put('registered.pem', pemOf(registered.privateKey)),
       stranger: await folder.put('stranger.pem', pemOf(stranger.privateKey)),
     };
-    const softwareKeys = softwareKeysYaml(signingKeyOf(registered.privateKey));
+    // The bundle as JSON, because PEM has no keys for JWT-SVIDs.
+    await folder.put('bundle.pem', JSON.stringify(authority.bundleDocument()));
+    const another = `  - { thumbprint: ${thumbprintOf(lone)}, subject: "ci:lone", trust_domain: ${TRUST_DOMAIN} }\n`;
+    const softwareKeys = softwareKeysYaml(signingKeyOf(registered.privateKey), 'ci:deploy', another);
     broker = await startBrokerProgram(folder, {
-      flags: ['--software-keys', await folder.put('software-keys.yaml', softwareKeys)],
+      flags: ['--accept-jwt-svid', '--software-keys', await folder.put('software-keys.yaml', softwareKeys)],
     });
     verifier = await startSite(folder, broker);
   }, 60_000);
@@ -63,29 +70,35 @@ suite('a caller in Python', () => {
     await folder.remove();
   });
 
-  const common = () => ({
-    broker_url: broker.url,
-    ca_file: files.ca,
-    audience: AUDIENCE,
-    holder_key_file: files.holder,
-  });
+  const common = () => ({ broker_url: broker.url, ca_file: files.ca, audience: AUDIENCE });
 
-  async function signedForm(key: KeyKind): Promise<PassportJob> {
-    const { pem } = authority.issueSvid('/ns/prod/sa/orders', { key });
+  async function svidFiles(key: KeyKind) {
+    const { pem } = authority.issueSvid(ORDERS, { key });
     return {
-      ...common(),
-      kind: 'signed_form',
       svid_file: await folder.put('svid.pem', pem.cert),
       svid_key_file: await folder.put('svid-key.pem', pem.key),
     };
   }
 
+  async function signedForm(key: KeyKind): Promise<PassportJob> {
+    return {
+      ...{ ...common(), kind: 'signed_form', holder_key_file: files.holder },
+      ...(await svidFiles(key)),
+    };
+  }
+
+  async function jwtSvid(holderThumbprint: string): Promise<PassportJob> {
+    const token = await authority.issueJwtSvid(ORDERS, `${broker.url}#jkt=${holderThumbprint}`);
+    const token_file = await folder.put('token', token);
+    return { ...common(), kind: 'jwt_svid', holder_key_file: files.holder, token_file };
+  }
+
   /** What the verifier answers to a request with the passport. */
-  async function outcome(passport: string, routeId: string): Promise<string> {
+  async function outcome(passport: string, routeId: string, holderFile = files.holder): Promise<string> {
     const [python] = foreignSigners();
     const target = `/v1/${routeId}`;
     const signed = await python?.sign({
-      holder_key_file: files.holder,
+      holder_key_file: holderFile,
       passport: { jws: passport },
       auth_site: AUTH_SITE,
       route: { route_id: routeId, audience: AUDIENCE, body: 'bound', signed_headers: [] },
@@ -104,26 +117,70 @@ suite('a caller in Python', () => {
     }
   }
 
-  it.each<KeyKind>(['P-256', 'P-384', 'Ed25519', 'RSA-2048'])('with an SVID of %s', async (key) => {
-    const { key_binding, passport, subject } = await getPassport(await signedForm(key));
-    expect([key_binding, subject]).toEqual(['attested_workload', 'spiffe://shop.example/ns/prod/sa/orders']);
-    expect(await outcome(passport, 'shared')).toBe('allowed');
+  it.each<KeyKind>(['P-256', 'P-384', 'Ed25519', 'RSA-2048'])(
+    'with an SVID of %s in the body',
+    async (key) => {
+      const { key_binding, passport, subject } = await getPassport(await signedForm(key));
+      expect([key_binding, subject]).toEqual(['attested_workload', ORDERS]);
+      expect(await outcome(passport, 'shared')).toBe('allowed');
+      expect(await outcome(passport, 'attested')).toBe('allowed');
+    },
+  );
+
+  it('with an SVID of Ed25519 as client certificate', async () => {
+    const svid = await svidFiles('Ed25519');
+    const { key_binding, passport, subject } = await getPassport({ ...common(), kind: 'mtls', ...svid });
+    expect([key_binding, subject]).toEqual(['attested_workload', ORDERS]);
+    expect(await outcome(passport, 'attested', svid.svid_key_file)).toBe('allowed');
+  });
+
+  it('with an SVID of P-256 as client certificate', async () => {
+    const job: PassportJob = { ...common(), kind: 'mtls', ...(await svidFiles('P-256')) };
+    expect(await getPassport(job)).toMatchObject({ key_binding: 'attested_workload', subject: ORDERS });
+  });
+
+  it('with a JWT-SVID for its holder key', async () => {
+    const { key_binding, passport, subject } = await getPassport(await jwtSvid(thumbprintOf(holder)));
+    expect([key_binding, subject]).toEqual(['attested_workload', ORDERS]);
     expect(await outcome(passport, 'attested')).toBe('allowed');
   });
 
+  it('with a registered software key alone', async () => {
+    const job = { ...common(), kind: 'software_key', registered_key_file: files.lone } as const;
+    const { key_binding, passport, subject } = await getPassport(job);
+    expect([key_binding, subject]).toEqual(['software', 'ci:lone']);
+    expect(await outcome(passport, 'shared', files.lone)).toBe('allowed');
+  });
+
   it('with a registered software key that vouches for another', async () => {
-    const job = { ...common(), kind: 'software_key', registered_key_file: files.registered } as const;
+    const keys = { registered_key_file: files.registered, holder_key_file: files.holder };
+    const job = { ...common(), kind: 'software_key', ...keys } as const;
     const { key_binding, passport, subject } = await getPassport(job);
     expect([key_binding, subject]).toEqual(['software', 'ci:deploy']);
     expect(await outcome(passport, 'shared')).toBe('allowed');
     expect(await outcome(passport, 'attested')).toBe('insufficient_key_binding 403');
   });
 
-  it('is refused with a key that is not registered, and with the key of another SVID', async () => {
-    const job = { ...common(), kind: 'software_key', registered_key_file: files.stranger } as const;
-    await expect(getPassport(job)).rejects.toThrow('key_not_registered');
-    const form = { ...(await signedForm('P-256')), svid_key_file: files.stranger };
-    await expect(getPassport(form)).rejects.toThrow('svid_signature_invalid');
+  // One program in each case, as each takes seconds to start on a busy machine.
+  it.each<readonly [code: string, what: string, job: () => Promise<PassportJob>]>([
+    [
+      'key_not_registered',
+      'a key that is not registered',
+      async () => ({ ...common(), kind: 'software_key', registered_key_file: files.stranger }),
+    ],
+    [
+      'svid_signature_invalid',
+      'the key of another SVID',
+      async () => ({ ...(await signedForm('P-256')), svid_key_file: files.stranger }),
+    ],
+    ['jwt_svid_audience', 'a JWT-SVID for another holder key', async () => jwtSvid(thumbprintOf(stranger))],
+    [
+      'holder_key_unsupported',
+      'a client certificate with an RSA key',
+      async () => ({ ...common(), kind: 'mtls', ...(await svidFiles('RSA-2048')) }),
+    ],
+  ])('is refused as %s with %s', async (code, _what, job) => {
+    await expect(getPassport(await job())).rejects.toThrow(code);
   });
 });
 
@@ -188,6 +245,10 @@ async function siteOf(folder: BrokerFolder, { url }: BrokerProgram): Promise<obj
 
 function addressOf({ address }: VerifierProcess): string {
   return address.kind === 'unix' ? `unix:${address.path}` : `${address.host}:${address.port}`;
+}
+
+function thumbprintOf({ privateKey }: ReturnType<typeof generateKeyPairSync>): string {
+  return signingKeyOf(privateKey).publicKey.thumbprint;
 }
 
 function pemOf(key: ReturnType<typeof generateKeyPairSync>['privateKey']): string {

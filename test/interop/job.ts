@@ -55,16 +55,27 @@ export interface SignedAnswer {
   readonly headers: { readonly [name: string]: string };
 }
 
-/** Gets a passport from a broker. Keys and certificates are PEM files; the holder's key is Ed25519. */
+/** Gets a passport from a broker. Keys and certificates are PEM files. */
 export type PassportJob = {
   readonly broker_url: string;
   readonly ca_file: string;
   readonly audience: string;
-  readonly holder_key_file: string;
 } & (
-  | { readonly kind: 'signed_form'; readonly svid_file: string; readonly svid_key_file: string }
-  | { readonly kind: 'software_key'; readonly registered_key_file: string }
+  | ({ readonly kind: 'mtls' } & SvidFiles)
+  | ({ readonly kind: 'signed_form'; readonly holder_key_file: string } & SvidFiles)
+  | { readonly kind: 'jwt_svid'; readonly holder_key_file: string; readonly token_file: string }
+  | {
+      readonly kind: 'software_key';
+      readonly registered_key_file: string;
+      /** Default: the registered key is the holder's. */
+      readonly holder_key_file?: string;
+    }
 );
+
+interface SvidFiles {
+  readonly svid_file: string;
+  readonly svid_key_file: string;
+}
 
 /** Members of the broker's answer. */
 export interface IssuedPassport {
