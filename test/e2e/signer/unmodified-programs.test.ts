@@ -9,10 +9,13 @@ import pino from 'pino';
 import { type RunningSigner, startSigner } from '../../../src/main/signer/signer-process.ts';
 import { SIGNER_SETTINGS } from '../../../src/main/signer/signer-settings.ts';
 import { settingValues } from '../../../src/program/settings.ts';
+import { byLane } from '../../lane.ts';
+import { GO_ENV, MISSING_GO, PREPARE_TIMEOUT_MS } from '../../sdk/drivers.ts';
 import { billingSigner, ORIGIN } from '../../signer/egress/egress-fixture.ts';
 import { writeEnrolledKey } from '../../signer/enrolled-key.ts';
 import { useEnvironment } from '../environment/environment.ts';
 import type { Gateway } from '../environment/gateway.ts';
+import { checkoutPath } from '../harness/checkout.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
 
 const run = promisify(execFile);
@@ -27,9 +30,21 @@ with urllib.request.urlopen(request) as response:
 
 interface Program {
   readonly name: string;
+  /** Undefined: it can run here. Otherwise why not. */
+  readonly missing?: string | undefined;
   /** Prints the status. */
   readonly send: (url: string, body?: string) => Promise<string>;
 }
+
+const GO_CLIENT: Program = {
+  name: 'net/http of Go',
+  missing: MISSING_GO,
+  send: async (url, body) => {
+    const file = checkoutPath('test', 'e2e', 'signer', 'client.go');
+    const args = ['run', file, url, ...(body === undefined ? [] : [body])];
+    return (await run('go', args, { env: GO_ENV })).stdout.trim();
+  },
+};
 
 const PROGRAMS: readonly Program[] = [
   {
@@ -57,6 +72,7 @@ const PROGRAMS: readonly Program[] = [
     send: async (url, body) =>
       String((await fetch(url, body === undefined ? {} : { method: 'POST', body })).status),
   },
+  ...byLane({ fast: [], extended: [GO_CLIENT] }),
 ];
 
 describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
@@ -86,18 +102,25 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     await rm(folder, { recursive: true });
   });
 
-  it.each(PROGRAMS)('$name arrives signed, with and without a body', async ({ send }) => {
-    gateway.upstream.clear();
-    const url = `http://${signer.addresses.listen}`;
-    expect(await send(`${url}/v1/orders/4711?full=1`)).toBe('200');
-    expect(await send(`${url}/v1/orders`, 'one order')).toBe('200');
-    const arrived = gateway.upstream.requests;
-    expect(arrived.map((one) => `${one.method} ${one.url} ${one.body}`)).toEqual([
-      'GET /v1/orders/4711?full=1 ',
-      'POST /v1/orders one order',
-    ]);
-    for (const { headers } of arrived) {
-      expect(headers).toContainEqual(['x-proofgate-subject', 'client:billing']);
-    }
+  describe.each(PROGRAMS)('$name', ({ missing, send }) => {
+    const itRuns = missing === undefined ? it : it.skip;
+    itRuns(
+      'arrives signed, with and without a body',
+      async () => {
+        gateway.upstream.clear();
+        const url = `http://${signer.addresses.listen}`;
+        expect(await send(`${url}/v1/orders/4711?full=1`)).toBe('200');
+        expect(await send(`${url}/v1/orders`, 'one order')).toBe('200');
+        const arrived = gateway.upstream.requests;
+        expect(arrived.map((one) => `${one.method} ${one.url} ${one.body}`)).toEqual([
+          'GET /v1/orders/4711?full=1 ',
+          'POST /v1/orders one order',
+        ]);
+        for (const { headers } of arrived) {
+          expect(headers).toContainEqual(['x-proofgate-subject', 'client:billing']);
+        }
+      },
+      PREPARE_TIMEOUT_MS,
+    );
   });
 });
