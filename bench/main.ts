@@ -21,6 +21,7 @@ import { memorySoak } from './request-plane/memory-soak.ts';
 import { middlewareCost } from './request-plane/middleware.ts';
 import { proxies } from './request-plane/proxies.ts';
 import { scale } from './request-plane/scale.ts';
+import { signer } from './request-plane/signer.ts';
 import { sdk } from './sdk/signatures.ts';
 
 const PARTS: readonly Part[] = [
@@ -38,6 +39,7 @@ const PARTS: readonly Part[] = [
   liveRecords,
   middlewareCost,
   proxies,
+  signer,
   passports,
   sdk,
   footprint,
