@@ -3,7 +3,7 @@ export const CHECKSUMS = 'SHA256SUMS';
 export const SIGNATURE = 'SHA256SUMS.sig';
 
 const OF_ANY_VERSION =
-  /^proofgate-(?:chart-|middleware-|go-)?\d+\.\d+\.\d+[\w.-]*\.(?:tgz|cdx\.json|whl|tar\.gz|zip)$/;
+  /^proofgate-(?:chart-|middleware-|client-|go-)?\d+\.\d+\.\d+[\w.-]*\.(?:tgz|cdx\.json|whl|tar\.gz|zip)$/;
 
 /** Whether a release of some version may hold a file of that name. */
 export function isOfRelease(name) {
@@ -17,6 +17,7 @@ export function filesOf(version) {
     sbom: `proofgate-${version}.cdx.json`,
     middleware: `proofgate-middleware-${version}.tgz`,
     middlewareSbom: `proofgate-middleware-${version}.cdx.json`,
+    nodeClient: `proofgate-client-${version}.tgz`,
     pythonWheel: `proofgate-${version}-py3-none-any.whl`,
     pythonSdist: `proofgate-${version}.tar.gz`,
     goModule: `proofgate-go-${version}.zip`,

@@ -21,6 +21,7 @@ import { parseArgs } from 'node:util';
 import { Failure, tellingFailures } from '../failure.mjs';
 import { layOutMiddleware } from '../middleware/package.mjs';
 import { describeMiddleware, describeRelease } from '../sbom/release.mjs';
+import { layOutNodeSdk } from '../sdk/node.mjs';
 import { entryOf } from './changelog.mjs';
 import { CHECKSUMS, filesOf, isOfRelease, SIGNATURE } from './files.mjs';
 import { readSigningKey } from './keys.mjs';
@@ -118,9 +119,13 @@ function make(version, work, release) {
     epochSeconds,
   });
   const manifest = JSON.parse(readFileSync(join(staging, 'package.json'), 'utf8'));
+  const declarations = join(staging, DECLARATIONS);
   const middleware = join(work, 'middleware');
-  const middlewareManifest = layOutMiddleware(staging, middleware, join(staging, DECLARATIONS));
+  const middlewareManifest = layOutMiddleware(staging, middleware, declarations);
   packNpm(middleware, release);
+  const client = join(work, 'client');
+  layOutNodeSdk(staging, client, declarations);
+  packNpm(client, release);
   packPythonAndGo(staging, release);
   const write = (name, document) =>
     writeFileSync(join(release, name), `${JSON.stringify(document, null, 2)}\n`);

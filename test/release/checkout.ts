@@ -30,14 +30,19 @@ export interface Run {
 
 const DAY = '2026-01-02T03:04:05Z';
 
-export function hasHelm(): boolean {
-  return existsSync(checkoutPath('.cache', 'helm', 'bin', 'helm'));
+const TOOLS = [
+  ['helm', 'bin', 'helm'],
+  ['sdk-python', 'packages'],
+].map((path) => checkoutPath('.cache', ...path));
+
+export function hasReleaseTools(): boolean {
+  return TOOLS.every((path) => existsSync(path));
 }
 
 /** A skipped test states the reason in its name. */
 export function describeRelease(name: string, tests: () => void): void {
-  if (hasHelm()) describe(name, tests);
-  else it.skip(`${name} (skips: run make helm-tools first)`, () => {});
+  if (hasReleaseTools()) describe(name, tests);
+  else it.skip(`${name} (skips: run make helm-tools sdk-tools first)`, () => {});
 }
 
 export function runScript(root: string, script: string, args: readonly string[]): Run {

@@ -32,6 +32,7 @@ export function contentTests(release: () => string): void {
       `proofgate-${version}.tar.gz`,
       `proofgate-${version}.tgz`,
       `proofgate-chart-${version}.tgz`,
+      `proofgate-client-${version}.tgz`,
       `proofgate-go-${version}.zip`,
       `proofgate-middleware-${version}.cdx.json`,
       `proofgate-middleware-${version}.tgz`,
@@ -51,20 +52,44 @@ export function contentTests(release: () => string): void {
     expect(files.filter((file) => /^dist\/.*(?<!\.js)$/.test(file))).toEqual([]);
   });
 
-  it('packs the middleware with its declarations, and lists what its dependencies lead to', () => {
-    const tgz = `proofgate-middleware-${version}.tgz`;
+  /** Checks that a library is of the version and has the files that it exports. @returns its package.json */
+  const expectLibrary = (name: string) => {
+    const tgz = `proofgate-${name}-${version}.tgz`;
     const manifest = JSON.parse(
       execFileSync('tar', ['--extract', '--gzip', '--to-stdout', '--file', at(tgz), 'package/package.json'], {
         encoding: 'utf8',
       }),
     );
-    expect([manifest.name, manifest.version]).toEqual(['@proofgate/middleware', version]);
+    expect([manifest.name, manifest.version]).toEqual([`@proofgate/${name}`, version]);
     const files = listed(tgz);
     for (const { types, default: code } of Object.values<Record<string, string>>(manifest.exports)) {
       expect(files).toEqual(
         expect.arrayContaining([types, code].map((file) => file?.replace('.', 'package'))),
       );
     }
+    return manifest;
+  };
+
+  it('packs the Node SDK with its declarations and without dependencies', () => {
+    expect(expectLibrary('client').dependencies).toEqual({});
+  });
+
+  it(
+    'the Node SDK installs offline in an empty directory, and loads',
+    () => {
+      const project = join(folder, 'client');
+      mkdirSync(project);
+      const run = (program: string, ...args: readonly string[]) =>
+        execFileSync(program, [...args], { cwd: project, encoding: 'utf8' });
+      run('npm', 'install', '--offline', '--no-audit', '--no-fund', at(`proofgate-client-${version}.tgz`));
+      const loads = "import { Signer } from '@proofgate/client'; console.log(typeof Signer.open)";
+      expect(run(process.execPath, '--input-type=module', '--eval', loads)).toBe('function\n');
+    },
+    INSTALL_TIMEOUT_MS,
+  );
+
+  it('packs the middleware with its declarations, and lists what its dependencies lead to', () => {
+    const manifest = expectLibrary('middleware');
     const middlewareBom = JSON.parse(readFileSync(at(`proofgate-middleware-${version}.cdx.json`), 'utf8'));
     const names = middlewareBom.components.map(({ group, name }: { group?: string; name: string }) =>
       group === undefined ? name : `${group}/${name}`,

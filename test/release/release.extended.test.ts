@@ -19,7 +19,7 @@ import { join, relative } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import {
   describeRelease,
-  hasHelm,
+  hasReleaseTools,
   makeReleaseCheckout,
   type ReleaseCheckout,
   runScript,
@@ -34,7 +34,7 @@ let folder: string;
 let release: string;
 
 beforeAll(() => {
-  if (!hasHelm()) return;
+  if (!hasReleaseTools()) return;
   folder = mkdtempSync(join(tmpdir(), 'pg-releases-'));
   release = join(folder, 'release');
   checkout = makeReleaseCheckout();
@@ -98,9 +98,12 @@ describeRelease('a release', () => {
     const unpacked = join(folder, 'unpacked');
     mkdirSync(unpacked);
     for (const name of readdirSync(release)) {
-      if (!name.endsWith('.tgz')) cpSync(join(release, name), join(unpacked, name));
-      else
-        execFileSync('tar', ['--extract', '--gzip', '--directory', unpacked, '--file', join(release, name)]);
+      const file = join(release, name);
+      if (/\.(?:tgz|tar\.gz)$/.test(name))
+        execFileSync('tar', ['--extract', '--gzip', '--directory', unpacked, '--file', file]);
+      else if (/\.(?:whl|zip)$/.test(name))
+        execFileSync('python3', ['-m', 'zipfile', '--extract', file, unpacked]);
+      else cpSync(file, join(unpacked, name));
     }
     expect(holdersOf(checkout.keyFile, unpacked)).toEqual([]);
     // Proves that the search finds a copy of the key anywhere in the package.
