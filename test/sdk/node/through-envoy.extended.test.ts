@@ -1,7 +1,7 @@
-/** `@proofgate/client` through a real Envoy and verifier: keys that are replaced under load. */
+/** `@proofgate/client` through a real Envoy and verifier: keys that are replaced under load, and routes with `passport_header`. */
 import { mkdtempSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Agent, buildConnector, request } from 'undici';
 import { headerValues } from '../../../src/conformance/wire/exchange.ts';
 import { Signer } from '../../../src/sdk/index.ts';
@@ -18,7 +18,7 @@ const CONNECTIONS = 32;
 const REPLACEMENTS = 10;
 const WAIT_MS = 60_000;
 const TEST_TIMEOUT_MS = 300_000;
-const { readOrder } = ROUTES;
+const { bearer, readOrder } = ROUTES;
 
 const environment = useEnvironment(['usual']);
 let agent: Agent;
@@ -84,3 +84,40 @@ it(
   },
   TEST_TIMEOUT_MS,
 );
+
+describe("a route with `passport_header` gets the application's own Authorization", () => {
+  const url = `${ORIGIN}${bearer.path_template}`;
+  const authorization = 'Bearer of-the-application';
+
+  const signerOf = () => {
+    const routes = [bearer, readOrder];
+    const keyFile = writeBillingKey(environment.site, folderOf('bearer'), { keyId: 'dk_billing', routes });
+    return Signer.open({ keyFile });
+  };
+  const SENDS = {
+    fetch: async (signer: Signer, headers?: Record<string, string>) => {
+      // Undici's own types and those of Node.js differ.
+      const init: object = { dispatcher: agent, ...(headers && { headers }) };
+      return (await signer.fetch(url, init)).text();
+    },
+    interceptor: async (signer: Signer, headers: Record<string, string> = {}) => {
+      const dispatcher = agent.compose(signer.interceptor());
+      return (await request(url, { dispatcher, headers })).body.text();
+    },
+    sign: async (signer: Signer, headers: Record<string, string> = {}) => {
+      const signed = await signer.sign({ url, headers });
+      return (await request(url, { dispatcher: agent, headers: { ...headers, ...signed } })).body.text();
+    },
+  };
+
+  it.each(Object.entries(SENDS))('with %s', async (_name, send) => {
+    const signer = await signerOf();
+    const arrived = async (headers?: Record<string, string>) =>
+      (JSON.parse(await send(signer, headers)) as Echo).headers;
+    const headers = await arrived({ authorization });
+    expect(headerValues(headers, 'authorization')).toEqual([authorization]);
+    expect(headerValues(headers, 'x-proofgate-passport')).toEqual([]);
+    expect(headerValues(headers, 'x-proofgate-route-id')).toEqual([bearer.route_id]);
+    expect(headerValues(await arrived(), 'authorization')).toEqual([]);
+  });
+});
