@@ -174,7 +174,7 @@ export const SHUTDOWN_SETTINGS = {
     '0s',
   ),
   drainTimeoutMs: withDefault(
-    duration('--drain-timeout <duration>', 'after SIGTERM, maximum time for checks in flight'),
+    duration('--drain-timeout <duration>', 'after SIGTERM, maximum time for requests in flight'),
     '10s',
   ),
   logLevel: withDefault(

@@ -9,10 +9,9 @@ import { EGRESS_SETTINGS, type EgressPlan, planEgress } from './egress-plan.ts';
 import { localAddress } from './local-address.ts';
 
 const { drainDelayMs: _none, ...SHUTDOWN } = SHUTDOWN_SETTINGS;
-const { adminListen: _admin, logLevel: _log, privateKeyOut: _out, ...KEEPING } = AGENT_SETTINGS;
+const { adminListen: _admin, key: _key, logLevel: _log, privateKeyOut: _out, ...KEEPING } = AGENT_SETTINGS;
 
 export const SIGNER_SETTINGS = {
-  ...KEEPING,
   key: optional(
     text(
       '--key <file>',
@@ -42,6 +41,7 @@ export const SIGNER_SETTINGS = {
     choice('--unsigned <choice>', 'what happens to a request that no profile fits', ['deny', 'pass']),
     'deny',
   ),
+  ...KEEPING,
   adminListen: withDefault(
     text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
     '127.0.0.1:9198',
