@@ -48,6 +48,16 @@ it('processes handshakes at once again after the pause', async () => {
   expect(done).toEqual(['a1', 'a2', 'a3']);
 });
 
+it('goes on with the next handshake after one that throws', async () => {
+  const fail = () => {
+    nowMs += 20;
+    throw new Error('a faulty handshake');
+  };
+  expect(() => turns.take('192.0.2.1', fail)).toThrow('a faulty handshake');
+  take('192.0.2.1', 'a2', 2);
+  await allOf(1);
+});
+
 describe('networks', () => {
   it.each([
     ['192.0.2.1', '192.0.2.1'],

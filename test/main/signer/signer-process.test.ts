@@ -254,7 +254,7 @@ it('serves the egress proxy with the key file', async () => {
     ...{ upstream: 'https://api.shop.example', connectTo: '127.0.0.1:1' },
   });
   const response = await fetch(`http://${addresses.listen}/v1/orders`, { method: 'POST', body: 'a' });
-  // Signed, and nobody listens there.
+  // Signed, and no server listens there.
   expect(await response.json()).toMatchObject({ type: 'urn:proofgate:fault:upstream_unreachable' });
   expect(log).toContain('"event":"request_signed","part":"egress"');
 });

@@ -90,7 +90,7 @@ const STEP_5_PASSPORT: readonly Fault[] = [
     outcome: 'invalid_request_proof/holder_blocked 401',
     only: 'billing',
     content: (content) => {
-      // Nobody is left to block where another fault removed the key.
+      // There is no key to block where another fault removed it.
       const holders = (content.derived_keys ?? []).filter(({ key_id }) => key_id === KEY_ID.billing);
       content.blocked = [
         ...(content.blocked ?? []),
