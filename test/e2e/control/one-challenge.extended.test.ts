@@ -74,7 +74,7 @@ describe.each([
     );
   }
 
-  /** An overloaded Control answers `unavailable` or `request_timeout`: the same is submitted again, as a client does. */
+  /** A busy machine: Control answers `unavailable` or `request_timeout`, or a connection takes too long. As a client does, the same is submitted again. */
   async function insist(
     submission: Submission,
     connection: WorkloadConnection,
@@ -83,7 +83,8 @@ describe.each([
       const verdict = await workload.submit(submission, connection);
       const isOverloaded =
         verdict.kind === 'later' && ['unavailable', 'request_timeout'].includes(verdict.code);
-      if (!isOverloaded || attempt === MAX_ATTEMPTS) return verdict;
+      const isUnconnected = verdict.kind === 'unreachable' && verdict.cause === 'UND_ERR_CONNECT_TIMEOUT';
+      if (!(isOverloaded || isUnconnected) || attempt === MAX_ATTEMPTS) return verdict;
     }
   }
 
