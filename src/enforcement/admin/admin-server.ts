@@ -13,6 +13,8 @@ export interface ReadinessCheck {
   readonly problem: string | undefined;
   /** One line that an operator should look at, although the verifier serves requests. */
   readonly warning?: string | undefined;
+  /** Whole seconds until the condition ends by itself. */
+  readonly secondsLeft?: number | undefined;
   /** IDs of routes that the verifier denies while it serves others. A non-empty list makes the status `degraded`. */
   readonly routes?: readonly string[] | undefined;
 }
@@ -153,11 +155,12 @@ function sendReadiness(response: ServerResponse, checks: readonly ReadinessCheck
   const served = checks.some(({ routes }) => routes !== undefined) ? 'degraded' : 'ready';
   sendJson(response, ready ? 200 : 503, {
     status: ready ? served : 'not_ready',
-    checks: checks.map(({ name, problem, routes, warning }) => ({
+    checks: checks.map(({ name, problem, routes, secondsLeft, warning }) => ({
       name,
       ok: problem === undefined,
       problem,
       warning,
+      seconds_left: secondsLeft,
       routes,
     })),
   });

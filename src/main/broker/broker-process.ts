@@ -111,18 +111,18 @@ async function openBroker(opening: Opening): Promise<RunningBroker> {
   });
   opened.add(() => app.close());
   await app.ready();
-  let isLeaving = false;
+  let isDraining = false;
   const checks: (() => readonly ReadinessCheck[])[] = [
     () => files.checks(),
     () => trust.checks(),
     () => [{ name: 'audit', problem: undefined, warning: auditWarning(audit) }],
-    () => [{ name: 'listener', problem: isLeaving ? 'draining: no new requests are taken' : undefined }],
+    () => [{ name: 'listener', problem: isDraining ? 'draining: no new requests are taken' : undefined }],
   ];
   const adminAddress = await openAdmin(opening, () => checks.flatMap((read) => read()));
   const { address, tlsCheck } = await openListener(opening, connections, app.server);
   if (tlsCheck !== undefined) checks.push(() => [tlsCheck()]);
   const stop = async () => {
-    isLeaving = true;
+    isDraining = true;
     await opened.closeAll();
   };
   return { address, adminAddress, stop };

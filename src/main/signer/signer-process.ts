@@ -14,8 +14,8 @@ import { createSignerMetrics, type SignerPart } from '../../telemetry/signer-met
 import { Closers } from '../closers.ts';
 import { listenFailure } from '../enforcement/enforcement-process.ts';
 import { openEgress } from './egress-plan.ts';
-import { FollowedIdentity } from './followed-identity.ts';
-import { startKeeping } from './kept-key.ts';
+import { startEmbeddedAgent } from './embedded-agent.ts';
+import { IdentityReloader } from './identity-reloader.ts';
 import { planSigner, type SignerPlan, type SignerSettings } from './signer-settings.ts';
 
 /** Runs until SIGTERM or SIGINT; returns after requests in flight are answered. */
@@ -73,19 +73,25 @@ interface Opening {
 
 async function openSigner(opening: Opening): Promise<RunningSigner> {
   const { env, logger, opened, plan } = opening;
-  const agent = plan.agent && (await startKeeping(plan.agent, env, logger));
+  const agent = plan.agent && (await startEmbeddedAgent(plan.agent, env, logger));
   opened.add(async () => agent?.stop());
   const signer = new RequestSigner();
-  const identity = new FollowedIdentity({ keyFile: plan.keyFile, signer, logger });
+  const identity = new IdentityReloader({
+    keyFile: plan.keyFile,
+    upstreamOrigins: [
+      ...new Set(plan.egress?.routes.map(({ origin }) => `${origin.scheme}://${origin.authority}`)),
+    ],
+    ...{ signer, logger },
+  });
   const metrics = createSignerMetrics(() => identity.endSeconds());
   if (agent !== undefined) metrics.adopt(agent.registry);
   opened.add(async () => identity.stop());
   await identity.start();
-  let isLeaving = false;
+  let isDraining = false;
   const admin = await openAdmin(opening, metrics.registry, () => [
     identity.check(),
     ...(agent?.readiness().filter(({ name }) => name === 'renewal') ?? []),
-    { name: 'listener', problem: isLeaving ? 'draining: no new requests are taken' : undefined },
+    { name: 'listener', problem: isDraining ? 'draining: no new requests are taken' : undefined },
   ]);
   const parts = { ...opening, signer, metrics };
   const egress = await openProxy(parts);
@@ -99,7 +105,7 @@ async function openSigner(opening: Opening): Promise<RunningSigner> {
       ...(extAuthz === undefined ? {} : { ext_authz_listen: extAuthz }),
     },
     stop: async () => {
-      isLeaving = true;
+      isDraining = true;
       await opened.closeAll();
     },
   };

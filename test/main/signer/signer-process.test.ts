@@ -209,6 +209,27 @@ describe('the signing API', () => {
   });
 });
 
+describe('readiness', () => {
+  const keyCheck = async (upstream: string) => {
+    await enroll({ expiresAtMs: Date.now() + 3_600_000 });
+    const signer = await start({ listen: `unix:${join(folder, 'egress.sock')}`, upstream });
+    const { text } = await httpGet(`http://${signer.addresses.admin_listen}/readyz`);
+    return (JSON.parse(text).checks as { name: string }[]).find(({ name }) => name === 'key');
+  };
+
+  it('has the seconds that the key has left', async () => {
+    const check = await keyCheck('https://api.shop.example');
+    expect(check).toEqual({ name: 'key', ok: true, seconds_left: expect.any(Number) });
+    const { seconds_left: seconds } = check as unknown as { readonly seconds_left: number };
+    expect(seconds > 3_000 && seconds <= 3_600).toBe(true);
+  });
+
+  it('warns of an upstream that no profile has', async () => {
+    const check = await keyCheck('https://other.shop.example');
+    expect(check).toMatchObject({ ok: true, warning: expect.stringContaining('https://other.shop.example') });
+  });
+});
+
 describe('the key file', () => {
   const readiness = async (signer: RunningSigner) =>
     (await httpGet(`http://${signer.addresses.admin_listen}/readyz`)).status;

@@ -1,4 +1,4 @@
-/** Keeps the signer's identity as its key file says: an agent replaces the files while the signer runs. */
+/** Loads the signer's identity from its key file, and again whenever an agent has replaced the files. */
 import type { RequestSigner } from '../../client/request-signer.ts';
 import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
 import { parsePassport } from '../../protocol/passport.ts';
@@ -8,21 +8,23 @@ import { KeyFileIdentity, type KeyIdentity } from '../../workload/key-file-ident
 
 const LOOK_EVERY_MS = 1_000;
 
-export interface FollowedIdentityOptions {
+export interface IdentityReloaderOptions {
   readonly keyFile: string;
+  /** Origins of `--upstream` and `--route`. */
+  readonly upstreamOrigins: readonly string[];
   readonly signer: RequestSigner;
   readonly logger: Logger;
 }
 
-export class FollowedIdentity {
+export class IdentityReloader {
   readonly #file: KeyFileIdentity;
-  readonly #options: FollowedIdentityOptions;
+  readonly #options: IdentityReloaderOptions;
   #identity: KeyIdentity | undefined;
   #endsAtMs = 0;
   #problem: string | undefined = 'identity_not_ready: the key is not read yet';
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: FollowedIdentityOptions) {
+  constructor(options: IdentityReloaderOptions) {
     this.#options = options;
     this.#file = new KeyFileIdentity(options.keyFile, { onRejected: (error) => this.#rejected(error) });
   }
@@ -45,13 +47,25 @@ export class FollowedIdentity {
   }
 
   check(): ReadinessCheck {
-    const profiles = this.#identity?.files.flatMap((file) => file.profiles).length;
     const hasEnded = this.#problem === undefined && Date.now() >= this.#endsAtMs;
+    const problem = hasEnded ? `passport_expired: ended at ${formatMoment(this.#endsAtMs)}` : this.#problem;
+    if (problem !== undefined) return { name: 'key', problem };
+    const secondsLeft = Math.floor((this.#endsAtMs - Date.now()) / 1000);
     return {
       name: 'key',
-      problem: hasEnded ? `passport_expired: ended at ${formatMoment(this.#endsAtMs)}` : this.#problem,
-      warning: profiles === 0 ? 'the key has no signing profile: every request is refused' : undefined,
+      problem,
+      warning: this.#warning(),
+      secondsLeft: Number.isFinite(secondsLeft) ? secondsLeft : undefined,
     };
+  }
+
+  #warning(): string | undefined {
+    const profiles = this.#identity?.files.flatMap((file) => file.profiles) ?? [];
+    if (profiles.length === 0) return 'the key has no signing profile: every request is refused';
+    const uncovered = this.#options.upstreamOrigins.filter(
+      (origin) => !profiles.some(({ origins }) => origins.includes(origin)),
+    );
+    return uncovered.length === 0 ? undefined : `no signing profile has the origin ${uncovered.join(', ')}`;
   }
 
   async #look(): Promise<void> {

@@ -16,7 +16,7 @@ let folder = '';
 const closers: (() => Promise<unknown>)[] = [];
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'kept-key-'));
+  folder = await mkdtemp(join(tmpdir(), 'embedded-agent-'));
   await mkdir(join(folder, 'keys'));
 });
 afterEach(async () => {

@@ -6,12 +6,16 @@ import { keepKeyFile } from '../agent/agent-process.ts';
 import type { AgentProbes } from '../agent/agent-run.ts';
 import type { AgentValues } from '../agent/agent-settings.ts';
 
-export interface KeptKey extends AgentProbes {
+export interface EmbeddedAgent extends AgentProbes {
   stop(): Promise<void>;
 }
 
 /** Resolves when settings and files are in order. @throws as `keepKeyFile` */
-export function startKeeping(settings: AgentValues, env: Environment, logger: Logger): Promise<KeptKey> {
+export function startEmbeddedAgent(
+  settings: AgentValues,
+  env: Environment,
+  logger: Logger,
+): Promise<EmbeddedAgent> {
   const controller = new AbortController();
   return new Promise((resolve, reject) => {
     let hasStarted = false;
