@@ -86,7 +86,7 @@ async function refuseUnlessRegular(path: string): Promise<void> {
 function writeError(error: unknown, path: string): CliError {
   switch (systemErrorCode(error)) {
     case 'EEXIST':
-      return usageError('file_exists', `${path} is there already and is not overwritten`);
+      return usageError('file_exists', `${path} is there already and is not overwritten: name another file`);
     default:
       return usageError(
         'file_not_written',

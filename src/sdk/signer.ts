@@ -62,9 +62,10 @@ export class Signer {
   /**
    * Reads the key file. Later it is read again when it is replaced.
    * @param sources for tests that need the same bytes each time
-   * @throws SignerError
+   * @throws SignerError, and TypeError without `keyFile`
    */
   static async open(options: SignerOptions, sources: SignerSources = {}): Promise<Signer> {
+    if (typeof options?.keyFile !== 'string') throw new TypeError('Signer.open needs { keyFile: PATH }');
     const signer = new Signer(options, sources);
     await signer.#load();
     return signer;

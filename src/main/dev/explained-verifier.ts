@@ -1,6 +1,8 @@
 /** A verifier that reports each decision, with an explanation of denials, as it happens. */
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { visibleText } from '../../program/visible-text.ts';
+import type { Denial } from '../../protocol/reasons.ts';
+import { pathOf } from '../../protocol/request-target.ts';
 import type { Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
 import { type ComparedLine, explainRequest, HEADER_LINE } from '../../verifier/decision/explain/explain.ts';
 import { hintFor } from '../../verifier/decision/explain/hints.ts';
@@ -39,6 +41,20 @@ export function explainedVerifier(verifier: Verifier, explaining: Explaining): V
   };
 }
 
+/** Where advice for operators of a site does not help: the site of `proofgate dev` cannot be changed. */
+function devHint(denial: Denial, target: string): string {
+  switch (`${denial.reason}/${denial.detail}`) {
+    case 'invalid_request_proof/authorization_missing':
+      return 'the request is not signed: send it by one of the lines printed at start';
+    case 'bundle_route_missing/no_match':
+      return pathOf(target).endsWith('/')
+        ? 'a route matches no path that ends with "/": call it without'
+        : 'only GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS have routes here';
+    default:
+      return hintFor(denial);
+  }
+}
+
 function reportOf(
   { authority, method, scheme, target }: RequestHead,
   decision: Decision | DeniedDecision,
@@ -49,7 +65,7 @@ function reportOf(
     return { lines: [`allowed  ${request}`], members: { outcome: 'allowed', request } };
   }
   const { detail, reason, status } = decision.denial;
-  const hint = hintFor(decision.denial);
+  const hint = devHint(decision.denial, target);
   const compared = reason === 'request_binding_mismatch' ? differences() : [];
   const fault = detail === undefined ? reason : `${reason} (${detail})`;
   return {
@@ -66,7 +82,7 @@ function reportOf(
       reason,
       detail,
       hint,
-      different: compared.map(({ name }) => name),
+      different: compared.map(memberOfDifference),
     },
   };
 }
@@ -75,6 +91,11 @@ function differencesOf(facts: RequestFacts, { realtimeStalenessSeconds, snapshot
   const nowSeconds = Math.floor(Date.now() / 1000);
   const explanation = explainRequest(facts, snapshot(), { nowSeconds, realtimeStalenessSeconds });
   return explanation.transcript.filter(({ isEqual }) => !isEqual);
+}
+
+function memberOfDifference({ name, rebuilt, signed }: ComparedLine) {
+  if (name.startsWith(HEADER_LINE)) return { name };
+  return { name, signed, received: rebuilt.kind === 'value' ? rebuilt.value : null };
 }
 
 function linesOfDifference({ name, rebuilt, signed }: ComparedLine): readonly string[] {

@@ -3,10 +3,6 @@ import type { ClientRequest } from '../../http-proxy/client-exchange.ts';
 import { isCanonicalTarget, normalizeAuthority } from '../../protocol/request-target.ts';
 import { BROWSER_REQUEST, isOfBrowser, type Refusal } from '../signing-refusals.ts';
 
-const HOST_NOT_ALLOWED: Refusal = {
-  code: 'host_not_allowed',
-  message: 'Host must be the address of the signer',
-};
 const TARGET_NOT_CANONICAL: Refusal = {
   code: 'target_not_canonical',
   message: 'the target must be a path in canonical form: the signer is a base URL, not a forward proxy',
@@ -19,7 +15,9 @@ export function refusalOf(
   hosts: ReadonlySet<string>,
 ): Refusal | undefined {
   if (isOfBrowser(rawHeaders.filter((_text, at) => at % 2 === 0))) return BROWSER_REQUEST;
-  if (!hosts.has(normalizeAuthority('http', authority))) return HOST_NOT_ALLOWED;
+  if (!hosts.has(normalizeAuthority('http', authority))) {
+    return { code: 'host_not_allowed', message: `Host must be ${[...hosts].join(' or ')}` };
+  }
   return isCanonicalTarget(target) ? undefined : TARGET_NOT_CANONICAL;
 }
 

@@ -71,6 +71,12 @@ it('explains a request without proof', async () => {
   expect(dev.child.stdoutLines).toContain('         401 invalid_request_proof (authorization_missing)');
 });
 
+it('says that no route has a path with a slash at its end', async () => {
+  expect((await fetch(`${dev.origin}/orders/`)).status).toBe(403);
+  const at = await printed(`DENIED   GET ${dev.origin}/orders/`);
+  expect(dev.child.stdoutLines[at + 1]).toContain('"/"');
+});
+
 it('denies a copy of a request', async () => {
   const url = `${dev.origin}/once`;
   const headers = await (await Signer.open({ keyFile: dev.keyFile })).sign({ url });
@@ -83,6 +89,10 @@ it('writes decisions as JSON, and removes its files at the end', async () => {
   await fetch(`${other.origin}/x`);
   const [, line = ''] = await other.child.waitForLine(/^(\{"outcome".*)$/);
   expect(JSON.parse(line)).toMatchObject({ outcome: 'denied', status: 401, reason: 'invalid_request_proof' });
+  const headers = await (await Signer.open({ keyFile: other.keyFile })).sign({ url: `${other.origin}/x` });
+  await fetch(`${other.origin}/y`, { headers });
+  const [, changed = ''] = await other.child.waitForLine(/^(\{"outcome".*request_binding_mismatch.*)$/);
+  expect(JSON.parse(changed).different).toEqual([{ name: 'target', signed: '/x', received: '/y' }]);
   await other.stop();
   expect(existsSync(`${other.keyFile}.enrollment.json`)).toBe(false);
   expect(other.child.exitStatus()?.code).toBe(0);
