@@ -28,22 +28,32 @@ export async function showAnswer(
     output.result([], await jsonAnswer(head, body));
   } else {
     if (include) output.stdout.write(headText(head));
-    await pipeline(body, async (chunks: AsyncIterable<Buffer>) => writeBody(chunks, output));
+    const endsLine = output.width !== undefined || isTextType(head);
+    await pipeline(body, (chunks: AsyncIterable<Buffer>) => writeBody(chunks, output.stdout, endsLine));
   }
   return { failure: failureOf(head) };
 }
 
 const LINE_FEED = 0x0a;
 
-/** Streams the body, and ends it with a line break for a terminal. */
-async function writeBody(chunks: AsyncIterable<Buffer>, { stdout }: Output): Promise<void> {
+/** Outside a terminal, bodies that are no text stay byte for byte. */
+function isTextType({ headers }: ResponseHead): boolean {
+  const type = headers.find(({ name }) => name.toLowerCase() === 'content-type')?.value ?? '';
+  return /^(?:text\/|application\/(?:[a-z0-9.+-]+\+)?(?:json|xml)\b)/i.test(type);
+}
+
+/** @param endsLine adds a line break where the body ends without one */
+async function writeBody(
+  chunks: AsyncIterable<Buffer>,
+  stdout: Output['stdout'],
+  endsLine: boolean,
+): Promise<void> {
   let last: number | undefined;
   for await (const chunk of chunks) {
     if (!stdout.write(chunk)) await once(stdout, 'drain');
     last = chunk.at(-1) ?? last;
   }
-  if (last !== undefined && last !== LINE_FEED && 'isTTY' in stdout && stdout.isTTY === true)
-    stdout.write('\n');
+  if (endsLine && last !== undefined && last !== LINE_FEED) stdout.write('\n');
 }
 
 function headText({ statusCode, statusText, headers }: ResponseHead): string {

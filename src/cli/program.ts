@@ -1,5 +1,5 @@
 /** The command-line program: its commands and its error output. */
-import { CommanderError } from 'commander';
+import { type Command, CommanderError, Help } from 'commander';
 import { CliError, EXIT_CODES, usageError } from '../program/errors.ts';
 import { type Environment, OUTPUT_FORMATS, type OutputFormat } from '../program/output.ts';
 import { type CliContext, type CommandLineNode, ProofgateCommand } from './define-command.ts';
@@ -73,7 +73,8 @@ export async function buildProgram(context: CliContext, first?: string): Promise
       'Proof-bound request verification: keys, signed requests, bundles, the verifier, and Control',
     )
     .version(context.version, '--version', 'print the version')
-    .helpOption('--help', 'print this help')
+    .helpOption('-h, --help', 'print this help')
+    .configureHelp({ formatItem: helpItem, minWidthToWrap: MIN_TEXT_WIDTH, subcommandTerm: nameAndArguments })
     .enablePositionalOptions()
     .exitOverride()
     .configureOutput({
@@ -86,6 +87,27 @@ export async function buildProgram(context: CliContext, first?: string): Promise
   for (const load of asked === undefined ? COMMANDS.values() : [asked])
     (await load()).addTo(program, context);
   return program;
+}
+
+/** Minimum columns of a description beside its term. */
+const MIN_TEXT_WIDTH = 16;
+
+/** In a narrow terminal the description is below its term. */
+function helpItem(term: string, termWidth: number, description: string, help: Help): string {
+  const width = help.helpWidth ?? 80;
+  if (width - termWidth - 4 >= MIN_TEXT_WIDTH) {
+    return Help.prototype.formatItem.call(help, term, termWidth, description, help);
+  }
+  const lines = help.boxWrap(description, width - 6).split('\n');
+  return [`  ${term}`, ...lines.map((line) => `      ${line}`)].join('\n');
+}
+
+/** Without `[options]`, which every command has. */
+function nameAndArguments(command: Command): string {
+  const shown = command.registeredArguments.map((argument) =>
+    argument.required ? `<${argument.name()}>` : `[${argument.name()}]`,
+  );
+  return [command.name(), ...shown].join(' ');
 }
 
 /** Converts commander's errors to errors of this program. */

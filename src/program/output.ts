@@ -40,6 +40,14 @@ export class Output {
     return this.#format;
   }
 
+  /** Columns of the terminal that shows stdout; undefined when it is none. */
+  get width(): number | undefined {
+    const { stdout } = this;
+    return isTerminal(stdout) && 'columns' in stdout && typeof stdout.columns === 'number'
+      ? stdout.columns
+      : undefined;
+  }
+
   useFormat(format: OutputFormat): void {
     this.#format = format;
   }

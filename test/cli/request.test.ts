@@ -121,6 +121,15 @@ describe('proofgate request', () => {
     });
   });
 
+  it.each([
+    ['application/problem+json; charset=utf-8', '{}', '{}\n'],
+    ['text/plain', 'line\n', 'line\n'],
+    ['application/octet-stream', '{}', '{}'],
+  ])('writes a body of type %s', async (type, body, stdout) => {
+    const { port } = await serve((_seen, response) => response.setHeader('Content-Type', type).end(body));
+    expect(await request(port, 'GET', URL)).toMatchObject({ stdout });
+  });
+
   it('keeps bytes that are no text', async () => {
     const { port } = await serve((_seen, response) => response.end(Buffer.from([0xff, 0x00])));
     const { stdout } = await request(port, 'GET', URL, '--output', 'json');

@@ -5,6 +5,7 @@ import { usageError } from '../../../program/errors.ts';
 import { optional, type SettingValues, text } from '../../../program/settings.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
 import { CTL_SETTINGS, withControl } from '../../ctl/ctl-connection.ts';
+import { isListOfObjects, memberLines, tableLines } from '../../ctl/resource-text.ts';
 import { type CliContext, command } from '../../define-command.ts';
 
 const SETTINGS = {
@@ -163,14 +164,18 @@ async function get(
         throw usageError('list_only', `${kindName}: shown as a list only; leave the name out`);
       const trustDomain = values.trustDomain && encodeURIComponent(values.trustDomain);
       const { body } = await api.get(kind.one(site, encodeURIComponent(name), trustDomain));
-      return output.result(detailLines(kindName, body), body);
+      return output.result(detailLines(kindName, body, output.width), body);
     }
     if (kind.list === undefined)
       throw usageError('name_required', `name what the ${kindName} is of: ${NAMED[kindName] ?? 'its ID'}`);
     const path = kind.list(site);
     const items = await (kind.newestOnly ? api.newest(path) : api.list(path));
     output.result(
-      table(kind.columns, items.map(withStates).map(withAwaited).map(withKeyAges).map(withResourceId)),
+      tableLines(
+        kind.columns,
+        items.map(withStates).map(withAwaited).map(withKeyAges).map(withResourceId),
+        output.width,
+      ),
       { items },
     );
   });
@@ -180,7 +185,7 @@ async function getCallerProfiles(api: ControlApi, subject: string, values: Value
   const { callerProfiles } = await import('./ctl-caller-profiles.ts');
   const input = { ...values, site: values.site ?? '', subject };
   const { profiles, written, object } = await callerProfiles(api, input);
-  const routes = table(['route_id', 'method', 'path_template', 'audience'], profiles);
+  const routes = tableLines(['route_id', 'method', 'path_template', 'audience'], profiles, output.width);
   output.result(written.length > 0 ? written : routes, object);
 }
 
@@ -220,22 +225,7 @@ function withResourceId(item: JsonObject): JsonObject {
   return isJsonObject(item.resource) ? { ...item, resource_id: item.resource.id } : item;
 }
 
-function table(columns: readonly string[], items: readonly JsonObject[]): readonly string[] {
-  if (items.length === 0) return ['none'];
-  const rows = [
-    columns.map((column) => column.toUpperCase()),
-    ...items.map((item) => columns.map((column) => shown(item[column]))),
-  ];
-  const widths = columns.map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
-  return rows.map((row) =>
-    row
-      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
-}
-
-function detailLines(kindName: string, body: JsonObject): readonly string[] {
+function detailLines(kindName: string, body: JsonObject, width: number | undefined): readonly string[] {
   if (kindName === 'command') {
     const pairs = [
       [body.command, body.init_container],
@@ -244,29 +234,5 @@ function detailLines(kindName: string, body: JsonObject): readonly string[] {
     ];
     return pairs.flatMap(([command, parts]) => [String(command), '', ...String(parts).split('\n')]);
   }
-  const width = Math.max(...Object.keys(body).map((member) => member.length));
-  return Object.entries(body).flatMap(([member, value]) =>
-    isListOfObjects(value)
-      ? [`${member}:`, ...table(columnsOf(value), value).map((line) => `  ${line}`)]
-      : [`${member.padEnd(width)}  ${shown(value)}`],
-  );
-}
-
-function isListOfObjects(value: unknown): value is readonly JsonObject[] {
-  return Array.isArray(value) && value.length > 0 && value.every(isJsonObject);
-}
-
-/** All members of the items, in the order of their first occurrence. */
-function columnsOf(items: readonly JsonObject[]): readonly string[] {
-  return [...new Set(items.flatMap((item) => Object.keys(item)))];
-}
-
-function shown(value: unknown): string {
-  if (value === undefined || value === null) return '-';
-  return printable(typeof value === 'string' ? value : JSON.stringify(value));
-}
-
-/** Escapes names, because another user's name could send commands to the terminal. */
-function printable(text: string): string {
-  return text.replace(/\p{C}/gu, '?');
+  return memberLines(body, width);
 }

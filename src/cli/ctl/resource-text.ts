@@ -1,0 +1,75 @@
+/** Shows Control's resources to people: tables that fit the terminal, and members without JSON. */
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+
+const GAP = '  ';
+
+/**
+ * A table, or each item's members below each other where the terminal is too narrow for it.
+ * @param width columns of the terminal; undefined: as wide as needed
+ */
+export function tableLines(
+  columns: readonly string[],
+  items: readonly JsonObject[],
+  width: number | undefined,
+): readonly string[] {
+  if (items.length === 0) return ['none'];
+  const rows = [
+    columns.map((column) => column.toUpperCase()),
+    ...items.map((item) => columns.map((column) => shown(item[column]))),
+  ];
+  const widths = columns.map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
+  const total = widths.reduce((sum, each) => sum + each + GAP.length, -GAP.length);
+  if (width !== undefined && total > width) {
+    return items.flatMap((item, index) => {
+      const members = Object.fromEntries(columns.map((column) => [column, item[column]]));
+      return [...(index === 0 ? [] : ['']), ...memberLines(members, width)];
+    });
+  }
+  return rows.map((row) =>
+    row
+      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+      .join(GAP)
+      .trimEnd(),
+  );
+}
+
+/** One member a line; those of an object have its name in front, and a list of objects is a table. */
+export function memberLines(body: JsonObject, width: number | undefined): readonly string[] {
+  const members = flattened(body);
+  const longest = Math.max(0, ...members.map(([name]) => name.length));
+  return members.flatMap(([name, value]) => {
+    if (!isListOfObjects(value)) return [`${name.padEnd(longest)}${GAP}${shown(value)}`];
+    const lines = tableLines(columnsOf(value), value, width && width - GAP.length);
+    return [`${name}:`, ...lines.map((line) => `${GAP}${line}`)];
+  });
+}
+
+function flattened(body: JsonObject): readonly (readonly [name: string, value: unknown])[] {
+  return Object.entries(body).flatMap(([name, value]) =>
+    isJsonObject(value) && Object.keys(value).length > 0
+      ? flattened(value).map(([member, inner]) => [`${name}.${member}`, inner] as const)
+      : [[name, value] as const],
+  );
+}
+
+export function isListOfObjects(value: unknown): value is readonly JsonObject[] {
+  return Array.isArray(value) && value.length > 0 && value.every(isJsonObject);
+}
+
+/** All members of the items, in the order of their first occurrence. */
+function columnsOf(items: readonly JsonObject[]): readonly string[] {
+  return [...new Set(items.flatMap((item) => Object.keys(item)))];
+}
+
+function shown(value: unknown): string {
+  if (value === undefined || value === null) return '-';
+  if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(shown).join(', ');
+  if (!isJsonObject(value)) return printable(String(value));
+  const members = Object.entries(value).map(([name, inner]) => `${printable(name)}=${shown(inner)}`);
+  return members.length === 0 ? '-' : members.join(' ');
+}
+
+/** Escapes names, because another user's name could send commands to the terminal. */
+function printable(text: string): string {
+  return text.replace(/\p{C}/gu, '?');
+}
