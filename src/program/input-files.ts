@@ -26,6 +26,21 @@ export async function readInputBytes(path: string, rule: InputFileRule): Promise
   }
 }
 
+/**
+ * Opens a regular file of any size, to be read in parts. The caller closes it.
+ * @throws CliError as {@link readInputBytes}
+ */
+export async function openInputFile(path: string): Promise<FileHandle> {
+  const handle = await openForReading(path);
+  try {
+    await checkOpenFile(handle, path, { maxBytes: Number.POSITIVE_INFINITY, secret: false });
+    return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** @throws CliError as {@link readInputBytes}, or `file_not_text` */

@@ -185,9 +185,13 @@ const NAMING_REASONS: { readonly [R in NamingReason]: true } = {
   context_mismatch: true,
 };
 
+export function isNamingReason(reason: Reason): boolean {
+  return Object.hasOwn(NAMING_REASONS, reason);
+}
+
 /** The detail as a label: `header` for every signed header, empty for an attribute's name or without a detail. */
 export function detailLabel({ detail, reason }: Denial): string {
-  if (detail === undefined || Object.hasOwn(NAMING_REASONS, reason)) return '';
+  if (detail === undefined || isNamingReason(reason)) return '';
   if (detail.startsWith('header.')) return 'header';
   return isKnownDetail(detail) ? detail : '';
 }

@@ -72,6 +72,18 @@ export class RouteTree implements RouteTable {
     if (byOrigin === undefined) return NO_MATCH;
     return byOrigin.get(origin) ?? WRONG_ORIGIN;
   }
+
+  find(routeId: string): Route | undefined {
+    return routesBelow(this.#root).find((route) => route.routeId === routeId);
+  }
+}
+
+function routesBelow({ leaf, literals, one, rest }: Node): readonly Route[] {
+  const here = [leaf, rest].flatMap((found) => [...(found?.values() ?? [])]);
+  const matches = here.flatMap((byOrigin) => [...byOrigin.values()]);
+  const routes = matches.flatMap((match) => (match.kind === 'route' ? [match.route] : []));
+  const children = [...literals.values(), ...(one === undefined ? [] : [one])];
+  return [...routes, ...children.flatMap(routesBelow)];
 }
 
 function newNode(): Node {

@@ -1,4 +1,4 @@
-/** `proofgate explain`: explains the decision on a captured request. Exit codes as of grep(1): 0 allowed, 1 denied, 2 error. */
+/** `proofgate explain`: explains the decision on a request. Exit codes as of grep(1): 0 allowed, 1 denied, 2 error. */
 
 import { CliError, faultName } from '../../program/errors.ts';
 import { type CliContext, command } from '../define-command.ts';
@@ -6,11 +6,12 @@ import { EXPLAIN_SETTINGS, type ExplainSettings } from '../explain/explain-setti
 
 export const explainCommand = command({
   name: 'explain',
-  summary: 'Explain step by step why a captured request is allowed or denied',
+  summary: 'Explain step by step why a request is allowed or denied',
   settings: EXPLAIN_SETTINGS,
   examples: [
     'proofgate explain --bundle /etc/proofgate/bundle --bundle-key signer.jwk.json --request capture.json',
     'proofgate explain --state-dir /var/lib/proofgate --bundle-key signer.jwk.json --request - --output json',
+    'proofgate explain --decision-id 5d9279f4-3c12-4ca5-8bc3-42ef88789323 --audit-file /var/log/proofgate/audit.jsonl',
   ],
   run: ({ settings }, context) => explain(settings, context),
 });
@@ -18,12 +19,12 @@ export const explainCommand = command({
 const DENIED = 1;
 
 async function explain(settings: ExplainSettings, { output }: CliContext): Promise<void> {
-  const { explainCapture } = await import('../explain/explain-capture.ts');
+  const { explainInput } = await import('../explain/explain-capture.ts');
   const { linesOf } = await import('../explain/lines.ts');
-  const report = await explainCapture(settings).catch(async (error: unknown) => {
+  const report = await explainInput(settings).catch(async (error: unknown) => {
     throw await cannotExplain(error);
   });
-  if (report.bundle.signatures === 'not_checked') {
+  if (report.bundle?.signatures === 'not_checked') {
     output.note(
       'signatures_not_checked',
       'signatures were not checked: the result is only as trustworthy as the files',

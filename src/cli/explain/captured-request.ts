@@ -1,28 +1,51 @@
 /**
- * Reads a captured request: a CheckRequest, or an audit event with method, path and headers. Both are converted to the
- * CheckRequest that Envoy sends, so that the ext_authz code reads it like any other.
- * Source: docs/explain.md "The request".
+ * Reads the input of `explain`: a CheckRequest, an audit event with method, path and headers, the output of `sign`, or an
+ * audit event alone. Requests are converted to the CheckRequest that Envoy sends, so that the ext_authz code reads them
+ * like any other.
+ * Source: docs/explain.md "The input".
  */
 import type { CheckRequest, HeaderValue } from '../../enforcement/ext-authz-grpc/messages.ts';
 import { usageError } from '../../program/errors.ts';
 import { isBodyBearing } from '../../protocol/body-binding.ts';
 import { parseMoment } from '../../protocol/rfc3339.ts';
-import { isJsonObject, parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
-import { DECISION_EVENT_NAME } from '../../telemetry/decision-event.ts';
+import {
+  isJsonObject,
+  type JsonObject,
+  parseStrictJson,
+  StrictJsonError,
+} from '../../protocol/strict-json.ts';
+import type { BodyState } from '../../verifier/decision/request-facts.ts';
 import { readCheckRequest } from './check-request-json.ts';
 import { JsonFields, requestInvalid } from './json-fields.ts';
+import { type RecordedDecision, readRecordedDecision } from './recorded-decision.ts';
+import { isSignOutput, readSignOutput } from './sign-output.ts';
 import { isWellKnownMember } from './well-known-names.ts';
 
+export type ExplainInput = CapturedRequest | RecordedAlone;
+
 export interface CapturedRequest {
+  readonly kind: 'request';
   readonly check: CheckRequest;
   /** Undefined without an audit event. */
   readonly recorded: RecordedDecision | undefined;
   readonly moment: { readonly source: 'event' | 'check_request'; readonly seconds: number } | undefined;
+  /** Of the output of `sign`: the request is the one that was signed, and so is the body, of which only the hash is known. */
+  readonly signedBody: BodyState | undefined;
+}
+
+/** An audit event without its request. */
+interface RecordedAlone {
+  readonly kind: 'event';
+  readonly recorded: RecordedDecision;
 }
 
 /** @throws CliError `request_not_json`, `request_invalid` */
-export function parseCapturedRequest(text: string): CapturedRequest {
+export function parseExplainInput(text: string): ExplainInput {
   const value = parseJson(text);
+  if (isSignOutput(value)) return requestOfSignOutput(value);
+  if (isJsonObject(value) && typeof value.event === 'string') {
+    return { kind: 'event', recorded: readRecordedDecision(new JsonFields(value, '')) };
+  }
   if (isJsonObject(value) && Object.hasOwn(value, 'attributes')) {
     const { check, time } = readCheckRequest(value);
     const seconds = time === undefined ? undefined : parseMoment(time);
@@ -30,9 +53,24 @@ export function parseCapturedRequest(text: string): CapturedRequest {
       throw requestInvalid('/attributes/request/time', 'must be a time in UTC');
     }
     const moment = seconds === undefined ? undefined : ({ source: 'check_request', seconds } as const);
-    return { check, recorded: undefined, moment };
+    return { kind: 'request', check, recorded: undefined, moment, signedBody: undefined };
   }
   return readCapture(new JsonFields(value, ''));
+}
+
+/** The request that was signed, with the headers that `sign` printed and those that it signed. */
+function requestOfSignOutput(value: JsonObject): CapturedRequest {
+  const { body, credentials, transcript } = readSignOutput(value);
+  const { authority: host, headers, method, scheme, target: path } = transcript;
+  const http = { method, scheme, host, path };
+  const header_map = { headers: asEnvoySends(http, [...credentials, ...headers], false) };
+  return {
+    kind: 'request',
+    check: { attributes: { request: { http: { ...http, header_map } } } },
+    recorded: undefined,
+    moment: undefined,
+    signedBody: body,
+  };
 }
 
 function parseJson(text: string): unknown {
@@ -69,9 +107,11 @@ function readCapture(capture: JsonFields): CapturedRequest {
   const headers = asEnvoySends(http, lines, body !== undefined);
   const bytes = body === undefined ? {} : { raw_body: body };
   return {
+    kind: 'request',
     check: { attributes: { request: { http: { ...http, header_map: { headers }, ...bytes } } } },
     recorded,
     moment: recorded && { source: 'event', seconds: recorded.timeSeconds },
+    signedBody: undefined,
   };
 }
 
@@ -151,42 +191,4 @@ function mayHaveHadBody(method: string, lines: readonly HeaderLine[]): boolean {
   if (lines.some(({ name }) => name === PARTIAL_BODY)) return true;
   const isSaidToBeEmpty = lines.some(({ name, value }) => name === 'content-length' && /^0+$/.test(value));
   return isBodyBearing(method) && !isSaidToBeEmpty;
-}
-
-/** Reads the audit event of a captured request, which has the original decision. Schema: docs/schema/decision-event.schema.json. */
-
-export interface RecordedDecision {
-  readonly timeSeconds: number;
-  readonly decisionId: string | undefined;
-  readonly outcome: 'allowed' | 'denied';
-  readonly reason: string | undefined;
-  readonly detail: string | undefined;
-  readonly method: string | undefined;
-  readonly bundleRevision: number | undefined;
-  readonly bundleHead: string | undefined;
-  readonly transcriptSha256: string | undefined;
-}
-
-/** Ignores unknown members, because events can gain some. @throws CliError `request_invalid` */
-function readRecordedDecision(event: JsonFields): RecordedDecision {
-  if (event.value('event') !== DECISION_EVENT_NAME) {
-    throw requestInvalid(event.at('event'), `must be ${DECISION_EVENT_NAME}`);
-  }
-  const timeSeconds = parseMoment(event.text('time') ?? '');
-  if (timeSeconds === undefined) throw requestInvalid(event.at('time'), 'must be a time in UTC');
-  const outcome = event.text('outcome');
-  if (outcome !== 'allowed' && outcome !== 'denied') {
-    throw requestInvalid(event.at('outcome'), 'must be allowed or denied');
-  }
-  return {
-    timeSeconds,
-    outcome,
-    decisionId: event.text('decision_id'),
-    reason: event.text('reason'),
-    detail: event.text('detail'),
-    method: event.text('method'),
-    bundleRevision: event.integer('bundle_revision'),
-    bundleHead: event.text('bundle_head'),
-    transcriptSha256: event.text('transcript_sha256'),
-  };
 }

@@ -14,34 +14,81 @@ import {
 } from '../../protocol/wire-names.ts';
 import { type Explanation, explainRequest } from '../../verifier/decision/explain/explain.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
-import { type CapturedRequest, parseCapturedRequest } from './captured-request.ts';
+import { findDecision } from './audit-search.ts';
+import { type CapturedRequest, type ExplainInput, parseExplainInput } from './captured-request.ts';
+import { reportOfEvent } from './event-report.ts';
 import type { ExplainSettings } from './explain-settings.ts';
 import { loadBundle } from './load-bundle.ts';
-import { knownTextsOf, Redaction } from './printed-values.ts';
+import { isDecisionId, knownTextsOfRequest, Redaction } from './printed-values.ts';
 import { type ExplainReport, type MomentSource, reportOf } from './report.ts';
 
 /** A body of 4 MiB in base64, with the headers. */
 const MAX_REQUEST_BYTES = 8 * 1024 * 1024;
 
 /** @throws CliError, BundleError */
-export async function explainCapture(settings: ExplainSettings): Promise<ExplainReport> {
+export async function explainInput(settings: ExplainSettings): Promise<ExplainReport> {
   const externalOrigin = readExternalOrigin(settings.externalOrigin);
   const flagged = readFlaggedMoment(settings.at);
-  const captured = parseCapturedRequest(await readRequest(settings.request));
-  const moment = momentOf(captured, flagged);
+  const input = parseExplainInput(await readInput(settings));
+  const moment = momentOf(input, flagged);
+  if (input.kind === 'request') return explainRequestOf(input, { settings, moment, externalOrigin });
+  const bundle = hasBundle(settings) ? await loadBundle(settings, moment.seconds) : undefined;
+  const { showValues } = settings;
+  const realtimeStalenessSeconds = realtimeStalenessOf(settings);
+  return reportOfEvent({ recorded: input.recorded, bundle, moment, realtimeStalenessSeconds, showValues });
+}
+
+interface RequestInputs {
+  readonly settings: ExplainSettings;
+  readonly moment: Moment;
+  readonly externalOrigin: Origin | undefined;
+}
+
+async function explainRequestOf(
+  captured: CapturedRequest,
+  { externalOrigin, moment, settings }: RequestInputs,
+): Promise<ExplainReport> {
   const bundle = await loadBundle(settings, moment.seconds);
   const facts = factsOf(captured, settings.envoyBody, externalOrigin);
   const explanation = explainRequest(facts, bundle.snapshot, {
     nowSeconds: moment.seconds,
-    realtimeStalenessSeconds: Math.floor(settings.realtimeStalenessMs / 1000),
+    realtimeStalenessSeconds: realtimeStalenessOf(settings),
   });
-  const { check, recorded } = captured;
+  const { check, recorded, signedBody } = captured;
   const show = new Redaction({
-    known: knownTextsOf(explanation),
+    known: knownTextsOfRequest(explanation),
     showValues: settings.showValues,
     credentials: credentialsOf(check, explanation),
   });
-  return reportOf({ explanation, facts, bundle, momentSource: moment.source, recorded, show });
+  const isAsSigned = signedBody !== undefined;
+  return reportOf({ explanation, facts, bundle, momentSource: moment.source, recorded, isAsSigned, show });
+}
+
+function hasBundle({ bundle, stateDir }: ExplainSettings): boolean {
+  return bundle !== undefined || stateDir !== undefined;
+}
+
+function realtimeStalenessOf({ realtimeStalenessMs }: ExplainSettings): number {
+  return Math.floor(realtimeStalenessMs / 1000);
+}
+
+/** @throws CliError `set_request_or_decision_id`, `audit_file_required`, `bad_decision_id`, and those of files */
+async function readInput({ auditFile, decisionId, request }: ExplainSettings): Promise<string> {
+  if ((request === undefined) === (decisionId === undefined)) {
+    throw usageError(
+      'set_request_or_decision_id',
+      'give --request, or --decision-id with --audit-file: one of the two',
+    );
+  }
+  if (request !== undefined) return readRequest(request);
+  const id = decisionId ?? '';
+  if (!isDecisionId(id)) {
+    throw usageError('bad_decision_id', '--decision-id must be a UUID, as in X-Proofgate-Decision-Id');
+  }
+  if (auditFile === undefined) {
+    throw usageError('audit_file_required', '--decision-id needs --audit-file, the file of the verifier');
+  }
+  return findDecision(auditFile, id);
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -70,17 +117,22 @@ function readFlaggedMoment(text: string | undefined): Moment | undefined {
   return { source: text === 'now' ? 'now' : 'flag', seconds };
 }
 
-function momentOf({ moment }: CapturedRequest, flagged: Moment | undefined): Moment {
+function momentOf(input: ExplainInput, flagged: Moment | undefined): Moment {
+  const moment =
+    input.kind === 'request'
+      ? input.moment
+      : { source: 'event' as const, seconds: input.recorded.timeSeconds };
   return flagged ?? moment ?? { source: 'now', seconds: Math.floor(Date.now() / 1000) };
 }
 
 /** As the verifier does with its own `--external-origin`. */
 function factsOf(
-  { check }: CapturedRequest,
+  { check, signedBody }: CapturedRequest,
   bodyMode: EnvoyBodyMode,
   externalOrigin: Origin | undefined,
 ): RequestFacts {
-  const facts = factsOfCheckRequest(check, bodyMode);
+  const received = factsOfCheckRequest(check, bodyMode);
+  const facts = signedBody === undefined ? received : { ...received, body: signedBody };
   return externalOrigin === undefined ? facts : { ...facts, ...externalOrigin };
 }
 

@@ -1,11 +1,22 @@
 /** Settings of `explain`. Source: docs/explain.md. */
 
 import { DECISION_SETTINGS, FRESHNESS_SIGNERS } from '../../main/enforcement/decision-settings.ts';
-import { optional, required, type SettingValues, text, toggle } from '../../program/settings.ts';
+import { optional, type SettingValues, text, toggle } from '../../program/settings.ts';
 import { TRUSTED_SIGNERS } from '../bundle/bundle-flags.ts';
 
 export const EXPLAIN_SETTINGS = {
-  request: required(text('--request <file>', 'the captured request, JSON; - is standard input')),
+  request: optional(
+    text(
+      '--request <file>',
+      'captured request, audit event or output of sign --format json; - is standard input',
+    ),
+  ),
+  decisionId: optional(
+    text('--decision-id <id>', 'instead: the decision whose audit event is in --audit-file'),
+  ),
+  auditFile: optional(
+    text('--audit-file <file>', "the verifier's audit file; rotated files beside it are searched too"),
+  ),
   bundle: optional(text('--bundle <directory>', 'where the signed bundle lies')),
   stateDir: optional(
     text('--state-dir <directory>', "a verifier's state directory: the bundle that it keeps; only read"),

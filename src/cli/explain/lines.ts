@@ -21,7 +21,7 @@ function linesWithoutNote(report: ExplainReport): readonly string[] {
     `explained as of ${report.at}, ${MOMENTS[report.at_source]}`,
     ...bundleLines(report),
     ...recordedLines(report),
-    requestLine(report),
+    ...requestLines(report),
     '',
     ...report.steps.flatMap((step) => stepLines(step, report)),
     ...clockLines(report),
@@ -36,10 +36,11 @@ const MOMENTS: { readonly [S in ExplainReport['at_source']]: string } = {
   now: "this machine's clock: the capture names no moment, --at does",
 };
 
-function headline({ decision }: ExplainReport): string {
+function headline({ decision, request }: ExplainReport): string {
   if (decision.outcome === 'denied') {
     return `DENIED  ${named(decision)}, status ${decision.status}`;
   }
+  if (request === null) return 'ALLOWED  as the audit event says';
   return 'ALLOWED  if the jti has not been used: explain does not look it up';
 }
 
@@ -53,6 +54,7 @@ function named({ reason, detail }: Named): string {
 }
 
 function bundleLines({ bundle }: ExplainReport): readonly string[] {
+  if (bundle === null) return [];
   const trust = bundle.signatures === 'hold' ? 'signatures hold' : 'SIGNATURES WERE NOT CHECKED';
   return [
     `bundle: ${bundle.auth_site}, revision ${bundle.revision}, head ${bundle.head}, ${trust}`,
@@ -69,8 +71,12 @@ const COMPARISONS = {
 function recordedLines({ recorded }: ExplainReport): readonly string[] {
   if (recorded === null) return [];
   const outcome = recorded.reason === null ? recorded.outcome : `denied ${named(recorded)}`;
-  const lines = [`recorded: ${outcome} at ${recorded.time}, ${COMPARISONS[recorded.comparison]}`];
-  if (!recorded.same_bundle) {
+  const comparison =
+    recorded.comparison === null
+      ? `decision ID ${recorded.decision_id ?? 'unknown'}`
+      : COMPARISONS[recorded.comparison];
+  const lines = [`recorded: ${outcome} at ${recorded.time}, ${comparison}`];
+  if (recorded.same_bundle === false) {
     lines.push(`  by another bundle: revision ${recorded.bundle_revision ?? 'unknown'}`);
   }
   if (recorded.same_transcript === false)
@@ -81,9 +87,11 @@ function recordedLines({ recorded }: ExplainReport): readonly string[] {
   return lines;
 }
 
-function requestLine({ request }: ExplainReport): string {
-  const { authority, body, method, scheme, target } = request;
-  return `request: ${method} ${scheme}://${authority}${target}, body ${body}`;
+function requestLines({ request }: ExplainReport): readonly string[] {
+  if (request === null) return [];
+  const { as_signed, authority, body, method, scheme, target } = request;
+  const line = `${method} ${scheme}://${authority}${target}, body ${body}`;
+  return [as_signed ? `request, as it was signed: ${line}` : `request: ${line}`];
 }
 
 function clockLines({ at_source, caller, clock }: ExplainReport): readonly string[] {
@@ -118,7 +126,7 @@ function clockText(what: string, reading: ClockReading, whose: string, skewSecon
   return `${span}: issued ${age_seconds} s before, valid`;
 }
 
-function endLines({ hint, recorded, when_made }: ExplainReport): readonly string[] {
+function endLines({ hint, needs, recorded, when_made }: ExplainReport): readonly string[] {
   const lines: string[] = [];
   if (when_made !== null) {
     const { at, decision } = when_made;
@@ -127,6 +135,8 @@ function endLines({ hint, recorded, when_made }: ExplainReport): readonly string
   }
   if (hint !== null) lines.push('', `What to do: ${hint}`);
   else if (recorded?.comparison === 'beyond') lines.push('', `What to do: ${recorded.hint}`);
+  if (needs.length > 0)
+    lines.push('', 'The event alone does not say more. Give:', ...needs.map((need) => `  ${need}`));
   return lines;
 }
 
@@ -163,7 +173,9 @@ function detailsOf({ step, verdict }: Step, report: ExplainReport): readonly str
     case 5:
       return [...proofLines(report), ...transcriptLines(report)];
     case 6:
-      return verdict === 'not_checked' ? ['explaining consumes nothing; a second copy is refused'] : [];
+      return verdict === 'not_checked' && report.request !== null
+        ? ['explaining consumes nothing; a second copy is refused']
+        : [];
     case 7:
       return report.upstream_headers.map(({ name, value }) => `${name}: ${value}`);
   }
@@ -171,6 +183,7 @@ function detailsOf({ step, verdict }: Step, report: ExplainReport): readonly str
 
 function routeLines({ route }: ExplainReport): readonly string[] {
   if (route === null) return [];
+  if (!('method' in route)) return [`route ${route.route_id}`];
   const headers =
     route.signed_headers.length === 0 ? '' : `, signed headers ${route.signed_headers.join(', ')}`;
   const place =
@@ -182,6 +195,7 @@ function routeLines({ route }: ExplainReport): readonly string[] {
 }
 
 function credentialLines({ credentials }: ExplainReport): readonly string[] {
+  if (credentials === null) return [];
   const { passport, signature, transcript } = credentials;
   if (passport === undefined) {
     return [
@@ -194,15 +208,22 @@ function credentialLines({ credentials }: ExplainReport): readonly string[] {
   ];
 }
 
+const KNOWN_FROM = {
+  bundle: "by the bundle's entry of its key",
+  verified: 'as the verifier verified it',
+  claimed: 'as the passport claims',
+} as const;
+
 function callerLines({ caller }: ExplainReport): readonly string[] {
   if (caller === null) return [];
-  const from = caller.known_from === 'bundle' ? "by the bundle's entry of its key" : 'as the passport claims';
+  const from = KNOWN_FROM[caller.known_from];
   const lines = [
     `caller, ${from}: issuer ${caller.issuer}, trust domain ${caller.trust_domain}, ` +
       `subject ${caller.subject}, key binding ${caller.key_binding}`,
   ];
   if (caller.client_id !== null) {
-    const grants = Object.entries(caller.grants ?? {}).map(([resource, access]) => `${resource} (${access})`);
+    if (caller.grants === null) return [...lines, `client ${caller.client_id}`];
+    const grants = Object.entries(caller.grants).map(([resource, access]) => `${resource} (${access})`);
     lines.push(`client ${caller.client_id}, granted: ${grants.join(', ') || 'nothing'}`);
   }
   return lines;
@@ -220,7 +241,7 @@ function ruleLines({ rules }: ExplainReport): readonly string[] {
 }
 
 function freshnessLines({ bundle, freshness }: ExplainReport): readonly string[] {
-  if (freshness === null) return [];
+  if (freshness === null || bundle === null) return [];
   const limit = freshness.limit_seconds === null ? 'no limit known' : `at most ${freshness.limit_seconds} s`;
   const lines = [
     `${freshness.class}: the bundle is ${freshness.age_seconds} s old, ${limit}; ` +
@@ -239,14 +260,16 @@ function attributeLines({ attributes }: ExplainReport): readonly string[] {
   });
 }
 
-function proofLines({ caller, proof_checks }: ExplainReport): readonly string[] {
+function proofLines({ bundle, caller, proof_checks }: ExplainReport): readonly string[] {
   if (caller === null) return [];
   const expiry =
     caller.key_expires_at === null ? '' : `, ${caller.key_status}, expires at ${caller.key_expires_at}`;
   const key =
-    caller.key === null
-      ? `key ${caller.key_id}: not in the bundle`
-      : `key ${caller.key_id}: ${caller.key}, thumbprint ${caller.key_thumbprint}${expiry}`;
+    bundle === null
+      ? `key ${caller.key_id}`
+      : caller.key === null
+        ? `key ${caller.key_id}: not in the bundle`
+        : `key ${caller.key_id}: ${caller.key}, thumbprint ${caller.key_thumbprint}${expiry}`;
   const checks = proof_checks.map(({ check, detail, verdict }) => {
     const fault = detail === null ? '' : `: ${detail}`;
     return `${check.replaceAll('_', ' ')}: ${VERDICTS[verdict]}${fault}`;

@@ -20,6 +20,11 @@ interface RedactionOptions {
 
 const SCHEMES = ['http', 'https'] as const;
 
+/** A UUID, as every decision has. */
+export function isDecisionId(text: string): boolean {
+  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
+}
+
 /** Every text of a request that is printed goes through this class. */
 export class Redaction {
   readonly #known: KnownTexts;
@@ -44,6 +49,10 @@ export class Redaction {
       .filter((candidate) => value.startsWith(candidate))
       .reduce((longest, candidate) => (candidate.length > longest.length ? candidate : longest), '');
     return value === prefix ? quoted(prefix) : `${quoted(prefix)}${redacted(value.slice(prefix.length))}`;
+  }
+
+  decisionId(value: string): string {
+    return isDecisionId(value) ? value : this.text(value);
   }
 
   method(value: string): string {
@@ -227,20 +236,30 @@ interface KnownTexts {
  * Collects the bundle's own texts that relate to the request. A text of the request that is among them can be shown; any
  * other text could be a secret.
  */
-export function knownTextsOf({ caller, credentials, route, snapshot }: Explanation): KnownTexts {
-  const key = caller?.bundleKey;
+export function knownTextsOfRequest({ caller, credentials, route, snapshot }: Explanation): KnownTexts {
   const texts = [
-    snapshot?.authSite,
-    snapshot && String(snapshot.revision),
     // One of two fixed values.
     caller?.keyBinding,
     // A hash of a signed text, so it cannot be reversed by trying values.
     credentials?.passport.sha256,
-    ...(route === undefined ? [] : textsOfRoute(route)),
-    ...(key === undefined ? [] : textsOfKey(key)),
-  ];
+  ].filter((text) => text !== undefined);
+  return knownTextsOf({ route, snapshot, bundleKey: caller?.bundleKey, texts });
+}
+
+interface KnownSources extends Pick<Explanation, 'route' | 'snapshot'> {
+  readonly bundleKey: BundleKey | undefined;
+  /** Further texts that are no secrets. */
+  readonly texts: readonly string[];
+}
+
+export function knownTextsOf({ bundleKey: key, route, snapshot, texts }: KnownSources): KnownTexts {
   return {
-    texts: new Set(texts.filter((text) => text !== undefined)),
+    texts: new Set([
+      ...texts,
+      ...(snapshot === undefined ? [] : [snapshot.authSite, String(snapshot.revision)]),
+      ...(route === undefined ? [] : textsOfRoute(route)),
+      ...(key === undefined ? [] : textsOfKey(key)),
+    ]),
     prefixes: [
       ...(route === undefined ? [] : route.sources.flatMap(prefixesOfRule)),
       ...(key?.kind === 'issuer_key' ? key.issuer.subjectPrefixes : []),

@@ -5,22 +5,25 @@
  */
 
 import { hash } from 'node:crypto';
+import type { Route } from '../../bundle/compile/snapshot.ts';
 import { identityHeadersOf } from '../../enforcement/upstream-headers.ts';
-import { type Denial, isDenial, isKnownDetail, REASONS } from '../../protocol/reasons.ts';
+import { type Denial, isDenial, isKnownDetail } from '../../protocol/reasons.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import type { Verified } from '../../verifier/decision/decide.ts';
 import {
   type ComparedLine,
+  type ExplainedFreshness,
+  type ExplainedRule,
   type Explanation,
   HEADER_LINE,
   type StepNumber,
 } from '../../verifier/decision/explain/explain.ts';
 import { hintFor } from '../../verifier/decision/explain/hints.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
-import type { RecordedDecision } from './captured-request.ts';
 import type { LoadedBundle } from './load-bundle.ts';
 import type { Redaction } from './printed-values.ts';
 import { quoted } from './printed-values.ts';
+import type { RecordedDecision } from './recorded-decision.ts';
 import { callerMembers, clockMembers, credentialMembers, differenceOf, shownTime } from './report-members.ts';
 
 export type MomentSource = 'flag' | 'event' | 'check_request' | 'now';
@@ -31,11 +34,13 @@ export interface Explained {
   readonly bundle: LoadedBundle;
   readonly momentSource: MomentSource;
   readonly recorded: RecordedDecision | undefined;
+  /** Whether the request is the one that was signed: nothing was captured. */
+  readonly isAsSigned: boolean;
   readonly show: Redaction;
 }
 
 /** Step names from the specification's "Request evaluation order (adapter)"; the first step also reads the credentials. */
-const STEP_NAMES: { readonly [S in StepNumber]: string } = {
+export const STEP_NAMES: { readonly [S in StepNumber]: string } = {
   1: 'Route matches a policy in the loaded bundle, and the credentials can be read',
   2: 'Source rule matches issuer, trust domain, subject and key binding',
   3: 'Bundle is fresh enough for the route',
@@ -45,10 +50,35 @@ const STEP_NAMES: { readonly [S in StepNumber]: string } = {
   7: 'Forwarded upstream with context headers',
 };
 
-export type ExplainReport = ReturnType<typeof reportOf>;
+type RequestReport = ReturnType<typeof reportOfRequest>;
+type Recorded = NonNullable<RequestReport['recorded']>;
+type Changed = 'bundle' | 'caller' | 'credentials' | 'decision' | 'recorded' | 'request' | 'route';
 
-export function reportOf(explained: Explained) {
-  const { bundle, explanation, facts, momentSource, show } = explained;
+/** An audit event alone has no request, and needs no bundle. */
+export type ExplainReport = Omit<RequestReport, Changed> & {
+  readonly [N in 'bundle' | 'credentials' | 'request']: RequestReport[N] | null;
+} & {
+  readonly decision: Omit<RequestReport['decision'], 'status'> & { readonly status: number | null };
+  readonly recorded:
+    | (Omit<Recorded, 'comparison' | 'same_bundle'> & {
+        readonly comparison: Recorded['comparison'] | null;
+        readonly same_bundle: boolean | null;
+      })
+    | null;
+  readonly caller:
+    | (Omit<NonNullable<RequestReport['caller']>, 'known_from'> & {
+        readonly known_from: 'bundle' | 'verified' | 'claimed';
+      })
+    | null;
+  readonly route: ReturnType<typeof routeMembers> | { readonly route_id: string } | null;
+};
+
+export function reportOf(explained: Explained): ExplainReport {
+  return reportOfRequest(explained);
+}
+
+function reportOfRequest(explained: Explained) {
+  const { bundle, explanation, facts, isAsSigned, momentSource, show } = explained;
   const { decision, nowSeconds } = explanation;
   return {
     decision: decisionMembers(decision, show),
@@ -58,6 +88,7 @@ export function reportOf(explained: Explained) {
     bundle: bundleMembers(bundle),
     recorded: recordedMembers(explained),
     request: {
+      as_signed: isAsSigned,
       method: show.method(facts.method),
       scheme: show.scheme(facts.scheme),
       authority: show.authority(facts.authority),
@@ -70,20 +101,14 @@ export function reportOf(explained: Explained) {
       verdict,
       ...(denial === undefined ? {} : { reason: denial.reason, detail: shownDetail(denial.detail, show) }),
     })),
-    route: routeMembers(explanation),
+    route: explanation.route === undefined ? null : routeMembers(explanation.route),
     credentials: credentialMembers(explanation, facts.headers, show),
     caller: callerMembers(explanation, show),
-    rules: explanation.rules.map(({ rule, denial }) => ({
-      rule: rule.index,
-      matches: denial === undefined || denial.detail === 'not_granted',
-      fault: denial?.reason ?? null,
-      issuer: rule.issuer,
-      trust_domain: rule.trustDomain,
-      [rule.subject.kind === 'exact' ? 'subject_exact' : 'subject_prefix']: rule.subject.value,
-      canonical: rule.subject.isCanonical,
-      required_key_binding: rule.requiredKeyBinding,
-    })),
-    freshness: freshnessMembers(explanation),
+    rules: ruleMembers(explanation.rules),
+    freshness:
+      explanation.freshness === undefined || explanation.route === undefined
+        ? null
+        : freshnessMembers(explanation.route, explanation.freshness),
     attributes: explanation.attributes.map(({ kind, name, allowed, actual, denial }) => ({
       kind,
       name,
@@ -96,8 +121,24 @@ export function reportOf(explained: Explained) {
     transcript: transcriptMembers(explanation, show),
     upstream_headers: upstreamHeaders(decision, show),
     when_made: whenMadeMembers(explanation, show),
+    needs: NONE,
     values: show.values,
   };
+}
+
+const NONE: readonly string[] = [];
+
+export function ruleMembers(rules: readonly ExplainedRule[]) {
+  return rules.map(({ rule, denial }) => ({
+    rule: rule.index,
+    matches: denial === undefined || denial.detail === 'not_granted',
+    fault: denial?.reason ?? null,
+    issuer: rule.issuer,
+    trust_domain: rule.trustDomain,
+    [rule.subject.kind === 'exact' ? 'subject_exact' : 'subject_prefix']: rule.subject.value,
+    canonical: rule.subject.isCanonical,
+    required_key_binding: rule.requiredKeyBinding,
+  }));
 }
 
 function decisionMembers(decision: Verified | Denial, show: Redaction) {
@@ -112,13 +153,13 @@ function decisionMembers(decision: Verified | Denial, show: Redaction) {
 }
 
 /** `header.<name>`, an attribute name, or a name of the format. */
-function shownDetail(detail: string | undefined, show: Redaction): string | null {
+export function shownDetail(detail: string | undefined, show: Redaction): string | null {
   if (detail === undefined) return null;
   if (isKnownDetail(detail)) return detail;
   return detail.startsWith(HEADER_LINE) ? show.lineName(detail) : show.text(detail);
 }
 
-function bundleMembers({ snapshot, signatures, warnings }: LoadedBundle) {
+export function bundleMembers({ snapshot, signatures, warnings }: LoadedBundle) {
   return {
     auth_site: snapshot.authSite,
     revision: snapshot.revision,
@@ -138,11 +179,11 @@ function bundleMembers({ snapshot, signatures, warnings }: LoadedBundle) {
 function recordedMembers({ explanation, recorded, bundle, show }: Explained) {
   if (recorded === undefined) return null;
   const { decision, credentials } = explanation;
-  const reason = REASONS.find((known) => known === recorded.reason) ?? null;
+  const reason = recorded.reason ?? null;
   const transcriptSha256 = credentials && hash('sha256', credentials.proof.transcriptBytes, 'base64url');
   return {
     time: formatTime(recorded.timeSeconds),
-    decision_id: recorded.decisionId === undefined ? null : show.text(recorded.decisionId),
+    decision_id: recorded.decisionId === undefined ? null : show.decisionId(recorded.decisionId),
     outcome: recorded.outcome,
     reason,
     detail: shownDetail(recorded.detail, show),
@@ -170,11 +211,12 @@ function comparisonOf(
 ): 'agrees' | 'beyond' | 'differs' {
   const denial = isDenial(decision) ? decision : undefined;
   if (denial === undefined && BEYOND.has(recorded.reason)) return 'beyond';
-  return recorded.reason === denial?.reason && recorded.detail === denial?.detail ? 'agrees' : 'differs';
+  const isSameOutcome = (recorded.outcome === 'denied') === (denial !== undefined);
+  const isSame = isSameOutcome && recorded.reason === denial?.reason && recorded.detail === denial?.detail;
+  return isSame ? 'agrees' : 'differs';
 }
 
-function routeMembers({ route }: Explanation) {
-  if (route === undefined) return null;
+export function routeMembers(route: Route) {
   return {
     route_id: route.routeId,
     method: route.method,
@@ -188,9 +230,7 @@ function routeMembers({ route }: Explanation) {
   };
 }
 
-function freshnessMembers({ freshness, route }: Explanation) {
-  if (freshness === undefined || route === undefined) return null;
-  const { freshness: rule } = route;
+export function freshnessMembers({ freshness: rule }: Route, freshness: ExplainedFreshness) {
   return {
     class: rule.kind === 'unknown' ? quoted(rule.freshnessClass) : rule.kind,
     age_seconds: freshness.ageSeconds,

@@ -221,6 +221,10 @@ describe('the tree against the reference', () => {
         (candidates, requests) => {
           const taken = withoutConflicts(candidates);
           const table = tableOf(taken);
+          for (const routeId of taken.map((one) => routeOf(one).routeId)) {
+            expect(table.find(routeId)?.routeId).toBe(routeId);
+          }
+          expect(table.find('of no route')).toBeUndefined();
           for (const [method, origin, at] of requests) {
             expect(`${at} ${answer(table.match(method, origin, at))}`).toBe(
               `${at} ${referenceMatch(taken, method, origin, at)}`,

@@ -109,7 +109,10 @@ export interface Report {
     readonly outcome: string;
     readonly reason: string | null;
     readonly detail: string | null;
+    readonly status: number | null;
   };
+  readonly hint: string | null;
+  readonly needs: readonly string[];
   readonly at: string;
   readonly at_source: string;
   readonly bundle: {
@@ -117,8 +120,12 @@ export interface Report {
     readonly revision: number;
     readonly warnings: readonly string[];
   };
-  readonly recorded: { readonly comparison: string; readonly same_transcript: boolean | null } | null;
-  readonly request: { readonly authority: string; readonly target: string };
+  readonly recorded: { readonly comparison: string | null; readonly same_transcript: boolean | null } | null;
+  readonly request: {
+    readonly authority: string;
+    readonly target: string;
+    readonly as_signed: boolean;
+  };
   readonly steps: readonly {
     readonly step: number;
     readonly name: string;

@@ -2,7 +2,7 @@
 
 import { rawCheckRequest } from '../../fakes/check-request.ts';
 import type { ClaimsDraft, RequestEdits, TranscriptDraft, WireRequest } from '../../fakes/signed-request.ts';
-import { captureOf, type ExplainStage, protobufJson, withLines } from './explain-fixture.ts';
+import { captureOf, type ExplainStage, eventOf, protobufJson, withLines } from './explain-fixture.ts';
 
 export interface SecretPlace {
   readonly place: string;
@@ -166,6 +166,26 @@ const proofs: readonly SecretPlace[] = [
 const captures: readonly SecretPlace[] = [
   ...['decision_id', 'reason', 'detail', 'method', 'outcome', 'time', 'event', 'bundle_head'].map(inEvent),
   ...['bundle_revision', 'transcript_sha256', 'route_id', 'subject'].map(inEvent),
+  ...['decision_id', 'reason', 'detail', 'outcome', 'time', 'event', 'issuer', 'subject', 'key_id'].map(
+    (member): SecretPlace => ({
+      place: `an event alone: ${member}`,
+      capture(stage, secret) {
+        const event = { ...eventOf(stage.sign(plan)), caller_verified: false, outcome: 'denied' };
+        return text({ ...event, reason: 'invalid_request_proof', [member]: secret });
+      },
+    }),
+  ),
+  ...['Authorization', 'X-Proofgate-Transcript', 'X-Proofgate-Signature'].map(
+    (name): SecretPlace => ({
+      place: `the output of sign: ${name}`,
+      capture(stage, secret) {
+        const { headers } = stage.sign(plan).wire;
+        const credentials = headers.filter((line) => /^authorization$|^x-proofgate-/.test(line.name));
+        const output = Object.fromEntries(credentials.map((line) => [line.name, line.value]));
+        return text({ ...output, [name.toLowerCase()]: secret });
+      },
+    }),
+  ),
   inCapture('event: a detail that names a header', (capture, secret) => ({
     ...capture,
     event: { ...Object(capture.event), outcome: 'denied', detail: `header.${secret}` },

@@ -106,7 +106,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
   },
   'docs/explain.md': {
     'explain: why a request was allowed or denied': [pasted('signing'), shown('signing', 'explain_tampered')],
-    'The request': [copied('signing', 'capture-as-documented.json')],
+    'The input': [copied('signing', 'capture-as-documented.json')],
   },
   'docs/gateway-lint.md': {
     'Gateway configuration: proofgate envoy lint': [pasted('gateway'), shown('gateway', 'opened')],

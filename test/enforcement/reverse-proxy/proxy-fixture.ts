@@ -138,6 +138,7 @@ export function withRoutes(snapshot: Snapshot, change: (route: Route) => Route, 
     ...snapshot,
     routes: {
       size: routes.size,
+      find: (routeId) => routes.find(routeId),
       match: (asked, origin, path) => {
         const found = routes.match(asked === method ? 'GET' : asked, origin, path);
         return found.kind === 'route' ? { ...found, route: change(found.route) } : found;

@@ -14,7 +14,7 @@ import { createPassportCache } from '../passport-cache.ts';
 import type { RequestFacts } from '../request-facts.ts';
 import { rebuildTranscript } from '../steps/binding.ts';
 import { mostAgeSeconds } from '../steps/freshness.ts';
-import { matchSource } from '../steps/source.ts';
+import { type ComparedCaller, compareRules } from '../steps/source.ts';
 import { type Check, type CheckName, checkAttributes, STEPS, type Step } from '../steps.ts';
 
 type ExplainInputs = Omit<DecisionInputs, 'passports'>;
@@ -39,12 +39,12 @@ export interface Explanation {
   readonly whenMade: { readonly nowSeconds: number; readonly decision: Verified | Denial } | undefined;
 }
 
-interface ExplainedRule {
+export interface ExplainedRule {
   readonly rule: SourceRule;
   readonly denial: Denial | undefined;
 }
 
-interface ExplainedFreshness {
+export interface ExplainedFreshness {
   /** Negative when the newest freshness statement is later than the explained time. */
   readonly ageSeconds: number;
   /** Undefined for an unknown freshness class. */
@@ -105,14 +105,14 @@ function withCache(inputs: ExplainInputs): DecisionInputs {
   return { ...inputs, passports: createPassportCache() };
 }
 
-function explainRules(route: Route, caller: Caller): readonly ExplainedRule[] {
+export function explainRules(route: Route, caller: ComparedCaller): readonly ExplainedRule[] {
   return route.sources.map((rule) => {
-    const answer = matchSource({ ...route, sources: [rule] }, caller);
+    const answer = compareRules({ ...route, sources: [rule] }, caller);
     return { rule, denial: isDenial(answer) ? answer : undefined };
   });
 }
 
-function explainFreshness(
+export function explainFreshness(
   { freshness }: Route,
   { freshAsOfSeconds }: Snapshot,
   { nowSeconds, realtimeStalenessSeconds }: ExplainInputs,

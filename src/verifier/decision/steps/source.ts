@@ -39,7 +39,14 @@ export function matchSource(route: Route, caller: Caller): SourceRule | Denial {
   return answer;
 }
 
-function compareRules(route: Route, caller: Caller): SourceRule | Denial {
+/** What the rules compare of a caller. */
+export type ComparedCaller = Pick<Caller, 'issuer' | 'trustDomain' | 'subject' | 'keyBinding' | 'derivedKey'>;
+
+/** As {@link matchSource}, without a cache. */
+export function compareRules(
+  route: Pick<Route, 'sources' | 'resource' | 'access'>,
+  caller: ComparedCaller,
+): SourceRule | Denial {
   let furthest: Depth = 0;
   for (const rule of route.sources) {
     const depth = faultDepth(rule, caller);
@@ -49,7 +56,7 @@ function compareRules(route: Route, caller: Caller): SourceRule | Denial {
   return deny(FAULT_AT_DEPTH[furthest]);
 }
 
-function faultDepth(rule: SourceRule, caller: Caller): Depth | undefined {
+function faultDepth(rule: SourceRule, caller: ComparedCaller): Depth | undefined {
   if (rule.issuer !== caller.issuer) return 0;
   if (rule.trustDomain !== caller.trustDomain) return 1;
   if (!subjectMatches(rule, caller.subject)) return 2;
@@ -61,7 +68,7 @@ function subjectMatches({ subject }: SourceRule, callerSubject: string): boolean
   return subject.kind === 'exact' ? subject.value === callerSubject : callerSubject.startsWith(subject.value);
 }
 
-function checkGrant(route: Route, caller: Caller): Denial | undefined {
+function checkGrant(route: Pick<Route, 'resource' | 'access'>, caller: ComparedCaller): Denial | undefined {
   if (caller.derivedKey === undefined) return undefined;
   const granted = caller.derivedKey.client.grants.get(route.resource);
   return grantCovers(granted, route.access) ? undefined : deny('source_subject_mismatch', 'not_granted');
