@@ -3,8 +3,10 @@ import type { Duplex } from 'node:stream';
 import { type Dispatcher, errors } from 'undici';
 import { BodyTimeout } from './body-stream.ts';
 import type { ClientResponse, HeaderLines } from './client-exchange.ts';
+import { Http2UpstreamExchange } from './http2-upstream.ts';
 import type { ProxyFaultCode } from './proxy-faults.ts';
-import { linesOf, responseLines, trailerLines } from './response-lines.ts';
+import { headerLines } from './raw-headers.ts';
+import { responseLines, trailerLines } from './response-lines.ts';
 import type { UpstreamPool, UpstreamRequest } from './upstream-pool.ts';
 
 export type ForwardOutcome =
@@ -32,10 +34,7 @@ export interface ForwardOptions {
 }
 
 export function forward(options: ForwardOptions): Promise<ForwardOutcome> {
-  return new Promise((resolve) => {
-    const relay = new ResponseRelay(options, resolve);
-    options.pool.dispatch(options.request, relay);
-  });
+  return new Promise((resolve) => new ResponseRelay(options, resolve).start());
 }
 
 class ResponseRelay implements Dispatcher.DispatchHandler {
@@ -43,6 +42,8 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
   readonly #resolve: (outcome: ForwardOutcome) => void;
   readonly #queueTimer: NodeJS.Timeout;
   #controller: Dispatcher.DispatchController | undefined;
+  /** Takes the request out of the pool's queue. */
+  #cancel: (() => void) | undefined;
   #drainTimer: NodeJS.Timeout | undefined;
   #status = 0;
   #isSettled = false;
@@ -52,6 +53,10 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
     this.#resolve = resolve;
     this.#queueTimer = setTimeout(() => this.#fail('upstream_busy'), options.queueTimeoutMs);
     options.response.onGone(() => this.#settle({ kind: 'client_gone' }));
+  }
+
+  start(): void {
+    if (!this.#isSettled) this.#cancel = this.#options.pool.dispatch(this.#options.request, this);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -70,7 +75,7 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
       socket.destroy();
       return;
     }
-    this.#settle({ kind: 'upgraded', socket, lines: linesOf(rawLinesOf(controller.rawHeaders)) });
+    this.#settle({ kind: 'upgraded', socket, lines: linesOf(controller.rawHeaders) });
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
@@ -78,7 +83,9 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
     if (this.#isSettled || status < 200) return;
     const { acceptsTrailers, response, withheld } = this.#options;
     try {
-      const lines = responseLines(rawLinesOf(controller.rawHeaders), { status, acceptsTrailers, withheld });
+      const protocolVersion = controller instanceof Http2UpstreamExchange ? '2.0' : '1.1';
+      const head = { status, protocolVersion, acceptsTrailers, withheld } as const;
+      const lines = responseLines(linesOf(controller.rawHeaders), head);
       response.begin(status, lines, acceptsTrailers);
       this.#status = status;
     } catch {
@@ -99,7 +106,7 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
   onResponseEnd(controller: Dispatcher.DispatchController): void {
     if (this.#isSettled) return;
     const { acceptsTrailers, response } = this.#options;
-    response.end(acceptsTrailers ? trailerLines(rawLinesOf(controller.rawTrailers)) : []);
+    response.end(acceptsTrailers ? trailerLines(linesOf(controller.rawTrailers)) : []);
     this.#settle({ kind: 'completed', status: this.#status });
   }
 
@@ -120,15 +127,17 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
     clearTimeout(this.#drainTimer);
     if (outcome.kind === 'broken' || outcome.kind === 'client_gone') this.#options.response.destroy();
     if (outcome.kind !== 'completed' && outcome.kind !== 'upgraded') {
+      this.#cancel?.();
       this.#controller?.abort(new Error(outcome.kind));
     }
     this.#resolve(outcome);
   }
 }
 
-/** The HTTP/1.1 client of undici gives lines as buffers. */
-function rawLinesOf(raw: Dispatcher.DispatchController['rawHeaders']): readonly Buffer[] {
-  return Array.isArray(raw) ? raw.filter((part) => Buffer.isBuffer(part)) : [];
+/** Names and values in turn: undici gives buffers, and the HTTP/2 client strings. */
+function linesOf(raw: Dispatcher.DispatchController['rawHeaders']): HeaderLines {
+  if (!Array.isArray(raw)) return [];
+  return headerLines(raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1'))));
 }
 
 function faultOf(error: Error): ProxyFaultCode {

@@ -30,8 +30,8 @@ export function http2Exchange(
   };
 }
 
-/** Pseudo-headers come first (RFC 9113 section 8.3); nghttp2 rejects requests in which they do not. */
-function withoutPseudoHeaders(rawHeaders: readonly string[]): readonly string[] {
+/** Pseudo-headers come first (RFC 9113 section 8.3); nghttp2 rejects messages in which they do not. */
+export function withoutPseudoHeaders(rawHeaders: readonly string[]): string[] {
   let start = 0;
   while (rawHeaders[start]?.startsWith(':') === true) start += 2;
   return rawHeaders.slice(start);
@@ -139,7 +139,7 @@ class Http2Response implements ClientResponse {
 }
 
 /** Names in lower case; lines of one name become a list. */
-function headersOf(lines: HeaderLines): OutgoingHttpHeaders {
+export function headersOf(lines: HeaderLines): OutgoingHttpHeaders {
   const headers: { [name: string]: string | string[] } = Object.create(null);
   for (const [name, value] of lines) {
     const lower = name.toLowerCase();

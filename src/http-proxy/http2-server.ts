@@ -2,6 +2,7 @@
 import {
   createServer,
   type Http2Server,
+  type Http2Session,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
@@ -105,15 +106,15 @@ function closeWhenIdle(session: ServerHttp2Session): void {
 
 /**
  * After a connection error (RFC 9113 section 5.4.1) Node.js 20 reads nothing more and reports nothing: it never sees that
- * the client has left, and neither the connection nor its streams end. Such a session sends no PING and gets no answer.
+ * the peer has left, and neither the connection nor its streams end. Such a session sends no PING and gets no answer.
  */
-function closeWhenSilent(session: ServerHttp2Session): void {
+export function closeWhenSilent(session: Http2Session): void {
   const timer = setInterval(() => destroyUnlessAlive(session, PING_TIMEOUT_MS), PING_INTERVAL_MS);
   session.once('close', () => clearInterval(timer));
   timer.unref();
 }
 
-function destroyUnlessAlive(session: ServerHttp2Session, timeoutMs: number): void {
+function destroyUnlessAlive(session: Http2Session, timeoutMs: number): void {
   if (session.destroyed) return;
   const timer = setTimeout(() => session.destroy(), timeoutMs);
   timer.unref();

@@ -8,7 +8,7 @@ interface ProxyFault {
 
 export const PROXY_FAULTS = {
   request_malformed: { status: 400, title: 'The request is not valid HTTP' },
-  request_not_forwardable: { status: 400, title: 'The request cannot be sent over HTTP/1.1' },
+  request_not_forwardable: { status: 400, title: 'The request cannot be sent to the upstream' },
   scheme_differs: { status: 400, title: 'The scheme is not that of the connection' },
   upgrade_refused: { status: 400, title: 'This upgrade is not supported' },
   request_timeout: { status: 408, title: 'The request headers did not arrive in time' },

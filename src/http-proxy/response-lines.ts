@@ -5,22 +5,22 @@ import { HOP_BY_HOP_HEADERS } from './hop-by-hop.ts';
 
 export interface ResponseHead {
   readonly status: number;
+  /** Of the upstream's connection. */
+  readonly protocolVersion: '1.1' | '2.0';
   readonly acceptsTrailers: boolean;
   /** Names that no upstream may send: lower case. */
   readonly withheld: ReadonlySet<string>;
 }
 
 /**
- * @param raw names and values in turn, as bytes
  * @throws Error for a status outside of HTTP's five classes, and for a body with a coding that this hop would have to undo
  */
 export function responseLines(
-  raw: readonly Buffer[],
-  { acceptsTrailers, status, withheld }: ResponseHead,
+  lines: HeaderLines,
+  { acceptsTrailers, protocolVersion, status, withheld }: ResponseHead,
 ): HeaderLines {
   // RFC 9110 section 15: such a response is invalid.
   if (status > 599) throw new Error('a status above 599');
-  const lines = linesOf(raw);
   // RFC 9110 section 7.6.1: what Connection names is for this hop.
   const named = new Set(
     lines
@@ -39,14 +39,11 @@ export function responseLines(
     if (lower === 'content-length') return status !== 204 && codings.length === 0;
     return !HOP_BY_HOP_HEADERS.has(lower) && !named.has(lower) && !withheld.has(lower);
   });
-  return [...kept, VIA];
+  return [...kept, ['via', `${protocolVersion} proofgate`]];
 }
 
 /** They tell a client that nothing was forwarded, so no upstream may send them. */
 export const DENIAL_HEADERS: ReadonlySet<string> = new Set([REASON_HEADER, CONTEXT_HEADERS.decisionId]);
-
-/** The upstream speaks HTTP/1.1 to us. */
-const VIA = ['via', '1.1 proofgate'] as const;
 
 /** Fields that must not be trailers (RFC 9110 section 6.5.1), because they frame or route a message. */
 const NOT_TRAILERS: ReadonlySet<string> = new Set([
@@ -61,17 +58,6 @@ const NOT_TRAILERS: ReadonlySet<string> = new Set([
   'authorization',
 ]);
 
-export function trailerLines(raw: readonly Buffer[]): HeaderLines {
-  return linesOf(raw).filter(([name]) => !NOT_TRAILERS.has(name.toLowerCase()));
-}
-
-export function linesOf(raw: readonly Buffer[]): HeaderLines {
-  const lines: (readonly [string, string])[] = [];
-  for (let index = 0; index + 1 < raw.length; index += 2) {
-    const [name, value] = [raw[index], raw[index + 1]];
-    if (name !== undefined && value !== undefined) {
-      lines.push([name.toString('latin1'), value.toString('latin1')]);
-    }
-  }
-  return lines;
+export function trailerLines(lines: HeaderLines): HeaderLines {
+  return lines.filter(([name]) => !NOT_TRAILERS.has(name.toLowerCase()));
 }

@@ -47,18 +47,22 @@ export interface UpstreamRequest {
 }
 
 export interface UpstreamPool {
-  dispatch(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): void;
-  /** Uses other TLS files for new connections; requests in progress end on the former ones. */
-  setTls(tls: UpstreamTls): void;
+  /** @returns takes the request out of the queue; without effect when it has started */
+  dispatch(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): () => void;
   /** Closes all connections. */
   destroy(): Promise<void>;
 }
 
-const CONNECT_TIMEOUT_MS = 5_000;
+export interface Http1Pool extends UpstreamPool {
+  /** Uses other TLS files for new connections; requests in progress end on the former ones. */
+  setTls(tls: UpstreamTls): void;
+}
+
+export const CONNECT_TIMEOUT_MS = 5_000;
 /** Shorter than upstreams usually have it, so that a request rarely meets a connection that closes. */
-const KEEP_ALIVE_MS = 4_000;
+export const KEEP_ALIVE_MS = 4_000;
 const KEEP_ALIVE_MAX_MS = 60_000;
-const MAX_RESPONSE_HEADER_BYTES = 65_536;
+export const MAX_RESPONSE_HEADER_BYTES = 65_536;
 
 /** undici accepts this option of a dispatch and does not declare it. */
 interface NamedDispatch extends Dispatcher.DispatchOptions {
@@ -68,7 +72,7 @@ interface NamedDispatch extends Dispatcher.DispatchOptions {
 export type Connector = buildConnector.connector;
 
 /** @param connect default: {@link upstreamConnector} */
-export function openUpstreamPool(options: UpstreamOptions, connect?: Connector): UpstreamPool {
+export function openUpstreamPool(options: UpstreamOptions, connect?: Connector): Http1Pool {
   let pool = createPool(options, connect);
   return {
     dispatch: (request, handler) => {
@@ -83,6 +87,8 @@ export function openUpstreamPool(options: UpstreamOptions, connect?: Connector):
         servername: 'upstream',
       };
       pool.dispatch(dispatched, handler);
+      // undici has no way to take it out.
+      return () => undefined;
     },
     setTls: (tls) => {
       const former = pool;

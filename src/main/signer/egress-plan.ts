@@ -1,6 +1,7 @@
 /** The egress proxy of the signer: its settings, their valid combinations, and its start. Source: docs/signer.md. */
 import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
+import { openNegotiatedPool } from '../../http-proxy/negotiated-pool.ts';
 import { openUpstreamPool, type UpstreamPool } from '../../http-proxy/upstream-pool.ts';
 import { usageError } from '../../program/errors.ts';
 import { readCaFile } from '../../program/input-files.ts';
@@ -134,18 +135,19 @@ function openPool({ caPem, connectTo }: EgressPlan, origin: Origin, logger: Logg
       'requests are signed and sent without TLS: others on the way can read proofs, and send them first',
     );
   }
-  return openUpstreamPool({
-    address: { kind: 'origin', origin: new URL(`${scheme}://${place}`) },
-    // The certificate must be that of the origin, wherever it is connected to.
-    tls:
-      scheme === 'http'
-        ? undefined
-        : { ca: caPem, client: undefined, serverName: connectTo && hostOf(origin) },
+  const url = new URL(`${scheme}://${place}`);
+  const limits = {
     maxConnections: MAX_UPSTREAM_CONNECTIONS,
     responseTimeoutMs: RESPONSE_TIMEOUT_MS,
     idleTimeoutMs: IDLE_TIMEOUT_MS,
     onConnect: logUpstream(logger, `${scheme}://${authority}`),
-  });
+  };
+  if (scheme === 'http') {
+    return openUpstreamPool({ ...limits, address: { kind: 'origin', origin: url }, tls: undefined });
+  }
+  // The certificate must be that of the origin, wherever it is connected to.
+  const tls = { ca: caPem, client: undefined, serverName: connectTo && hostOf(origin) };
+  return openNegotiatedPool(url, { ...limits, tls });
 }
 
 const hostOf = ({ authority }: Origin) => authority.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');

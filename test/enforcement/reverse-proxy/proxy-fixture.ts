@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll } from '@jest/globals';
 import { Registry } from 'prom-client';
 import type { Route, Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import type { WireAddress, WireRequest } from '../../../src/conformance/wire/exchange.ts';
+import type { ServerTls } from '../../../src/enforcement/connections/tls-material.ts';
 import type { ProxyLimits } from '../../../src/enforcement/reverse-proxy/handle-request.ts';
 import { openProxyServer, type ProxyServer } from '../../../src/enforcement/reverse-proxy/proxy-server.ts';
 import { openUpstreamPool } from '../../../src/http-proxy/upstream-pool.ts';
@@ -37,7 +38,7 @@ export interface ProxyFixture {
   sign(plan: Omit<RequestPlan, 'caller'>): WireRequest;
   open(
     upstream: string,
-    limits?: Partial<ProxyLimits> & { readonly responseTimeoutMs?: number },
+    limits?: Partial<ProxyLimits> & { readonly responseTimeoutMs?: number; readonly tls?: ServerTls },
   ): Promise<OpenProxy>;
 }
 
@@ -83,7 +84,7 @@ export function useProxies(): ProxyFixture {
     sign(plan) {
       return signedRequest(started(site), { caller: this.caller, ...plan });
     },
-    async open(upstream, { responseTimeoutMs = 10_000, ...limits } = {}) {
+    async open(upstream, { responseTimeoutMs = 10_000, tls, ...limits } = {}) {
       const spoolDirectory = await mkdtemp(join(tmpdir(), 'pg-spool-'));
       const registry = new Registry();
       const verified = createTestVerifier({
@@ -94,7 +95,7 @@ export function useProxies(): ProxyFixture {
       const all = { ...LIMITS, spoolDirectory, ...limits };
       const server = await openProxyServer({
         listen: '127.0.0.1:0',
-        tls: undefined,
+        tls,
         maxConnections: 100,
         verifier: verified.verifier,
         metrics: createProxyMetrics(registry),

@@ -7,7 +7,8 @@ import { Registry } from 'prom-client';
 import { RequestSigner, type SignedRequest } from '../../../src/client/request-signer.ts';
 import { readSigningProfiles } from '../../../src/client/signing-profile.ts';
 import type { WireAddress } from '../../../src/conformance/wire/exchange.ts';
-import { openUpstreamPool } from '../../../src/http-proxy/upstream-pool.ts';
+import { openNegotiatedPool } from '../../../src/http-proxy/negotiated-pool.ts';
+import { openUpstreamPool, type UpstreamPool } from '../../../src/http-proxy/upstream-pool.ts';
 import { parseOrigin } from '../../../src/protocol/request-target.ts';
 import type { EgressLimits, EgressParts } from '../../../src/signer/egress/egress-handler.ts';
 import { type EgressServer, openEgressServer } from '../../../src/signer/egress/egress-server.ts';
@@ -16,6 +17,7 @@ import { AUTHORITY, ROUTES, type SiteRoute } from '../../e2e/environment/routes.
 import { AUTH_SITE, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from '../../e2e/environment/site.ts';
 
 export const ORIGIN = `http://${AUTHORITY}`;
+export const SECURE_ORIGIN = `https://${AUTHORITY}`;
 
 export interface OpenEgress {
   readonly address: WireAddress;
@@ -34,9 +36,12 @@ export interface OpenEgress {
 export interface EgressOptions extends Partial<Pick<EgressParts, 'unsigned'>> {
   readonly listen?: string;
   readonly limits?: Partial<EgressLimits>;
-  /** Where to connect, by prefix, with the origin that is signed. Default: the upstream for all paths. */
+  /** Where to connect, by prefix, with the origin that is signed. Default: the upstream, with its scheme, for all paths. */
   readonly routes?: readonly { readonly prefix: string; readonly origin: string; readonly url: string }[];
   readonly responseTimeoutMs?: number;
+  /** Of the certificates of `https` upstreams, which are for {@link AUTHORITY}. */
+  readonly caPem?: string;
+  readonly maxConnections?: number;
 }
 
 const LIMITS: Omit<EgressLimits, 'spoolDirectory'> = {
@@ -52,7 +57,7 @@ const LIMITS: Omit<EgressLimits, 'spoolDirectory'> = {
 export function billingSigner(site: Site): RequestSigner {
   const profiles = Object.values<SiteRoute>(ROUTES).map((route) => ({
     ...{ route_id: route.route_id, method: route.method, path_template: route.path_template },
-    ...{ audience: route.audience, origins: [ORIGIN, `https://${AUTHORITY}`] },
+    ...{ audience: route.audience, origins: [ORIGIN, SECURE_ORIGIN] },
     ...{ body: route.body ?? 'bound', signed_headers: route.signed_headers ?? [] },
   }));
   const file = readSigningProfiles(
@@ -74,7 +79,7 @@ export function useEgress(): (upstream: string, site: Site, options?: EgressOpti
     for (const end of ends.splice(0)) await end();
   });
   return async (upstream, site, options = {}) => {
-    const { listen = '127.0.0.1:0', unsigned = 'deny', responseTimeoutMs = 10_000 } = options;
+    const { listen = '127.0.0.1:0', unsigned = 'deny' } = options;
     const spoolDirectory = await mkdtemp(join(tmpdir(), 'pg-egress-'));
     const registry = new Registry();
     const limits = { ...LIMITS, spoolDirectory, ...options.limits };
@@ -85,18 +90,13 @@ export function useEgress(): (upstream: string, site: Site, options?: EgressOpti
     const server = await openEgressServer({
       listen,
       maxConnections: 200,
-      routes: (options.routes ?? [{ prefix: '', origin: ORIGIN, url: upstream }]).map((route) => ({
-        prefix: route.prefix,
-        origin: parseOrigin(route.origin) ?? { scheme: 'http', authority: '' },
-        pool: openUpstreamPool({
-          address: { kind: 'origin', origin: new URL(route.url) },
-          tls: undefined,
-          maxConnections: 64,
-          responseTimeoutMs,
-          idleTimeoutMs: limits.idleTimeoutMs,
-          onConnect: () => undefined,
+      routes: (options.routes ?? [{ prefix: '', origin: originOf(upstream), url: upstream }]).map(
+        (route) => ({
+          prefix: route.prefix,
+          origin: parseOrigin(route.origin) ?? { scheme: 'http', authority: '' },
+          pool: openPool(new URL(route.url), options, limits),
         }),
-      })),
+      ),
       signer,
       unsigned,
       limits,
@@ -125,4 +125,21 @@ export function useEgress(): (upstream: string, site: Site, options?: EgressOpti
       spooledFiles: () => readdir(spoolDirectory),
     };
   };
+}
+
+const originOf = (upstream: string) => (upstream.startsWith('https:') ? SECURE_ORIGIN : ORIGIN);
+
+function openPool(
+  origin: URL,
+  { caPem, maxConnections = 64, responseTimeoutMs = 10_000 }: EgressOptions,
+  { idleTimeoutMs }: EgressLimits,
+): UpstreamPool {
+  const limits = { maxConnections, responseTimeoutMs, idleTimeoutMs, onConnect: () => undefined };
+  if (origin.protocol === 'https:') {
+    return openNegotiatedPool(origin, {
+      ...limits,
+      tls: { ca: caPem, client: undefined, serverName: AUTHORITY },
+    });
+  }
+  return openUpstreamPool({ ...limits, address: { kind: 'origin', origin }, tls: undefined });
 }

@@ -1,0 +1,300 @@
+/** HTTP/2 connections to the upstream. Each request is one stream, and is never sent a second time. */
+import { validateHeaderName, validateHeaderValue } from 'node:http';
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  type OutgoingHttpHeaders,
+  type SecureClientSessionOptions,
+} from 'node:http2';
+import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import { type Dispatcher, errors } from 'undici';
+import { headersOf, withoutPseudoHeaders } from './http2-exchange.ts';
+import { closeWhenSilent } from './http2-server.ts';
+import { headerLines } from './raw-headers.ts';
+import {
+  CONNECT_TIMEOUT_MS,
+  KEEP_ALIVE_MS,
+  MAX_RESPONSE_HEADER_BYTES,
+  type UpstreamOptions,
+  type UpstreamRequest,
+} from './upstream-pool.ts';
+
+/** Maximum number of streams of a connection, even where the upstream allows more. */
+const MAX_STREAMS = 256;
+/** What the upstream may send on a stream that the client does not read. */
+const STREAM_WINDOW_BYTES = 262_144;
+/** Node.js returns it as data arrives, read or not: it limits only what is on the way. */
+const CONNECTION_WINDOW_BYTES = 8_388_608;
+
+const OPTIONS: SecureClientSessionOptions = {
+  settings: {
+    enablePush: false,
+    initialWindowSize: STREAM_WINDOW_BYTES,
+    maxHeaderListSize: MAX_RESPONSE_HEADER_BYTES,
+  },
+  // A header counts 32 bytes and more (RFC 9113 section 6.5.2), so the size is the limit.
+  maxHeaderListPairs: MAX_RESPONSE_HEADER_BYTES / 32,
+  // Megabytes. Beyond it Node.js rejects responses; the streams' bodies that wait to be sent count, at most 128 KiB each.
+  maxSessionMemory: 64,
+};
+
+export interface SessionOptions extends Pick<UpstreamOptions, 'idleTimeoutMs' | 'responseTimeoutMs'> {
+  readonly origin: URL;
+  /** Called when it may take another request, and when it takes no more. */
+  readonly onChange: () => void;
+  /** Called once, at its end. */
+  readonly onClosed: () => void;
+}
+
+export class Http2Upstream {
+  readonly #options: SessionOptions;
+  readonly #session: ClientHttp2Session;
+  #streams = 0;
+  /** 0 until the upstream has sent its settings. */
+  #maxStreams = 0;
+  #isRetired = false;
+  #timer: NodeJS.Timeout;
+
+  /** @param socket a TLS connection for which the upstream has selected `h2` */
+  constructor(socket: Socket, options: SessionOptions) {
+    const session = connect(options.origin, { ...OPTIONS, createConnection: () => socket });
+    this.#options = options;
+    this.#session = session;
+    this.#timer = setTimeout(() => session.destroy(), CONNECT_TIMEOUT_MS);
+    session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
+    session.on('remoteSettings', ({ maxConcurrentStreams = MAX_STREAMS }) => {
+      this.#maxStreams = Math.min(maxConcurrentStreams, MAX_STREAMS);
+      if (this.hasRoom) this.#change();
+    });
+    session.on('goaway', () => this.retire());
+    // Its streams fail, too.
+    session.on('error', () => undefined);
+    session.once('close', () => {
+      clearTimeout(this.#timer);
+      options.onClosed();
+    });
+    closeWhenSilent(session);
+  }
+
+  /** Whether {@link send} may be called. */
+  get hasRoom(): boolean {
+    const { closed, destroyed } = this.#session;
+    return !this.#isRetired && !closed && !destroyed && this.#streams < this.#maxStreams;
+  }
+
+  send(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): void {
+    const { idleTimeoutMs, responseTimeoutMs } = this.#options;
+    // After a time-out the connection may be dead.
+    const onTimeout = () => this.retire();
+    const exchange = new Http2UpstreamExchange(handler, { idleTimeoutMs, responseTimeoutMs, onTimeout });
+    handler.onRequestStart?.(exchange, {});
+    if (exchange.aborted) return;
+    let stream: ClientHttp2Stream;
+    try {
+      stream = this.#session.request(requestHeaders(request), { endStream: request.body === undefined });
+    } catch (error) {
+      handler.onResponseError?.(exchange, new errors.InvalidArgumentError(String(error)));
+      return;
+    }
+    this.#streams += 1;
+    clearTimeout(this.#timer);
+    stream.once('close', () => {
+      this.#streams -= 1;
+      // Never opened: the connection is out of stream identifiers.
+      if (stream.pending) this.#isRetired = true;
+      this.#change();
+    });
+    exchange.run(stream, request.body);
+  }
+
+  /** Takes no more requests, and closes after the last response. */
+  retire(): void {
+    this.#isRetired = true;
+    this.#change();
+  }
+
+  destroy(): void {
+    this.#session.destroy();
+  }
+
+  #change(): void {
+    if (this.#streams === 0) {
+      clearTimeout(this.#timer);
+      if (this.#isRetired) this.#session.destroy();
+      else this.#timer = setTimeout(() => this.retire(), KEEP_ALIVE_MS).unref();
+    }
+    this.#options.onChange();
+  }
+}
+
+/** @throws Error for a name or value that HTTP cannot carry, and for lines that node:http2 does not repeat */
+function requestHeaders({ headers, lengthBytes, method, target }: UpstreamRequest): OutgoingHttpHeaders {
+  const lines = headerLines(headers);
+  for (const [name, value] of lines) {
+    // node:http2 ends the whole connection for a bad name, and does not check values.
+    validateHeaderName(name);
+    validateHeaderValue(name, value);
+  }
+  const isHost = ([name]: readonly [string, string]) => name.toLowerCase() === 'host';
+  return {
+    ...headersOf(lines.filter((line) => !isHost(line))),
+    ':method': method,
+    ':scheme': 'https',
+    ':authority': lines.find(isHost)?.[1] ?? '',
+    ':path': target,
+    ...(lengthBytes === undefined ? {} : { 'content-length': lengthBytes }),
+  };
+}
+
+/** The upstream's response breaks rules of HTTP/2, or its headers are too large: it is Node.js that resets the stream. */
+const INVALID_RESPONSE: ReadonlySet<number> = new Set([
+  constants.NGHTTP2_PROTOCOL_ERROR,
+  constants.NGHTTP2_ENHANCE_YOUR_CALM,
+]);
+
+interface ExchangeOptions extends Pick<UpstreamOptions, 'idleTimeoutMs' | 'responseTimeoutMs'> {
+  readonly onTimeout: () => void;
+}
+
+/** One request and its response, for a handler of undici. */
+export class Http2UpstreamExchange implements Dispatcher.DispatchController {
+  readonly #handler: Dispatcher.DispatchHandler;
+  readonly #options: ExchangeOptions;
+  #stream: ClientHttp2Stream | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  /** Whether END_STREAM has arrived. */
+  #isWhole = false;
+  #isOver = false;
+  reason: Error | null = null;
+  /** One character for each byte. */
+  rawHeaders: string[] | null = null;
+  rawTrailers: string[] | null = null;
+
+  constructor(handler: Dispatcher.DispatchHandler, options: ExchangeOptions) {
+    this.#handler = handler;
+    this.#options = options;
+  }
+
+  get aborted(): boolean {
+    return this.reason !== null;
+  }
+
+  get paused(): boolean {
+    return this.#stream?.isPaused() ?? false;
+  }
+
+  abort(reason: Error): void {
+    this.reason ??= reason;
+    // A dead connection would never report that the stream is closed.
+    this.#fail(reason);
+    this.#stream?.close(constants.NGHTTP2_CANCEL);
+  }
+
+  pause(): void {
+    clearTimeout(this.#timer);
+    this.#stream?.pause();
+  }
+
+  resume(): void {
+    this.#expectData();
+    this.#stream?.resume();
+  }
+
+  /** @param stream just opened */
+  run(stream: ClientHttp2Stream, body: UpstreamRequest['body']): void {
+    this.#stream = stream;
+    this.#expect(this.#options.responseTimeoutMs, new errors.HeadersTimeoutError());
+    this.#sendBody(stream, body);
+    this.#receive(stream);
+    // `close` tells, whatever it was.
+    stream.on('error', () => undefined);
+    stream.once('close', () => {
+      if (body instanceof Readable) body.destroy();
+      const isInvalid = INVALID_RESPONSE.has(stream.rstCode);
+      this.#fail(isInvalid ? new errors.HTTPParserError() : new errors.SocketError());
+    });
+  }
+
+  #sendBody(stream: ClientHttp2Stream, body: UpstreamRequest['body']): void {
+    if (body === undefined) return;
+    if (!(body instanceof Readable)) {
+      stream.end(body);
+      return;
+    }
+    body.on('error', (error) => this.abort(error));
+    body.on('data', () => this.#timer?.refresh());
+    body.pipe(stream);
+  }
+
+  #receive(stream: ClientHttp2Stream): void {
+    noteEndOfStream(stream, () => {
+      this.#isWhole = true;
+    });
+    stream.once('response', (headers, _flags, ...[lines]: unknown[]) => {
+      this.rawHeaders = withoutPseudoHeaders(stringsOf(lines));
+      // Node.js knows the limit only after the upstream has acknowledged it.
+      if (this.rawHeaders.join('').length > MAX_RESPONSE_HEADER_BYTES) {
+        this.abort(new errors.HeadersOverflowError());
+        return;
+      }
+      this.#handler.onResponseStart?.(this, headers[':status'] ?? 0, headers);
+      this.#expectData();
+      stream.on('data', (chunk: Buffer) => {
+        this.#timer?.refresh();
+        this.#handler.onResponseData?.(this, chunk);
+      });
+    });
+    stream.once('trailers', (_trailers, _flags, ...[lines]: unknown[]) => {
+      this.rawTrailers = stringsOf(lines);
+    });
+    stream.once('end', () => {
+      if (!this.#isWhole || this.#isOver) return;
+      this.#finish();
+      this.#handler.onResponseEnd?.(this, {});
+      // The upstream does not need the rest of the body.
+      if (!stream.writableFinished) stream.close(constants.NGHTTP2_CANCEL);
+    });
+  }
+
+  #expectData(): void {
+    this.#expect(this.#options.idleTimeoutMs, new errors.BodyTimeoutError());
+  }
+
+  #expect(timeoutMs: number, error: Error): void {
+    clearTimeout(this.#timer);
+    if (this.#isOver) return;
+    this.#timer = setTimeout(() => {
+      this.abort(error);
+      this.#options.onTimeout();
+    }, timeoutMs);
+  }
+
+  #fail(error: Error): void {
+    if (this.#isOver) return;
+    this.#finish();
+    this.#handler.onResponseError?.(this, error);
+  }
+
+  #finish(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+  }
+}
+
+/**
+ * Node.js also ends the readable side when the stream was reset, then with `closed` set. Envoy resets with NO_ERROR when
+ * a response breaks off, which Node.js reports in no other way.
+ */
+function noteEndOfStream(stream: ClientHttp2Stream, listener: () => void): void {
+  const push = stream.push.bind(stream);
+  stream.push = (chunk: unknown, encoding?: BufferEncoding) => {
+    if (chunk === null && !stream.closed) listener();
+    return push(chunk, encoding);
+  };
+}
+
+const stringsOf = (lines: unknown): string[] =>
+  Array.isArray(lines) ? lines.filter((part) => typeof part === 'string') : [];
