@@ -11,15 +11,23 @@ import { SIGNER_SETTINGS } from '../../../src/main/signer/signer-settings.ts';
 import { settingValues } from '../../../src/program/settings.ts';
 import { byLane } from '../../lane.ts';
 import { GO_ENV, MISSING_GO, PREPARE_TIMEOUT_MS } from '../../sdk/drivers.ts';
-import { billingSigner, ORIGIN } from '../../signer/egress/egress-fixture.ts';
+import { billingSigner, ORIGIN, SECURE_ORIGIN } from '../../signer/egress/egress-fixture.ts';
 import { writeEnrolledKey } from '../../signer/enrolled-key.ts';
 import { useEnvironment } from '../environment/environment.ts';
 import type { Gateway } from '../environment/gateway.ts';
+import { AUTHORITY } from '../environment/routes.ts';
+import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import { checkoutPath } from '../harness/checkout.ts';
+import { tlsEdits } from '../harness/tls-edits.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
 
 const run = promisify(execFile);
 const environment = useEnvironment(['usual']);
+let certificates: TestCertificates;
+beforeAll(async () => {
+  certificates = await makeCertificates(AUTHORITY, 'spiffe://shop.example/a');
+});
+afterAll(() => certificates.remove());
 
 const PYTHON = `
 import sys, urllib.request
@@ -75,13 +83,21 @@ const PROGRAMS: readonly Program[] = [
   ...byLane({ fast: [], extended: [GO_CLIENT] }),
 ];
 
-describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
+const combinations = LANE_ENVOYS.flatMap((version) => [
+  { version, origin: ORIGIN },
+  // Envoy selects HTTP/2.
+  { version, origin: SECURE_ORIGIN },
+]);
+
+describe.each(combinations)('Envoy $version as $origin', ({ version, origin }) => {
   let folder = '';
   let gateway: Gateway;
   let signer: RunningSigner;
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'pg-signer-'));
-    gateway = await environment.gateway(version);
+    const tls = { ca: certificates.ca.cert, servername: AUTHORITY };
+    const variant = { name: 'tls', tls, edits: tlsEdits(certificates) };
+    gateway = await environment.gateway(version, 'usual', origin === ORIGIN ? undefined : variant);
     const identity = billingSigner(environment.site).identity;
     const file = identity?.files[0];
     if (identity === undefined || file === undefined) throw new Error('no identity');
@@ -90,7 +106,8 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     signer = await startSigner(
       {
         ...settingValues(SIGNER_SETTINGS, new Map()),
-        ...{ key, listen: '127.0.0.1:0', upstream: ORIGIN, adminListen: '127.0.0.1:0' },
+        ...{ key, listen: '127.0.0.1:0', upstream: origin, adminListen: '127.0.0.1:0' },
+        upstreamCaFile: certificates.ca.certPath,
         ...{ connectTo: `${gateway.envoy.host}:${gateway.envoy.port}`, drainTimeoutMs: 1_000 },
       },
       {},
@@ -108,6 +125,8 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       'arrives signed, with and without a body',
       async () => {
         gateway.upstream.clear();
+        const http2Requests = () => gateway.envoy.stat('http.ingress.downstream_rq_http2_total');
+        const before = await http2Requests();
         const url = `http://${signer.addresses.listen}`;
         expect(await send(`${url}/v1/orders/4711?full=1`)).toBe('200');
         expect(await send(`${url}/v1/orders`, 'one order')).toBe('200');
@@ -116,6 +135,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
           'GET /v1/orders/4711?full=1 ',
           'POST /v1/orders one order',
         ]);
+        expect((await http2Requests()) - before).toBe(origin === SECURE_ORIGIN ? 2 : 0);
         for (const { headers } of arrived) {
           expect(headers).toContainEqual(['x-proofgate-subject', 'client:billing']);
         }
