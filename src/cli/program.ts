@@ -2,6 +2,7 @@
 import { type Command, CommanderError, Help } from 'commander';
 import { CliError, EXIT_CODES, usageError } from '../program/errors.ts';
 import { type Environment, OUTPUT_FORMATS, type OutputFormat } from '../program/output.ts';
+import { CANDIDATES_COMMAND } from './completion/shell-scripts.ts';
 import { type CliContext, type CommandLineNode, ProofgateCommand } from './define-command.ts';
 
 /** Commands in the order of the help. */
@@ -25,6 +26,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<CommandLineNode>> = new Map([
   ['explain', async () => (await import('./commands/explain-command.ts')).explainCommand],
   ['control', async () => (await import('./commands/control-command.ts')).controlCommand],
   ['ctl', async () => (await import('./commands/ctl-command.ts')).ctlCommands],
+  ['completion', async () => (await import('./commands/completion-command.ts')).completionCommand],
 ]);
 
 /**
@@ -36,6 +38,7 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
   context.output.useFormat(requestedFormat(args, context.env));
   try {
     assertCertificatesChecked(context.env);
+    if (args[0] === CANDIDATES_COMMAND) return await showCandidates(args.slice(1), context);
     const program = await buildProgram(context, args[0]);
     await program.parseAsync([...args], { from: 'user' });
     return context.output.exitCode;
@@ -45,6 +48,15 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
     context.output.error(shown);
     return shown.exitCode;
   }
+}
+
+async function showCandidates(words: readonly string[], context: CliContext): Promise<number> {
+  const { candidatesFor } = await import('./completion/candidates.ts');
+  const { namesFromControl } = await import('./completion/control-names.ts');
+  const program = await buildProgram(context, words.length > 1 ? words[0] : undefined);
+  const candidates = await candidatesFor(words, program, namesFromControl(context.env));
+  context.output.result(candidates, { candidates });
+  return EXIT_CODES.done;
 }
 
 async function errorToShow(error: unknown): Promise<CliError> {

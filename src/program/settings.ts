@@ -29,6 +29,8 @@ export interface Setting<T> {
   /** `<file>`; undefined for a toggle, which takes no value. */
   readonly valueName: string | undefined;
   readonly description: string;
+  /** All values, where there are few. */
+  readonly choices: readonly string[];
   readonly fileScalar: FileScalar;
   readonly repeatable: boolean;
   /** Separates the values of a repeatable setting in its environment variable. */
@@ -70,6 +72,7 @@ function draft<T>(
     letter: undefined,
     valueName,
     description,
+    choices: [],
     fileScalar,
     repeatable: false,
     separator: '',
@@ -101,12 +104,13 @@ export function choice<const C extends string>(
   description: string,
   choices: readonly C[],
 ): SettingDraft<C> {
-  return draft(specification, `${description} (${choices.join(', ')})`, 'string', (value, flag) => {
+  const setting = draft(specification, `${description} (${choices.join(', ')})`, 'string', (value, flag) => {
     const found = choices.find((candidate) => candidate === value);
     if (found === undefined)
       throw usageError('bad_choice', `--${flag} must be one of: ${choices.join(', ')}`);
     return found;
   });
+  return { ...setting, choices };
 }
 
 /** A setting whose value is an integer within inclusive bounds. */

@@ -1,0 +1,41 @@
+/** Names of Control's resources for completion, asked with the settings of the unfinished command line. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ControlApi } from '../../client/operator/control-api.ts';
+import type { Environment } from '../../program/output.ts';
+import { collectTexts, settingValues } from '../../program/setting-sources.ts';
+import type { JsonObject } from '../../protocol/strict-json.ts';
+import { CTL_SETTINGS, withControl } from '../ctl/ctl-connection.ts';
+import { kindOf } from '../ctl/kinds.ts';
+import type { NamesOf, UnfinishedLine } from './candidates.ts';
+
+/** Who presses the key waits that long. */
+const TIMEOUT_MS = 3_000;
+/** Without `--site`, that many sites are asked. */
+const MAX_SITES = 20;
+
+export function namesFromControl(env: Environment): NamesOf {
+  return (kind, line) =>
+    Promise.race([askedNames(kind, line, env).catch(() => []), delay(TIMEOUT_MS, [], { ref: false })]);
+}
+
+async function askedNames(
+  kindName: string,
+  { command, flags }: UnfinishedLine,
+  env: Environment,
+): Promise<readonly string[]> {
+  const kind = kindOf(kindName);
+  const member = kind?.columns[0];
+  const path = kind?.list;
+  if (path === undefined || member === undefined) return [];
+  const texts = await collectTexts(command.settings, { flags, env });
+  return withControl(settingValues(CTL_SETTINGS, texts), { env }, async (api) => {
+    const sites = kind?.needsSite === 'never' ? [''] : (texts.get('site') ?? (await siteIds(api)));
+    const lists = await Promise.all(sites.map((site) => api.list(path(encodeURIComponent(site)))));
+    return [...new Set(lists.flatMap((items) => items.map((item) => String(item[member]))))];
+  });
+}
+
+async function siteIds(api: ControlApi): Promise<readonly string[]> {
+  const sites: readonly JsonObject[] = await api.list('/v1/sites');
+  return sites.slice(0, MAX_SITES).map(({ site_id: id }) => String(id));
+}

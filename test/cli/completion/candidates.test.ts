@@ -1,0 +1,88 @@
+/** What completion offers: from the program's own commands and flags, and names from a running Control. */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { candidatesFor, type NamesOf } from '../../../src/cli/completion/candidates.ts';
+import { buildProgram } from '../../../src/cli/program.ts';
+import { Output } from '../../../src/program/output.ts';
+import { ControlStage } from '../../e2e/control/control-fixture.ts';
+import { SITE_ID } from '../../e2e/control/site-declaration.ts';
+import { runProofgate } from '../../e2e/harness/proofgate-command.ts';
+
+/** @param line its last word is completed */
+async function candidates(line: string, namesOf: NamesOf = async () => []) {
+  const output = new Output(process.stdout, process.stderr, {});
+  const program = await buildProgram({ env: {}, output, version: '1.0.0' });
+  return candidatesFor(line.split(' '), program, namesOf);
+}
+
+describe('of the program', () => {
+  it.each([
+    ['sig', ['sign', 'signer']],
+    ['bundle re', ['reset-mark']],
+    ['ctl get bl', ['blocked-callers', 'blocked-subjects']],
+    ['sign --fo', ['--format']],
+    ['sign --format ', ['headers', 'json']],
+    ['sign --format=j', ['--format=json']],
+    ['sign --key ', [':files']],
+    ['bundle lint ', [':files']],
+    ['sign --ttl ', []],
+    ['sign --ttl 5s P', ['PATCH', 'POST', 'PUT']],
+    ['nonsense ', []],
+  ])('%j', async (line, expected) => {
+    expect(await candidates(line)).toEqual(expected);
+  });
+
+  it('asks for names of the kind that the argument or flag names', async () => {
+    const asked: unknown[] = [];
+    const namesOf: NamesOf = async (kind, { flags }) => {
+      asked.push([kind, flags.get('site')]);
+      return ['one', 'two'];
+    };
+    expect(await candidates('ctl revoke t', namesOf)).toEqual(['two']);
+    expect(await candidates('ctl get keys --site eu o', namesOf)).toEqual(['one']);
+    expect(await candidates('ctl get keys --site o', namesOf)).toEqual(['one']);
+    expect(asked).toEqual([
+      ['keys', undefined],
+      ['keys', ['eu']],
+      ['sites', undefined],
+    ]);
+  });
+
+  it('leaves out names that a shell would run', async () => {
+    const namesOf: NamesOf = async () => [
+      '$(reboot)',
+      'a;b',
+      'a b',
+      '`x`',
+      "a'b",
+      'https://a.example/b',
+      'client:c',
+    ];
+    expect(await candidates('ctl revoke ', namesOf)).toEqual(['client:c', 'https://a.example/b']);
+  });
+});
+
+describe('of Control', () => {
+  let stage: ControlStage;
+  beforeAll(async () => {
+    stage = await ControlStage.start();
+  }, 60_000);
+  afterAll(async () => stage?.stop());
+
+  const asked = async (words: readonly string[], tokenFile = stage.tokenFile) => {
+    const connection = ['--control-url', stage.controlUrl, '--token-file', tokenFile];
+    return runProofgate(['completion-candidates', ...words.slice(0, -1), ...connection, ...words.slice(-1)]);
+  };
+
+  it('has the IDs of sites and policies, of any site', async () => {
+    expect(await asked(['ctl', 'get', 'sites', ''])).toMatchObject({ exitCode: 0, stdout: SITE_ID });
+    const policies = await stage.list('policies');
+    const { stdout } = await asked(['ctl', 'get', 'policies', 'ep']);
+    expect(stdout.split('\n')).toEqual(policies.map(({ policy_id: id }) => id).sort());
+  });
+
+  it('is silent without access', async () => {
+    const nothing = { exitCode: 0, stdout: '', stderr: '' };
+    expect(await asked(['ctl', 'get', 'sites', ''], '/nonexistent')).toEqual(nothing);
+    expect(await runProofgate(['completion-candidates', 'ctl', 'get', 'sites', ''])).toEqual(nothing);
+  });
+});
