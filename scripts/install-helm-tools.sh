@@ -55,6 +55,7 @@ if ! command -v go >/dev/null; then
 fi
 command -v python3 >/dev/null || fail 'python3 is not installed'
 
+echo "install-helm-tools: building Helm $HELM and checkers of charts: some minutes" >&2
 work=$(mktemp -d)
 cache=$(unfinished_tools helm)
 trap 'rm -rf "$work" "$cache"' EXIT

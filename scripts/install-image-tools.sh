@@ -35,6 +35,7 @@ for program in apt-get dpkg-deb; do
   fi
 done
 
+echo "install-image-tools: downloading Node.js $NODE and libraries" >&2
 work=$(mktemp -d)
 cache=$(unfinished_tools image)
 trap 'rm -rf "$work" "$cache"' EXIT

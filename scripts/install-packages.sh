@@ -10,4 +10,5 @@ if ! node -e 'const [a, b] = process.versions.node.split(".").map(Number); proce
   echo "error: node_too_old: Node.js 20.19 or later is needed, this is $(node --version)" >&2
   exit 1
 fi
+echo "install-packages: installing npm packages" >&2
 npm ci --no-audit --no-fund --loglevel=error

@@ -30,6 +30,7 @@ if ! command -v go >/dev/null; then
   exit 0
 fi
 
+echo "install-proxies: building Caddy $CADDY: some minutes" >&2
 cache=$(unfinished_tools proxies)
 trap 'rm -rf "$cache"' EXIT
 mkdir "$cache/bin"

@@ -16,6 +16,7 @@ python3 -c 'import pip, sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null ||
 stamp=$({ cat "$0" "$packages" && python3 --version; } | sha256sum | cut -d ' ' -f 1)
 link_tools sdk-python "$stamp" && exit 0
 
+echo "install-sdk-tools: downloading Python packages" >&2
 cache=$(unfinished_tools sdk-python)
 trap 'rm -rf "$cache"' EXIT
 output=$(python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \

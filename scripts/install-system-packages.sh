@@ -58,6 +58,7 @@ install_packages() {
 }
 
 if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+  echo "install-system-packages: installing ${missing[*]}" >&2
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
   export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
