@@ -48,7 +48,12 @@ export function checkResponseOf(request: CheckRequest, options: SigningCheckOpti
   const added = outcome.signed.headers
     .revealLines()
     .map(({ name, value }) => [name.toLowerCase(), value] as const);
-  return passedResponse(facts.headers, added);
+  return passedResponse(facts.headers, added, isRepeating);
+}
+
+/** With these headers the application would have Envoy send one proof twice. */
+function isRepeating(name: string): boolean {
+  return /^x-envoy-(?:retry|hedge)-/.test(name);
 }
 
 function outcomeOf(facts: Facts, { signer, unsigned }: SigningCheckOptions): Outcome {
@@ -84,7 +89,11 @@ function findProfile(
   const found = signer.profileFor({ method, url: `https://${authority}${target}` });
   if (found.kind === 'found' || found.code !== 'origin_not_allowed') return found;
   const plain = signer.profileFor({ method, url: `http://${authority}${target}` });
-  return plain.kind === 'found' ? plain : found;
+  if (plain.kind !== 'found') return found;
+  // With `:80` the host is that of the plain origin, although the upstream may have TLS.
+  const isOfTls =
+    signer.profileFor({ method, url: `https://${plain.url.authority}${target}` }).kind === 'found';
+  return isOfTls ? found : plain;
 }
 
 /** A header that may have been joined from several lines counts as repeated. */
@@ -136,16 +145,20 @@ export function refusedResponse(refusal: Refusal): CheckResponse {
   };
 }
 
-/** Removes credentials of the application, except names that are set: Envoy would remove those, too. */
+/**
+ * Removes credentials of the application, except names that are set: Envoy would remove those, too.
+ * @param isUnwanted other names that are removed
+ */
 function passedResponse(
   headers: RequestHeaders,
   added: readonly (readonly [name: string, value: string])[],
+  isUnwanted: (name: string) => boolean = () => false,
 ): CheckResponse {
   const isSet = (name: string) => added.some(([set]) => set === name);
   const remove = headers.names().filter((name) => {
     const lower = name.toLowerCase();
     if (isSet(lower)) return false;
-    return isVendorSpelling(lower) || (lower === 'authorization' && isPassport(headers));
+    return isVendorSpelling(lower) || isUnwanted(lower) || (lower === 'authorization' && isPassport(headers));
   });
   return {
     status: { code: OK },

@@ -16,6 +16,11 @@ const PROFILES = profilesOf(
     signed_headers: ['x-tenant'],
   }),
   routeDocument({ route_id: 'plain', path_template: '/v1/plain', origins: ['http://plain.shop.example'] }),
+  routeDocument({
+    route_id: 'both',
+    path_template: '/v1/both',
+    origins: ['http://api.shop.example', 'https://api.shop.example'],
+  }),
 );
 
 function signerWith(ready = true) {
@@ -82,6 +87,17 @@ describe('an allowed check', () => {
     expect(transcript).toMatchObject({ scheme: 'http', authority: 'plain.shop.example' });
   });
 
+  it('does not sign for the plain origin when a host with port 80 has both', () => {
+    const both = { path: '/v1/both' };
+    expect(check(httpOf(both)).transcript?.scheme).toBe('https');
+    expect(check(httpOf({ ...both, host: 'api.shop.example:80' })).refusal).toBe('origin_not_allowed');
+    const plain = { path: '/v1/plain', host: 'plain.shop.example:80' };
+    expect(check(httpOf(plain)).transcript).toMatchObject({
+      scheme: 'http',
+      authority: 'plain.shop.example',
+    });
+  });
+
   it('binds body and headers', () => {
     const body = Buffer.from('{"item":1}');
     const lines: Lines = [
@@ -106,6 +122,24 @@ describe('an allowed check', () => {
     const { added, removed } = check(httpOf({ lines }));
     expect(removed).toEqual(['x_proofgate_subject', 'x-proofgate-key-id']);
     expect(added.authorization).toMatch(/^Passport ey/);
+  });
+
+  it('removes headers with which Envoy would send the proof again', () => {
+    const { removed } = check(
+      httpOf({
+        lines: [
+          ['x-envoy-retry-on', '5xx'],
+          ['x-envoy-retry-grpc-on', 'cancelled'],
+          ['x-envoy-hedge-on-per-try-timeout', 'true'],
+          ['x-envoy-upstream-rq-timeout-ms', '100'],
+        ],
+      }),
+    );
+    expect(removed).toEqual([
+      'x-envoy-retry-on',
+      'x-envoy-retry-grpc-on',
+      'x-envoy-hedge-on-per-try-timeout',
+    ]);
   });
 });
 
