@@ -95,6 +95,7 @@ for place in socket mtls; do
   istio "istio-gateway-$place" gateway envoy/istio/gateway.yaml envoy/istio/route.yaml "envoy/istio/verifier-$place.yaml"
 done
 istio istio-sidecar-loopback sidecar envoy/istio/sidecar.yaml envoy/istio/verifier-loopback.yaml
+istio egress-istio egress envoy/istio/egress.yaml
 injected true "$out/injected-native.yaml"
 injected false "$out/injected-containers.yaml"
 cp "$work/made-from" "$out/made-from.sha256"

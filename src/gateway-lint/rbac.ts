@@ -15,15 +15,22 @@ export function requiresDecision(rbac: View | undefined): boolean {
   return requires(rbac, isDecided);
 }
 
-/** Whether a filter of the chain denies upgrades on every route. For HTTP/2, too, Envoy shows filters the header of HTTP/1.1. */
-export function refusesUpgrades({ filters }: Chain, overrides: readonly Override[]): boolean {
+/**
+ * Whether a filter of the chain denies upgrades on every route. For HTTP/2, too, Envoy shows filters the header of HTTP/1.1.
+ * @param isExempt conditions of requests that may ask for one
+ */
+export function refusesUpgrades(
+  { filters }: Chain,
+  overrides: readonly Override[],
+  isExempt: Condition = () => false,
+): boolean {
   return filters.some(
     ({ condition, entry, kind, name, settings }) =>
       kind === 'rbac' &&
       !overrides.some((override) => override.name === name) &&
       condition === undefined &&
       !mayBe(entry.get('disabled')) &&
-      requires(settings, isNoUpgrade),
+      requires(settings, (one) => isNoUpgrade(one) || isExempt(one)),
   );
 }
 

@@ -161,18 +161,26 @@ function isHere({ spec }: Resource): boolean {
   );
 }
 
-/** Settings without TLS. Which DestinationRule a proxy takes depends on its namespace, so each for the host counts. */
-export function plainDestinations(gateway: Gateway): readonly View[] {
-  return tlsSettings(gateway)
+/**
+ * Settings without TLS. Which DestinationRule a proxy takes depends on its namespace, so each for the host counts.
+ * @param hosts of the verifier by default
+ */
+export function plainDestinations(gateway: Gateway, hosts = providerHosts(gateway)): readonly View[] {
+  return tlsSettings(gateway, hosts)
     .filter(({ tls }) => !(tls.get('mode')?.isOneOf(...WITH_TLS, 'ISTIO_MUTUAL', 3) ?? false))
     .map(({ tls }) => tls.get('mode') ?? tls);
 }
 
 const WITH_TLS = ['SIMPLE', 1, 'MUTUAL', 2] as const;
 
+/** Whether a DestinationRule for the host has settings of TLS. */
+export function hasTlsDestination(gateway: Gateway, host: string): boolean {
+  return tlsSettings(gateway, [host]).length > 0;
+}
+
 /** With TLS that takes any certificate, or any of an authority's. */
-export function unverifiedDestinations(gateway: Gateway): readonly View[] {
-  return tlsSettings(gateway)
+export function unverifiedDestinations(gateway: Gateway, hosts = providerHosts(gateway)): readonly View[] {
+  return tlsSettings(gateway, hosts)
     .filter(({ tls }) => tls.get('mode')?.isOneOf(...WITH_TLS) ?? false)
     .flatMap(({ entries, tls }) => {
       const skip = tls.get('insecure_skip_verify');
@@ -182,9 +190,11 @@ export function unverifiedDestinations(gateway: Gateway): readonly View[] {
     });
 }
 
-/** Of rules for a verifier that is not on the proxy's own machine, with the ServiceEntries of its host. */
-function tlsSettings(gateway: Gateway): readonly { readonly tls: View; readonly entries: readonly View[] }[] {
-  const hosts = istioProviders(gateway).map((provider) => hostOf(provider));
+/** Of rules for hosts that are not on the proxy's own machine, with the ServiceEntries of each host. */
+function tlsSettings(
+  gateway: Gateway,
+  hosts: readonly string[],
+): readonly { readonly tls: View; readonly entries: readonly View[] }[] {
   return ofKind(gateway, 'DestinationRule').flatMap((rule) =>
     hosts
       .filter((host) => isForHost(rule, host))
@@ -197,6 +207,10 @@ function tlsSettings(gateway: Gateway): readonly { readonly tls: View; readonly 
           .map((tls) => ({ tls, entries }));
       }),
   );
+}
+
+function providerHosts(gateway: Gateway): readonly string[] {
+  return istioProviders(gateway).map(hostOf);
 }
 
 /** Of `namespace/host`, or the host alone. */

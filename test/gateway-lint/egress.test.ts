@@ -5,7 +5,9 @@ import { EGRESS_RULES } from '../../src/gateway-lint/egress/egress-rules.ts';
 import { lintEgress } from '../../src/gateway-lint/egress/lint-egress.ts';
 import { exchanged } from './rule-cases.ts';
 
-const shipped = readFileSync(new URL('../../envoy/egress.yaml', import.meta.url), 'utf8');
+const textOf = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+const shipped = textOf('envoy/egress.yaml');
+const istio = textOf('envoy/istio/egress.yaml');
 
 /** Each finding: its rule, and the line that it points to. */
 function found(text: string): readonly string[] {
@@ -15,8 +17,11 @@ function found(text: string): readonly string[] {
   return report.findings.map(({ place, rule }) => `${rule} ${lines[place.line - 1]?.trim()}`);
 }
 
-it('finds nothing in envoy/egress.yaml', () => {
-  expect(found(shipped)).toEqual([]);
+it.each([
+  ['envoy/egress.yaml', shipped],
+  ['envoy/istio/egress.yaml', istio],
+])('finds nothing in %s', (_file, text) => {
+  expect(found(text)).toEqual([]);
 });
 
 const ROUTE = 'route: { cluster: api, timeout: 60s }';
@@ -62,7 +67,6 @@ const FAULTS: readonly (readonly [finding: string, from: string, to: string])[] 
     'sent-twice route: { cluster: api, hedge_policy: { hedge_on_per_try_timeout: true } }',
     ...route('hedge_policy: { hedge_on_per_try_timeout: true }'),
   ],
-  ['retried-by-header use_remote_address: false', 'use_remote_address: true', 'use_remote_address: false'],
   [
     'mirrored route: { cluster: api, request_mirror_policies: [{ cluster: other }] }',
     ...route('request_mirror_policies: [{ cluster: other }]'),
@@ -101,6 +105,11 @@ const FAULTS: readonly (readonly [finding: string, from: string, to: string])[] 
   ],
   ['credentials-logged host: "%REQ(AUTHORIZATION)%"', '%REQ(:AUTHORITY)%', '%REQ(AUTHORIZATION)%'],
   [
+    'not-signed disabled: true',
+    '                  - name: envoy.filters.http.ext_authz\n',
+    '                  - name: envoy.filters.http.ext_authz\n                    disabled: true\n',
+  ],
+  [
     'not-in-file envoy_grpc: { cluster_name: elsewhere }',
     'cluster_name: signer }',
     'cluster_name: elsewhere }',
@@ -111,13 +120,73 @@ it.each(FAULTS)('finds %s', (finding, from, to) => {
   expect(found(exchanged(shipped, from, to))).toContain(finding);
 });
 
-it('finds that Istio retries, and mirrors', () => {
-  const service = (http: string) =>
-    `apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: { name: api, namespace: shop }\nspec: { hosts: [api.shop.example], http: [{ ${http} }] }\n`;
-  const rulesOf = (http: string) => found(service(http)).map((line) => line.split(' ', 1)[0]);
-  expect(rulesOf('route: []')).toContain('sent-twice');
-  expect(rulesOf('retries: { attempts: 0 }, route: []')).toEqual(['nothing-signed']);
-  expect(rulesOf('retries: { attempts: 0 }, mirror: { host: other }')).toContain('mirrored');
+const ISTIO_ROUTE = '    - route: [{ destination: { host: api.shop.example, port: { number: 80 } } }]\n';
+const patch = (operation: string, value: string) =>
+  `    - applyTo: HTTP_FILTER\n      match: { context: SIDECAR_OUTBOUND }\n      patch:\n        operation: ${operation}\n        value: ${value}\n`;
+const lua =
+  '{ name: lua, typed_config: { "@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua } }';
+const SIGNER_PATCH = '    - applyTo: HTTP_FILTER\n';
+const HOST_PATCH = '    - applyTo: VIRTUAL_HOST\n';
+
+const ISTIO_FAULTS: readonly (readonly [finding: string, from: string, to: string])[] = [
+  ['sent-twice - route: [{', '      retries: { attempts: 0 }\n', ''],
+  ['sent-twice retries: { attempts: 2 }', 'retries: { attempts: 0 }', 'retries: { attempts: 2 }'],
+  ['mirrored mirror: { host: other }', ISTIO_ROUTE, `${ISTIO_ROUTE}      mirror: { host: other }\n`],
+  ['changed-after-signing rewrite: { uri: / }', ISTIO_ROUTE, `${ISTIO_ROUTE}      rewrite: { uri: / }\n`],
+  [
+    'changed-after-signing headers: { request: { remove: [x-tenant] } }',
+    ISTIO_ROUTE,
+    `${ISTIO_ROUTE}      headers: { request: { remove: [x-tenant] } }\n`,
+  ],
+  [`changed-after-signing value: ${lua}`, HOST_PATCH, `${patch('INSERT_BEFORE', lua)}${HOST_PATCH}`],
+  ['fails-open failure_mode_allow: true', 'failure_mode_allow: false', 'failure_mode_allow: true'],
+  ['headers-not-signed encode_raw_headers: false', 'encode_raw_headers: true', 'encode_raw_headers: false'],
+  ['upstream-unverified tls: {', ', subjectAltNames: [api.shop.example]', ''],
+  ['upstream-plaintext tls: {', 'mode: SIMPLE, ', 'mode: DISABLE, '],
+  ['upstream-plaintext routeConfiguration: {', '  host: api.shop.example\n', '  host: www.shop.example\n'],
+  [
+    'signer-shared load_assignment:',
+    'pipe: { path: /run/proofgate/signer.sock }',
+    'socket_address: { address: 10.0.0.7, port_value: 9191 }',
+  ],
+  ['not-signed disabled: true', '              check_settings: {}\n', '              disabled: true\n'],
+  ['not-signed disabled: true', 'name: "api.shop.example:80"', 'name: api.shop.example'],
+  ['not-signed disabled: true', istio.slice(istio.indexOf(HOST_PATCH)), ''],
+];
+
+it.each(ISTIO_FAULTS)('finds with Istio: %s', (finding, from, to) => {
+  expect(found(exchanged(istio, from, to)).join('\n')).toContain(finding);
+});
+
+const dump = textOf('test/gateways/dumps/egress-istio.json');
+const [ALLOWED_NAME = ''] = /"match_subject_alt_names": \[\s*\{\s*"exact"/.exec(dump) ?? [];
+
+it.each([
+  ['sent-twice', '"timeout": "60s"', '"timeout": "60s", "retry_policy": {}'],
+  ['mirrored', '"timeout": "60s"', '"timeout": "60s", "request_mirror_policies": [{ "cluster": "other" }]'],
+  ['target-chosen', '"type": "STRICT_DNS"', '"type": "ORIGINAL_DST"'],
+  ['upstream-unverified', ALLOWED_NAME, ALLOWED_NAME.replace('match_subject_alt_names', 'other')],
+  ['upgrades-allowed', '"name": "upgrade"', '"name": "other"'],
+  ['not-signed', '"proofgate.signer": {', '"proofgate.other": {'],
+  [
+    'signer-shared',
+    '"pipe": {',
+    '"socket_address": { "address": "10.0.0.7", "port_value": 9191 }, "other": {',
+  ],
+])("finds %s in a sidecar's config_dump, and leaves the rest of it alone", (rule, from, to) => {
+  const [finding = '', ...others] = found(exchanged(dump, from, to));
+  expect([finding.split(' ', 1), others]).toEqual([[rule], []]);
+});
+
+it('lets an EnvoyFilter change requests in front of the signer', () => {
+  const [before = '', ...rest] = istio.split(SIGNER_PATCH);
+  for (const operation of ['INSERT_FIRST', 'INSERT_BEFORE'])
+    expect(found([`${before}${patch(operation, lua)}`, ...rest].join(SIGNER_PATCH))).toEqual([]);
+});
+
+it('finds nothing that signs', () => {
+  const [, service = ''] = /(apiVersion: \S+\nkind: VirtualService\n[\s\S]*?)---\n/.exec(istio) ?? [];
+  expect(found(service)).toEqual([expect.stringMatching(/^nothing-signed /)]);
 });
 
 it('has a fault for each rule, and one line for effect and fix', () => {

@@ -34,6 +34,12 @@ export const MANIFEST_SETS: readonly ManifestSet[] = [
   { name: 'gateway-api', files: ['gateway-api/external-auth.yaml'] },
 ];
 
+/** For requests that leave, signed. */
+export const EGRESS_SET: ManifestSet = {
+  name: 'egress-istio',
+  files: ['istio/mesh-config.yaml', 'istio/egress.yaml'],
+};
+
 /** Clusters of a verifier behind a Service, in the dumps of these sets (test/gateways/dumps). */
 export const VERIFIER_SERVICES = [
   { dump: 'envoy-gateway-mtls', cluster: 'securitypolicy/gateway/proofgate/extauth/0' },

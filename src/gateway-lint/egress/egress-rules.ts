@@ -2,14 +2,13 @@
  * Rules for an egress Envoy that asks the signer: what makes a signed request arrive otherwise, twice, or elsewhere.
  * Source: docs/gateway-lint.md "Egress".
  */
-import { allChains, filtersBehindCheck, isCheckFilter } from '../chains.ts';
+import { filtersBehindCheck, isCheckFilter } from '../chains.ts';
 import { isLocalAddress } from '../exposure.ts';
-import type { Chain, Gateway, Rule } from '../gateway.ts';
+import type { Gateway, Rule } from '../gateway.ts';
 import {
   bodySettings,
   grpcServices,
   isOn,
-  isSingleHosts,
   isThere,
   mayBeOn,
   ofKind,
@@ -17,25 +16,25 @@ import {
   unless,
   where,
 } from '../gateway-queries.ts';
+import { refusesUpgrades } from '../rbac.ts';
 import { ANSWER_RULES } from '../rules/answers-rules.ts';
-import { isHarmless, upstreamFilters } from '../rules/chain-rules.ts';
-import { CONNECTION_RULES } from '../rules/connection-rules.ts';
+import { CHAIN_RULES, isHarmless, upstreamFilters } from '../rules/chain-rules.ts';
+import { upgrades } from '../rules/connection-rules.ts';
 import { CONTENT_RULES } from '../rules/contents-rules.ts';
 import { DECISION_RULES } from '../rules/decision-rules.ts';
 import { VERIFIER_RULES } from '../rules/verifier-rules.ts';
 import {
   clusterNames,
+  hasTlsDestination,
   isLocalCluster,
   isVerified,
+  plainDestinations,
   remoteClusters,
   tlsContexts,
+  unverifiedDestinations,
 } from '../verifier-locations.ts';
 import { everyMapping, type View } from '../view.ts';
-
-/** Those that have requests signed. */
-function signingChains(gateway: Gateway): readonly Chain[] {
-  return allChains(gateway).filter(({ filters }) => filters.some(isCheckFilter));
-}
+import type { SigningScope } from './signing-scope.ts';
 
 /** What a rule for verifiers finds, where the reason is the same here. */
 function foundBy(rules: readonly Rule[], id: string, gateway: Gateway): ReturnType<Rule['find']> {
@@ -46,6 +45,18 @@ function foundBy(rules: readonly Rule[], id: string, gateway: Gateway): ReturnTy
 function upstreams(gateway: Gateway): readonly View[] {
   const names = new Set(clusterNames(gateway).map(({ text }) => text));
   return gateway.clusters.filter((cluster) => !names.has(cluster.get('name')?.text));
+}
+
+/** Of a virtual host of Istio's, whose name has the port, too. */
+const hostIn = ({ text }: View): string => text?.toLowerCase().replace(/:\d+$/, '') ?? '';
+
+function hostsOf({ patchedHosts }: SigningScope): readonly string[] {
+  return patchedHosts.map(hostIn);
+}
+
+/** A permission of rbac for requests to other hosts. */
+function isForOthers(permission: View): boolean {
+  return permission.at('not_rule', 'header', 'name')?.text === ':authority';
 }
 
 /** Settings of a route, a virtual host or a configuration of routes, which Envoy applies in its router. */
@@ -63,24 +74,42 @@ const AFTER_SIGNING = [
   'request_headers_to_remove',
 ];
 
-/** Istio's VirtualService retries twice by itself. */
-function retriedByIstio(gateway: Gateway): readonly View[] {
-  return ofKind(gateway, 'VirtualService').flatMap(({ spec }) =>
-    unless(spec.list('http'), 'retries.attempts', ({ number }) => number === 0),
-  );
+/** Routes of Istio's VirtualServices. */
+function istioRoutes(gateway: Gateway): readonly View[] {
+  return ofKind(gateway, 'VirtualService').flatMap(({ spec }) => spec.list('http'));
+}
+
+/** What a VirtualService changes of requests, which Envoy does in its router. */
+function changedByIstio(gateway: Gateway): readonly View[] {
+  const routes = istioRoutes(gateway);
+  const holders = [...routes, ...routes.flatMap((route) => route.list('route'))];
+  return [...settingsOf(routes, ['rewrite']), ...where(holders, 'headers.request', isThere)];
 }
 
 function settingsOf(views: readonly View[], names: readonly string[]): readonly View[] {
   return names.flatMap((name) => where(views, name, isThere));
 }
 
-export const EGRESS_RULES: readonly Rule[] = [
+export const EGRESS_RULES: readonly Rule<SigningScope>[] = [
   {
     id: 'fails-open',
     severity: 'error',
     effect: 'sends requests unsigned while the signer does not answer',
     fix: 'failure_mode_allow: false',
     find: (gateway) => foundBy(ANSWER_RULES, 'fails-open', gateway),
+  },
+  {
+    id: 'not-signed',
+    severity: 'error',
+    effect: 'sends requests unsigned',
+    fix: 'the filter without matcher, filter_enabled, is_optional and `disabled`, or switched on for the host of the API',
+    find: (scope) => [
+      ...['check-conditional', 'check-sampled', 'check-optional'].flatMap((id) =>
+        foundBy(CHAIN_RULES, id, scope),
+      ),
+      ...foundBy(DECISION_RULES, 'route-unchecked', scope),
+      ...scope.neverOn,
+    ],
   },
   {
     id: 'signature-dropped',
@@ -119,13 +148,17 @@ export const EGRESS_RULES: readonly Rule[] = [
     severity: 'error',
     effect: 'may change or reroute a request after it was signed',
     fix: 'ext_authz last before the router; rewrites and header changes in a filter in front of it',
-    find: (gateway) => {
-      const chains = signingChains(gateway);
-      const filters = [...chains.flatMap(filtersBehindCheck), ...upstreamFilters(gateway, chains)];
+    find: (scope) => {
+      const filters = [
+        ...scope.chains.flatMap(filtersBehindCheck),
+        ...upstreamFilters(scope, scope.chains),
+        ...scope.patchedBehind,
+      ];
       return [
         ...filters.filter((filter) => !isHarmless(filter)).map(({ entry }) => entry),
-        ...settingsOf(gateway.routeParts, AFTER_SIGNING),
-        ...foundBy(ANSWER_RULES, 'route-cache-cleared', gateway),
+        ...settingsOf(scope.routeParts, AFTER_SIGNING),
+        ...changedByIstio(scope),
+        ...foundBy(ANSWER_RULES, 'route-cache-cleared', scope),
       ];
     },
   },
@@ -139,22 +172,9 @@ export const EGRESS_RULES: readonly Rule[] = [
         [...gateway.routeParts, ...everyMapping(upstreams(gateway))],
         ['retry_policy', 'hedge_policy'],
       ),
-      ...retriedByIstio(gateway),
+      // Without the setting Istio retries twice.
+      ...unless(istioRoutes(gateway), 'retries.attempts', ({ number }) => number === 0),
     ],
-  },
-  {
-    id: 'retried-by-header',
-    severity: 'error',
-    effect:
-      "obeys the application's X-Envoy-… headers, which can have one proof sent twice (x-envoy-retry-on)",
-    fix: 'use_remote_address: true, and internal_address_config with a single address that no caller has',
-    find: (gateway) => {
-      const managers = signingChains(gateway).map(({ manager }) => manager);
-      return [
-        ...unless(managers, 'use_remote_address', isOn),
-        ...unless(managers, 'internal_address_config', isSingleHosts),
-      ];
-    },
   },
   {
     id: 'mirrored',
@@ -163,9 +183,7 @@ export const EGRESS_RULES: readonly Rule[] = [
     fix: 'no request_mirror_policies (Istio: no mirror)',
     find: (gateway) => [
       ...settingsOf(gateway.routeParts, ['request_mirror_policies', 'request_mirror_policy']),
-      ...ofKind(gateway, 'VirtualService').flatMap(({ spec }) =>
-        settingsOf(spec.list('http'), ['mirror', 'mirrors']),
-      ),
+      ...settingsOf(istioRoutes(gateway), ['mirror', 'mirrors']),
     ],
   },
   {
@@ -185,21 +203,26 @@ export const EGRESS_RULES: readonly Rule[] = [
     severity: 'error',
     effect: 'sends passport and proof in the clear, to any server that answers',
     fix: 'a transport_socket with TLS (Istio: DestinationRule with tls)',
-    find: (gateway) =>
-      upstreams(gateway)
-        .filter((cluster) => !isLocalCluster(cluster, gateway) && tlsContexts(cluster) === undefined)
+    find: (scope) => [
+      ...upstreams(scope)
+        .filter((cluster) => !isLocalCluster(cluster, scope) && tlsContexts(cluster) === undefined)
         .map((cluster) => cluster.get('load_assignment') ?? cluster),
+      ...plainDestinations(scope, hostsOf(scope)),
+      ...scope.patchedHosts.filter((host) => !hasTlsDestination(scope, hostIn(host))),
+    ],
   },
   {
     id: 'upstream-unverified',
     severity: 'error',
     effect: 'accepts any certificate, or any of an authority: its owner gets passport and proof',
-    fix: 'validation_context with trusted_ca and match_typed_subject_alt_names',
-    find: (gateway) =>
-      upstreams(gateway)
+    fix: 'validation_context with trusted_ca and match_typed_subject_alt_names (Istio: subjectAltNames)',
+    find: (scope) => [
+      ...upstreams(scope)
         .flatMap((cluster) => tlsContexts(cluster) ?? [])
         .filter((context) => !isVerified(context))
         .map((context) => context.get('common_tls_context') ?? context),
+      ...unverifiedDestinations(scope, hostsOf(scope)),
+    ],
   },
   {
     id: 'signer-shared',
@@ -226,7 +249,20 @@ export const EGRESS_RULES: readonly Rule[] = [
         .flatMap((holder) => holder.get('address') ?? [])
         .filter((address) => !isLocalAddress(address)),
   },
-  ...CONNECTION_RULES.filter(({ id }) => id === 'upgrades-allowed'),
+  {
+    id: 'upgrades-allowed',
+    severity: 'error',
+    effect: 'opens connections that carry data which is in no Check',
+    fix: 'no upgrade_configs, no connect_matcher, or rbac that refuses the header upgrade',
+    find: (scope) => {
+      const open = scope.chains.filter((chain) => !refusesUpgrades(chain, scope.overrides, isForOthers));
+      const holders = [...open.map(({ manager }) => manager), ...scope.routeParts];
+      return [
+        ...(open.length > 0 ? upgrades(holders, 'upgrade_configs') : []),
+        ...where(scope.routeParts, 'match.connect_matcher', isThere),
+      ];
+    },
+  },
   ...VERIFIER_RULES.filter(({ id }) => ['admin-exposed', 'credentials-logged', 'not-in-file'].includes(id)),
   {
     id: 'nothing-signed',

@@ -2,11 +2,12 @@
 import { type LintOptions, type LintReport, reportOf } from '../lint.ts';
 import { readGateway } from '../read-gateway.ts';
 import { EGRESS_RULES } from './egress-rules.ts';
+import { signingScope } from './signing-scope.ts';
 
 /** Undefined for a text that configures no gateway. @throws UnreadableText */
 export function lintEgress(text: string, options: LintOptions): LintReport | undefined {
   const gateway = readGateway(text);
-  return gateway && reportOf(text, EGRESS_RULES, gateway, options);
+  return gateway && reportOf(text, EGRESS_RULES, signingScope(gateway), options);
 }
 
 export function isEgressRule(name: string): boolean {

@@ -25,7 +25,7 @@ function slashesLetThrough({ documents }: Gateway): readonly View[] {
 }
 
 /** Managers and routes have them; entries that are switched off do not count. */
-function upgrades(holders: readonly View[], name: string): readonly View[] {
+export function upgrades(holders: readonly View[], name: string): readonly View[] {
   return holders
     .flatMap((view) => view.list(name))
     .filter((upgrade) => upgrade.get('enabled')?.flag !== false);

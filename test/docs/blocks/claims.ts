@@ -12,7 +12,7 @@
  *     saved(path)              data: saved as this file of that shell
  *     drawing                  a diagram: contains no commands, and its names exist (checks.ts)
  */
-import { MANIFEST_SETS } from '../../gateways/manifest-sets.ts';
+import { EGRESS_SET, MANIFEST_SETS } from '../../gateways/manifest-sets.ts';
 import type { SessionName } from '../sessions/sessions.ts';
 import type { Check } from './checks.ts';
 
@@ -220,7 +220,7 @@ export const MANIFEST_CLAIMS: { readonly [file: string]: string } = {
   'bundles/minimal.yaml': 'test/docs/sessions',
   'bundles/site.yaml': 'test/docs/sessions',
   ...Object.fromEntries(
-    MANIFEST_SETS.flatMap(({ files }) =>
+    [...MANIFEST_SETS, EGRESS_SET].flatMap(({ files }) =>
       files.map((file) => [`envoy/${file}`, 'test/gateways/manifest-sets.ts']),
     ),
   ),

@@ -74,7 +74,7 @@ function single(
   return { ...cluster, type: 'STATIC', load_assignment: { cluster_name: name, endpoints } };
 }
 
-function chosen(listener: JsonObject, { chain }: Placement): JsonObject {
+function chosen({ bind_to_port: _bound, ...listener }: JsonObject, { chain }: Placement): JsonObject {
   if (chain === undefined) return listener;
   const chains = Array.isArray(listener.filter_chains) ? listener.filter_chains.filter(isObject) : [];
   const found = chains.find(({ name }) => name === chain);
@@ -179,6 +179,7 @@ function secretsOf(context: JsonObject, { secrets = {} }: Placement): JsonObject
 function localOf(value: JsonObject): JsonObject {
   return {
     ...('envoy_grpc' in value && 'timeout' in value && { timeout: '8s' }),
+    ...('connect_timeout' in value && { connect_timeout: '8s' }),
     ...(value.path === '/dev/stdout' && { path: '/dev/null' }),
   };
 }

@@ -24,13 +24,17 @@ import (
 	"istio.io/istio/pkg/config/mesh"
 )
 
-// The proxy that the configuration is for: PROXY is `gateway` or `sidecar`.
+// The proxy that the configuration is for: PROXY is `gateway`, or `sidecar` of the API, or `egress` of a workload that calls it.
 func proxyOf(kind string) *model.Proxy {
 	labels := map[string]string{"istio": "ingress"}
 	proxy := &model.Proxy{Type: model.Router, ConfigNamespace: "istio-ingress", IPAddresses: []string{"10.0.0.1"}}
-	if kind == "sidecar" {
+	switch kind {
+	case "sidecar":
 		labels = map[string]string{"app": "orders"}
 		proxy = &model.Proxy{Type: model.SidecarProxy, ConfigNamespace: "shop", IPAddresses: []string{"10.0.0.7"}}
+	case "egress":
+		labels = map[string]string{"app": "billing"}
+		proxy = &model.Proxy{Type: model.SidecarProxy, ConfigNamespace: "billing", IPAddresses: []string{"10.0.0.8"}}
 	}
 	proxy.Labels = labels
 	proxy.Metadata = &model.NodeMetadata{Namespace: proxy.ConfigNamespace, Labels: labels, IstioVersion: "1.31.0"}
