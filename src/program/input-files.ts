@@ -144,11 +144,11 @@ export async function readCaFile(path: string | undefined): Promise<string | und
 
 /**
  * Does not create the directory: a volume that is not mounted must not look like a new, empty service.
- * @throws CliError `state_dir_unusable`, `data_dir_unusable`
+ * @throws CliError `state_dir_unusable`, `data_dir_unusable`, `capture_denied_unusable`
  */
 export async function assertStateDirectory(
   path: string,
-  flag: 'state-dir' | 'data-dir' = 'state-dir',
+  flag: 'state-dir' | 'data-dir' | 'capture-denied' = 'state-dir',
 ): Promise<void> {
   const why = await fault(path);
   if (why !== undefined) throw usageError(`${flag.replace('-', '_')}_unusable`, `--${flag} ${path} ${why}`);

@@ -6,10 +6,12 @@ import { randomUUID } from 'node:crypto';
 import type { Route, Snapshot } from '../bundle/compile/snapshot.ts';
 import { type Denial, deny, detailLabel } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
+import type { DecisionEvent } from '../telemetry/decision-event.ts';
 import type { VerifierMetrics } from '../telemetry/metrics.ts';
 import { describeDecision } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
 import type { CallContext } from './call-context.ts';
+import type { DeniedRequest } from './capture/capture-document.ts';
 import {
   type AllowedDecision,
   type Decision,
@@ -44,6 +46,8 @@ export interface VerifierOptions {
   readonly maxInFlight: number;
   /** Reports an internal error; the request has been denied. */
   readonly onInternalError: (error: unknown) => void;
+  /** Receives every denied request after its decision. Must not throw. */
+  readonly onDenied?: ((denied: DeniedRequest) => void) | undefined;
 }
 
 export interface Verifier {
@@ -217,14 +221,13 @@ export function createVerifier(options: VerifierOptions): Verifier {
   function finish(context: RequestContext, denial: Denial | undefined, verified?: Verified): Decision {
     const decisionId = randomUUID();
     const decidedMs = performance.now();
-    const recorded = options.auditSink.record(
-      describeDecision(context, {
-        decisionId,
-        durationUs: Math.round((decidedMs - context.startedMs) * 1000),
-        callerVerified: verified !== undefined,
-        denial,
-      }),
-    );
+    const event = describeDecision(context, {
+      decisionId,
+      durationUs: Math.round((decidedMs - context.startedMs) * 1000),
+      callerVerified: verified !== undefined,
+      denial,
+    });
+    const recorded = options.auditSink.record(event);
     options.metrics.stepTook('audit', (performance.now() - decidedMs) / 1000);
     const refused =
       recorded || options.auditMode !== 'required' ? denial : deny('verifier_unavailable', 'audit');
@@ -239,6 +242,10 @@ export function createVerifier(options: VerifierOptions): Verifier {
     }
     const final = refused ?? deny('verifier_unavailable', 'internal');
     options.metrics.decided('denied', final.reason, detailLabel(final), routeId ?? '');
+    const { facts, nowMs, snapshot } = context;
+    if (options.onDenied !== undefined) {
+      options.onDenied({ facts, nowMs, snapshot, event: deniedEvent(event, final) });
+    }
     return traced(context, { kind: 'denied', decisionId, denial: final, routeId });
   }
 
@@ -250,6 +257,11 @@ export function createVerifier(options: VerifierOptions): Verifier {
     hasValidKey,
     denyBeforeBody,
   };
+}
+
+/** The event of the final decision: one that was allowed is denied when its event could not be recorded. */
+function deniedEvent(event: DecisionEvent, { detail, reason, status }: Denial): DecisionEvent {
+  return { ...event, outcome: 'denied', reason, detail, status };
 }
 
 /** Detail codes of other reasons are names from the bundle, so the reason counts too. */

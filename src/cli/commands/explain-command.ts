@@ -20,19 +20,19 @@ const DENIED = 1;
 
 async function explain(settings: ExplainSettings, { output }: CliContext): Promise<void> {
   const { explainInput } = await import('../explain/explain-capture.ts');
-  const { linesOf } = await import('../explain/lines.ts');
-  const report = await explainInput(settings).catch(async (error: unknown) => {
+  const { lines, members, note, outcome } = await explainInput(settings).catch(async (error: unknown) => {
     throw await cannotExplain(error);
   });
-  if (report.bundle?.signatures === 'not_checked') {
-    output.note(
-      'signatures_not_checked',
-      'signatures were not checked: the result is only as trustworthy as the files',
-    );
-  }
-  output.result(linesOf(report), report);
-  if (report.decision.outcome === 'denied') output.endWith(DENIED);
+  if (note !== undefined) output.note(note, NOTES[note]);
+  output.result(lines, members);
+  if (outcome === 'denied') output.endWith(DENIED);
 }
+
+const NOTES = {
+  signatures_not_checked: 'signatures were not checked: the result is only as trustworthy as the files',
+  explained_by_verifier:
+    'this is the explanation that the verifier wrote: another needs a capture with credentials, and --bundle or --state-dir',
+} as const;
 
 /**
  * Every error exits with 2, because 1 means a denial. The message of an unexpected error is omitted, because it could quote

@@ -14,20 +14,20 @@ import {
   parseStrictJson,
   StrictJsonError,
 } from '../../protocol/strict-json.ts';
+import { isWellKnownMember } from '../../verifier/decision/explain/well-known-names.ts';
 import type { BodyState } from '../../verifier/decision/request-facts.ts';
 import { readCheckRequest } from './check-request-json.ts';
 import { JsonFields, requestInvalid } from './json-fields.ts';
-import { type RecordedDecision, readRecordedDecision } from './recorded-decision.ts';
+import { type RecordedEvent, readRecordedEvent } from './recorded-event.ts';
 import { isSignOutput, readSignOutput } from './sign-output.ts';
-import { isWellKnownMember } from './well-known-names.ts';
 
-export type ExplainInput = CapturedRequest | RecordedAlone;
+export type ExplainInput = CapturedRequest | RecordedAlone | CapturedDenial;
 
 export interface CapturedRequest {
   readonly kind: 'request';
   readonly check: CheckRequest;
   /** Undefined without an audit event. */
-  readonly recorded: RecordedDecision | undefined;
+  readonly recorded: RecordedEvent | undefined;
   readonly moment: { readonly source: 'event' | 'check_request'; readonly seconds: number } | undefined;
   /** Of the output of `sign`: the request is the one that was signed, and so is the body, of which only the hash is known. */
   readonly signedBody: BodyState | undefined;
@@ -36,7 +36,18 @@ export interface CapturedRequest {
 /** An audit event without its request. */
 interface RecordedAlone {
   readonly kind: 'event';
-  readonly recorded: RecordedDecision;
+  readonly recorded: RecordedEvent;
+}
+
+/** A file of `--capture-denied`: the verifier explained the request itself. */
+export interface CapturedDenial {
+  readonly kind: 'denial';
+  readonly explanation: JsonObject;
+  readonly outcome: 'allowed' | 'denied';
+  /** The explanation as text, one line each. */
+  readonly lines: readonly string[];
+  /** Undefined without `--capture-credentials`. */
+  readonly request: CapturedRequest | undefined;
 }
 
 /** @throws CliError `request_not_json`, `request_invalid` */
@@ -44,7 +55,7 @@ export function parseExplainInput(text: string): ExplainInput {
   const value = parseJson(text);
   if (isSignOutput(value)) return requestOfSignOutput(value);
   if (isJsonObject(value) && typeof value.event === 'string') {
-    return { kind: 'event', recorded: readRecordedDecision(new JsonFields(value, '')) };
+    return { kind: 'event', recorded: readRecordedEvent(new JsonFields(value, '')) };
   }
   if (isJsonObject(value) && Object.hasOwn(value, 'attributes')) {
     const { check, time } = readCheckRequest(value);
@@ -55,7 +66,32 @@ export function parseExplainInput(text: string): ExplainInput {
     const moment = seconds === undefined ? undefined : ({ source: 'check_request', seconds } as const);
     return { kind: 'request', check, recorded: undefined, moment, signedBody: undefined };
   }
-  return readCapture(new JsonFields(value, ''));
+  const capture = new JsonFields(value, '');
+  if (capture.value('explanation') !== undefined) return readDenial(capture);
+  capture.only(MEMBERS);
+  return readCapture(capture);
+}
+
+const DENIAL_MEMBERS = ['explanation', 'text', 'header_lengths'];
+
+function readDenial(capture: JsonFields): CapturedDenial {
+  capture.only([...MEMBERS, ...DENIAL_MEMBERS]);
+  const explanation = capture.object('explanation');
+  const outcome = explanation?.object('decision')?.text('outcome');
+  if (explanation === undefined || (outcome !== 'allowed' && outcome !== 'denied')) {
+    throw requestInvalid(capture.at('explanation'), 'must be a whole explanation');
+  }
+  const lines = (capture.items('text') ?? []).map((line) => {
+    if (typeof line !== 'string') throw requestInvalid(capture.at('text'), 'must be a list of texts');
+    return line;
+  });
+  return {
+    kind: 'denial',
+    explanation: explanation.members,
+    outcome,
+    lines,
+    request: capture.value('headers') === undefined ? undefined : readCapture(capture),
+  };
 }
 
 /** The request that was signed, with the headers that `sign` printed and those that it signed. */
@@ -85,12 +121,12 @@ function parseJson(text: string): unknown {
   }
 }
 
-const MEMBERS = ['event', 'method', 'scheme', 'authority', 'path', 'headers', 'body', 'body_base64'];
+const REQUEST_MEMBERS = ['method', 'scheme', 'authority', 'path', 'headers', 'body', 'body_base64'];
+const MEMBERS = ['event', ...REQUEST_MEMBERS, 'body_unknown'];
 
 function readCapture(capture: JsonFields): CapturedRequest {
-  capture.only(MEMBERS);
   const event = capture.object('event');
-  const recorded = event && readRecordedDecision(event);
+  const recorded = event && readRecordedEvent(event);
   const lines = readHeaderLines(capture);
   const lineOf = (name: string) => lines.find((line) => line.name === name)?.value;
   const body = bodyOf(capture);
@@ -104,7 +140,8 @@ function readCapture(capture: JsonFields): CapturedRequest {
     ),
     path: orMissing(capture, 'path', capture.text('path') ?? lineOf(':path')),
   };
-  const headers = asEnvoySends(http, lines, body !== undefined);
+  const isBodyUnknown = capture.value('body_unknown') === true;
+  const headers = asEnvoySends(http, lines, isBodyUnknown ? 'unknown' : body !== undefined);
   const bytes = body === undefined ? {} : { raw_body: body };
   return {
     kind: 'request',
@@ -167,12 +204,12 @@ function readLine(line: unknown, path: string): HeaderLine {
 function asEnvoySends(
   { host, method, path, scheme }: { readonly [N in 'host' | 'method' | 'path' | 'scheme']: string },
   lines: readonly HeaderLine[],
-  hasBody: boolean,
+  hasBody: boolean | 'unknown',
 ): readonly HeaderValue[] {
   const others = lines.filter(
     ({ name }) => !name.startsWith(':') && name !== 'host' && name !== PARTIAL_BODY,
   );
-  const isIncomplete = !hasBody && mayHaveHadBody(method, lines);
+  const isIncomplete = hasBody === 'unknown' || (!hasBody && mayHaveHadBody(method, lines));
   const all = [
     { name: ':authority', value: host },
     { name: ':path', value: path },

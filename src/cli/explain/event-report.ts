@@ -14,13 +14,10 @@ import {
   type Verdict,
 } from '../../verifier/decision/explain/explain.ts';
 import { hintFor } from '../../verifier/decision/explain/hints.ts';
-import { stepOfDenial } from '../../verifier/decision/explain/step-of-denial.ts';
-import { requestInvalid } from './json-fields.ts';
-import type { LoadedBundle } from './load-bundle.ts';
-import { knownTextsOf, Redaction } from './printed-values.ts';
-import type { RecordedDecision } from './recorded-decision.ts';
+import { knownTextsOf, Redaction } from '../../verifier/decision/explain/redaction.ts';
 import {
   bundleMembers,
+  type ExplainedBundle,
   type ExplainReport,
   freshnessMembers,
   type MomentSource,
@@ -28,12 +25,15 @@ import {
   ruleMembers,
   STEP_NAMES,
   shownDetail,
-} from './report.ts';
+} from '../../verifier/decision/explain/report.ts';
+import { stepOfDenial } from '../../verifier/decision/explain/step-of-denial.ts';
+import { requestInvalid } from './json-fields.ts';
+import type { RecordedEvent } from './recorded-event.ts';
 
 export interface EventInputs {
-  readonly recorded: RecordedDecision;
+  readonly recorded: RecordedEvent;
   /** Undefined without `--bundle` and `--state-dir`. */
-  readonly bundle: LoadedBundle | undefined;
+  readonly bundle: ExplainedBundle | undefined;
   readonly moment: { readonly source: MomentSource; readonly seconds: number };
   readonly realtimeStalenessSeconds: number;
   readonly showValues: boolean;
@@ -111,7 +111,7 @@ function redactionFor({ bundle, recorded, showValues }: EventInputs, route: Rout
 }
 
 function recordedMembers(
-  recorded: RecordedDecision,
+  recorded: RecordedEvent,
   snapshot: Snapshot | undefined,
   show: Redaction,
 ): NonNullable<ExplainReport['recorded']> {
@@ -132,10 +132,10 @@ function recordedMembers(
 }
 
 type EventDenial = Pick<NonNullable<ExplainReport['recorded']>, 'detail'> & {
-  readonly reason: NonNullable<RecordedDecision['reason']>;
+  readonly reason: NonNullable<RecordedEvent['reason']>;
 };
 
-function stepMembers({ detail }: RecordedDecision, denial: EventDenial | undefined): ExplainReport['steps'] {
+function stepMembers({ detail }: RecordedEvent, denial: EventDenial | undefined): ExplainReport['steps'] {
   const deciding = denial && stepOfDenial(denial.reason, detail);
   const verdictOf = (step: StepNumber): Verdict => {
     if (denial === undefined || (deciding !== undefined && step < deciding)) return 'passed';
@@ -151,12 +151,12 @@ function stepMembers({ detail }: RecordedDecision, denial: EventDenial | undefin
 }
 
 /** Without a bundle that has the route, the event has its name. */
-function bareRoute({ routeId }: RecordedDecision, show: Redaction): ExplainReport['route'] {
+function bareRoute({ routeId }: RecordedEvent, show: Redaction): ExplainReport['route'] {
   return routeId === undefined ? null : { route_id: show.text(routeId) };
 }
 
 function callerMembers(
-  recorded: RecordedDecision,
+  recorded: RecordedEvent,
   snapshot: Snapshot | undefined,
   show: Redaction,
 ): ExplainReport['caller'] {
@@ -183,7 +183,7 @@ function callerMembers(
 
 function rulesOf(
   route: Route,
-  { issuer, keyBinding, keyId, subject, trustDomain }: RecordedDecision,
+  { issuer, keyBinding, keyId, subject, trustDomain }: RecordedEvent,
   snapshot: Snapshot | undefined,
 ): readonly ExplainedRule[] {
   if (issuer === undefined || subject === undefined || trustDomain === undefined) return [];

@@ -1,8 +1,10 @@
 /** Builds the report from the settings: reads the capture, loads the bundle and runs the verifier's own steps. */
 import { type EnvoyBodyMode, factsOfCheckRequest } from '../../enforcement/ext-authz-grpc/check-request.ts';
 import type { CheckRequest } from '../../enforcement/ext-authz-grpc/messages.ts';
+import { identityHeadersOf } from '../../enforcement/upstream-headers.ts';
 import { usageError } from '../../program/errors.ts';
 import { readInputText, readStandardInput } from '../../program/input-files.ts';
+import { visibleText } from '../../program/visible-text.ts';
 import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
 import { parseMoment } from '../../protocol/rfc3339.ts';
 import {
@@ -12,30 +14,70 @@ import {
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
 } from '../../protocol/wire-names.ts';
+import type { Verified } from '../../verifier/decision/decide.ts';
 import { type Explanation, explainRequest } from '../../verifier/decision/explain/explain.ts';
+import { isDecisionId, knownTextsOfRequest, Redaction } from '../../verifier/decision/explain/redaction.ts';
+import { type ExplainReport, type MomentSource, reportOf } from '../../verifier/decision/explain/report.ts';
+import { linesOf } from '../../verifier/decision/explain/report-lines.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import { findDecision } from './audit-search.ts';
-import { type CapturedRequest, type ExplainInput, parseExplainInput } from './captured-request.ts';
+import {
+  type CapturedDenial,
+  type CapturedRequest,
+  type ExplainInput,
+  parseExplainInput,
+} from './captured-request.ts';
 import { reportOfEvent } from './event-report.ts';
 import type { ExplainSettings } from './explain-settings.ts';
 import { loadBundle } from './load-bundle.ts';
-import { isDecisionId, knownTextsOfRequest, Redaction } from './printed-values.ts';
-import { type ExplainReport, type MomentSource, reportOf } from './report.ts';
+import type { RecordedEvent } from './recorded-event.ts';
 
 /** A body of 4 MiB in base64, with the headers. */
 const MAX_REQUEST_BYTES = 8 * 1024 * 1024;
 
+/** What `explain` prints. */
+export interface ExplainedInput {
+  readonly lines: readonly string[];
+  readonly members: { readonly [name: string]: unknown };
+  readonly outcome: string;
+  /** About the trust in the result, or about settings without effect. */
+  readonly note: 'signatures_not_checked' | 'explained_by_verifier' | undefined;
+}
+
 /** @throws CliError, BundleError */
-export async function explainInput(settings: ExplainSettings): Promise<ExplainReport> {
+export async function explainInput(settings: ExplainSettings): Promise<ExplainedInput> {
   const externalOrigin = readExternalOrigin(settings.externalOrigin);
   const flagged = readFlaggedMoment(settings.at);
-  const input = parseExplainInput(await readInput(settings));
+  const parsed = parseExplainInput(await readInput(settings));
+  const input = parsed.kind === 'denial' && hasBundle(settings) ? (parsed.request ?? parsed) : parsed;
+  if (input.kind === 'denial') return asCaptured(input, settings);
   const moment = momentOf(input, flagged);
-  if (input.kind === 'request') return explainRequestOf(input, { settings, moment, externalOrigin });
+  const report =
+    input.kind === 'request'
+      ? await explainRequestOf(input, { settings, moment, externalOrigin })
+      : await explainEventOf(input.recorded, { settings, moment });
+  const note = report.bundle?.signatures === 'not_checked' ? 'signatures_not_checked' : undefined;
+  return { lines: linesOf(report), members: { ...report }, outcome: report.decision.outcome, note };
+}
+
+/** As the verifier explained it: a text of a file, so it may contain anything. */
+function asCaptured(
+  { explanation, lines, outcome }: CapturedDenial,
+  settings: ExplainSettings,
+): ExplainedInput {
+  const isSettingUnused = hasBundle(settings) || settings.at !== undefined || settings.showValues;
+  const note = isSettingUnused ? 'explained_by_verifier' : undefined;
+  return { lines: lines.map(visibleText), members: explanation, outcome, note };
+}
+
+async function explainEventOf(
+  recorded: RecordedEvent,
+  { moment, settings }: Omit<RequestInputs, 'externalOrigin'>,
+): Promise<ExplainReport> {
   const bundle = hasBundle(settings) ? await loadBundle(settings, moment.seconds) : undefined;
   const { showValues } = settings;
   const realtimeStalenessSeconds = realtimeStalenessOf(settings);
-  return reportOfEvent({ recorded: input.recorded, bundle, moment, realtimeStalenessSeconds, showValues });
+  return reportOfEvent({ recorded, bundle, moment, realtimeStalenessSeconds, showValues });
 }
 
 interface RequestInputs {
@@ -61,7 +103,21 @@ async function explainRequestOf(
     credentials: credentialsOf(check, explanation),
   });
   const isAsSigned = signedBody !== undefined;
-  return reportOf({ explanation, facts, bundle, momentSource: moment.source, recorded, isAsSigned, show });
+  return reportOf({
+    explanation,
+    facts,
+    bundle,
+    momentSource: moment.source,
+    recorded,
+    isAsSigned,
+    upstreamHeaders,
+    show,
+  });
+}
+
+function upstreamHeaders(verified: Verified) {
+  const unused = { decisionId: '', holderThumbprint: '', passportSha256: '' };
+  return identityHeadersOf({ ...verified, ...unused, kind: 'allowed' });
 }
 
 function hasBundle({ bundle, stateDir }: ExplainSettings): boolean {
@@ -117,7 +173,7 @@ function readFlaggedMoment(text: string | undefined): Moment | undefined {
   return { source: text === 'now' ? 'now' : 'flag', seconds };
 }
 
-function momentOf(input: ExplainInput, flagged: Moment | undefined): Moment {
+function momentOf(input: Exclude<ExplainInput, CapturedDenial>, flagged: Moment | undefined): Moment {
   const moment =
     input.kind === 'request'
       ? input.moment

@@ -5,7 +5,7 @@
 
 import { type CliError, usageError } from '../../program/errors.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
-import { isWellKnownMember } from './well-known-names.ts';
+import { isWellKnownMember } from '../../verifier/decision/explain/well-known-names.ts';
 
 export function requestInvalid(path: string, problem: string): CliError {
   return usageError('request_invalid', `${path === '' ? '/' : path}: ${problem}`);
@@ -31,6 +31,10 @@ export class JsonFields {
     this.path = path;
     this.#object = value;
     this.#spelledAs = spelledAs;
+  }
+
+  get members(): JsonObject {
+    return this.#object;
   }
 
   get names(): readonly string[] {

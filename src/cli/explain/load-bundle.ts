@@ -12,6 +12,7 @@ import { positionOf, readContent } from '../../bundle/format/open-document.ts';
 import { systemErrorCode, usageError } from '../../program/errors.ts';
 import { parseTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
+import type { ExplainedBundle } from '../../verifier/decision/explain/report.ts';
 import { BundleLoader } from '../../verifier/loading/bundle-loader.ts';
 import { FileMark, MARK_FILE, MemoryMark } from '../../verifier/loading/high-water-mark.ts';
 import { BASES_FOLDER, PersistedBundle } from '../../verifier/loading/state/persisted-bundle.ts';
@@ -23,7 +24,7 @@ import type { ExplainSettings } from './explain-settings.ts';
  * @param momentSeconds the explained moment: keys that expired after it are kept
  * @throws CliError, BundleError
  */
-export async function loadBundle(settings: ExplainSettings, momentSeconds: number): Promise<LoadedBundle> {
+export async function loadBundle(settings: ExplainSettings, momentSeconds: number): Promise<ExplainedBundle> {
   const { bundle, stateDir, unverifiedBundle } = settings;
   if (bundle === undefined && stateDir === undefined) {
     throw usageError('bundle_source_missing', 'give --bundle, --state-dir or both');
@@ -55,7 +56,7 @@ async function loadVerified({
   momentSeconds,
   signers,
   stateCopy,
-}: VerifiedLoad): Promise<LoadedBundle> {
+}: VerifiedLoad): Promise<ExplainedBundle> {
   const authSite = settings.authSite ?? (await claimedSite(settings.bundle, stateCopy));
   const freshnessKeys = await readBundleKeys(settings.freshnessKeys);
   const freshnessSigners = {
@@ -103,7 +104,7 @@ async function claimedSite(directory: string | undefined, stateCopy: string | un
 }
 
 /** @throws CliError `bundle_key_missing`; BundleError */
-async function loadUnverified({ bundle, stateDir }: ExplainSettings): Promise<LoadedBundle> {
+async function loadUnverified({ bundle, stateDir }: ExplainSettings): Promise<ExplainedBundle> {
   if (bundle === undefined || stateDir !== undefined) {
     throw usageError('bundle_key_missing', '--unverified-bundle is for --bundle alone: give --bundle-key');
   }
@@ -179,15 +180,6 @@ async function copyBase(from: string, to: string): Promise<void> {
     if (systemErrorCode(error) !== 'ENOENT') throw error;
   });
   await symlink(base, join(to, CURRENT_LINK));
-}
-
-/** A loaded bundle for `explain`, with its warnings. */
-
-export interface LoadedBundle {
-  readonly snapshot: Snapshot;
-  readonly signatures: 'hold' | 'not_checked';
-  /** Warnings, one line each: what blocks newer content, what was not checked, and which rules match nothing. */
-  readonly warnings: readonly string[];
 }
 
 function warningsOf({ warnings }: Snapshot): readonly string[] {

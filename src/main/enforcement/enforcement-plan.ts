@@ -14,6 +14,7 @@ import type { PublicKey } from '../../protocol/public-key.ts';
 import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
 import type { AuditSetup } from '../../verifier/assembly/open-audit.ts';
 import type { BundleSetup } from '../../verifier/assembly/open-bundle.ts';
+import type { CaptureSetup } from '../../verifier/assembly/open-captures.ts';
 import type { VerifierSetup } from '../../verifier/assembly/open-verifier.ts';
 import type { ControlConnectionOptions } from '../../verifier/loading/refresh/control-connection.ts';
 import { ControlFailure } from '../../verifier/loading/refresh/control-failure.ts';
@@ -42,6 +43,7 @@ export async function planEnforcement(
       externalOrigin: parseExternalOrigin(settings.externalOrigin),
       ...(await planBundle(settings, isWorker)),
       audit: await planAudit(settings),
+      capture: await planCapture(settings, isWorker),
       holderQuotaPerMinute: settings.holderQuota,
       subjectQuotaPerMinute: settings.subjectQuota,
       realtimeStalenessSeconds: Math.floor(settings.realtimeStalenessMs / 1000),
@@ -163,6 +165,20 @@ export async function planAudit(settings: AuditSettings): Promise<AuditSetup> {
     );
   }
   return { mode, file, collector, maxQueueBytes: settings.auditQueueBytes };
+}
+
+/** @throws CliError `capture_denied_required`, `capture_denied_unusable` */
+async function planCapture(
+  { captureCredentials: keepsCredentials, captureDenied: directory }: EnforcementSettings,
+  isWorker: boolean,
+): Promise<CaptureSetup | undefined> {
+  if (directory === undefined) {
+    if (!keepsCredentials) return undefined;
+    throw usageError('capture_denied_required', '--capture-credentials needs --capture-denied');
+  }
+  // A worker must start again while nothing can be written there: it then only counts failures.
+  if (!isWorker) await assertStateDirectory(directory, 'capture-denied');
+  return { directory, keepsCredentials };
 }
 
 async function planCollector(settings: AuditSettings): Promise<AuditSetup['collector']> {

@@ -151,6 +151,20 @@ export const AUDIT_SETTINGS = {
   ),
 };
 
+export const CAPTURE_SETTINGS = {
+  captureDenied: optional(
+    text(
+      '--capture-denied <directory>',
+      'where to write denied requests for explain, the newest 1,000 or 64 MiB, without secrets',
+    ),
+  ),
+  captureCredentials: toggle(
+    '--capture-credentials',
+    'write these requests whole, with passports, proofs, headers and bodies',
+    false,
+  ),
+};
+
 export const LOAD_SETTINGS = {
   otlpEndpoint: optional(
     text('--otlp-endpoint <url>', 'OpenTelemetry collector (OTLP over HTTP) for sampled decisions'),
@@ -187,6 +201,7 @@ type EnforcementGroups = typeof BUNDLE_SETTINGS &
   typeof ADMIN_AND_REPLAY_SETTINGS &
   typeof ORIGIN_AND_STALENESS &
   typeof AUDIT_SETTINGS &
+  typeof CAPTURE_SETTINGS &
   typeof LOAD_SETTINGS &
   typeof SHUTDOWN_SETTINGS;
 

@@ -9,6 +9,7 @@ import {
   ADMIN_AND_REPLAY_SETTINGS,
   AUDIT_SETTINGS,
   BUNDLE_SETTINGS,
+  CAPTURE_SETTINGS,
   LOAD_SETTINGS,
   SHUTDOWN_SETTINGS,
 } from '../enforcement/enforcement-settings.ts';
@@ -29,6 +30,7 @@ const OPTIONS = {
   ...replaySettings,
   ...ORIGIN_AND_STALENESS,
   ...AUDIT_SETTINGS,
+  ...CAPTURE_SETTINGS,
   ...loadSettings,
   maxBodyBytes: withDefault(
     integer('--max-body-bytes <count>', 'maximum size of a bound body', { min: 1, max: 1_073_741_824 }),

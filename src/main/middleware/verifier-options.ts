@@ -68,6 +68,10 @@ export interface VerifierOptions {
   readonly auditGzip?: boolean | undefined;
   /** Maximum size of queued audit events. Default 16 MiB. */
   readonly auditQueueBytes?: number | undefined;
+  /** Directory for denied requests, the newest 1,000 or 64 MiB, without secrets; `proofgate explain` reads them. */
+  readonly captureDenied?: string | undefined;
+  /** Writes these requests whole, with passports, proofs, headers and bodies. Default false. */
+  readonly captureCredentials?: boolean | undefined;
   /** Receives log lines, such as pino or `console`. Default: none are written. */
   readonly logger?: Logger | undefined;
 }

@@ -14,6 +14,7 @@ import {
   ADMIN_AND_REPLAY_SETTINGS,
   AUDIT_SETTINGS,
   BUNDLE_SETTINGS,
+  CAPTURE_SETTINGS,
   LOAD_SETTINGS,
   SHUTDOWN_SETTINGS,
 } from '../enforcement/enforcement-settings.ts';
@@ -54,6 +55,7 @@ export const VERIFIER_SETTINGS = {
   ...ADMIN_AND_REPLAY_SETTINGS,
   ...DECISION_SETTINGS,
   ...AUDIT_SETTINGS,
+  ...CAPTURE_SETTINGS,
   maxMessageBytes: withDefault(
     integer('--max-message-bytes <count>', 'maximum size of one check, headers and buffered body, bytes', {
       min: 65_536,

@@ -13,10 +13,13 @@ import type { ReplayHealth } from '../replay/store.ts';
 import { createVerifier, type Verifier } from '../verifier.ts';
 import { type AuditHealth, type AuditSetup, openAudit } from './open-audit.ts';
 import { type BundleSetup, nowSeconds, openBundle } from './open-bundle.ts';
+import type { CaptureSetup } from './open-captures.ts';
 import { openReplay } from './open-replay.ts';
 
 export interface VerifierSetup extends BundleSetup {
   readonly audit: AuditSetup;
+  /** Undefined: denied requests are not captured. */
+  readonly capture: CaptureSetup | undefined;
   /** Maximum number of requests of one holder key in a minute. */
   readonly holderQuotaPerMinute: number;
   /** The same for all holder keys of one issuer and subject. */
@@ -86,6 +89,8 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
     };
     const replayStore = await openReplay(replay, replayInputs, logger, metrics);
     closing.push(() => replayStore.close());
+    const captures = setup.capture && (await openCapturesOf(setup, setup.capture, logger, metrics));
+    closing.push(async () => captures?.close());
     const verifier = createVerifier({
       currentSnapshot: () => bundle.loader.snapshot,
       replayStore,
@@ -97,6 +102,7 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
       externalOrigin,
       maxInFlight,
       onInternalError,
+      onDenied: captures && ((denied) => captures.add(denied)),
     });
     const status = () => ({
       bundle: bundle.loader.status(),
@@ -110,6 +116,17 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
     await close();
     throw error;
   }
+}
+
+async function openCapturesOf(
+  { realtimeStalenessSeconds }: VerifierSetup,
+  capture: CaptureSetup,
+  logger: Logger,
+  metrics: VerifierMetrics,
+) {
+  // Loaded on demand: a verifier without captures explains nothing.
+  const { openCaptures } = await import('./open-captures.ts');
+  return openCaptures(capture, realtimeStalenessSeconds, logger, metrics);
 }
 
 /** What the metrics show of a bundle. */

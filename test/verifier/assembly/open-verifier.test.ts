@@ -1,5 +1,5 @@
 /** Opens a verifier from typed options, as a program without a command line does. */
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
@@ -38,6 +38,7 @@ async function newSetup() {
     subjectQuotaPerMinute: 1000,
     realtimeStalenessSeconds: 10,
     externalOrigin: undefined,
+    capture: undefined,
     maxInFlight: 10,
   };
   const open = () =>
@@ -77,6 +78,24 @@ it('with a replay store in memory loads only bundles for a single verifier, at s
   await close();
   const events = (await readFile(setup.audit.file ?? '', 'utf8')).split('\n').filter(Boolean);
   expect(events.map((line) => JSON.parse(line).outcome)).toEqual(['denied', 'denied']);
+});
+
+it('captures denied requests, and writes what is queued when it closes', async () => {
+  const { put, setup } = await newSetup();
+  const directory = await newDirectory();
+  await mkdir(join(setup.stateDirectory, 'trail'));
+  await put(1, true);
+  const { close, metrics, verifier } = await openVerifier({
+    setup: { ...setup, capture: { directory, keepsCredentials: false } },
+    logger: createLogger('silent'),
+    onInternalError: () => undefined,
+  });
+  const { facts } = signRequest(newSiteKeys(), { caller: 'billing', route: 'orders-read' });
+  const decision = await verifier.check(facts);
+  await close();
+  expect(await readdir(directory)).toEqual([`${decision.decisionId}.json`]);
+  const text = await renderMetrics(metrics.registry);
+  expect(text).toMatch(/^proofgate_denied_captures_total\{outcome="written"\} 1$/m);
 });
 
 it('opens nothing when its audit file cannot be opened', async () => {

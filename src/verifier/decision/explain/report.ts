@@ -5,11 +5,11 @@
  */
 
 import { hash } from 'node:crypto';
-import type { Route } from '../../bundle/compile/snapshot.ts';
-import { identityHeadersOf } from '../../enforcement/upstream-headers.ts';
-import { type Denial, isDenial, isKnownDetail } from '../../protocol/reasons.ts';
-import { formatTime } from '../../protocol/rfc3339.ts';
-import type { Verified } from '../../verifier/decision/decide.ts';
+import type { Route, Snapshot } from '../../../bundle/compile/snapshot.ts';
+import { type Denial, isDenial, isKnownDetail, type Reason } from '../../../protocol/reasons.ts';
+import { formatTime } from '../../../protocol/rfc3339.ts';
+import type { Verified } from '../decide.ts';
+import type { RequestFacts } from '../request-facts.ts';
 import {
   type ComparedLine,
   type ExplainedFreshness,
@@ -17,25 +17,44 @@ import {
   type Explanation,
   HEADER_LINE,
   type StepNumber,
-} from '../../verifier/decision/explain/explain.ts';
-import { hintFor } from '../../verifier/decision/explain/hints.ts';
-import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
-import type { LoadedBundle } from './load-bundle.ts';
-import type { Redaction } from './printed-values.ts';
-import { quoted } from './printed-values.ts';
-import type { RecordedDecision } from './recorded-decision.ts';
+} from './explain.ts';
+import { hintFor } from './hints.ts';
+import { quoted, type Redaction } from './redaction.ts';
 import { callerMembers, clockMembers, credentialMembers, differenceOf, shownTime } from './report-members.ts';
 
 export type MomentSource = 'flag' | 'event' | 'check_request' | 'now';
 
+/** A bundle, with what the report says about it. */
+export interface ExplainedBundle {
+  readonly snapshot: Snapshot;
+  readonly signatures: 'hold' | 'not_checked';
+  /** Warnings, one line each: what blocks newer content, what was not checked, and which rules match nothing. */
+  readonly warnings: readonly string[];
+}
+
+/** What an audit event says about the decision. */
+export interface RecordedDecision {
+  readonly timeSeconds: number;
+  readonly decisionId: string | undefined;
+  readonly outcome: 'allowed' | 'denied';
+  /** Undefined also for a reason that this version does not know. */
+  readonly reason: Reason | undefined;
+  readonly detail: string | undefined;
+  readonly bundleRevision: number | undefined;
+  readonly bundleHead: string | undefined;
+  readonly transcriptSha256: string | undefined;
+}
+
 export interface Explained {
   readonly explanation: Explanation;
   readonly facts: RequestFacts;
-  readonly bundle: LoadedBundle;
+  readonly bundle: ExplainedBundle | undefined;
   readonly momentSource: MomentSource;
   readonly recorded: RecordedDecision | undefined;
   /** Whether the request is the one that was signed: nothing was captured. */
   readonly isAsSigned: boolean;
+  /** The identity headers of an allowed request, without the decision ID. */
+  readonly upstreamHeaders: (verified: Verified) => readonly (readonly [name: string, value: string])[];
   readonly show: Redaction;
 }
 
@@ -85,7 +104,7 @@ function reportOfRequest(explained: Explained) {
     hint: isDenial(decision) ? hintFor(decision) : null,
     at: formatTime(nowSeconds),
     at_source: momentSource,
-    bundle: bundleMembers(bundle),
+    bundle: bundle === undefined ? null : bundleMembers(bundle),
     recorded: recordedMembers(explained),
     request: {
       as_signed: isAsSigned,
@@ -119,7 +138,7 @@ function reportOfRequest(explained: Explained) {
     proof_checks: proofCheckMembers(explanation),
     clock: clockMembers(explanation),
     transcript: transcriptMembers(explanation, show),
-    upstream_headers: upstreamHeaders(decision, show),
+    upstream_headers: upstreamHeaders(explained),
     when_made: whenMadeMembers(explanation, show),
     needs: NONE,
     values: show.values,
@@ -159,7 +178,7 @@ export function shownDetail(detail: string | undefined, show: Redaction): string
   return detail.startsWith(HEADER_LINE) ? show.lineName(detail) : show.text(detail);
 }
 
-export function bundleMembers({ snapshot, signatures, warnings }: LoadedBundle) {
+export function bundleMembers({ snapshot, signatures, warnings }: ExplainedBundle) {
   return {
     auth_site: snapshot.authSite,
     revision: snapshot.revision,
@@ -189,7 +208,7 @@ function recordedMembers({ explanation, recorded, bundle, show }: Explained) {
     detail: shownDetail(recorded.detail, show),
     comparison: comparisonOf(decision, recorded),
     same_bundle:
-      recorded.bundleHead === bundle.snapshot.head && recorded.bundleRevision === bundle.snapshot.revision,
+      recorded.bundleHead === bundle?.snapshot.head && recorded.bundleRevision === bundle?.snapshot.revision,
     bundle_revision: recorded.bundleRevision ?? null,
     same_transcript:
       transcriptSha256 === undefined || recorded.transcriptSha256 === undefined
@@ -267,17 +286,10 @@ function whyOf({ rebuilt, signed }: ComparedLine): string | null {
   return signed === undefined ? 'not_signed' : null;
 }
 
-/** The identity headers, without the decision ID. */
-function upstreamHeaders(decision: Verified | Denial, show: Redaction) {
+function upstreamHeaders({ explanation, show, upstreamHeaders: headersOf }: Explained) {
+  const { decision } = explanation;
   if (isDenial(decision)) return [];
-  const allowed = {
-    ...decision,
-    kind: 'allowed',
-    decisionId: '',
-    holderThumbprint: '',
-    passportSha256: '',
-  } as const;
-  return identityHeadersOf(allowed).map(([name, value]) => ({ name, value: show.text(value) }));
+  return headersOf(decision).map(([name, value]) => ({ name, value: show.text(value) }));
 }
 
 function whenMadeMembers({ whenMade }: Explanation, show: Redaction) {

@@ -3,11 +3,11 @@
  * is; every other text by its length, wherever it occurs, because a name does not say whether its value is a secret.
  * Source: docs/explain.md "What is never shown".
  */
-import type { BundleKey, RequiredAttribute, Route, SourceRule } from '../../bundle/compile/snapshot.ts';
-import { parsePathTemplate } from '../../protocol/path-template.ts';
-import { normalizeAuthority } from '../../protocol/request-target.ts';
-import { NOT_BOUND } from '../../protocol/transcript.ts';
-import { type Explanation, HEADER_LINE } from '../../verifier/decision/explain/explain.ts';
+import type { BundleKey, RequiredAttribute, Route, SourceRule } from '../../../bundle/compile/snapshot.ts';
+import { parsePathTemplate } from '../../../protocol/path-template.ts';
+import { normalizeAuthority } from '../../../protocol/request-target.ts';
+import { NOT_BOUND } from '../../../protocol/transcript.ts';
+import { type Explanation, HEADER_LINE } from './explain.ts';
 import { isWellKnownHeader, isWellKnownMethod } from './well-known-names.ts';
 
 interface RedactionOptions {
@@ -207,7 +207,7 @@ function looksLikeCredential(value: string, own: readonly string[]): boolean {
  */
 
 /** `[24 characters]` */
-function redacted(value: string): string {
+export function redacted(value: string): string {
   return value.length === 1 ? '[1 character]' : `[${value.length} characters]`;
 }
 

@@ -1,16 +1,12 @@
 /** Reads the audit event of a decision. Schema: docs/schema/decision-event.schema.json. */
-import { REASONS, type Reason } from '../../protocol/reasons.ts';
+import { REASONS } from '../../protocol/reasons.ts';
 import { parseMoment } from '../../protocol/rfc3339.ts';
 import { DECISION_EVENT_NAME } from '../../telemetry/decision-event.ts';
+import type { RecordedDecision } from '../../verifier/decision/explain/report.ts';
 import { type JsonFields, requestInvalid } from './json-fields.ts';
 
-export interface RecordedDecision {
-  readonly timeSeconds: number;
-  readonly decisionId: string | undefined;
-  readonly outcome: 'allowed' | 'denied';
-  /** Undefined also for a reason that this version does not know. */
-  readonly reason: Reason | undefined;
-  readonly detail: string | undefined;
+/** The whole event, as far as it helps without its request. */
+export interface RecordedEvent extends RecordedDecision {
   readonly status: number | undefined;
   readonly authSite: string | undefined;
   readonly routeId: string | undefined;
@@ -22,13 +18,10 @@ export interface RecordedDecision {
   readonly keyBinding: string | undefined;
   readonly clientId: string | undefined;
   readonly isCallerVerified: boolean;
-  readonly bundleRevision: number | undefined;
-  readonly bundleHead: string | undefined;
-  readonly transcriptSha256: string | undefined;
 }
 
 /** Ignores unknown members, because events can gain some. @throws CliError `request_invalid` */
-export function readRecordedDecision(event: JsonFields): RecordedDecision {
+export function readRecordedEvent(event: JsonFields): RecordedEvent {
   if (event.value('event') !== DECISION_EVENT_NAME) {
     throw requestInvalid(event.at('event'), `must be ${DECISION_EVENT_NAME}`);
   }

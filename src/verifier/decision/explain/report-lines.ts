@@ -1,10 +1,11 @@
 /** Formats the report as text: the decision, each step, then advice. */
 
-import { AUTHORIZATION_HEADER } from '../../protocol/wire-names.ts';
-import type { Verdict } from '../../verifier/decision/explain/explain.ts';
+import { AUTHORIZATION_HEADER } from '../../../protocol/wire-names.ts';
+import type { Verdict } from './explain.ts';
 import type { ExplainReport } from './report.ts';
 import type { ClockReading, Difference } from './report-members.ts';
 
+/** The text output of `explain`. */
 export function linesOf(report: ExplainReport): readonly string[] {
   const lines = linesWithoutNote(report);
   const isRedacted = report.values === 'veiled' && lines.some((line) => REDACTED.test(line));
@@ -15,7 +16,8 @@ const REDACTED = /\[[0-9]+ characters?\]/;
 const REDACTED_NOTE =
   'What the request says and the bundle does not is shown by its length; --show-values shows it, but no credentials';
 
-function linesWithoutNote(report: ExplainReport): readonly string[] {
+/** Without the note that `--show-values` shows more. */
+export function linesWithoutNote(report: ExplainReport): readonly string[] {
   return [
     headline(report),
     `explained as of ${report.at}, ${MOMENTS[report.at_source]}`,

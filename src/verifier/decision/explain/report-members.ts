@@ -1,10 +1,10 @@
 /** JSON members of the report: caller, credentials, times, and differences of compared lines. Source: docs/explain.md "As JSON". */
 import { hash } from 'node:crypto';
-import type { RequestHeaders } from '../../protocol/credentials.ts';
-import { formatTime } from '../../protocol/rfc3339.ts';
-import { AUTHORIZATION_HEADER } from '../../protocol/wire-names.ts';
-import type { Explanation } from '../../verifier/decision/explain/explain.ts';
-import type { Redaction } from './printed-values.ts';
+import type { RequestHeaders } from '../../../protocol/credentials.ts';
+import { formatTime } from '../../../protocol/rfc3339.ts';
+import { AUTHORIZATION_HEADER } from '../../../protocol/wire-names.ts';
+import type { Explanation } from './explain.ts';
+import type { Redaction } from './redaction.ts';
 
 /** The credentials by size and hash. The passport's claims are unverified unless its check passed. */
 export function credentialMembers(

@@ -1,0 +1,37 @@
+/** Opens the captures of denied requests, with their log and metrics. */
+import { createCaptureMetrics } from '../../telemetry/capture-metrics.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import type { VerifierMetrics } from '../../telemetry/metrics.ts';
+import { CaptureDirectory } from '../capture/capture-directory.ts';
+import { DeniedCaptures } from '../capture/denied-captures.ts';
+
+export interface CaptureSetup {
+  readonly directory: string;
+  readonly keepsCredentials: boolean;
+}
+
+export function openCaptures(
+  { directory, keepsCredentials }: CaptureSetup,
+  realtimeStalenessSeconds: number,
+  logger: Logger,
+  { registry }: Pick<VerifierMetrics, 'registry'>,
+): DeniedCaptures {
+  const count = createCaptureMetrics(registry);
+  if (keepsCredentials) {
+    logger.warn({ directory }, 'denied requests are captured with their credentials');
+  }
+  let failing: string | undefined;
+  return new DeniedCaptures(
+    new CaptureDirectory(directory),
+    { realtimeStalenessSeconds, keepsCredentials },
+    {
+      count,
+      attempted(code) {
+        if (code === failing) return;
+        failing = code;
+        if (code === undefined) logger.info('denied requests are captured again');
+        else logger.error({ code }, 'denied requests cannot be captured');
+      },
+    },
+  );
+}

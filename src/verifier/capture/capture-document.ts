@@ -1,0 +1,109 @@
+/**
+ * The captured denial, as `proofgate explain --request` reads it: the audit event and its explanation, in which every secret
+ * is redacted. With credentials also the request itself.
+ * Source: docs/explain.md "Captured denials".
+ */
+import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import type { RequestHeaders } from '../../protocol/credentials.ts';
+import { REASONS } from '../../protocol/reasons.ts';
+import type { DecisionEvent } from '../../telemetry/decision-event.ts';
+import { explainRequest } from '../decision/explain/explain.ts';
+import { knownTextsOfRequest, Redaction, redacted } from '../decision/explain/redaction.ts';
+import { type RecordedDecision, reportOf } from '../decision/explain/report.ts';
+import { linesWithoutNote } from '../decision/explain/report-lines.ts';
+import type { RequestFacts } from '../decision/request-facts.ts';
+
+/** A denied request, with what decided about it. */
+export interface DeniedRequest {
+  readonly facts: RequestFacts;
+  readonly snapshot: Snapshot | undefined;
+  readonly nowMs: number;
+  readonly event: DecisionEvent;
+}
+
+export interface CaptureOptions {
+  readonly realtimeStalenessSeconds: number;
+  readonly keepsCredentials: boolean;
+}
+
+/** A longer body is left out. */
+const MAX_BODY_BYTES = 1024 * 1024;
+
+export function captureDocument(denied: DeniedRequest, options: CaptureOptions): string {
+  const { event, facts } = denied;
+  const { report, show } = explain(denied, options);
+  const names = headerNames(facts.headers);
+  const capture = {
+    event,
+    explanation: report,
+    text: linesWithoutNote(report),
+    ...(options.keepsCredentials
+      ? { ...requestMembers(facts), headers: names.flatMap((name) => headerLines(facts.headers, name)) }
+      : { header_lengths: names.flatMap((name) => headerLengths(facts.headers, name, show)) }),
+  };
+  return `${JSON.stringify(capture, null, 1)}\n`;
+}
+
+function explain(
+  { event, facts, nowMs, snapshot }: DeniedRequest,
+  { realtimeStalenessSeconds }: CaptureOptions,
+) {
+  const nowSeconds = Math.floor(nowMs / 1000);
+  const explanation = explainRequest(facts, snapshot, { nowSeconds, realtimeStalenessSeconds });
+  const show = new Redaction({
+    known: knownTextsOfRequest(explanation),
+    showValues: false,
+    credentials: [],
+  });
+  const report = reportOf({
+    explanation,
+    facts,
+    bundle: snapshot && { snapshot, signatures: 'hold', warnings: [] },
+    momentSource: 'event',
+    recorded: recordedOf(event, nowSeconds),
+    isAsSigned: false,
+    // The request was denied, so the upstream received none.
+    upstreamHeaders: () => [],
+    show,
+  });
+  return { report, show };
+}
+
+function recordedOf(event: DecisionEvent, timeSeconds: number): RecordedDecision {
+  return {
+    timeSeconds,
+    decisionId: event.decision_id,
+    outcome: event.outcome,
+    reason: REASONS.find((known) => known === event.reason),
+    detail: event.detail,
+    bundleRevision: event.bundle_revision,
+    bundleHead: event.bundle_head,
+    transcriptSha256: event.transcript_sha256,
+  };
+}
+
+/** Lower case, each once. */
+function headerNames(headers: RequestHeaders): readonly string[] {
+  return [...new Set(headers.names().map((name) => name.toLowerCase()))];
+}
+
+function headerLengths(headers: RequestHeaders, name: string, show: Redaction): readonly string[] {
+  return headers.values(name).map((value) => `${show.headerName(name)}: ${redacted(value)}`);
+}
+
+function headerLines(headers: RequestHeaders, name: string): readonly string[] {
+  return headers.values(name).map((value) => `${name}: ${Buffer.from(value, 'latin1').toString('utf8')}`);
+}
+
+function requestMembers({ authority, body, method, scheme, target: path }: RequestFacts) {
+  const request = { method, scheme, authority, path };
+  switch (body.kind) {
+    case 'none':
+      return { ...request, body: '' };
+    case 'exact':
+      if (body.bytes.byteLength > MAX_BODY_BYTES) return { ...request, body_unknown: true };
+      return { ...request, body_base64: Buffer.from(body.bytes).toString('base64') };
+    default:
+      return { ...request, body_unknown: true };
+  }
+}

@@ -1,0 +1,130 @@
+/** Tests the directory of captured denials: its limits, sharing, failures, and that captures do not hold up decisions. */
+import { randomUUID } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { CaptureOutcome } from '../../../src/telemetry/capture-metrics.ts';
+import { CaptureDirectory } from '../../../src/verifier/capture/capture-directory.ts';
+import { DeniedCaptures } from '../../../src/verifier/capture/denied-captures.ts';
+import { signRequest } from '../../fakes/signed-request.ts';
+import { mountSmallDisk } from '../../fakes/small-disk.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
+import { checkNow, createTestVerifier, REALTIME_STALENESS_SECONDS } from '../../fakes/test-verifier.ts';
+
+const keys = newSiteKeys();
+const snapshot = await compileSite(siteContent(keys));
+const { facts } = signRequest(
+  keys,
+  { caller: 'billing', route: 'orders-read' },
+  { received: (wire) => ({ ...wire, method: 'PUT' }) },
+);
+
+const disk = mountSmallDisk(64, 'captures on a full disk');
+afterAll(() => disk?.remove());
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'proofgate-captures-'));
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+function openCaptures(directoryOf = new CaptureDirectory(directory)) {
+  const outcomes: CaptureOutcome[] = [];
+  const codes: (string | undefined)[] = [];
+  const options = { realtimeStalenessSeconds: REALTIME_STALENESS_SECONDS, keepsCredentials: false };
+  const observer = {
+    count: (outcome: CaptureOutcome) => void outcomes.push(outcome),
+    attempted: (code: string | undefined) => void codes.push(code),
+  };
+  const captures = new DeniedCaptures(directoryOf, options, observer);
+  const { verifier } = createTestVerifier({ snapshot, onDenied: (denied) => captures.add(denied) });
+  const countOf = (outcome: CaptureOutcome) => outcomes.filter((each) => each === outcome).length;
+  return { captures, codes, countOf, deny: () => checkNow(verifier, facts) };
+}
+
+describe('the limits', () => {
+  /** Files of earlier runs, of 1,000 bytes each; the last is the newest. */
+  async function oldFiles(count: number): Promise<readonly string[]> {
+    const names = Array.from({ length: count }, () => `${randomUUID()}.json`);
+    for (const [index, name] of names.entries()) {
+      await writeFile(join(directory, name), 'x'.repeat(1000));
+      await utimes(join(directory, name), 1000 + index, 1000 + index);
+    }
+    return names;
+  }
+
+  it.each([
+    ['files', { maxFiles: 4, maxBytes: 1_000_000 }],
+    ['bytes', { maxFiles: 1000, maxBytes: 4500 }],
+  ])('of %s remove the oldest, and no files of others', async (_, limits) => {
+    const names = await oldFiles(9);
+    await writeFile(join(directory, 'notes.json'), 'mine');
+    const part = join(directory, `${randomUUID()}.json.part`);
+    await writeFile(part, 'left by a process that was killed');
+    await utimes(part, 999, 999);
+    const id = randomUUID();
+    await new CaptureDirectory(directory, limits).write(id, 'y'.repeat(900));
+    const kept = await readdir(directory);
+    expect(kept.sort()).toEqual([...names.slice(-3), 'notes.json', `${id}.json`].sort());
+  });
+
+  it('hold for any number of writes of two processes', async () => {
+    const limits = { maxFiles: 6, maxBytes: 1_000_000 };
+    const two = [new CaptureDirectory(directory, limits), new CaptureDirectory(directory, limits)];
+    for (let i = 0; i < 20; i++) await Promise.all(two.map((each) => each.write(randomUUID(), 'x')));
+    // Each may have written one since the other counted.
+    expect((await readdir(directory)).length).toBeLessThanOrEqual(7);
+  });
+});
+
+describe('captures', () => {
+  it('are written after the decision, by decision ID', async () => {
+    const { captures, countOf, deny } = openCaptures();
+    const { decisionId } = deny();
+    expect(countOf('written')).toBe(0);
+    await captures.close();
+    expect(countOf('written')).toBe(1);
+    expect((await stat(join(directory, `${decisionId}.json`))).mode & 0o777).toBe(0o600);
+  });
+
+  it('are dropped and counted when denials come faster than they are written', async () => {
+    const { captures, countOf, deny } = openCaptures();
+    for (let i = 0; i < 100; i++) expect(deny().kind).toBe('denied');
+    await captures.close();
+    expect(countOf('written')).toBe(32);
+    expect(countOf('dropped')).toBe(68);
+    expect(await readdir(directory)).toHaveLength(32);
+  });
+
+  it('hold few bytes of bodies', async () => {
+    const { captures, countOf } = openCaptures();
+    const big = { ...facts, body: { kind: 'exact', bytes: Buffer.alloc(3 * 1024 * 1024) } } as const;
+    const { verifier } = createTestVerifier({ snapshot, onDenied: (denied) => captures.add(denied) });
+    for (let i = 0; i < 5; i++) checkNow(verifier, big);
+    await captures.close();
+    expect([countOf('written'), countOf('dropped')]).toEqual([2, 3]);
+  });
+
+  it('that cannot be written change no decision, and are counted', async () => {
+    const { captures, codes, countOf, deny } = openCaptures();
+    await rm(directory, { recursive: true });
+    expect(deny()).toMatchObject({ kind: 'denied', denial: { reason: 'bundle_route_missing' } });
+    await captures.close();
+    await mkdir(directory);
+    deny();
+    await captures.close();
+    expect(codes).toEqual(['enoent', undefined]);
+    expect([countOf('failed'), countOf('written')]).toEqual([1, 1]);
+  });
+
+  (disk === undefined ? it.skip : it)('on a full disk are counted, and leave nothing behind', async () => {
+    disk?.fill();
+    const before = await readdir(disk?.path ?? '');
+    const { captures, codes, countOf, deny } = openCaptures(new CaptureDirectory(disk?.path ?? ''));
+    expect(deny()).toMatchObject({ kind: 'denied', denial: { reason: 'bundle_route_missing' } });
+    await captures.close();
+    expect([codes, countOf('failed')]).toEqual([['enospc'], 1]);
+    expect(await readdir(disk?.path ?? '')).toEqual(before);
+  });
+});
