@@ -80,15 +80,15 @@ func readRoutes(root *reader, member string, isClosed bool) []routeProfile {
 
 func readRoute(item *reader) routeProfile {
 	route := routeProfile{
-		routeID:       item.required("route_id", isIdentifier),
-		method:        item.required("method", isMethod),
-		template:      item.required("path_template", utf8.ValidString),
-		audience:      item.required("audience", isIdentifier),
-		origins:       item.texts("origins", isCanonicalOrigin),
-		signedHeaders: item.texts("signed_headers", isSignableHeaderName),
-		body:          item.optional("body", func(text string) bool { return text == "bound" || text == "unbound" }, "bound"),
+		routeID:  item.required("route_id", isIdentifier),
+		method:   item.required("method", isMethod),
+		template: item.required("path_template", utf8.ValidString),
+		audience: item.required("audience", isIdentifier),
+		origins:  item.texts("origins", isCanonicalOrigin),
+		body:     item.optional("body", func(text string) bool { return text == "bound" || text == "unbound" }, "bound"),
 	}
 	route.hasOwnAuthorization = item.optional("passport_header", func(text string) bool { return text == passportHeaderName }, "") != ""
+	route.signedHeaders = item.texts("signed_headers", func(name string) bool { return isSignableHeaderName(name, route.hasOwnAuthorization) })
 	route.name = item.optional("name", isIdentifier, route.routeID)
 	route.segments = parseTemplate(route.template)
 	if route.segments == nil {

@@ -129,11 +129,16 @@ func (s *Signer) sign(request *http.Request, c choice, body bodyDigest) error {
 	if request.Header == nil {
 		request.Header = http.Header{}
 	}
-	signed, err := s.credentials(request.Header, c, body)
+	own := withoutCredentials(request.Header)
+	signed, err := s.credentials(own, c, body)
 	if err != nil {
 		return err
 	}
-	removeCredentials(request.Header, c.route.hasOwnAuthorization)
+	for name := range request.Header {
+		if _, isOwn := own[name]; !isOwn {
+			delete(request.Header, name)
+		}
+	}
 	for _, line := range signed {
 		request.Header.Set(line[0], line[1])
 	}
@@ -150,7 +155,10 @@ func (s *Signer) credentials(headers http.Header, c choice, body bodyDigest) ([]
 	if err != nil {
 		return nil, err
 	}
-	signedHeaders, err := selectSignedHeaders(headers, c.route.signedHeaders, s.options.SignHeaders)
+	if !c.route.hasOwnAuthorization && hasAuthorization(headers) {
+		return nil, failf("header_reserved", "the passport of this profile travels in Authorization; a route with passport_header allows both")
+	}
+	signedHeaders, err := selectSignedHeaders(headers, c.route, s.options.SignHeaders)
 	if err != nil {
 		return nil, err
 	}
@@ -327,15 +335,26 @@ func (l *loaded) makePassport(c coordinates, audience string, now int64, newJTI 
 	return made, nil
 }
 
-// removeCredentials keeps an Authorization of the application alone where the passport has a header of its own.
-func removeCredentials(headers http.Header, keepsAuthorization bool) {
+// withoutCredentials leaves what belongs to the application.
+func withoutCredentials(headers http.Header) http.Header {
+	own := http.Header{}
 	for name, values := range headers {
 		lower := strings.ReplaceAll(lowerASCII(name), "_", "-")
-		isOwn := keepsAuthorization && !hasPassport(values)
-		if (lower == "authorization" && !isOwn) || strings.HasPrefix(lower, "x-proofgate") {
-			delete(headers, name)
+		isPassport := lower == "authorization" && hasPassport(values)
+		if !isPassport && !strings.HasPrefix(lower, "x-proofgate") {
+			own[name] = values
 		}
 	}
+	return own
+}
+
+func hasAuthorization(headers http.Header) bool {
+	for name := range headers {
+		if lowerASCII(name) == "authorization" {
+			return true
+		}
+	}
+	return false
 }
 
 // hasPassport looks at every line, and at the elements of lines that were joined.

@@ -56,8 +56,9 @@ func isSubject(value string) bool {
 	return true
 }
 
-func isSignableHeaderName(name string) bool {
-	return headerNamePattern.MatchString(name) && name != "authorization" && !strings.HasPrefix(name, "x-proofgate-")
+func isSignableHeaderName(name string, hasOwnAuthorization bool) bool {
+	return headerNamePattern.MatchString(name) && (hasOwnAuthorization || name != "authorization") &&
+		!strings.HasPrefix(name, "x-proofgate-")
 }
 
 func encodeBase64url(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }

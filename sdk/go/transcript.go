@@ -32,8 +32,8 @@ func contentSHA256(method, rule string, body bodyDigest) string {
 }
 
 // selectSignedHeaders returns the headers of the route and of the caller, sorted.
-func selectSignedHeaders(given http.Header, required, extra []string) ([]header, error) {
-	names := append([]string(nil), required...)
+func selectSignedHeaders(given http.Header, route *routeProfile, extra []string) ([]header, error) {
+	names := append([]string(nil), route.signedHeaders...)
 	for _, name := range extra {
 		names = append(names, lowerASCII(name))
 	}
@@ -43,7 +43,7 @@ func selectSignedHeaders(given http.Header, required, extra []string) ([]header,
 		if i > 0 && names[i-1] == name {
 			continue
 		}
-		if !isSignableHeaderName(name) {
+		if !isSignableHeaderName(name, route.hasOwnAuthorization) {
 			return nil, failf("header_invalid", "%q is not a header that can be signed", name)
 		}
 		value, err := oneValue(given, name)

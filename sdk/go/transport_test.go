@@ -65,6 +65,7 @@ func TestSendsNothingThatItCannotSign(t *testing.T) {
 		"profile_not_found":   func(r *http.Request) { r.Method = "DELETE" },
 		"url_not_canonical":   func(r *http.Request) { r.URL.Path = "/v1//a" },
 		"url_invalid":         func(r *http.Request) { r.URL.Opaque = "evil.example/a" },
+		"header_reserved":     func(r *http.Request) { r.Header["authorization"] = []string{"Bearer x"} },
 	}
 	for code, change := range cases {
 		request, err := http.NewRequest("GET", server.URL+"/v1/a", nil)
@@ -113,7 +114,7 @@ func TestReplacesCredentialsOfTheCaller(t *testing.T) {
 	client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), server.URL, "dk_1")}}
 	request, err := http.NewRequest("GET", server.URL+"/v1/a", nil)
 	must(t, err)
-	request.Header = http.Header{"authorization": {"Bearer x"}, "X_Proofgate_Subject": {"root"}, "X-Proofgate-Signature": {"x", "y"}}
+	request.Header = http.Header{"authorization": {"Passport x"}, "X_Proofgate_Subject": {"root"}, "X-Proofgate-Signature": {"x", "y"}}
 	response, err := client.Do(request)
 	if status := statusOf(t, response, err); status != 200 {
 		t.Error(status)

@@ -8,6 +8,7 @@ import {
   VENDOR_PREFIX,
 } from '../protocol/wire-names.ts';
 import { ClientError } from './client-error.ts';
+import type { RouteProfile } from './signing-profile.ts';
 
 /** Name as given; value without leading and trailing white space. */
 export interface RequestHeader {
@@ -58,7 +59,9 @@ export function parseHeaderLine(line: string): RequestHeader {
 export function checkAuthorization(given: readonly RequestHeader[], passportHeader: PassportHeader): void {
   const values = given.filter(({ name }) => name.toLowerCase() === AUTHORIZATION_HEADER);
   if (passportHeader === AUTHORIZATION_HEADER && values.length > 0) {
-    throw new ClientError('header_reserved', 'the header authorization is set by the client itself');
+    const text =
+      'the passport of this profile travels in authorization; a route with passport_header allows both';
+    throw new ClientError('header_reserved', text);
   }
   if (values.some(({ value }) => hasPassportScheme(value))) {
     throw new ClientError('header_reserved', 'the passport of this profile travels in x-proofgate-passport');
@@ -72,15 +75,19 @@ export function checkAuthorization(given: readonly RequestHeader[], passportHead
  */
 export function selectSignedHeaders(
   given: readonly RequestHeader[],
-  routeNames: readonly string[],
+  { passportHeader, signedHeaders }: Pick<RouteProfile, 'passportHeader' | 'signedHeaders'>,
   extraNames: readonly string[],
 ): readonly SignedHeader[] {
-  const names = new Set([...routeNames, ...extraNames.map((name) => name.toLowerCase())]);
-  return [...names].sort().map((name) => signedHeader(given, name));
+  const names = new Set([...signedHeaders, ...extraNames.map((name) => name.toLowerCase())]);
+  return [...names].sort().map((name) => signedHeader(given, name, passportHeader));
 }
 
-function signedHeader(given: readonly RequestHeader[], name: string): SignedHeader {
-  if (!isSignableHeaderName(name)) {
+function signedHeader(
+  given: readonly RequestHeader[],
+  name: string,
+  passportHeader: PassportHeader,
+): SignedHeader {
+  if (!isSignableHeaderName(name, passportHeader)) {
     throw new ClientError('header_invalid', `${JSON.stringify(name)} is not a header that can be signed`);
   }
   const [header, ...more] = given.filter((candidate) => candidate.name.toLowerCase() === name);

@@ -15,7 +15,7 @@ import type { Transcript } from '../protocol/transcript.ts';
 import type { PassportHeader } from '../protocol/wire-names.ts';
 import { ClientError, type ClientErrorCode } from './client-error.ts';
 import { CredentialHeaders } from './credential-headers.ts';
-import { type RequestHeader, selectSignedHeaders } from './request-headers.ts';
+import { checkAuthorization, type RequestHeader, selectSignedHeaders } from './request-headers.ts';
 import { parseRequestUrl, type RequestUrl } from './request-url.ts';
 import { type ProfileChoice, type SelectedProfile, selectAmongFiles } from './select-profile.ts';
 import {
@@ -140,6 +140,7 @@ export class RequestSigner {
   #signAs(inUse: IdentityInUse, request: RequestToSign): SignedRequest {
     const { method } = request;
     const { profile, profiles, url } = findProfile(request, inUse.identity.files);
+    checkAuthorization(request.headers, profile.passportHeader);
     const issuedAtSeconds = Math.floor(this.#options.nowMs() / 1000);
     const passport = inUse.passportFor(profiles, profile, issuedAtSeconds, this.#options);
     const expiresAtSeconds = Math.min(
@@ -163,7 +164,7 @@ export class RequestSigner {
       issuedAtSeconds,
       expiresAtSeconds,
       contentSha256: contentSha256(method, profile.body, request.body ?? NO_BODY),
-      headers: selectSignedHeaders(request.headers, profile.signedHeaders, request.signHeaders ?? []),
+      headers: selectSignedHeaders(request.headers, profile, request.signHeaders ?? []),
     };
     return {
       kind: 'signed',

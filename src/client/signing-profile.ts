@@ -122,6 +122,9 @@ export function readRouteProfile(item: ObjectReader): RouteProfile {
   if (template.kind === 'problem') {
     return item.fail('path_template', `${template.text}; a template reads /v1/orders/{order_id}`);
   }
+  const passportHeader = passportHeaderOf(
+    item.optional('passport_header', oneOf([PASSPORT_HEADER_MEMBER]), PASSPORT_HEADER_MEMBER),
+  );
   return {
     name: item.optional('name', isIdentifier, IDENTIFIER_RULE) ?? routeId,
     routeId,
@@ -132,15 +135,13 @@ export function readRouteProfile(item: ObjectReader): RouteProfile {
     signedHeaders: [
       ...item.texts(
         'signed_headers',
-        textThat(isSignableHeaderName),
+        textThat((name) => isSignableHeaderName(name, passportHeader)),
         'a lower-case header name that may be signed',
         0,
       ),
     ].sort(),
     body: item.optional('body', oneOf<BodyRule>(['bound', 'unbound']), 'bound or unbound') ?? 'bound',
-    passportHeader: passportHeaderOf(
-      item.optional('passport_header', oneOf([PASSPORT_HEADER_MEMBER]), PASSPORT_HEADER_MEMBER),
-    ),
+    passportHeader,
   };
 }
 

@@ -100,7 +100,7 @@ function routeOf(
   const isSigned = ({ name }: RequestHeader) => profile.signedHeaders.includes(name.toLowerCase());
   return {
     profile,
-    signedHeaders: selectSignedHeaders(headers, profile.signedHeaders, []),
+    signedHeaders: selectSignedHeaders(headers, profile, []),
     otherHeaders: headers
       .filter((header) => !isSigned(header))
       .map(({ name, value }): HeaderLine => [name.toLowerCase(), value]),

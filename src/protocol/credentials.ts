@@ -68,7 +68,7 @@ export function readCredentials(
       ? readAuthorization(headers.lookup(AUTHORIZATION_HEADER), knownPassport)
       : readPassportHeader(headers, passportHeader, knownPassport);
   if ('kind' in passport) return passport;
-  const proof = readProof(headers.lookup(TRANSCRIPT_HEADER), headers.lookup(SIGNATURE_HEADER));
+  const proof = readProof(headers, passportHeader);
   if ('kind' in proof) return proof;
   return { passport, proof };
 }
@@ -116,7 +116,9 @@ function isPassportScheme(value: string): boolean {
   return start === SCHEME_PREFIX.toLowerCase() || start === PASSPORT_SCHEME.toLowerCase();
 }
 
-function readProof(transcriptHeader: HeaderLookup, signatureHeader: HeaderLookup): Proof | Denial {
+function readProof(headers: RequestHeaders, passportHeader: PassportHeader): Proof | Denial {
+  const transcriptHeader = headers.lookup(TRANSCRIPT_HEADER);
+  const signatureHeader = headers.lookup(SIGNATURE_HEADER);
   if (transcriptHeader.kind === 'absent' || signatureHeader.kind === 'absent') {
     return deny('invalid_request_proof', 'proof_missing');
   }
@@ -124,7 +126,7 @@ function readProof(transcriptHeader: HeaderLookup, signatureHeader: HeaderLookup
     return deny('invalid_request_proof', 'proof_malformed');
   }
   const transcriptBytes = decodeTranscript(transcriptHeader.value);
-  const transcript = transcriptBytes && parseTranscript(transcriptBytes);
+  const transcript = transcriptBytes && parseTranscript(transcriptBytes, passportHeader);
   const signature =
     signatureHeader.value.length > MAX_SIGNATURE_BYTES ? undefined : decodeBase64url(signatureHeader.value);
   if (!transcriptBytes || !transcript || signature?.length !== SIGNATURE_BYTES) {

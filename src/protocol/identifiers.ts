@@ -2,6 +2,7 @@
  * Syntax of the small values that passports, transcripts and bundles share.
  * Source: docs/protocol.md "Passport" and "Transcript".
  */
+import { type PassportHeader, VENDOR_PREFIX } from './wire-names.ts';
 
 /** An identifier or identity: site, route, issuer, subject, audience, … */
 const IDENTIFIER = /^[\x21-\x7e]{1,512}$/;
@@ -37,9 +38,12 @@ export function parsePositiveInteger(text: string): number | undefined {
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-/** Whether a transcript may sign the header: lower case, and not one of the credentials. */
-export function isSignableHeaderName(name: string): boolean {
-  return SIGNED_HEADER_NAME.test(name) && name !== 'authorization' && !name.startsWith('x-proofgate-');
+/**
+ * Whether a transcript may sign the header: lower case, and not one of the credentials.
+ * @param passportHeader the header that carries the passport
+ */
+export function isSignableHeaderName(name: string, passportHeader: PassportHeader): boolean {
+  return SIGNED_HEADER_NAME.test(name) && name !== passportHeader && !name.startsWith(VENDOR_PREFIX);
 }
 
 /** Signer classes, weakest first (specification "Authentication", request plane 4). */

@@ -14,6 +14,7 @@ import {
 import { MAX_TRANSCRIPT_BYTES } from './limits.ts';
 import type { TranscriptLineName } from './reasons.ts';
 import { isScheme } from './request-target.ts';
+import { AUTHORIZATION_HEADER, type PassportHeader } from './wire-names.ts';
 
 const TRANSCRIPT_VERSION = 'transcript-v1';
 /** Means "not bound" in `content-sha256` and `headers`. */
@@ -64,14 +65,17 @@ export function formatTranscript(t: Transcript): string {
 const ALLOWED_BYTES = /^[\n\x20-\x7e]+$/;
 
 /** Parses the bytes of a transcript; undefined when they depart from the format. */
-export function parseTranscript(bytes: Uint8Array): Transcript | undefined {
+export function parseTranscript(
+  bytes: Uint8Array,
+  passportHeader: PassportHeader = AUTHORIZATION_HEADER,
+): Transcript | undefined {
   if (bytes.byteLength > MAX_TRANSCRIPT_BYTES) return undefined;
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
   if (!ALLOWED_BYTES.test(text) || !text.endsWith('\n')) return undefined;
   const lines = text.split('\n');
   lines.pop();
   const values = valuesOf(lines);
-  return values === undefined ? undefined : parseValues(values, lines);
+  return values === undefined ? undefined : parseValues(values, lines, passportHeader);
 }
 
 /** The lines between the version and the header lines, in their fixed order. */
@@ -119,10 +123,11 @@ function valueOfLine(line: string | undefined, name: string): string | undefined
 function parseValues(
   values: { readonly [N in LineName]: string },
   lines: readonly string[],
+  passportHeader: PassportHeader,
 ): Transcript | undefined {
   const issuedAtSeconds = parsePositiveInteger(values['issued-at']);
   const expiresAtSeconds = parsePositiveInteger(values['expires-at']);
-  const headers = parseHeaderLines(values.headers, lines);
+  const headers = parseHeaderLines(values.headers, lines, passportHeader);
   if (issuedAtSeconds === undefined || expiresAtSeconds === undefined || headers === undefined) {
     return undefined;
   }
@@ -164,13 +169,18 @@ function isWellFormed(t: Transcript): boolean {
   );
 }
 
-function parseHeaderLines(list: string, lines: readonly string[]): readonly SignedHeader[] | undefined {
+function parseHeaderLines(
+  list: string,
+  lines: readonly string[],
+  passportHeader: PassportHeader,
+): readonly SignedHeader[] | undefined {
   const names = list === NOT_BOUND ? [] : list.split(',');
   if (lines.length !== FIRST_HEADER_LINE + names.length) return undefined;
   const headers: SignedHeader[] = [];
   for (const [i, name] of names.entries()) {
     const previous = names[i - 1];
-    if (!isSignableHeaderName(name) || (previous !== undefined && previous >= name)) return undefined;
+    const isInOrder = previous === undefined || previous < name;
+    if (!isInOrder || !isSignableHeaderName(name, passportHeader)) return undefined;
     const value = valueOfLine(lines[FIRST_HEADER_LINE + i], `header.${name}`);
     if (value === undefined) return undefined;
     headers.push({ name, value });

@@ -8,7 +8,7 @@ import {
 } from '../client/request-signer.ts';
 import { KeyFileIdentity } from '../workload/key-file-identity.ts';
 import { ClockCheck } from './clock-check.ts';
-import { type HeadersLike, headerLinesOf } from './header-lines.ts';
+import { type HeadersLike, headerLinesOf, isOfSigner } from './header-lines.ts';
 import type { PreparedRequest, SignedHeaders } from './prepared-request.ts';
 import { bytesOf, isAbsent } from './signable-body.ts';
 import { type FetchLike, signedFetch } from './signed-fetch.ts';
@@ -128,7 +128,8 @@ export class Signer {
   async #sign({ body, ...request }: PreparedRequest): Promise<SignedHeaders> {
     await this.#load();
     if (body === 'stream') requireUnbound(this.#engine.profileFor(request));
-    const signed = this.#engine.sign(body === 'stream' ? request : { ...request, body });
+    const headers = request.headers.filter(({ name, value }) => !isOfSigner(name, value));
+    const signed = this.#engine.sign({ ...request, headers, body: body === 'stream' ? undefined : body });
     if (signed.kind === 'failed') throw new SignerError(signed.code, signed.message);
     return Object.fromEntries(signed.headers.revealLines().map(({ name, value }) => [name, value]));
   }

@@ -50,9 +50,7 @@ async function signedOptions(options: DispatchOptions, sign: SignPrepared) {
     headers,
     body: isAbsent(body) ? undefined : (bytes ?? 'stream'),
   });
-  const names = new Set(Object.keys(signed).map((name) => name.toLowerCase()));
-  const others = headers.filter(({ name }) => !names.has(name.toLowerCase()));
-  const lines = [...others.map(({ name, value }) => [name, value]), ...Object.entries(signed)];
+  const lines = [...headers.map(({ name, value }) => [name, value]), ...Object.entries(signed)];
   return { path, query: undefined, headers: lines.flat() };
 }
 

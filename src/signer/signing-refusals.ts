@@ -67,9 +67,3 @@ export const BROWSER_REQUEST: Refusal = {
   code: 'browser_request',
   message: 'a web page may not use the signer',
 };
-
-export const AUTHORIZATION_IN_USE: Refusal = {
-  code: 'header_reserved',
-  message:
-    'the passport travels in Authorization, which the request already has; a route with passport_header allows both',
-};

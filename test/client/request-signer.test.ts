@@ -146,6 +146,21 @@ describe('a signed request', () => {
     expect(proof.map(({ name }) => name)).toEqual(['X-Proofgate-Transcript', 'X-Proofgate-Signature']);
   });
 
+  it.each([
+    ['on a route whose passport is there', {}, ['Bearer 1'], 'header_reserved'],
+    ['that is a passport', { passport_header: 'X-Proofgate-Passport' }, ['passport x'], 'header_reserved'],
+    [
+      'on two lines, to sign',
+      { passport_header: 'X-Proofgate-Passport', signed_headers: ['authorization'] },
+      ['Bearer 1', 'Bearer 1'],
+      'header_repeated',
+    ],
+  ])('refuses an Authorization %s', (_case, route, values, code) => {
+    const headers = values.map((value) => ({ name: 'Authorization', value }));
+    const profiles = profilesOf(routeDocument(route));
+    expect(codeOf(() => signRequest(requestOf({ headers }), signerOf({ profiles })))).toBe(code);
+  });
+
   it.each([0, -1, 301, 1.5, Number.NaN])('refuses a proof of %p seconds', (ttlSeconds) => {
     expect(codeOf(() => signRequest(requestOf(), signerOf({ ttlSeconds })))).toBe('ttl_out_of_range');
   });

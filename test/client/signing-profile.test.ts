@@ -110,6 +110,10 @@ profiles:
     ['origins[1]', { origins: ['https://a.example', 'https://a.example'] }],
     ['signed_headers[0]', { signed_headers: ['Content-Type'] }],
     ['signed_headers[0]', { signed_headers: ['authorization'] }],
+    [
+      'signed_headers[0]',
+      { signed_headers: ['x-proofgate-passport'], passport_header: 'X-Proofgate-Passport' },
+    ],
     ['body', { body: 'ignored' }],
     ['name', { name: '' }],
     ['ttl', { ttl: 60 }],

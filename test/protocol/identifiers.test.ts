@@ -115,7 +115,7 @@ describe('isSignableHeaderName', () => {
     'x-proofgate',
     'authorization-2',
   ])('takes %j', (name) => {
-    expect(isSignableHeaderName(name)).toBe(true);
+    expect(isSignableHeaderName(name, 'authorization')).toBe(true);
   });
 
   it.each([
@@ -138,7 +138,12 @@ describe('isSignableHeaderName', () => {
     'x-proofgate-transcript',
     'x-proofgate-subject',
   ])('refuses %j', (name) => {
-    expect(isSignableHeaderName(name)).toBe(false);
+    expect(isSignableHeaderName(name, 'authorization')).toBe(false);
+  });
+
+  it('takes authorization where the passport is in a header of its own, and never that header', () => {
+    expect(isSignableHeaderName('authorization', 'x-proofgate-passport')).toBe(true);
+    expect(isSignableHeaderName('x-proofgate-passport', 'x-proofgate-passport')).toBe(false);
   });
 });
 

@@ -86,12 +86,18 @@ class AuthTest(unittest.TestCase):
         self.assertEqual(self.server.arrived, [])
 
     def test_replaces_credentials_of_the_caller(self):
-        given = {"Authorization": "Bearer x", "X-Proofgate-Signature": "x", "X_Proofgate_Subject": "root"}
+        given = {"Authorization": "Passport x", "X-Proofgate-Signature": "x", "X_Proofgate_Subject": "root"}
         for send in (self.httpx_client().get, self.session().get):
             self.assertEqual(send(self.url, headers=given).status_code, 200)
             headers = self.server.arrived[-1].headers
             self.assertEqual(len(headers.get_all("x-proofgate-signature")), 1)
             self.assertNotIn("x_proofgate_subject", headers)
+
+    def test_refuses_to_replace_an_authorization_of_the_application(self):
+        for send in (self.httpx_client().get, self.session().get):
+            code = self.code_of(lambda: send(self.url, headers={"Authorization": "Bearer x"}))
+            self.assertEqual(code, "header_reserved")
+        self.assertEqual(self.server.arrived, [])
 
     def test_keeps_the_authorization_of_the_application_where_the_route_says_so(self):
         url = f"{self.server.origin}/v1/own"

@@ -158,7 +158,7 @@ function compileRouteOrigins(
 function compileSignedHeaders(entry: RouteContent, path: string, faults: Faults): readonly string[] {
   const names = entry.signed_headers ?? [];
   for (const [index, name] of names.entries()) {
-    if (isSignableHeaderName(name)) continue;
+    if (isSignableHeaderName(name, passportHeaderOf(entry.passport_header))) continue;
     const text = `${showValue(name)} is not the lower-case name of a header that a transcript may sign`;
     faults.add('header_not_signable', `${path}/signed_headers/${index}`, text);
   }

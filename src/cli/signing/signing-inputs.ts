@@ -1,6 +1,6 @@
 /** Reads the files that `sign` and `request` name, or asks a broker, and signs. */
 import { ClientError } from '../../client/client-error.ts';
-import { checkAuthorization, parseHeaderLine } from '../../client/request-headers.ts';
+import { parseHeaderLine } from '../../client/request-headers.ts';
 import {
   findProfile,
   RequestSigner,
@@ -14,7 +14,6 @@ import { readInputBytes, readStandardInput } from '../../program/input-files.ts'
 import type { Environment } from '../../program/output.ts';
 import { duration, list, optional, type SettingValues, text, withDefault } from '../../program/settings.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
-import type { PassportHeader } from '../../protocol/wire-names.ts';
 import { BROKER_CALL_SETTINGS, brokerCallPlanOf } from '../../workload/broker-settings.ts';
 import type { CallerValues, SigningCaller } from './signing-caller.ts';
 
@@ -86,9 +85,7 @@ export async function signFromSettings(
   const signAs = async (caller: SigningCaller): Promise<SignedInput> => {
     const body = await readBody(settings.bodyFile);
     const request = { method, url, body, headers, signHeaders: settings.signHeaders, choice };
-    const signer = await signerFor(request, caller);
-    checkAuthorization(headers, signer.passportHeader);
-    return { request, signed: signOnce(request, signer, ttlSeconds) };
+    return { request, signed: signOnce(request, await signerFor(request, caller), ttlSeconds) };
   };
   if (plan !== undefined) {
     const { withBrokerCaller } = await import('./broker-caller.ts');
@@ -102,7 +99,6 @@ export async function signFromSettings(
 export interface SelectedSigner {
   readonly profiles: SigningProfiles;
   readonly audience: string;
-  readonly passportHeader: PassportHeader;
   readonly holderKey: SigningKey;
   /** Compact JWS; undefined when the holder key signs its own. */
   readonly brokerPassport: string | undefined;
@@ -114,8 +110,8 @@ export async function signerFor(
   { files, holderKey, passportFor }: SigningCaller,
 ): Promise<SelectedSigner> {
   const { profile, profiles } = findProfile(request, files);
-  const { audience, passportHeader } = profile;
-  return { profiles, audience, passportHeader, holderKey, brokerPassport: await passportFor(audience) };
+  const { audience } = profile;
+  return { profiles, audience, holderKey, brokerPassport: await passportFor(audience) };
 }
 
 /** @param ttlSeconds of proof and passport */

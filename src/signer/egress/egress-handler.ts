@@ -12,7 +12,7 @@ import { acceptsTrailers } from '../../http-proxy/request-lines.ts';
 import { breakOff, respond, type Served } from '../../http-proxy/respond.ts';
 import type { UpstreamPool } from '../../http-proxy/upstream-pool.ts';
 import type { EgressMetrics } from '../../telemetry/egress-metrics.ts';
-import { AUTHORIZATION_IN_USE, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
+import { problemOfRefusal, type Refusal } from '../signing-refusals.ts';
 import { ROUTE_UNKNOWN, refusalOf } from './egress-refusals.ts';
 import { type Destination, destinationOf, type UpstreamRoute } from './egress-routes.ts';
 import { outgoingLines, signableHeaders, withCredentials } from './outgoing-lines.ts';
@@ -149,7 +149,6 @@ export class EgressHandler {
       return this.#answer(response, await this.#send({ request, response }, destination, lines, spool));
     }
     const withProof = withCredentials(lines, signed.headers);
-    if (withProof === undefined) return this.#refuseSigning(response, AUTHORIZATION_IN_USE);
     const outcome = await this.#send({ request, response }, destination, withProof, spool);
     onSigned(signed, outcome);
     return this.#answer(response, outcome);

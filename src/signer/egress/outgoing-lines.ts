@@ -30,9 +30,6 @@ export function signableHeaders(lines: HeaderLines, bodyBytes: number): readonly
   return bodyBytes === 0 ? headers : [...headers, { name: 'content-length', value: String(bodyBytes) }];
 }
 
-/** Undefined when the application uses a header of the credentials itself. */
-export function withCredentials(lines: HeaderLines, credentials: CredentialHeaders): HeaderLines | undefined {
-  const added = credentials.revealLines().map(({ name, value }) => [name, value] as const);
-  const names = new Set(added.map(([name]) => name.toLowerCase()));
-  return lines.some(([name]) => names.has(name.toLowerCase())) ? undefined : [...lines, ...added];
+export function withCredentials(lines: HeaderLines, credentials: CredentialHeaders): HeaderLines {
+  return [...lines, ...credentials.revealLines().map(({ name, value }) => [name, value] as const)];
 }

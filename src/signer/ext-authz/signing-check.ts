@@ -3,19 +3,14 @@
  * Source: docs/signer.md "Behind an egress Envoy".
  */
 import type { RequestSigner, SignedRequest } from '../../client/request-signer.ts';
+import type { RouteProfile } from '../../client/signing-profile.ts';
 import { factsOfCheckRequest } from '../../enforcement/ext-authz-grpc/check-request.ts';
 import { overwriteAll } from '../../enforcement/ext-authz-grpc/check-response.ts';
 import type { CheckRequest, CheckResponse } from '../../enforcement/ext-authz-grpc/messages.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import { normalizeAuthority } from '../../protocol/request-target.ts';
-import { hasPassportScheme, isVendorSpelling } from '../../protocol/wire-names.ts';
-import {
-  AUTHORIZATION_IN_USE,
-  BROWSER_REQUEST,
-  isOfBrowser,
-  problemOfRefusal,
-  type Refusal,
-} from '../signing-refusals.ts';
+import { AUTHORIZATION_HEADER, hasPassportScheme, isVendorSpelling } from '../../protocol/wire-names.ts';
+import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
 
 export interface SigningCheckOptions {
   readonly signer: Pick<RequestSigner, 'profileFor' | 'sign'>;
@@ -74,11 +69,17 @@ function outcomeOf(facts: Facts, { signer, unsigned }: SigningCheckOptions): Out
   const signed = signer.sign({
     method: facts.method,
     url: `${found.url.origin}${target}`,
-    headers: profile.signedHeaders.flatMap((name) => linesOf(facts.headers, name)),
+    headers: headersToSign(facts.headers, profile),
     body: facts.body.kind === 'exact' ? facts.body.bytes : undefined,
   });
-  if (signed.kind === 'failed') return refused(signed);
-  return hasOtherUse(facts.headers, signed) ? refused(AUTHORIZATION_IN_USE) : { kind: 'signed', signed };
+  return signed.kind === 'failed' ? refused(signed) : { kind: 'signed', signed };
+}
+
+/** `Authorization` always, so that the application's own is never replaced. */
+function headersToSign(headers: RequestHeaders, { signedHeaders }: RouteProfile) {
+  const names = new Set([...signedHeaders, AUTHORIZATION_HEADER]);
+  if (isPassport(headers)) names.delete(AUTHORIZATION_HEADER);
+  return [...names].flatMap((name) => linesOf(headers, name));
 }
 
 /** The application speaks plain HTTP to Envoy, which originates TLS: only the profile tells the upstream's scheme. */
@@ -108,16 +109,9 @@ function linesOf(headers: RequestHeaders, name: string) {
       ];
 }
 
-/** Whether the application itself uses a header that the passport needs. */
-function hasOtherUse(headers: RequestHeaders, { headers: credentials }: SignedRequest): boolean {
-  const isTaken = credentials.revealLines().some(({ name }) => name.toLowerCase() === 'authorization');
-  const own = headers.lookup('authorization');
-  return isTaken && own.kind !== 'absent' && !isPassport(headers);
-}
-
 /** Credentials that the application took from another signer. */
 function isPassport(headers: RequestHeaders): boolean {
-  return headers.values('authorization').some(hasPassportScheme);
+  return headers.values(AUTHORIZATION_HEADER).some(hasPassportScheme);
 }
 
 const NOT_CANONICAL: Refusal = {
@@ -158,7 +152,8 @@ function passedResponse(
   const remove = headers.names().filter((name) => {
     const lower = name.toLowerCase();
     if (isSet(lower)) return false;
-    return isVendorSpelling(lower) || isUnwanted(lower) || (lower === 'authorization' && isPassport(headers));
+    const isOtherPassport = lower === AUTHORIZATION_HEADER && isPassport(headers);
+    return isOtherPassport || isVendorSpelling(lower) || isUnwanted(lower);
   });
   return {
     status: { code: OK },

@@ -214,6 +214,22 @@ describe('--show-values does not show', () => {
   });
 });
 
+it('never shows a signed Authorization of the application', async () => {
+  const authorization = { name: 'authorization', value: SECRET };
+  const signed = stage.sign(
+    { caller: 'billing', route: 'bearer' },
+    {
+      transcript: (draft) => {
+        draft.headers = [authorization];
+      },
+    },
+  );
+  const { run, report } = await stage.report(captureOf(signed), '--show-values');
+  expect(report.decision.detail).toBe('header.authorization');
+  expect(run.stdout).not.toContain(SECRET);
+  expect(run.stdout).not.toContain('of-the-application');
+});
+
 it('step 1 is about credentials too, and shows the route that matched when they are what failed', async () => {
   const received = (wire: WireRequest) => withoutHeader(wire, 'authorization');
   const capture = captureOf(stage.sign(read, { received }));

@@ -82,6 +82,11 @@ describe('signer.fetch', () => {
     expect((await signer.fetch(`${dev.origin}/x`, { headers })).status).toBe(200);
   });
 
+  it('never replaces an Authorization of the application', async () => {
+    const headers = { authorization: 'Bearer mine' };
+    expect(await codeOf(signer.fetch(`${dev.origin}/x`, { headers }))).toBe('header_reserved');
+  });
+
   it.each(['https://api.shop.example/x', 'http://localhost:1/x'])('sends nothing to %s', async (url) => {
     expect(await codeOf(signer.fetch(url))).toBe('origin_not_allowed');
   });
@@ -100,11 +105,11 @@ describe('signer.fetch', () => {
 
   it('takes no credentials to an origin without a profile', async () => {
     const to = encodeURIComponent(`${dev.upstreamOrigin}/elsewhere`);
-    const headers = { authorization: 'Bearer mine', cookie: 'a=b' };
+    const headers = { 'proxy-authorization': 'Bearer mine', cookie: 'a=b' };
     const answer = await signer.fetch(`${dev.origin}/redirect/302/x?to=${to}`, { headers });
     expect([answer.status, last()?.target]).toEqual([200, '/elsewhere']);
     const names = Object.keys(last()?.headers ?? {});
-    expect(names.filter((name) => /^(authorization|cookie|x-proofgate-.*)$/.test(name))).toEqual([]);
+    expect(names.filter((name) => /^((proxy-)?authorization|cookie|x-proofgate-.*)$/.test(name))).toEqual([]);
   });
 
   it('follows no redirect when told so', async () => {

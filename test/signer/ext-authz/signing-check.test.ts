@@ -162,6 +162,12 @@ describe('a refused check', () => {
     ['of a web page', lines(['origin', 'https://evil.example']), 'browser_request', 403],
     ['with a sec-fetch-site', lines(['sec-fetch-site', 'cross-site']), 'browser_request', 403],
     ['with an Authorization of its own', lines(['authorization', 'Bearer x']), 'header_reserved', 400],
+    [
+      'with two of them',
+      lines(['authorization', 'Bearer x'], ['authorization', 'Bearer x']),
+      'header_reserved',
+      400,
+    ],
     ['of an unknown body', httpOf({ lines: [['content-length', '5']] }), 'body_unavailable', 400],
     ['of a partial body', lines(['x-envoy-auth-partial-body', 'true']), 'body_unavailable', 400],
     ['without a header to sign', httpOf({ method: 'POST', path: '/v1/orders' }), 'header_missing', 400],

@@ -240,6 +240,17 @@ export const SIGNING_CASES: readonly SigningCase[] = [
     request: request('GET', '/v1/orders/17', { headers: [['Authorization', 'Bearer application']] }),
     jti: jti(192),
   },
+  {
+    ...ownSite,
+    name: 'the Authorization of the application, signed',
+    claims: ownKey('p-15'),
+    route: route('orders-read', {
+      passport_header: 'X-Proofgate-Passport',
+      signed_headers: ['authorization'],
+    }),
+    request: request('GET', '/v1/orders/17', { headers: [['AUTHORIZATION', 'Bearer application']] }),
+    jti: jti(208),
+  },
 ];
 
 export const PROOF_ISSUED_AT = ISSUED_AT + 10;

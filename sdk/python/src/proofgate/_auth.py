@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ._denial import ClockCheck, denial_of
 from ._request_url import normalize_authority
-from ._signer import SignedRequest, Signer
+from ._signer import SignedRequest, Signer, is_credential, without_credentials
 from ._transcript import Body, BodyDigest, Header
 from .errors import SigningError
 
@@ -19,8 +19,6 @@ try:
 except ImportError:  # for requests alone
     httpx = None  # type: ignore[assignment]
 
-_VENDOR_HEADER = re.compile(r"x[-_]proofgate.*", re.IGNORECASE)
-_PASSPORT = re.compile(r"\s*Passport(\s|\Z)", re.IGNORECASE)
 _MAX_READ_BYTES = 8 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
 
@@ -81,10 +79,10 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
     def _sign_httpx(self, request: "httpx.Request") -> None:
         url = _url_of(request)
         _require_host(url, request.headers.get("host"))
-        headers = _without_credentials(request.headers.raw)
+        headers = without_credentials(_texts(request.headers.raw))
         body = request.content if self._signer.binds_body(request.method, url) else None
         signed = self._signer.sign(request.method, url, headers=headers, body=body)
-        request.headers = _SignedHeaders(_without_replaced(headers, signed), signed)
+        request.headers = _SignedHeaders(headers, signed)
 
     def _is_unsigned_denial(self, response: "httpx.Response", sent_at: float) -> bool:
         self._clock.check(response.headers.get("date"), sent_at)
@@ -111,7 +109,7 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         url = f"{parts.scheme}://{parts.netloc}{request.path_url}"
         _require_host(url, request.headers.get("host"))
         _remove_credentials(request.headers)
-        headers = _without_credentials(request.headers.items())
+        headers = _texts(request.headers.items())
         body: Body = None
         if self._signer.binds_body(request.method, url):
             body = _replayable_body(request)
@@ -168,21 +166,8 @@ def _require_host(url: str, host: Optional[str]) -> None:
         raise SigningError("host_not_allowed", "the Host header is not the host of the URL")
 
 
-def _is_credential(name: str, value: str) -> bool:
-    if name.lower() == "authorization":
-        return _PASSPORT.match(value) is not None
-    return _VENDOR_HEADER.fullmatch(name) is not None
-
-
-def _without_credentials(headers: Iterable[Tuple[Any, Any]]) -> List[Header]:
-    texts = [(_text(name), _text(value)) for name, value in headers]
-    return [(name, value) for name, value in texts if not _is_credential(name, value)]
-
-
-def _without_replaced(headers: List[Header], signed: SignedRequest) -> List[Header]:
-    """Without the application's Authorization, unless the passport has a header of its own."""
-    replaced = {name.lower() for name, _ in signed.headers}
-    return [(name, value) for name, value in headers if name.lower() not in replaced]
+def _texts(headers: Iterable[Tuple[Any, Any]]) -> List[Header]:
+    return [(_text(name), _text(value)) for name, value in headers]
 
 
 def _text(value: Any) -> str:
@@ -191,7 +176,7 @@ def _text(value: Any) -> str:
 
 def _remove_credentials(headers: Any) -> None:
     for name, value in list(headers.items()):
-        if _is_credential(_text(name), _text(value)):
+        if is_credential(_text(name), _text(value)):
             del headers[name]
 
 

@@ -169,6 +169,11 @@ def _read_route(item: Reader) -> RouteProfile:
     origins = item.texts("origins", is_canonical_origin)
     if not origins:
         raise item.error("origins is missing or empty")
+    has_own_authorization = item.optional("passport_header", lambda v: v == PASSPORT_HEADER) is not None
+
+    def is_signable(name: object) -> bool:
+        return is_signable_header_name(name, has_own_authorization)
+
     return RouteProfile(
         name=item.optional("name", is_identifier, route_id),
         route_id=route_id,
@@ -177,9 +182,9 @@ def _read_route(item: Reader) -> RouteProfile:
         segments=segments,
         audience=item.required("audience", is_identifier),
         origins=origins,
-        signed_headers=tuple(sorted(item.texts("signed_headers", is_signable_header_name))),
+        signed_headers=tuple(sorted(item.texts("signed_headers", is_signable))),
         body=item.optional("body", lambda value: value in ("bound", "unbound"), "bound"),
-        has_own_authorization=item.optional("passport_header", lambda v: v == PASSPORT_HEADER) is not None,
+        has_own_authorization=has_own_authorization,
     )
 
 

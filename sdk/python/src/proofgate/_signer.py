@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import secrets
 import threading
 import time
@@ -35,6 +36,20 @@ _RELOAD_SECONDS = 1.0
 _MAX_CREDENTIAL_BYTES = 8192
 
 _log = logging.getLogger("proofgate")
+
+
+_VENDOR_HEADER = re.compile(r"x[-_]proofgate.*", re.IGNORECASE)
+_PASSPORT = re.compile(r"\s*Passport(\s|\Z)", re.IGNORECASE)
+
+
+def is_credential(name: str, value: str) -> bool:
+    if name.lower() == "authorization":
+        return _PASSPORT.match(value) is not None
+    return _VENDOR_HEADER.fullmatch(name) is not None
+
+
+def without_credentials(headers: Iterable[Header]) -> List[Header]:
+    return [(name, value) for name, value in headers if not is_credential(name, value)]
 
 
 class Secret(str):
@@ -127,9 +142,15 @@ class Signer:
         body: Body,
     ) -> SignedRequest:
         loaded, profiles, route = selected
+        headers = without_credentials(headers)
+        if not route.has_own_authorization and any(n.lower() == "authorization" for n, _ in headers):
+            raise SigningError(
+                "header_reserved",
+                "the passport of this profile travels in Authorization; a route with passport_header allows both",
+            )
         now, jti = int(self._now()), self._new_jti()
         passport = loaded.passport_for(profiles, route, now, self._new_jti)
-        signed_headers = select_signed_headers(headers, route.signed_headers, self._sign_headers)
+        signed_headers = select_signed_headers(headers, route, self._sign_headers)
         coordinates = profiles.coordinates
         lines = (
             ("auth-site", coordinates.auth_site),

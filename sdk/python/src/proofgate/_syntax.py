@@ -39,10 +39,11 @@ def is_key_binding(value: object) -> bool:
     return value in ("software", "attested_workload")
 
 
-def is_signable_header_name(value: object) -> bool:
+def is_signable_header_name(value: object, has_own_authorization: bool) -> bool:
     if not isinstance(value, str) or _HEADER_NAME.fullmatch(value) is None:
         return False
-    return value != "authorization" and not value.startswith("x-proofgate-")
+    is_passport = value == "authorization" and not has_own_authorization
+    return not is_passport and not value.startswith("x-proofgate-")
 
 
 def is_base64url_of_32_bytes(value: object) -> bool:

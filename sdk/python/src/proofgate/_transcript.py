@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Dict, Iterable, List, Sequence, Tuple, Union
 
+from ._profiles import RouteProfile
 from ._syntax import encode_base64url, is_signable_header_name
 from .errors import SigningError
 
@@ -47,21 +48,22 @@ def content_sha256(method: str, rule: str, body: Body) -> str:
 
 
 def select_signed_headers(
-    given: Sequence[Header], required: Iterable[str], extra: Iterable[str]
+    given: Sequence[Header], route: RouteProfile, extra: Iterable[str]
 ) -> List[Header]:
     """The headers of the route and of the caller, sorted. Raises `header_invalid`, `header_missing`, `header_repeated`."""
-    names = sorted({*required, *(name.lower() for name in extra)})
+    names = sorted({*route.signed_headers, *(name.lower() for name in extra)})
     if not names:
         return []
     values: Dict[str, List[str]] = {}
     for name, value in given:
         values.setdefault(name.lower(), []).append(value.strip(" \t"))
+    for name in names:
+        if not is_signable_header_name(name, route.has_own_authorization):
+            raise SigningError("header_invalid", f"{name!r} is not a header that can be signed")
     return [(name, _one_value(name, values.get(name, []))) for name in names]
 
 
 def _one_value(name: str, values: List[str]) -> str:
-    if not is_signable_header_name(name):
-        raise SigningError("header_invalid", f"{name!r} is not a header that can be signed")
     if not values:
         raise SigningError("header_missing", f"the header {name} must be signed and is not given")
     if len(values) > 1:

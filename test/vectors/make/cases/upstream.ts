@@ -1,5 +1,13 @@
 /** Allowed requests, and the headers that must not reach the upstream. */
-import type { HeaderLine, RequestEdits, RequestPlan } from '../../../fakes/signed-request.ts';
+import {
+  type HeaderLine,
+  type RequestEdits,
+  type RequestPlan,
+  type WireRequest,
+  withHeader,
+  withoutHeader,
+} from '../../../fakes/signed-request.ts';
+import { routeContentOf } from '../../../fakes/snapshot.ts';
 import { OTHER_TEST_KEYS } from '../test-keys.ts';
 import { BILLING, BROKER, type VectorCase } from './vector-case.ts';
 
@@ -8,11 +16,14 @@ const sendsToo = (...lines: readonly HeaderLine[]): RequestEdits => ({
 });
 const named = (...names: readonly string[]) => sendsToo(...names.map((name) => ({ name, value: 'forged' })));
 
-const signsToo = (...headers: readonly HeaderLine[]): RequestEdits => ({
-  ...sendsToo(...headers),
+const signing = (...headers: readonly HeaderLine[]): RequestEdits => ({
   transcript: (draft) => {
     draft.headers = [...draft.headers, ...headers].sort((a, b) => (a.name < b.name ? -1 : 1));
   },
+});
+const signsToo = (...headers: readonly HeaderLine[]): RequestEdits => ({
+  ...sendsToo(...headers),
+  ...signing(...headers),
 });
 
 const plans: readonly (readonly [string, RequestPlan])[] = [
@@ -44,6 +55,21 @@ const plans: readonly (readonly [string, RequestPlan])[] = [
   ['everything that a route can ask for', { caller: 'broker', route: 'everything' }],
 ];
 
+const CHANGED = 'request_binding_mismatch/header.authorization 403';
+const SIGNED_AUTHORIZATION: readonly (readonly [string, (request: WireRequest) => WireRequest, string])[] = [
+  ['as it was signed', (request) => request, 'allowed'],
+  ['changed', (request) => withHeader(request, 'authorization', () => 'Bearer of-another'), CHANGED],
+  ['taken away', (request) => withoutHeader(request, 'authorization'), CHANGED],
+  [
+    'on two lines',
+    ({ headers, ...request }) => ({
+      ...request,
+      headers: [...headers, ...headers.filter(({ name }) => name === 'authorization')],
+    }),
+    CHANGED,
+  ],
+];
+
 export const UPSTREAM_CASES: readonly VectorCase[] = [
   ...plans.map(([name, plan]) => ({ name: `request: ${name}`, plan, outcome: 'allowed' })),
   {
@@ -57,6 +83,25 @@ export const UPSTREAM_CASES: readonly VectorCase[] = [
       { name: 'x-a', value: '-' },
     ),
     outcome: 'allowed',
+  },
+  ...SIGNED_AUTHORIZATION.map(
+    ([what, received, outcome]): VectorCase => ({
+      name: `request: the Authorization of the application, signed, ${what}`,
+      plan: { caller: 'billing', route: 'bearer' },
+      edits: { ...signing({ name: 'authorization', value: 'Bearer of-the-application' }), received },
+      outcome,
+    }),
+  ),
+  {
+    name: 'request: the route wants the Authorization of the application signed, and it is not',
+    bundle: {
+      name: 'site, with a route that signs Authorization',
+      change: (content) => {
+        routeContentOf(content, 'bearer').signed_headers = ['authorization'];
+      },
+    },
+    plan: { caller: 'billing', route: 'bearer' },
+    outcome: 'request_binding_mismatch/headers 403',
   },
   {
     name: 'upstream: context headers that the caller sends are overwritten',
