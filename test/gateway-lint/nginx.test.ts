@@ -61,6 +61,14 @@ const FAULTS: readonly (readonly [finding: string, edit: readonly [from: string,
     'error-page-forwards error_page 403 = /healthz',
     ['error_page 403 = @proofgate_403;', 'error_page 403 = /healthz;'],
   ],
+  ['headers-not-replaced location /', ['            proxy_set_header X-Proofgate-Passport "";\n', '']],
+  [
+    'headers-not-replaced location /',
+    [
+      'proxy_set_header Authorization $proofgate_authorization;',
+      'proxy_set_header Authorization $http_authorization;',
+    ],
+  ],
   ['accel-redirect location /', ['            proxy_ignore_headers X-Accel-Redirect;\n', '']],
   [
     'upstream-retried location /',
@@ -108,6 +116,7 @@ it('accepts a socket file of the API, and inherited settings', () => {
   // Now it is checked too, and its URI would be another than the checked one.
   expect(found(moved)).toEqual([
     'accel-redirect location = /healthz',
+    'headers-not-replaced location = /healthz',
     'upstream-retried location = /healthz',
     'proxy-pass-uri proxy_pass http://api/healthz',
   ]);

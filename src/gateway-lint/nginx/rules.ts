@@ -1,5 +1,6 @@
 /** Settings of nginx that weaken the check or bypass it: ngx_http_auth_request_module beside others. */
 import type { Rule } from '../gateway.ts';
+import { CONTEXT_HEADERS } from '../header-names.ts';
 import { type Directive, everyDirective } from './configuration.ts';
 
 type Nginx = readonly Directive[];
@@ -50,6 +51,26 @@ function hasUri({ values: [target = ''] }: Directive): boolean {
   return !/^https?:\/\/(?:unix:[^:$]+|[^/$]+)$/.test(target);
 }
 
+/** The API gets these from the verifier's answer, or not at all. */
+const REPLACED = [
+  'authorization',
+  'x-proofgate-passport',
+  'x-proofgate-transcript',
+  'x-proofgate-signature',
+  ...CONTEXT_HEADERS,
+];
+
+/** Whether the location sends none of the caller's; unknown with an `include`, which is not read here. */
+function replacesHeaders(location: Directive): boolean {
+  const block = effective(location, 'proxy_set_header')?.parent;
+  const around = block ?? location;
+  if (own(around, 'include').length > 0) return true;
+  const replaced = own(around, 'proxy_set_header')
+    .filter(({ values: [, value = ''] }) => !/^\$\{?http_/.test(value))
+    .map(({ values: [name = ''] }) => name.toLowerCase());
+  return REPLACED.every((name) => replaced.includes(name));
+}
+
 export const NGINX_RULES: readonly Rule<Nginx>[] = [
   {
     id: 'satisfy-any',
@@ -75,6 +96,16 @@ export const NGINX_RULES: readonly Rule<Nginx>[] = [
     effect: 'forwards a normalised or rewritten target, not the one that is checked',
     fix: 'proxy_pass http://api; without a path, a slash or variables',
     find: (nginx) => checked(nginx).flatMap((location) => own(location, 'proxy_pass').filter(hasUri)),
+  },
+  {
+    id: 'headers-not-replaced',
+    severity: 'error',
+    effect: "lets a caller's passport, proof or own identity headers reach the API",
+    fix: 'each proxy_set_header of nginx/nginx.conf: Authorization and the context headers from the answer, the credentials empty',
+    find: (nginx) =>
+      checked(nginx).filter(
+        (location) => own(location, 'proxy_pass').length > 0 && !replacesHeaders(location),
+      ),
   },
   {
     id: 'error-page-forwards',
