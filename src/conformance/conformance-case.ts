@@ -1,5 +1,6 @@
 /** A conformance case: what a caller sends to an enforcement point, and what must become of it. */
 import type { DetailOf, Reason } from '../protocol/reasons.ts';
+import type { PassportHeader } from '../protocol/wire-names.ts';
 import type { SignedWireRequest, WireChanges } from './sign-wire-request.ts';
 import type { HeaderLine, WireRequest } from './wire/exchange.ts';
 
@@ -52,6 +53,8 @@ export interface PublicCase {
   readonly protocols?: readonly Protocol[];
   /** What else it needs: a second route, whose method has a body; a key that signs its own passports. */
   readonly needs?: PublicNeed;
+  /** Header in which its route has the passport. Default: either. */
+  readonly passportIn?: PassportHeader;
   /** Whether it shows a fault at this subject. Default: at each. */
   readonly appliesTo?: (subject: Subject) => boolean;
   /** Statuses beside {@link REJECTION_STATUSES} with which a server may refuse it without asking the verifier. */
@@ -69,6 +72,8 @@ export type PublicNeed = 'write_route' | 'own_passport';
 
 /** The caller and its routes. */
 export interface Subject {
+  /** Of the route without a body. */
+  readonly passportHeader: PassportHeader;
   readonly method: string;
   readonly scheme: string;
   readonly authority: string;
@@ -92,12 +97,19 @@ export interface PublicFault<R extends Reason> {
   readonly what: string;
   readonly detail: DetailOf[R];
   readonly needs?: PublicNeed;
+  readonly passportIn?: PassportHeader;
   readonly make: (subject: Subject) => WireRequest;
 }
 
 export function faultCase<R extends Reason>(reason: R, fault: PublicFault<R>): PublicCase {
-  const { detail, make, needs, what } = fault;
+  const { detail, make, needs, passportIn, what } = fault;
   const place = detail === undefined ? reason : `${reason}/${detail}`;
   const expected: Expected = { kind: 'denied', reason, detail };
-  return { name: `${place}: ${what}`, expected, make, ...(needs && { needs }) };
+  return {
+    name: `${place}: ${what}`,
+    expected,
+    make,
+    ...(needs && { needs }),
+    ...(passportIn && { passportIn }),
+  };
 }

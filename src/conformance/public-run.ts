@@ -46,10 +46,11 @@ export interface CaseResult {
 
 export function casesFor(protocol: Protocol, { has, subject }: Deployment): readonly PublicCase[] {
   return PUBLIC_CASES.filter(
-    ({ appliesTo, mayPass, needs, protocols }) =>
+    ({ appliesTo, mayPass, needs, passportIn, protocols }) =>
       mayPass !== true &&
       (protocols?.includes(protocol) ?? true) &&
       (needs === undefined || has.has(needs)) &&
+      (passportIn === undefined || passportIn === subject.passportHeader) &&
       (appliesTo?.(subject) ?? true),
   );
 }

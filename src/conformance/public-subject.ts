@@ -1,13 +1,12 @@
 /** The subject of a run against a deployment: a key, its signing profile, and the routes that the user names. */
 import { ClientError } from '../client/client-error.ts';
-import { type RequestHeader, selectSignedHeaders } from '../client/request-headers.ts';
+import { checkAuthorization, type RequestHeader, selectSignedHeaders } from '../client/request-headers.ts';
 import { parseRequestUrl, type RequestUrl } from '../client/request-url.ts';
 import { matchTemplates, type ProfileChoice, selectProfile } from '../client/select-profile.ts';
 import type { RouteProfile, SigningCoordinates, SigningProfiles } from '../client/signing-profile.ts';
 import { parsePassport } from '../protocol/passport.ts';
 import type { SigningKey } from '../protocol/signing.ts';
 import type { SignedHeader } from '../protocol/transcript.ts';
-import { AUTHORIZATION_HEADER } from '../protocol/wire-names.ts';
 import type { Subject, SubjectChanges } from './conformance-case.ts';
 import { signWireRequest, type WireCaller, type WireTarget } from './sign-wire-request.ts';
 import type { HeaderLine } from './wire/exchange.ts';
@@ -61,6 +60,7 @@ export function subjectOfDeployment(options: SubjectOptions): DeploymentSubject 
       },
     );
   const subject: Subject = {
+    passportHeader: read.profile.passportHeader,
     method,
     scheme: url.scheme,
     authority: url.authority,
@@ -92,10 +92,7 @@ function routeOf(
   choice: ProfileChoice,
 ): Route {
   const profile = selectProfile(profiles.profiles, method, url, choice);
-  if (profile.passportHeader !== AUTHORIZATION_HEADER) {
-    const text = `the passport of ${profile.name} is not in Authorization, which the cases change`;
-    throw new ClientError('target_unsuitable', text);
-  }
+  checkAuthorization(headers, profile.passportHeader);
   const { authority, scheme, target } = url;
   const isSigned = ({ name }: RequestHeader) => profile.signedHeaders.includes(name.toLowerCase());
   return {
@@ -109,6 +106,7 @@ function routeOf(
       routeId: profile.routeId,
       audience: profile.audience,
       bodyRule: profile.body,
+      passportHeader: profile.passportHeader,
       method,
       scheme,
       authority,

@@ -61,6 +61,7 @@ export interface WireChanges {
 
 export interface SignedWireRequest {
   readonly request: WireRequest;
+  readonly passportHeader: PassportHeader;
   /** The compact JWS. */
   readonly passport: string;
   readonly proof: ProofHeaders;
@@ -78,7 +79,14 @@ export function signWireRequest(
   const passport = passportOf(caller, target, changes);
   const transcript = { ...transcriptOf(caller, target, changes, passport), ...changes.transcript };
   const proof = signTranscript(transcript, caller.holder);
-  return { passport, proof, transcript, request: wireRequest(target, changes, passport, proof) };
+  const { passportHeader = AUTHORIZATION_HEADER } = target;
+  return {
+    passport,
+    passportHeader,
+    proof,
+    transcript,
+    request: wireRequest(target, changes, passport, proof),
+  };
 }
 
 function passportOf(caller: WireCaller, { audience }: WireTarget, { passport }: WireChanges): string {
@@ -132,7 +140,7 @@ function transcriptOf(
 }
 
 function wireRequest(
-  { authority, method, passportHeader, scheme, target }: WireTarget,
+  { authority, method, passportHeader = AUTHORIZATION_HEADER, scheme, target }: WireTarget,
   { body, framing, otherHeaders = [], signedHeaders = [] }: WireChanges,
   passport: string,
   proof: ProofHeaders,
@@ -143,9 +151,7 @@ function wireRequest(
     authority,
     ...(scheme === 'http' ? {} : { scheme }),
     headers: [
-      passportHeader === PASSPORT_HEADER
-        ? [PASSPORT_HEADER, passport]
-        : [AUTHORIZATION_HEADER, `Passport ${passport}`],
+      passportLine(passportHeader, passport),
       ['x-proofgate-transcript', proof.transcript],
       ['x-proofgate-signature', proof.signature],
       ...signedHeaders.map(({ name, value }): HeaderLine => [name, value]),
@@ -154,6 +160,10 @@ function wireRequest(
     ...(body === undefined ? {} : { body }),
     ...(framing === undefined ? {} : { framing }),
   };
+}
+
+export function passportLine(passportHeader: PassportHeader, passport: string): HeaderLine {
+  return [passportHeader, passportHeader === PASSPORT_HEADER ? passport : `Passport ${passport}`];
 }
 
 function nowSeconds(): number {

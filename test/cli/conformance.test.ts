@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { headerValues } from '../../src/conformance/wire/exchange.ts';
 import { useEnvironment } from '../e2e/environment/environment.ts';
 import { profileFile } from '../e2e/environment/profile-file.ts';
 import { AUTHORITY } from '../e2e/environment/routes.ts';
@@ -37,7 +38,7 @@ async function writeFiles(): Promise<typeof files> {
 function conformance(
   scheme: 'http' | 'https',
   address: { readonly host: string; readonly port: number },
-  more: Readonly<Record<string, string>> = {},
+  more: Readonly<Record<string, string | undefined>> = {},
 ): Promise<CommandResult> {
   const origin = `${scheme}://${AUTHORITY}`;
   const flags = {
@@ -50,7 +51,7 @@ function conformance(
   };
   return runProofgate([
     'conformance',
-    ...Object.entries(flags).flatMap(([flag, value]) => [`--${flag}`, value]),
+    ...Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}`, value])),
   ]);
 }
 
@@ -75,6 +76,24 @@ describe('a deployment that conforms', () => {
     expect(gateway.upstream.requests.map(({ url }) => url)).toEqual(['/v1/orders/4711']);
     expect(secretsIn(stdout + stderr)).toEqual([]);
   });
+});
+
+it('passes on a route with passport_header, whose Authorization belongs to the application', async () => {
+  const gateway = await environment.gateway(version);
+  gateway.upstream.clear();
+  const token = 'Bearer of-the-application';
+  const more = {
+    target: `http://${AUTHORITY}/v1/bearer`,
+    'write-target': undefined,
+    header: `Authorization: ${token}`,
+  };
+  const { exitCode, stderr, stdout } = await conformance('http', gateway.envoy, more);
+  expect([exitCode, stdout]).toEqual([0, expect.stringContaining('conforms: every case was denied')]);
+  expect(gateway.upstream.requests.map(({ headers }) => headerValues(headers, 'authorization'))).toEqual([
+    [token],
+  ]);
+  expect(stdout + stderr).not.toContain('of-the-application');
+  expect(secretsIn(stdout + stderr)).toEqual([]);
 });
 
 it.each(['docs/cli.md', 'docs/conformance.md'])(
@@ -113,6 +132,7 @@ it.each([
   ['a route that the key may not use', { target: `http://${AUTHORITY}/v1/payroll` }, 'profile_not_found', 2],
   ['a path without a segment', { target: `http://${AUTHORITY}/` }, 'target_unsuitable', 2],
   ['two origins', { 'write-target': `https://${AUTHORITY}/v1/orders` }, 'target_unsuitable', 2],
+  ['a token where the passport is', { header: 'Authorization: Bearer 1' }, 'header_reserved', 2],
   ['one method for both', { 'write-method': 'GET' }, 'same_method', 2],
   ['an address where nothing listens', { 'connect-to': '127.0.0.1:1' }, 'unreachable', 5],
 ] as const)('stops at %s', async (_what, flags, code, exitCode) => {

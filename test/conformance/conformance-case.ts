@@ -19,6 +19,11 @@ export interface ConformanceCase {
 export type PointState = Exclude<VerifierState, 'redis_twin' | 'bodies_unseen'>;
 
 /** A case of `proofgate conformance`, at the site of the tests. */
-export function atSite({ name, expected, protocols, make }: PublicCase): ConformanceCase {
-  return { name, expected, make: (site) => make(subjectOf(site)), ...(protocols && { protocols }) };
+export function atSite({ name, expected, passportIn, protocols, make }: PublicCase): ConformanceCase {
+  return {
+    name,
+    expected,
+    make: (site) => make(subjectOf(site, passportIn)),
+    ...(protocols && { protocols }),
+  };
 }

@@ -3,7 +3,7 @@ import { expect } from '@jest/globals';
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import { headerValues, type WireRequest } from '../../src/conformance/wire/exchange.ts';
 import { decodeTranscript, parseTranscript } from '../../src/protocol/transcript.ts';
-import { CONTEXT_HEADERS } from '../../src/protocol/wire-names.ts';
+import { AUTHORIZATION_HEADER, CONTEXT_HEADERS, PASSPORT_HEADER } from '../../src/protocol/wire-names.ts';
 import { isForbidden } from '../e2e/environment/smuggled-headers.ts';
 import type { UpstreamRequest } from '../e2e/harness/upstream.ts';
 
@@ -17,7 +17,7 @@ export function expectForwarded(
 ): void {
   const [forwarded] = arrived;
   const header = headerValues(request.headers ?? [], 'x-proofgate-transcript')[0] ?? '';
-  const signed = parseTranscript(decodeTranscript(header.trim()) ?? Buffer.alloc(0));
+  const signed = parseTranscript(decodeTranscript(header.trim()) ?? Buffer.alloc(0), PASSPORT_HEADER);
   if (forwarded === undefined || signed === undefined) throw new Error('nothing signed was forwarded');
   const values = (name: string) => headerValues(forwarded.headers, name);
   expect({
@@ -47,8 +47,11 @@ export function expectForwarded(
     `http://${signed.authority}`,
     signed.target.split('?')[0] ?? '',
   );
-  const keepsPassport = route?.kind === 'route' && route.route.forwardAuthorization;
-  expect(values('authorization').length).toBe(keepsPassport ? 1 : 0);
+  const keepsAuthorization =
+    route?.kind === 'route' &&
+    (route.route.forwardAuthorization || route.route.passportHeader === PASSPORT_HEADER);
+  const sent = headerValues(request.headers ?? [], AUTHORIZATION_HEADER);
+  expect(values(AUTHORIZATION_HEADER)).toEqual(keepsAuthorization ? sent : []);
 }
 
 /** Of our prefix and of rewriting headers, exactly the context headers, each once: whatever the caller sent is gone. */

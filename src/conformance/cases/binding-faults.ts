@@ -1,5 +1,6 @@
 /** Requests that differ from what was signed. */
 import type { Transcript } from '../../protocol/transcript.ts';
+import { PASSPORT_HEADER } from '../../protocol/wire-names.ts';
 import type { PublicFault, Subject, SubjectChanges } from '../conformance-case.ts';
 import { withHeader, withMoreHeaders } from '../sign-wire-request.ts';
 import type { WireRequest } from '../wire/exchange.ts';
@@ -140,4 +141,17 @@ const HEADERS: readonly Fault[] = [
   ),
 ];
 
-export const BINDING_FAULTS: readonly Fault[] = [...LINES, ...QUERIES, ...BODIES, ...HEADERS];
+const token = { name: 'authorization', value: 'Bearer 1' };
+/** Of the application, on a route with `passport_header`. */
+const changedToken = (what: string, change: (request: WireRequest) => WireRequest): Fault => ({
+  ...changed('header.authorization', `a signed Authorization ${what}`, { signedHeaders: [token] }, change),
+  passportIn: PASSPORT_HEADER,
+});
+
+const TOKENS: readonly Fault[] = [
+  changedToken('changed', (request) => withHeader(request, token.name, 'Bearer 2')),
+  changedToken('taken away', (request) => withHeader(request, token.name)),
+  changedToken('repeated', (request) => withMoreHeaders(request, [[token.name, token.value]])),
+];
+
+export const BINDING_FAULTS: readonly Fault[] = [...LINES, ...QUERIES, ...BODIES, ...HEADERS, ...TOKENS];

@@ -2,9 +2,10 @@
 import type { PassportToSign } from '../../protocol/signing.ts';
 import { generateSigningKey } from '../../protocol/signing.ts';
 import type { Transcript } from '../../protocol/transcript.ts';
+import { AUTHORIZATION_HEADER, PASSPORT_HEADER, type PassportHeader } from '../../protocol/wire-names.ts';
 import type { PublicFault } from '../conformance-case.ts';
-import { type SignedWireRequest, withHeader, withMoreHeaders } from '../sign-wire-request.ts';
-import type { WireRequest } from '../wire/exchange.ts';
+import { passportLine, type SignedWireRequest, withHeader, withMoreHeaders } from '../sign-wire-request.ts';
+import type { HeaderLine, WireRequest } from '../wire/exchange.ts';
 
 type Fault = PublicFault<'invalid_request_proof'>;
 type Detail = Fault['detail'];
@@ -14,11 +15,42 @@ function mistreated(
   detail: Detail,
   what: string,
   mistreat: (signed: SignedWireRequest) => WireRequest,
+  passportIn?: PassportHeader,
 ): Fault {
-  return { what, detail, make: (subject) => mistreat(subject.sign()) };
+  return { what, detail, make: (subject) => mistreat(subject.sign()), ...(passportIn && { passportIn }) };
 }
 
-const authorization = (request: WireRequest, value: string) => withHeader(request, 'authorization', value);
+/** On a route whose passport is in `Authorization`. */
+function inAuthorization(
+  detail: Detail,
+  what: string,
+  value: (passport: string) => string | undefined,
+): Fault {
+  const mistreat = ({ passport, request }: SignedWireRequest) =>
+    withHeader(request, AUTHORIZATION_HEADER, value(passport));
+  return mistreated(detail, what, mistreat, AUTHORIZATION_HEADER);
+}
+
+/** On a route with `passport_header`. */
+function inOwnHeader(
+  detail: Detail,
+  what: string,
+  mistreat: (signed: SignedWireRequest) => WireRequest,
+): Fault {
+  return mistreated(detail, what, mistreat, PASSPORT_HEADER);
+}
+
+/** The same request with another text in place of the passport. */
+function withPassport({ passportHeader, request }: SignedWireRequest, passport: string): WireRequest {
+  return withHeader(request, ...passportLine(passportHeader, passport));
+}
+
+function andAuthorization({ request }: SignedWireRequest, ...values: readonly string[]): WireRequest {
+  return withMoreHeaders(
+    request,
+    values.map((value): HeaderLine => [AUTHORIZATION_HEADER, value]),
+  );
+}
 
 /** The same passport with other claims, its signature as it was. */
 function reworded(passport: string, change: (claims: string) => string): string {
@@ -30,44 +62,47 @@ function reworded(passport: string, change: (claims: string) => string): string 
 const UNSIGNED_HEADER = Buffer.from('{"typ":"proofgate-passport+jwt","alg":"none","kid":"dk_billing"}');
 
 const MALFORMED: readonly Fault[] = [
-  mistreated('authorization_missing', 'no Authorization', ({ request }) =>
-    withHeader(request, 'authorization'),
+  inAuthorization('authorization_missing', 'no Authorization', () => undefined),
+  inAuthorization('authorization_scheme', 'a bearer token', (passport) => `Bearer ${passport}`),
+  inAuthorization('authorization_scheme', 'an empty Authorization', () => ''),
+  inAuthorization('authorization_scheme', 'a passport without its scheme', (passport) => passport),
+  mistreated('passport_malformed', 'no JWS', (signed) => withPassport(signed, 'me')),
+  inAuthorization('passport_malformed', 'the scheme alone', () => 'Passport'),
+  inAuthorization(
+    'passport_malformed',
+    'the scheme in other capitals',
+    (passport) => `PASSPORT  ${passport}`,
   ),
-  mistreated('authorization_scheme', 'a bearer token', ({ request, passport }) =>
-    authorization(request, `Bearer ${passport}`),
+  mistreated('passport_malformed', 'white space within', (signed) =>
+    withPassport(signed, signed.passport.replace('.', ' .')),
   ),
-  mistreated('authorization_scheme', 'an empty Authorization', ({ request }) => authorization(request, '')),
-  mistreated('authorization_scheme', 'a passport without its scheme', ({ request, passport }) =>
-    authorization(request, passport),
+  mistreated('passport_malformed', 'two passports', ({ request, passport, passportHeader }) =>
+    withMoreHeaders(request, [passportLine(passportHeader, passport)]),
   ),
-  mistreated('passport_malformed', 'no JWS', ({ request }) => authorization(request, 'Passport me')),
-  mistreated('passport_malformed', 'the scheme alone', ({ request }) => authorization(request, 'Passport')),
-  mistreated('passport_malformed', 'the scheme in other capitals', ({ request, passport }) =>
-    authorization(request, `PASSPORT  ${passport}`),
+  mistreated(
+    'passport_malformed',
+    'a passport and a bearer token',
+    (signed) => andAuthorization(signed, 'Bearer token'),
+    AUTHORIZATION_HEADER,
   ),
-  mistreated('passport_malformed', 'white space within', ({ request, passport }) =>
-    authorization(request, `Passport ${passport.replace('.', ' .')}`),
-  ),
-  mistreated('passport_malformed', 'two passports', ({ request, passport }) =>
-    withMoreHeaders(request, [['authorization', `Passport ${passport}`]]),
-  ),
-  mistreated('passport_malformed', 'a passport and a bearer token', ({ request }) =>
-    withMoreHeaders(request, [['authorization', 'Bearer token']]),
-  ),
-  mistreated('passport_malformed', 'two passports on one line', ({ request, passport }) =>
-    authorization(request, `Passport ${passport}, Passport ${passport}`),
-  ),
-  mistreated('passport_malformed', 'an algorithm none', ({ request, passport }) =>
-    authorization(
-      request,
-      `Passport ${UNSIGNED_HEADER.toString('base64url')}.${passport.split('.').slice(1).join('.')}`,
+  mistreated('passport_malformed', 'two passports on one line', (signed) => {
+    const [, line] = passportLine(signed.passportHeader, signed.passport);
+    return withHeader(signed.request, signed.passportHeader, `${line}, ${line}`);
+  }),
+  mistreated('passport_malformed', 'an algorithm none', (signed) =>
+    withPassport(
+      signed,
+      `${UNSIGNED_HEADER.toString('base64url')}.${signed.passport.split('.').slice(1).join('.')}`,
     ),
   ),
-  mistreated('passport_malformed', 'a claim that is not in the format', ({ request, passport }) =>
-    authorization(request, `Passport ${reworded(passport, (claims) => claims.replace('{', '{"admin":1,'))}`),
+  mistreated('passport_malformed', 'a claim that is not in the format', (signed) =>
+    withPassport(
+      signed,
+      reworded(signed.passport, (claims) => claims.replace('{', '{"admin":1,')),
+    ),
   ),
-  mistreated('passport_malformed', 'a passport of more than 8 KiB', ({ request, passport }) =>
-    authorization(request, `Passport ${passport}${'A'.repeat(8192)}`),
+  mistreated('passport_malformed', 'a passport of more than 8 KiB', (signed) =>
+    withPassport(signed, `${signed.passport}${'A'.repeat(8192)}`),
   ),
   mistreated('proof_missing', 'no transcript', ({ request }) =>
     withHeader(request, 'x-proofgate-transcript'),
@@ -111,6 +146,32 @@ const MALFORMED: readonly Fault[] = [
   ),
 ];
 
+/** `Authorization` is the application's. */
+const OWN_HEADER: readonly Fault[] = [
+  inOwnHeader('authorization_missing', 'no X-Proofgate-Passport', ({ request }) =>
+    withHeader(request, PASSPORT_HEADER),
+  ),
+  inOwnHeader('authorization_missing', 'a passport in Authorization instead', (signed) => {
+    const request = withHeader(signed.request, PASSPORT_HEADER);
+    return withHeader(request, ...passportLine(AUTHORIZATION_HEADER, signed.passport));
+  }),
+  inOwnHeader('authorization_missing', 'a passport under a name with _', (signed) =>
+    withHeader(withHeader(signed.request, PASSPORT_HEADER), 'x_proofgate_passport', signed.passport),
+  ),
+  inOwnHeader('passport_malformed', 'a passport with a scheme', (signed) =>
+    withHeader(signed.request, PASSPORT_HEADER, `Passport ${signed.passport}`),
+  ),
+  inOwnHeader('passport_repeated', 'a passport in Authorization, too', (signed) =>
+    andAuthorization(signed, `Passport ${signed.passport}`),
+  ),
+  inOwnHeader('passport_repeated', 'a passport behind a bearer token', (signed) =>
+    andAuthorization(signed, `Bearer 1, passport ${signed.passport}`),
+  ),
+  inOwnHeader('passport_repeated', 'a passport on a second line of Authorization', (signed) =>
+    andAuthorization(signed, 'Bearer 1', `Passport ${signed.passport}`),
+  ),
+];
+
 function withMoreLines(transcript: string, lines: string): string {
   return Buffer.from(`${Buffer.from(transcript, 'base64url').toString('latin1')}${lines}`).toString(
     'base64url',
@@ -135,10 +196,12 @@ const aroundNow = (issuedInSeconds: number, expiresInSeconds: number) => () => (
 
 const PASSPORTS: readonly Fault[] = [
   claiming('key_unknown', 'a key that the bundle does not hold', () => ({ keyId: 'dk_removed' })),
-  mistreated('passport_signature', 'a claim changed afterwards', ({ request, passport }) =>
-    authorization(
-      request,
-      `Passport ${reworded(passport, (claims) => claims.replace(/"jti":"(.)/, (_, first) => `"jti":"${first === '_' ? '-' : '_'}`))}`,
+  mistreated('passport_signature', 'a claim changed afterwards', (signed) =>
+    withPassport(
+      signed,
+      reworded(signed.passport, (claims) =>
+        claims.replace(/"jti":"(.)/, (_, first) => `"jti":"${first === '_' ? '-' : '_'}`),
+      ),
     ),
   ),
   claiming('claims_not_allowed', 'a derived key that claims to be attested', () => ({
@@ -183,4 +246,4 @@ const PROOFS: readonly Fault[] = [
   timed('proof_expired', 'expired', aroundNow(-600, -400)),
 ];
 
-export const PROOF_FAULTS: readonly Fault[] = [...MALFORMED, ...PASSPORTS, ...PROOFS];
+export const PROOF_FAULTS: readonly Fault[] = [...MALFORMED, ...OWN_HEADER, ...PASSPORTS, ...PROOFS];

@@ -9,6 +9,7 @@ import { BROKER_ISSUER, OIDC_ISSUER, type Site } from '../../e2e/environment/sit
 import type { ConformanceCase } from '../conformance-case.ts';
 
 const {
+  bearer,
   cancelOrder,
   createOrder,
   files,
@@ -98,6 +99,15 @@ const CALLERS: readonly ConformanceCase[] = [
     })),
   ),
   allowed('a route that keeps the passport', { route: whoAmI }),
+  allowed('a passport in a header of its own', { route: bearer }),
+  allowed("a passport beside the application's token", {
+    route: bearer,
+    otherHeaders: [['authorization', 'Bearer 1']],
+  }),
+  allowed("a passport beside the application's credentials with commas", {
+    route: bearer,
+    otherHeaders: [['authorization', 'Digest a="b", c="d"']],
+  }),
 ];
 
 const target = (text: string) => allowed(`target ${text}`, { route: readOrder, target: text });
@@ -215,6 +225,10 @@ const SIGNED_HEADERS: readonly ConformanceCase[] = [
   allowed('a header that the route requires, and another', {
     route: tenantOrders,
     signedHeaders: [north, { name: 'content-type', value: 'application/json' }],
+  }),
+  allowed("the application's token, signed", {
+    route: bearer,
+    signedHeaders: [{ name: 'authorization', value: 'Bearer 1' }],
   }),
   signing('x-tenant', 'north, south'),
   signing('x-tenant', 'north  south'),

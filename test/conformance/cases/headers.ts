@@ -40,7 +40,9 @@ const SMUGGLED: readonly ConformanceCase[] = SMUGGLED_NAMES.filter(
     REQUEST_REWRITING_HEADERS.some((one) =>
       [one, one.replaceAll('-', '_'), one.replaceAll('-', '.')].includes(name),
     ),
-).map((name) => line(name));
+)
+  .map((name) => line(name))
+  .concat(line('x-proofgate-passport'));
 
 const TWICE: readonly ConformanceCase[] = [
   CONTEXT_HEADERS.subject,
@@ -102,6 +104,17 @@ const HOP_BY_HOP: readonly ConformanceCase[] = [
   connection('te', ['te', 'trailers']),
   connection('authorization'),
   connection('x-proofgate-transcript'),
+  {
+    name: 'header connection: x-proofgate-passport, which the route needs',
+    protocols: H1,
+    expected: ALLOWED,
+    make: (site) =>
+      signedRequest(site, {
+        caller: derivedKeyCaller(site),
+        route: ROUTES.bearer,
+        otherHeaders: [['connection', 'x-proofgate-passport']],
+      }),
+  },
   connection('close, x-proofgate-signature'),
   connection('x-proofgate-subject', ['x-proofgate-subject', MARKER]),
   connection('host'),

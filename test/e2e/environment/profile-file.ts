@@ -1,15 +1,17 @@
 /** The signing profile of the site's usual caller, as a file. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AUTHORITY, ROUTES } from './routes.ts';
+import { AUTHORITY, ROUTES, type SiteRoute } from './routes.ts';
 import { AUTH_SITE, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from './site.ts';
 
 /** @returns its path */
 export async function profileFile({ directory }: Site): Promise<string> {
   const path = join(directory, 'profile.json');
-  const profiles = [ROUTES.readOrder, ROUTES.createOrder].map((route) => ({
+  const routes: readonly SiteRoute[] = [ROUTES.readOrder, ROUTES.createOrder, ROUTES.bearer];
+  const profiles = routes.map((route) => ({
     ...{ route_id: route.route_id, method: route.method, path_template: route.path_template },
     ...{ audience: route.audience, origins: [`http://${AUTHORITY}`, `https://${AUTHORITY}`] },
+    ...(route.passport_header && { passport_header: route.passport_header }),
   }));
   const coordinates = {
     ...{ auth_site: AUTH_SITE, key_id: 'dk_billing', issuer: CLIENT_ISSUER },

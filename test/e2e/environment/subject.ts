@@ -1,25 +1,34 @@
 /** The usual caller of the site and its routes, as the cases of `proofgate conformance` see them. */
 import type { PublicFault, Subject, SubjectChanges } from '../../../src/conformance/conformance-case.ts';
 import type { Reason } from '../../../src/protocol/reasons.ts';
+import { AUTHORIZATION_HEADER, type PassportHeader } from '../../../src/protocol/wire-names.ts';
 import { derivedKeyCaller } from './callers.ts';
 import type { DenialCase } from './denials/denial-case.ts';
 import { AUTHORITY, ROUTES, type SiteRoute } from './routes.ts';
 import { sign } from './signed-request.ts';
 import type { Site } from './site.ts';
 
-export function subjectOf(site: Site): Subject {
+/** @param passportHeader of the route without a body */
+export function subjectOf(site: Site, passportHeader: PassportHeader = AUTHORIZATION_HEADER): Subject {
+  const { isOfRoute, route, target } = READ_ROUTES[passportHeader];
   const signed = (route: SiteRoute, changes: SubjectChanges = {}) =>
     sign(site, { caller: derivedKeyCaller(site), route, ...changes });
   return {
-    method: ROUTES.readOrder.method,
+    passportHeader,
+    method: route.method,
     scheme: 'http',
     authority: AUTHORITY,
-    target: '/v1/orders/4711',
-    isOfRoute: (path) => /^\/v1\/orders\/[^/]+$/.test(path),
-    sign: (changes) => signed(ROUTES.readOrder, changes),
+    target,
+    isOfRoute: (path) => isOfRoute.test(path),
+    sign: (changes) => signed(route, changes),
     signWrite: (changes) => signed(ROUTES.createOrder, changes),
   };
 }
+
+const READ_ROUTES = {
+  authorization: { route: ROUTES.readOrder, target: '/v1/orders/4711', isOfRoute: /^\/v1\/orders\/[^/]+$/ },
+  'x-proofgate-passport': { route: ROUTES.bearer, target: '/v1/bearer', isOfRoute: /^\/v1\/bearer$/ },
+} as const;
 
 /** Envoy itself refuses header names with `_`. */
 const REFUSED_BY_ENVOY = / with _$/;
@@ -28,10 +37,10 @@ const REFUSED_BY_ENVOY = / with _$/;
 export function denialCases<R extends Reason>(faults: readonly PublicFault<R>[]): readonly DenialCase<R>[] {
   return faults
     .filter(({ what }) => !REFUSED_BY_ENVOY.test(what))
-    .map(({ detail, make, needs, what }) => ({
+    .map(({ detail, make, needs, passportIn = AUTHORIZATION_HEADER, what }) => ({
       what,
       detail,
-      routeId: (needs === 'write_route' ? ROUTES.createOrder : ROUTES.readOrder).route_id,
-      provoke: (site) => make(subjectOf(site)),
+      routeId: (needs === 'write_route' ? ROUTES.createOrder : READ_ROUTES[passportIn].route).route_id,
+      provoke: (site) => make(subjectOf(site, passportIn)),
     }));
 }
