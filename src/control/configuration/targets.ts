@@ -116,7 +116,8 @@ function newRow(siteId: string, name: string, token: string, nowMs: number) {
     lastSeenAtMs: null,
     aheadRevision: null,
     aheadSinceMs: null,
-    knownMembers: null,
+    blockedLackedAtMs: null,
+    passportHeaderLackedAtMs: null,
     ...newVersion(nowMs),
   };
 }

@@ -9,6 +9,7 @@ import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { settleBlocked } from './blocked-publication.ts';
+import { columnsOfRequest, type OptionalMember } from './known-members.ts';
 import { noteHeldByAll, settleSources } from './source-settlement.ts';
 import { TargetAllowance } from './target-allowance.ts';
 import type { ReportingTarget } from './target-tokens.ts';
@@ -22,6 +23,13 @@ const SEEN_EVERY_MS = 10_000;
 const NOT_AHEAD = { aheadRevision: null, aheadSinceMs: null };
 
 type Report = Parameters<Transaction['propagation']['noteTargets']>[1];
+
+interface Seen {
+  /** By any of its polls. */
+  readonly lackedMembers: readonly OptionalMember[];
+  /** As the last poll says. */
+  readonly columns: Report;
+}
 
 interface Waiting {
   readonly target: ReportingTarget;
@@ -42,8 +50,8 @@ export class Acknowledgements {
   #timer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> = Promise.resolve();
   readonly #problemRows = new TargetAllowance();
-  /** Polling targets since the last write, with the columns to write. */
-  readonly #seen = new Map<string, Report>();
+  /** Polling targets since the last write. */
+  readonly #seen = new Map<string, Seen>();
   #seenTimer: NodeJS.Timeout | undefined;
 
   constructor(options: AcknowledgementsOptions) {
@@ -88,8 +96,12 @@ export class Acknowledgements {
   }
 
   /** Records where a target is, and whether it can continue from there. */
-  saw({ targetId, knownMembers }: ReportingTarget, isOnChain: boolean): void {
-    this.#seen.set(targetId, { knownMembers, ...(isOnChain ? NOT_AHEAD : {}) });
+  saw({ targetId, lackedMembers }: ReportingTarget, isOnChain: boolean): void {
+    const before = this.#seen.get(targetId)?.lackedMembers ?? [];
+    this.#seen.set(targetId, {
+      lackedMembers: [...new Set([...before, ...lackedMembers])],
+      columns: isOnChain ? NOT_AHEAD : {},
+    });
     this.#seenTimer ??= setTimeout(() => {
       this.#seenTimer = undefined;
       void this.#writeSeen();
@@ -101,7 +113,10 @@ export class Acknowledgements {
     const seen = [...this.#seen];
     this.#seen.clear();
     const lastSeenAtMs = nowMs();
-    const reports = seen.map(([id, columns]) => [id, { ...columns, lastSeenAtMs }] as const);
+    const reports = seen.map(
+      ([id, { columns, lackedMembers }]) =>
+        [id, { ...columns, ...columnsOfRequest(lackedMembers, lastSeenAtMs) }] as const,
+    );
     await store
       .writeUnaudited(undefined, (tx) => noteReports(tx, reports))
       .catch((error: unknown) => onFault?.(error));
@@ -134,8 +149,11 @@ async function writeBatch(tx: Transaction, batch: readonly Waiting[], writing: W
   const refused = new Map<string, Waiting>();
   for (const entry of batch) {
     const { target, acknowledgement } = entry;
-    if (acknowledgement.outcome === 'accepted') accepted.set(target.targetId, acceptance(entry, nowMs));
-    else refused.set(target.targetId, entry);
+    const { targetId } = target;
+    if (acknowledgement.outcome === 'accepted') {
+      // Verifiers that share the target may lack different members.
+      accepted.set(targetId, { ...accepted.get(targetId), ...acceptance(entry, nowMs) });
+    } else refused.set(targetId, entry);
   }
   await noteReports(tx, accepted);
   for (const entry of refused.values()) await noteRefused(tx, entry, writing);
@@ -161,8 +179,7 @@ function acceptance({ target, acknowledgement: { head, revision } }: Waiting, no
     ackedRevision: revision,
     ackedHead: head,
     ackedAtMs: nowMs,
-    lastSeenAtMs: nowMs,
-    knownMembers: target.knownMembers,
+    ...columnsOfRequest(target.lackedMembers, nowMs),
     ...NOT_AHEAD,
   };
 }
@@ -181,8 +198,7 @@ async function noteRefused(
     refusedCode: code,
     refusedDetail: detail ?? null,
     refusedAtMs: nowMs,
-    lastSeenAtMs: nowMs,
-    knownMembers: target.knownMembers,
+    ...columnsOfRequest(target.lackedMembers, nowMs),
   };
   await tx.targets.note(row.id, set);
   if ((isRefusing(row) && row.refusedCode === code) || !mayAudit(row.id)) return;

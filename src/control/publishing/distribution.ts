@@ -5,12 +5,13 @@
  */
 import { setInterval } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
+import { OPTIONAL_MEMBERS } from '../../bundle/format/bundle-limits.ts';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type { Acknowledgement, PollAnswer, PollQuery } from '../../bundle/format/distribution-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { ControlStore } from '../store/port.ts';
 import { Acknowledgements } from './acknowledgements.ts';
-import { knownMembersOf } from './known-members.ts';
+import { lackedMembersOf } from './known-members.ts';
 import { answerTo, etagOf, isElsewhere, offerOf, positionOf, wholeAnswer } from './poll-answers.ts';
 import { raiseFloor } from './revision-floor.ts';
 import { SiteFeed, type SiteState } from './site-feed.ts';
@@ -76,7 +77,7 @@ export class Distribution {
    */
   async authenticate(authorization: string | undefined, members?: string): Promise<string> {
     const target = await this.#tokens.owner(authorization);
-    this.#targets.set(target.targetId, { ...target, knownMembers: knownMembersOf(members) });
+    this.#targets.set(target.targetId, { ...target, lackedMembers: lackedMembersOf(members) });
     return target.targetId;
   }
 
@@ -204,7 +205,7 @@ export class Distribution {
     if (row === undefined || row.state !== 'attached') throw new ApiProblem('authentication_required');
     const { siteId } = row;
     const generation = this.#tokens.generationOf(siteId);
-    return { targetId, siteId, generation, knownMembers: known?.knownMembers ?? row.knownMembers };
+    return { targetId, siteId, generation, lackedMembers: known?.lackedMembers ?? OPTIONAL_MEMBERS };
   }
 
   #feed(siteId: string): SiteFeed {

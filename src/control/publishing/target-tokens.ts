@@ -7,6 +7,7 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import { tokenHash, tokenKind } from '../secrets/bearer-token.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
+import type { OptionalMember } from './known-members.ts';
 
 const REMEMBERED_MS = 5000;
 const MAX_REMEMBERED = 10_000;
@@ -21,8 +22,8 @@ export interface KnownTarget {
 
 /** A target in a request. */
 export interface ReportingTarget extends KnownTarget {
-  /** Optional bundle members that it named, as stored; null if unknown. */
-  readonly knownMembers: string | null;
+  /** Optional bundle members that it did not name. */
+  readonly lackedMembers: readonly OptionalMember[];
 }
 
 export class TargetTokens {

@@ -32,13 +32,16 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
   '0005-token-key': statements(`alter table enrollment add column token_key_thumbprint ${dialect.text}`),
   // Brokers of one issuer for several trust domains, their URLs, and when their keys were pinned.
   '0006-brokers-by-trust-domain': { up: (db) => brokersByTrustDomain(db, dialect) },
-  // Callers that bundles deny, and which optional bundle members each target knows.
+  // Callers that bundles deny, and when a request of each target last did not name an optional bundle member. No request
+  // so far named one.
   '0007-blocked-callers': statements(
     `create table blocked_caller (site_id ${dialect.text} not null references site (id), name ${dialect.text} not null,
       issuer ${dialect.text} not null, subject ${dialect.text}, holder_thumbprint ${dialect.text},
       blocked_at_ms bigint not null, blocked_by ${dialect.text} not null, primary key (site_id, name))`,
     'alter table site add column blocked_published integer not null default 0',
-    `alter table target add column known_members ${dialect.text}`,
+    'alter table target add column blocked_lacked_at_ms bigint',
+    'alter table target add column passport_header_lacked_at_ms bigint',
+    'update target set blocked_lacked_at_ms = last_seen_at_ms, passport_header_lacked_at_ms = last_seen_at_ms',
   ),
 });
 

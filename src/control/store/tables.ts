@@ -131,8 +131,9 @@ export interface Tables {
     aheadSinceMs: number | null;
     /** Total number of revisions by which it has raised its site's floor. */
     raisedRevisions: Generated<number>;
-    /** Optional bundle members that its last request named, separated by commas; null before the first. */
-    knownMembers: string | null;
+    /** Time of its last request that did not name the optional bundle member. */
+    blockedLackedAtMs: number | null;
+    passportHeaderLackedAtMs: number | null;
   };
 
   client: Versioned & {

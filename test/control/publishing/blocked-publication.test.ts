@@ -28,6 +28,8 @@ afterEach(async () => {
 const OPERATION = { actor: 'bootstrap', requestId: 'req_1' };
 const BILLING = { issuer: ISSUER_URL, subject: 'client:billing' };
 const HOLDER = { issuer: ISSUER_URL, holder_thumbprint: 'A'.repeat(43) };
+/** Within it every verifier of a target sends a request. */
+const ALL_SEEN_MS = 60_000;
 const never = new AbortController().signal;
 
 async function publish(): Promise<void> {
@@ -94,9 +96,40 @@ it('targets that are new or old hold the first block back, and are named, until 
   expect(await waitingFor()).toEqual([[old.id]]);
   expect(await published()).toBeUndefined();
   await report(old, 'blocked');
+  expect(await waitingFor()).toEqual([[old.id]]);
+  world.clock.ms += ALL_SEEN_MS;
+  await report(old, 'blocked');
   await eventually(async () => (await world.site()).blockedPublished === 1);
   expect(await published()).toEqual([BILLING]);
   expect(await waitingFor()).toEqual([undefined]);
+});
+
+it('verifiers of two versions that share a target hold it back while the old one still sends requests', async () => {
+  const shared = await addTarget(world);
+  await report(shared);
+  await callers.block(SITE, BILLING, OPERATION);
+  for (let round = 0; round < 5; round++) {
+    world.clock.ms += ALL_SEEN_MS / 2;
+    await report(shared);
+    await report(shared, 'blocked');
+    expect(await waitingFor()).toEqual([[shared.id]]);
+  }
+  for (const step of [ALL_SEEN_MS - 1, 1]) {
+    world.clock.ms += step;
+    await report(shared, 'blocked');
+  }
+  await eventually(async () => (await world.site()).blockedPublished === 1);
+});
+
+it('one poll of an old verifier among those of new ones holds it back', async () => {
+  const shared = await addTarget(world);
+  for (const members of ['blocked', undefined, 'blocked']) {
+    await distribution.authenticate(`Bearer ${shared.token}`, members);
+    await distribution.poll(shared.id, {}, undefined, never);
+  }
+  await distribution.close();
+  const { view } = await callers.block(SITE, BILLING, OPERATION);
+  expect(view.waiting_for?.map(({ target_id: id }) => id)).toEqual([shared.id]);
 });
 
 it('an old target that is attached later neither withdraws a block nor holds the next one back', async () => {

@@ -30,8 +30,8 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
     await expect(opened(open)).rejects.toThrow(SchemaNewerError);
     await run("delete from kysely_migration where name = '0007-other'");
     // The missing migration runs only now.
-    await expect(run('update target set known_members = null')).rejects.toThrow();
+    await expect(run('update target set blocked_lacked_at_ms = null')).rejects.toThrow();
     await opened(open);
-    await run('update target set known_members = null');
+    await run('update target set blocked_lacked_at_ms = null');
   });
 });

@@ -21,7 +21,8 @@ interface ReopenedDatabase {
 export const DROP_BLOCKED_CALLERS = [
   'drop table blocked_caller',
   'alter table site drop column blocked_published',
-  'alter table target drop column known_members',
+  'alter table target drop column blocked_lacked_at_ms',
+  'alter table target drop column passport_header_lacked_at_ms',
 ];
 
 /** For one test file: created before its tests, removed after them. */

@@ -99,7 +99,8 @@ export const targetRow = (siteId: string, name: string): RowOf<'target'> => ({
   aheadRevision: null,
   aheadSinceMs: null,
   raisedRevisions: 0,
-  knownMembers: null,
+  blockedLackedAtMs: null,
+  passportHeaderLackedAtMs: null,
   ...VERSIONED,
 });
 

@@ -28,7 +28,8 @@ export class Propagation extends Repository {
         | 'lastSeenAtMs'
         | 'aheadRevision'
         | 'aheadSinceMs'
-        | 'knownMembers'
+        | 'blockedLackedAtMs'
+        | 'passportHeaderLackedAtMs'
       >
     >,
   ): Promise<void> {

@@ -41,7 +41,8 @@ export class Targets extends VersionedTable<'target'> {
       | 'aheadRevision'
       | 'aheadSinceMs'
       | 'raisedRevisions'
-      | 'knownMembers'
+      | 'blockedLackedAtMs'
+      | 'passportHeaderLackedAtMs'
     >,
   ): Promise<void> {
     await this.update('target', { id }, set);
