@@ -29,14 +29,20 @@ const STREAM_WINDOW_BYTES = 262_144;
 /** Node.js returns it as data arrives, read or not: it limits only what is on the way. */
 const CONNECTION_WINDOW_BYTES = 8_388_608;
 
+/**
+ * Headers above it look as if the upstream had reset the stream, and it counts only after the upstream has acknowledged it.
+ * The limit itself is checked when headers have arrived.
+ */
+const NODE_HEADER_BYTES = 4 * MAX_RESPONSE_HEADER_BYTES;
+
 const OPTIONS: SecureClientSessionOptions = {
   settings: {
     enablePush: false,
     initialWindowSize: STREAM_WINDOW_BYTES,
-    maxHeaderListSize: MAX_RESPONSE_HEADER_BYTES,
+    maxHeaderListSize: NODE_HEADER_BYTES,
   },
   // A header counts 32 bytes and more (RFC 9113 section 6.5.2), so the size is the limit.
-  maxHeaderListPairs: MAX_RESPONSE_HEADER_BYTES / 32,
+  maxHeaderListPairs: NODE_HEADER_BYTES / 32,
   // Megabytes. Beyond it Node.js rejects responses; the streams' bodies that wait to be sent count, at most 128 KiB each.
   maxSessionMemory: 64,
 };
@@ -149,12 +155,6 @@ function requestHeaders({ headers, lengthBytes, method, target }: UpstreamReques
   };
 }
 
-/** The upstream's response breaks rules of HTTP/2, or its headers are too large: it is Node.js that resets the stream. */
-const INVALID_RESPONSE: ReadonlySet<number> = new Set([
-  constants.NGHTTP2_PROTOCOL_ERROR,
-  constants.NGHTTP2_ENHANCE_YOUR_CALM,
-]);
-
 interface ExchangeOptions extends Pick<UpstreamOptions, 'idleTimeoutMs' | 'responseTimeoutMs'> {
   readonly onTimeout: () => void;
 }
@@ -213,7 +213,8 @@ export class Http2UpstreamExchange implements Dispatcher.DispatchController {
     stream.on('error', () => undefined);
     stream.once('close', () => {
       if (body instanceof Readable) body.destroy();
-      const isInvalid = INVALID_RESPONSE.has(stream.rstCode);
+      // The response breaks rules of HTTP/2: it is Node.js that resets the stream.
+      const isInvalid = stream.rstCode === constants.NGHTTP2_PROTOCOL_ERROR;
       this.#fail(isInvalid ? new errors.HTTPParserError() : new errors.SocketError());
     });
   }
@@ -235,7 +236,6 @@ export class Http2UpstreamExchange implements Dispatcher.DispatchController {
     });
     stream.once('response', (headers, _flags, ...[lines]: unknown[]) => {
       this.rawHeaders = withoutPseudoHeaders(stringsOf(lines));
-      // Node.js knows the limit only after the upstream has acknowledged it.
       if (this.rawHeaders.join('').length > MAX_RESPONSE_HEADER_BYTES) {
         this.abort(new errors.HeadersOverflowError());
         return;
