@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { createAuditMetrics } from '../../src/telemetry/audit-metrics.ts';
+import { createCaptureMetrics } from '../../src/telemetry/capture-metrics.ts';
 import { createExtAuthzHttpMetrics } from '../../src/telemetry/ext-authz-http-metrics.ts';
 import {
   createReadinessMetrics,
@@ -39,6 +40,7 @@ async function declaredLabels(): Promise<ReadonlyMap<string, readonly string[]>>
   const { registry } = createVerifierMetrics(() => undefined);
   createRefreshMetrics(registry, () => undefined);
   createAuditMetrics(registry);
+  createCaptureMetrics(registry);
   createReplayMetrics(registry, [], () => undefined);
   createReadinessMetrics(registry, () => []);
   createWorkerMetrics(registry, () => 0);
@@ -70,7 +72,8 @@ it('has each metric of the process, with its type, and no other', async () => {
     '--external-origin',
     'http://api.example',
   ];
-  const verifier = await fixture.verifier({ flags: ['--otlp-endpoint', 'http://127.0.0.1:1', ...http] });
+  const others = ['--otlp-endpoint', 'http://127.0.0.1:1', '--capture-denied', fixture.site.directory];
+  const verifier = await fixture.verifier({ flags: [...others, ...http] });
   const { text } = await verifier.probe('/metrics');
   const shown = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].filter(([, name = '']) => isOurs(name));
   expect(shown.length).toBeGreaterThan(20);

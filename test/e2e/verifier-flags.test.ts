@@ -1,8 +1,9 @@
 /** Tests flags of the verifier that change what is allowed: each has its effect on real requests. */
 import { generateKeyPairSync } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
+import { runInProcess } from '../cli/in-process.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { expectAllowed, expectDenial, observe } from './environment/observe.ts';
 import { ROUTES } from './environment/routes.ts';
@@ -53,4 +54,30 @@ it('--freshness-key alone may sign statements, the bundle key no longer', async 
   });
   expect(refused).toBe('signatures_insufficient');
   await expectAllowed(gateway, await observe(gateway, client, signed({ route: readOrder })), allowed);
+});
+
+it('--capture-denied keeps denied requests for explain, and no credentials', async () => {
+  const directory = join(fixture.site.directory, 'denied');
+  await mkdir(directory);
+  const { client, gateway } = await withFlags('--capture-denied', directory);
+  const sent = { ...signed({ route: readOrder }), target: '/v1/orders/4712' };
+  const expected = {
+    reason: 'request_binding_mismatch',
+    detail: 'target',
+    routeId: readOrder.route_id,
+  } as const;
+  const observed = await observe(gateway, client, sent);
+  const decisionId = await expectDenial(gateway, observed, { ...expected, callerVerified: false });
+  const file = join(directory, `${decisionId}.json`);
+  const text = await waitFor('the capture', 10_000, () => readFile(file, 'utf8').catch(() => undefined));
+  const explained = await runInProcess(['explain', '--request', file, '--output', 'json']);
+  expect(explained).toMatchObject({ exitCode: 1, stderr: '' });
+  const { decision, recorded, transcript } = JSON.parse(explained.stdout);
+  expect(decision).toMatchObject({ reason: expected.reason, detail: 'target' });
+  expect(recorded).toMatchObject({ comparison: 'agrees', decision_id: decisionId });
+  const different = transcript.filter(({ equal }: { readonly equal: boolean }) => !equal);
+  expect(different).toMatchObject([{ line: 'target', difference: { place: 'path segment 3' } }]);
+  const credentials = (sent.headers ?? []).map(([, value]) => value.split(' ').at(-1) ?? '');
+  expect(credentials).toHaveLength(3);
+  expect(credentials.filter((value) => text.includes(value))).toEqual([]);
 });

@@ -3,7 +3,7 @@
  * dies.
  */
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -56,6 +56,29 @@ async function start(options: Partial<Parameters<typeof startWorkers>[1]> = {}):
 function connections(workers: RunningWorkers, count = CONNECTIONS): readonly CheckClient[] {
   return Array.from({ length: count }, () => workers.connect());
 }
+
+it(
+  'all write captured denials to one directory',
+  async () => {
+    const directory = await mkdtemp(join(source.directory, 'denied-'));
+    const workers = await start({ flags: ['--capture-denied', directory] });
+    const clients = connections(workers);
+    const proof = source.mint();
+    const outcomes: string[] = [];
+    for (const client of clients) outcomes.push(await outcomeOf(client, proof));
+    expect(outcomes).toEqual(['allowed', ...Array(CONNECTIONS - 1).fill('jti_replay 403')]);
+    const written = /^proofgate_denied_captures_total\{outcome="written",worker="(\d)"\} ([1-9]\d*)$/gm;
+    const counts = await waitFor('the captures', WAIT_MS, async () => {
+      const found = [...(await workers.get('/metrics')).text.matchAll(written)];
+      const sum = found.reduce((total, [, , count]) => total + Number(count), 0);
+      return sum === CONNECTIONS - 1 ? found : undefined;
+    });
+    expect(counts.length).toBeGreaterThan(1);
+    expect(readdirSync(directory)).toHaveLength(CONNECTIONS - 1);
+    closeAll(clients);
+  },
+  WAIT_MS,
+);
 
 function closeAll(clients: readonly CheckClient[]): void {
   for (const client of clients) client.close();
