@@ -28,10 +28,7 @@ export async function exchange(
   const before = (await point.decisions()).length;
   point.upstream.clear();
   const address = protocol === 'HTTP/2' ? (point.http2Address ?? point.address) : point.address;
-  const answer = await send(address, protocol, message).catch((error: unknown) => {
-    if (error instanceof NoResponse) return error;
-    throw error;
-  });
+  const answer = await sendMessage(address, protocol, message);
   const arrived = [...point.upstream.requests];
   const decisions = (await point.decisions()).slice(before);
   if (arrived.length > 0) return { outcome: 'allowed', arrived };
@@ -46,6 +43,19 @@ export async function exchange(
 
 function hasTrailers(message: Exclude<WireMessage, { readonly bytes: unknown }>): boolean {
   return ('lines' in message ? message.request : message).trailers !== undefined;
+}
+
+export async function sendMessage(
+  address: WireAddress,
+  protocol: Protocol,
+  message: WireMessage,
+): Promise<WireResponse | NoResponse> {
+  try {
+    return await send(address, protocol, message);
+  } catch (error) {
+    if (error instanceof NoResponse) return error;
+    throw error;
+  }
 }
 
 function send(address: WireAddress, protocol: Protocol, message: WireMessage): Promise<WireResponse> {

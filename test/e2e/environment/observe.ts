@@ -38,7 +38,7 @@ async function observeAll(
   return responses.map((response) => ({ response, forwarded, counted }));
 }
 
-function growth(
+export function growth(
   before: ReadonlyMap<string, number>,
   after: ReadonlyMap<string, number>,
 ): ReadonlyMap<string, number> {

@@ -102,15 +102,6 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     ])('%s does not leave', async (_name, request, expected) => {
       expect(await send(protocol, request)).toEqual({ status: expected, signed: 0, arrived: [] });
     });
-
-    it('no header of the application makes Envoy send twice', async () => {
-      const headers: readonly HeaderLine[] = [
-        ['x-envoy-retry-on', 'retriable-status-codes'],
-        ['x-envoy-retriable-status-codes', '200'],
-      ];
-      const { arrived, signed, status } = await send(protocol, { headers });
-      expect([status, signed, arrived.length]).toEqual([200, 1, 1]);
-    });
   });
 
   it('sends nothing while no signer answers', async () => {

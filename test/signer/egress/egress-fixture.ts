@@ -59,6 +59,7 @@ export function billingSigner(site: Site): RequestSigner {
     ...{ route_id: route.route_id, method: route.method, path_template: route.path_template },
     ...{ audience: route.audience, origins: [ORIGIN, SECURE_ORIGIN] },
     ...{ body: route.body ?? 'bound', signed_headers: route.signed_headers ?? [] },
+    ...(route.passport_header && { passport_header: route.passport_header }),
   }));
   const file = readSigningProfiles(
     {

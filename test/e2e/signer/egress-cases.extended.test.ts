@@ -1,0 +1,146 @@
+/**
+ * The paths, headers, framings and bodies of the other suites, sent by an application to the shipped egress Envoy and to Istio's sidecar:
+ * either the verifier finds what the signer signed, or nothing leaves.
+ */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { MESSAGE_CASES } from '../../../src/conformance/public-cases.ts';
+import type { HeaderLine, WireRequest } from '../../../src/conformance/wire/exchange.ts';
+import { ALLOWED_CASES } from '../../conformance/cases/allowed.ts';
+import { HEADER_CASES } from '../../conformance/cases/headers.ts';
+import { atSite, type ConformanceCase } from '../../conformance/conformance-case.ts';
+import { sendMessage } from '../../conformance/exchange.ts';
+import { messagesOf } from '../../conformance/suite.ts';
+import { AMBIGUOUS_PATHS } from '../environment/ambiguous-targets.ts';
+import { derivedKeyCaller } from '../environment/callers.ts';
+import { useEnvironment } from '../environment/environment.ts';
+import { type Gateway, PROTOCOLS } from '../environment/gateway.ts';
+import { growth } from '../environment/observe.ts';
+import { OWN_HEADER_CASES } from '../environment/own-header.ts';
+import { AUTHORITY, ROUTES } from '../environment/routes.ts';
+import { sign } from '../environment/signed-request.ts';
+import { SMUGGLED_NAMES } from '../environment/smuggled-headers.ts';
+import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
+import { envoyVersions, type RunningEnvoy } from '../harness/envoy.ts';
+import { tlsEdits } from '../harness/tls-edits.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import {
+  type SignerProcess,
+  startEgressEnvoy,
+  startIstioEgress,
+  startSignerProcess,
+} from './egress-gateway.ts';
+
+/** What an application sends that knows nothing of Proofgate. */
+function plain(name: string, request: Partial<WireRequest>): ConformanceCase {
+  const whole = { method: 'GET', target: '/v1/orders/4711', authority: AUTHORITY, ...request };
+  return { name, expected: { kind: 'allowed' }, make: () => whole };
+}
+
+const tenant = (...lines: readonly HeaderLine[]) =>
+  plain(`x-tenant as ${JSON.stringify(lines)}`, {
+    target: ROUTES.tenantOrders.path_template,
+    headers: lines,
+  });
+
+/** What callers may send. */
+const USUAL: readonly ConformanceCase[] = [...ALLOWED_CASES, ...HEADER_CASES];
+
+const CASES: readonly ConformanceCase[] = [
+  ...USUAL,
+  ...MESSAGE_CASES.map(atSite),
+  ...AMBIGUOUS_PATHS.map((target) => plain(`path ${JSON.stringify(target)}`, { target })),
+  ...SMUGGLED_NAMES.map((name) => plain(`name ${name}`, { headers: [[name, 'smuggled']] })),
+  ...OWN_HEADER_CASES.map(
+    ({ make, name, route = ROUTES.bearer }): ConformanceCase => ({
+      name: `own header: ${name}`,
+      expected: { kind: 'allowed' },
+      make: (site) => make(sign(site, { caller: derivedKeyCaller(site), route })),
+    }),
+  ),
+  plain('own header: a bearer token, unsigned', {
+    target: ROUTES.bearer.path_template,
+    headers: [['authorization', 'Bearer 1']],
+  }),
+  // The header that the signer signs.
+  tenant(['x-tenant', 'north']),
+  tenant(['x-tenant', '  north  south  ']),
+  tenant(['x-tenant', 'north, south']),
+  tenant(['X-Tenant', '"north; a=1"']),
+  tenant(['x-tenant', 'north'], ['x-tenant', 'south']),
+  tenant(['x-tenant', 'north'], ['x_tenant', 'south']),
+  tenant(['x-tenant', '']),
+  tenant(['x-tenant', 'n\xf6rd']),
+  tenant(['x-tenant', 'north'], ['connection', 'x-tenant']),
+  tenant(),
+];
+
+/**
+ * Of {@link USUAL}: the signer refuses a page in a browser, a signed header that the connection takes away, and a host with another
+ * port; an Envoy refuses upgrades, `connection: host`, and names with an underscore, with Istio that of the API.
+ */
+const REFUSED =
+  /^(?:header (?:origin: https|connection: (?:x-tenant, which|host|upgrade, upgrade)|[a-z-]*_)|allowed: an authority with the default port$)/;
+
+/** The path that was signed may be one that the caller may not use. */
+const ALLOWED_OR_NOT_GRANTED =
+  /^(?:allowed |denied (?:source_subject_mismatch not_granted|insufficient_key_binding) )/;
+
+/** The gateway answers 503 itself after the decision: header-count.test.ts. */
+const isLost = (name: string, version: string) => name === 'header 80 more' && version === '1.40.0';
+
+const environment = useEnvironment(['usual']);
+let certificates: TestCertificates;
+let elsewhere: Upstream;
+beforeAll(async () => {
+  certificates = await makeCertificates(AUTHORITY, 'spiffe://shop.example/ns/prod/sa/checkout');
+  elsewhere = await startUpstream();
+});
+afterAll(async () => {
+  await elsewhere.stop();
+  await certificates.remove();
+});
+
+const RUNS = [
+  ...envoyVersions.map((version) => ({ name: 'envoy/egress.yaml', start: startEgressEnvoy, version })),
+  ...envoyVersions
+    .slice(-1)
+    .map((version) => ({ name: 'envoy/istio/egress.yaml', start: startIstioEgress, version })),
+];
+
+describe.each(RUNS)('$name, Envoy $version', ({ start, version }) => {
+  let gateway: Gateway;
+  let signer: SignerProcess;
+  let egress: RunningEnvoy;
+  beforeAll(async () => {
+    const tls = { ca: certificates.ca.cert, servername: AUTHORITY };
+    gateway = await environment.gateway(version, 'usual', {
+      name: 'tls',
+      tls,
+      edits: tlsEdits(certificates),
+    });
+    signer = await startSignerProcess(environment.site);
+    egress = await start(version, { signer, gateway, certificates }, elsewhere);
+  });
+  afterAll(async () => {
+    await egress.stop();
+    await signer.stop();
+  });
+
+  describe.each(PROTOCOLS)('%s', (protocol) => {
+    const spoken = CASES.filter(({ protocols }) => protocols?.includes(protocol) ?? true);
+
+    it.each(spoken)('$name', async (one) => {
+      for (const message of messagesOf(one, environment.site)) {
+        gateway.upstream.clear();
+        const before = await gateway.verifier.decisions();
+        await sendMessage(egress, protocol, message);
+        const [decision, ...more] = growth(before, await gateway.verifier.decisions()).keys();
+        expect(more).toEqual([]);
+        const isForwarded = decision?.startsWith('allowed ') === true && !isLost(one.name, version);
+        expect(gateway.upstream.requests.length).toBe(isForwarded ? 1 : 0);
+        if (decision !== undefined) expect(decision).toMatch(ALLOWED_OR_NOT_GRANTED);
+        else if (USUAL.includes(one)) expect(one.name).toMatch(REFUSED);
+      }
+    });
+  });
+});
