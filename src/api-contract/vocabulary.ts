@@ -36,7 +36,8 @@ export const MAX_SOURCE_REVISION = 2_147_483_647;
 /** Maximum number of listed targets that a publishing source waits for; a site's propagation lists them all. */
 export const MAX_SHOWN_TARGETS = 10;
 
-export const POLICY_STATES = ['active', 'deactivated', 'deleted'] as const;
+/** `waiting`: until its source is active. */
+export const POLICY_STATES = ['waiting', 'active', 'deactivated', 'deleted'] as const;
 export type PolicyState = (typeof POLICY_STATES)[number];
 
 export const APPROVALS = ['automatic', 'manual'] as const;

@@ -9,6 +9,7 @@ import { Compile, type Validator } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
 import type { Fault } from '../api-contract/members-contract.ts';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../protocol/strict-json.ts';
+import { nearestName } from './nearest-name.ts';
 
 const MAX_FAULTS = 20;
 
@@ -74,7 +75,7 @@ export function compileValidator({ schema, httpPart }: { schema: TSchema; httpPa
     const value = numbers.length === 0 ? given : withNumbers(given, numbers);
     const root = POINTER_ROOT[part] ?? '';
     if (!validator().Check(value))
-      return { error: new RequestShapeError(faultsOf(validator().Errors(value), root)) };
+      return { error: new RequestShapeError(faultsOf(validator().Errors(value), root, schema)) };
     const faults = textFaults(value, root);
     return faults.length === 0 ? { value } : { error: new RequestShapeError(faults.slice(0, MAX_FAULTS)) };
   };
@@ -117,10 +118,14 @@ function withNumbers(given: unknown, names: readonly string[]): unknown {
   return value;
 }
 
-function faultsOf(errors: readonly TLocalizedValidationError[], root: string): readonly Fault[] {
+function faultsOf(
+  errors: readonly TLocalizedValidationError[],
+  root: string,
+  schema: TSchema,
+): readonly Fault[] {
   const faults = new Map<string, Fault>();
   for (const error of errors) {
-    for (const fault of faultsOfError(error, root)) {
+    for (const fault of faultsOfError(error, root, schema)) {
       if (faults.size < MAX_FAULTS && !faults.has(fault.pointer)) faults.set(fault.pointer, fault);
     }
   }
@@ -128,17 +133,18 @@ function faultsOf(errors: readonly TLocalizedValidationError[], root: string): r
   return [...faults.values()];
 }
 
-function faultsOfError(error: TLocalizedValidationError, root: string): readonly Fault[] {
+function faultsOfError(error: TLocalizedValidationError, root: string, schema: TSchema): readonly Fault[] {
   const at = root + error.instancePath;
   switch (error.keyword) {
     case 'boolean':
       // Always accompanies an additionalProperties error.
       return [];
     case 'additionalProperties':
-      return error.params.additionalProperties.map((name) => ({
-        pointer: `${at}/${pointerStep(name)}`,
-        reason: 'unknown member',
-      }));
+      return error.params.additionalProperties.map((name) => {
+        const meant = nearestName(name, membersAt(schema, error.schemaPath));
+        const advice = meant === undefined ? '' : `; did you mean ${meant}?`;
+        return { pointer: `${at}/${pointerStep(name)}`, reason: `unknown member${advice}` };
+      });
     case 'required':
       return error.params.requiredProperties.map((name) => ({
         pointer: `${at}/${pointerStep(name)}`,
@@ -149,6 +155,16 @@ function faultsOfError(error: TLocalizedValidationError, root: string): readonly
     default:
       return [{ pointer: at, reason: error.message }];
   }
+}
+
+/** Names of the members that the schema at a path, such as `#/properties/clients/items`, knows. */
+function membersAt(schema: TSchema, path: string): readonly string[] {
+  let at: unknown = schema;
+  for (const step of path.split('/').slice(1)) {
+    if (Array.isArray(at)) at = at[Number(step)];
+    else if (isJsonObject(at)) at = at[step.replaceAll('~1', '/').replaceAll('~0', '~')];
+  }
+  return isJsonObject(at) && isJsonObject(at.properties) ? Object.keys(at.properties) : [];
 }
 
 const MAX_SHOWN_NAME = 64;
@@ -181,7 +197,7 @@ export function compileSerializer({ schema }: { schema: unknown }): (data: unkno
   if (!isSchema(schema)) return (data) => JSON.stringify(data);
   const validator = whenNeeded(schema);
   return (data) => {
-    if (!validator().Check(data)) throw new AnswerShapeError(faultsOf(validator().Errors(data), ''));
+    if (!validator().Check(data)) throw new AnswerShapeError(faultsOf(validator().Errors(data), '', schema));
     return JSON.stringify(data);
   };
 }

@@ -14,8 +14,10 @@ export const EXIT_CODES = {
   /** Timed out, or still pending. */
   timed_out: 4,
   unreachable: 5,
+  /** With `--detailed-exitcode`: done, and there are changes. */
+  changed: 6,
 } as const;
-export type FailureKind = Exclude<keyof typeof EXIT_CODES, 'done'>;
+export type FailureKind = Exclude<keyof typeof EXIT_CODES, 'done' | 'changed'>;
 
 const CODE = /^[a-z][a-z0-9_]*$/;
 

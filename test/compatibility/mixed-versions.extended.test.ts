@@ -24,7 +24,7 @@ describe.each(releases())('release $version and the program under test', ({ prog
   ] as const;
 
   describe.each(versions)(
-    'under a $name Control, its site declared by the $other command line',
+    'under a $name Control, its site declared by the released command line',
     (control) => {
       let redis: TestRedisServer;
       let site: FollowedSite;

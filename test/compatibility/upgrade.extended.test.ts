@@ -33,7 +33,7 @@ async function startSite(controlRelease: Program, databaseUrl?: string): Promise
   return site;
 }
 
-/** Declares a broker with the command line under test, at a Control of any version; applying it again changes nothing. */
+/** Declares a broker with the command line of the release; applying it again changes nothing. */
 async function declareBroker({ stage }: FollowedSite): Promise<void> {
   const declared = parse(await readFile(join(stage.directory, 'site.yaml'), 'utf8'));
   const broker = {
@@ -79,6 +79,12 @@ describe.each(releases())('release $version', ({ program: released }) => {
       await followed.awaitOutcome(verifier, revoked.keyFile, REVOKED);
       const kept = await list();
 
+      const connection = ['--control-url', stage.controlUrl, '--token-file', stage.tokenFile];
+      const file = join(stage.directory, 'site.yaml');
+      expect(await stage.run(['ctl', 'apply', '-f', file, ...connection])).toMatchObject({
+        exitCode: 3,
+        stderr: expect.stringContaining('declaration_unsupported'),
+      });
       await stage.stopControl();
       await stage.startControl({ release: undefined });
 

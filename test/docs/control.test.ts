@@ -2,6 +2,7 @@
 
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
+import { MAX_DECLARATION_BYTES } from '../../src/api-contract/declaration-contract.ts';
 import {
   DEFAULT_SOURCE_CAPACITY,
   MAX_KEY_LIFETIME_SECONDS,
@@ -120,7 +121,7 @@ it('has the limits', () => {
     [...limit.matchAll(/[0-9][0-9,]*/g)].map(([digits]) => Number(digits.replaceAll(',', ''))),
   );
   expect(described).toEqual([
-    [MAX_BODY_BYTES, MAX_DEFINITION_BYTES],
+    [MAX_BODY_BYTES, MAX_DEFINITION_BYTES, MAX_DECLARATION_BYTES],
     [MAX_PAGE_ITEMS],
     [MAX_TOKEN_BYTES],
     [MAX_TOKEN_LIFETIME_SECONDS],

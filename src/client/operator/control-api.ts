@@ -7,7 +7,7 @@ import { Agent } from 'undici';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
 import { checkedCaPem } from '../ca-certificates.ts';
 import type { ControlUrl } from '../enroll/control-url.ts';
-import { OperatorError } from './operator-error.ts';
+import { OperatorError, type OperatorFault } from './operator-error.ts';
 
 export interface ControlApiOptions {
   readonly url: ControlUrl;
@@ -32,9 +32,12 @@ interface Exchange {
   readonly path: string;
   readonly body?: object | undefined;
   readonly headers?: { readonly [name: string]: string };
+  /** Instead of that of all exchanges. */
+  readonly timeoutMs?: number | undefined;
 }
 
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+/** The steps of a declaration of 16 MiB are longer than the declaration. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const DEFAULT_TIMEOUT_MS = 30_000;
 const PAGE_LIMIT = 200;
 /** Maximum number of items in a list: more keys than a site can have. */
@@ -117,8 +120,8 @@ export class ControlApi {
   }
 
   /** @param etag ETag of the last read; undefined for a resource that does not exist yet @throws OperatorError */
-  async put(path: string, body: object, etag: string | undefined): Promise<Resource> {
-    return resourceOf(await this.#once({ method: 'PUT', path, body, headers: ifMatch(etag) }));
+  async put(path: string, body: object, etag: string | undefined, timeoutMs?: number): Promise<Resource> {
+    return resourceOf(await this.#once({ method: 'PUT', path, body, headers: ifMatch(etag), timeoutMs }));
   }
 
   /** @throws OperatorError */
@@ -155,8 +158,9 @@ export class ControlApi {
     throw problemOf(answer);
   }
 
-  #exchange({ method, path, body, headers }: Exchange): Promise<Answer> {
-    const { url, token, timeoutMs = DEFAULT_TIMEOUT_MS } = this.#options;
+  #exchange({ method, path, body, headers, ...exchange }: Exchange): Promise<Answer> {
+    const { url, token } = this.#options;
+    const timeoutMs = exchange.timeoutMs ?? this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
     return this.#send(`${url.pathPrefix}${path}`, {
       method,
       body: body === undefined ? null : JSON.stringify(body),
@@ -241,14 +245,25 @@ function problemOf({ statusCode, text }: Answer): OperatorError {
     );
   }
   const kind = statusCode === 503 || statusCode === 429 ? 'unreachable' : 'refused';
-  return new OperatorError(kind, code, oneLine(problem.detail ?? problem.title, problem.errors));
+  const faults = faultsOf(problem);
+  return new OperatorError(kind, code, oneLine(problem.detail ?? problem.title, faults), faults);
+}
+
+function faultsOf({ errors }: JsonObject): readonly OperatorFault[] {
+  const faults = Array.isArray(errors) ? errors.filter(isJsonObject) : [];
+  return faults.map(({ pointer, reason }) => ({
+    pointer: printable(String(pointer)),
+    reason: printable(String(reason)),
+  }));
+}
+
+function oneLine(text: unknown, [first]: readonly OperatorFault[]): string {
+  const place = first === undefined ? '' : ` (${first.pointer}: ${first.reason})`;
+  return printable(`${typeof text === 'string' ? text : 'refused'}${place}`);
 }
 
 /** Removes control characters, which could send commands to a terminal. */
-function oneLine(text: unknown, errors: unknown): string {
-  const [first] = Array.isArray(errors) ? errors.filter(isJsonObject) : [];
-  const place = first === undefined ? '' : ` (${String(first.pointer)}: ${String(first.reason)})`;
-  const line = `${typeof text === 'string' ? text : 'refused'}${place}`;
+function printable(line: string): string {
   return Array.from(line, (character) => (character < ' ' || character === '\x7f' ? ' ' : character))
     .join('')
     .slice(0, 1000);

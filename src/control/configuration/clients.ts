@@ -8,6 +8,8 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import {
   audited,
   momentOf,
+  mutateEach,
+  naming,
   newVersion,
   placeInSite,
   publishChange,
@@ -16,7 +18,7 @@ import {
 } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
-import type { ControlStore } from '../store/port.ts';
+import type { Transactions } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
@@ -47,16 +49,37 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
   /** @throws ApiProblem `already_exists`, `definition_invalid` */
   create(operation: Operation, siteId: string, client: NewClient): Promise<Created<ClientView, never>> {
     return this.createRow(operation, siteLock([siteId]), async (tx, nowMs) => {
-      const { client_id: clientId, subject, context = {} } = client;
+      const { client_id: clientId, subject } = client;
       const site = requireRow(await tx.sites.find(siteId));
       if ((await tx.clients.find(siteId, clientId)) !== undefined) throw new ApiProblem('already_exists');
       if ((await tx.clients.count(siteId)) >= MAX_CLIENTS) {
         throw new ApiProblem('definition_invalid', `a site has at most ${MAX_CLIENTS} clients`);
       }
       rejectFaultySubject(subject, site);
-      const row = { siteId, clientId, subject, context: JSON.stringify(context), ...newVersion(nowMs) };
-      await tx.clients.add(row);
+      await tx.clients.add(newClient(siteId, client, nowMs));
       return { name: [siteId, clientId], publish: { kind: 'client', clientId } };
+    });
+  }
+
+  /** Creates many that do not exist. @throws ApiProblem `definition_invalid`, naming the client */
+  createAll(operation: Operation, siteId: string, clients: readonly NewClient[]): Promise<void> {
+    const nowMs = this.nowMs();
+    return mutateEach(this.store, siteId, clients, async (tx) => {
+      const site = requireRow(await tx.sites.find(siteId));
+      if ((await tx.clients.count(siteId)) + clients.length > MAX_CLIENTS) {
+        throw new ApiProblem('definition_invalid', `a site has at most ${MAX_CLIENTS} clients`);
+      }
+      const rows = clients.map((client) => newClient(siteId, client, nowMs));
+      for (const { clientId, subject } of rows) {
+        naming(`client ${clientId}`, () => rejectFaultySubject(subject, site));
+        await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
+      }
+      await tx.clients.addAll(rows);
+      const place = await placeInSite(tx, siteId);
+      return rows.map((row) => {
+        const after = clientView(site, row);
+        return audited(operation, { what: 'client.create', id: row.clientId, place, after });
+      });
     });
   }
 
@@ -92,6 +115,14 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
       return { publish: { kind: 'client', clientId } };
     });
   }
+}
+
+function newClient(
+  siteId: string,
+  { client_id: clientId, subject, context = {} }: NewClient,
+  nowMs: number,
+): RowOf<'client'> {
+  return { siteId, clientId, subject, context: JSON.stringify(context), ...newVersion(nowMs) };
 }
 
 /** SPIFFE-ID specification section 2. @throws ApiProblem `definition_invalid` */
@@ -143,10 +174,10 @@ interface GrantName {
 }
 
 export class Grants {
-  readonly #store: ControlStore;
+  readonly #store: Transactions;
   readonly #nowMs: () => number;
 
-  constructor({ store, nowMs }: { readonly store: ControlStore; readonly nowMs: () => number }) {
+  constructor({ store, nowMs }: { readonly store: Transactions; readonly nowMs: () => number }) {
     this.#store = store;
     this.#nowMs = nowMs;
   }
@@ -185,6 +216,24 @@ export class Grants {
     });
   }
 
+  /** Creates many that do not exist. The caller keeps to the limit of grants. */
+  createAll(
+    operation: Operation,
+    siteId: string,
+    grants: readonly (Omit<GrantName, 'siteId'> & { readonly access: Access })[],
+  ): Promise<void> {
+    const nowMs = this.#nowMs();
+    return mutateEach(this.#store, siteId, grants, async (tx) => {
+      const rows = grants.map((grant) => ({ siteId, ...grant, createdAtMs: nowMs }));
+      for (const { clientId } of rows) await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
+      await tx.clients.addGrants(rows);
+      const place = await placeInSite(tx, siteId);
+      return rows.map((row) =>
+        audited(operation, { what: 'grant.create', id: grantId(row), place, after: grantView(row) }),
+      );
+    });
+  }
+
   /** @throws ApiProblem `not_found` */
   remove(operation: Operation, name: GrantName): Promise<void> {
     const { siteId, clientId, resource } = name;
@@ -206,7 +255,7 @@ export class Grants {
 }
 
 /** Neither part contains a space. */
-function grantId({ clientId, resource }: GrantName): string {
+function grantId({ clientId, resource }: Omit<GrantName, 'siteId'>): string {
   return `${clientId} ${resource}`;
 }
 

@@ -18,14 +18,19 @@ import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '..
 import { ApiProblem } from '../domain/api-problem.ts';
 import { targetsWithout } from '../publishing/known-members.ts';
 import {
+  audited,
   type ConfigurationDeps,
+  mutateEach,
+  naming,
   newVersion,
   placeInSite,
+  publishChange,
   requireRow,
   versionOf,
 } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { siteLock, VersionedResource } from '../resource/versioned-resource.ts';
+import type { AuditEntry } from '../store/port.ts';
 import type { Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { originsOf } from './sites.ts';
@@ -75,6 +80,35 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
     });
   }
 
+  /** Creates many that do not exist. @throws ApiProblem `definition_invalid`, naming the route */
+  createAll(operation: Operation, siteId: string, routes: readonly NewRoute[]): Promise<void> {
+    const nowMs = this.nowMs();
+    return mutateEach(this.store, siteId, routes, async (tx) => {
+      const origins = originsOf(requireRow(await tx.sites.find(siteId)));
+      const place = await placeInSite(tx, siteId);
+      const entries: AuditEntry[] = [];
+      for (const { route_id: routeId, definition } of routes) {
+        naming(`route ${routeId}`, () => rejectFaultyDefinition({ siteId, routeId }, definition, origins));
+        await rejectUnknownMember(tx, siteId, definition);
+        const version = newVersion(nowMs);
+        const after = {
+          site_id: siteId,
+          route_id: routeId,
+          definition,
+          published: false,
+          ...versionOf(version),
+        };
+        entries.push(audited(operation, { what: 'route.create', id: routeId, place, after }));
+      }
+      const rows = routes.map(({ route_id: routeId, definition }) => ({
+        ...{ siteId, routeId, definition: JSON.stringify(definition) },
+        ...newVersion(nowMs),
+      }));
+      await tx.routes.addAll(rows);
+      return entries;
+    });
+  }
+
   /** @throws ApiProblem `not_found`, `precondition_failed`, `definition_invalid` */
   replace(
     operation: Operation,
@@ -110,10 +144,18 @@ async function isPublished(tx: Transaction, { siteId, routeId }: RouteName): Pro
  */
 async function rejectFaultyRoute(
   tx: Transaction,
-  { siteId, routeId }: RouteName,
+  name: RouteName,
   definition: RouteDefinition,
 ): Promise<void> {
-  const origins = originsOf(requireRow(await tx.sites.find(siteId)));
+  rejectFaultyDefinition(name, definition, originsOf(requireRow(await tx.sites.find(name.siteId))));
+  await rejectUnknownMember(tx, name.siteId, definition);
+}
+
+function rejectFaultyDefinition(
+  { siteId, routeId }: RouteName,
+  definition: RouteDefinition,
+  origins: string[],
+): void {
   const faults = new Faults('definition');
   const content: BundleContent = {
     format: BUNDLE_FORMAT,
@@ -127,7 +169,7 @@ async function rejectFaultyRoute(
   };
   compileRoutes(content, new Set(origins), faults);
   const error = faults.toError();
-  if (error === undefined) return rejectUnknownMember(tx, siteId, definition);
+  if (error === undefined) return;
   throw new ApiProblem('definition_invalid', undefined, {
     faults: error.faults.map(({ path, text }) => ({
       pointer: path.replace(/^\/routes\/0/, '/body/definition'),
@@ -205,6 +247,33 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
         },
         publish: { kind: 'policy' },
       };
+    });
+  }
+
+  /** Sets those of many routes that have none. @throws ApiProblem `definition_invalid`, naming the route */
+  createAll(
+    operation: Operation,
+    siteId: string,
+    sets: readonly { readonly routeId: string; readonly sources: AllowedSources }[],
+  ): Promise<void> {
+    const nowMs = this.nowMs();
+    return mutateEach(this.store, siteId, sets, async (tx) => {
+      for (const { routeId, sources } of sets) naming(`route ${routeId}`, () => rejectOddSources(sources));
+      const version = newVersion(nowMs);
+      const rows = sets.map(({ routeId, sources }) => ({
+        ...{ siteId, routeId, allowedSources: JSON.stringify(sources), ...version },
+      }));
+      await tx.routeSources.addAll(rows);
+      // As in `put`: the views of the routes change.
+      const routeIds = sets.map(({ routeId }) => routeId);
+      await tx.publication.touchRoutes(siteId, routeIds, nowMs);
+      await this.#siteCheck(tx, siteId);
+      await publishChange(tx, siteId, { kind: 'policy' }, nowMs);
+      const place = await placeInSite(tx, siteId);
+      return sets.map(({ routeId, sources }) => {
+        const after = { site_id: siteId, route_id: routeId, allowed_sources: sources, ...versionOf(version) };
+        return audited(operation, { what: 'route_sources.create', id: routeId, place, after });
+      });
     });
   }
 

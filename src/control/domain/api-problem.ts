@@ -33,6 +33,8 @@ export const PROBLEMS = {
   // Conflicts
   already_exists: [409, 'A resource with this name exists'],
   broker_ambiguous: [409, 'The issuer has brokers for several trust domains; name one'],
+  member_fixed: [409, 'The member cannot change'],
+  broker_keys_differ: [409, 'A declaration never changes pinned keys'],
   still_in_use: [409, 'Another resource refers to it'],
   idempotency_conflict: [409, 'The Idempotency-Key was used with another request'],
   source_state_conflict: [409, "The source revision's state does not allow this"],

@@ -14,7 +14,7 @@ import {
 } from '../../api-contract/vocabulary.ts';
 import type { Machine } from './machine.ts';
 
-export const POLICY_EVENTS = ['deactivate', 'reactivate', 'delete'] as const;
+export const POLICY_EVENTS = ['source_active', 'deactivate', 'reactivate', 'delete'] as const;
 export type PolicyEvent = (typeof POLICY_EVENTS)[number];
 
 export const POLICY_MACHINE: Machine<PolicyState, PolicyEvent> = {
@@ -24,6 +24,7 @@ export const POLICY_MACHINE: Machine<PolicyState, PolicyEvent> = {
   final: ['deleted'],
   problem: 'policy_state_conflict',
   table: {
+    waiting: { source_active: 'active', deactivate: 'deactivated', delete: 'deleted' },
     active: { deactivate: 'deactivated', delete: 'deleted' },
     deactivated: { reactivate: 'active', delete: 'deleted' },
     deleted: {},
@@ -98,8 +99,8 @@ export interface PolicyFacts {
 export type PolicyProblem = 'policy_not_active' | 'policy_revision_outdated' | 'source_not_active';
 
 export function policyProblem(facts: PolicyFacts): PolicyProblem | undefined {
-  if (facts.policyState !== 'active') return 'policy_not_active';
-  if (facts.revisionState === 'active') return undefined;
+  if (facts.policyState !== 'active' && facts.policyState !== 'waiting') return 'policy_not_active';
+  if (facts.revisionState === 'active' && facts.policyState === 'active') return undefined;
   return facts.supersededByActive ? 'policy_revision_outdated' : 'source_not_active';
 }
 

@@ -12,8 +12,10 @@ export const SOURCE_EVENTS = [
   'validation_failed',
   'delete',
   'activate',
+  'declare',
   'check_passed',
   'check_failed',
+  'declaration_failed',
   'acknowledged',
   'suspend',
   'resume',
@@ -37,12 +39,14 @@ export const SOURCE_MACHINE: Machine<SourceState, SourceEvent> = {
       validation_passed: 'validated',
       validation_failed: 'failed_draft',
       delete: 'removed',
+      declare: 'activating',
     },
     failed_draft: {
       edit: 'draft',
       validation_passed: 'validated',
       validation_failed: 'failed_draft',
       delete: 'removed',
+      declare: 'activating',
     },
     validated: {
       edit: 'draft',
@@ -50,8 +54,14 @@ export const SOURCE_MACHINE: Machine<SourceState, SourceEvent> = {
       validation_failed: 'failed_draft',
       delete: 'removed',
       activate: 'activating',
+      declare: 'activating',
     },
-    activating: { check_passed: 'publishing', check_failed: 'validated', retire: 'retired' },
+    activating: {
+      check_passed: 'publishing',
+      check_failed: 'validated',
+      declaration_failed: 'failed_draft',
+      retire: 'retired',
+    },
     publishing: { acknowledged: 'active', retire: 'retired' },
     active: { suspend: 'suspended', retire: 'retired', superseded: 'retired' },
     suspended: { resume: 'publishing', retire: 'retired', superseded: 'retired' },
@@ -69,6 +79,8 @@ export function holdsSlot(state: SourceState): boolean {
 
 export interface ActivationFacts {
   readonly state: SourceState;
+  /** Validated before, or declared: then the check after it validates. */
+  readonly event: 'activate' | 'declare';
   readonly detectedScope: string | undefined;
   /** The scope that the operator confirmed. */
   readonly expectedScope: string;
@@ -88,7 +100,7 @@ export type ActivationRefusal =
 
 /** Why a revision cannot activate; undefined when it can. Call it in the transaction that takes the slot. */
 export function activationProblem(facts: ActivationFacts): ActivationRefusal | undefined {
-  if (SOURCE_MACHINE.table[facts.state].activate === undefined) return 'source_state_conflict';
+  if (SOURCE_MACHINE.table[facts.state][facts.event] === undefined) return 'source_state_conflict';
   if (facts.detectedScope !== facts.expectedScope) return 'source_scope_mismatch';
   if (facts.anotherInProgress) return 'source_revision_in_progress';
   if (!facts.sourceHoldsSlot && !(facts.slotsUsed < facts.capacity)) return 'source_capacity_exhausted';

@@ -56,7 +56,8 @@ export async function enrollmentCommand(
       origins: [...new Set(profiles.flatMap((profile) => profile.origins))].toSorted(),
     };
   });
-  if (policy.state !== 'active' || audience === undefined) throw new ApiProblem('policy_not_active');
+  const isUsable = policy.state === 'active' || policy.state === 'waiting';
+  if (!isUsable || audience === undefined) throw new ApiProblem('policy_not_active');
   const facts = { policy, audience, caConfigMap };
   const enroll = commandLine('enroll', controlUrl, facts);
   const agent = commandLine('agent', controlUrl, facts);

@@ -8,7 +8,7 @@ import type {
   EnrollmentPolicyCreation,
   EnrollmentPolicyView,
 } from '../../api-contract/sources-contract.ts';
-import { MAX_KEYS_PER_TOKEN } from '../../api-contract/vocabulary.ts';
+import { MAX_KEYS_PER_TOKEN, type SourceState } from '../../api-contract/vocabulary.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment-rules.ts';
@@ -41,6 +41,7 @@ export class EnrollmentPolicies extends VersionedResource<
   }
 
   /**
+   * @param mayWait stores the policy as `waiting` when its source revision is not active yet
    * @throws ApiProblem `reference_unknown`, `source_not_active`, `policy_revision_outdated`, `policy_issuer_mismatch`,
    *   `verified_subject_invalid`
    */
@@ -48,11 +49,13 @@ export class EnrollmentPolicies extends VersionedResource<
     siteId: string,
     creation: EnrollmentPolicyCreation,
     operation: Operation,
+    mayWait = false,
   ): Promise<Created<EnrollmentPolicyView, never>> {
     if (!isPossibleSubject(creation.verified_subject)) throw new ApiProblem('verified_subject_invalid');
     return this.createRow(operation, siteLock([siteId]), async (tx, nowMs) => {
-      const row = newPolicy(siteId, creation, nowMs);
-      await requireBinding(tx, row);
+      const policy = newPolicy(siteId, creation, nowMs);
+      const { state } = await requireBinding(tx, policy, mayWait);
+      const row = state === 'active' ? policy : { ...policy, state: 'waiting' as const };
       if ((await tx.clients.find(siteId, row.clientId)) === undefined) {
         throw new ApiProblem('reference_unknown', 'client_id: there is no such client in this Auth Site');
       }
@@ -68,6 +71,7 @@ export class EnrollmentPolicies extends VersionedResource<
 
   /**
    * Issued keys do not change. A newly named source revision must be active and have the same issuer.
+   * @param mayWait the policy moves later when the revision is not active yet
    * @throws ApiProblem as `create`, `precondition_failed`, `policy_state_conflict` when it is deleted
    */
   change(
@@ -75,14 +79,14 @@ export class EnrollmentPolicies extends VersionedResource<
     change: EnrollmentPolicyChange,
     expectedVersion: number,
     operation: Operation,
+    mayWait = false,
   ): Promise<EnrollmentPolicyView> {
     return this.changeRow(operation, [id], expectedVersion, async (tx, row) => {
       if (row.state === 'deleted') throw new ApiProblem('policy_state_conflict', 'the policy is deleted');
-      const sourceRevision = change.source_revision ?? row.sourceRevision;
-      if (sourceRevision !== row.sourceRevision) await requireBinding(tx, { ...row, sourceRevision });
+      const binding = await boundTo(tx, row, change.source_revision, mayWait);
       const set = {
         displayName: change.display_name ?? row.displayName,
-        sourceRevision,
+        ...binding,
         approval: change.approval ?? row.approval,
         maxKeyLifetimeSeconds: change.max_key_lifetime_seconds ?? row.maxKeyLifetimeSeconds,
         maxKeysPerToken: change.max_keys_per_token ?? row.maxKeysPerToken,
@@ -128,15 +132,44 @@ export class EnrollmentPolicies extends VersionedResource<
 
 type Binding = Pick<RowOf<'enrollmentPolicy'>, 'siteId' | 'sourceId' | 'sourceRevision' | 'verifiedIssuer'>;
 
-/** The revision must exist, be active, and have the issuer that the policy names. @throws ApiProblem */
-async function requireBinding(tx: Transaction, binding: Binding): Promise<void> {
+/** The columns that bind a policy to a revision, now or when it is active. @throws ApiProblem as {@link requireBinding} */
+async function boundTo(
+  tx: Transaction,
+  row: RowOf<'enrollmentPolicy'>,
+  revision: number | undefined,
+  mayWait: boolean,
+): Promise<Partial<Pick<RowOf<'enrollmentPolicy'>, 'state' | 'sourceRevision' | 'nextSourceRevision'>>> {
+  if (revision === undefined || (revision === row.sourceRevision && row.nextSourceRevision === null))
+    return {};
+  const isSame = revision === row.sourceRevision;
+  const bound = isSame ? undefined : await requireBinding(tx, { ...row, sourceRevision: revision }, mayWait);
+  const isActive = bound === undefined || bound.state === 'active';
+  if (isActive && row.state === 'waiting' && bound !== undefined) {
+    return { state: stateAfter(row, 'source_active'), sourceRevision: revision, nextSourceRevision: null };
+  }
+  if (isActive || row.state === 'waiting') return { sourceRevision: revision, nextSourceRevision: null };
+  return { nextSourceRevision: revision };
+}
+
+const WITHOUT_FUTURE: readonly SourceState[] = ['retired', 'removed'];
+
+/**
+ * The revision must exist, be active, and have the issuer that the policy names.
+ * @param mayWait it may also become active later
+ * @throws ApiProblem
+ */
+async function requireBinding(
+  tx: Transaction,
+  binding: Binding,
+  mayWait: boolean,
+): Promise<RowOf<'sourceRevision'>> {
   const { siteId, sourceId, sourceRevision, verifiedIssuer } = binding;
   const revisions = await tx.sources.revisions(sourceId);
   const bound = revisions.find(({ revision }) => revision === sourceRevision);
   if (bound === undefined || bound.siteId !== siteId) {
     throw new ApiProblem('reference_unknown', 'source_id, source_revision: not in this Auth Site');
   }
-  if (bound.state !== 'active') {
+  if (bound.state !== 'active' && !(mayWait && !WITHOUT_FUTURE.includes(bound.state))) {
     const isOutdated = revisions.some(({ state }) => state === 'active');
     throw new ApiProblem(
       isOutdated ? 'policy_revision_outdated' : 'source_not_active',
@@ -144,6 +177,7 @@ async function requireBinding(tx: Transaction, binding: Binding): Promise<void> 
     );
   }
   if (bound.issuer !== verifiedIssuer) throw new ApiProblem('policy_issuer_mismatch');
+  return bound;
 }
 
 function stateAfter(row: RowOf<'enrollmentPolicy'>, event: PolicyEvent) {
@@ -164,6 +198,7 @@ function newPolicy(
     displayName: creation.display_name,
     sourceId: creation.source_id,
     sourceRevision: creation.source_revision,
+    nextSourceRevision: null,
     clientId: creation.client_id,
     approval: creation.approval,
     maxKeyLifetimeSeconds: creation.max_key_lifetime_seconds,

@@ -1,11 +1,13 @@
 /**
- * Moves source revisions from publishing to active once every attached target has the bundle that lists them, or none is
- * attached. The same transaction supersedes the previously active revision.
+ * Moves source revisions from publishing to active once every attached target has the bundle that lists them. A target that
+ * has never loaded a bundle denies everything, and starts with the newest one: nothing waits for it. The same transaction
+ * supersedes the previously active revision, and binds the policies that wait.
  * Source: specification "States and transitions"; docs/control.md "Trust Anchor Source".
  */
 
 import { move } from '../domain/machine.ts';
 import { SOURCE_MACHINE, type SourceEvent } from '../domain/source-rules.ts';
+import { bindWaitingPolicies } from '../enrollment/waiting-policies.ts';
 import { audited, BY_CONTROL, placeInSite } from '../resource/change.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -57,7 +59,7 @@ async function acknowledgedRevisions(
   const held = await tx.propagation.heldByAll(siteId);
   return publishing.filter(
     ({ awaitedRevision }) =>
-      awaitedRevision !== null && (held.attached === 0 || held.revision >= awaitedRevision),
+      awaitedRevision !== null && (held.least === undefined || held.least >= awaitedRevision),
   );
 }
 
@@ -73,6 +75,8 @@ async function settleAcknowledged(
       audit.push(await moveRevision(tx, other, 'superseded', nowMs));
     }
     audit.push(await moveRevision(tx, row, 'acknowledged', nowMs));
+    const place = await placeInSite(tx, siteId);
+    audit.push(...(await bindWaitingPolicies(tx, row, place, nowMs)));
   }
   return audit;
 }

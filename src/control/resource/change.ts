@@ -3,7 +3,7 @@
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditedChange } from '../domain/audit-kinds.ts';
 import type { ScopePath } from '../domain/roles.ts';
-import type { AuditEntry, ControlStore, Lock, Transaction } from '../store/port.ts';
+import type { AuditEntry, Lock, Transaction, Transactions } from '../store/port.ts';
 import type { Change } from '../store/repositories/changes-repository.ts';
 import type { Page } from '../store/repositories/records.ts';
 
@@ -14,7 +14,7 @@ import type { Page } from '../store/repositories/records.ts';
 export type SiteCheck = (tx: Transaction, siteId: string) => Promise<void>;
 
 export interface ConfigurationDeps {
-  readonly store: ControlStore;
+  readonly store: Transactions;
   readonly nowMs: () => number;
   readonly siteCheck: SiteCheck;
 }
@@ -81,6 +81,36 @@ export async function publishChange(
 /** The place of a site. @throws ApiProblem `not_found` */
 export async function placeInSite(tx: Transaction, siteId: string): Promise<ScopePath> {
   return requireRow(await tx.hierarchy.placeOfSite(siteId));
+}
+
+/** Changes many rows of a site in one mutation; without items, does nothing. @param work returns an audit entry for each */
+export async function mutateEach(
+  store: Transactions,
+  siteId: string,
+  items: readonly unknown[],
+  work: (tx: Transaction) => Promise<readonly AuditEntry[]>,
+): Promise<void> {
+  if (items.length === 0) return;
+  await store.mutate({ kind: 'site', siteId }, async (tx) => {
+    const [first, ...rest] = await work(tx);
+    return { result: undefined, audit: [requireRow(first), ...rest] };
+  });
+}
+
+/** Runs a check of one of several things. @throws ApiProblem that names it */
+export function naming(what: string, check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    throw about(what, error);
+  }
+}
+
+/** The problem, with the name of what it is about. */
+export function about(what: string, error: unknown): unknown {
+  if (!(error instanceof ApiProblem)) return error;
+  const { code, detail, title, faults = [] } = error;
+  return new ApiProblem(code, `${what}: ${detail ?? title}`, { faults });
 }
 
 /** RFC 3339, UTC, milliseconds. */

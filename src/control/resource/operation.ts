@@ -7,9 +7,9 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import {
   type AuditEntry,
   ConstraintError,
-  type ControlStore,
   type Lock,
   type Mutated,
+  type Transactions,
 } from '../store/port.ts';
 import type { Transaction } from '../store/transaction.ts';
 
@@ -43,7 +43,7 @@ export interface Created<V extends object, S extends object> {
  * @throws ApiProblem `idempotency_conflict` when the key came with another request; whatever `work` throws
  */
 export async function createOnce<V extends object, S extends object = never>(
-  store: ControlStore,
+  store: Transactions,
   lock: Lock,
   operation: Operation,
   nowMs: number,

@@ -9,7 +9,7 @@
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditedChange, AuditedResource, AuditVerb } from '../domain/audit-kinds.ts';
 import type { ScopePath } from '../domain/roles.ts';
-import type { AuditEntry, ControlStore, Lock, Mutated, Transaction } from '../store/port.ts';
+import type { AuditEntry, Lock, Mutated, Transaction, Transactions } from '../store/port.ts';
 import type { Change } from '../store/repositories/changes-repository.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type {
@@ -27,7 +27,7 @@ export interface ResourceKind<R extends AuditedResource, T extends VersionedTabl
   readonly audited: R;
   readonly table: (tx: Transaction) => VersionedTable<T>;
   /** The lock that a change takes. */
-  readonly lock: (name: NameOf<T>, store: ControlStore) => Lock | Promise<Lock>;
+  readonly lock: (name: NameOf<T>, store: Transactions) => Lock | Promise<Lock>;
   readonly place: (tx: Transaction, row: RowOf<T>) => ScopePath | Promise<ScopePath>;
   /** The row's name in audit events. */
   readonly id: (row: RowOf<T>) => string;
@@ -67,7 +67,7 @@ interface ResourceEvent<R extends AuditedResource, Row> {
 }
 
 export interface ResourceDeps {
-  readonly store: ControlStore;
+  readonly store: Transactions;
   readonly nowMs: () => number;
 }
 
@@ -76,7 +76,7 @@ export abstract class VersionedResource<
   T extends VersionedTableName,
   V extends object,
 > {
-  protected readonly store: ControlStore;
+  protected readonly store: Transactions;
   protected readonly nowMs: () => number;
   readonly #kind: ResourceKind<R, T, V>;
 

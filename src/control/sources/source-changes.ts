@@ -11,7 +11,7 @@ import type { ScopePath } from '../domain/roles.ts';
 import { SOURCE_MACHINE, type SourceEvent } from '../domain/source-rules.ts';
 import { audited, type By, placeInSite, publishChange, requireRow } from '../resource/change.ts';
 import type { ResourceDeps } from '../resource/versioned-resource.ts';
-import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
+import type { AuditEntry, Mutated, Transactions } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { revisionView } from './source-views.ts';
@@ -71,7 +71,7 @@ export function changeRevision(
 
 /** @throws ApiProblem `not_found` */
 export async function mutateRevision<T>(
-  store: ControlStore,
+  store: Transactions,
   { sourceId, revision }: RevisionName,
   work: (context: RevisionContext) => Promise<Mutated<T>>,
 ): Promise<T> {

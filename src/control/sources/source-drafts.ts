@@ -100,6 +100,8 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
         stateAfter(row.state, 'delete');
         await removeRevision(tx, row);
       }
+      // Of policies that waited for the source, and that are deleted now.
+      await tx.policies.pruneDeleted(sourceId);
       return {};
     });
   }
@@ -166,6 +168,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
         throw new ApiProblem('source_state_conflict', 'it is the only revision: delete the source');
       }
       await removeRevision(tx, name);
+      await tx.policies.forgetNext(name.sourceId, name.revision);
       return { result: undefined, audit: [revisionAudit('delete', operation, context, undefined)] };
     });
   }

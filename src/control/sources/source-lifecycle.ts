@@ -9,7 +9,12 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import { activationProblem, holdsSlot } from '../domain/source-rules.ts';
 import { revokeKeysOfSource } from '../enrollment/keys.ts';
 import { denyWaiting } from '../enrollment/outcomes.ts';
-import type { SourceCoordinates, SourceValidation } from '../issuers/validate-source.ts';
+import {
+  readIssuerUrl,
+  type SourceCoordinates,
+  type SourceValidation,
+  scopeOf,
+} from '../issuers/validate-source.ts';
 import { BY_CONTROL, requireRow, requireVersion } from '../resource/change.ts';
 import type { Operation } from '../resource/operation.ts';
 import type { ResourceDeps } from '../resource/versioned-resource.ts';
@@ -74,14 +79,30 @@ export class SourceLifecycle {
     operation: Operation,
   ): Promise<SourceRevisionView> {
     const view = await changeRevision(this.#options, name, operation, async (context) => {
-      await rejectActivation(context, expectedScope);
-      await claimAudience(context);
+      await rejectActivation(context, expectedScope, 'activate');
+      if (!(await claimAudience(context))) throw new ApiProblem('audience_taken');
       const state = stateAfter(context.row.state, 'activate');
       const set = { state, failureCode: null, failureDetail: null, awaitedRevision: null };
       return { verb: 'activate', set };
     });
     void this.check(name);
     return view;
+  }
+
+  /**
+   * Activates a revision that need not be validated: the check validates it, and a failure makes it a `failed_draft`. Starts
+   * no check: call {@link check} after the transaction.
+   * @throws ApiProblem as {@link activate}
+   */
+  declare(name: RevisionName, expectedScope: string, operation: Operation): Promise<SourceRevisionView> {
+    return changeRevision(this.#options, name, operation, async (context) => {
+      await rejectActivation(context, expectedScope, 'declare');
+      const { row } = context;
+      const agreed = row.state === 'validated' ? {} : { ...NOT_VALIDATED, detectedScope: expectedScope };
+      const state = stateAfter(row.state, 'declare');
+      const set = { state, failureCode: null, failureDetail: null, awaitedRevision: null, ...agreed };
+      return { verb: 'activate', set };
+    });
   }
 
   /** Validates an activating revision again, one check at a time per revision. Never rejects; errors go to `report`. */
@@ -163,10 +184,10 @@ export class SourceLifecycle {
     if (requireRow(await find()).version !== asked.version) return;
     await changeRevision(this.#options, name, BY_CONTROL, async (context, nowMs) => {
       requireVersion(context.row, asked.version);
-      if (validation.kind === 'invalid') {
-        const state = stateAfter(context.row.state, 'check_failed');
-        return { verb: 'fail_check', set: { state, ...failureOf(validation) } };
+      if (validation.kind === 'valid' && !(await claimAudience(context))) {
+        return failedCheck(context.row, AUDIENCE_TAKEN);
       }
+      if (validation.kind === 'invalid') return failedCheck(context.row, validation);
       const state = stateAfter(context.row.state, 'check_passed');
       const findings = await keepFindings(context, validation, nowMs);
       await publishSources(context, nowMs);
@@ -187,7 +208,18 @@ async function keepFindings(
   return { fingerprint, detectedScope, validatedAtMs: nowMs, failureCode: null, failureDetail: null };
 }
 
-function failureOf({ code, detail }: Exclude<SourceValidation, Valid>) {
+/** Why a check failed: a fault of the issuer, or a problem. */
+interface Failure {
+  readonly code: string;
+  readonly detail: string;
+}
+
+const AUDIENCE_TAKEN: Failure = {
+  code: 'audience_taken',
+  detail: 'the audience belongs to another Auth Site',
+};
+
+function failureOf({ code, detail }: Failure) {
   return { failureCode: code, failureDetail: detail };
 }
 
@@ -197,7 +229,19 @@ function withAgreedScope(asked: RowOf<'sourceRevision'>, validation: SourceValid
   return { kind: 'invalid', code: 'discovery_issuer_mismatch', detail: 'the detected scope has changed' };
 }
 
-async function rejectActivation(context: RevisionContext, expectedScope: string): Promise<void> {
+/** A declared revision was never valid, so it cannot go back to `validated`. */
+function failedCheck(row: RowOf<'sourceRevision'>, failure: Failure) {
+  const isDeclared = row.validatedAtMs === null;
+  const state = stateAfter(row.state, isDeclared ? 'declaration_failed' : 'check_failed');
+  const findings = isDeclared ? NOT_VALIDATED : {};
+  return { verb: 'fail_check', set: { state, ...findings, ...failureOf(failure) } } as const;
+}
+
+async function rejectActivation(
+  context: RevisionContext,
+  expectedScope: string,
+  event: 'activate' | 'declare',
+): Promise<void> {
   const { tx, row, source } = context;
   const others = await otherRevisions(context);
   if (isEnded([row, ...others])) {
@@ -207,7 +251,8 @@ async function rejectActivation(context: RevisionContext, expectedScope: string)
   const site = await tx.sites.find(source.siteId);
   const problem = activationProblem({
     state: row.state,
-    detectedScope: row.detectedScope ?? undefined,
+    event,
+    detectedScope: event === 'declare' ? declaredScope(row) : (row.detectedScope ?? undefined),
     expectedScope,
     anotherInProgress: others.some(({ state }) => IN_PROGRESS.includes(state)),
     sourceHoldsSlot: others.some(({ state }) => holdsSlot(state)),
@@ -215,16 +260,23 @@ async function rejectActivation(context: RevisionContext, expectedScope: string)
     capacity: site?.sourceCapacity ?? 0,
   });
   if (problem === 'source_scope_mismatch') {
-    throw new ApiProblem(problem, `the detected scope is ${row.detectedScope ?? 'unknown'}`);
+    const scope = event === 'declare' ? declaredScope(row) : row.detectedScope;
+    throw new ApiProblem(problem, `the detected scope is ${scope ?? 'unknown'}`);
   }
   if (problem !== undefined) throw new ApiProblem(problem);
 }
 
-/** Claims the audience permanently: a token for one site must never enroll at another, even after its source is deleted. */
-async function claimAudience({ tx, row, source }: RevisionContext): Promise<void> {
+/** The scope that a validation would detect. @throws ApiProblem `definition_invalid` */
+function declaredScope({ issuer }: RowOf<'sourceRevision'>): string {
+  const reading = readIssuerUrl(issuer);
+  if (reading.kind === 'url') return scopeOf(reading.url);
+  throw new ApiProblem('definition_invalid', `issuer: ${reading.detail}`);
+}
+
+/** Claims the audience permanently, and returns whether this site has it: a token for one site must never enroll at another, even after its source is deleted. */
+async function claimAudience({ tx, row, source }: RevisionContext): Promise<boolean> {
   await tx.sources.claimAudience(row.audience, source.siteId);
-  const owner = await tx.sources.ownerOfAudience(row.audience);
-  if (owner !== source.siteId) throw new ApiProblem('audience_taken');
+  return (await tx.sources.ownerOfAudience(row.audience)) === source.siteId;
 }
 
 function revokeKeys(

@@ -28,7 +28,9 @@ export function revisionView(row: RowOf<'sourceRevision'>): SourceRevisionView {
     jwks_uri: row.jwksUri,
     audience: row.audience,
     ...(row.fingerprint === null ? {} : { fingerprint: row.fingerprint }),
-    ...(row.detectedScope === null ? {} : { detected_scope: row.detectedScope }),
+    ...(row.detectedScope === null || row.validatedAtMs === null
+      ? {}
+      : { detected_scope: row.detectedScope }),
     ...(row.validatedAtMs === null ? {} : { validated_at: momentOf(row.validatedAtMs) }),
     ...(row.failureCode === null
       ? {}
@@ -64,7 +66,7 @@ async function awaitedTargets(
   if (state !== 'publishing' || awaitedRevision === null) return [];
   const attached = await tx.targets.attached(siteId);
   return attached
-    .filter(({ ackedRevision }) => (ackedRevision ?? 0) < awaitedRevision)
+    .filter(({ ackedRevision }) => ackedRevision !== null && ackedRevision < awaitedRevision)
     .slice(0, MAX_SHOWN_TARGETS);
 }
 

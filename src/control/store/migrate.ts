@@ -43,6 +43,10 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
     'alter table target add column passport_header_lacked_at_ms bigint',
     'update target set blocked_lacked_at_ms = last_seen_at_ms, passport_header_lacked_at_ms = last_seen_at_ms',
   ),
+  // The source revision that a declaration binds a policy to, once that revision is active.
+  '0008-declared-policies': statements(
+    'alter table enrollment_policy add column next_source_revision integer',
+  ),
 });
 
 function statements(...texts: readonly string[]): Migration {

@@ -57,6 +57,9 @@ export interface ControlStore {
   close(): Promise<void>;
 }
 
+/** What services need of the store. One open transaction can also be the store of services: see `resource/joined-store.ts`. */
+export type Transactions = Pick<ControlStore, 'read' | 'mutate' | 'writeUnaudited'>;
+
 /** A failure in the background, for the log. */
 export interface StoreIncident {
   readonly kind: 'lead_work_failed' | 'listener_failed' | 'notices_interrupted';

@@ -74,7 +74,7 @@ export class RelationalStore implements ControlStore {
   async mutate<T>(lock: Lock, work: (tx: Transaction) => Promise<Mutated<T>>): Promise<T> {
     return this.#write(lock, async (tx) => {
       const { result, audit } = await work(tx);
-      for (const entry of audit) await tx.audit.append(entry, this.#nowMs());
+      await tx.audit.appendAll(audit, this.#nowMs());
       return result;
     });
   }
@@ -148,6 +148,7 @@ export class RelationalStore implements ControlStore {
       held.add(siteId);
     });
     const result = await work(tx);
+    await tx.changes.flush();
     await this.#engine.announce(db, tx.notices);
     return { result, notices: tx.notices };
   }

@@ -185,6 +185,7 @@ export interface Tables {
     audience: string;
     /** Outputs of validation. */
     fingerprint: string | null;
+    /** Before the first validation of a declared revision: the scope that the operator expects. */
     detectedScope: string | null;
     validatedAtMs: number | null;
     /** Why the last validation failed: a stable code and one line of detail. */
@@ -216,6 +217,8 @@ export interface Tables {
     displayName: string;
     sourceId: Fixed<string>;
     sourceRevision: number;
+    /** The revision to which it moves when that is active; null when none is declared. */
+    nextSourceRevision: number | null;
     clientId: Fixed<string>;
     approval: Approval;
     maxKeyLifetimeSeconds: number;

@@ -1,12 +1,17 @@
 /** Builds Control's services, routes and jobs over one store. */
 import { type ControlApp, createControlApp } from '../../control/api/app.ts';
 import { registerOpenApiRoute } from '../../control/api/openapi.ts';
-import { registerConfigurationRoutes } from '../../control/api/routes/configuration-api.ts';
+import {
+  type ConfigurationRoutesDeps,
+  registerConfigurationRoutes,
+} from '../../control/api/routes/configuration-api.ts';
+import { registerDeclarationRoute } from '../../control/api/routes/declaration-api.ts';
 import { registerEnrollmentPlaneRoutes } from '../../control/api/routes/enrollments-api.ts';
 import { registerHealthRoutes } from '../../control/api/routes/health-api.ts';
 import { registerRuntimeRoutes } from '../../control/api/routes/runtime-api.ts';
 import { registerSessionRoutes } from '../../control/api/routes/session-api.ts';
 import { registerTargetSelfRoutes } from '../../control/api/routes/targets-api.ts';
+import { Declarations } from '../../control/declaration/declarations.ts';
 import { createEnrollmentPlane, type EnrollmentPlane } from '../../control/enrollment/enrollment-plane.ts';
 import { IdentityProvider } from '../../control/operators/identity-provider.ts';
 import { createOperators, createTokenUsage, startOperatorJobs } from '../../control/operators/operators.ts';
@@ -50,13 +55,16 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
   const enrollment = openEnrollment(options);
   const app = await openApp(options, operators, distribution);
   registerSessionRoutes(app, operators);
-  registerConfigurationRoutes(app, {
+  const configuration: ConfigurationRoutesDeps = {
     store,
     nowMs,
     siteCheck: createSiteCheck(),
     createSiteKeys: (tx, siteId, now) => signingKeys.create(tx, siteId, now),
     keyring: signingKeys,
-  });
+  };
+  registerConfigurationRoutes(app, configuration);
+  const { lifecycle } = enrollment.sources;
+  registerDeclarationRoute(app, new Declarations({ ...configuration, store, lifecycle }));
   registerEnrollmentPlaneRoutes(app, enrollment);
   registerTargetSelfRoutes(app, distribution);
   registerRuntimeRoutes(app, { store, nowMs });

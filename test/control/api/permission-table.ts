@@ -64,6 +64,8 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'GET /v1/sites/:site_id': operator('read', 'site'),
   'PATCH /v1/sites/:site_id': operator('administer', 'site'),
   'DELETE /v1/sites/:site_id': operator('administer', 'site'),
+  // Each step has a permission of its own: declaration.test.ts.
+  'PUT /v1/sites/:site_id/declaration': signedIn,
   'POST /v1/sites/:site_id/raise-floor': operator('administer', 'site'),
   'GET /v1/sites/:site_id/signing-keys': operator('read', 'site'),
   'POST /v1/sites/:site_id/signing-keys/rotate': operator('administer', 'site'),

@@ -34,24 +34,28 @@ const TABLES: readonly {
     machine: SOURCE_MACHINE,
     states: 'draft failed_draft validated activating publishing active suspended retired removed',
     events:
-      'edit validation_passed validation_failed delete activate check_passed check_failed acknowledged suspend resume retire superseded',
+      'edit validation_passed validation_failed delete activate declare check_passed check_failed declaration_failed acknowledged suspend resume retire superseded',
     final: 'retired removed',
     moves: `
       draft edit draft
       draft validation_passed validated
       draft validation_failed failed_draft
       draft delete removed
+      draft declare activating
       failed_draft edit draft
       failed_draft validation_passed validated
       failed_draft validation_failed failed_draft
       failed_draft delete removed
+      failed_draft declare activating
       validated edit draft
       validated validation_passed validated
       validated validation_failed failed_draft
       validated delete removed
       validated activate activating
+      validated declare activating
       activating check_passed publishing
       activating check_failed validated
+      activating declaration_failed failed_draft
       activating retire retired
       publishing acknowledged active
       publishing retire retired
@@ -64,10 +68,13 @@ const TABLES: readonly {
   },
   {
     machine: POLICY_MACHINE,
-    states: 'active deactivated deleted',
-    events: 'deactivate reactivate delete',
+    states: 'waiting active deactivated deleted',
+    events: 'source_active deactivate reactivate delete',
     final: 'deleted',
     moves: `
+      waiting source_active active
+      waiting deactivate deactivated
+      waiting delete deleted
       active deactivate deactivated
       active delete deleted
       deactivated reactivate active
@@ -160,6 +167,7 @@ describe('slots', () => {
 
   const fit: ActivationFacts = {
     state: 'validated',
+    event: 'activate',
     detectedScope: 'issuer.example/cluster',
     expectedScope: 'issuer.example/cluster',
     anotherInProgress: false,
@@ -172,6 +180,11 @@ describe('slots', () => {
     [{}, undefined],
     [{ state: 'draft' }, 'source_state_conflict'],
     [{ state: 'failed_draft' }, 'source_state_conflict'],
+    [{ state: 'draft', event: 'declare' }, undefined],
+    [{ state: 'failed_draft', event: 'declare' }, undefined],
+    [{ event: 'declare' }, undefined],
+    [{ state: 'active', event: 'declare' }, 'source_state_conflict'],
+    [{ state: 'draft', event: 'declare', detectedScope: undefined }, 'source_scope_mismatch'],
     [{ state: 'activating' }, 'source_state_conflict'],
     [{ state: 'active' }, 'source_state_conflict'],
     [{ state: 'retired' }, 'source_state_conflict'],

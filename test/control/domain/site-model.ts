@@ -104,9 +104,10 @@ export class SiteModel {
     const others = this.ofSource(revision).filter((other) => other !== revision);
     const anotherInProgress = others.some(({ state }) => state === 'activating' || state === 'publishing');
     if (event === 'superseded' || (event === 'resume' && anotherInProgress)) return;
-    if (event === 'activate') {
+    if (event === 'activate' || event === 'declare') {
       const problem = activationProblem({
         state: revision.state,
+        event,
         detectedScope: 'scope',
         expectedScope: 'scope',
         anotherInProgress,
@@ -120,6 +121,9 @@ export class SiteModel {
     if (moved.kind === 'refused') return;
     revision.state = moved.to;
     if (event !== 'acknowledged') return;
+    for (const policy of this.policies.filter((row) => row.revision === revision)) {
+      this.policyEvent(policy, 'source_active');
+    }
     for (const other of others) {
       const ended = move(SOURCE_MACHINE, other.state, 'superseded');
       if (ended.kind === 'moved') other.state = ended.to;
@@ -127,10 +131,13 @@ export class SiteModel {
   }
 
   addPolicy(policy: Omit<Policy, 'state'>): void {
-    if (policy.revision.state === 'active') this.policies.push({ ...policy, state: 'active' });
+    const { state } = policy.revision;
+    if (state === 'retired' || state === 'removed') return;
+    this.policies.push({ ...policy, state: state === 'active' ? 'active' : 'waiting' });
   }
 
   policyEvent(policy: Policy, event: PolicyEvent): void {
+    if (event === 'source_active' && policy.revision.state !== 'active') return;
     const moved = move(POLICY_MACHINE, policy.state, event);
     if (moved.kind === 'refused') return;
     policy.state = moved.to;

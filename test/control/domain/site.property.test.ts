@@ -204,7 +204,7 @@ function checkVerdicts(site: SiteModel, from: number): void {
       must(policyState === 'active' && revisionState === 'active', 'accepted by an active policy and source');
       must(facts.otherKeysOfToken < facts.maxKeysPerToken, 'keys that a token may enroll');
       must(!facts.keyWasRevoked && !facts.isBlocked && !facts.anotherIsActive, 'accepted though refused');
-    } else if (policyState !== 'active') {
+    } else if (policyState !== 'active' && policyState !== 'waiting') {
       must(problem === 'policy_not_active', `policy ${policyState}: ${problem}`);
     } else if (revisionState !== 'active') {
       const expected = facts.anotherIsActive ? 'policy_revision_outdated' : 'source_not_active';

@@ -352,6 +352,8 @@ describe('acknowledgements', () => {
 
   it('of all attached targets make a publishing source active, and supersede the one before', async () => {
     const others = await addTargets(world, 2);
+    await publish();
+    await accept(others[1]?.id);
     const source = await world.addSource(1, 'active');
     await world.addSource(2, 'publishing', source);
     await publish();
@@ -360,6 +362,8 @@ describe('acknowledgements', () => {
     await accept();
     await accept(others[0]?.id);
     expect(await states()).toEqual(['active', 'publishing']);
+    // One that has never loaded a bundle is not waited for.
+    await addTargets(world, 1);
     await detach(world, others[1]?.id ?? '');
     await settleSources(world.store, SITE, world.clock.ms);
     expect(await states()).toEqual(['retired', 'active']);

@@ -148,6 +148,7 @@ export const policyRow = (
     displayName: 'billing',
     sourceId: source.id,
     sourceRevision: 1,
+    nextSourceRevision: null,
     clientId,
     approval: 'manual',
     maxKeyLifetimeSeconds: 3600,

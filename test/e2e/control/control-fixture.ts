@@ -177,7 +177,9 @@ export class ControlStage {
 
   async tryCtl(...args: readonly string[]): Promise<CommandResult> {
     const connection = ['--control-url', this.controlUrl, '--token-file', this.tokenFile, '--output', 'json'];
-    return this.#run(['ctl', ...args, ...connection]);
+    // Control before declarations needs the command line of its version to apply a site file.
+    const { commandRelease = args[0] === 'apply' ? this.#options.controlRelease : undefined } = this;
+    return this.#run(['ctl', ...args, ...connection], commandRelease);
   }
 
   async list(kind: string): Promise<readonly JsonObject[]> {
@@ -302,8 +304,8 @@ export class ControlStage {
     return this.#run(args);
   }
 
-  async #run(args: readonly string[]): Promise<CommandResult> {
-    const result = await runProofgate(args, {}, this.commandRelease);
+  async #run(args: readonly string[], release = this.commandRelease): Promise<CommandResult> {
+    const result = await runProofgate(args, {}, release);
     this.#outputs.push(args.join(' '), result.stdout, result.stderr);
     return result;
   }

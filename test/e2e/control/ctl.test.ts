@@ -138,7 +138,7 @@ describe('apply', () => {
     expect([again.exitCode, errorCode(again)]).toEqual([3, 'target_state_conflict']);
   });
 
-  it('stops at a source that is not the expected one, and goes on from there later', async () => {
+  it('applies nothing for a source that is not the expected one', async () => {
     const [declared] = parse(await readFile(siteFile, 'utf8')).sources;
     const twoSources = (scope: string) =>
       changedSite((site) =>
@@ -152,7 +152,10 @@ describe('apply', () => {
     const refused = await stage.tryCtl('apply', '-f', await twoSources('elsewhere.example'));
     expect([refused.exitCode, errorCode(refused)]).toEqual([3, 'source_scope_mismatch']);
     const file = await twoSources(declared.expected_scope);
-    expect(stepsOf(await stage.ctl('apply', '-f', file))).toEqual(['activate source second']);
+    expect(stepsOf(await stage.ctl('apply', '-f', file))).toEqual([
+      'create source second',
+      'activate source second',
+    ]);
     expect(stepsOf(await stage.ctl('apply', '-f', file))).toEqual([]);
   });
 
@@ -177,7 +180,7 @@ describe('apply', () => {
     });
     const refused = await stage.tryCtl('apply', '-f', file);
     expect([refused.exitCode, errorCode(refused)]).toEqual([3, 'definition_invalid']);
-    expect(refused.stderr).toContain('"note":"partly_applied"');
+    expect(refused.stderr).toContain('change route orders-read');
   });
 
   it('renames a route: the path is free before another takes it', async () => {
@@ -202,13 +205,25 @@ describe('the capacity of a site', () => {
     });
     const refused = await stage.tryCtl('apply', '-f', file);
     expect([refused.exitCode, errorCode(refused)]).toEqual([3, 'source_capacity_exhausted']);
-    const second = (await stage.list('sources')).find(({ display_name }) => display_name === 'second');
+    const two = await changedSite((site) => {
+      Object.assign(site.site as object, { source_capacity: 2 });
+      Object.assign(site, { sources: sources.slice(0, 2) });
+    });
+    expect(stepsOf(await stage.ctl('apply', '-f', two))).toEqual([
+      `change site ${SITE_ID}`,
+      'create source second',
+      'activate source second',
+    ]);
+    const second = (await stage.list('sources')).findLast(({ display_name: name }) => name === 'second');
     await stage.ctl('retire', String(second?.source_id));
     const withoutSecond = await changedSite((site) => {
       Object.assign(site.site as object, { source_capacity: 2 });
       Object.assign(site, { sources: [declared, other('third')] });
     });
-    expect(stepsOf(await stage.ctl('apply', '-f', withoutSecond))).toEqual(['activate source third']);
+    expect(stepsOf(await stage.ctl('apply', '-f', withoutSecond))).toEqual([
+      'create source third',
+      'activate source third',
+    ]);
   });
 });
 

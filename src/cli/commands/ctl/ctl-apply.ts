@@ -2,8 +2,9 @@
 import { constants } from 'node:fs';
 import { access, lstat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { PlanStep } from '../../../client/operator/plan.ts';
-import { usageError } from '../../../program/errors.ts';
+import type { ControlApi } from '../../../client/operator/control-api.ts';
+import type { Declared, Step } from '../../../client/operator/declaration.ts';
+import { CliError, EXIT_CODES, usageError } from '../../../program/errors.ts';
 import { readInputText } from '../../../program/input-files.ts';
 import { writeNewFile } from '../../../program/output-files.ts';
 import {
@@ -29,9 +30,10 @@ const SETTINGS = {
   dryRun: toggle('--dry-run', 'show what would be done, and do nothing', false),
   prune: toggle(
     '--prune',
-    'also remove brokers, clients, routes and policies that the file does not name',
+    'also remove brokers, clients, routes, sources and policies that the file does not name',
     false,
   ),
+  detailedExitcode: toggle('--detailed-exitcode', 'end with 6 when there are changes', false),
   tokenDir: optional(
     text('--token-dir <directory>', 'where tokens of new targets are written, <target>.token'),
   ),
@@ -56,84 +58,96 @@ export const ctlApplyCommand = command({
 });
 
 async function apply(values: Values, context: CliContext): Promise<void> {
-  const { parseSiteFile } = await import('../../../client/operator/site-file.ts');
-  const { readCurrentSite } = await import('../../../client/operator/read-current.ts');
-  const { planSite } = await import('../../../client/operator/plan.ts');
-  const { planWarnings, refuseFixedChanges } = await import('../../../client/operator/plan-checks.ts');
-  const { applyPlan } = await import('../../../client/operator/apply.ts');
+  const { declareSite, readSiteFile } = await import('../../../client/operator/declaration.ts');
   const text = await readInputText(values.file, MAX_SITE_FILE_BYTES);
   const { output } = context;
   await withControl(values, context, async (api) => {
-    const file = parseSiteFile(text, values.file);
-    const current = await readCurrentSite(api, file);
-    refuseFixedChanges(file, current);
-    const steps = planSite(file, current, { prune: values.prune });
-    const warnings = planWarnings(file, current);
-    const answer = {
-      site_id: file.site.site_id,
-      dry_run: values.dryRun,
-      steps,
-      warnings: warnings.map(({ code, deniedSeconds, text }) => ({
-        code,
-        message: text,
-        denied_seconds: deniedSeconds,
-      })),
-    };
-    if (steps.length === 0) return output.result(['nothing to do'], answer);
-    for (const { code, text } of warnings) output.note(code, `warning: ${text}`);
-    if (values.dryRun) return output.result(steps.flatMap(linesOf), answer);
-    const tokenDirectory = await tokenDirectoryFor(steps, values);
-    const done: PlanStep[] = [];
-    try {
-      await applyPlan(steps, {
-        api,
-        file,
-        current,
-        activationTimeoutMs: values.activationTimeoutMs,
-        onDone: (step) => {
-          done.push(step);
-          output.progress(lineOf(step));
-        },
-        onWaiting: tellNowAndThen(output),
-        keepTargetToken: (target, token) =>
-          writeNewFile({
-            path: join(tokenDirectory, tokenFileOf(target)),
-            content: `${token}\n`,
-            mode: 0o600,
-          }),
-      });
-    } catch (error) {
-      tellHowFar(done, steps, output);
-      throw error;
+    const file = readSiteFile(text, values.file);
+    const { prune } = values;
+    const compared = await declareSite(api, file, { prune, dryRun: true });
+    const { steps, unnamed, warnings, etag } = compared;
+    for (const { code, message } of warnings) if (steps.length > 0) output.note(code, `warning: ${message}`);
+    if (!values.dryRun) {
+      const directory = await tokenDirectoryFor(steps, values);
+      const done =
+        steps.length === 0
+          ? compared
+          : await declareSite(api, file, { prune, dryRun: false, etag }).catch((error: unknown) => {
+              throw withLostTokens(error, steps);
+            });
+      await keepTokens(done, directory);
+      await awaitSources(api, done, file.siteId, values, output);
     }
-    output.result(steps.flatMap(linesOf), answer);
+    if (values.detailedExitcode && steps.length > 0) output.endWith(EXIT_CODES.changed);
+    output.result(
+      [...(steps.length === 0 ? ['nothing to do'] : steps.flatMap(linesOf)), ...stayingLines(unnamed)],
+      {
+        site_id: file.siteId,
+        dry_run: values.dryRun,
+        steps,
+        stays: unnamed,
+        warnings: warnings.map(({ code, message, deniedSeconds }) => ({
+          code,
+          message,
+          denied_seconds: deniedSeconds,
+        })),
+      },
+    );
   });
 }
 
-function lineOf({ verb, kind, name }: PlanStep): string {
-  return `${verb} ${kind} ${name}`;
-}
-
-function linesOf(step: PlanStep): readonly string[] {
-  return [lineOf(step), ...step.changes.map((change) => `    ${change}`)];
-}
-
-/** The changes that a failed run completed. */
-function tellHowFar(
-  done: readonly PlanStep[],
-  steps: readonly PlanStep[],
+async function awaitSources(
+  api: ControlApi,
+  { activating }: Declared,
+  siteId: string,
+  { activationTimeoutMs: timeoutMs }: Values,
   output: CliContext['output'],
-): void {
-  const next = steps[done.length];
-  const failed = next === undefined ? '' : `; this one failed: ${lineOf(next)}`;
-  output.note(
-    'partly_applied',
-    `${done.length} of ${steps.length} steps are done${failed}. The next run goes on from there`,
-  );
+): Promise<void> {
+  const { awaitActive } = await import('../../../client/operator/await-active.ts');
+  const onWaiting = tellNowAndThen(output);
+  for (const source of activating) await awaitActive(api, source, { siteId, timeoutMs, onWaiting });
+}
+
+/** Writes the tokens of new targets. @throws CliError `target_token_lost`, after it has tried them all */
+async function keepTokens({ tokens }: Declared, directory: string): Promise<void> {
+  const lost: string[] = [];
+  for (const { targetId, name, token } of tokens) {
+    const path = join(directory, tokenFileOf(name));
+    await writeNewFile({ path, content: `${token}\n`, mode: 0o600 }).catch(() => lost.push(targetId));
+  }
+  if (lost[0] === undefined) return;
+  const rotate = `proofgate ctl rotate-target-token ${lost[0]} --out FILE`;
+  const text = `the site is applied, but the tokens of targets ${lost.join(', ')} could not be kept; make others: ${rotate}`;
+  throw new CliError('refused', 'target_token_lost', text);
+}
+
+/** Without an answer, a new target may exist, whose token nobody has seen. */
+function withLostTokens(error: unknown, steps: readonly Step[]): unknown {
+  const isLost = error instanceof Error && 'code' in error && error.code === 'control_unreachable';
+  const targets = steps.filter(({ verb, kind }) => verb === 'create' && kind === 'target');
+  if (!isLost || targets.length === 0) return error;
+  const names = targets.map(({ name }) => name).join(', ');
+  const advice = `All steps were applied, or none. If \`ctl get targets\` lists ${names}, make its token with \`ctl rotate-target-token\``;
+  return new CliError('unreachable', 'control_unreachable', `${error.message} ${advice}`);
+}
+
+function linesOf({ verb, kind, name, changes }: Step): readonly string[] {
+  return [`${verb} ${kind} ${name}`, ...changes.map((change) => `    ${change}`)];
+}
+
+const MAX_STAYING_LINES = 20;
+
+/** What the file does not name. */
+function stayingLines(unnamed: Declared['unnamed']): readonly string[] {
+  const lines = unnamed
+    .slice(0, MAX_STAYING_LINES)
+    .map(({ kind, name }) => `stays, not in the file: ${kind} ${name}`);
+  const more = unnamed.length - lines.length;
+  return more === 0 ? lines : [...lines, `stays, not in the file: ${more} more (--output json lists them)`];
 }
 
 /** Checks the token directory before any change, because a token that cannot be stored is lost. */
-async function tokenDirectoryFor(steps: readonly PlanStep[], { tokenDir }: Values): Promise<string> {
+async function tokenDirectoryFor(steps: readonly Step[], { tokenDir }: Values): Promise<string> {
   const targets = steps.filter(({ verb, kind }) => verb === 'create' && kind === 'target');
   if (targets.length === 0) return '';
   const unfit = targets.find(({ name }) => !FILE_NAME.test(name));

@@ -11,6 +11,7 @@ import { type CreateSiteKeys, Sites } from '../../configuration/sites.ts';
 import { Targets } from '../../configuration/targets.ts';
 import type { SiteSigningKeys } from '../../publishing/bundle-signing-keys.ts';
 import type { ConfigurationDeps } from '../../resource/change.ts';
+import type { ControlStore } from '../../store/port.ts';
 import type { ControlApp } from '../app.ts';
 import { registerBlockedCallerRoutes } from './blocked-callers-api.ts';
 import {
@@ -34,6 +35,7 @@ import {
 import { registerTargetRoutes } from './targets-api.ts';
 
 export interface ConfigurationRoutesDeps extends ConfigurationDeps {
+  readonly store: ControlStore;
   readonly createSiteKeys: CreateSiteKeys;
   readonly keyring: SiteSigningKeys;
 }

@@ -40,24 +40,35 @@ type WholePlace = AuditEntry['place'] & { readonly siteUid?: string };
 
 /** The audit trail: every mutation appends to it, nothing changes it, and pruning removes old events. */
 export class AuditTrail extends Repository {
-  async append(entry: AuditEntry, nowMs: number): Promise<void> {
-    const { kind, actor, resource, before, after, requestId } = entry;
-    const { siteUid, ...place } = await this.#wholePlace(entry.place);
-    await this.insert('auditEvent', {
-      id: newId('auditEvent', nowMs),
-      atMs: nowMs,
-      kind,
-      actor,
-      resourceKind: resource.kind,
-      resourceId: resource.id,
-      environmentId: place.environmentId ?? null,
-      fleetId: place.fleetId ?? null,
-      siteId: place.siteId ?? null,
-      siteUid: siteUid ?? null,
-      before: before === undefined ? null : JSON.stringify(before),
-      after: after === undefined ? null : JSON.stringify(after),
-      requestId: requestId ?? null,
+  append(entry: AuditEntry, nowMs: number): Promise<void> {
+    return this.appendAll([entry], nowMs);
+  }
+
+  async appendAll(entries: readonly AuditEntry[], nowMs: number): Promise<void> {
+    const places = new Map<string, WholePlace>();
+    for (const { place } of entries) {
+      const { siteId } = place;
+      if (siteId !== undefined && !places.has(siteId)) places.set(siteId, await this.#wholePlace(place));
+    }
+    const rows = entries.map(({ kind, actor, resource, place: given, before, after, requestId }) => {
+      const { siteUid, ...place }: WholePlace = { ...given, ...places.get(given.siteId ?? '') };
+      return {
+        id: newId('auditEvent', nowMs),
+        atMs: nowMs,
+        kind,
+        actor,
+        resourceKind: resource.kind,
+        resourceId: resource.id,
+        environmentId: place.environmentId ?? null,
+        fleetId: place.fleetId ?? null,
+        siteId: place.siteId ?? null,
+        siteUid: siteUid ?? null,
+        before: before === undefined ? null : JSON.stringify(before),
+        after: after === undefined ? null : JSON.stringify(after),
+        requestId: requestId ?? null,
+      };
     });
+    await this.insertAll('auditEvent', rows);
   }
 
   /** Completes an event's place: a reader of an environment also reads the events of its sites. */

@@ -1,4 +1,5 @@
-import type { Database } from '../tables.ts';
+import type { Insertable } from 'kysely';
+import type { Database, Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';
 import { Repository } from './repository.ts';
 
@@ -8,9 +9,11 @@ export type Change =
   /** Any other content of a bundle: requests a whole bundle. */
   | { readonly kind: 'policy' };
 
-/** Unpublished changes of a site, written in the transaction that makes the change. */
+/** Unpublished changes of a site, written at the end of the transaction that makes the change. */
 export class SiteChanges extends Repository {
   readonly #holdSite: (siteId: string) => Promise<void>;
+  /** By site, kind and reference: a transaction records a change once. */
+  readonly #recorded = new Map<string, Insertable<Tables['siteChange']>>();
 
   constructor(db: Database, holdSite: (siteId: string) => Promise<void>) {
     super(db);
@@ -19,13 +22,19 @@ export class SiteChanges extends Repository {
 
   /** The caller must also call `tx.notify({ topic: 'site_changed', reference: siteId })`. */
   async record(siteId: string, change: Change, nowMs: number): Promise<void> {
-    // Sequence numbers are assigned before the commit. The lock prevents a change from appearing below a settled number.
-    await this.#holdSite(siteId);
     const reference = change.kind === 'client' ? change.clientId : change.kind === 'key' ? change.keyId : '';
-    await this.db
-      .insertInto('siteChange')
-      .values({ siteId, kind: change.kind, reference, createdAtMs: nowMs })
-      .execute();
+    const name = [siteId, change.kind, reference].join(' ');
+    if (this.#recorded.has(name)) return;
+    this.#recorded.set(name, { siteId, kind: change.kind, reference, createdAtMs: nowMs });
+  }
+
+  /** Writes what was recorded. The store calls it before the commit. */
+  async flush(): Promise<void> {
+    const rows = [...this.#recorded.values()];
+    this.#recorded.clear();
+    // Sequence numbers are assigned before the commit. The lock prevents a change from appearing below a settled number.
+    for (const siteId of new Set(rows.map((row) => row.siteId))) await this.#holdSite(siteId);
+    await this.insertAll('siteChange', rows);
   }
 
   /** In the order of the changes. */

@@ -45,6 +45,10 @@ export class Clients extends VersionedTable<'client'> {
       .execute();
   }
 
+  addGrants(rows: readonly Insertable<Tables['clientGrant']>[]): Promise<void> {
+    return this.insertAll('clientGrant', rows);
+  }
+
   removeGrant(siteId: string, clientId: string, resource: string): Promise<boolean> {
     return this.delete('clientGrant', { siteId, clientId, resource });
   }

@@ -8,6 +8,9 @@ import { VersionedTable } from './versioned-table.ts';
 
 /** The hierarchy of environments, fleets and Auth Sites, and which of them a reach covers. */
 export class Hierarchy extends Repository {
+  /** Of sites that this transaction has looked up: a site does not move. */
+  readonly #places = new Map<string, ScopePath>();
+
   /** Environments within reach. */
   reachedEnvironments(reach: Reach, page: Page): Promise<readonly RowOf<'environment'>[]> {
     return this.page('environment', {}, 'id', page, environmentWithin(reach));
@@ -32,13 +35,17 @@ export class Hierarchy extends Repository {
 
   /** A site's place with everything above it, for checking roles. */
   async placeOfSite(siteId: string): Promise<ScopePath | undefined> {
+    const known = this.#places.get(siteId);
+    if (known !== undefined) return known;
     const row = await this.db
       .selectFrom('site')
       .innerJoin('fleet', 'fleet.id', 'site.fleetId')
       .select(['fleet.id as fleetId', 'fleet.environmentId as environmentId'])
       .where('site.id', '=', siteId)
       .executeTakeFirst();
-    return row && { ...row, siteId };
+    const place = row && { ...row, siteId };
+    if (place !== undefined) this.#places.set(siteId, place);
+    return place;
   }
 
   /**

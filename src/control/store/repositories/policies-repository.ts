@@ -44,6 +44,33 @@ export class Policies extends VersionedTable<'enrollmentPolicy'> {
     );
   }
 
+  /** Policies that change when the revision becomes active: waiting for it, or declared to move to it. */
+  waitingFor(sourceId: string, revision: number): Promise<readonly RowOf<'enrollmentPolicy'>[]> {
+    return this.db
+      .selectFrom('enrollmentPolicy')
+      .selectAll()
+      .where('sourceId', '=', sourceId)
+      .where('state', '!=', 'deleted')
+      .where((is) =>
+        is.or([
+          is.and([is('state', '=', 'waiting'), is('sourceRevision', '=', revision)]),
+          is('nextSourceRevision', '=', revision),
+        ]),
+      )
+      .orderBy('id')
+      .execute();
+  }
+
+  /** Policies are not to move to the revision any more, because it is deleted. */
+  async forgetNext(sourceId: string, revision: number): Promise<void> {
+    await this.db
+      .updateTable('enrollmentPolicy')
+      .set({ nextSourceRevision: null })
+      .where('sourceId', '=', sourceId)
+      .where('nextSourceRevision', '=', revision)
+      .execute();
+  }
+
   /** Whether a policy that is not deleted names the client. */
   async hasOfClient(siteId: string, clientId: string): Promise<boolean> {
     const row = await this.db
@@ -68,11 +95,15 @@ export class Policies extends VersionedTable<'enrollmentPolicy'> {
     return query.orderBy('id').limit(page.limit).execute();
   }
 
-  /** Removes deleted policies that no enrollment refers to any more. @returns how many */
-  async pruneDeleted(): Promise<number> {
-    const { numDeletedRows } = await this.db
-      .deleteFrom('enrollmentPolicy')
-      .where('state', '=', 'deleted')
+  /**
+   * Removes deleted policies that no enrollment refers to any more.
+   * @param sourceId only those of this source
+   * @returns how many
+   */
+  async pruneDeleted(sourceId?: string): Promise<number> {
+    let query = this.db.deleteFrom('enrollmentPolicy').where('state', '=', 'deleted');
+    if (sourceId !== undefined) query = query.where('sourceId', '=', sourceId);
+    const { numDeletedRows } = await query
       .where(({ not, exists, selectFrom }) =>
         not(
           exists(

@@ -6,6 +6,8 @@ export interface HeldByAll {
   readonly attached: number;
   /** The newest revision that every attached target has acknowledged; 0 while one target has acknowledged none. */
   readonly revision: number;
+  /** The oldest revision among those that targets have acknowledged; undefined when none has acknowledged any. */
+  readonly least: number | undefined;
 }
 
 /** Columns with the revision that first published a key or its revocation, and with the time when all targets had it. */
@@ -67,7 +69,8 @@ export class Propagation extends Repository {
       .where('state', '=', 'attached')
       .executeTakeFirstOrThrow();
     const attached = Number(row.attached);
-    return { attached, revision: Number(row.acknowledged) < attached ? 0 : Number(row.least ?? 0) };
+    const least = row.least === null ? undefined : Number(row.least);
+    return { attached, least, revision: Number(row.acknowledged) < attached ? 0 : (least ?? 0) };
   }
 
   /** Whether every target has a key or revocation, up to the revision, that is not recorded as held by all yet. */

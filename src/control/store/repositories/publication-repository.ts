@@ -1,6 +1,6 @@
 import type { ExpressionBuilder } from 'kysely';
 import type { Tables } from '../tables.ts';
-import type { Page, RowOf } from './records.ts';
+import { inParts, type Page, type RowOf } from './records.ts';
 import { Repository } from './repository.ts';
 
 /** A range of a site's key IDs, from `from` inclusive to `before` exclusive. */
@@ -49,6 +49,18 @@ export class Publication extends Repository {
       .where(hasClient)
       .orderBy('keyId')
       .execute();
+  }
+
+  /** Makes another version of routes, whose views change with their sources. */
+  async touchRoutes(siteId: string, routeIds: readonly string[], nowMs: number): Promise<void> {
+    for (const part of inParts(routeIds)) {
+      await this.db
+        .updateTable('route')
+        .set(({ eb }) => ({ version: eb('version', '+', 1), updatedAtMs: nowMs }))
+        .where('siteId', '=', siteId)
+        .where('routeId', 'in', part)
+        .execute();
+    }
   }
 
   async keyIdsOfClient(siteId: string, clientId: string, nowSeconds: number): Promise<readonly string[]> {

@@ -1,6 +1,6 @@
 import type { Expression, Insertable, Kysely, SqlBool, Updateable } from 'kysely';
 import type { Database, Tables } from '../tables.ts';
-import { type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
+import { inParts, type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
 
 type TableName = keyof Tables;
 type ColumnOf<T extends TableName> = keyof RowOf<T> & string;
@@ -26,6 +26,13 @@ export class Repository {
 
   protected async insert<T extends TableName>(table: T, row: Insertable<Tables[T]>): Promise<void> {
     await this.#any.insertInto(nameOf(table)).values(row).execute();
+  }
+
+  protected async insertAll<T extends TableName>(
+    table: T,
+    rows: readonly Insertable<Tables[T]>[],
+  ): Promise<void> {
+    for (const part of inParts(rows)) await this.#any.insertInto(nameOf(table)).values(part).execute();
   }
 
   protected async row<T extends TableName>(table: T, having: Having<T>): Promise<RowOf<T> | undefined> {

@@ -59,6 +59,10 @@ export class VersionedTable<T extends VersionedTableName> extends Repository {
     return this.insert(this.#table, row);
   }
 
+  addAll(rows: readonly Insertable<Tables[T]>[]): Promise<void> {
+    return this.insertAll(this.#table, rows);
+  }
+
   find(...name: NameOf<T>): Promise<VersionedRow<T> | undefined> {
     return this.row(this.#table, this.#named(name)) as Promise<VersionedRow<T> | undefined>;
   }

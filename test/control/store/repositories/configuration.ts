@@ -236,6 +236,16 @@ export function policyCases({ read, write, ground }: Bench): void {
       expect(await policies.hasOfClient(siteId, 'billing')).toBe(true);
       expect(await policies.hasOfClient(siteId, 'other')).toBe(false);
     });
+    const waiting = { ...policyRow(source, 'billing'), state: 'waiting', sourceRevision: 2 } as const;
+    const moving = { ...policyRow(source, 'billing'), nextSourceRevision: 2 };
+    await write(async (tx) => {
+      for (const row of [waiting, moving]) await tx.policies.add(row);
+    });
+    const waitingFor = async (revision: number) =>
+      (await read((tx) => tx.policies.waitingFor(source.id, revision))).map(({ id }) => id);
+    expect([await waitingFor(1), await waitingFor(2)]).toEqual([[], [waiting.id, moving.id].toSorted()]);
+    await write((tx) => tx.policies.forgetNext(source.id, 2));
+    expect(await waitingFor(2)).toEqual([waiting.id]);
     const lastKeysHere = async () =>
       (await read((tx) => tx.policies.lastKeys())).filter((key) => key.siteId === siteId);
     expect(await lastKeysHere()).toEqual([]);
@@ -261,6 +271,7 @@ export function policyCases({ read, write, ground }: Bench): void {
       // The shortest lifetime among the keys that expire then.
       { siteId, createdAtMs: NOW_MS - 30_000, expiresAtSeconds: NOW_SECONDS + 200 },
     ]);
+    expect(await write((tx) => tx.policies.pruneDeleted('another'))).toBe(0);
     expect(await write((tx) => tx.policies.pruneDeleted())).toBeGreaterThanOrEqual(1);
     expect(await read((tx) => tx.policies.find(deleted.id))).toBeUndefined();
     expect(await read((tx) => tx.policies.find(policy.id))).toBeDefined();

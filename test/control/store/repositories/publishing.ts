@@ -183,7 +183,7 @@ export function publicationCases({ read, write, ground }: Bench): void {
       await tx.changes.record(siteId, { kind: 'key', keyId: key.keyId }, NOW_MS);
     });
     const held = () => read((tx) => tx.propagation.heldByAll(siteId));
-    expect(await held()).toEqual({ attached: 2, revision: 0 });
+    expect(await held()).toEqual({ attached: 2, revision: 0, least: undefined });
     const version = () => read((tx) => tx.propagation.versionOfTargets(siteId));
     const before = await version();
     const [a, b] = targets.map(({ id }) => id) as [string, string];
@@ -191,9 +191,9 @@ export function publicationCases({ read, write, ground }: Bench): void {
       await propagation.noteTargets([a, gone.id], { ackedRevision: 5 });
       await propagation.noteTargets([], { ackedRevision: 9 });
     });
-    expect(await held()).toEqual({ attached: 2, revision: 0 });
+    expect(await held()).toEqual({ attached: 2, revision: 0, least: 5 });
     await write((tx) => tx.propagation.noteTargets([b], { ackedRevision: 3 }));
-    expect(await held()).toEqual({ attached: 2, revision: 3 });
+    expect(await held()).toEqual({ attached: 2, revision: 3, least: 3 });
     // Reports of targets do not change their version; changes by operators do.
     expect(await version()).toBe(before);
     await write(async (tx) => {

@@ -1,0 +1,208 @@
+/**
+ * Schema of a declaration: one Auth Site with everything that operators configure in it. It is the site file of `ctl apply`.
+ * Source: docs/ctl.md "The site file"; docs/control.md "Declarations".
+ */
+import type { Static } from 'typebox';
+import Type from 'typebox';
+import { MAX_CLIENTS, MAX_ISSUERS, MAX_ROUTES } from '../bundle/format/bundle-limits.ts';
+import { NEW_SITE } from './hierarchy-contract.ts';
+import { displayText, givenId, identifier, object, text } from './members-contract.ts';
+import { BROKER_DEFINITION, GRANT, NEW_CLIENT, ROUTE_DEFINITION, ROUTE_SOURCES } from './routes-contract.ts';
+import { ENROLLMENT_POLICY_CREATION, SOURCE_ACTIVATION, SOURCE_CREATION } from './sources-contract.ts';
+import { MAX_SOURCE_REVISION, SOURCE_STATES } from './vocabulary.ts';
+
+export const SITE_FORMAT = 'proofgate.site/v1';
+export const MAX_DECLARATION_BYTES = 16 * 1024 * 1024;
+
+const MAX_GRANTS = 10_000;
+const MAX_SOURCES = 1000;
+const MAX_POLICIES = 100_000;
+const MAX_TARGETS = 10_000;
+
+const { display_name: siteName, ...siteMembers } = NEW_SITE.properties;
+const { resource, access } = GRANT.properties;
+const { keys, ...brokerMembers } = BROKER_DEFINITION.properties;
+const { display_name: sourceName, kind, ...sourceMembers } = SOURCE_CREATION.properties;
+const policyMembers = ENROLLMENT_POLICY_CREATION.properties;
+
+const CLIENT = object(
+  {
+    ...NEW_CLIENT.properties,
+    grants: Type.Optional(
+      Type.Array(Type.Object({ resource, access }, { additionalProperties: false }), {
+        maxItems: MAX_GRANTS,
+        description: 'All grants of the client: one that is left out is removed.',
+      }),
+    ),
+  },
+  'DeclaredClient',
+);
+
+const ROUTE = object(
+  {
+    route_id: identifier('Names the route.'),
+    ...ROUTE_DEFINITION.properties,
+    allowed_sources: ROUTE_SOURCES.properties.allowed_sources,
+  },
+  'DeclaredRoute',
+);
+
+const BROKER = object(
+  {
+    issuer: identifier('iss of the passports that it signs.'),
+    url: Type.Optional(text(2048, 'Base URL of the broker, from which ctl fetches its keys.')),
+    ...brokerMembers,
+    keys: Type.Optional(keys),
+  },
+  'DeclaredBroker',
+  'keys are pinned when the broker is created, and never changed by a declaration.',
+);
+
+const SOURCE = object(
+  {
+    name: sourceName,
+    kind: Type.Optional(kind),
+    ...sourceMembers,
+    expected_scope: SOURCE_ACTIVATION.properties.expected_scope,
+  },
+  'DeclaredSource',
+);
+
+const POLICY = object(
+  {
+    name: policyMembers.display_name,
+    source: displayText('A source of the declaration, by name.'),
+    client: identifier('A client of the declaration.'),
+    approval: policyMembers.approval,
+    max_key_lifetime_seconds: policyMembers.max_key_lifetime_seconds,
+    verified_subject: policyMembers.verified_subject,
+    max_keys_per_token: policyMembers.max_keys_per_token,
+  },
+  'DeclaredEnrollmentPolicy',
+);
+
+export const SITE_DECLARATION = object(
+  {
+    format: Type.Literal(SITE_FORMAT),
+    environment: displayText('Name of the environment; created when it is missing.'),
+    fleet: displayText('Name of the fleet; created when it is missing.'),
+    site: Type.Object(
+      { ...siteMembers, display_name: Type.Optional(siteName) },
+      { additionalProperties: false },
+    ),
+    brokers: Type.Optional(Type.Array(BROKER, { maxItems: MAX_ISSUERS })),
+    clients: Type.Optional(Type.Array(CLIENT, { maxItems: MAX_CLIENTS })),
+    routes: Type.Optional(Type.Array(ROUTE, { maxItems: MAX_ROUTES })),
+    sources: Type.Optional(Type.Array(SOURCE, { maxItems: MAX_SOURCES })),
+    enrollment_policies: Type.Optional(Type.Array(POLICY, { maxItems: MAX_POLICIES })),
+    targets: Type.Optional(
+      Type.Array(displayText('Name of a target.'), {
+        maxItems: MAX_TARGETS,
+        description: 'Names of targets; missing ones are created.',
+      }),
+    ),
+  },
+  'SiteDeclaration',
+);
+
+export type SiteDeclaration = Static<typeof SITE_DECLARATION>;
+export type DeclaredBroker = Static<typeof BROKER>;
+export type DeclaredClient = Static<typeof CLIENT>;
+export type DeclaredRoute = Static<typeof ROUTE>;
+export type DeclaredSource = Static<typeof SOURCE>;
+export type DeclaredPolicy = Static<typeof POLICY>;
+
+export const DECLARATION_QUERY = {
+  dry_run: Type.Optional(
+    Type.Enum(['true', 'false'], { description: 'true: show the steps and change nothing.' }),
+  ),
+  prune: Type.Optional(
+    Type.Enum(['true', 'false'], {
+      description:
+        'true: remove brokers, clients, routes, sources and enrollment policies that the declaration does not name.',
+    }),
+  ),
+};
+
+const MEMBER_KINDS = [
+  'environment',
+  'fleet',
+  'site',
+  'broker',
+  'client',
+  'grant',
+  'route',
+  'route_sources',
+  'source',
+  'enrollment_policy',
+  'target',
+] as const;
+export type MemberKind = (typeof MEMBER_KINDS)[number];
+
+const memberKind = Type.Enum([...MEMBER_KINDS]);
+const memberName = Type.String({
+  description: 'A grant is its client and its resource, a broker its issuer and trust domain.',
+});
+
+const STEP = object(
+  {
+    verb: Type.Enum(['create', 'change', 'remove', 'activate']),
+    kind: memberKind,
+    name: memberName,
+    changes: Type.Array(Type.String(), { description: 'For people: what changes, one member a line.' }),
+    permission: Type.Enum(['operate', 'administer'], { description: 'What the step requires.' }),
+  },
+  'DeclarationStep',
+);
+
+export const DECLARATION_RESULT = object(
+  {
+    site_id: identifier('The Auth Site.'),
+    dry_run: Type.Boolean({ description: 'Nothing was changed.' }),
+    steps: Type.Array(STEP, {
+      description: 'In the order in which they were applied. Empty: nothing differs.',
+    }),
+    unnamed: Type.Array(object({ kind: memberKind, name: memberName }, 'UnnamedMember'), {
+      description: 'What the declaration does not name, and what therefore stays.',
+    }),
+    warnings: Type.Array(
+      object(
+        {
+          code: Type.Enum(['skew_raised', 'broker_without_keys']),
+          message: Type.String(),
+          denied_seconds: Type.Optional(
+            Type.Integer({ minimum: 1, description: 'How long verifiers deny every request.' }),
+          ),
+        },
+        'DeclarationWarning',
+      ),
+    ),
+    activating: Type.Array(
+      object(
+        {
+          source_id: givenId('The source.'),
+          revision: Type.Integer({ minimum: 1, maximum: MAX_SOURCE_REVISION }),
+          name: displayText('For people.'),
+          state: Type.Enum(SOURCE_STATES.filter((state) => state === 'activating' || state === 'publishing')),
+        },
+        'ActivatingSource',
+      ),
+      { description: 'Source revisions whose activation goes on in the background.' },
+    ),
+    tokens: Type.Array(
+      object(
+        {
+          target_id: givenId('The target.'),
+          name: displayText('For people.'),
+          token: Type.String({ description: 'For --control-token-file. Shown only once.' }),
+        },
+        'NewTargetToken',
+      ),
+      { description: 'Tokens of the targets that were created.' },
+    ),
+  },
+  'DeclarationResult',
+);
+
+export type DeclarationStep = Static<typeof STEP>;
+export type DeclarationResult = Static<typeof DECLARATION_RESULT>;

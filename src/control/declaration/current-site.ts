@@ -1,0 +1,104 @@
+/** Reads what Control stores of a declared site, in one transaction. */
+import type { SiteDeclaration } from '../../api-contract/declaration-contract.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import type { Page, RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+
+export interface CurrentSource {
+  readonly row: RowOf<'source'>;
+  /** Oldest first. */
+  readonly revisions: readonly RowOf<'sourceRevision'>[];
+  /** The newest revision that is not retired. */
+  readonly newest: RowOf<'sourceRevision'>;
+}
+
+export interface CurrentSite {
+  /** Names of the environment and the fleet that the site is in. */
+  readonly place: { readonly environment: string; readonly fleet: string } | undefined;
+  readonly environmentId: string | undefined;
+  readonly fleetId: string | undefined;
+  readonly site: RowOf<'site'> | undefined;
+  /** By {@link brokerName}. */
+  readonly brokers: ReadonlyMap<string, RowOf<'broker'>>;
+  /** By client_id. */
+  readonly clients: ReadonlyMap<string, RowOf<'client'>>;
+  /** Access by client_id, then by resource. */
+  readonly grants: ReadonlyMap<string, ReadonlyMap<string, string>>;
+  /** By route_id. */
+  readonly routes: ReadonlyMap<string, RowOf<'route'>>;
+  /** By route_id. */
+  readonly routeSources: ReadonlyMap<string, RowOf<'routeSources'>>;
+  /** By display name, without those whose revisions are all retired: a declared source of that name is a new one. */
+  readonly sources: ReadonlyMap<string, CurrentSource>;
+  /** By display name, without deleted ones. */
+  readonly policies: ReadonlyMap<string, RowOf<'enrollmentPolicy'>>;
+  /** By name; attached ones only. */
+  readonly targets: ReadonlyMap<string, RowOf<'target'>>;
+}
+
+/** A broker's name: its issuer and its trust domain. Neither contains a space. */
+export function brokerName(issuer: string, trustDomain: string): string {
+  return `${issuer} ${trustDomain}`;
+}
+
+const EVERYTHING: Page = { after: undefined, limit: Number.MAX_SAFE_INTEGER };
+
+export async function readCurrentSite(tx: Transaction, declaration: SiteDeclaration): Promise<CurrentSite> {
+  const siteId = declaration.site.site_id;
+  const site = await tx.sites.find(siteId);
+  const grants = new Map<string, Map<string, string>>();
+  for (const { clientId, resource, access } of await tx.clients.allGrants(siteId)) {
+    const ofClient = grants.get(clientId) ?? new Map<string, string>();
+    grants.set(clientId, ofClient.set(resource, access));
+  }
+  return {
+    site,
+    ...(site === undefined ? await declaredPlace(tx, declaration) : await placeOf(tx, site)),
+    brokers: byName(await tx.brokers.list({ siteId }, EVERYTHING), (row) =>
+      brokerName(row.issuer, row.trustDomain),
+    ),
+    clients: byName(await tx.clients.list({ siteId }, EVERYTHING), ({ clientId }) => clientId),
+    grants,
+    routes: byName(await tx.routes.list({ siteId }, EVERYTHING), ({ routeId }) => routeId),
+    routeSources: byName(await tx.routeSources.list({ siteId }, EVERYTHING), ({ routeId }) => routeId),
+    sources: await readSources(tx, siteId),
+    policies: byName(await tx.policies.ofSite(siteId, EVERYTHING), ({ displayName }) => displayName),
+    targets: byName(await tx.targets.attached(siteId), ({ name }) => name),
+  };
+}
+
+async function placeOf(tx: Transaction, site: RowOf<'site'>) {
+  const fleet = await tx.fleets.find(site.fleetId);
+  const environment = fleet && (await tx.environments.find(fleet.environmentId));
+  return {
+    place: { environment: environment?.name ?? '', fleet: fleet?.name ?? '' },
+    environmentId: environment?.id,
+    fleetId: fleet?.id,
+  };
+}
+
+async function declaredPlace(tx: Transaction, { environment, fleet }: SiteDeclaration) {
+  const environmentId = (await tx.hierarchy.environmentByName(environment))?.id;
+  const fleetId = environmentId && (await tx.hierarchy.fleetByName(environmentId, fleet))?.id;
+  return { place: undefined, environmentId, fleetId };
+}
+
+async function readSources(tx: Transaction, siteId: string): Promise<ReadonlyMap<string, CurrentSource>> {
+  const found = new Map<string, CurrentSource>();
+  for (const row of await tx.sources.list({ siteId }, EVERYTHING)) {
+    const revisions = await tx.sources.revisions(row.id);
+    const newest = revisions.findLast(({ state }) => state !== 'retired');
+    if (newest !== undefined) found.set(row.displayName, { row, revisions, newest });
+  }
+  return found;
+}
+
+function byName<R>(rows: readonly R[], nameOf: (row: R) => string): ReadonlyMap<string, R> {
+  return new Map(rows.map((row) => [nameOf(row), row]));
+}
+
+/** A stored definition, for comparing. */
+export function definitionOf(text: string): JsonObject {
+  const value: unknown = JSON.parse(text);
+  return isJsonObject(value) ? value : {};
+}

@@ -1,0 +1,319 @@
+/**
+ * Runs the steps of a declaration inside one transaction, each by the operation that the API offers for it. The site is
+ * checked once, at the end.
+ */
+import type {
+  DeclarationResult,
+  DeclaredPolicy,
+  DeclaredSource,
+  MemberKind,
+  SiteDeclaration,
+} from '../../api-contract/declaration-contract.ts';
+import type { SiteChange } from '../../api-contract/hierarchy-contract.ts';
+import type {
+  AllowedSources,
+  BrokerReplacement,
+  ClientChange,
+  NewClient,
+  NewRoute,
+  RouteDefinition,
+} from '../../api-contract/routes-contract.ts';
+import type {
+  EnrollmentPolicyChange,
+  SourceChange,
+  SourceRevisionChange,
+} from '../../api-contract/sources-contract.ts';
+import type { Access } from '../../protocol/access.ts';
+import { Brokers } from '../configuration/brokers.ts';
+import { Clients, Grants } from '../configuration/clients.ts';
+import { Environments, Fleets } from '../configuration/environments.ts';
+import { RouteSources, Routes } from '../configuration/routes.ts';
+import { type CreateSiteKeys, Sites } from '../configuration/sites.ts';
+import { Targets } from '../configuration/targets.ts';
+import { EnrollmentPolicies } from '../enrollment/policies.ts';
+import { requireRow, type SiteCheck } from '../resource/change.ts';
+import { JoinedStore } from '../resource/joined-store.ts';
+import type { Operation } from '../resource/operation.ts';
+import type { RevisionName } from '../sources/source-changes.ts';
+import { SourceDrafts } from '../sources/source-drafts.ts';
+import { SourceLifecycle } from '../sources/source-lifecycle.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import type { CurrentSite, CurrentSource } from './current-site.ts';
+
+export interface DeclarationRunOptions {
+  readonly tx: Transaction;
+  readonly operation: Operation;
+  readonly current: CurrentSite;
+  readonly siteId: string;
+  /** One time for all steps. */
+  readonly nowMs: number;
+  readonly siteCheck: SiteCheck;
+  readonly createSiteKeys: CreateSiteKeys;
+}
+
+type Draft = Extract<RowOf<'sourceRevision'>['state'], 'draft' | 'failed_draft' | 'validated'>;
+const DRAFT_STATES: readonly string[] = ['draft', 'failed_draft', 'validated'] satisfies readonly Draft[];
+
+export class DeclarationRun {
+  readonly #options: DeclarationRunOptions;
+  readonly #store: JoinedStore;
+  readonly #services: ReturnType<typeof openServices>;
+  #environmentId: string | undefined;
+  #fleetId: string | undefined;
+  #mustCheck = false;
+  #created = nothingCreated();
+  /** The newest revision of each source, by name. */
+  readonly #revisions = new Map<string, RevisionName>();
+  /** Revisions whose activation began. */
+  readonly activated: (RevisionName & { readonly name: string })[] = [];
+  readonly tokens: DeclarationResult['tokens'] = [];
+
+  constructor(options: DeclarationRunOptions) {
+    const { tx, current } = options;
+    this.#options = options;
+    this.#store = new JoinedStore(tx);
+    this.#environmentId = current.environmentId;
+    this.#fleetId = current.fleetId;
+    for (const [name, { newest }] of current.sources) this.#revisions.set(name, newest);
+    this.#services = openServices(this.#store, options, async () => {
+      this.#mustCheck = true;
+    });
+  }
+
+  get audit(): JoinedStore['audit'] {
+    return this.#store.audit;
+  }
+
+  /** Writes and checks what the steps left. @throws ApiProblem `definition_invalid` */
+  async finish(): Promise<void> {
+    const { siteCheck, siteId, tx } = this.#options;
+    await this.#writeCreated();
+    if (this.#mustCheck) await siteCheck(tx, siteId);
+  }
+
+  async createEnvironment(name: string): Promise<void> {
+    const { view } = await this.#services.environments.create(this.#operation, name);
+    this.#environmentId = view.environment_id;
+  }
+
+  async createFleet(name: string): Promise<void> {
+    const { view } = await this.#services.fleets.create(
+      this.#operation,
+      requireRow(this.#environmentId),
+      name,
+    );
+    this.#fleetId = view.fleet_id;
+  }
+
+  createSite(site: SiteDeclaration['site']) {
+    const named = { ...site, display_name: site.display_name ?? site.site_id };
+    return this.#services.sites.create(this.#operation, requireRow(this.#fleetId), named);
+  }
+
+  changeSite(version: number, change: SiteChange) {
+    return this.#services.sites.change(this.#operation, this.#siteId, version, change);
+  }
+
+  putBroker(issuer: string, trustDomain: string, version: number | undefined, body: BrokerReplacement) {
+    const name = { siteId: this.#siteId, issuer, trustDomain };
+    return this.#services.brokers.put(this.#operation, name, version, body);
+  }
+
+  async createClient(client: NewClient): Promise<void> {
+    this.#created.clients.push(client);
+  }
+
+  changeClient(clientId: string, version: number, change: ClientChange) {
+    const name = { siteId: this.#siteId, clientId };
+    return this.#services.clients.change(this.#operation, name, version, change);
+  }
+
+  async createGrant(clientId: string, resource: string, access: Access): Promise<void> {
+    this.#created.grants.push({ clientId, resource, access });
+  }
+
+  changeGrant(clientId: string, resource: string, access: Access) {
+    return this.#services.grants.put(this.#operation, { siteId: this.#siteId, clientId, resource }, access);
+  }
+
+  removeGrant(clientId: string, resource: string) {
+    return this.#services.grants.remove(this.#operation, { siteId: this.#siteId, clientId, resource });
+  }
+
+  async createRoute(routeId: string, definition: RouteDefinition): Promise<void> {
+    this.#created.routes.push({ route_id: routeId, definition });
+  }
+
+  replaceRoute(routeId: string, version: number, definition: RouteDefinition) {
+    const name = { siteId: this.#siteId, routeId };
+    return this.#services.routes.replace(this.#operation, name, version, definition);
+  }
+
+  async createRouteSources(routeId: string, sources: AllowedSources): Promise<void> {
+    this.#created.routeSources.push({ routeId, sources });
+  }
+
+  changeRouteSources(routeId: string, version: number, sources: AllowedSources) {
+    const name = { siteId: this.#siteId, routeId };
+    return this.#services.routeSources.put(this.#operation, name, version, sources);
+  }
+
+  /** Writes what there may be thousands of: one by one they take milliseconds each. */
+  async #writeCreated(): Promise<void> {
+    const { clients, grants, routes, routeSources } = this.#created;
+    this.#created = nothingCreated();
+    const [operation, siteId, services] = [this.#operation, this.#siteId, this.#services];
+    await services.clients.createAll(operation, siteId, clients);
+    await services.grants.createAll(operation, siteId, grants);
+    await services.routes.createAll(operation, siteId, routes);
+    await services.routeSources.createAll(operation, siteId, routeSources);
+  }
+
+  async createSource(source: DeclaredSource): Promise<void> {
+    const { name, kind = 'oidc_jwks', expected_scope: _, ...members } = source;
+    const creation = { kind, display_name: name, ...members };
+    const { view } = await this.#services.drafts.create(this.#siteId, creation, this.#operation);
+    this.#revisions.set(name, { sourceId: view.source_id, revision: 1 });
+  }
+
+  /** Coordinates of a draft are edited; those of a live revision make another draft beside it. */
+  async changeSource(
+    { row, newest }: CurrentSource,
+    {
+      settings,
+      coordinates,
+    }: {
+      readonly settings: SourceChange | undefined;
+      readonly coordinates: SourceRevisionChange | undefined;
+    },
+  ): Promise<void> {
+    const { drafts } = this.#services;
+    if (settings !== undefined) await drafts.change(row.id, settings, row.version, this.#operation);
+    if (coordinates === undefined) return;
+    if (DRAFT_STATES.includes(newest.state)) {
+      await drafts.editRevision(newest, coordinates, newest.version, this.#operation);
+      return;
+    }
+    const { view } = await drafts.addRevision(row.id, coordinates, this.#operation);
+    this.#revisions.set(row.displayName, { sourceId: row.id, revision: view.revision });
+  }
+
+  async activateSource(name: string, expectedScope: string): Promise<void> {
+    const { sourceId, revision } = requireRow(this.#revisions.get(name));
+    await this.#services.lifecycle.declare({ sourceId, revision }, expectedScope, this.#operation);
+    this.activated.push({ sourceId, revision, name });
+  }
+
+  async createPolicy({ name, source, client, ...members }: DeclaredPolicy, verifiedIssuer: string) {
+    // The policy's client may be among them.
+    await this.#writeCreated();
+    const { sourceId, revision } = requireRow(this.#revisions.get(source));
+    const creation = {
+      ...members,
+      display_name: name,
+      client_id: client,
+      source_id: sourceId,
+      source_revision: revision,
+      verified_issuer: verifiedIssuer,
+    };
+    return this.#services.policies.create(this.#siteId, creation, this.#operation, true);
+  }
+
+  changePolicy(row: RowOf<'enrollmentPolicy'>, source: string, members: EnrollmentPolicyChange) {
+    const { revision } = requireRow(this.#revisions.get(source));
+    const change = { ...members, source_revision: revision };
+    return this.#services.policies.change(row.id, change, row.version, this.#operation, true);
+  }
+
+  async createTarget(name: string): Promise<void> {
+    const { view, shownOnce } = await this.#services.targets.create(this.#operation, this.#siteId, name);
+    this.tokens.push({ target_id: view.target_id, name, token: requireRow(shownOnce?.token) });
+  }
+
+  /** Removes what a declaration does not name. */
+  async remove(kind: MemberKind, name: string, current: CurrentSite): Promise<unknown> {
+    const siteId = this.#siteId;
+    const { policies, routes, clients, brokers } = this.#services;
+    switch (kind) {
+      case 'enrollment_policy': {
+        const { id, version } = requireRow(current.policies.get(name));
+        return policies.delete(id, version, this.#operation);
+      }
+      case 'route': {
+        const { version } = requireRow(current.routes.get(name));
+        return routes.remove(this.#operation, { siteId, routeId: name }, version);
+      }
+      case 'client': {
+        const { version } = requireRow(current.clients.get(name));
+        return clients.remove(this.#operation, { siteId, clientId: name }, version);
+      }
+      case 'broker': {
+        const row = requireRow(current.brokers.get(name));
+        return brokers.remove(this.#operation, row, row.version);
+      }
+      case 'source':
+        return this.#removeSource(requireRow(current.sources.get(name)));
+      default:
+        throw new Error(`a declaration does not remove a ${kind}`);
+    }
+  }
+
+  /** Deletes drafts and retires the other revisions, the newest first: `on_retire` applies to the last. */
+  async #removeSource({ row, revisions }: CurrentSource): Promise<void> {
+    const { drafts, lifecycle } = this.#services;
+    if (revisions.every(({ state }) => DRAFT_STATES.includes(state))) {
+      return drafts.deleteSource(row.id, row.version, this.#operation);
+    }
+    for (const revision of revisions.toReversed()) {
+      if (revision.state === 'retired') continue;
+      if (DRAFT_STATES.includes(revision.state)) {
+        await drafts.deleteRevision(revision, revision.version, this.#operation);
+      } else await lifecycle.retire(revision, this.#operation);
+    }
+  }
+
+  get #siteId(): string {
+    return this.#options.siteId;
+  }
+
+  get #operation(): Operation {
+    return this.#options.operation;
+  }
+}
+
+function nothingCreated() {
+  return {
+    clients: [] as NewClient[],
+    grants: [] as { clientId: string; resource: string; access: Access }[],
+    routes: [] as NewRoute[],
+    routeSources: [] as { routeId: string; sources: AllowedSources }[],
+  };
+}
+
+function openServices(
+  store: JoinedStore,
+  { nowMs, createSiteKeys }: DeclarationRunOptions,
+  siteCheck: SiteCheck,
+) {
+  const deps = { store, nowMs: () => nowMs, siteCheck, createSiteKeys };
+  return {
+    environments: new Environments(deps),
+    fleets: new Fleets(deps),
+    sites: new Sites(deps),
+    brokers: new Brokers(deps),
+    clients: new Clients(deps),
+    grants: new Grants(deps),
+    routes: new Routes(deps),
+    routeSources: new RouteSources(deps),
+    drafts: new SourceDrafts(deps),
+    lifecycle: new SourceLifecycle({ ...deps, validate: rejectNetwork, report: () => {} }),
+    policies: new EnrollmentPolicies(deps),
+    targets: new Targets(deps),
+  };
+}
+
+/** Nothing is fetched inside a transaction: the check runs after it. */
+async function rejectNetwork(): Promise<never> {
+  throw new Error('a transaction fetches nothing');
+}

@@ -1,0 +1,367 @@
+/**
+ * Plans the steps from Control's current configuration to a declaration. Each step changes something, so that a second plan
+ * has none. A step runs the operation that an operator would call for it.
+ */
+import type {
+  DeclarationStep,
+  DeclaredBroker,
+  DeclaredClient,
+  DeclaredPolicy,
+  DeclaredRoute,
+  DeclaredSource,
+  MemberKind,
+  SiteDeclaration,
+} from '../../api-contract/declaration-contract.ts';
+import type { BrokerReplacement, RouteDefinition } from '../../api-contract/routes-contract.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import { brokerName, type CurrentSite, definitionOf } from './current-site.ts';
+import type { DeclarationRun } from './declaration-run.ts';
+
+export interface PlannedStep extends DeclarationStep {
+  readonly run: (run: DeclarationRun) => Promise<unknown>;
+}
+
+/** What each kind's own operations require. */
+const PERMISSIONS: { readonly [K in MemberKind]: DeclarationStep['permission'] } = {
+  environment: 'administer',
+  fleet: 'administer',
+  site: 'administer',
+  broker: 'administer',
+  client: 'operate',
+  grant: 'operate',
+  route: 'operate',
+  route_sources: 'operate',
+  source: 'operate',
+  enrollment_policy: 'operate',
+  target: 'administer',
+};
+
+/** In the order in which they are applied. @param prune also removes what the declaration does not name */
+export function planSite(
+  declaration: SiteDeclaration,
+  current: CurrentSite,
+  prune: boolean,
+): readonly PlannedStep[] {
+  const { brokers = [], clients = [], routes = [], sources = [] } = declaration;
+  const { enrollment_policies: policies = [], targets = [] } = declaration;
+  const declaredSources = new Map(sources.map((source) => [source.name, source]));
+  return [
+    ...planHierarchy(declaration, current),
+    // Removals first: a new route may have the path of a removed one.
+    ...(prune ? planRemovals(declaration, current) : []),
+    ...brokers.flatMap((broker) => planBroker(broker, current)),
+    ...clients.flatMap((client) => planClient(client, current)),
+    ...routes.flatMap((route) => planRoute(route, current)),
+    ...sources.flatMap((source) => planSource(source, current)),
+    ...policies.flatMap((policy) => planPolicy(policy, current, declaredSources.get(policy.source))),
+    ...targets
+      .filter((name) => !current.targets.has(name))
+      .map((name) => step('create', 'target', name, [], (run) => run.createTarget(name))),
+  ];
+}
+
+/** What the declaration does not name, of the kinds that it could name. */
+export function unnamedMembers(
+  declaration: SiteDeclaration,
+  current: CurrentSite,
+): readonly { readonly kind: MemberKind; readonly name: string }[] {
+  const names = declaredNames(declaration);
+  const rest = (kind: keyof typeof names, records: ReadonlyMap<string, unknown>) =>
+    [...records.keys()].filter((name) => !names[kind].has(name)).map((name) => ({ kind, name }));
+  return [
+    ...rest('enrollment_policy', current.policies),
+    ...rest('route', current.routes),
+    ...rest('client', current.clients),
+    ...rest('broker', current.brokers),
+    ...rest('source', current.sources),
+    ...rest('target', current.targets),
+  ];
+}
+
+function declaredNames(declaration: SiteDeclaration) {
+  const { brokers, clients, routes, sources, enrollment_policies: policies, targets } = declaration;
+  return {
+    broker: new Set(brokers?.map((each) => brokerName(each.issuer, each.trust_domain))),
+    client: new Set(clients?.map(({ client_id: id }) => id)),
+    route: new Set(routes?.map(({ route_id: id }) => id)),
+    source: new Set(sources?.map(({ name }) => name)),
+    enrollment_policy: new Set(policies?.map(({ name }) => name)),
+    target: new Set(targets),
+  };
+}
+
+/** Targets are never removed: detaching one cuts off a verifier that may be running. */
+function planRemovals(declaration: SiteDeclaration, current: CurrentSite): readonly PlannedStep[] {
+  return unnamedMembers(declaration, current).flatMap(({ kind, name }) =>
+    kind === 'target' ? [] : [step('remove', kind, name, [], (run) => run.remove(kind, name, current))],
+  );
+}
+
+function step(
+  verb: DeclarationStep['verb'],
+  kind: MemberKind,
+  name: string,
+  changes: readonly string[],
+  run: PlannedStep['run'],
+): PlannedStep {
+  return { verb, kind, name, changes: [...changes], permission: PERMISSIONS[kind], run };
+}
+
+/** Members of an existing site that can change. */
+const SITE_FIELDS = [
+  'display_name',
+  'origins',
+  'skew_seconds',
+  'single_verifier',
+  'bundle_lifetime_seconds',
+  'source_capacity',
+] as const;
+
+function planHierarchy(declaration: SiteDeclaration, current: CurrentSite): readonly PlannedStep[] {
+  const { environment, fleet, site } = declaration;
+  const above = [
+    ...(current.environmentId === undefined
+      ? [step('create', 'environment', environment, [], (run) => run.createEnvironment(environment))]
+      : []),
+    ...(current.fleetId === undefined
+      ? [step('create', 'fleet', fleet, [], (run) => run.createFleet(fleet))]
+      : []),
+  ];
+  if (current.site === undefined) {
+    return [...above, step('create', 'site', site.site_id, [], (run) => run.createSite(site))];
+  }
+  const { version } = current.site;
+  const changes = differences(site, siteMembers(current.site), SITE_FIELDS, 'declared');
+  if (changes.length === 0) return above;
+  const run = (to: DeclarationRun) => to.changeSite(version, pick(site, SITE_FIELDS));
+  return [...above, step('change', 'site', site.site_id, changes.map(describe), run)];
+}
+
+function siteMembers(row: RowOf<'site'>): JsonObject {
+  return {
+    display_name: row.displayName,
+    origins: JSON.parse(row.origins),
+    skew_seconds: row.skewSeconds,
+    single_verifier: row.singleVerifier === 1,
+    bundle_lifetime_seconds: row.bundleLifetimeSeconds,
+    source_capacity: row.sourceCapacity,
+  };
+}
+
+/** Compared completely, except keys: a restriction that was removed must be removed. `plan-checks.ts` rejects other keys. */
+function planBroker(broker: DeclaredBroker, { brokers }: CurrentSite): readonly PlannedStep[] {
+  const { issuer, url, keys, ...members } = broker;
+  const name = brokerName(issuer, broker.trust_domain);
+  const held = brokers.get(name);
+  const put = (version: number | undefined, pinned: unknown) => (run: DeclarationRun) =>
+    run.putBroker(issuer, broker.trust_domain, version, {
+      definition: { ...members, keys: pinned },
+      ...(url === undefined ? {} : { url }),
+    } as BrokerReplacement);
+  if (held === undefined) return [step('create', 'broker', name, [], put(undefined, keys ?? []))];
+  const { issuer: _, keys: pinned, ...definition } = definitionOf(held.definition);
+  const current = { ...definition, url: held.url };
+  const declared = { ...members, url };
+  const fields = [...new Set([...Object.keys(declared), ...Object.keys(current)])];
+  const changes = differences(declared, current, fields, 'exact').map(describe);
+  if (changes.length === 0) return [];
+  return [step('change', 'broker', name, changes, put(held.version, pinned))];
+}
+
+function planClient(client: DeclaredClient, current: CurrentSite): readonly PlannedStep[] {
+  const { client_id: id, subject, context = {}, grants = [] } = client;
+  const row = current.clients.get(id);
+  const held = current.grants.get(id) ?? new Map<string, string>();
+  const wanted = new Map(grants.map(({ resource, access }) => [resource, access]));
+  return [
+    ...planClientItself({ id, subject, context }, row),
+    ...[...wanted].flatMap(([resource, access]) => {
+      const before = held.get(resource);
+      if (before === access) return [];
+      const change = `access: ${before ?? '(none)'} -> ${access}`;
+      const verb = before === undefined ? 'create' : 'change';
+      const put = (run: DeclarationRun) =>
+        before === undefined ? run.createGrant(id, resource, access) : run.changeGrant(id, resource, access);
+      return [step(verb, 'grant', `${id} ${resource}`, [change], put)];
+    }),
+    ...[...held.keys()]
+      .filter((resource) => !wanted.has(resource))
+      .map((resource) =>
+        step('remove', 'grant', `${id} ${resource}`, [], (run) => run.removeGrant(id, resource)),
+      ),
+  ];
+}
+
+function planClientItself(
+  {
+    id,
+    ...declared
+  }: { readonly id: string; readonly subject: string; readonly context: { [name: string]: string } },
+  row: RowOf<'client'> | undefined,
+): readonly PlannedStep[] {
+  if (row === undefined) {
+    return [step('create', 'client', id, [], (run) => run.createClient({ client_id: id, ...declared }))];
+  }
+  const current = { subject: row.subject, context: definitionOf(row.context) };
+  const changes = differences(declared, current, ['subject', 'context'], 'exact').map(describe);
+  if (changes.length === 0) return [];
+  return [step('change', 'client', id, changes, (run) => run.changeClient(id, row.version, declared))];
+}
+
+function planRoute(route: DeclaredRoute, { routes, routeSources }: CurrentSite): readonly PlannedStep[] {
+  const { route_id: id, allowed_sources: sources, ...definition } = route;
+  const held = routeSources.get(id);
+  const isSame = held !== undefined && isEqual(JSON.parse(held.allowedSources), sources);
+  const put = (run: DeclarationRun) =>
+    held === undefined
+      ? run.createRouteSources(id, sources)
+      : run.changeRouteSources(id, held.version, sources);
+  return [
+    ...planRouteItself(id, definition, routes.get(id)),
+    ...(isSame ? [] : [step(held === undefined ? 'create' : 'change', 'route_sources', id, [], put)]),
+  ];
+}
+
+function planRouteItself(
+  id: string,
+  definition: RouteDefinition,
+  row: RowOf<'route'> | undefined,
+): readonly PlannedStep[] {
+  if (row === undefined) {
+    return [step('create', 'route', id, [], (run) => run.createRoute(id, definition))];
+  }
+  const current = definitionOf(row.definition);
+  const fields = [...new Set([...Object.keys(definition), ...Object.keys(current)])];
+  const changes = differences({ ...definition }, current, fields, 'exact').map(describe);
+  if (changes.length === 0) return [];
+  return [step('change', 'route', id, changes, (run) => run.replaceRoute(id, row.version, definition))];
+}
+
+/** Members whose change needs a new revision of a source. */
+const COORDINATES = ['issuer', 'jwks_uri', 'audience'] as const;
+const SOURCE_FIELDS = ['on_suspend', 'on_retire'] as const;
+/** States in which a revision needs no further step: it is active, will be, or an operator has suspended it. */
+const SETTLED: readonly string[] = ['activating', 'publishing', 'active', 'suspended'];
+
+function planSource(source: DeclaredSource, { sources }: CurrentSite): readonly PlannedStep[] {
+  const { name } = source;
+  const current = sources.get(name);
+  const activate = step('activate', 'source', name, [], (run) =>
+    run.activateSource(name, source.expected_scope),
+  );
+  if (current === undefined) {
+    return [step('create', 'source', name, [], (run) => run.createSource(source)), activate];
+  }
+  const { row, newest } = current;
+  const settings = { on_suspend: row.onSuspend, on_retire: row.onRetire };
+  const settingChanges = differences(source, settings, SOURCE_FIELDS, 'declared');
+  const moves = coordinateChanges(source, newest);
+  const changes = [...settingChanges, ...moves].map(describe);
+  const change = (run: DeclarationRun) =>
+    run.changeSource(current, {
+      settings: settingChanges.length === 0 ? undefined : pick(source, SOURCE_FIELDS),
+      coordinates: moves.length === 0 ? undefined : pick(source, COORDINATES),
+    });
+  return [
+    ...(changes.length === 0 ? [] : [step('change', 'source', name, changes, change)]),
+    ...(SETTLED.includes(newest.state) && moves.length === 0 ? [] : [activate]),
+  ];
+}
+
+function coordinateChanges(source: DeclaredSource, newest: RowOf<'sourceRevision'>): readonly Difference[] {
+  const held = { issuer: newest.issuer, jwks_uri: newest.jwksUri, audience: newest.audience };
+  return differences(source, held, COORDINATES, 'declared');
+}
+
+/** Whether the source gets another revision: a draft is edited instead. */
+function getsRevision(source: DeclaredSource, newest: RowOf<'sourceRevision'>): boolean {
+  return SETTLED.includes(newest.state) && coordinateChanges(source, newest).length > 0;
+}
+
+/** Members of an existing policy that can change. */
+const POLICY_FIELDS = ['approval', 'max_key_lifetime_seconds', 'max_keys_per_token'] as const;
+
+function planPolicy(
+  policy: DeclaredPolicy,
+  current: CurrentSite,
+  source: DeclaredSource | undefined,
+): readonly PlannedStep[] {
+  const { name } = policy;
+  const held = current.policies.get(name);
+  if (held === undefined) {
+    const create = (run: DeclarationRun) => run.createPolicy(policy, source?.issuer ?? '');
+    return [step('create', 'enrollment_policy', name, [], create)];
+  }
+  const members = {
+    approval: held.approval,
+    max_key_lifetime_seconds: held.maxKeyLifetimeSeconds,
+    max_keys_per_token: held.maxKeysPerToken,
+  };
+  const newest = current.sources.get(policy.source)?.newest;
+  const bound = held.nextSourceRevision ?? held.sourceRevision;
+  const moves = newest !== undefined && source !== undefined && getsRevision(source, newest);
+  const isBound = bound === newest?.revision && !moves;
+  const changes = [
+    ...differences(policy, members, POLICY_FIELDS, 'declared').map(describe),
+    ...(isBound ? [] : ['source_revision: to the newest one, when it is active']),
+  ];
+  if (changes.length === 0) return [];
+  const change = (run: DeclarationRun) => run.changePolicy(held, policy.source, pick(policy, POLICY_FIELDS));
+  return [step('change', 'enrollment_policy', name, changes, change)];
+}
+
+/** Compares a declaration with Control's configuration, member by member. */
+
+interface Difference {
+  readonly field: string;
+  /** Undefined when absent. */
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
+/**
+ * The members that differ.
+ * @param mode with `exact`, a member that the declaration omits differs when Control has a value: a restriction that was
+ *   removed must be removed
+ */
+function differences(
+  declared: JsonObject,
+  current: JsonObject,
+  fields: readonly string[],
+  mode: 'declared' | 'exact',
+): readonly Difference[] {
+  return fields
+    .filter((field) => mode === 'exact' || declared[field] !== undefined)
+    .map((field) => ({ field, from: current[field], to: declared[field] }))
+    .filter(({ from, to }) => !isEqual(from, to));
+}
+
+/** Whether two JSON values are equal. The order of members does not matter; null counts as absent. */
+export function isEqual(one: unknown, other: unknown): boolean {
+  return one === other || canonicalText(one) === canonicalText(other);
+}
+
+function canonicalText(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`;
+  if (!isJsonObject(value)) return JSON.stringify(value ?? null);
+  const members = Object.entries(value)
+    .filter(([, member]) => member !== undefined && member !== null)
+    .map(([name, member]) => `${JSON.stringify(name)}:${canonicalText(member)}`);
+  return `{${members.sort().join(',')}}`;
+}
+
+/** Formats a difference as one line: `skew_seconds: 5 -> 10`. */
+function describe({ field, from, to }: Difference): string {
+  return `${field}: ${show(from)} -> ${show(to)}`;
+}
+
+function show(value: unknown): string {
+  return value === undefined || value === null ? '(none)' : JSON.stringify(value);
+}
+
+function pick<T extends object, F extends keyof T>(from: T, fields: readonly F[]): Pick<T, F> {
+  return Object.fromEntries(
+    fields.filter((field) => from[field] !== undefined).map((field) => [field, from[field]]),
+  ) as Pick<T, F>;
+}

@@ -1,0 +1,33 @@
+/**
+ * Policies that wait for a source revision. When it becomes active, policies in state `waiting` become active, and those that
+ * a declaration moves to it are bound to it. Source: docs/control.md "Declarations".
+ */
+import { POLICY_MACHINE } from '../domain/enrollment-rules.ts';
+import { move } from '../domain/machine.ts';
+import type { ScopePath } from '../domain/roles.ts';
+import { audited, BY_CONTROL } from '../resource/change.ts';
+import type { AuditEntry } from '../store/port.ts';
+import type { RowOf } from '../store/repositories/records.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { policyView } from './enrollment-views.ts';
+
+/** Call it in the transaction that makes the revision active. @returns one audit row for each policy */
+export async function bindWaitingPolicies(
+  tx: Transaction,
+  { sourceId, revision }: Pick<RowOf<'sourceRevision'>, 'sourceId' | 'revision'>,
+  place: ScopePath,
+  nowMs: number,
+): Promise<readonly AuditEntry[]> {
+  const entries: AuditEntry[] = [];
+  for (const row of await tx.policies.waitingFor(sourceId, revision)) {
+    const before = await policyView(tx, row);
+    const moved = move(POLICY_MACHINE, row.state, 'source_active');
+    const state = moved.kind === 'moved' ? moved.to : row.state;
+    const set = { state, sourceRevision: revision, nextSourceRevision: null };
+    await tx.policies.change(row, set, nowMs);
+    const after = await policyView(tx, { ...row, ...set, version: row.version + 1, updatedAtMs: nowMs });
+    const what = 'enrollment_policy.change';
+    entries.push(audited(BY_CONTROL, { what, id: row.id, place, before, after }));
+  }
+  return entries;
+}

@@ -1,0 +1,324 @@
+/** Declarations over the API, on both databases: what they compare, apply, leave, and never do by half. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Role } from '../../../src/api-contract/vocabulary.ts';
+import { settleSources } from '../../../src/control/publishing/source-settlement.ts';
+import { isJsonObject } from '../../../src/protocol/strict-json.ts';
+import {
+  type Declaration,
+  DeclarationFixture,
+  databaseServers,
+  declared,
+  SITE_ID,
+  stepsOf,
+} from './declaration-fixture.ts';
+
+const SOURCE = 'eu-1 cluster';
+
+describe.each(databaseServers())('$name', (server) => {
+  let fixture: DeclarationFixture;
+  beforeAll(() => server.start(), 60_000);
+  beforeEach(async () => {
+    fixture = await DeclarationFixture.open(server);
+  });
+  afterEach(() => fixture.close());
+  afterAll(() => server.stop());
+
+  const revisions = () =>
+    fixture.read((tx) =>
+      tx.sources.inStates(SITE_ID, ['draft', 'failed_draft', 'activating', 'publishing', 'active']),
+    );
+  const policies = () => fixture.read((tx) => tx.policies.ofSite(SITE_ID, { after: undefined, limit: 100 }));
+  /** As the publisher and the targets would. */
+  const publish = async () => {
+    await fixture.api.store.writeUnaudited(SITE_LOCK, async (tx) => {
+      for (const row of await tx.sources.inStates(SITE_ID, ['publishing'])) {
+        await tx.sourceRevisions.change(row, { awaitedRevision: 1 }, fixture.api.ms);
+      }
+    });
+    await settleSources(fixture.api.store, SITE_ID, fixture.api.ms);
+  };
+  const SITE_LOCK = { kind: 'site', siteId: SITE_ID } as const;
+
+  it('creates everything where there is nothing, then has nothing to do', async () => {
+    const answer = await fixture.put(declared());
+    expect(answer.status).toBe(200);
+    expect(stepsOf(answer)).toEqual([
+      'create environment production',
+      'create fleet europe',
+      'create site shop-eu-1',
+      ...(declared().brokers ?? []).map((each) => `create broker ${each.issuer} ${each.trust_domain}`),
+      ...(declared().clients ?? []).flatMap(({ client_id: id, grants = [] }) => [
+        `create client ${id}`,
+        ...grants.map(({ resource }) => `create grant ${id} ${resource}`),
+      ]),
+      ...(declared().routes ?? []).flatMap(({ route_id: id }) => [
+        `create route ${id}`,
+        `create route_sources ${id}`,
+      ]),
+      `create source ${SOURCE}`,
+      `activate source ${SOURCE}`,
+      ...(declared().enrollment_policies ?? []).map(({ name }) => `create enrollment_policy ${name}`),
+      ...(declared().targets ?? []).map((name) => `create target ${name}`),
+    ]);
+    expect(answer.json.tokens).toHaveLength(declared().targets?.length ?? 0);
+    await fixture.settled();
+    const again = await fixture.compare(declared());
+    expect([stepsOf(again), again.json.unnamed]).toEqual([[], []]);
+    expect((await fixture.put(declared(), '', { ifMatch: again.etag })).json.steps).toEqual([]);
+  });
+
+  it('records one audit event for each step, all of one request, and one change for the publisher', async () => {
+    fixture.validation = 'invalid';
+    const answer = await fixture.put(declared());
+    const events = await fixture.read((tx) => tx.audit.list({ limit: 1000, reach: { kind: 'everything' } }));
+    const ofRequest = events.filter(({ requestId }) => requestId === answer.headers['x-request-id']);
+    expect(ofRequest).toHaveLength(stepsOf(answer).length);
+    const changes = await fixture.read((tx) => tx.changes.pending(SITE_ID, 1000));
+    expect(changes.filter(({ kind }) => kind === 'policy')).toHaveLength(1);
+  });
+
+  const CHANGED = declared((site) => {
+    site.site.display_name = 'Renamed';
+    site.clients?.push({
+      client_id: 'new',
+      subject: 'client:new',
+      grants: [{ resource: 'a', access: 'read' }],
+    });
+    site.targets?.push('another');
+    site.sources?.push({
+      ...site.sources[0],
+      name: 'second',
+      audience: 'second',
+      expected_scope: '',
+    } as never);
+    for (const source of site.sources ?? []) source.expected_scope = source.issuer.replace('https://', '');
+  });
+
+  it('changes nothing in a dry run, nor when a step or the site check fails', async () => {
+    await fixture.put(declared());
+    const before = await fixture.dump();
+    const { etag, json } = await fixture.compare(CHANGED, '&prune=true');
+    expect(json.steps).not.toEqual([]);
+    expect(await fixture.dump()).toEqual(before);
+    const faulty: readonly (readonly [string, (site: Declaration) => void])[] = [
+      ['definition_invalid', ({ routes }) => routes?.push({ ...routes[0], route_id: 'same-path' } as never)],
+      ['definition_invalid', ({ routes }) => Object.assign(routes?.[0] ?? {}, { path_template: '/a/../b' })],
+      [
+        'source_scope_mismatch',
+        ({ sources }) => Object.assign(sources?.at(-1) ?? {}, { expected_scope: 'x' }),
+      ],
+      [
+        'verified_subject_invalid',
+        ({ enrollment_policies: all }) =>
+          all?.push({ ...all[0], name: 'p', verified_subject: 'system:serviceaccount:*:x' } as never),
+      ],
+    ];
+    for (const [code, spoil] of faulty) {
+      const spoiled = structuredClone(CHANGED);
+      spoil(spoiled);
+      expect((await fixture.put(spoiled, '', { ifMatch: etag })).code).toBe(code);
+    }
+    expect(await fixture.dump()).toEqual(before);
+  });
+
+  it('lets one of two win that began at once', async () => {
+    await fixture.put(declared());
+    const { etag } = await fixture.compare(declared());
+    const named = (display_name: string) =>
+      fixture.put(
+        declared((site) => Object.assign(site.site, { display_name })),
+        '',
+        { ifMatch: etag },
+      );
+    const answers = await Promise.all([named('One'), named('Two')]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 412]);
+    expect((await fixture.put(declared())).code).toBe('precondition_required');
+  });
+
+  it('sees what another operation changed since', async () => {
+    await fixture.put(declared());
+    const { etag } = await fixture.compare(declared());
+    const grant = `/v1/sites/${SITE_ID}/clients/${declared().clients?.[0]?.client_id}/grants/other`;
+    await fixture.api.expect(201, 'PUT', grant, { body: { access: 'read' } });
+    expect((await fixture.put(declared(), '', { ifMatch: etag })).code).toBe('precondition_failed');
+  });
+
+  it('lists what it does not name; prune removes that, except targets', async () => {
+    await fixture.put(declared());
+    await fixture.settled();
+    const bare = declared((site) => {
+      for (const list of [
+        'brokers',
+        'clients',
+        'routes',
+        'sources',
+        'enrollment_policies',
+        'targets',
+      ] as const) {
+        site[list] = [];
+      }
+    });
+    const { json } = await fixture.compare(bare);
+    const kinds = (json.unnamed as { kind: string }[]).map(({ kind }) => kind);
+    expect(new Set(kinds)).toEqual(
+      new Set(['enrollment_policy', 'route', 'client', 'broker', 'source', 'target']),
+    );
+    const pruned = await fixture.apply(bare, 'prune=true');
+    expect(pruned.status).toBe(200);
+    expect((pruned.json.unnamed as { kind: string }[]).map(({ kind }) => kind)).toEqual(['target', 'target']);
+    expect(await policies()).toEqual([]);
+    expect(await revisions()).toEqual([]);
+    // A source of the same name is a new one.
+    expect((await fixture.apply(declared())).status).toBe(200);
+  });
+
+  it('stores policies as waiting, and activates them with their source', async () => {
+    fixture.validation = 'invalid';
+    await fixture.put(declared());
+    await fixture.settled();
+    expect(await revisions()).toMatchObject([
+      { state: 'failed_draft', failureCode: 'http_status', detectedScope: null },
+    ]);
+    expect((await policies()).map(({ state }) => state)).toEqual(['waiting', 'waiting']);
+    fixture.validation = 'valid';
+    expect(stepsOf(await fixture.apply(declared()))).toEqual([`activate source ${SOURCE}`]);
+    await fixture.settled();
+    expect(await revisions()).toMatchObject([{ state: 'publishing' }]);
+    await publish();
+    expect(await revisions()).toMatchObject([{ state: 'active' }]);
+    expect((await policies()).map(({ state }) => state)).toEqual(['active', 'active']);
+    expect(stepsOf(await fixture.compare(declared()))).toEqual([]);
+  });
+
+  it('moves policies to another revision of their source when that is active, and not before', async () => {
+    await fixture.put(declared());
+    await fixture.settled();
+    await publish();
+    const moved = declared(({ sources }) => Object.assign(sources?.[0] ?? {}, { audience: 'another' }));
+    expect((await fixture.apply(moved)).status).toBe(200);
+    const bound = async () =>
+      (await policies()).map((row) => [row.state, row.sourceRevision, row.nextSourceRevision]);
+    expect(await bound()).toEqual(Array(2).fill(['active', 1, 2]));
+    expect(stepsOf(await fixture.compare(moved))).toEqual([]);
+    await fixture.settled();
+    await publish();
+    expect(await bound()).toEqual(Array(2).fill(['active', 2, null]));
+    expect(stepsOf(await fixture.compare(moved))).toEqual([]);
+  });
+
+  it('rejects changes of fixed members and of pinned keys', async () => {
+    await fixture.put(declared());
+    const other = {
+      kid: 'x',
+      alg: 'Ed25519',
+      jwk: { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' },
+    };
+    const changes: readonly (readonly [string, (site: Declaration) => void])[] = [
+      ['member_fixed', (site) => Object.assign(site, { environment: 'elsewhere' })],
+      ['member_fixed', ({ site }) => Object.assign(site, { trust_domain: 'other.example' })],
+      [
+        'member_fixed',
+        ({ enrollment_policies: all }) => Object.assign(all?.[0] ?? {}, { verified_subject: 'other' }),
+      ],
+      ['broker_keys_differ', ({ brokers }) => Object.assign(brokers?.[0] ?? {}, { keys: [other] })],
+    ];
+    for (const [code, change] of changes) expect((await fixture.compare(declared(change))).code).toBe(code);
+  });
+
+  it('names what is wrong with a declaration', async () => {
+    const faults: readonly (readonly [unknown, (site: Declaration) => void])[] = [
+      [
+        { pointer: '/body/clients/0/grants/0/acess', reason: 'unknown member; did you mean access?' },
+        ({ clients }) => Object.assign(clients?.[0]?.grants?.[0] ?? {}, { acess: 'read' }),
+      ],
+      [{ pointer: '/body/clients/2' }, ({ clients }) => clients?.splice(2, 0, clients[0] as never)],
+      [
+        { pointer: '/body/enrollment_policies/0/source' },
+        ({ enrollment_policies: all }) => Object.assign(all?.[0] ?? {}, { source: 'x' }),
+      ],
+      [
+        { pointer: '/body/clients/0/subject' },
+        ({ clients }) => Object.assign(clients?.[0] ?? {}, { subject: 'spiffe://shop.example/a/../b' }),
+      ],
+      [{ pointer: '/body/site/site_id' }, ({ site }) => Object.assign(site, { site_id: 'another' })],
+    ];
+    for (const [fault, spoil] of faults) {
+      const { code, json } = await fixture.put(declared(spoil));
+      expect([code, json.errors]).toMatchObject(['request_malformed', [fault]]);
+    }
+  });
+
+  describe('permissions', () => {
+    const operator = (role: Role, kind: 'installation' | 'environment' | 'site', id = '') =>
+      fixture.api.operator(`${role}-${kind}-${id}`, role, { kind, id });
+
+    it.each<[string, string, (site: Declaration) => void]>([
+      ['site', 'administer', ({ site }) => Object.assign(site, { display_name: 'x' })],
+      [
+        'broker',
+        'administer',
+        (site) => Object.assign(site.brokers?.[0] ?? {}, { max_passport_ttl_seconds: 61 }),
+      ],
+      ['target', 'administer', ({ targets }) => targets?.push('x')],
+      ['client', 'operate', ({ clients }) => clients?.push({ client_id: 'x', subject: 'x' })],
+      ['grant', 'operate', ({ clients }) => clients?.[0]?.grants?.push({ resource: 'x', access: 'read' })],
+      ['route', 'operate', ({ routes }) => Object.assign(routes?.[0] ?? {}, { signed_headers: ['x-a'] })],
+      [
+        'route_sources',
+        'operate',
+        ({ routes }) => Object.assign(routes?.[0]?.allowed_sources[0] ?? {}, { trust_domain: 'x' }),
+      ],
+      ['source', 'operate', ({ sources }) => Object.assign(sources?.[0] ?? {}, { on_suspend: 'revoke' })],
+      [
+        'enrollment_policy',
+        'operate',
+        ({ enrollment_policies: all }) => Object.assign(all?.[0] ?? {}, { max_key_lifetime_seconds: 61 }),
+      ],
+    ])('of a step for a %s: %s', async (kind, permission, change) => {
+      await fixture.put(declared());
+      await fixture.settled();
+      const wanted = declared(change);
+      const { etag, json } = await fixture.compare(wanted);
+      expect((json.steps as unknown[]).filter(isJsonObject)).toMatchObject([{ kind, permission }]);
+      const lacking = operator(permission === 'operate' ? 'approver' : 'operator', 'site', SITE_ID);
+      const refused = await fixture.put(wanted, '', { ifMatch: etag, token: lacking });
+      expect([refused.status, refused.code]).toEqual([403, 'permission_denied']);
+      expect(refused.text).toMatch(new RegExp(`${kind} .*${permission}`));
+      const enough = operator(permission === 'operate' ? 'operator' : 'admin', 'site', SITE_ID);
+      expect((await fixture.put(wanted, '', { ifMatch: etag, token: enough })).status).toBe(200);
+    });
+
+    it('applies nothing when one of many steps is forbidden', async () => {
+      await fixture.put(declared());
+      const before = await fixture.dump();
+      const { etag } = await fixture.compare(CHANGED);
+      const token = operator('operator', 'site', SITE_ID);
+      expect((await fixture.put(CHANGED, '', { ifMatch: etag, token })).code).toBe('permission_denied');
+      expect(await fixture.dump()).toEqual(before);
+    });
+
+    it('of a new site are those where it is created; who may read nothing there learns nothing', async () => {
+      const admin = (id: string) => operator('admin', 'environment', id);
+      expect((await fixture.put(declared(), '', { token: admin('env_none') })).code).toBe('not_found');
+      const reader = operator('operator', 'installation');
+      const refused = await fixture.put(declared(), '', { token: reader });
+      expect([refused.code, refused.text]).toEqual([
+        'permission_denied',
+        expect.stringContaining('create environment production requires the permission administer'),
+      ]);
+      const { json } = await fixture.api.expect(201, 'POST', '/v1/environments', {
+        body: { name: 'production' },
+      });
+      expect((await fixture.put(declared(), '', { token: admin(String(json.environment_id)) })).status).toBe(
+        200,
+      );
+      expect((await fixture.put(declared(), '?dry_run=true', { token: admin('env_none') })).code).toBe(
+        'not_found',
+      );
+      expect(
+        (await fixture.put(declared(), '?dry_run=true', { token: operator('viewer', 'site', SITE_ID) }))
+          .status,
+      ).toBe(200);
+    });
+  });
+});
