@@ -215,6 +215,17 @@ export const BODIES: { readonly [route: string]: unknown } = {
     origins: ['https://x.example'],
   },
   'PATCH /v1/sites/:site_id': { display_name: 'x' },
+  'PUT /v1/sites/:site_id/declaration': {
+    format: 'proofgate.site/v1',
+    environment: 'x',
+    fleet: 'x',
+    site: {
+      site_id: 'x',
+      trust_domain: 'x',
+      issuer_url: 'https://x.example',
+      origins: ['https://x.example'],
+    },
+  },
   'POST /v1/sites/:site_id/raise-floor': { above_revision: 1 },
   'POST /v1/sites/:site_id/signing-keys/rotate': { purpose: 'bundle' },
   'POST /v1/sites/:site_id/signing-keys/:signing_key_id/retire': {},

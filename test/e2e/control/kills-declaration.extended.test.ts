@@ -1,0 +1,161 @@
+/**
+ * Kills Control at random moments of a declaration, on both databases: the site is as before or as declared, never between.
+ * `PROOFGATE_TEST_KILLS` sets the number of kills (`make soak`).
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { parse } from 'yaml';
+import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+import { type ControlDatabase, postgresDatabase, sqliteDatabase } from './campaign/control-database.ts';
+import { campaignTimeoutMs } from './campaign/describe-kills.ts';
+import { ControlStage } from './control-fixture.ts';
+import { SITE_ID } from './site-declaration.ts';
+
+const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 10);
+/** Enough that a declaration takes a while. */
+const MEMBERS = 600;
+
+type Site = ReturnType<typeof parse>;
+
+/** Two declarations of the same site that have little in common. */
+function variants(base: Site): { readonly [name: string]: Site } {
+  const named = (name: string) => {
+    const ids = Array.from({ length: MEMBERS }, (_, index) => `${name}-${index}`);
+    const grants = [{ resource: 'orders', access: name === 'one' ? 'read' : 'write' }];
+    const [route] = base.routes;
+    return {
+      ...base,
+      site: { ...base.site, display_name: name },
+      clients: [...base.clients, ...ids.map((id) => ({ client_id: id, subject: `client:${id}`, grants }))],
+      routes: ids.map((id) => ({ ...route, route_id: id, path_template: `/v1/${id}/{id}` })),
+    };
+  };
+  return { one: named('one'), two: named('two') };
+}
+
+class Killer {
+  readonly #stage: ControlStage;
+  readonly #database: ControlDatabase;
+  readonly outcomes = { before: 0, declared: 0, answered: 0 };
+  /** How long a declaration takes. */
+  #durationMs = 0;
+
+  constructor(stage: ControlStage, database: ControlDatabase) {
+    this.#stage = stage;
+    this.#database = database;
+  }
+
+  async #send(declaration: Site): Promise<Response> {
+    const token = (await readFile(this.#stage.tokenFile, 'utf8')).trim();
+    const url = `${this.#stage.controlUrl}/v1/sites/${SITE_ID}/declaration?prune=true`;
+    const put = (query: string, headers: Record<string, string>) =>
+      fetch(`${url}${query}`, {
+        method: 'PUT',
+        body: JSON.stringify(declaration),
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
+      });
+    const compared = await put('&dry_run=true', {});
+    const startedMs = performance.now();
+    this.#onSent();
+    const answer = await put('', { 'if-match': String(compared.headers.get('etag')) });
+    this.#durationMs = performance.now() - startedMs;
+    return answer;
+  }
+
+  #onSent: () => void = () => {};
+
+  /** Declares without a kill. */
+  async declare(declaration: Site): Promise<void> {
+    const answer = await this.#send(declaration);
+    if (answer.status !== 200) throw new Error(await answer.text());
+  }
+
+  /** Kills Control at a random moment of the declaration, and starts it again. */
+  async declareAndKill(declaration: Site): Promise<void> {
+    const sent = new Promise<void>((resolve) => {
+      this.#onSent = resolve;
+    });
+    const durationMs = this.#durationMs;
+    const answer = this.#send(declaration).catch(() => undefined);
+    await sent;
+    await pause(Math.random() * durationMs * 1.2);
+    await this.#stage.stopControl('SIGKILL');
+    if ((await answer)?.status === 200) this.outcomes.answered += 1;
+    this.#durationMs = durationMs;
+  }
+
+  /** Everything that the declarations change. */
+  async state(): Promise<string> {
+    const inSite = `where site_id = '${SITE_ID}'`;
+    const rows = await this.#database.query({
+      site: `select display_name from site where id = '${SITE_ID}'`,
+      client: `select client_id, subject from client ${inSite} order by 1`,
+      client_grant: `select client_id, resource, access from client_grant ${inSite} order by 1, 2`,
+      route: `select route_id, definition from route ${inSite} order by 1`,
+      route_sources: `select route_id, allowed_sources from route_sources ${inSite} order by 1`,
+      target: `select name from target ${inSite} order by 1`,
+    });
+    return JSON.stringify(rows);
+  }
+
+  /** Audit events of created clients, less those of deleted ones: as many as there are clients. */
+  async auditedClients(): Promise<readonly [audited: number, stored: number]> {
+    const count = (what: string) => `select count(*) as n from ${what}`;
+    const { created, deleted, stored } = await this.#database.query<'created' | 'deleted' | 'stored'>({
+      created: count("audit_event where kind = 'proofgate.control.client.create'"),
+      deleted: count("audit_event where kind = 'proofgate.control.client.delete'"),
+      stored: count('client'),
+    });
+    return [Number(created[0]?.n) - Number(deleted[0]?.n), Number(stored[0]?.n)];
+  }
+}
+
+let server: TestPostgresServer | undefined;
+afterAll(async () => server?.stop());
+
+describe.each(['sqlite', 'postgres'])('%s', (name) => {
+  it(
+    `killed ${KILLS} times, the site is as before or as declared`,
+    async () => {
+      let databaseUrl: string | undefined;
+      if (name === 'postgres') {
+        server = await TestPostgresServer.start();
+        databaseUrl = await server.createDatabase();
+      }
+      const stage = await ControlStage.start(databaseUrl === undefined ? {} : { databaseUrl });
+      try {
+        const database =
+          server === undefined || databaseUrl === undefined
+            ? sqliteDatabase(stage.dataDirectory)
+            : postgresDatabase(server, databaseUrl);
+        const killer = new Killer(stage, database);
+        const { one, two } = variants(parse(await readFile(join(stage.directory, 'site.yaml'), 'utf8')));
+        const states: string[] = [];
+        for (const declaration of [one, two]) {
+          await killer.declare(declaration);
+          await stage.stopControl();
+          states.push(await killer.state());
+          await stage.startControl();
+        }
+        let now = 1;
+        for (let kill = 0; kill < KILLS; kill++) {
+          await killer.declareAndKill(now === 1 ? one : two);
+          const after = states.indexOf(await killer.state());
+          expect(after).not.toBe(-1);
+          const [audited, stored] = await killer.auditedClients();
+          expect(audited).toBe(stored);
+          await stage.startControl();
+          killer.outcomes[after === now ? 'before' : 'declared'] += 1;
+          now = after;
+        }
+        process.stdout.write(`declarations killed, ${name}: ${JSON.stringify(killer.outcomes)}\n`);
+        if (KILLS >= 10) expect(killer.outcomes.before).toBeGreaterThan(0);
+      } finally {
+        await stage.stop();
+      }
+    },
+    campaignTimeoutMs,
+  );
+});
