@@ -19,7 +19,7 @@ import {
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Transactions } from '../store/port.ts';
-import type { Page, RowOf } from '../store/repositories/records.ts';
+import { inParts, type Page, type RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
 interface ClientName {
@@ -74,7 +74,7 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
         naming(`client ${clientId}`, () => rejectFaultySubject(subject, site));
         await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
       }
-      await tx.clients.addAll(rows);
+      for (const part of inParts(rows)) await tx.clients.add(...part);
       const place = await placeInSite(tx, siteId);
       return rows.map((row) => {
         const after = clientView(site, row);

@@ -31,7 +31,7 @@ import {
 import type { Created, Operation } from '../resource/operation.ts';
 import { siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { AuditEntry } from '../store/port.ts';
-import type { Page } from '../store/repositories/records.ts';
+import { inParts, type Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { originsOf } from './sites.ts';
 import { storedDefinition } from './stored-definition.ts';
@@ -104,7 +104,7 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
         ...{ siteId, routeId, definition: JSON.stringify(definition) },
         ...newVersion(nowMs),
       }));
-      await tx.routes.addAll(rows);
+      for (const part of inParts(rows)) await tx.routes.add(...part);
       return entries;
     });
   }
@@ -263,7 +263,7 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
       const rows = sets.map(({ routeId, sources }) => ({
         ...{ siteId, routeId, allowedSources: JSON.stringify(sources), ...version },
       }));
-      await tx.routeSources.addAll(rows);
+      for (const part of inParts(rows)) await tx.routeSources.add(...part);
       // As in `put`: the views of the routes change.
       const routeIds = sets.map(({ routeId }) => routeId);
       await tx.publication.touchRoutes(siteId, routeIds, nowMs);

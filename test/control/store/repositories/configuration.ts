@@ -21,7 +21,7 @@ export function clientCases({ read, write, ground }: Bench): void {
       await clients.putGrant(grant('a', 'orders', 'read'));
       await clients.putGrant(grant('a', 'orders', 'write', NOW_MS + 1));
       await clients.putGrant(grant('a', 'prices', 'read'));
-      await clients.putGrant(grant('b', 'orders', 'read'));
+      await clients.addGrants([grant('b', 'orders', 'read')]);
       await clients.change({ siteId, clientId: 'a', version: 1 }, { context: '{"x":"y"}' }, NOW_MS + 1);
     });
     await read(async ({ clients }) => {
@@ -110,11 +110,15 @@ export function routeCases({ read, write, ground }: Bench): void {
     const sources = { siteId, routeId: 'orders-read', allowedSources: '[]', ...VERSIONED };
     await expect(write((tx) => tx.routeSources.add(sources))).rejects.toMatchObject({ kind: 'reference' });
     await write(async ({ routeSources, routes }) => {
-      await routes.add(route);
-      await routes.add({ ...route, routeId: 'a' });
+      await routes.add(route, { ...route, routeId: 'a' });
       await routeSources.add(sources);
       await routes.change(route, { definition: '{"method":"GET"}' }, NOW_MS);
       await routeSources.change(sources, { allowedSources: '[{}]' }, NOW_MS);
+    });
+    await write((tx) => tx.publication.touchRoutes(siteId, ['a'], NOW_MS + 1));
+    expect(await read((tx) => tx.routes.find(siteId, 'a'))).toMatchObject({
+      version: 2,
+      updatedAtMs: NOW_MS + 1,
     });
     await expect(write((tx) => tx.routes.change(route, {}, NOW_MS))).rejects.toThrow(VersionConflictError);
     const stale = write((tx) => tx.routeSources.change(sources, {}, NOW_MS));
