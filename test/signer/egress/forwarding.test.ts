@@ -43,6 +43,8 @@ describe.each(['HTTP/1.1', 'HTTP/2'] as const)('upstream over %s', (upstreamProt
     const verifying = await proxies.open(upstream.url, {
       maxBodyBytes: 20_000_000,
       maxSpoolBytes: 100_000_000,
+      // It has ten connections to the API for 64 requests: on a busy machine the last of them wait for seconds.
+      queueTimeoutMs: 30_000,
       ...(isHttp2 && { tls: { material, clientNames: [] } }),
     });
     const url = `${isHttp2 ? 'https' : 'http'}://127.0.0.1:${verifying.address.port}`;
