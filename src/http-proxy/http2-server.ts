@@ -109,7 +109,10 @@ function closeWhenIdle(session: ServerHttp2Session): void {
  * the peer has left, and neither the connection nor its streams end. Such a session sends no PING and gets no answer.
  */
 export function closeWhenSilent(session: Http2Session): void {
-  const timer = setInterval(() => destroyUnlessAlive(session, PING_TIMEOUT_MS), PING_INTERVAL_MS);
+  const timer = setInterval(() => {
+    // Node.js sends no PING on a connection that closes after its last stream.
+    if (!session.closed) destroyUnlessAlive(session, PING_TIMEOUT_MS);
+  }, PING_INTERVAL_MS);
   session.once('close', () => clearInterval(timer));
   timer.unref();
 }
