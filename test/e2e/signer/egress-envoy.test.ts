@@ -87,12 +87,22 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       expect(values('x-proofgate-signature')).toEqual([]);
     });
 
+    it("leaves the application's own Authorization where the route does", async () => {
+      const headers: readonly HeaderLine[] = [['authorization', 'Bearer of-the-application']];
+      const { arrived, signed, status } = await send(protocol, { target: '/v1/bearer', headers });
+      const values = (name: string) => headerValues(arrived[0]?.headers ?? [], name);
+      expect([status, signed, arrived.length]).toEqual([200, 1, 1]);
+      expect(values('authorization')).toEqual(['Bearer of-the-application']);
+      expect(values('x-proofgate-passport')).toEqual([]);
+    });
+
     it.each<[string, Partial<WireRequest>, number]>([
       ['a request without a profile', { target: '/v1/other' }, 502],
       ['an encoded slash', { target: '/v1/orders/a%2Fb' }, 400],
       ['two slashes', { target: '//v1/orders/7' }, 400],
       ['a path parameter', { target: '/v1/orders/7;a=1' }, 400],
       ['another host', { authority: 'evil.example' }, 404],
+      ['a token where the passport is', { headers: [['authorization', 'Bearer 1']] }, 400],
       ['a request of a web page', { headers: [['origin', 'https://evil.example']] }, 403],
       [
         'a body that is too long',

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import pino from 'pino';
+import { headerValues } from '../../../src/conformance/wire/exchange.ts';
 import { type RunningSigner, startSigner } from '../../../src/main/signer/signer-process.ts';
 import { SIGNER_SETTINGS } from '../../../src/main/signer/signer-settings.ts';
 import { settingValues } from '../../../src/program/settings.ts';
@@ -18,6 +19,7 @@ import type { Gateway } from '../environment/gateway.ts';
 import { AUTHORITY } from '../environment/routes.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import { checkoutPath } from '../harness/checkout.ts';
+import { runProofgate } from '../harness/proofgate-command.ts';
 import { tlsEdits } from '../harness/tls-edits.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
 
@@ -98,7 +100,7 @@ describe.each(combinations)('Envoy $version as $origin', ({ version, origin }) =
     const tls = { ca: certificates.ca.cert, servername: AUTHORITY };
     const variant = { name: 'tls', tls, edits: tlsEdits(certificates) };
     gateway = await environment.gateway(version, 'usual', origin === ORIGIN ? undefined : variant);
-    const identity = billingSigner(environment.site).identity;
+    const identity = billingSigner(environment.site, true).identity;
     const file = identity?.files[0];
     if (identity === undefined || file === undefined) throw new Error('no identity');
     const key = join(folder, 'key.pem');
@@ -117,6 +119,31 @@ describe.each(combinations)('Envoy $version as $origin', ({ version, origin }) =
   afterAll(async () => {
     await signer.stop();
     await rm(folder, { recursive: true });
+  });
+
+  const token = 'Bearer of-the-application';
+  const arrivedTokens = () => {
+    const [{ headers = [] } = {}, ...more] = gateway.upstream.requests;
+    const values = (name: string) => headerValues(headers, name);
+    return { tokens: values('authorization'), passports: values('x-proofgate-passport'), more: more.length };
+  };
+
+  it("a program's own Authorization arrives, signed", async () => {
+    gateway.upstream.clear();
+    const url = `http://${signer.addresses.listen}/v1/bearer`;
+    expect((await fetch(url, { headers: { authorization: token } })).status).toBe(200);
+    expect(arrivedTokens()).toEqual({ tokens: [token], passports: [], more: 0 });
+  });
+
+  it('the Authorization of a request that the command line signs arrives', async () => {
+    gateway.upstream.clear();
+    const { exitCode, stderr } = await runProofgate([
+      ...['request', 'GET', `${origin}/v1/bearer`, '--header', `Authorization: ${token}`],
+      ...['--key', join(folder, 'key.pem'), '--ca-file', certificates.ca.certPath],
+      ...['--connect-to', `${gateway.envoy.host}:${gateway.envoy.port}`],
+    ]);
+    expect([exitCode, stderr.includes('of-the-application')]).toEqual([0, false]);
+    expect(arrivedTokens()).toEqual({ tokens: [token], passports: [], more: 0 });
   });
 
   describe.each(PROGRAMS)('$name', ({ missing, send }) => {

@@ -53,13 +53,19 @@ const LIMITS: Omit<EgressLimits, 'spoolDirectory'> = {
   queueTimeoutMs: 30_000,
 };
 
-/** The routes of the site as profiles of its usual caller. */
-export function billingSigner(site: Site): RequestSigner {
+/**
+ * The routes of the site as profiles of its usual caller.
+ * @param signsToken whether to sign the application's own `Authorization`, where the route leaves it to the application
+ */
+export function billingSigner(site: Site, signsToken = false): RequestSigner {
   const profiles = Object.values<SiteRoute>(ROUTES).map((route) => ({
     ...{ route_id: route.route_id, method: route.method, path_template: route.path_template },
     ...{ audience: route.audience, origins: [ORIGIN, SECURE_ORIGIN] },
     ...{ body: route.body ?? 'bound', signed_headers: route.signed_headers ?? [] },
-    ...(route.passport_header && { passport_header: route.passport_header }),
+    ...(route.passport_header && {
+      passport_header: route.passport_header,
+      signed_headers: signsToken ? ['authorization'] : [],
+    }),
   }));
   const file = readSigningProfiles(
     {

@@ -15,6 +15,12 @@ const PROFILES = profilesOf(
     path_template: '/v1/orders',
     signed_headers: ['x-tenant'],
   }),
+  routeDocument({
+    route_id: 'own',
+    path_template: '/v1/own',
+    passport_header: 'X-Proofgate-Passport',
+    signed_headers: ['authorization'],
+  }),
   routeDocument({ route_id: 'plain', path_template: '/v1/plain', origins: ['http://plain.shop.example'] }),
   routeDocument({
     route_id: 'both',
@@ -112,6 +118,15 @@ describe('an allowed check', () => {
     });
   });
 
+  it("signs the application's own Authorization, and leaves it", () => {
+    const { added, removed } = check(httpOf({ path: '/v1/own', lines: [['authorization', 'Bearer x']] }));
+    const bytes = Buffer.from(added['x-proofgate-transcript'] ?? '', 'base64url');
+    expect(parseTranscript(bytes, 'x-proofgate-passport')?.headers).toEqual([
+      { name: 'authorization', value: 'Bearer x' },
+    ]);
+    expect([removed, added.authorization]).toEqual([[], undefined]);
+  });
+
   it("removes the application's own credentials", () => {
     const lines: Lines = [
       ['x_proofgate_subject', 'x'],
@@ -166,6 +181,24 @@ describe('a refused check', () => {
       'with two of them',
       lines(['authorization', 'Bearer x'], ['authorization', 'Bearer x']),
       'header_reserved',
+      400,
+    ],
+    [
+      'with a passport in place of a token to sign',
+      httpOf({ path: '/v1/own', lines: [['authorization', 'Passport x']] }),
+      'header_missing',
+      400,
+    ],
+    [
+      'with two tokens to sign',
+      httpOf({
+        path: '/v1/own',
+        lines: [
+          ['authorization', 'Bearer x'],
+          ['authorization', 'Bearer x'],
+        ],
+      }),
+      'header_repeated',
       400,
     ],
     ['of an unknown body', httpOf({ lines: [['content-length', '5']] }), 'body_unavailable', 400],
