@@ -46,10 +46,26 @@ describe('apply', () => {
     });
     const expected = [`change site ${SITE_ID}`, 'create client new'];
     expect(stepsOf(await stage.ctl('apply', '-f', file, '--dry-run'))).toEqual(expected);
+    const exitCode = async (...flags: readonly string[]) =>
+      (await stage.tryCtl('apply', '-f', file, '--detailed-exitcode', ...flags)).exitCode;
+    expect(await exitCode('--dry-run')).toBe(6);
     expect(await stage.ctl('get', 'sites', SITE_ID)).not.toMatchObject({ display_name: 'Renamed' });
     expect(stepsOf(await stage.ctl('apply', '-f', file))).toEqual(expected);
     expect(await stage.ctl('get', 'sites', SITE_ID)).toMatchObject({ display_name: 'Renamed' });
-    expect(stepsOf(await stage.ctl('apply', '-f', file))).toEqual([]);
+    expect(await exitCode()).toBe(0);
+    // The first declaration does not name it.
+    expect(await stage.applySite()).toMatchObject({ stays: [{ kind: 'client', name: 'new' }] });
+    await stage.ctl('apply', '-f', file);
+  });
+
+  it('names the member that a misspelled one was meant to be', async () => {
+    const file = await changedSite(({ clients }) => {
+      const [client] = clients as JsonObject[];
+      Object.assign(client ?? {}, { grants: [{ resource: 'orders', acess: 'read' }] });
+    });
+    const refused = await stage.tryCtl('apply', '-f', file);
+    expect([refused.exitCode, errorCode(refused)]).toEqual([2, 'site_file_invalid']);
+    expect(refused.stderr).toContain('/clients/0/grants/0/acess: unknown member; did you mean access?');
   });
 
   it('warns before it raises the skew: for how long verifiers will deny everything', async () => {
