@@ -48,6 +48,8 @@ export interface CommandDeclaration<S extends SettingDeclarations, P extends Pos
   readonly examples: readonly string[];
   /** Commands below this one, such as `broker rotate-key`. */
   readonly members?: readonly CommandLineNode[];
+  /** Checks the positional arguments before any setting is required. @throws CliError */
+  check?(positionals: PositionalValues<P>): void;
   /** Imports heavy modules itself, so that other commands start faster. @throws CliError */
   run(input: CommandInput<S, P>, context: CliContext): Promise<void>;
 }
@@ -139,8 +141,9 @@ function addCommand<S extends SettingDeclarations, P extends PositionalDeclarati
   command.action(async () => {
     const texts = await collectTexts(settings, { flags, env: context.env });
     context.output.useFormat(settingValue(OUTPUT_SETTING, texts));
-    const values = settingValues(declaration.settings, texts);
-    await declaration.run({ settings: values, positionals: positionalValues(names, command) }, context);
+    const positionals: PositionalValues<P> = positionalValues(names, command);
+    declaration.check?.(positionals);
+    await declaration.run({ settings: settingValues(declaration.settings, texts), positionals }, context);
   });
   if (declaration.members === undefined) return;
   // A flag before the member's name would belong to the parent; after it, to the member.

@@ -1,7 +1,7 @@
 /** Writes files durably: new files that must not exist yet, and atomic replacements. */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, lstat, open, rename, unlink } from 'node:fs/promises';
+import { access, type FileHandle, lstat, open, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type CliError, systemErrorCode, usageError } from './errors.ts';
 
@@ -58,6 +58,16 @@ export async function replaceFile(file: FileToWrite): Promise<void> {
     await syncDirectory(dirname(file.path));
   } catch (error) {
     throw writeError(error, file.path);
+  }
+}
+
+/** Checks before something that cannot be repeated that {@link replaceFile} is likely to succeed. @throws CliError as it */
+export async function requireReplaceable(path: string): Promise<void> {
+  await refuseUnlessRegular(path);
+  try {
+    await access(dirname(path), constants.W_OK | constants.X_OK);
+  } catch {
+    throw usageError('file_not_written', `${dirname(path)} cannot be written to`);
   }
 }
 

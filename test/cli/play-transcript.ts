@@ -3,18 +3,25 @@ import { execFileSync } from 'node:child_process';
 import { chmod, copyFile, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
-import { type CliRun, expectCliError, expectNoStackTrace, runCli } from './run-cli.ts';
+import { type CliRun, expectCliError, expectNoStackTrace, type runCli } from './run-cli.ts';
 import type { Step, Transcript } from './transcript.ts';
 
-/** @throws the failed expectation, prefixed with the line of the transcript */
+type RunOptions = Parameters<typeof runCli>[2];
+type RunProgram = (args: readonly string[], options: RunOptions) => Promise<CliRun>;
+
+/**
+ * @param names values of `{NAME}` in the transcript
+ * @throws the failed expectation, prefixed with the line of the transcript
+ */
 export async function playTranscript(
   transcript: Transcript,
-  launcher: string,
+  run: RunProgram,
   folder: string,
+  names: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   for (const [name, content] of transcript.files)
     await writeFile(join(folder, name), content, { mode: 0o600 });
-  const player = new Player(launcher, folder);
+  const player = new Player(run, folder, names);
   for (const step of transcript.steps) {
     try {
       await player.play(step);
@@ -28,7 +35,8 @@ export async function playTranscript(
 }
 
 class Player {
-  readonly #launcher: string;
+  readonly #program: RunProgram;
+  readonly #names: Map<string, string>;
   readonly #folder: string;
   readonly #env: Record<string, string> = {};
   #stdin = '';
@@ -36,14 +44,16 @@ class Player {
   #exitExpected = false;
   #stderrExpected = false;
 
-  constructor(launcher: string, folder: string) {
-    this.#launcher = launcher;
+  constructor(program: RunProgram, folder: string, names: Readonly<Record<string, string>>) {
+    this.#program = program;
     this.#folder = folder;
+    this.#names = new Map(Object.entries(names));
   }
 
   async play({ verb, words, rest }: Step): Promise<void> {
-    if (verb === '$') return this.#runProgram(words);
-    if (verb === 'set') return void this.#setVariable(rest);
+    if (verb === '$') return this.#runProgram(words.map((word) => this.#withNames(word)));
+    if (verb === 'set') return void this.#setVariable(this.#withNames(rest));
+    if (verb === 'keep') return void this.#keepName(rest);
     if (verb === 'stdin') {
       this.#stdin = rest;
       return;
@@ -51,7 +61,17 @@ class Player {
     const [first = '', second = ''] = words;
     if (await this.#prepareFile(verb, first, second)) return;
     if (await this.#checkFile(verb, first, second)) return;
-    this.#checkRun(verb, first, rest, second);
+    this.#checkRun(verb, first, this.#withNames(rest), second);
+  }
+
+  #withNames(text: string): string {
+    return text.replace(/\{([A-Z_]+)\}/g, (whole, name: string) => this.#names.get(name) ?? whole);
+  }
+
+  #keepName(rest: string): void {
+    const [, name = '', pattern = ''] = /^(\S+) (.*)$/.exec(rest) ?? [];
+    expect(this.#run?.stdout).toMatch(new RegExp(pattern, 'm'));
+    this.#names.set(name, new RegExp(pattern, 'm').exec(this.#run?.stdout ?? '')?.[1] ?? '');
   }
 
   /** Expects exit 0 and an empty stderr unless the transcript states something else. */
@@ -68,7 +88,7 @@ class Player {
     this.finishRun();
     const [program, ...args] = words;
     if (program !== 'proofgate') throw new Error('only proofgate can be run');
-    this.#run = await runCli(this.#launcher, args, { cwd: this.#folder, env: this.#env, stdin: this.#stdin });
+    this.#run = await this.#program(args, { cwd: this.#folder, env: this.#env, stdin: this.#stdin });
     this.#stdin = '';
     this.#exitExpected = false;
     this.#stderrExpected = false;

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, it } from '@jest/globals';
 import { LAUNCHER } from './compiled-cli.ts';
 import { playTranscript } from './play-transcript.ts';
+import { runCli } from './run-cli.ts';
 import { parseTranscript } from './transcript.ts';
 
 const FOLDER = join(dirname(fileURLToPath(import.meta.url)), 'transcripts');
@@ -18,7 +19,7 @@ describe('command line transcripts', () => {
       const folder = await mkdtemp(join(tmpdir(), 'proofgate-cli-'));
       try {
         const transcript = parseTranscript(readFileSync(join(FOLDER, name), 'utf8'));
-        await playTranscript(transcript, LAUNCHER, folder);
+        await playTranscript(transcript, (args, options) => runCli(LAUNCHER, args, options), folder);
       } finally {
         await rm(folder, { recursive: true, force: true });
       }

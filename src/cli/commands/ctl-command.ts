@@ -1,12 +1,16 @@
 /** `proofgate ctl`: operator commands that use Control's API. */
 import { group } from '../define-command.ts';
-import { ctlDecisionCommands, ctlSecretCommands } from './ctl/ctl-actions.ts';
+import { ctlDecisionCommands } from './ctl/ctl-actions.ts';
 import { ctlApplyCommand } from './ctl/ctl-apply.ts';
 import { ctlCallerCommands } from './ctl/ctl-block-caller.ts';
 import { ctlBrokerKeysCommands } from './ctl/ctl-broker-keys.ts';
+import { ctlCreateCommands } from './ctl/ctl-create.ts';
+import { ctlDeleteCommands } from './ctl/ctl-delete.ts';
 import { ctlGetCommand } from './ctl/ctl-get.ts';
 import { ctlLoginCommand, ctlLogoutCommand } from './ctl/ctl-login.ts';
+import { ctlSecretCommands } from './ctl/ctl-secrets.ts';
 import { ctlSigningKeysCommand } from './ctl/ctl-signing-keys.ts';
+import { ctlSourceCommands } from './ctl/ctl-sources.ts';
 
 export const ctlCommands = group(
   'ctl',
@@ -16,7 +20,10 @@ export const ctlCommands = group(
     ctlLogoutCommand,
     ctlApplyCommand,
     ctlGetCommand,
+    ctlCreateCommands,
+    ...ctlDeleteCommands,
     ...ctlDecisionCommands,
+    ...ctlSourceCommands,
     ...ctlCallerCommands,
     ctlBrokerKeysCommands,
     ctlSigningKeysCommand,

@@ -4,7 +4,7 @@
  */
 import type { Command } from 'commander';
 import type { Setting } from '../../program/settings.ts';
-import { KINDS } from '../ctl/kinds.ts';
+import { KINDS_OF, kindOf } from '../ctl/kinds.ts';
 import type { ProofgateCommand } from '../define-command.ts';
 
 /** In place of candidates: the shell completes paths itself. */
@@ -23,8 +23,10 @@ export type NamesOf = (kind: string, line: UnfinishedLine) => Promise<readonly s
 
 /** Positional arguments and flags that name a resource, by the kind of `ctl get`. */
 const KIND_OF_NAME: { readonly [name: string]: string } = {
+  'access-token': 'access-tokens',
   client: 'clients',
   enrollment: 'enrollments',
+  environment: 'environments',
   key: 'keys',
   policy: 'policies',
   site: 'sites',
@@ -126,7 +128,9 @@ async function valuesOf(
 
 /** Only commands of `ctl` know Control. */
 function kindNamed(name: string, { command }: UnfinishedLine): string | undefined {
-  return command.parent?.name() === 'ctl' ? KIND_OF_NAME[name] : undefined;
+  const { parent } = command;
+  const isOfCtl = parent?.name() === 'ctl' || parent?.parent?.name() === 'ctl';
+  return isOfCtl ? KIND_OF_NAME[name] : undefined;
 }
 
 async function positionalsOf(line: UnfinishedLine, namesOf: NamesOf): Promise<readonly string[]> {
@@ -135,10 +139,10 @@ async function positionalsOf(line: UnfinishedLine, namesOf: NamesOf): Promise<re
   const argument = command.registeredArguments[positionals.length]?.name();
   if (argument === undefined) return members;
   // `ctl get KIND NAME`
-  const kind = argument === 'name' ? positionals[0] : kindNamed(argument, line);
+  const kind = argument === 'name' ? kindOf(positionals[0] ?? '')?.name : kindNamed(argument, line);
   if (kind !== undefined) return namesOf(kind, line);
   if (FILE_NAMES.has(argument)) return [FILES];
-  if (argument === 'kind') return Object.keys(KINDS);
+  if (argument === 'kind') return KINDS_OF[command.name()] ?? [];
   if (argument === 'method') return ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
   return members;
 }

@@ -6,6 +6,7 @@ import { collectTexts, settingValues } from '../../program/setting-sources.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import { CTL_SETTINGS, withControl } from '../ctl/ctl-connection.ts';
 import { kindOf } from '../ctl/kinds.ts';
+import { listOf } from '../ctl/resources.ts';
 import type { NamesOf, UnfinishedLine } from './candidates.ts';
 
 /** Who presses the key waits that long. */
@@ -23,14 +24,14 @@ async function askedNames(
   { command, flags }: UnfinishedLine,
   env: Environment,
 ): Promise<readonly string[]> {
-  const kind = kindOf(kindName);
+  const named = kindOf(kindName);
+  const kind = named?.of === undefined ? named : kindOf(named.of);
   const member = kind?.columns[0];
-  const path = kind?.list;
-  if (path === undefined || member === undefined) return [];
+  if (kind === undefined || member === undefined) return [];
   const texts = await collectTexts(command.settings, { flags, env });
   return withControl(settingValues(CTL_SETTINGS, texts), { env }, async (api) => {
-    const sites = kind?.needsSite === 'never' ? [''] : (texts.get('site') ?? (await siteIds(api)));
-    const lists = await Promise.all(sites.map((site) => api.list(path(encodeURIComponent(site)))));
+    const sites = kind.needsSite === 'never' ? [''] : (texts.get('site') ?? (await siteIds(api)));
+    const lists = await Promise.all(sites.map((site) => listOf(api, kind.name, site)));
     return [...new Set(lists.flatMap((items) => items.map((item) => String(item[member]))))];
   });
 }

@@ -1,24 +1,33 @@
 /** The kinds of resources that `proofgate ctl get` shows. */
+import { nearestName } from '../../http-service/nearest-name.ts';
+import { usageError } from '../../program/errors.ts';
 
 export interface Kind {
-  /** Path of the list; `site`: percent-encoded. */
-  readonly list?: (site: string) => string;
+  /** Path of the list; `owner`: percent-encoded ID of what the items belong to, in most cases the Auth Site. */
+  readonly list?: (owner: string) => string;
   /** Path of a single resource; its name is percent-encoded. */
   readonly one?: (site: string, name: string, trustDomain: string | undefined) => string;
+  /** The whole list comes in one answer, without pages. */
+  readonly isOnePage?: true;
   /** An endless list, of which only the newest page is shown. */
   readonly newestOnly?: true;
   readonly needsSite: 'list' | 'always' | 'never';
-  /** Members that a list shows, in this order. */
+  /** Members that a list shows, in this order; the first one identifies the resource. */
   readonly columns: readonly string[];
+  /** Prefix of the IDs, and the member that holds the name. Absent when people choose the ID, or there is no name. */
+  readonly named?: { readonly prefix: string; readonly member: string };
+  /** The kind that the name is of, when it is not of this one. */
+  readonly of?: string;
 }
 
 /** Resources of a site whose IDs are unique in the installation. */
-function byId(resource: string, columns: readonly string[]): Kind {
+function byId(resource: string, columns: readonly string[], named?: Kind['named']): Kind {
   return {
     list: (site) => `/v1/sites/${site}/${resource}`,
     one: (_site, id) => `/v1/${resource}/${id}`,
     needsSite: 'list',
     columns,
+    ...(named === undefined ? {} : { named }),
   };
 }
 
@@ -36,26 +45,54 @@ function listOnly(resource: string, columns: readonly string[]): Kind {
   return { list: (site) => `/v1/sites/${site}/${resource}`, needsSite: 'always', columns };
 }
 
-function ofInstallation(resource: string, columns: readonly string[]): Kind {
+function ofInstallation(resource: string, columns: readonly string[], named?: Kind['named']): Kind {
   return {
     list: () => `/v1/${resource}`,
     one: (_site, id) => `/v1/${resource}/${id}`,
     needsSite: 'never',
     columns,
+    ...(named === undefined ? {} : { named }),
   };
 }
 
-function oneOnly(path: (name: string) => string): Kind {
-  return { one: (_site, name) => path(name), needsSite: 'never', columns: [] };
+/** A view of one resource of another kind. */
+function viewOf(of: string, path: (name: string) => string): Kind {
+  return { of, one: (_site, name) => path(name), needsSite: 'never', columns: [] };
 }
 
 /** By name, in the order of the help. */
 export const KINDS: { readonly [kind: string]: Kind } = {
-  environments: ofInstallation('environments', ['environment_id', 'name']),
+  environments: ofInstallation('environments', ['environment_id', 'name'], {
+    prefix: 'env_',
+    member: 'name',
+  }),
+  // One list for each environment.
+  fleets: {
+    list: (environment) => `/v1/environments/${environment}/fleets`,
+    one: (_site, id) => `/v1/fleets/${id}`,
+    needsSite: 'never',
+    columns: ['fleet_id', 'name', 'environment_id'],
+    named: { prefix: 'flt_', member: 'name' },
+  },
   sites: ofInstallation('sites', ['site_id', 'display_name']),
-  targets: byId('targets', ['target_id', 'name', 'state', 'ahead_revision', 'created_at']),
+  targets: byId('targets', ['target_id', 'name', 'state', 'ahead_revision', 'created_at'], {
+    prefix: 'tgt_',
+    member: 'name',
+  }),
   clients: byName('clients', ['client_id', 'subject']),
+  grants: {
+    of: 'clients',
+    one: (site, client) => `/v1/sites/${site}/clients/${client}/grants`,
+    needsSite: 'always',
+    columns: ['resource', 'access'],
+  },
   routes: byName('routes', ['route_id', 'definition', 'published']),
+  'route-sources': {
+    of: 'routes',
+    one: (site, route) => `/v1/sites/${site}/routes/${route}/sources`,
+    needsSite: 'always',
+    columns: [],
+  },
   brokers: {
     list: (site) => `/v1/sites/${site}/brokers`,
     one: (site, issuer, trustDomain) =>
@@ -63,16 +100,15 @@ export const KINDS: { readonly [kind: string]: Kind } = {
     needsSite: 'always',
     columns: ['issuer', 'trust_domain', 'url', 'pinned_keys'],
   },
-  sources: byId('sources', ['source_id', 'display_name', 'states', 'waiting_for']),
-  policies: byId('enrollment-policies', [
-    'policy_id',
-    'display_name',
-    'client_id',
-    'approval',
-    'state',
-    'refuses_with',
-    'reference',
-  ]),
+  sources: byId('sources', ['source_id', 'display_name', 'states', 'waiting_for'], {
+    prefix: 'tas_',
+    member: 'display_name',
+  }),
+  policies: byId(
+    'enrollment-policies',
+    ['policy_id', 'display_name', 'client_id', 'approval', 'state', 'refuses_with', 'reference'],
+    { prefix: 'ep_', member: 'display_name' },
+  ),
   enrollments: byId('enrollments', ['enrollment_id', 'client_id', 'state', 'verified_subject', 'created_at']),
   keys: byId('derived-keys', ['key_id', 'client_id', 'status', 'expires_at', 'verified_subject']),
   'blocked-subjects': listOnly('blocked-subjects', ['issuer', 'subject', 'blocked_at', 'blocked_by']),
@@ -85,9 +121,21 @@ export const KINDS: { readonly [kind: string]: Kind } = {
     'blocked_by',
   ]),
   profiles: listOnly('signing-profiles', ['client_id', 'route_id', 'state']),
-  command: oneOnly((policy) => `/v1/enrollment-policies/${policy}/command`),
-  readiness: oneOnly((key) => `/v1/derived-keys/${key}/readiness`),
-  propagation: oneOnly((site) => `/v1/sites/${site}/propagation`),
+  'signing-keys': {
+    list: (site) => `/v1/sites/${site}/signing-keys`,
+    isOnePage: true,
+    needsSite: 'always',
+    columns: ['signing_key_id', 'purpose', 'state', 'thumbprint', 'created_at', 'retire_at'],
+  },
+  'role-grants': ofInstallation('role-grants', ['role_grant_id', 'principal', 'role', 'scope']),
+  'access-tokens': ofInstallation(
+    'access-tokens',
+    ['access_token_id', 'name', 'role', 'scope', 'expires_at'],
+    { prefix: 'at_', member: 'name' },
+  ),
+  command: viewOf('policies', (policy) => `/v1/enrollment-policies/${policy}/command`),
+  readiness: viewOf('keys', (key) => `/v1/derived-keys/${key}/readiness`),
+  propagation: viewOf('sites', (site) => `/v1/sites/${site}/propagation`),
   audit: {
     list: (site) => (site === '' ? '/v1/audit-events' : `/v1/audit-events?site_id=${site}`),
     newestOnly: true,
@@ -96,6 +144,37 @@ export const KINDS: { readonly [kind: string]: Kind } = {
   },
 };
 
-export function kindOf(name: string): Kind | undefined {
-  return Object.hasOwn(KINDS, name) ? KINDS[name] : undefined;
+/** The kind of this name; its singular works too, such as `source` or `policy`. */
+export function kindOf(given: string): (Kind & { readonly name: string }) | undefined {
+  const name = [given, `${given}s`, given.replace(/y$/, 'ies')].find((each) => Object.hasOwn(KINDS, each));
+  const kind = name === undefined ? undefined : KINDS[name];
+  return name === undefined || kind === undefined ? undefined : { ...kind, name };
+}
+
+/** The kinds that a command takes as its first argument. */
+export const KINDS_OF: { readonly [command: string]: readonly string[] } = {
+  get: Object.keys(KINDS),
+  delete: [
+    'environments',
+    'fleets',
+    'sites',
+    'sources',
+    'policies',
+    'clients',
+    'routes',
+    'brokers',
+    'role-grants',
+    'access-tokens',
+  ],
+  rename: ['environments', 'fleets', 'targets'],
+};
+
+/** @throws CliError `kind_unknown` */
+export function requireKind(given: string, command: 'get' | 'delete' | 'rename') {
+  const kind = kindOf(given);
+  const names = KINDS_OF[command] ?? [];
+  if (kind !== undefined && names.includes(kind.name)) return kind;
+  const meant = nearestName(given, names);
+  const advice = meant === undefined ? `kinds: ${names.join(', ')}` : `did you mean ${meant}?`;
+  throw usageError('kind_unknown', `${command} takes no ${given}; ${advice}`);
 }

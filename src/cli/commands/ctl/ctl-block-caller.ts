@@ -5,6 +5,7 @@ import { usageError } from '../../../program/errors.ts';
 import { optional, required, type SettingValues, text } from '../../../program/settings.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
+import { removeBlock } from '../../ctl/remove-block.ts';
 import type { CommandLineNode } from '../../define-command.ts';
 
 const CALLER = {
@@ -45,7 +46,8 @@ const unblockCaller = ctlCommand({
   examples: [`unblock-caller ${EXAMPLE}`],
   async run(api, { settings }) {
     const caller = callerOf(settings);
-    await api.remove(`${blockedCallersPath(settings.site)}?${new URLSearchParams(caller)}`, undefined);
+    const path = `${blockedCallersPath(settings.site)}?${new URLSearchParams(caller)}`;
+    await removeBlock(api, settings.site, path, shownCaller(settings));
     return {
       lines: [`${shownCaller(settings)} is no longer blocked`],
       object: { site_id: settings.site, ...caller },
@@ -55,10 +57,17 @@ const unblockCaller = ctlCommand({
 
 type Values = SettingValues<typeof CALLER>;
 
-/** @throws CliError `caller_selector` */
+/** SHA-256, base64url; the last character has two unused bits, which are zero. */
+const THUMBPRINT = /^[\w-]{42}[AEIMQUYcgkosw048]$/;
+
+/** @throws CliError `caller_selector`, `thumbprint_invalid` */
 function callerOf({ holderThumbprint, issuer, subject }: Values): Record<string, string> {
   if (subject !== undefined && holderThumbprint === undefined) return { issuer, subject };
   if (holderThumbprint !== undefined && subject === undefined) {
+    if (!THUMBPRINT.test(holderThumbprint)) {
+      const form = 'the RFC 7638 thumbprint of a key: 43 characters of base64url';
+      throw usageError('thumbprint_invalid', `--holder-thumbprint must be ${form}`);
+    }
     return { issuer, holder_thumbprint: holderThumbprint };
   }
   throw usageError('caller_selector', 'name the caller with either --subject or --holder-thumbprint');

@@ -5,13 +5,16 @@ import { usageError } from '../../../program/errors.ts';
 import { optional, type SettingValues, text } from '../../../program/settings.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
 import { CTL_SETTINGS, withControl } from '../../ctl/ctl-connection.ts';
-import { KINDS, kindOf } from '../../ctl/kinds.ts';
+import { KINDS_OF, type Kind, requireKind } from '../../ctl/kinds.ts';
 import { isListOfObjects, memberLines, tableLines } from '../../ctl/resource-text.ts';
+import { idOf, listOf } from '../../ctl/resources.ts';
 import { type CliContext, command } from '../../define-command.ts';
 
 const SETTINGS = {
   ...CTL_SETTINGS,
-  site: optional(text('--site <site>', 'Auth Site, for what belongs to one')),
+  site: optional(
+    text('--site <site>', 'Auth Site, for what belongs to one, and to give a name in place of an ID'),
+  ),
   subject: optional(
     text(
       '--subject <subject>',
@@ -22,69 +25,67 @@ const SETTINGS = {
   trustDomain: optional(
     text('--trust-domain <domain>', 'profiles --subject, brokers: which one, when an issuer has several'),
   ),
+  target: optional(text('--target <target>', 'readiness: for this target alone')),
   out: optional(text('--out <file>', 'profiles --subject: the profile file to write; replaces the file')),
 };
 type Values = SettingValues<typeof SETTINGS>;
 
-/** The argument that is required when there is no list. */
-const NAMED: { readonly [kind: string]: string } = {
-  command: 'a policy, by its ID',
-  readiness: 'a key, by its key ID',
-  propagation: 'a site',
-};
-
 export const ctlGetCommand = command({
   name: 'get',
-  summary: `Show what Control holds: ${Object.keys(KINDS).join(', ')}`,
+  summary: `Show what Control holds: ${KINDS_OF.get?.join(', ')}`,
   positionals: { kind: 'what to show', 'name?': 'one of them, by its ID or name; without it: all' },
   settings: SETTINGS,
   examples: [
     'proofgate ctl get keys --site shop-eu-1 --control-url https://control.example --token-file token',
     'proofgate ctl get command ep_06cz… --control-url https://control.example --token-file token',
   ],
+  check: ({ kind }) => void requireKind(kind, 'get'),
   run: ({ settings, positionals }, context) => get(positionals.kind, positionals.name, settings, context),
 });
 
-async function get(
-  kindName: string,
-  name: string | undefined,
-  values: Values,
-  context: CliContext,
-): Promise<void> {
-  const kind = kindOf(kindName);
-  if (kind === undefined) {
-    throw usageError('kind_unknown', `there is no kind ${kindName}; kinds: ${Object.keys(KINDS).join(', ')}`);
-  }
+async function get(given: string, name: string | undefined, values: Values, context: CliContext) {
+  const kind = requireKind(given, 'get');
   if (values.site === undefined && (kind.needsSite === 'always' || (kind.needsSite === 'list' && !name))) {
-    throw usageError('site_required', `name the Auth Site of the ${kindName} with --site`);
+    throw usageError('site_required', `name the Auth Site of the ${kind.name} with --site`);
   }
-  if (values.subject !== undefined && kindName !== 'profiles') {
-    throw usageError('subject_unused', `--subject selects profiles only, not ${kindName}`);
+  if (values.subject !== undefined && kind.name !== 'profiles') {
+    throw usageError('subject_unused', `--subject selects profiles only, not ${kind.name}`);
   }
-  const site = encodeURIComponent(values.site ?? '');
+  if (values.target !== undefined && kind.name !== 'readiness') {
+    throw usageError('target_unused', `--target selects readiness only, not ${kind.name}`);
+  }
   const { output } = context;
   await withControl(values, context, async (api) => {
     if (values.subject !== undefined) return getCallerProfiles(api, values.subject, values, context);
     if (name !== undefined) {
-      if (kind.one === undefined)
-        throw usageError('list_only', `${kindName}: shown as a list only; leave the name out`);
-      const trustDomain = values.trustDomain && encodeURIComponent(values.trustDomain);
-      const { body } = await api.get(kind.one(site, encodeURIComponent(name), trustDomain));
-      return output.result(detailLines(kindName, body, output.width), body);
+      const body = await getOne(api, kind, name, values);
+      return output.result(detailLines(kind, body, output.width), body);
     }
-    if (kind.list === undefined)
-      throw usageError('name_required', `name what the ${kindName} is of: ${NAMED[kindName] ?? 'its ID'}`);
-    const path = kind.list(site);
-    const items = await (kind.newestOnly ? api.newest(path) : api.list(path));
-    output.result(
-      tableLines(
-        kind.columns,
-        items.map(withStates).map(withAwaited).map(withKeyAges).map(withResourceId),
-        output.width,
-      ),
-      { items },
-    );
+    if (kind.list === undefined) {
+      const text = `name what the ${kind.name} is of: one of the ${kind.of}`;
+      throw usageError('name_required', text);
+    }
+    const items = await listOf(api, kind.name, values.site);
+    const shown = items.map(withStates).map(withAwaited).map(withKeyAges).map(withResourceId);
+    output.result(tableLines(kind.columns, shown, output.width), { items });
   });
+}
+
+/** @throws CliError `list_only`, and those of {@link idOf} */
+async function getOne(
+  api: ControlApi,
+  kind: Kind & { readonly name: string },
+  name: string,
+  { site, target, trustDomain }: Values,
+): Promise<JsonObject> {
+  if (kind.one === undefined)
+    throw usageError('list_only', `${kind.name}: shown as a list only; leave the name out`);
+  const id = await idOf(api, kind.of ?? kind.name, name, site);
+  const encoded = (text: string) => encodeURIComponent(text);
+  const path = kind.one(encoded(site ?? ''), encoded(id), trustDomain && encoded(trustDomain));
+  if (kind.name === 'grants') return { items: await api.list(path) };
+  const ofTarget = target && new URLSearchParams({ target: await idOf(api, 'targets', target, site) });
+  return (await api.get(ofTarget ? `${path}?${ofTarget}` : path)).body;
 }
 
 async function getCallerProfiles(api: ControlApi, subject: string, values: Values, { output }: CliContext) {
@@ -131,8 +132,13 @@ function withResourceId(item: JsonObject): JsonObject {
   return isJsonObject(item.resource) ? { ...item, resource_id: item.resource.id } : item;
 }
 
-function detailLines(kindName: string, body: JsonObject, width: number | undefined): readonly string[] {
-  if (kindName === 'command') {
+function detailLines(
+  { columns, name }: Kind & { readonly name: string },
+  body: JsonObject,
+  width: number | undefined,
+): readonly string[] {
+  if (name === 'grants') return tableLines(columns, (body.items ?? []) as readonly JsonObject[], width);
+  if (name === 'command') {
     const pairs = [
       [body.command, body.init_container],
       [body.agent_command, body.native_sidecar],

@@ -106,7 +106,7 @@ function report(
   { output }: CliContext,
 ): void {
   if (roles.length === 0) {
-    output.note('no_roles', 'You have no role yet: an admin grants one with POST /v1/role-grants');
+    output.note('no_roles', 'You have no role yet: an admin grants one with proofgate ctl create role-grant');
   }
   // Escape names, because another user's name could send commands to the terminal.
   output.result([oneLine(`signed in as ${displayName} (${actor}) until ${expiresAt}`)], {

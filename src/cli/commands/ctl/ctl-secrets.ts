@@ -1,0 +1,146 @@
+/** `proofgate ctl rotate-signing-key|retire-signing-key|rotate-target-token|rotate-access-token|disable-bootstrap-token`. */
+import { sitePath } from '../../../client/operator/paths.ts';
+import { usageError } from '../../../program/errors.ts';
+import {
+  choice,
+  duration,
+  formatDurationMs,
+  required,
+  text,
+  toggle,
+  withDefault,
+} from '../../../program/settings.ts';
+import { ctlCommand } from '../../ctl/ctl-connection.ts';
+import { memberLines } from '../../ctl/resource-text.ts';
+import { idOf, SITE_OF_NAME } from '../../ctl/resources.ts';
+import { shownToken, TOKEN_OUT } from '../../ctl/shown-token.ts';
+import type { CommandLineNode } from '../../define-command.ts';
+
+/** The longest time that a rotation may set. */
+const MAX_RETIRING_MS = 90 * 24 * 3_600_000;
+
+const rotateSigningKey = ctlCommand({
+  name: 'rotate-signing-key',
+  summary: 'Create another signing key of a site; the one before also signs for a while',
+  positionals: { site: 'Auth Site' },
+  settings: {
+    purpose: required(choice('--purpose <purpose>', 'what it signs', ['bundle', 'freshness'])),
+    retiringMs: withDefault(
+      duration('--retiring <duration>', 'how long the key before also signs, whole seconds', {
+        minMs: 60_000,
+        maxMs: MAX_RETIRING_MS,
+      }),
+      '24h',
+    ),
+  },
+  examples: ['rotate-signing-key shop-eu-1 --purpose bundle --retiring 72h'],
+  async run(api, { positionals: { site }, settings: { purpose, retiringMs } }) {
+    const retiring_seconds = wholeSeconds('retiring', retiringMs);
+    const { body } = await api.act(`${sitePath(site)}/signing-keys/rotate`, { purpose, retiring_seconds });
+    const next = `the key before it signs for ${formatDurationMs(retiringMs)} more`;
+    return {
+      lines: [`${String(body.signing_key_id)} signs from now on (${purpose}); ${next}`],
+      object: body,
+    };
+  },
+});
+
+const retireSigningKey = ctlCommand({
+  name: 'retire-signing-key',
+  summary: 'End a retiring signing key now, or sooner than planned; verifiers must pin the new key before',
+  positionals: { site: 'Auth Site', key: 'ID of the signing key' },
+  settings: {
+    inMs: withDefault(
+      duration('--in <duration>', 'how long the key still signs, whole seconds', {
+        minMs: 0,
+        maxMs: MAX_RETIRING_MS,
+      }),
+      '0s',
+    ),
+  },
+  examples: ['retire-signing-key shop-eu-1 sk_06cz…'],
+  async run(api, { positionals: { site, key }, settings: { inMs } }, { output }) {
+    const path = `${sitePath(site)}/signing-keys/${encodeURIComponent(key)}/retire`;
+    const { body } = await api.act(path, { retiring_seconds: wholeSeconds('in', inMs) });
+    const warning = { code: 'signing_key_ends', message: keyEndWarning(key, inMs) };
+    output.note(warning.code, `warning: ${warning.message}`);
+    const end = inMs === 0 ? 'is retired' : `signs for ${formatDurationMs(inMs)} more`;
+    return { lines: [`${key} ${end}`], object: { ...body, warnings: [warning] } };
+  },
+});
+
+function wholeSeconds(flag: string, ms: number): number {
+  if (ms % 1000 !== 0) throw usageError('bad_duration', `--${flag} must be whole seconds`);
+  return ms / 1000;
+}
+
+function keyEndWarning(key: string, inMs: number): string {
+  const when = inMs === 0 ? 'from now on' : `after ${formatDurationMs(inMs)}`;
+  return (
+    `${when} verifiers that pin ${key} and not the key after it refuse what Control publishes, and deny once what they have is too old;` +
+    ' give them the keys of `proofgate ctl signing-keys` and restart them'
+  );
+}
+
+const rotateTargetToken = ctlCommand({
+  name: 'rotate-target-token',
+  summary: 'Give a target another token; the one before works on for a while',
+  positionals: { target: 'its ID or name' },
+  settings: {
+    ...SITE_OF_NAME,
+    out: required(text('--out <file>', 'where the new token is written, mode 0600; replaces the file')),
+  },
+  examples: ['rotate-target-token tgt_06cz… --out gateway.token'],
+  async run(api, { positionals, settings: { out, site } }, { output }) {
+    const target = await idOf(api, 'targets', positionals.target, site);
+    const rotate = async () =>
+      (await api.act(`/v1/targets/${encodeURIComponent(target)}/rotate-token`, {})).body;
+    return shownToken(rotate, { idMember: 'target_id', out, output });
+  },
+});
+
+const rotateAccessToken = ctlCommand({
+  name: 'rotate-access-token',
+  summary: 'Replace an access token; the one before ends at once',
+  positionals: { 'access-token': 'its ID or name' },
+  settings: TOKEN_OUT,
+  examples: ['rotate-access-token at_06cz… --out ci.token'],
+  async run(api, { positionals, settings: { out } }, { output }) {
+    const id = await idOf(api, 'access-tokens', positionals['access-token'], undefined);
+    const rotate = async () => (await api.act(`/v1/access-tokens/${encodeURIComponent(id)}/rotate`)).body;
+    return shownToken(rotate, { idMember: 'access_token_id', out, output });
+  },
+});
+
+const disableBootstrapToken = ctlCommand({
+  name: 'disable-bootstrap-token',
+  summary: 'End the bootstrap token for good; only a start with --reset-bootstrap-token creates another',
+  settings: { yes: toggle('--yes', 'end it', false) },
+  examples: ['disable-bootstrap-token --yes'],
+  async run(api, { settings: { yes } }) {
+    if (!yes) throw usageError('yes_required', 'this ends the bootstrap token for good: add --yes');
+    await api.remove('/v1/bootstrap-token', undefined);
+    return { lines: ['the bootstrap token is disabled'], object: { disabled: true } };
+  },
+});
+
+const whoami = ctlCommand({
+  name: 'whoami',
+  summary: 'Show as whom Control knows you, with your roles',
+  settings: {},
+  examples: ['whoami'],
+  async run(api, _input, { output }) {
+    const { body } = await api.get('/v1/session');
+    return { lines: memberLines(body, output.width), object: body };
+  },
+});
+
+/** In the order of the help. */
+export const ctlSecretCommands: readonly CommandLineNode[] = [
+  rotateSigningKey,
+  retireSigningKey,
+  rotateTargetToken,
+  rotateAccessToken,
+  disableBootstrapToken,
+  whoami,
+];

@@ -1,0 +1,185 @@
+/** `proofgate ctl draft|validate|activate|suspend|resume|retire|deactivate|reactivate`: sources and enrollment policies. */
+import type { ControlApi, Resource } from '../../../client/operator/control-api.ts';
+import { revisionPath } from '../../../client/operator/paths.ts';
+import { CliError, usageError } from '../../../program/errors.ts';
+import { optional, required, text } from '../../../program/settings.ts';
+import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
+import { ctlCommand } from '../../ctl/ctl-connection.ts';
+import { expectedTag, IF_VERSION, idOf, SITE_OF_NAME } from '../../ctl/resources.ts';
+import type { CommandLineNode } from '../../define-command.ts';
+
+const SOURCE = { source: 'its ID or name' };
+const DRAFTS = ['draft', 'failed_draft', 'validated'];
+
+const draft = ctlCommand({
+  name: 'draft',
+  summary: 'Edit the draft of a source, or start one beside its newest revision; what you leave out stays',
+  positionals: SOURCE,
+  settings: {
+    ...SITE_OF_NAME,
+    issuer: optional(text('--issuer <url>', "the cluster's issuer, exactly as in its tokens")),
+    jwksUri: optional(text('--jwks-uri <url>', 'where its key set is')),
+    audience: optional(text('--audience <audience>', 'the only audience of workload tokens')),
+    ...IF_VERSION,
+  },
+  examples: ['draft tas_06cz… --jwks-uri https://oidc.example/keys'],
+  async run(api, { positionals, settings: { audience, ifVersion, issuer, jwksUri, site } }) {
+    const source = await idOf(api, 'sources', positionals.source, site);
+    const change = {
+      ...(issuer === undefined ? {} : { issuer }),
+      ...(jwksUri === undefined ? {} : { jwks_uri: jwksUri }),
+      ...(audience === undefined ? {} : { audience }),
+    };
+    const { body: view } = await api.get(`/v1/sources/${encodeURIComponent(source)}`);
+    const open = revisionsIn(view, DRAFTS).at(-1);
+    const { body } =
+      open === undefined
+        ? await api.create(`/v1/sources/${encodeURIComponent(source)}/revisions`, change)
+        : await editDraft(api, revisionPath(source, open), change, ifVersion);
+    return { lines: [`${source} revision ${String(body.revision)} is ${String(body.state)}`], object: body };
+  },
+});
+
+async function editDraft(
+  api: ControlApi,
+  path: string,
+  change: object,
+  ifVersion: number | undefined,
+): Promise<Resource> {
+  if (Object.keys(change).length === 0) {
+    throw usageError('change_required', 'there is a draft already: say what changes in it');
+  }
+  return api.patch(path, change, expectedTag(await api.get(path), ifVersion));
+}
+
+const validate = ctlCommand({
+  name: 'validate',
+  summary: "Fetch and check the metadata and keys of a source's draft, and show its scope",
+  positionals: SOURCE,
+  settings: SITE_OF_NAME,
+  examples: ['validate tas_06cz…'],
+  async run(api, { positionals, settings: { site } }) {
+    const source = await idOf(api, 'sources', positionals.source, site);
+    const revision = await revisionIn(api, source, DRAFTS);
+    const { body } = await api.act(`${revisionPath(source, revision)}/validate`);
+    const { detected_scope: scope, failure, state } = body;
+    if (state !== 'validated') {
+      const why = isJsonObject(failure)
+        ? `${String(failure.code)}: ${String(failure.detail)}`
+        : String(state);
+      throw new CliError('refused', 'source_not_validated', `${source} revision ${revision}: ${why}`);
+    }
+    return {
+      lines: [`${source} revision ${revision} is validated; its scope is ${String(scope)}`],
+      object: body,
+    };
+  },
+});
+
+const activate = ctlCommand({
+  name: 'activate',
+  summary: 'Activate the validated revision of a source; it is active once every target has acknowledged it',
+  positionals: SOURCE,
+  settings: {
+    ...SITE_OF_NAME,
+    expectScope: required(
+      text('--expect-scope <scope>', 'scope of the intended cluster, as `validate` shows'),
+    ),
+  },
+  examples: ['activate tas_06cz… --expect-scope oidc.example/id/4F2A'],
+  async run(api, { positionals, settings: { expectScope, site } }) {
+    const source = await idOf(api, 'sources', positionals.source, site);
+    const revision = await revisionIn(api, source, ['validated']);
+    const body = await act(api, source, revision, 'activate', { expected_scope: expectScope });
+    return { lines: [`${source} revision ${revision} is ${String(body.state)}`], object: body };
+  },
+});
+
+/** @param from states of revisions to which the action applies */
+function sourceCommand(
+  verb: 'suspend' | 'resume' | 'retire',
+  summary: string,
+  from: readonly string[],
+): CommandLineNode {
+  return ctlCommand({
+    name: verb,
+    summary,
+    positionals: SOURCE,
+    settings: SITE_OF_NAME,
+    examples: [`${verb} tas_06cz…`],
+    async run(api, { positionals, settings: { site } }) {
+      const source = await idOf(api, 'sources', positionals.source, site);
+      const revision = await revisionIn(api, source, from);
+      const body = await act(api, source, revision, verb);
+      return { lines: [`${source} revision ${revision} is ${String(body.state)}`], object: body };
+    },
+  });
+}
+
+async function act(
+  api: ControlApi,
+  source: string,
+  revision: number,
+  verb: string,
+  body?: object,
+): Promise<JsonObject> {
+  return (await api.act(`${revisionPath(source, revision)}/${verb}`, body)).body;
+}
+
+/** The newest revision in one of the states. @throws CliError `source_state_conflict` */
+async function revisionIn(api: ControlApi, sourceId: string, states: readonly string[]): Promise<number> {
+  const { body } = await api.get(`/v1/sources/${encodeURIComponent(sourceId)}`);
+  const newest = revisionsIn(body, states).at(-1);
+  if (newest !== undefined) return newest;
+  const revisions = Array.isArray(body.revisions) ? body.revisions.filter(isJsonObject) : [];
+  const all = revisions.map(({ revision, state }) => `${String(revision)}: ${String(state)}`).join(', ');
+  throw new CliError(
+    'refused',
+    'source_state_conflict',
+    `no revision of ${sourceId} is ${states.join(' or ')} (${all})`,
+  );
+}
+
+/** Numbers of the revisions in these states, in ascending order. */
+function revisionsIn({ revisions }: JsonObject, states: readonly string[]): readonly number[] {
+  const all = Array.isArray(revisions) ? revisions.filter(isJsonObject) : [];
+  return all
+    .filter(({ state }) => states.includes(String(state)))
+    .map(({ revision }) => Number(revision))
+    .sort((one, other) => one - other);
+}
+
+function policyCommand(verb: 'deactivate' | 'reactivate', summary: string): CommandLineNode {
+  return ctlCommand({
+    name: verb,
+    summary,
+    positionals: { policy: 'its ID or name' },
+    settings: SITE_OF_NAME,
+    examples: [`${verb} ep_06cz…`],
+    async run(api, { positionals, settings: { site } }) {
+      const policy = await idOf(api, 'policies', positionals.policy, site);
+      const { body } = await api.act(`/v1/enrollment-policies/${encodeURIComponent(policy)}/${verb}`);
+      return { lines: [`${policy} is ${String(body.state)}`], object: body };
+    },
+  });
+}
+
+/** In the order of the help. */
+export const ctlSourceCommands: readonly CommandLineNode[] = [
+  draft,
+  validate,
+  activate,
+  sourceCommand('suspend', 'Suspend a source: no new enrollments until it is resumed', ['active']),
+  sourceCommand('resume', 'Resume a suspended source', ['suspended']),
+  sourceCommand('retire', 'Retire a source for good: no new enrollments', [
+    'active',
+    'suspended',
+    'publishing',
+    'activating',
+  ]),
+  policyCommand(
+    'deactivate',
+    'Deactivate an enrollment policy: what waits is denied, issued keys stay valid',
+  ),
+  policyCommand('reactivate', 'Let a deactivated enrollment policy accept enrollments again'),
+];
