@@ -1,6 +1,6 @@
 /** The HTTP port of the real program: who may connect, its certificate, shutdown, and the setting for streamed bodies. */
 import { X509Certificate } from 'node:crypto';
-import { mkdtemp, rename, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, expect, it } from '@jest/globals';
@@ -11,6 +11,7 @@ import { derivedKeyCaller } from '../environment/callers.ts';
 import { AUTHORITY, ROUTES } from '../environment/routes.ts';
 import { signedRequest, withMoreHeaders } from '../environment/signed-request.ts';
 import { useSite } from '../environment/site-fixture.ts';
+import { capturedExplanation } from '../harness/captured-denial.ts';
 import { type CertificateFiles, makeCertificates } from '../harness/certificates.ts';
 import { startUpstream } from '../harness/upstream.ts';
 import { waitFor } from '../harness/wait.ts';
@@ -49,6 +50,19 @@ async function start(flags: readonly string[]) {
   });
   return { verifier, address: { host: '127.0.0.1', port } };
 }
+
+it('--capture-denied explains what the proxy asked about', async () => {
+  const directory = join(fixture.site.directory, 'denied');
+  await mkdir(directory);
+  const trust = ['--http-trusted-proxy', '127.0.0.0/8'];
+  const { address } = await start([...trust, '--capture-denied', directory]);
+  const { status } = await http1Client(address).send(check({ ...signed(), target: '/v1/orders/0' }));
+  expect(status).toBe(403);
+  expect(await capturedExplanation(directory)).toMatchObject({
+    decision: { reason: 'request_binding_mismatch', detail: 'target' },
+    recorded: { comparison: 'agrees' },
+  });
+});
 
 it('closes direct connections from addresses that are not trusted, whatever they say', async () => {
   const { address, verifier } = await start([

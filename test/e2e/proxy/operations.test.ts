@@ -1,6 +1,8 @@
 /** Start, load and end of `proofgate proxy` as a process. */
+import { mkdir } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import {
   encodeHttp1,
@@ -12,6 +14,7 @@ import { derivedKeyCaller } from '../environment/callers.ts';
 import { ROUTES } from '../environment/routes.ts';
 import { signedRequest } from '../environment/signed-request.ts';
 import { createSite, type Site } from '../environment/site.ts';
+import { capturedExplanation } from '../harness/captured-denial.ts';
 import { errorCode, runProofgate } from '../harness/proofgate-command.ts';
 import { waitFor } from '../harness/wait.ts';
 import { startProxy, startRecordedProxy } from './proxy-fixture.ts';
@@ -50,6 +53,19 @@ test('SIGTERM: answers requests in progress, ends idle connections, and exits wi
   expect((await response).body.toString()).toBe('late');
   await stopped;
   await waitFor('the end of the idle connection', 2_000, () => idleEnded);
+});
+
+test('--capture-denied explains what the proxy denied', async () => {
+  const directory = join(site.directory, 'denied');
+  await mkdir(directory);
+  const proxy = await startRecordedProxy(site, { flags: ['--capture-denied', directory] });
+  ends.push(proxy.stop);
+  const { status } = await http1Client(proxy.address).send({ ...sign(), target: '/v1/orders/0' });
+  expect(status).toBe(403);
+  expect(await capturedExplanation(directory)).toMatchObject({
+    decision: { reason: 'request_binding_mismatch', detail: 'target' },
+    recorded: { comparison: 'agrees' },
+  });
 });
 
 test('1,000 idle connections do not keep others from being served; more than the maximum are closed', async () => {
