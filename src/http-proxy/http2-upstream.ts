@@ -167,6 +167,8 @@ export class Http2UpstreamExchange implements Dispatcher.DispatchController {
   #timer: NodeJS.Timeout | undefined;
   /** Whether END_STREAM has arrived. */
   #isWhole = false;
+  /** Of the announced length; NaN without one. */
+  #leftBytes = Number.NaN;
   #isOver = false;
   reason: Error | null = null;
   /** One character for each byte. */
@@ -241,8 +243,10 @@ export class Http2UpstreamExchange implements Dispatcher.DispatchController {
         return;
       }
       this.#handler.onResponseStart?.(this, headers[':status'] ?? 0, headers);
+      this.#leftBytes = Number(headers['content-length'] ?? Number.NaN);
       this.#expectData();
       stream.on('data', (chunk: Buffer) => {
+        this.#leftBytes -= chunk.length;
         this.#timer?.refresh();
         this.#handler.onResponseData?.(this, chunk);
       });
@@ -251,7 +255,9 @@ export class Http2UpstreamExchange implements Dispatcher.DispatchController {
       this.rawTrailers = stringsOf(lines);
     });
     stream.once('end', () => {
-      if (!this.#isWhole || this.#isOver) return;
+      // Servers of Node.js may reset a stream with NO_ERROR in place of its end.
+      const isComplete = this.#leftBytes === 0 && stream.rstCode === constants.NGHTTP2_NO_ERROR;
+      if (this.#isOver || !(this.#isWhole || isComplete)) return;
       this.#finish();
       this.#handler.onResponseEnd?.(this, {});
       // The upstream does not need the rest of the body.

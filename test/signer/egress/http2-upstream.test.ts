@@ -404,6 +404,13 @@ const goaway = (lastStream: number) => ({
   payload: Buffer.of(0, 0, 0, lastStream, 0, 0, 0, 0),
 });
 
+it('takes a response of the announced length as complete, without an end of the stream', async () => {
+  // `content-length: 6` after the status.
+  const head = { ...OK, payload: Buffer.of(0x88, 0x0f, 0x0d, 0x01, 0x36) };
+  const egress = await openFrames([head, PART, reset(constants.NGHTTP2_NO_ERROR)]);
+  expect(await (await fetch(`${egress.url}/v1/orders/1`)).text()).toBe('a part');
+});
+
 describe('a response that breaks off', () => {
   it.each([
     ['NO_ERROR, as Envoy resets', reset(constants.NGHTTP2_NO_ERROR)],
