@@ -80,9 +80,9 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
   },
   'docs/control.md': {
     'Running Control': [pasted('control'), pasted('control')],
+    'The bootstrap token': [pasted('site')],
     'Signing in for a command line': [loaded({ as: 'sign-in-address' })],
     'From a token to a request': [drawing],
-    'By hand': [pasted('site')],
     Keys: [loaded({ as: 'source-fingerprint' })],
     Enrollment: [
       drawing,

@@ -18,10 +18,6 @@ policy=$(operator get policies --site shop-eu-1 --output json | node -p 'JSON.pa
 cp cluster/billing.token /run/secrets/kubernetes.io/serviceaccount/token
 cp cluster/billing.token /run/secrets/proofgate/token
 
-# A workload that an operator has shut out: docs/control.md lets it in again.
-command proofgate enroll --policy "$policy" --private-key-out lost.pem
-operator revoke "$(command proofgate status --key lost.pem --output json | node -p 'JSON.parse(fs.readFileSync(0)).derived_key.key_id')" --block-subject
-
 command proofgate verifier --auth-site shop-eu-1 --control-url "$PROOFGATE_CONTROL_URL" --control-token-file /etc/proofgate/tokens/gateway-1.token \
   --bundle-key pins/bundle-1.jwk.json --freshness-key pins/freshness-1.jwk.json --state-dir /var/lib/proofgate \
   --replay redis://127.0.0.1:6379 --listen unix:/run/proofgate/verifier.sock --audit-file decisions.jsonl --log-level silent &

@@ -55,6 +55,9 @@ const roleGrant = ctlCommand({
   },
 });
 
+/** Ten years. */
+const MAX_TOKEN_LIFETIME_MS = 87_600 * 3_600_000;
+
 const accessToken = ctlCommand({
   name: 'access-token',
   summary: 'Create a token for automation; it is shown once',
@@ -62,7 +65,10 @@ const accessToken = ctlCommand({
   settings: {
     ...ROLE,
     expiresInMs: optional(
-      duration('--expires-in <duration>', 'how long it is valid; without it, for good', { minMs: 1000 }),
+      duration('--expires-in <duration>', 'how long it is valid; without it, for good', {
+        minMs: 1000,
+        maxMs: MAX_TOKEN_LIFETIME_MS,
+      }),
     ),
     ...TOKEN_OUT,
   },
