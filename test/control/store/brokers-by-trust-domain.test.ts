@@ -1,6 +1,6 @@
 /** Tests the migration of brokers from 0.3.0, which kept one for each issuer. */
 import { describe, expect, it } from '@jest/globals';
-import { DROP_BLOCKED_CALLERS, reopenedDatabases } from './reopened-databases.ts';
+import { DROP_FROM_BLOCKED_CALLERS, reopenedDatabases } from './reopened-databases.ts';
 import { addGround } from './rows.ts';
 
 const DATABASES = reopenedDatabases();
@@ -9,7 +9,7 @@ const DATABASES = reopenedDatabases();
 const TABLE_OF_0_3_0 = `create table broker (site_id text not null references site (id), issuer text not null, definition text not null,
   version bigint not null, created_at_ms bigint not null, updated_at_ms bigint not null, primary key (site_id, issuer))`;
 const UNDO = [
-  ...DROP_BLOCKED_CALLERS,
+  ...DROP_FROM_BLOCKED_CALLERS,
   'drop table broker',
   TABLE_OF_0_3_0,
   "delete from kysely_migration where name >= '0006-brokers-by-trust-domain'",

@@ -17,8 +17,12 @@ interface ReopenedDatabase {
   readonly run: (statement: string) => Promise<void>;
 }
 
-/** Undoes what the step `0007-blocked-callers` adds. */
-export const DROP_BLOCKED_CALLERS = [
+/** Undoes what the step `0008-declared-policies` adds. */
+export const DROP_DECLARED_POLICIES = ['alter table enrollment_policy drop column next_source_revision'];
+
+/** Undoes what the steps from `0007-blocked-callers` on add. */
+export const DROP_FROM_BLOCKED_CALLERS = [
+  ...DROP_DECLARED_POLICIES,
   'drop table blocked_caller',
   'alter table site drop column blocked_published',
   'alter table target drop column blocked_lacked_at_ms',

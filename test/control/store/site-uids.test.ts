@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from '@jest/globals';
 import { NOW_MS } from './databases.ts';
-import { DROP_BLOCKED_CALLERS, reopenedDatabases } from './reopened-databases.ts';
+import { DROP_FROM_BLOCKED_CALLERS, reopenedDatabases } from './reopened-databases.ts';
 import { addGround, entry } from './rows.ts';
 
 const DATABASES = reopenedDatabases();
@@ -12,7 +12,7 @@ const DATABASES = reopenedDatabases();
 /** Reverts the schema to that of 0.2.4. */
 const UNDO = [
   'alter table enrollment drop column token_key_thumbprint',
-  ...DROP_BLOCKED_CALLERS,
+  ...DROP_FROM_BLOCKED_CALLERS,
   'drop index site_uid',
   'drop index audit_event_site_uid',
   'alter table site drop column uid',

@@ -222,6 +222,17 @@ it('shows operators what a policy refuses with, and which target holds its sourc
   const { policy_id: policyId } = await enrollmentPolicy(source);
   const { body: target } = await post(`/v1/sites/${SITE}/targets`, { name: 'gateway-7' });
   const revision = `/v1/sources/${source}/revisions/1`;
+  // A target that has never loaded a bundle holds nothing up.
+  const targetToken = String(target.token);
+  const acknowledged = await waitFor('the target to acknowledge a bundle', 15_000, async () => {
+    const { body } = await program.call({ path: '/v1/targets/self/bundle', token: targetToken });
+    if (typeof body.revision !== 'number') return undefined;
+    const ack = { revision: body.revision, head: body.head, outcome: 'accepted' };
+    const path = '/v1/targets/self/acks';
+    const { status } = await program.call({ method: 'POST', path, token: targetToken, body: ack });
+    return status === 204 || undefined;
+  });
+  expect(acknowledged).toBe(true);
   await post(`${revision}/suspend`);
   expect(await post(`${revision}/resume`)).toMatchObject({ body: { state: 'publishing' } });
   const waitingFor = [{ target_id: target.target_id, name: 'gateway-7' }];
