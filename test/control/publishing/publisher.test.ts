@@ -209,7 +209,7 @@ it('a thousand targets that wait all get a change, and all of them are counted',
   const ends = await Promise.all(followed);
   expect(ends.every((end) => end === 2)).toBe(true);
   const held = await world.read((tx) => tx.propagation.heldByAll(SITE));
-  expect(held).toEqual({ attached: 1000, revision: 2 });
+  expect(held).toEqual({ attached: 1000, revision: 2, least: 2 });
   expect((await world.read((tx) => tx.keys.find(key)))?.listedEverywhereAtMs).not.toBeNull();
   expect(control.faults).toEqual([]);
   await agent.destroy();
