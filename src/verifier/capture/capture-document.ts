@@ -28,11 +28,13 @@ export interface CaptureOptions {
 
 /** A longer body is left out. */
 const MAX_BODY_BYTES = 1024 * 1024;
+/** Further headers are left out: the work for a stranger's request stays small. */
+const MAX_HEADER_NAMES = 100;
 
 export function captureDocument(denied: DeniedRequest, options: CaptureOptions): string {
   const { event, facts } = denied;
   const { report, show } = explain(denied, options);
-  const names = headerNames(facts.headers);
+  const names = headerNames(facts.headers).slice(0, MAX_HEADER_NAMES);
   const capture = {
     event,
     explanation: report,

@@ -1,12 +1,14 @@
 /** Tests the directory of captured denials: its limits, sharing, failures, and that captures do not hold up decisions. */
 import { randomUUID } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { requestHeadersOf } from '../../../src/http-proxy/raw-headers.ts';
 import type { CaptureOutcome } from '../../../src/telemetry/capture-metrics.ts';
 import { CaptureDirectory } from '../../../src/verifier/capture/capture-directory.ts';
 import { DeniedCaptures } from '../../../src/verifier/capture/denied-captures.ts';
+import { waitFor } from '../../e2e/harness/wait.ts';
 import { signRequest } from '../../fakes/signed-request.ts';
 import { mountSmallDisk } from '../../fakes/small-disk.ts';
 import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
@@ -95,6 +97,17 @@ describe('captures', () => {
     expect(countOf('written')).toBe(32);
     expect(countOf('dropped')).toBe(68);
     expect(await readdir(directory)).toHaveLength(32);
+  });
+
+  it('hold the lengths of at most 100 headers: a stranger may send thousands', async () => {
+    const { captures, countOf } = openCaptures();
+    const rawHeaders = Array.from({ length: 9000 }, (_, index) => [`a${index}`, 'x']).flat();
+    const { verifier } = createTestVerifier({ snapshot, onDenied: (denied) => captures.add(denied) });
+    checkNow(verifier, { ...facts, headers: requestHeadersOf(rawHeaders) });
+    await waitFor('the capture', 5_000, async () => countOf('written') === 1);
+    const [file = ''] = await readdir(directory);
+    const { header_lengths: lengths } = JSON.parse(await readFile(join(directory, file), 'utf8'));
+    expect(lengths).toHaveLength(100);
   });
 
   it('hold few bytes of bodies', async () => {

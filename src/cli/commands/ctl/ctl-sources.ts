@@ -95,25 +95,72 @@ const activate = ctlCommand({
   },
 });
 
-/** @param from states of revisions to which the action applies */
-function sourceCommand(
-  verb: 'suspend' | 'resume' | 'retire',
-  summary: string,
+/** Revisions that become active by themselves. */
+const COMING = ['activating', 'publishing'];
+/** The first goes last: while another is active, retiring a revision does not revoke what the source attested. */
+const RETIRABLE = [...COMING, 'suspended', 'active'];
+
+const suspend = ctlCommand({
+  name: 'suspend',
+  summary: 'Suspend a source: no new enrollments until it is resumed',
+  positionals: SOURCE,
+  settings: SITE_OF_NAME,
+  examples: ['suspend tas_06cz…'],
+  async run(api, { positionals, settings: { site } }) {
+    const source = await idOf(api, 'sources', positionals.source, site);
+    const { body: view } = await api.get(`/v1/sources/${encodeURIComponent(source)}`);
+    const [coming] = revisionsIn(view, COMING);
+    if (coming !== undefined) {
+      throw new CliError(
+        'refused',
+        'source_state_conflict',
+        `revision ${coming} of ${source} would become active, and enrollment open again: retire the source, or wait`,
+      );
+    }
+    return actOnNewest(api, source, 'suspend', ['active']);
+  },
+});
+
+const resume = ctlCommand({
+  name: 'resume',
+  summary: 'Resume a suspended source',
+  positionals: SOURCE,
+  settings: SITE_OF_NAME,
+  examples: ['resume tas_06cz…'],
+  run: async (api, { positionals, settings: { site } }) =>
+    actOnNewest(api, await idOf(api, 'sources', positionals.source, site), 'resume', ['suspended']),
+});
+
+const retire = ctlCommand({
+  name: 'retire',
+  summary: 'Retire a source for good, with every revision: no new enrollments',
+  positionals: SOURCE,
+  settings: SITE_OF_NAME,
+  examples: ['retire tas_06cz…'],
+  async run(api, { positionals, settings: { site } }) {
+    const source = await idOf(api, 'sources', positionals.source, site);
+    const { body: view } = await api.get(`/v1/sources/${encodeURIComponent(source)}`);
+    const revisions = RETIRABLE.flatMap((state) => revisionsIn(view, [state]));
+    if (revisions.length === 0) throw noRevision(source, view, RETIRABLE);
+    const lines: string[] = [];
+    let last: JsonObject = {};
+    for (const revision of revisions) {
+      last = await act(api, source, revision, 'retire');
+      lines.push(`${source} revision ${revision} is ${String(last.state)}`);
+    }
+    return { lines, object: { ...last, retired_revisions: revisions } };
+  },
+});
+
+async function actOnNewest(
+  api: ControlApi,
+  source: string,
+  verb: 'suspend' | 'resume',
   from: readonly string[],
-): CommandLineNode {
-  return ctlCommand({
-    name: verb,
-    summary,
-    positionals: SOURCE,
-    settings: SITE_OF_NAME,
-    examples: [`${verb} tas_06cz…`],
-    async run(api, { positionals, settings: { site } }) {
-      const source = await idOf(api, 'sources', positionals.source, site);
-      const revision = await revisionIn(api, source, from);
-      const body = await act(api, source, revision, verb);
-      return { lines: [`${source} revision ${revision} is ${String(body.state)}`], object: body };
-    },
-  });
+) {
+  const revision = await revisionIn(api, source, from);
+  const body = await act(api, source, revision, verb);
+  return { lines: [`${source} revision ${revision} is ${String(body.state)}`], object: body };
 }
 
 async function act(
@@ -131,9 +178,14 @@ async function revisionIn(api: ControlApi, sourceId: string, states: readonly st
   const { body } = await api.get(`/v1/sources/${encodeURIComponent(sourceId)}`);
   const newest = revisionsIn(body, states).at(-1);
   if (newest !== undefined) return newest;
-  const revisions = Array.isArray(body.revisions) ? body.revisions.filter(isJsonObject) : [];
-  const all = revisions.map(({ revision, state }) => `${String(revision)}: ${String(state)}`).join(', ');
-  throw new CliError(
+  throw noRevision(sourceId, body, states);
+}
+
+function noRevision(sourceId: string, { revisions }: JsonObject, states: readonly string[]): CliError {
+  const all = (Array.isArray(revisions) ? revisions.filter(isJsonObject) : [])
+    .map(({ revision, state }) => `${String(revision)}: ${String(state)}`)
+    .join(', ');
+  return new CliError(
     'refused',
     'source_state_conflict',
     `no revision of ${sourceId} is ${states.join(' or ')} (${all})`,
@@ -169,14 +221,9 @@ export const ctlSourceCommands: readonly CommandLineNode[] = [
   draft,
   validate,
   activate,
-  sourceCommand('suspend', 'Suspend a source: no new enrollments until it is resumed', ['active']),
-  sourceCommand('resume', 'Resume a suspended source', ['suspended']),
-  sourceCommand('retire', 'Retire a source for good: no new enrollments', [
-    'active',
-    'suspended',
-    'publishing',
-    'activating',
-  ]),
+  suspend,
+  resume,
+  retire,
   policyCommand(
     'deactivate',
     'Deactivate an enrollment policy: what waits is denied, issued keys stay valid',
