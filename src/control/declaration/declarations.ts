@@ -3,6 +3,7 @@
  * Source: docs/control.md "Declarations".
  */
 import { hash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { DeclarationResult, SiteDeclaration } from '../../api-contract/declaration-contract.ts';
 import type { CreateSiteKeys } from '../configuration/sites.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
@@ -57,6 +58,11 @@ export class Declarations {
     rejectInconsistent(request.declaration);
     const siteId = request.declaration.site.site_id;
     const { store, lifecycle } = this.#deps;
+    if (request.dryRun) {
+      const compared = await store.read((tx) => compare(tx, request));
+      const triesNothing = compared.steps.length === 0 || !compared.mayApply;
+      if (triesNothing) return declaredOf(request, compared);
+    }
     const exists = (await store.read((tx) => tx.sites.find(siteId))) !== undefined;
     const lock = exists ? ({ kind: 'site', siteId } as const) : INSTALLATION_LOCK;
     const activated: RevisionName[] = [];
@@ -77,37 +83,73 @@ export class Declarations {
   }
 
   async #inside(tx: Transaction, request: DeclarationRequest, existed: boolean) {
-    const { declaration, roles, dryRun, prune, ifMatch, operation } = request;
-    const siteId = declaration.site.site_id;
-    const current = await readCurrentSite(tx, declaration);
-    const place = placeOf(current, siteId);
-    if (!mayDo(roles, 'read', place)) throw new ApiProblem('not_found');
-    // Created while this request waited for the lock of the installation, which does not hold the site.
-    if (!existed && current.site !== undefined) throw new ApiProblem('precondition_failed');
-    const tag = tagOf(current);
-    if (!dryRun && ifMatch === undefined && existed) throw new ApiProblem('precondition_required');
-    if (ifMatch !== undefined && ifMatch !== tag) throw new ApiProblem('precondition_failed');
-    rejectFixedChanges(declaration, current);
-    const steps = planSite(declaration, current, prune);
-    if (!dryRun) for (const step of steps) rejectForbidden(step, roles, current, siteId);
+    const { declaration, dryRun, operation } = request;
+    const compared = await compare(tx, request, existed);
+    const { current, steps, mayApply } = compared;
     const run = new DeclarationRun({
       ...this.#deps,
-      ...{ tx, operation, current, siteId },
+      ...{ tx, operation, current, siteId: declaration.site.site_id },
       nowMs: this.#deps.nowMs(),
     });
-    for (const step of steps) await runStep(step, run);
-    await run.finish();
-    const result = {
-      site_id: siteId,
-      dry_run: dryRun,
-      steps: steps.map(({ run: _, ...step }) => step),
-      unnamed: unnamedMembers(declaration, current).filter(({ kind }) => !prune || kind === 'target'),
-      warnings: warningsOf(declaration, current),
-      activating: dryRun ? [] : activating(declaration, current, run),
-      tokens: dryRun ? [] : run.tokens,
+    // Permissions are missing only in a dry run, when the site changed after the first comparison.
+    if (mayApply) await runSteps(steps, run);
+    const { result, tag } = declaredOf(request, compared);
+    const outcome = { activating: activating(declaration, current, run), tokens: run.tokens };
+    return {
+      ...{ result: dryRun ? result : { ...result, ...outcome }, tag },
+      ...{ audit: run.audit, started: run.activated },
     };
-    return { result, tag, audit: run.audit, started: run.activated };
   }
+}
+
+interface Compared {
+  readonly current: CurrentSite;
+  readonly tag: string;
+  readonly steps: readonly PlannedStep[];
+  /** Whether the caller has the permission of every step. */
+  readonly mayApply: boolean;
+}
+
+/**
+ * Reads the site, checks the request against it, and plans the steps.
+ * @param existed whether the site existed when the lock was chosen
+ * @throws ApiProblem as {@link Declarations.apply}
+ */
+async function compare(tx: Transaction, request: DeclarationRequest, existed?: boolean): Promise<Compared> {
+  const { declaration, roles, dryRun, prune, ifMatch } = request;
+  const siteId = declaration.site.site_id;
+  const current = await readCurrentSite(tx, declaration);
+  const place = placeOf(current, siteId);
+  if (!mayDo(roles, 'read', place)) throw new ApiProblem('not_found');
+  // Created while this request waited for the lock of the installation, which does not hold the site.
+  if (existed === false && current.site !== undefined) throw new ApiProblem('precondition_failed');
+  const tag = tagOf(current);
+  if (!dryRun && ifMatch === undefined && current.site !== undefined) {
+    throw new ApiProblem('precondition_required');
+  }
+  if (ifMatch !== undefined && ifMatch !== tag) throw new ApiProblem('precondition_failed');
+  rejectFixedChanges(declaration, current);
+  const steps = planSite(declaration, current, prune);
+  const forbidden = steps.find(({ permission }) => !mayDo(roles, permission, place));
+  if (forbidden !== undefined && !dryRun) throw permissionDenied(forbidden);
+  return { current, tag, steps, mayApply: forbidden === undefined };
+}
+
+/** The answer, without the outcome of the steps. */
+function declaredOf(
+  { declaration, dryRun, prune }: DeclarationRequest,
+  { current, steps, tag }: Compared,
+): Declared {
+  const result = {
+    site_id: declaration.site.site_id,
+    dry_run: dryRun,
+    steps: steps.map(({ run: _, ...step }) => step),
+    unnamed: unnamedMembers(declaration, current).filter(({ kind }) => !prune || kind === 'target'),
+    warnings: warningsOf(declaration, current),
+    activating: [],
+    tokens: [],
+  };
+  return { result, tag };
 }
 
 /** Rolls the transaction back: it has changed nothing, or was only tried. */
@@ -129,15 +171,20 @@ function placeOf({ environmentId, fleetId, site }: CurrentSite, siteId: string):
   };
 }
 
-/** @throws ApiProblem `permission_denied`, naming step and permission */
-function rejectForbidden(
-  { verb, kind, name, permission }: PlannedStep,
-  roles: readonly HeldRole[],
-  current: CurrentSite,
-  siteId: string,
-): void {
-  if (mayDo(roles, permission, placeOf(current, siteId))) return;
-  throw new ApiProblem('permission_denied', `${verb} ${kind} ${name} requires the permission ${permission}`);
+/** Names step and permission. */
+function permissionDenied({ verb, kind, name, permission }: PlannedStep): ApiProblem {
+  return new ApiProblem('permission_denied', `${verb} ${kind} ${name} requires the permission ${permission}`);
+}
+
+/** SQLite runs in the event loop's thread: other work gets a turn after so many steps. */
+const STEPS_A_TURN = 100;
+
+async function runSteps(steps: readonly PlannedStep[], run: DeclarationRun): Promise<void> {
+  for (const [index, step] of steps.entries()) {
+    if (index % STEPS_A_TURN === STEPS_A_TURN - 1) await nextTurn();
+    await runStep(step, run);
+  }
+  await run.finish();
 }
 
 /** Names the step in what it throws. */

@@ -1,5 +1,5 @@
 /** Declarations over the API, on both databases: what they compare, apply, leave, and never do by half. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { Role } from '../../../src/api-contract/vocabulary.ts';
 import { settleSources } from '../../../src/control/publishing/source-settlement.ts';
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
@@ -297,6 +297,25 @@ describe.each(databaseServers())('$name', (server) => {
       expect(await fixture.dump()).toEqual(before);
     });
 
+    it('decide whether a dry run tries the steps: without them it only compares, and takes no lock', async () => {
+      await fixture.put(declared());
+      await fixture.settled();
+      const invalid = declared(({ enrollment_policies: all }) => {
+        all?.push({ ...all[0], name: 'p', verified_subject: 'system:serviceaccount:*:x' } as never);
+      });
+      expect((await fixture.compare(invalid)).code).toBe('verified_subject_invalid');
+      const mutate = jest.spyOn(fixture.api.store, 'mutate');
+      const viewed = await fixture.compare(invalid, '', { token: operator('viewer', 'site', SITE_ID) });
+      expect(stepsOf(viewed)).toEqual(['create enrollment_policy p']);
+      expect(mutate).not.toHaveBeenCalled();
+      // Some of the permissions are not enough.
+      const mixed = structuredClone(invalid);
+      mixed.targets?.push('another');
+      const some = await fixture.compare(mixed, '', { token: operator('operator', 'site', SITE_ID) });
+      expect(stepsOf(some)).toEqual(['create enrollment_policy p', 'create target another']);
+      expect(mutate).not.toHaveBeenCalled();
+    });
+
     it('of a new site are those where it is created; who may read nothing there learns nothing', async () => {
       const admin = (id: string) => operator('admin', 'environment', id);
       expect((await fixture.put(declared(), '', { token: admin('env_none') })).code).toBe('not_found');
@@ -321,4 +340,25 @@ describe.each(databaseServers())('$name', (server) => {
       ).toBe(200);
     });
   });
+});
+
+it('lets other work run between the steps, though SQLite runs in the same thread', async () => {
+  const server = databaseServers().find(({ name }) => name === 'sqlite');
+  if (server === undefined) throw new Error('missing');
+  const fixture = await DeclarationFixture.open(server);
+  const grants = Array.from({ length: 5000 }, (_, i) => ({ resource: `r${i}`, access: 'read' as const }));
+  const many = declared(({ clients }) => clients?.push({ client_id: 'many', subject: 'many', grants }));
+  let turns = 0;
+  let counting = true;
+  const count = () => {
+    turns++;
+    if (counting) setImmediate(count);
+  };
+  count();
+  const { status } = await fixture.compare(many);
+  counting = false;
+  expect(status).toBe(200);
+  expect(turns).toBeGreaterThanOrEqual(50);
+  await fixture.close();
+  await server.stop();
 });
