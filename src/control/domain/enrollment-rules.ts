@@ -94,12 +94,19 @@ export interface PolicyFacts {
   readonly revisionState: SourceState;
   /** Whether a newer revision of the source is the active one. */
   readonly supersededByActive: boolean;
+  /** Whether that revision has another issuer than the policy: a draft was edited after the policy was bound to it. */
+  readonly hasOtherIssuer: boolean;
 }
 
-export type PolicyProblem = 'policy_not_active' | 'policy_revision_outdated' | 'source_not_active';
+export type PolicyProblem =
+  | 'policy_not_active'
+  | 'policy_issuer_mismatch'
+  | 'policy_revision_outdated'
+  | 'source_not_active';
 
 export function policyProblem(facts: PolicyFacts): PolicyProblem | undefined {
   if (facts.policyState !== 'active' && facts.policyState !== 'waiting') return 'policy_not_active';
+  if (facts.hasOtherIssuer) return 'policy_issuer_mismatch';
   if (facts.revisionState === 'active' && facts.policyState === 'active') return undefined;
   return facts.supersededByActive ? 'policy_revision_outdated' : 'source_not_active';
 }

@@ -77,6 +77,13 @@ export function holdsSlot(state: SourceState): boolean {
   return SLOT_HOLDERS.has(state);
 }
 
+const EDITABLE: ReadonlySet<SourceState> = new Set(['draft', 'failed_draft', 'validated', 'activating']);
+
+/** Whether a revision in this state is a draft, or becomes one again when its activation fails. */
+export function canStillBeEdited(state: SourceState): boolean {
+  return EDITABLE.has(state);
+}
+
 export interface ActivationFacts {
   readonly state: SourceState;
   /** Validated before, or declared: then the check after it validates. */

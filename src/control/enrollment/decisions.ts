@@ -49,8 +49,8 @@ export class EnrollmentDecisions {
 
   /**
    * Issues the key. After an error the enrollment stays pending, unless its time is over: then it is expired.
-   * @throws ApiProblem `enrollment_state_conflict`, `enrollment_expired`, `policy_not_active`, `policy_revision_outdated`,
-   *   `source_not_active`, `subject_blocked`, `key_revoked`, `token_key_limit`, `token_key_unknown`,
+   * @throws ApiProblem `enrollment_state_conflict`, `enrollment_expired`, `policy_not_active`, `policy_issuer_mismatch`,
+   *   `policy_revision_outdated`, `source_not_active`, `subject_blocked`, `key_revoked`, `token_key_limit`, `token_key_unknown`,
    *   `issuer_keys_unavailable`
    */
   async approve(id: string, operation: Operation): Promise<EnrollmentView> {

@@ -14,6 +14,7 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import { POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment-rules.ts';
 import { move } from '../domain/machine.ts';
 import { newId, newPolicyReference } from '../domain/resource-identifiers.ts';
+import { canStillBeEdited } from '../domain/source-rules.ts';
 import { newVersion, placeInSite, requireRow } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
@@ -100,11 +101,17 @@ export class EnrollmentPolicies extends VersionedResource<
     return this.#end('deactivate', id, undefined, operation);
   }
 
-  /** @throws ApiProblem `policy_state_conflict` */
+  /** @throws ApiProblem `policy_state_conflict`, also while its source revision can still be edited */
   reactivate(id: string, operation: Operation): Promise<EnrollmentPolicyView> {
-    const reactivate = (_tx: unknown, row: RowOf<'enrollmentPolicy'>) => ({
-      set: { state: stateAfter(row, 'reactivate') },
-    });
+    const reactivate = async (tx: Transaction, row: RowOf<'enrollmentPolicy'>) => {
+      const state = stateAfter(row, 'reactivate');
+      const bound = await tx.sourceRevisions.find(row.sourceId, row.sourceRevision);
+      if (bound !== undefined && canStillBeEdited(bound.state)) {
+        const detail = `${await whyNotActive(tx, bound)}: reactivate the policy when it is active`;
+        throw new ApiProblem('policy_state_conflict', detail);
+      }
+      return { set: { state } };
+    };
     return this.changeRow(operation, [id], undefined, reactivate, 'reactivate');
   }
 

@@ -5,7 +5,7 @@ import type { Transaction } from '../store/transaction.ts';
 
 export async function policyFacts(
   tx: Transaction,
-  policy: Pick<RowOf<'enrollmentPolicy'>, 'state' | 'sourceId' | 'sourceRevision'>,
+  policy: Pick<RowOf<'enrollmentPolicy'>, 'state' | 'sourceId' | 'sourceRevision' | 'verifiedIssuer'>,
 ): Promise<PolicyFacts> {
   const revisions = await tx.sources.revisions(policy.sourceId);
   const bound = revisions.find(({ revision }) => revision === policy.sourceRevision);
@@ -13,6 +13,7 @@ export async function policyFacts(
     policyState: policy.state,
     revisionState: bound?.state ?? 'removed',
     supersededByActive: revisions.some((row) => row.state === 'active' && row !== bound),
+    hasOtherIssuer: bound !== undefined && bound.issuer !== policy.verifiedIssuer,
   };
 }
 

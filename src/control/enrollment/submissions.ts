@@ -57,8 +57,8 @@ interface Case {
 
 /**
  * @throws ApiProblem `challenge_unknown`, `challenge_expired`, `challenge_consumed`, `signature_invalid`, `token_…`,
- *   `issuer_keys_unavailable`, `policy_not_active`, `policy_revision_outdated`, `source_not_active`, `subject_blocked`,
- *   `key_revoked`, `token_key_limit`; `unavailable` when the policy was changed meanwhile
+ *   `issuer_keys_unavailable`, `policy_not_active`, `policy_issuer_mismatch`, `policy_revision_outdated`, `source_not_active`,
+ *   `subject_blocked`, `key_revoked`, `token_key_limit`; `unavailable` when the policy was changed meanwhile
  */
 export async function submit(
   context: WorkloadContext,

@@ -1,6 +1,7 @@
 /**
  * Policies that wait for a source revision. When it becomes active, policies in state `waiting` become active, and those that
- * a declaration moves to it are bound to it. Source: docs/control.md "Declarations".
+ * a declaration moves to it are bound to it. A policy of another issuer stays as it is: the draft was edited after the policy
+ * was to wait for it. Source: docs/control.md "Declarations".
  */
 import { POLICY_MACHINE } from '../domain/enrollment-rules.ts';
 import { move } from '../domain/machine.ts';
@@ -14,12 +15,13 @@ import { policyView } from './enrollment-views.ts';
 /** Call it in the transaction that makes the revision active. @returns one audit row for each policy */
 export async function bindWaitingPolicies(
   tx: Transaction,
-  { sourceId, revision }: Pick<RowOf<'sourceRevision'>, 'sourceId' | 'revision'>,
+  { sourceId, revision, issuer }: Pick<RowOf<'sourceRevision'>, 'sourceId' | 'revision' | 'issuer'>,
   place: ScopePath,
   nowMs: number,
 ): Promise<readonly AuditEntry[]> {
   const entries: AuditEntry[] = [];
   for (const row of await tx.policies.waitingFor(sourceId, revision)) {
+    if (row.verifiedIssuer !== issuer) continue;
     const before = await policyView(tx, row);
     const moved = move(POLICY_MACHINE, row.state, 'source_active');
     const state = moved.kind === 'moved' ? moved.to : row.state;

@@ -287,6 +287,7 @@ describe('manual approval', () => {
 describe('refusals', () => {
   it.each([
     [409, 'policy_not_active'],
+    [422, 'policy_issuer_mismatch'],
     [409, 'policy_revision_outdated'],
     [409, 'source_not_active'],
     [403, 'subject_blocked'],

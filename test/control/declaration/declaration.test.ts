@@ -1,6 +1,7 @@
 /** Declarations over the API, on both databases: what they compare, apply, leave, and never do by half. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { Role } from '../../../src/api-contract/vocabulary.ts';
+import { EnrollmentPolicies } from '../../../src/control/enrollment/policies.ts';
 import { settleSources } from '../../../src/control/publishing/source-settlement.ts';
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
 import {
@@ -204,6 +205,68 @@ describe.each(databaseServers())('$name', (server) => {
     await publish();
     expect(await bound()).toEqual(Array(2).fill(['active', 2, null]));
     expect(stepsOf(await fixture.compare(moved))).toEqual([]);
+  });
+
+  describe('a draft that is edited to another issuer while policies wait for it', () => {
+    const ISSUER = declared().sources?.[0]?.issuer;
+    const OTHER = 'https://oidc.eu-2.clusters.example/id/1';
+    const moved = declared((site) => {
+      const coordinates = { issuer: OTHER, jwks_uri: `${OTHER}/keys`, expected_scope: OTHER.slice(8) };
+      Object.assign(site.sources?.[0] ?? {}, coordinates);
+      site.enrollment_policies = [];
+    });
+    const service = () => new EnrollmentPolicies(fixture.api);
+    const bound = async () => {
+      const page = { after: undefined, limit: 100 };
+      const views = await service().ofSite(SITE_ID, page);
+      return views.map((view) => [view.state, view.source_revision, view.refuses_with]);
+    };
+
+    it('does not activate them', async () => {
+      fixture.validation = 'invalid';
+      await fixture.put(declared());
+      await fixture.settled();
+      fixture.validation = 'valid';
+      expect((await fixture.apply(moved)).status).toBe(200);
+      await fixture.settled();
+      await publish();
+      expect(await revisions()).toMatchObject([{ state: 'active', issuer: OTHER }]);
+      expect(await bound()).toEqual(Array(2).fill(['waiting', 1, 'policy_issuer_mismatch']));
+    });
+
+    it('does not become the revision of active ones', async () => {
+      await fixture.put(declared());
+      await fixture.settled();
+      await publish();
+      fixture.validation = 'invalid';
+      await fixture.apply(declared(({ sources }) => Object.assign(sources?.[0] ?? {}, { audience: 'x' })));
+      await fixture.settled();
+      expect((await policies()).map((row) => row.nextSourceRevision)).toEqual([2, 2]);
+      fixture.validation = 'valid';
+      expect((await fixture.apply(moved)).status).toBe(200);
+      await fixture.settled();
+      await publish();
+      expect(await revisions()).toMatchObject([{ revision: 2, state: 'active', issuer: OTHER }]);
+      expect(await bound()).toEqual(Array(2).fill(['active', 1, 'policy_revision_outdated']));
+    });
+
+    it('does not let a deactivated one be reactivated before it is published', async () => {
+      fixture.validation = 'invalid';
+      await fixture.put(declared());
+      await fixture.settled();
+      const [policy] = await policies();
+      const id = String(policy?.id);
+      const by = { actor: 'token:x', requestId: 'req_x' };
+      await service().deactivate(id, by);
+      await expect(service().reactivate(id, by)).rejects.toMatchObject({ code: 'policy_state_conflict' });
+      fixture.validation = 'valid';
+      await fixture.apply(declared());
+      await fixture.settled();
+      await publish();
+      expect(await revisions()).toMatchObject([{ state: 'active', issuer: ISSUER }]);
+      const active = await service().reactivate(id, by);
+      expect([active.state, active.refuses_with]).toEqual(['active', undefined]);
+    });
   });
 
   it('rejects changes of fixed members and of pinned keys', async () => {

@@ -203,13 +203,21 @@ describe('slots', () => {
 });
 
 describe('which enrollments are accepted', () => {
-  const open = { policyState: 'active', revisionState: 'active', supersededByActive: false } as const;
+  const open = {
+    policyState: 'active',
+    revisionState: 'active',
+    supersededByActive: false,
+    hasOtherIssuer: false,
+  } as const;
 
   it.each<[Partial<PolicyFacts>, string | undefined]>([
     [{}, undefined],
     [{ policyState: 'deactivated' }, 'policy_not_active'],
     [{ policyState: 'deleted' }, 'policy_not_active'],
     [{ policyState: 'deactivated', revisionState: 'retired' }, 'policy_not_active'],
+    [{ hasOtherIssuer: true }, 'policy_issuer_mismatch'],
+    [{ hasOtherIssuer: true, policyState: 'waiting', revisionState: 'draft' }, 'policy_issuer_mismatch'],
+    [{ hasOtherIssuer: true, policyState: 'deleted' }, 'policy_not_active'],
     ...SOURCE_MACHINE.states
       .filter((state) => state !== 'active')
       .flatMap((revisionState): [Partial<PolicyFacts>, string][] => [

@@ -15,6 +15,7 @@ import {
 import { move } from '../../../src/control/domain/machine.ts';
 import {
   activationProblem,
+  canStillBeEdited,
   holdsSlot,
   SOURCE_MACHINE,
   type SourceEvent,
@@ -138,6 +139,7 @@ export class SiteModel {
 
   policyEvent(policy: Policy, event: PolicyEvent): void {
     if (event === 'source_active' && policy.revision.state !== 'active') return;
+    if (event === 'reactivate' && canStillBeEdited(policy.revision.state)) return;
     const moved = move(POLICY_MACHINE, policy.state, event);
     if (moved.kind === 'refused') return;
     policy.state = moved.to;
@@ -204,6 +206,7 @@ export class SiteModel {
       policyState: policy.state,
       revisionState: policy.revision.state,
       supersededByActive: anotherIsActive,
+      hasOtherIssuer: false,
       subjectIsBlocked: this.blockedSubjects.has(policy.subject),
       publicKeyWasRevoked: this.revokedKeys.has(publicKey),
       otherKeysOfToken: this.keysOf(token, publicKey).size,

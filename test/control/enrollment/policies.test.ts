@@ -190,6 +190,33 @@ describe('changes', () => {
     expect((await env.workloads.submit(submissionOf(applied, token))).enrollment.state).toBe('issued');
   });
 
+  test('policy_issuer_mismatch at every step while its revision has another issuer', async () => {
+    const audience = 'another-issuer';
+    const name = await env.active({ audience });
+    const policy = await env.policy(name, { approval: 'manual' });
+    const waiting = await env.enroll(env.workload(policy), env.token({ audience }));
+    const open = await env.challenge(env.workload(policy));
+    const cluster = await env.anotherIssuer();
+    await env.store.writeUnaudited(undefined, async (tx) => {
+      const { issuer, jwksUri } = cluster;
+      const row = await tx.sourceRevisions.find(name.sourceId, name.revision);
+      if (row !== undefined) await tx.sourceRevisions.change(row, { issuer, jwksUri }, env.ms);
+    });
+    expect(await env.policies.get(policy.policy_id)).toMatchObject({
+      state: 'active',
+      refuses_with: 'policy_issuer_mismatch',
+    });
+    const token = cluster.token({ audience, nowMs: env.ms, claims: { iss: env.issuer.issuer } });
+    const before = await env.enrollmentsOf();
+    const codes = [
+      await refusalOf(env.challenge(env.workload(policy))),
+      await refusalOf(env.workloads.submit(submissionOf(open, token))),
+      await refusalOf(env.decisions.approve(waiting.enrollment_id, BY)),
+    ];
+    expect(codes).toEqual(Array(3).fill('policy_issuer_mismatch'));
+    expect(await env.enrollmentsOf()).toEqual(before);
+  });
+
   test('deactivate, reactivate, delete: policy_not_active in between and after; keys live on', async () => {
     const policy = await env.policy(source);
     const workload = env.workload(policy);

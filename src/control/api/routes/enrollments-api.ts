@@ -55,6 +55,7 @@ export function registerEnrollmentRoutes(app: ControlApp, deps: EnrollmentRoutes
 
 const POLICY_PROBLEMS = [
   'policy_not_active',
+  'policy_issuer_mismatch',
   'policy_revision_outdated',
   'source_not_active',
   'subject_blocked',
