@@ -32,8 +32,16 @@ export interface CurrentSite {
   readonly sources: ReadonlyMap<string, CurrentSource>;
   /** By display name, without deleted ones. */
   readonly policies: ReadonlyMap<string, RowOf<'enrollmentPolicy'>>;
+  /** Sources and policies that share a display name with others of their kind, so that a declaration cannot tell them apart. */
+  readonly namesakes: readonly Namesakes[];
   /** By name; attached ones only. */
   readonly targets: ReadonlyMap<string, RowOf<'target'>>;
+}
+
+export interface Namesakes {
+  readonly kind: 'sources' | 'enrollment policies';
+  readonly name: string;
+  readonly ids: readonly string[];
 }
 
 /** A broker's name: its issuer and its trust domain. Neither contains a space. */
@@ -51,6 +59,8 @@ export async function readCurrentSite(tx: Transaction, declaration: SiteDeclarat
     const ofClient = grants.get(clientId) ?? new Map<string, string>();
     grants.set(clientId, ofClient.set(resource, access));
   }
+  const sources = await readSources(tx, siteId);
+  const policies = await tx.policies.ofSite(siteId, EVERYTHING);
   return {
     site,
     ...(site === undefined ? await declaredPlace(tx, declaration) : await placeOf(tx, site)),
@@ -61,8 +71,15 @@ export async function readCurrentSite(tx: Transaction, declaration: SiteDeclarat
     grants,
     routes: byName(await tx.routes.list({ siteId }, EVERYTHING), ({ routeId }) => routeId),
     routeSources: byName(await tx.routeSources.list({ siteId }, EVERYTHING), ({ routeId }) => routeId),
-    sources: await readSources(tx, siteId),
-    policies: byName(await tx.policies.ofSite(siteId, EVERYTHING), ({ displayName }) => displayName),
+    sources: byName(sources, ({ row }) => row.displayName),
+    policies: byName(policies, ({ displayName }) => displayName),
+    namesakes: [
+      ...namesakes(
+        'sources',
+        sources.map(({ row }) => row),
+      ),
+      ...namesakes('enrollment policies', policies),
+    ],
     targets: byName(await tx.targets.attached(siteId), ({ name }) => name),
   };
 }
@@ -83,14 +100,27 @@ async function declaredPlace(tx: Transaction, { environment, fleet }: SiteDeclar
   return { place: undefined, environmentId, fleetId };
 }
 
-async function readSources(tx: Transaction, siteId: string): Promise<ReadonlyMap<string, CurrentSource>> {
-  const found = new Map<string, CurrentSource>();
+async function readSources(tx: Transaction, siteId: string): Promise<readonly CurrentSource[]> {
+  const found: CurrentSource[] = [];
   for (const row of await tx.sources.list({ siteId }, EVERYTHING)) {
     const revisions = await tx.sources.revisions(row.id);
     const newest = revisions.findLast(({ state }) => state !== 'retired');
-    if (newest !== undefined) found.set(row.displayName, { row, revisions, newest });
+    if (newest !== undefined) found.push({ row, revisions, newest });
   }
   return found;
+}
+
+function namesakes(
+  kind: Namesakes['kind'],
+  rows: readonly { readonly id: string; readonly displayName: string }[],
+): readonly Namesakes[] {
+  const idsOf = new Map<string, string[]>();
+  for (const { id, displayName } of rows) {
+    const ids = idsOf.get(displayName);
+    if (ids === undefined) idsOf.set(displayName, [id]);
+    else ids.push(id);
+  }
+  return [...idsOf].filter(([, ids]) => ids.length > 1).map(([name, ids]) => ({ kind, name, ids }));
 }
 
 function byName<R>(rows: readonly R[], nameOf: (row: R) => string): ReadonlyMap<string, R> {

@@ -16,7 +16,7 @@ import type { ControlStore, Transaction } from '../store/port.ts';
 import { type CurrentSite, readCurrentSite } from './current-site.ts';
 import { DeclarationRun } from './declaration-run.ts';
 import { type PlannedStep, planSite, unnamedMembers } from './plan.ts';
-import { rejectFixedChanges, rejectInconsistent, warningsOf } from './plan-checks.ts';
+import { rejectFixedChanges, rejectInconsistent, rejectNamesakes, warningsOf } from './plan-checks.ts';
 
 export interface DeclarationsDeps {
   readonly store: ControlStore;
@@ -123,6 +123,7 @@ async function compare(tx: Transaction, request: DeclarationRequest, existed?: b
   if (!mayDo(roles, 'read', place)) throw new ApiProblem('not_found');
   // Created while this request waited for the lock of the installation, which does not hold the site.
   if (existed === false && current.site !== undefined) throw new ApiProblem('precondition_failed');
+  rejectNamesakes(current);
   const tag = tagOf(current);
   if (!dryRun && ifMatch === undefined && current.site !== undefined) {
     throw new ApiProblem('precondition_required');

@@ -89,6 +89,18 @@ function oddSubjects({ brokers = [], clients = [], routes = [] }: SiteDeclaratio
   return places.map((place) => ({ pointer: `/body/${place}`, reason: `is not ${SPIFFE_ID_RULE}` }));
 }
 
+/** Rejects a site whose sources or policies have one name: all but one would escape the declaration. @throws ApiProblem `already_exists` */
+export function rejectNamesakes({ namesakes }: CurrentSite): void {
+  const [first] = namesakes;
+  if (first === undefined) return;
+  const { kind, name, ids } = first;
+  const shown = ids.slice(0, MAX_FAULTS).join(', ');
+  throw new ApiProblem(
+    'already_exists',
+    `several ${kind} have the name ${JSON.stringify(name)}: rename or delete all but one of ${shown}`,
+  );
+}
+
 /**
  * Rejects changes of members that cannot change. Ignoring one would mislead an operator who restricts who can enroll.
  * @throws ApiProblem `member_fixed`, `broker_keys_differ`

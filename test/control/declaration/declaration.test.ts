@@ -28,7 +28,7 @@ describe.each(databaseServers())('$name', (server) => {
     fixture.read((tx) =>
       tx.sources.inStates(SITE_ID, ['draft', 'failed_draft', 'activating', 'publishing', 'active']),
     );
-  const policies = () => fixture.read((tx) => tx.policies.ofSite(SITE_ID, { after: undefined, limit: 100 }));
+  const policies = () => fixture.read((tx) => tx.policies.ofSite(SITE_ID, ALL));
   /** As the publisher and the targets would. */
   const publish = async () => {
     await fixture.api.store.writeUnaudited(SITE_LOCK, async (tx) => {
@@ -38,6 +38,7 @@ describe.each(databaseServers())('$name', (server) => {
     });
     await settleSources(fixture.api.store, SITE_ID, fixture.api.ms);
   };
+  const ALL = { after: undefined, limit: 100 };
   const SITE_LOCK = { kind: 'site', siteId: SITE_ID } as const;
 
   it('creates everything where there is nothing, then has nothing to do', async () => {
@@ -267,6 +268,44 @@ describe.each(databaseServers())('$name', (server) => {
       const active = await service().reactivate(id, by);
       expect([active.state, active.refuses_with]).toEqual(['active', undefined]);
     });
+  });
+
+  it('rejects a site with two policies or two sources of one name, and names them', async () => {
+    await fixture.put(declared());
+    await fixture.settled();
+    const [policy] = await policies();
+    const [source] = await fixture.read((tx) => tx.sources.list({ siteId: SITE_ID }, ALL));
+    if (policy === undefined || source === undefined) throw new Error('missing');
+    const [{ etag }, before] = [await fixture.compare(declared()), await policies()];
+    const rejected = async (ids: readonly string[]) => {
+      const none = declared((site) => Object.assign(site, { enrollment_policies: [] }));
+      for (const answer of [
+        await fixture.compare(declared()),
+        await fixture.compare(none, '&prune=true'),
+        await fixture.put(none, '?prune=true', { ifMatch: etag }),
+      ]) {
+        expect([answer.status, answer.code]).toEqual([409, 'already_exists']);
+        for (const id of ids) expect(answer.text).toContain(id);
+      }
+    };
+    const write = fixture.api.store.writeUnaudited.bind(fixture.api.store, SITE_LOCK);
+    const secondPolicy = { ...policy, id: 'pol_second', reference: 'second', verifiedSubject: 'other' };
+    await write((tx) => tx.policies.add(secondPolicy));
+    await rejected([policy.id, 'pol_second']);
+    await write((tx) => tx.policies.change(secondPolicy, { state: 'deleted' }, fixture.api.ms));
+    expect((await fixture.compare(declared())).status).toBe(200);
+
+    const [revision] = await revisions();
+    if (revision === undefined) throw new Error('missing');
+    const secondRevision = { ...revision, sourceId: 'src_second', state: 'suspended' as const };
+    await write(async (tx) => {
+      await tx.sources.add({ ...source, id: 'src_second' });
+      await tx.sourceRevisions.add(secondRevision);
+    });
+    await rejected([source.id, 'src_second']);
+    await write((tx) => tx.sourceRevisions.change(secondRevision, { state: 'retired' }, fixture.api.ms));
+    expect((await fixture.compare(declared())).status).toBe(200);
+    expect(await policies()).toEqual(before);
   });
 
   it('rejects changes of fixed members and of pinned keys', async () => {
