@@ -15,9 +15,10 @@ export const SITE_FORMAT = 'proofgate.site/v1';
 export const MAX_DECLARATION_BYTES = 16 * 1024 * 1024;
 
 const MAX_GRANTS = 10_000;
-const MAX_SOURCES = 1000;
-const MAX_POLICIES = 100_000;
-const MAX_TARGETS = 10_000;
+/** Steps for these run one by one, and nothing else can use a SQLite database meanwhile: these limits keep that to seconds. */
+export const MAX_SOURCES = 500;
+export const MAX_POLICIES = 2000;
+export const MAX_TARGETS = 10_000;
 
 const { display_name: siteName, ...siteMembers } = NEW_SITE.properties;
 const { resource, access } = GRANT.properties;

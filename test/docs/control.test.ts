@@ -2,7 +2,12 @@
 
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { MAX_DECLARATION_BYTES } from '../../src/api-contract/declaration-contract.ts';
+import {
+  MAX_DECLARATION_BYTES,
+  MAX_POLICIES,
+  MAX_SOURCES,
+  MAX_TARGETS,
+} from '../../src/api-contract/declaration-contract.ts';
 import {
   DEFAULT_SOURCE_CAPACITY,
   MAX_KEY_LIFETIME_SECONDS,
@@ -135,6 +140,7 @@ it('has the limits', () => {
     [MAX_KEYS],
     [MAX_KEY_AGE_MS, DEFAULT_REFRESH_INTERVAL_MS],
     [MAX_CLIENTS],
+    [MAX_SOURCES, MAX_POLICIES, MAX_TARGETS],
     [bundle.properties.key_shards.maxItems, MAX_KEYS_PER_SHARD],
     [MAX_WAIT_SECONDS],
     [MAX_STEPS],
