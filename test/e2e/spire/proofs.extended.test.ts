@@ -2,8 +2,13 @@
  * Passports for workloads of real SPIRE by each proof, and both classes of signers at one route of a real verifier.
  * Source: docs/broker.md "Proofs"; specification "Workload identity".
  */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { beforeAll, expect, it } from '@jest/globals';
+import { freePort } from '../../fakes/free-port.ts';
 import { errorCode, runProofgate } from '../harness/proofgate-command.ts';
+import { startProofgate } from '../harness/sidecar.ts';
 import { SOFTWARE_SUBJECT, SOFTWARE_SUBJECT_TOO_WEAK } from './broker-site.ts';
 import { type BrokerStage, useBrokerStages } from './broker-stage.ts';
 import { showSvid } from './shown-svid.ts';
@@ -47,6 +52,31 @@ describeWithSpire('a workload of SPIRE', () => {
     const { exitCode, stdout } = await request(STAGING, '--broker-proof', proof);
     expect([exitCode, reasonIn(stdout)]).toEqual([3, 'source_subject_mismatch']);
   });
+
+  it('passes through a signer that keeps its passports', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'pg-spire-signer-'));
+    const [port, adminPort] = [await freePort(), await freePort()];
+    const signer = await startProofgate(
+      [
+        ...['signer', '--private-key-out', join(folder, 'key.pem'), ...stage.callerFlags],
+        ...['--spiffe-socket', started.agent.endpoint, '--svid-id', started.server.id(CHECKOUT)],
+        ...['--listen', `127.0.0.1:${port}`, '--upstream', new URL(stage.url).origin],
+        ...['--admin-listen', `127.0.0.1:${adminPort}`],
+      ],
+      { readyTimeoutMs: 60_000, readyUrl: () => `http://127.0.0.1:${adminPort}/readyz` },
+    );
+    try {
+      const { status } = await fetch(`http://127.0.0.1:${port}${new URL(stage.url).pathname}`);
+      expect(status).toBe(200);
+      expect(stage.lastCaller()).toEqual({
+        subject: [started.server.id(CHECKOUT)],
+        keyBinding: ['attested_workload'],
+      });
+    } finally {
+      await signer.stop();
+      await rm(folder, { recursive: true });
+    }
+  }, 90_000);
 
   it('must choose among several SVIDs', async () => {
     const { exitCode, stderr } = await stage.request('--spiffe-socket', started.agent.endpoint);
