@@ -114,7 +114,8 @@ export function releaseSuite(clusterOf: () => Cluster): void {
     const { issuer, jwks_uri } = JSON.parse(await paste('6. The cluster as a source'));
     const [source] = parse(await stage.page.read('site.yaml')).sources;
     expect([source.issuer, source.jwks_uri]).toEqual([issuer, jwks_uri]);
-    const early = ['--token-dir', stage.page.folder];
+    await stage.page.run('mkdir tokens');
+    const early = ['--token-dir', join(stage.page.folder, 'tokens')];
     const site = join(stage.page.folder, 'site.yaml');
     expect(errorCode(await stage.tryCtl('apply', '-f', site, ...early))).toBe('source_not_activated');
     const failed = await stage.ctl('get', 'sources', '--site', SITE_ID);
