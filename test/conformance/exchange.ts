@@ -12,6 +12,7 @@ import { http2Client, sendLines } from '../../src/conformance/wire/http2.ts';
 import type { DecisionEvent } from '../../src/telemetry/decision-event.ts';
 import type { Protocol } from '../e2e/environment/gateway.ts';
 import type { UpstreamRequest } from '../e2e/harness/upstream.ts';
+import { waitFor } from '../e2e/harness/wait.ts';
 import type { EnforcementPoint } from './enforcement-point.ts';
 
 export interface Exchange {
@@ -29,6 +30,7 @@ export async function exchange(
   point.upstream.clear();
   const address = protocol === 'HTTP/2' ? (point.http2Address ?? point.address) : point.address;
   const answer = await sendMessage(address, protocol, message);
+  await recorded(point, answer);
   const arrived = [...point.upstream.requests];
   const decisions = (await point.decisions()).slice(before);
   if (arrived.length > 0) return { outcome: 'allowed', arrived };
@@ -39,6 +41,18 @@ export async function exchange(
       ? message.isCutOff === true || /^(?:400|closed)$/.test(outcome)
       : protocol === 'HTTP/2' && point.resetsTrailers === true && hasTrailers(message);
   return { outcome: dependsOnTiming ? 'refused' : outcome, arrived };
+}
+
+/** The event of a decision may be written after its answer: it must not count for the next case. */
+async function recorded(point: EnforcementPoint, answer: WireResponse | NoResponse): Promise<void> {
+  if (answer instanceof NoResponse) return;
+  const [id] = headerValues(answer.headers, 'x-proofgate-decision-id');
+  // The audit log may be what is unavailable.
+  if (id === undefined || headerValues(answer.headers, 'x-proofgate-reason')[0] === 'verifier_unavailable')
+    return;
+  await waitFor(`decision ${id}`, 10_000, async () =>
+    (await point.decisions()).some(({ decision_id }) => decision_id === id),
+  );
 }
 
 function hasTrailers(message: Exclude<WireMessage, { readonly bytes: unknown }>): boolean {
