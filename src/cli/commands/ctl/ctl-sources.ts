@@ -1,5 +1,6 @@
 /** `proofgate ctl draft|validate|activate|suspend|resume|retire|deactivate|reactivate`: sources and enrollment policies. */
 import type { ControlApi, Resource } from '../../../client/operator/control-api.ts';
+import { OperatorError } from '../../../client/operator/operator-error.ts';
 import { revisionPath } from '../../../client/operator/paths.ts';
 import { CliError, usageError } from '../../../program/errors.ts';
 import { optional, required, text } from '../../../program/settings.ts';
@@ -97,7 +98,8 @@ const activate = ctlCommand({
 
 /** Revisions that become active by themselves. */
 const COMING = ['activating', 'publishing'];
-/** The first goes last: while another is active, retiring a revision does not revoke what the source attested. */
+const MAX_CONFLICTS = 5;
+/** The active one goes last: while another is active, retiring a revision does not revoke what the source attested. */
 const RETIRABLE = [...COMING, 'suspended', 'active'];
 
 const suspend = ctlCommand({
@@ -139,16 +141,25 @@ const retire = ctlCommand({
   examples: ['retire tas_06cz…'],
   async run(api, { positionals, settings: { site } }) {
     const source = await idOf(api, 'sources', positionals.source, site);
-    const { body: view } = await api.get(`/v1/sources/${encodeURIComponent(source)}`);
-    const revisions = RETIRABLE.flatMap((state) => revisionsIn(view, [state]));
-    if (revisions.length === 0) throw noRevision(source, view, RETIRABLE);
     const lines: string[] = [];
+    const retired: number[] = [];
     let last: JsonObject = {};
-    for (const revision of revisions) {
-      last = await act(api, source, revision, 'retire');
-      lines.push(`${source} revision ${revision} is ${String(last.state)}`);
+    for (let conflicts = 0; ; ) {
+      const { body: view } = await api.get(`/v1/sources/${encodeURIComponent(source)}`);
+      const [revision] = RETIRABLE.flatMap((state) => revisionsIn(view, [state]));
+      if (revision === undefined && retired.length === 0) throw noRevision(source, view, RETIRABLE);
+      if (revision === undefined) break;
+      try {
+        last = await act(api, source, revision, 'retire');
+        retired.push(revision);
+        lines.push(`${source} revision ${revision} is ${String(last.state)}`);
+      } catch (error) {
+        // A revision becomes active, and replaces another one, by itself.
+        const isStale = error instanceof OperatorError && error.code === 'source_state_conflict';
+        if (!isStale || ++conflicts > MAX_CONFLICTS) throw error;
+      }
     }
-    return { lines, object: { ...last, retired_revisions: revisions } };
+    return { lines, object: { ...last, retired_revisions: retired } };
   },
 });
 
