@@ -211,7 +211,7 @@ export class Http2UpstreamExchange implements Dispatcher.DispatchController {
     this.#expect(this.#options.responseTimeoutMs, new errors.HeadersTimeoutError());
     this.#sendBody(stream, body);
     this.#receive(stream);
-    // `close` tells, whatever it was.
+    // `close` follows, and reports every error.
     stream.on('error', () => undefined);
     stream.once('close', () => {
       if (body instanceof Readable) body.destroy();

@@ -133,7 +133,7 @@ class NegotiatedPool implements UpstreamPool {
       },
       onClosed: () => {
         this.#http2.delete(session);
-        // Whoever waits would only wait for the next one that takes no request.
+        // The next connection would probably fail as well: the waiting requests fail now.
         if (!isReady) this.#fail(new errors.SocketError('the connection took no request'));
         this.#serve();
       },

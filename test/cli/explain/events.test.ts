@@ -124,7 +124,7 @@ describe('an event alone', () => {
       reason: 'invalid_request_proof',
       detail: 'key_unknown',
       caller_verified: false,
-      key_id: 'key-of-nobody',
+      key_id: 'dk_of_another',
       subject: 'spiffe://elsewhere.example/secret',
     };
     const { report, run } = await explainEvent(event, ...bundleArgs());

@@ -21,13 +21,12 @@ import { sign } from '../environment/signed-request.ts';
 import { SMUGGLED_NAMES } from '../environment/smuggled-headers.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import { envoyVersions, type RunningEnvoy } from '../harness/envoy.ts';
-import { tlsEdits } from '../harness/tls-edits.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import {
   type SignerProcess,
   startEgressEnvoy,
+  startEgressParties,
   startIstioEgress,
-  startSignerProcess,
 } from './egress-gateway.ts';
 
 /** What an application sends that knows nothing of Proofgate. */
@@ -112,13 +111,7 @@ describe.each(RUNS)('$name, Envoy $version', ({ start, version }) => {
   let signer: SignerProcess;
   let egress: RunningEnvoy;
   beforeAll(async () => {
-    const tls = { ca: certificates.ca.cert, servername: AUTHORITY };
-    gateway = await environment.gateway(version, 'usual', {
-      name: 'tls',
-      tls,
-      edits: tlsEdits(certificates),
-    });
-    signer = await startSignerProcess(environment.site);
+    ({ gateway, signer } = await startEgressParties(environment, version, certificates));
     egress = await start(version, { signer, gateway, certificates }, elsewhere);
   });
   afterAll(async () => {

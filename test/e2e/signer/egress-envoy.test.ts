@@ -8,9 +8,8 @@ import type { Gateway } from '../environment/gateway.ts';
 import { AUTHORITY } from '../environment/routes.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import type { RunningEnvoy } from '../harness/envoy.ts';
-import { tlsEdits } from '../harness/tls-edits.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
-import { type SignerProcess, startEgressEnvoy, startSignerProcess } from './egress-gateway.ts';
+import { type SignerProcess, startEgressEnvoy, startEgressParties } from './egress-gateway.ts';
 
 const environment = useEnvironment(['usual']);
 let certificates: TestCertificates;
@@ -24,13 +23,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   let signer: SignerProcess;
   let egress: RunningEnvoy;
   beforeAll(async () => {
-    const tls = { ca: certificates.ca.cert, servername: AUTHORITY };
-    gateway = await environment.gateway(version, 'usual', {
-      name: 'tls',
-      tls,
-      edits: tlsEdits(certificates),
-    });
-    signer = await startSignerProcess(environment.site);
+    ({ gateway, signer } = await startEgressParties(environment, version, certificates));
     egress = await startEgressEnvoy(version, { signer, gateway, certificates });
   });
   afterAll(async () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { parseDocument } from 'yaml';
 import { billingSigner } from '../../signer/egress/egress-fixture.ts';
 import { writeEnrolledKey } from '../../signer/enrolled-key.ts';
+import type { Environment } from '../environment/environment.ts';
 import type { Gateway } from '../environment/gateway.ts';
 import { AUTHORITY } from '../environment/routes.ts';
 import type { Site } from '../environment/site.ts';
@@ -14,6 +15,7 @@ import type { TestCertificates } from '../harness/certificates.ts';
 import { checkoutPath } from '../harness/checkout.ts';
 import { type RunningEnvoy, startEnvoyWith } from '../harness/envoy.ts';
 import { startProofgate } from '../harness/sidecar.ts';
+import { tlsEdits } from '../harness/tls-edits.ts';
 import { httpGet } from '../harness/wait.ts';
 
 export interface SignerProcess {
@@ -24,7 +26,7 @@ export interface SignerProcess {
 }
 
 /** `proofgate signer` with the usual caller's key and an ext_authz listener. */
-export async function startSignerProcess(site: Site): Promise<SignerProcess> {
+async function startSignerProcess(site: Site): Promise<SignerProcess> {
   const folder = await mkdtemp(join(tmpdir(), 'pg-signer-'));
   const { identity } = billingSigner(site);
   const file = identity?.files[0];
@@ -61,6 +63,20 @@ export interface EgressParties {
   readonly signer: Pick<SignerProcess, 'socketPath'>;
   readonly gateway: Pick<Gateway, 'envoy'>;
   readonly certificates: Pick<TestCertificates, 'ca'>;
+}
+
+/** @param certificates one set a suite: its gateways are kept */
+export async function startEgressParties(
+  environment: Environment,
+  version: string,
+  certificates: TestCertificates,
+): Promise<{ readonly gateway: Gateway; readonly signer: SignerProcess }> {
+  const gateway = await environment.gateway(version, 'usual', {
+    name: 'tls',
+    tls: { ca: certificates.ca.cert, servername: AUTHORITY },
+    edits: tlsEdits(certificates),
+  });
+  return { gateway, signer: await startSignerProcess(environment.site) };
 }
 
 /** What Istio's pilot made of envoy/istio/egress.yaml. */

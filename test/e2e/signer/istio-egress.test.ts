@@ -12,10 +12,9 @@ import { type Gateway, PROTOCOLS, type Protocol } from '../environment/gateway.t
 import { AUTHORITY } from '../environment/routes.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import type { RunningEnvoy } from '../harness/envoy.ts';
-import { tlsEdits } from '../harness/tls-edits.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
-import { ISTIO_DUMP, type SignerProcess, startIstioEgress, startSignerProcess } from './egress-gateway.ts';
+import { ISTIO_DUMP, type SignerProcess, startEgressParties, startIstioEgress } from './egress-gateway.ts';
 
 const environment = useEnvironment(['usual']);
 let certificates: TestCertificates;
@@ -36,14 +35,8 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   let signer: SignerProcess;
   let egress: RunningEnvoy;
   beforeAll(async () => {
-    const tls = { ca: certificates.ca.cert, servername: AUTHORITY };
-    gateway = await environment.gateway(version, 'usual', {
-      name: 'tls',
-      tls,
-      edits: tlsEdits(certificates),
-    });
+    ({ gateway, signer } = await startEgressParties(environment, version, certificates));
     elsewhere = await startUpstream();
-    signer = await startSignerProcess(environment.site);
     egress = await startIstioEgress(version, { signer, gateway, certificates }, elsewhere);
   });
   afterAll(async () => {

@@ -121,7 +121,7 @@ async function keepTokens({ tokens }: Declared, directory: string): Promise<void
   throw new CliError('refused', 'target_token_lost', text);
 }
 
-/** Without an answer, a new target may exist, whose token nobody has seen. */
+/** Control may have created a target before its answer with the token was lost. */
 function withLostTokens(error: unknown, steps: readonly Step[]): unknown {
   const isLost = error instanceof Error && 'code' in error && error.code === 'control_unreachable';
   const targets = steps.filter(({ verb, kind }) => verb === 'create' && kind === 'target');

@@ -4,35 +4,11 @@ import type { Snapshot } from '../../../../src/bundle/compile/snapshot.ts';
 import { type Denial, isDenial } from '../../../../src/protocol/reasons.ts';
 import { decide, type Verified } from '../../../../src/verifier/decision/decide.ts';
 import { type Explanation, explainRequest } from '../../../../src/verifier/decision/explain/explain.ts';
+import { stepOfDenial } from '../../../../src/verifier/decision/explain/step-of-denial.ts';
 import { createPassportCache } from '../../../../src/verifier/decision/passport-cache.ts';
 import type { RequestFacts } from '../../../../src/verifier/decision/request-facts.ts';
 import { NOW_SECONDS } from '../../../fakes/bundle-content.ts';
 import { REALTIME_STALENESS_SECONDS } from '../../../fakes/test-verifier.ts';
-
-const STEP_OF_REASON: { readonly [reason: string]: number } = {
-  bundle_policy_missing: 1,
-  bundle_route_missing: 1,
-  source_issuer_mismatch: 2,
-  source_trust_domain_mismatch: 2,
-  source_subject_mismatch: 2,
-  insufficient_key_binding: 2,
-  bundle_freshness_unknown: 3,
-  stale_bundle_fail_closed: 3,
-  missing_provenance: 4,
-  provenance_mismatch: 4,
-  missing_context: 4,
-  context_mismatch: 4,
-  invalid_request_proof: 5,
-  request_binding_mismatch: 5,
-};
-const UNREADABLE = [
-  'authorization_missing',
-  'authorization_scheme',
-  'passport_repeated',
-  'passport_malformed',
-  'proof_missing',
-  'proof_malformed',
-];
 
 export function explainNow(facts: RequestFacts, snapshot: Snapshot | undefined): Explanation {
   const inputs = { nowSeconds: NOW_SECONDS, realtimeStalenessSeconds: REALTIME_STALENESS_SECONDS };
@@ -69,7 +45,7 @@ function expectSteps({ decision, steps }: Explanation): void {
     expect(verdicts).toEqual([...Array(5).fill('passed'), 'not_checked', 'would_pass']);
     return;
   }
-  const at = UNREADABLE.includes(decision.detail ?? '') ? 1 : STEP_OF_REASON[decision.reason];
+  const at = stepOfDenial(decision.reason, decision.detail);
   expect(failed).toMatchObject([{ step: at, verdict: 'failed', denial: decision }]);
   for (const { step, verdict } of steps) {
     if (step < Number(at)) expect(verdict).toBe('passed');
