@@ -172,7 +172,8 @@ describe('transient errors', () => {
       reachedB = resolve;
     });
     await Promise.all([cross(a.siteId, b.siteId, reachedA, hasB), cross(b.siteId, a.siteId, reachedB, hasA)]);
-    expect(runs).toBe(3);
+    // PostgreSQL aborts one of the two; more where a busy machine lets a timeout end another.
+    expect(runs).toBeGreaterThanOrEqual(3);
     expect(await store.read((tx) => tx.clients.find(a.siteId, 'billing'))).toBeDefined();
     expect(await store.read((tx) => tx.clients.find(b.siteId, 'billing'))).toBeDefined();
   });

@@ -1,4 +1,7 @@
-/** Programs that know nothing of Proofgate: through the signer's egress proxy, a real Envoy and the verifier to the API. */
+/**
+ * Programs that know nothing of Proofgate, through the signer's egress proxy or an egress Envoy, and one that asks the signing
+ * API; then through a real Envoy and the verifier to the API.
+ */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,9 +22,11 @@ import type { Gateway } from '../environment/gateway.ts';
 import { AUTHORITY } from '../environment/routes.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import { checkoutPath } from '../harness/checkout.ts';
+import type { RunningEnvoy } from '../harness/envoy.ts';
 import { runProofgate } from '../harness/proofgate-command.ts';
 import { tlsEdits } from '../harness/tls-edits.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
+import { type SignerProcess, startEgressEnvoy, startEgressParties } from './egress-gateway.ts';
 
 const run = promisify(execFile);
 const environment = useEnvironment(['usual']);
@@ -38,34 +43,59 @@ with urllib.request.urlopen(request) as response:
     print(response.status)
 `;
 
+/** Arguments: socket of the signer, URL to sign, host and port of the gateway. */
+const SIGNING_API_CLIENT = `
+import http.client, json, socket, sys, urllib.parse
+api_path, url, host, port = sys.argv[1:]
+api = http.client.HTTPConnection('localhost')
+api.sock = socket.socket(socket.AF_UNIX)
+api.sock.connect(api_path)
+api.request('POST', '/v1/proofs', json.dumps({'method': 'GET', 'url': url}))
+headers = json.load(api.getresponse())['headers']
+gateway, parts = http.client.HTTPConnection(host, int(port)), urllib.parse.urlsplit(url)
+gateway.request('GET', parts.path, headers={**headers, 'Host': parts.netloc})
+print(gateway.getresponse().status)
+`;
+
 interface Program {
   readonly name: string;
   /** Undefined: it can run here. Otherwise why not. */
   readonly missing?: string | undefined;
+  /** Whether it sends to the proxy of the variable `http_proxy`. */
+  readonly takesProxy: boolean;
   /** Prints the status. */
-  readonly send: (url: string, body?: string) => Promise<string>;
+  readonly send: (url: string, body?: string, proxy?: string) => Promise<string>;
 }
+
+const environmentOf = (proxy: string | undefined) => ({
+  ...process.env,
+  ...(proxy === undefined ? {} : { http_proxy: proxy }),
+});
 
 const GO_CLIENT: Program = {
   name: 'net/http of Go',
   missing: MISSING_GO,
-  send: async (url, body) => {
+  takesProxy: true,
+  send: async (url, body, proxy) => {
     const file = checkoutPath('test', 'e2e', 'signer', 'client.go');
     const args = ['run', file, url, ...(body === undefined ? [] : [body])];
-    return (await run('go', args, { env: GO_ENV })).stdout.trim();
+    return (await run('go', args, { env: { ...environmentOf(proxy), ...GO_ENV } })).stdout.trim();
   },
 };
 
 const PROGRAMS: readonly Program[] = [
   {
     name: 'curl',
-    send: async (url, body) => {
+    takesProxy: true,
+    send: async (url, body, proxy) => {
       const data = body === undefined ? [] : ['--data-binary', body];
-      return (await run('curl', ['-s', '-o', '/dev/null', '-w', '%{http_code}', ...data, url])).stdout;
+      const args = ['-s', '-o', '/dev/null', '-w', '%{http_code}', ...data, url];
+      return (await run('curl', args, { env: environmentOf(proxy) })).stdout;
     },
   },
   {
     name: 'curl over HTTP/2',
+    takesProxy: false,
     send: async (url, body) => {
       const data = body === undefined ? [] : ['--data-binary', body];
       const flags = ['-s', '--http2-prior-knowledge', '-o', '/dev/null', '-w', '%{http_code}'];
@@ -74,16 +104,40 @@ const PROGRAMS: readonly Program[] = [
   },
   {
     name: 'urllib of Python',
-    send: async (url, body) =>
-      (await run('python3', ['-c', PYTHON, url, ...(body === undefined ? [] : [body])])).stdout.trim(),
+    takesProxy: true,
+    send: async (url, body, proxy) => {
+      const args = ['-c', PYTHON, url, ...(body === undefined ? [] : [body])];
+      return (await run('python3', args, { env: environmentOf(proxy) })).stdout.trim();
+    },
   },
   {
     name: 'fetch of Node.js',
+    takesProxy: false,
     send: async (url, body) =>
       String((await fetch(url, body === undefined ? {} : { method: 'POST', body })).status),
   },
   ...byLane({ fast: [], extended: [GO_CLIENT] }),
 ];
+
+const ORDER = { path: '/v1/orders/4711?full=1', body: 'one order' };
+
+/** Sends a GET and a POST. @param base URL without a path */
+async function expectToArrive(
+  gateway: Gateway,
+  { send }: Program,
+  { base, proxy }: { readonly base: string; readonly proxy?: string },
+): Promise<void> {
+  gateway.upstream.clear();
+  expect(await send(`${base}${ORDER.path}`, undefined, proxy)).toBe('200');
+  expect(await send(`${base}/v1/orders`, ORDER.body, proxy)).toBe('200');
+  const arrived = gateway.upstream.requests;
+  expect(arrived.map((one) => `${one.method} ${one.url} ${one.body}`)).toEqual([
+    `GET ${ORDER.path} `,
+    `POST /v1/orders ${ORDER.body}`,
+  ]);
+  for (const { headers } of arrived)
+    expect(headers).toContainEqual(['x-proofgate-subject', 'client:billing']);
+}
 
 const combinations = LANE_ENVOYS.flatMap((version) => [
   { version, origin: ORIGIN },
@@ -109,6 +163,7 @@ describe.each(combinations)('Envoy $version as $origin', ({ version, origin }) =
       {
         ...settingValues(SIGNER_SETTINGS, new Map()),
         ...{ key, listen: '127.0.0.1:0', upstream: origin, adminListen: '127.0.0.1:0' },
+        apiListen: `unix:${join(folder, 'api.sock')}`,
         upstreamCaFile: certificates.ca.certPath,
         ...{ connectTo: `${gateway.envoy.host}:${gateway.envoy.port}`, drainTimeoutMs: 1_000 },
       },
@@ -146,28 +201,48 @@ describe.each(combinations)('Envoy $version as $origin', ({ version, origin }) =
     expect(arrivedTokens()).toEqual({ tokens: [token], passports: [], more: 0 });
   });
 
-  describe.each(PROGRAMS)('$name', ({ missing, send }) => {
-    const itRuns = missing === undefined ? it : it.skip;
+  // The client speaks plain HTTP to the gateway.
+  const inPlainHttp = origin === ORIGIN ? it : it.skip;
+  inPlainHttp('what a program sends with headers from the signing API arrives', async () => {
+    const { host, port } = gateway.envoy;
+    const args = [join(folder, 'api.sock'), `${ORIGIN}/v1/orders/4711`, host, String(port)];
+    expect((await run('python3', ['-c', SIGNING_API_CLIENT, ...args])).stdout).toBe('200\n');
+  });
+
+  describe.each(PROGRAMS)('$name', (program) => {
+    const itRuns = program.missing === undefined ? it : it.skip;
     itRuns(
       'arrives signed, with and without a body',
       async () => {
-        gateway.upstream.clear();
         const http2Requests = () => gateway.envoy.stat('http.ingress.downstream_rq_http2_total');
         const before = await http2Requests();
-        const url = `http://${signer.addresses.listen}`;
-        expect(await send(`${url}/v1/orders/4711?full=1`)).toBe('200');
-        expect(await send(`${url}/v1/orders`, 'one order')).toBe('200');
-        const arrived = gateway.upstream.requests;
-        expect(arrived.map((one) => `${one.method} ${one.url} ${one.body}`)).toEqual([
-          'GET /v1/orders/4711?full=1 ',
-          'POST /v1/orders one order',
-        ]);
+        await expectToArrive(gateway, program, { base: `http://${signer.addresses.listen}` });
         expect((await http2Requests()) - before).toBe(origin === SECURE_ORIGIN ? 2 : 0);
-        for (const { headers } of arrived) {
-          expect(headers).toContainEqual(['x-proofgate-subject', 'client:billing']);
-        }
       },
       PREPARE_TIMEOUT_MS,
     );
   });
+});
+
+describe.each(LANE_ENVOYS)('behind an egress Envoy %s', (version) => {
+  let gateway: Gateway;
+  let signer: SignerProcess;
+  let egress: RunningEnvoy;
+  beforeAll(async () => {
+    ({ gateway, signer } = await startEgressParties(environment, version, certificates));
+    egress = await startEgressEnvoy(version, { signer, gateway, certificates });
+  });
+  afterAll(async () => {
+    await egress.stop();
+    await signer.stop();
+  });
+
+  it.each(PROGRAMS.filter(({ missing, takesProxy }) => takesProxy && missing === undefined))(
+    '$name arrives signed, with and without a body',
+    async (program) => {
+      const proxy = `http://${egress.host}:${egress.port}`;
+      await expectToArrive(gateway, program, { base: ORIGIN, proxy });
+    },
+    PREPARE_TIMEOUT_MS,
+  );
 });
