@@ -1,4 +1,4 @@
-/** Help of the command line: in terminals of several widths, and complete. */
+/** Help of the command line in terminals of several widths. */
 import { PassThrough } from 'node:stream';
 import { expect, it } from '@jest/globals';
 import { buildProgram } from '../../src/cli/program.ts';
