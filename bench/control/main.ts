@@ -14,6 +14,7 @@ import {
   ROUND_SECONDS,
   type SiteFigures,
 } from './enrollments.ts';
+import { DECLARED_CLIENTS, measureLargeDeclaration } from './large-declaration.ts';
 import { CHANGES, MANY_TARGETS, MOST_SPREAD_MS, measureManyTargets } from './many-targets.ts';
 import { MOST_REVOCATION_MS, measureRevocation, REVOCATION_RUNS } from './revocation.ts';
 
@@ -35,6 +36,16 @@ async function main(): Promise<void> {
       `${ENROLLMENT_ROUNDS} rounds of ${ROUND_SECONDS} s each`,
     async () => reportEnrollments(await measureEnrollments()),
   );
+  await part(`A declaration of ${DECLARED_CLIENTS} clients`, reportDeclarations);
+}
+
+async function reportDeclarations(): Promise<void> {
+  for (const each of await measureLargeDeclaration()) {
+    const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
+    const size = `${each.fileMiB.toFixed(1)} MiB`;
+    const times = `dry run ${seconds(each.comparedMs)}, applied ${seconds(each.appliedMs)}`;
+    console.log(`  ${each.database}, ${size}: ${times}; Control's peak RSS ${each.rssMiB.toFixed(0)} MiB`);
+  }
 }
 
 async function part(title: string, measure: () => Promise<void>): Promise<void> {

@@ -4,8 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseDocument } from 'yaml';
-import { billingSigner } from '../../signer/egress/egress-fixture.ts';
-import { writeEnrolledKey } from '../../signer/enrolled-key.ts';
+import { writeBillingKey } from '../../signer/egress/egress-fixture.ts';
 import type { Environment } from '../environment/environment.ts';
 import type { Gateway } from '../environment/gateway.ts';
 import { AUTHORITY } from '../environment/routes.ts';
@@ -28,11 +27,8 @@ export interface SignerProcess {
 /** `proofgate signer` with the usual caller's key and an ext_authz listener. */
 async function startSignerProcess(site: Site): Promise<SignerProcess> {
   const folder = await mkdtemp(join(tmpdir(), 'pg-signer-'));
-  const { identity } = billingSigner(site);
-  const file = identity?.files[0];
-  if (identity === undefined || file === undefined) throw new Error('no identity');
   const keyFile = join(folder, 'key.pem');
-  await writeEnrolledKey(keyFile, { key: identity.key, file });
+  await writeBillingKey(site, keyFile);
   const socketPath = join(folder, 'signer.sock');
   const adminOf = (lines: readonly string[]): string | undefined => {
     const line = lines.find((one) => one.includes('"msg":"listening"'));

@@ -15,8 +15,7 @@ import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { pairs } from '../../../src/conformance/wire/exchange.ts';
 import { coreDecision, loadSnapshot } from '../../conformance/oracle.ts';
 import { freePort } from '../../fakes/free-port.ts';
-import { billingSigner, ORIGIN } from '../../signer/egress/egress-fixture.ts';
-import { writeEnrolledKey } from '../../signer/enrolled-key.ts';
+import { ORIGIN, writeBillingKey } from '../../signer/egress/egress-fixture.ts';
 import { createSite, type Site } from '../environment/site.ts';
 import { type Child, startChild } from '../harness/child.ts';
 import { proofgateCommand } from '../harness/program.ts';
@@ -45,12 +44,7 @@ beforeAll(async () => {
   snapshot = await loadSnapshot(site, await site.makeBundle());
   folder = await mkdtemp(join(tmpdir(), 'pg-signer-kills-'));
   const key = join(folder, 'key.pem');
-  const {
-    files: [file],
-    key: signingKey,
-  } = billingSigner(site).identity ?? { files: [] };
-  if (file === undefined || signingKey === undefined) throw new Error('no identity');
-  await writeEnrolledKey(key, { key: signingKey, file });
+  await writeBillingKey(site, key);
   upstream = createServer((incoming, response) => {
     record(incoming).finally(() => response.end('ok'));
   });

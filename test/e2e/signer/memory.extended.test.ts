@@ -6,8 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from '@jest/globals';
-import { billingSigner, ORIGIN, SECURE_ORIGIN } from '../../signer/egress/egress-fixture.ts';
-import { writeEnrolledKey } from '../../signer/enrolled-key.ts';
+import { ORIGIN, SECURE_ORIGIN, writeBillingKey } from '../../signer/egress/egress-fixture.ts';
 import { AUTHORITY } from '../environment/routes.ts';
 import { createSite } from '../environment/site.ts';
 import { makeCertificates } from '../harness/certificates.ts';
@@ -42,11 +41,8 @@ async function startSigner(isHttp2: boolean): Promise<{ signer: Child; port: num
   const certificates = await makeCertificates(AUTHORITY, 'spiffe://shop.example/a');
   const folder = await mkdtemp(join(tmpdir(), 'pg-signer-memory-'));
   ends.push(() => Promise.all([site.remove(), certificates.remove(), rm(folder, { recursive: true })]));
-  const { identity } = billingSigner(site);
-  const [file] = identity?.files ?? [];
-  if (identity === undefined || file === undefined) throw new Error('no identity');
   const key = join(folder, 'key.pem');
-  await writeEnrolledKey(key, { key: identity.key, file });
+  await writeBillingKey(site, key);
   const { cert, key: privateKey } = certificates.server;
   const pair = { cert, key: privateKey };
   // Megabytes, for the answers of all streams.

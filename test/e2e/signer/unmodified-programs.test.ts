@@ -15,8 +15,7 @@ import { SIGNER_SETTINGS } from '../../../src/main/signer/signer-settings.ts';
 import { settingValues } from '../../../src/program/settings.ts';
 import { byLane } from '../../lane.ts';
 import { GO_ENV, MISSING_GO, PREPARE_TIMEOUT_MS } from '../../sdk/drivers.ts';
-import { billingSigner, ORIGIN, SECURE_ORIGIN } from '../../signer/egress/egress-fixture.ts';
-import { writeEnrolledKey } from '../../signer/enrolled-key.ts';
+import { ORIGIN, SECURE_ORIGIN, writeBillingKey } from '../../signer/egress/egress-fixture.ts';
 import { useEnvironment } from '../environment/environment.ts';
 import type { Gateway } from '../environment/gateway.ts';
 import { AUTHORITY } from '../environment/routes.ts';
@@ -154,11 +153,8 @@ describe.each(combinations)('Envoy $version as $origin', ({ version, origin }) =
     const tls = { ca: certificates.ca.cert, servername: AUTHORITY };
     const variant = { name: 'tls', tls, edits: tlsEdits(certificates) };
     gateway = await environment.gateway(version, 'usual', origin === ORIGIN ? undefined : variant);
-    const identity = billingSigner(environment.site, true).identity;
-    const file = identity?.files[0];
-    if (identity === undefined || file === undefined) throw new Error('no identity');
     const key = join(folder, 'key.pem');
-    await writeEnrolledKey(key, { key: identity.key, file });
+    await writeBillingKey(environment.site, key, true);
     signer = await startSigner(
       {
         ...settingValues(SIGNER_SETTINGS, new Map()),

@@ -15,6 +15,7 @@ import { type EgressServer, openEgressServer } from '../../../src/signer/egress/
 import { createEgressMetrics } from '../../../src/telemetry/egress-metrics.ts';
 import { AUTHORITY, ROUTES, type SiteRoute } from '../../e2e/environment/routes.ts';
 import { AUTH_SITE, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from '../../e2e/environment/site.ts';
+import { writeEnrolledKey } from '../enrolled-key.ts';
 
 export const ORIGIN = `http://${AUTHORITY}`;
 export const SECURE_ORIGIN = `https://${AUTHORITY}`;
@@ -77,6 +78,14 @@ export function billingSigner(site: Site, signsToken = false): RequestSigner {
   const signer = new RequestSigner();
   signer.replaceIdentity({ key: site.derivedKeys.dk_billing, files: [file], passports: undefined });
   return signer;
+}
+
+/** The same in a key file with its state. @param signsToken as for {@link billingSigner} */
+export async function writeBillingKey(site: Site, keyFile: string, signsToken = false): Promise<void> {
+  const { identity } = billingSigner(site, signsToken);
+  const file = identity?.files[0];
+  if (identity === undefined || file === undefined) throw new Error('no identity');
+  await writeEnrolledKey(keyFile, { key: identity.key, file });
 }
 
 /** Proxies end after each test. */

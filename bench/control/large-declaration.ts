@@ -1,0 +1,72 @@
+/** Measures a declaration of 100,000 clients, as `proofgate ctl apply` sends it: a dry run, then the same with its ETag. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { request } from 'undici';
+import { parse } from 'yaml';
+import { ControlStage, type ControlStageOptions } from '../../test/e2e/control/control-fixture.ts';
+import { SITE_ID } from '../../test/e2e/control/site-declaration.ts';
+import { TestPostgresServer } from '../../test/fakes/postgres-server.ts';
+
+export const DECLARED_CLIENTS = 100_000;
+const TIMEOUT_MS = 300_000;
+
+export interface DeclarationFigures {
+  readonly database: 'SQLite' | 'PostgreSQL';
+  readonly fileMiB: number;
+  readonly comparedMs: number;
+  readonly appliedMs: number;
+  /** Peak of Control's process. */
+  readonly rssMiB: number;
+}
+
+export async function measureLargeDeclaration(): Promise<readonly DeclarationFigures[]> {
+  const server = await TestPostgresServer.start();
+  try {
+    const databaseUrl = await server.createDatabase();
+    return [await measure('SQLite', {}), await measure('PostgreSQL', { databaseUrl })];
+  } finally {
+    await server.stop();
+  }
+}
+
+async function measure(
+  database: DeclarationFigures['database'],
+  options: ControlStageOptions,
+): Promise<DeclarationFigures> {
+  const stage = await ControlStage.start(options);
+  try {
+    const body = JSON.stringify(await largeSite(stage));
+    const token = (await readFile(stage.tokenFile, 'utf8')).trim();
+    const put = async (query: string, headers: Readonly<Record<string, string>>) => {
+      const startedMs = performance.now();
+      const answer = await request(`${stage.controlUrl}/v1/sites/${SITE_ID}/declaration${query}`, {
+        ...{ method: 'PUT', body, headersTimeout: TIMEOUT_MS },
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
+      });
+      const text = await answer.body.text();
+      if (answer.statusCode !== 200) throw new Error(text);
+      return { ms: performance.now() - startedMs, etag: String(answer.headers.etag) };
+    };
+    const compared = await put('?dry_run=true', {});
+    const applied = await put('', { 'if-match': compared.etag });
+    const fileMiB = Buffer.byteLength(body) / 1024 ** 2;
+    const rssMiB = await peakRssMiB(stage.control.pid);
+    return { database, fileMiB, comparedMs: compared.ms, appliedMs: applied.ms, rssMiB };
+  } finally {
+    await stage.stop();
+  }
+}
+
+async function largeSite(stage: ControlStage) {
+  const site = parse(await readFile(join(stage.directory, 'site.yaml'), 'utf8'));
+  const clients = Array.from({ length: DECLARED_CLIENTS - site.clients.length }, (_, index) => ({
+    client_id: `client-${index}`,
+    subject: `client:${index}`,
+  }));
+  return { ...site, clients: [...site.clients, ...clients] };
+}
+
+async function peakRssMiB(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
+}
