@@ -45,11 +45,20 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** @throws CliError as {@link readInputBytes}, or `file_not_text` */
 export async function readInputText(path: string, maxBytes: number): Promise<string> {
-  const bytes = await readInputBytes(path, { maxBytes, secret: false });
+  return textOf(await readInputBytes(path, { maxBytes, secret: false }), path);
+}
+
+/** Reads a file, or standard input for `-`. @throws CliError as {@link readInputText}, or `input_too_large` */
+export async function readFileOrInput(path: string, maxBytes: number): Promise<string> {
+  if (path !== '-') return readInputText(path, maxBytes);
+  return textOf(await readStandardInput(maxBytes), 'standard input');
+}
+
+function textOf(bytes: Buffer, name: string): string {
   try {
     return utf8.decode(bytes);
   } catch {
-    throw usageError('file_not_text', `${path} is not UTF-8 text`);
+    throw usageError('file_not_text', `${name} is not UTF-8 text`);
   }
 }
 

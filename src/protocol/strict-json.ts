@@ -161,6 +161,11 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The objects of a list; none when the value is no list. */
+export function jsonObjects(value: unknown): readonly JsonObject[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
+}
+
 /** Whether the object has every required member and none beyond the optional ones. */
 export function hasExactMembers(
   object: JsonObject,

@@ -2,7 +2,7 @@
 import type { Finding } from '../../gateway-lint/gateway.ts';
 import type { LintOptions, LintReport } from '../../gateway-lint/lint.ts';
 import { CliError, usageError } from '../../program/errors.ts';
-import { readInputText, readStandardInput } from '../../program/input-files.ts';
+import { readFileOrInput } from '../../program/input-files.ts';
 import { list, type SettingValues, text } from '../../program/settings.ts';
 import { visibleText } from '../../program/visible-text.ts';
 import { type CliContext, command } from '../define-command.ts';
@@ -73,7 +73,7 @@ async function reportOn(linter: Linter, { allowedRules, file, shownName }: LintI
   const unknown = allowedRules.find((rule) => !linter.isRule(rule));
   if (unknown !== undefined)
     throw usageError('lint_rule_unknown', `--allow ${unknown}: there is no such rule`);
-  const content = file === '-' ? await standardInputText() : await readInputText(file, MAX_BYTES);
+  const content = await readFileOrInput(file, MAX_BYTES);
   try {
     const report = linter.lint(content, { allowedRules });
     if (report !== undefined) return report;
@@ -82,16 +82,6 @@ async function reportOn(linter: Linter, { allowedRules, file, shownName }: LintI
     throw usageError('gateway_file_invalid', `${shownName}: ${error.message}`);
   }
   throw usageError('gateway_file_unknown', `${shownName} holds no configuration of a gateway`);
-}
-
-async function standardInputText(): Promise<string> {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(await readStandardInput(MAX_BYTES));
-  } catch (error) {
-    throw error instanceof TypeError
-      ? usageError('file_not_text', 'standard input is not UTF-8 text')
-      : error;
-  }
 }
 
 function linesOf(file: string, { effect, fix, place, rule, severity }: Finding): readonly string[] {

@@ -20,20 +20,15 @@ const LF = 0x0a;
 export async function findDecision(auditFile: string, decisionId: string): Promise<string> {
   const rotated = await rotatedFiles(auditFile);
   let damaged: string | undefined;
-  let searched = 0;
   for (const path of [auditFile, ...rotated]) {
     const found = await searchFile(path, decisionId, path === auditFile && rotated.length > 0);
     if (found.line !== undefined) return found.line;
     if (found.isDamaged) damaged ??= path;
-    searched += 1;
   }
   if (damaged !== undefined) {
-    throw usageError(
-      'audit_file_damaged',
-      `${damaged}: the line of this decision is not a whole audit event`,
-    );
+    throw usageError('audit_file_damaged', `${damaged} is damaged, and no other file has this decision`);
   }
-  const files = searched === 1 ? auditFile : `${auditFile} and ${searched - 1} rotated files`;
+  const files = rotated.length === 0 ? auditFile : `${auditFile} and ${rotated.length} rotated files`;
   throw usageError('decision_not_found', `no decision with this ID in ${files}`);
 }
 
@@ -63,7 +58,7 @@ async function rotatedFiles(auditFile: string): Promise<readonly string[]> {
 
 interface Found {
   readonly line: string | undefined;
-  /** Whether a line has the ID and is not an event. */
+  /** Whether a line with the ID is no event, or the file cannot be read to its end. */
   readonly isDamaged: boolean;
 }
 
@@ -77,10 +72,8 @@ async function searchFile(path: string, decisionId: string, mayBeMissing: boolea
       if (kind === 'damaged') isDamaged = true;
     }
   } catch (error) {
-    if (!(error instanceof CliError)) {
-      throw usageError('audit_file_damaged', `${path} cannot be read to its end`);
-    }
-    if (!mayBeMissing || error.code !== 'file_not_found') throw error;
+    if (!(error instanceof CliError)) isDamaged = true;
+    else if (!mayBeMissing || error.code !== 'file_not_found') throw error;
   }
   return { line: undefined, isDamaged };
 }

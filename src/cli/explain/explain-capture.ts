@@ -3,7 +3,7 @@ import { type EnvoyBodyMode, factsOfCheckRequest } from '../../enforcement/ext-a
 import type { CheckRequest } from '../../enforcement/ext-authz-grpc/messages.ts';
 import { identityHeadersOf } from '../../enforcement/upstream-headers.ts';
 import { usageError } from '../../program/errors.ts';
-import { readInputText, readStandardInput } from '../../program/input-files.ts';
+import { readFileOrInput } from '../../program/input-files.ts';
 import { visibleText } from '../../program/visible-text.ts';
 import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
 import { parseMoment } from '../../protocol/rfc3339.ts';
@@ -136,7 +136,7 @@ async function readInput({ auditFile, decisionId, request }: ExplainSettings): P
       'give --request, or --decision-id with --audit-file: one of the two',
     );
   }
-  if (request !== undefined) return readRequest(request);
+  if (request !== undefined) return readFileOrInput(request, MAX_REQUEST_BYTES);
   const id = decisionId ?? '';
   if (!isDecisionId(id)) {
     throw usageError('bad_decision_id', '--decision-id must be a UUID, as in X-Proofgate-Decision-Id');
@@ -145,18 +145,6 @@ async function readInput({ auditFile, decisionId, request }: ExplainSettings): P
     throw usageError('audit_file_required', '--decision-id needs --audit-file, the file of the verifier');
   }
   return findDecision(auditFile, id);
-}
-
-const utf8 = new TextDecoder('utf-8', { fatal: true });
-
-async function readRequest(file: string): Promise<string> {
-  if (file !== '-') return readInputText(file, MAX_REQUEST_BYTES);
-  const bytes = await readStandardInput(MAX_REQUEST_BYTES);
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    throw usageError('file_not_text', 'standard input is not UTF-8 text');
-  }
 }
 
 interface Moment {
@@ -200,8 +188,6 @@ function readExternalOrigin(text: string | undefined): Origin | undefined {
   return origin;
 }
 
-/** Collects the credentials of a captured request, because they can also occur elsewhere, as in a query or a header. */
-
 const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
   AUTHORIZATION_HEADER,
   PASSPORT_HEADER,
@@ -213,6 +199,7 @@ const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
 /** Minimum length: shorter parts occur in other texts by chance. */
 const SHORTEST_PIECE = 6;
 
+/** The credentials of a captured request, because they can also occur elsewhere, as in a query or a header. */
 function credentialsOf(check: CheckRequest, { credentials }: Explanation): readonly string[] {
   const http = check.attributes?.request?.http;
   const merged = Object.entries(http?.headers ?? {});

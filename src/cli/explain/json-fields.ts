@@ -13,7 +13,7 @@ export function requestInvalid(path: string, problem: string): CliError {
 
 /** @param known the allowed values */
 export function notAMember(path: string, known: readonly string[]): CliError {
-  return requestInvalid(path, `is not one of the members there are: ${known.join(', ')}`);
+  return requestInvalid(path, `unknown member; allowed: ${known.join(', ')}`);
 }
 
 /** An object with its path in the document. */

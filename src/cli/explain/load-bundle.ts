@@ -134,12 +134,11 @@ async function freshenUnverified(snapshot: Snapshot, files: ResolvedDirectory): 
   return step.kind === 'accept' ? { ...snapshot, freshAsOfSeconds: step.freshAsOfSeconds } : snapshot;
 }
 
-/** Copies a state directory, because a verifier may be using it and `explain` must not change it. */
-
 const ATTEMPTS = 5;
 
 /**
- * Copies the base with its steps and freshness statement, and the mark. Repeats this when the base is replaced meanwhile.
+ * Copies a state directory, because a verifier may be using it and `explain` must not change it: the base with its steps and
+ * freshness statement, and the mark. Repeats this when the base is replaced meanwhile.
  * @returns a directory that the caller removes
  * @throws CliError `bundle_missing`, `state_dir_unusable`
  */

@@ -1,6 +1,7 @@
 /** Waits until the sources of a declaration are active, so that workloads can enroll. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import type { SourceState } from '../../api-contract/vocabulary.ts';
+import { isJsonObject, type JsonObject, jsonObjects } from '../../protocol/strict-json.ts';
 import type { ControlApi } from './control-api.ts';
 import { OperatorError } from './operator-error.ts';
 import { revisionPath } from './paths.ts';
@@ -20,8 +21,8 @@ export interface ActivationWait {
   readonly onWaiting: (text: string) => void;
 }
 
-/** States from which a revision becomes active without further action. */
-const ON_ITS_WAY: ReadonlySet<unknown> = new Set(['activating', 'publishing']);
+/** States from which a revision becomes active, or fails, by itself. */
+const IN_PROGRESS: ReadonlySet<unknown> = new Set<SourceState>(['activating', 'publishing']);
 const POLL_MS = 200;
 
 /** @throws OperatorError `source_not_activated`, `source_not_active_yet`, or an error of Control */
@@ -34,7 +35,7 @@ export async function awaitActive(
   for (;;) {
     const { body } = await api.get(revisionPath(sourceId, revision));
     if (body.state === 'active') return;
-    if (!ON_ITS_WAY.has(body.state)) throw notActivated(name, body);
+    if (!IN_PROGRESS.has(body.state)) throw notActivated(name, body);
     if (performance.now() > deadlineMs) throw notYet(name, body, siteId);
     onWaiting(`source ${name} is ${String(body.state)}: waiting for every target to acknowledge it`);
     await delay(POLL_MS);
@@ -42,7 +43,7 @@ export async function awaitActive(
 }
 
 function notYet(name: string, { state, waiting_for: targets }: JsonObject, siteId: string): OperatorError {
-  const known = Array.isArray(targets) ? targets.filter(isJsonObject) : [];
+  const known = jsonObjects(targets);
   const which = known.length === 0 ? 'a target has' : `${known.map((one) => one.name).join(', ')} has`;
   const advice = `proofgate ctl get propagation ${siteId} shows why; detach a target that is gone with proofgate ctl detach`;
   const text = `source ${name} is still ${String(state)}: ${which} not acknowledged it. ${advice}`;

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Agent } from 'undici';
-import { isJsonObject, type JsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
+import { isJsonObject, type JsonObject, jsonObjects, parseStrictJson } from '../../protocol/strict-json.ts';
 import { checkedCaPem } from '../ca-certificates.ts';
 import type { ControlUrl } from '../enroll/control-url.ts';
 import { OperatorError, type OperatorFault } from './operator-error.ts';
@@ -90,22 +90,25 @@ export class ControlApi {
         ...(cursor === undefined ? {} : { cursor }),
       });
       const { body } = await this.get(`${path}${path.includes('?') ? '&' : '?'}${query}`);
-      if (!Array.isArray(body.items)) throw unexpected(path);
-      items.push(...body.items.filter(isJsonObject));
+      const page = itemsOf(body, path);
+      items.push(...page);
       const next = typeof body.next_cursor === 'string' ? body.next_cursor : undefined;
       // Every page except the last has items and a next page; this ends a list that never ends.
-      const leadsOn = next !== cursor && body.items.length > 0 && items.length <= MAX_LISTED;
+      const leadsOn = next !== cursor && page.length > 0 && items.length <= MAX_LISTED;
       if (next !== undefined && !leadsOn) throw unexpected(path);
       cursor = next;
     } while (cursor !== undefined);
     return items;
   }
 
+  /** A list that comes in one answer. @throws OperatorError */
+  async page(path: string): Promise<readonly JsonObject[]> {
+    return itemsOf((await this.get(path)).body, path);
+  }
+
   /** The first page of a list: the newest items of an endless list such as the audit trail. @throws OperatorError */
   async newest(path: string): Promise<readonly JsonObject[]> {
-    const { body } = await this.get(`${path}${path.includes('?') ? '&' : '?'}limit=${PAGE_LIMIT}`);
-    if (!Array.isArray(body.items)) throw unexpected(path);
-    return body.items.filter(isJsonObject);
+    return this.page(`${path}${path.includes('?') ? '&' : '?'}limit=${PAGE_LIMIT}`);
   }
 
   /** @throws OperatorError */
@@ -220,8 +223,13 @@ function ifMatch(etag: string | undefined): { readonly [name: string]: string } 
 function resourceOf({ text, etag }: Answer): Resource {
   if (text === '') return { body: {}, etag };
   const body = parseBody(text);
-  if (body === undefined) throw unexpected('its answer');
+  if (body === undefined) throw unexpected('not a JSON object');
   return { body, etag };
+}
+
+function itemsOf({ items }: JsonObject, path: string): readonly JsonObject[] {
+  if (!Array.isArray(items)) throw unexpected(path);
+  return jsonObjects(items);
 }
 
 function parseBody(text: string): JsonObject | undefined {
@@ -250,8 +258,7 @@ function problemOf({ statusCode, text }: Answer): OperatorError {
 }
 
 function faultsOf({ errors }: JsonObject): readonly OperatorFault[] {
-  const faults = Array.isArray(errors) ? errors.filter(isJsonObject) : [];
-  return faults.map(({ pointer, reason }) => ({
+  return jsonObjects(errors).map(({ pointer, reason }) => ({
     pointer: printable(String(pointer)),
     reason: printable(String(reason)),
   }));
@@ -269,13 +276,6 @@ function printable(line: string): string {
     .slice(0, 1000);
 }
 
-/** @throws OperatorError `answer_unexpected` when the response has no such text */
-export function textMember(body: JsonObject, name: string): string {
-  const value = body[name];
-  if (typeof value !== 'string') throw unexpected(`an answer without ${name}`);
-  return value;
-}
-
 function unexpected(what: string): OperatorError {
-  return new OperatorError('unreachable', 'answer_unexpected', `${what} is not what Control answers`);
+  return new OperatorError('unreachable', 'answer_unexpected', `unexpected answer of Control: ${what}`);
 }

@@ -1,5 +1,5 @@
 /** Declares a site at Control: compares a site file with it, and applies the differences. */
-import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import { isJsonObject, type JsonObject, jsonObjects } from '../../protocol/strict-json.ts';
 import { parseStrictYaml, StrictYamlError } from '../../protocol/strict-yaml.ts';
 import type { ActivatingSource } from './await-active.ts';
 import type { ControlApi, Resource } from './control-api.ts';
@@ -95,10 +95,7 @@ async function takesDeclarations(api: ControlApi): Promise<boolean> {
 }
 
 function readAnswer({ body, etag }: Resource): Declared {
-  const objects = (member: string): readonly JsonObject[] => {
-    const list = body[member];
-    return Array.isArray(list) ? list.filter(isJsonObject) : [];
-  };
+  const objects = (member: string) => jsonObjects(body[member]);
   return {
     steps: objects('steps').map(({ verb, kind, name, changes }) => ({
       verb: String(verb),

@@ -12,18 +12,6 @@ export function blockedCallersPath(siteId: string): string {
   return `${sitePath(siteId)}/blocked-callers`;
 }
 
-export function clientPath(siteId: string, clientId: string): string {
-  return `${sitePath(siteId)}/clients/${encodeURIComponent(clientId)}`;
-}
-
-export function grantPath(siteId: string, clientId: string, resource: string): string {
-  return `${clientPath(siteId, clientId)}/grants/${encodeURIComponent(resource)}`;
-}
-
-export function routePath(siteId: string, routeId: string): string {
-  return `${sitePath(siteId)}/routes/${encodeURIComponent(routeId)}`;
-}
-
 export function brokerPath(siteId: string, issuer: string, trustDomain: string): string {
   return `${issuerPath(siteId, issuer)}/${encodeURIComponent(trustDomain)}`;
 }

@@ -193,6 +193,7 @@ describe('--decision-id', () => {
     await appendFile(file(), line({ ...event, decision_id: torn }));
     expect((await find(torn)).exitCode).toBe(1);
     await writeFile(`${file()}.2.gz`, 'not gzip');
+    await expectFound();
     expectCliError(await find('11111111-0000-4000-8000-000000000000'), 'audit_file_damaged', 2);
   });
 
