@@ -52,9 +52,9 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
 
 async function showCandidates(words: readonly string[], context: CliContext): Promise<number> {
   const { candidatesFor } = await import('./completion/candidates.ts');
-  const { namesFromControl } = await import('./completion/control-names.ts');
+  const { idsFromControl } = await import('./completion/control-ids.ts');
   const program = await buildProgram(context, words.length > 1 ? words[0] : undefined);
-  const candidates = await candidatesFor(words, program, namesFromControl(context.env));
+  const candidates = await candidatesFor(words, program, idsFromControl(context.env));
   context.output.result(candidates, { candidates });
   return EXIT_CODES.done;
 }

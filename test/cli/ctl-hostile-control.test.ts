@@ -72,3 +72,22 @@ it.each<[what: string, answer: (asked: number) => object, most: number]>([
   expectCliError(await ctl('get', 'sites'), 'answer_unexpected', 5);
   expect(asked).toBe(most);
 });
+
+it('a list without items is no list', async () => {
+  answers = () => ({});
+  expectCliError(await ctl('get', 'signing-keys', '--site', 's'), 'answer_unexpected', 5);
+});
+
+const ACTING = '\u001b[31m\u2028\n.';
+it.each<[verb: string, args: readonly string[], answer: object]>([
+  ['get', ['sites'], { items: [{ site_id: 's', display_name: ACTING }] }],
+  ['apply', ['--dry-run', '-f', 'site.json'], { steps: [{ verb: 'create', kind: 'client', name: ACTING }] }],
+  ['detach', ['tgt_1'], { state: ACTING }],
+])('%s shows names that act in a terminal as text', async (verb, args, answer) => {
+  answers = () => answer;
+  const file = join(directory, 'site.json');
+  await writeFile(file, JSON.stringify({ site: { site_id: 's' } }));
+  const { exitCode, stdout } = await ctl(verb, ...args.map((arg) => (arg === 'site.json' ? file : arg)));
+  expect(exitCode).toBe(0);
+  expect(stdout).toContain('\\u{1b}[31m\\u{2028}\\u{a}.');
+});

@@ -1,6 +1,6 @@
 /** Checks that the documents contain every command, every flag of `ctl`, and every error code of the command line. */
 import { expect, it } from '@jest/globals';
-import { KINDS } from '../../src/cli/ctl/kinds.ts';
+import { KINDS } from '../../src/cli/ctl/resource-kinds.ts';
 import { startInProcess } from '../cli/in-process.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 

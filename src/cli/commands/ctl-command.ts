@@ -7,7 +7,7 @@ import { ctlBrokerKeysCommands } from './ctl/ctl-broker-keys.ts';
 import { ctlCreateCommands } from './ctl/ctl-create.ts';
 import { ctlDeleteCommands } from './ctl/ctl-delete.ts';
 import { ctlGetCommand } from './ctl/ctl-get.ts';
-import { ctlLoginCommand, ctlLogoutCommand } from './ctl/ctl-login.ts';
+import { ctlLoginCommand, ctlLogoutCommand, ctlWhoamiCommand } from './ctl/ctl-login.ts';
 import { ctlSecretCommands } from './ctl/ctl-secrets.ts';
 import { ctlSigningKeysCommand } from './ctl/ctl-signing-keys.ts';
 import { ctlSourceCommands } from './ctl/ctl-sources.ts';
@@ -18,6 +18,7 @@ export const ctlCommands = group(
   [
     ctlLoginCommand,
     ctlLogoutCommand,
+    ctlWhoamiCommand,
     ctlApplyCommand,
     ctlGetCommand,
     ctlCreateCommands,

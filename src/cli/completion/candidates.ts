@@ -1,10 +1,10 @@
 /**
- * What may follow on an unfinished command line: commands, flags, choices, and names from Control.
+ * What may follow on an unfinished command line: commands, flags, choices, and IDs from Control.
  * Source: docs/cli.md "Completion".
  */
 import type { Command } from 'commander';
 import type { Setting } from '../../program/settings.ts';
-import { KINDS_OF, kindOf } from '../ctl/kinds.ts';
+import { KINDS_OF, kindOf } from '../ctl/resource-kinds.ts';
 import type { ProofgateCommand } from '../define-command.ts';
 
 /** In place of candidates: the shell completes paths itself. */
@@ -18,8 +18,8 @@ export interface UnfinishedLine {
   readonly positionals: readonly string[];
 }
 
-/** Names of the resources of a kind of `ctl get`, for the settings of the line. Never throws. */
-export type NamesOf = (kind: string, line: UnfinishedLine) => Promise<readonly string[]>;
+/** IDs of the resources of a kind of `ctl get`, for the settings of the line. Never throws. */
+export type FetchIds = (kind: string, line: UnfinishedLine) => Promise<readonly string[]>;
 
 /** Positional arguments and flags that name a resource, by the kind of `ctl get`. */
 const KIND_OF_NAME: { readonly [name: string]: string } = {
@@ -39,7 +39,7 @@ const FILE_NAMES: ReadonlySet<string> = new Set(['file', 'directory', 'old', 'ne
 export async function candidatesFor(
   words: readonly string[],
   program: ProofgateCommand,
-  namesOf: NamesOf,
+  fetchIds: FetchIds,
 ): Promise<readonly string[]> {
   const last = words.at(-1) ?? '';
   const before = words.slice(0, -1);
@@ -47,7 +47,7 @@ export async function candidatesFor(
   const [, flag, value] = /^--([a-z0-9-]+)=(.*)$/s.exec(last) ?? [];
   if (flag !== undefined && value !== undefined) {
     const setting = settingOf(line.command, `--${flag}`);
-    const values = setting === undefined ? [] : await valuesOf(setting, line, namesOf);
+    const values = setting === undefined ? [] : await valuesOf(setting, line, fetchIds);
     return values.includes(FILES)
       ? []
       : starting(
@@ -57,10 +57,10 @@ export async function candidatesFor(
   }
   const found =
     waiting !== undefined
-      ? await valuesOf(waiting, line, namesOf)
+      ? await valuesOf(waiting, line, fetchIds)
       : last.startsWith('-')
         ? flagsOf(line.command)
-        : await positionalsOf(line, namesOf);
+        : await positionalsOf(line, fetchIds);
   return found.includes(FILES) ? [FILES] : starting(last, found);
 }
 
@@ -118,12 +118,12 @@ function flagsOf(command: Command): readonly string[] {
 async function valuesOf(
   { choices, flag, valueName = '' }: Setting<unknown>,
   line: UnfinishedLine,
-  namesOf: NamesOf,
+  fetchIds: FetchIds,
 ): Promise<readonly string[]> {
   if (choices.length > 0) return choices;
   if (FILE_NAMES.has(valueName.slice(1, -1))) return [FILES];
   const kind = kindNamed(flag, line);
-  return kind === undefined ? [] : namesOf(kind, line);
+  return kind === undefined ? [] : fetchIds(kind, line);
 }
 
 /** Only commands of `ctl` know Control. */
@@ -133,16 +133,23 @@ function kindNamed(name: string, { command }: UnfinishedLine): string | undefine
   return isOfCtl ? KIND_OF_NAME[name] : undefined;
 }
 
-async function positionalsOf(line: UnfinishedLine, namesOf: NamesOf): Promise<readonly string[]> {
+function isKindsCommand(name: string): name is keyof typeof KINDS_OF {
+  return Object.hasOwn(KINDS_OF, name);
+}
+
+async function positionalsOf(line: UnfinishedLine, fetchIds: FetchIds): Promise<readonly string[]> {
   const { command, positionals } = line;
   const members = positionals.length === 0 ? command.commands.map((member) => member.name()) : [];
   const argument = command.registeredArguments[positionals.length]?.name();
   if (argument === undefined) return members;
+  const verb = command.name();
+  const kinds = isKindsCommand(verb) ? KINDS_OF[verb] : [];
   // `ctl get KIND NAME`
-  const kind = argument === 'name' ? kindOf(positionals[0] ?? '')?.name : kindNamed(argument, line);
-  if (kind !== undefined) return namesOf(kind, line);
+  const given = argument === 'name' ? kindOf(positionals[0] ?? '', kinds) : undefined;
+  const kind = given?.one === undefined ? kindNamed(argument, line) : given.name;
+  if (kind !== undefined) return fetchIds(kind, line);
   if (FILE_NAMES.has(argument)) return [FILES];
-  if (argument === 'kind') return KINDS_OF[command.name()] ?? [];
+  if (argument === 'kind') return kinds;
   if (argument === 'method') return ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
   return members;
 }

@@ -12,6 +12,7 @@ import {
   type SettingValues,
   text,
 } from '../../program/settings.ts';
+import { visibleText } from '../../program/visible-text.ts';
 import {
   type CliContext,
   type CommandDeclaration,
@@ -64,7 +65,8 @@ export function ctlCommand<S extends SettingDeclarations, P extends PositionalDe
     run: (input, context) =>
       withControl(input.settings, context, async (api) => {
         const { lines, object } = await run(api, input, context);
-        context.output.result(lines, object);
+        // Names of other users could send commands to the terminal.
+        context.output.result(lines.map(visibleText), object);
       }),
   });
 }
@@ -72,6 +74,7 @@ export function ctlCommand<S extends SettingDeclarations, P extends PositionalDe
 const EXAMPLE_SETTINGS = '--control-url https://control.example --token-file token';
 
 export interface CtlResult {
+  /** For people; may contain texts of other users. */
   readonly lines: readonly string[];
   readonly object: JsonMembers;
 }
@@ -116,8 +119,7 @@ export async function withConnection<T>(
 }
 
 /** Control does not distinguish "missing" from "not readable", so that its answer reveals no resource. */
-const NOT_FOUND =
-  'Control holds nothing of this ID, or nothing that you may read: proofgate ctl get lists what there is, with IDs';
+const NOT_FOUND = 'no resource of this ID is visible to you; proofgate ctl get KIND lists IDs';
 
 /** Adds advice: Control reports only that a token is invalid, and the command knows where the token came from. */
 function advised(error: unknown, { advice }: CtlCredentials): unknown {

@@ -1,5 +1,4 @@
 /** Reads the token of an operator command: from `--token-file`, or from the session of `ctl login` at this Control. */
-
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import type { ControlUrl } from '../../client/enroll/control-url.ts';
@@ -62,14 +61,13 @@ async function readTokenFile(path: string): Promise<string> {
   return token;
 }
 
-/**
- * Stores the session of `ctl login`: one file for each Control, which contains only the token and only its owner can read.
- * Source: docs/ctl.md "Signing in"; XDG Base Directory Specification.
- */
-
 const MAX_SESSION_BYTES = 4096;
 
-/** @throws CliError `session_file_required` when the environment names no directory of the user */
+/**
+ * The session file of `ctl login`: one for each Control, which contains only the token and only its owner can read.
+ * Source: docs/ctl.md "Signing in"; XDG Base Directory Specification.
+ * @throws CliError `session_file_required` when the environment names no directory of the user
+ */
 export function sessionPath(
   { sessionFile }: { readonly sessionFile: string | undefined },
   url: ControlUrl,

@@ -1,6 +1,6 @@
-/** What completion offers: from the program's own commands and flags, and names from a running Control. */
+/** What completion offers: from the program's own commands and flags, and IDs from a running Control. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { candidatesFor, type NamesOf } from '../../../src/cli/completion/candidates.ts';
+import { candidatesFor, type FetchIds } from '../../../src/cli/completion/candidates.ts';
 import { buildProgram } from '../../../src/cli/program.ts';
 import { Output } from '../../../src/program/output.ts';
 import { ControlStage } from '../../e2e/control/control-fixture.ts';
@@ -8,10 +8,10 @@ import { SITE_ID } from '../../e2e/control/site-declaration.ts';
 import { runProofgate } from '../../e2e/harness/proofgate-command.ts';
 
 /** @param line its last word is completed */
-async function candidates(line: string, namesOf: NamesOf = async () => []) {
+async function candidates(line: string, fetchIds: FetchIds = async () => []) {
   const output = new Output(process.stdout, process.stderr, {});
   const program = await buildProgram({ env: {}, output, version: '1.0.0' });
-  return candidatesFor(line.split(' '), program, namesOf);
+  return candidatesFor(line.split(' '), program, fetchIds);
 }
 
 describe('of the program', () => {
@@ -31,15 +31,15 @@ describe('of the program', () => {
     expect(await candidates(line)).toEqual(expected);
   });
 
-  it('asks for names of the kind that the argument or flag names', async () => {
+  it('asks for IDs of the kind that the argument or flag names', async () => {
     const asked: unknown[] = [];
-    const namesOf: NamesOf = async (kind, { flags }) => {
+    const fetchIds: FetchIds = async (kind, { flags }) => {
       asked.push([kind, flags.get('site')]);
       return ['one', 'two'];
     };
-    expect(await candidates('ctl revoke t', namesOf)).toEqual(['two']);
-    expect(await candidates('ctl get keys --site eu o', namesOf)).toEqual(['one']);
-    expect(await candidates('ctl get keys --site o', namesOf)).toEqual(['one']);
+    expect(await candidates('ctl revoke t', fetchIds)).toEqual(['two']);
+    expect(await candidates('ctl get keys --site eu o', fetchIds)).toEqual(['one']);
+    expect(await candidates('ctl get keys --site o', fetchIds)).toEqual(['one']);
     expect(asked).toEqual([
       ['keys', undefined],
       ['keys', ['eu']],
@@ -47,8 +47,19 @@ describe('of the program', () => {
     ]);
   });
 
-  it('leaves out names that a shell would run', async () => {
-    const namesOf: NamesOf = async () => [
+  it.each([
+    'ctl get audit ',
+    'ctl get signing-keys ',
+    'ctl rename audit ',
+    'ctl delete keys ',
+    'ctl create environment ',
+    'ctl retire-signing-key shop ',
+  ])('asks for no IDs where the command takes none: %j', async (line) => {
+    expect(await candidates(line, async () => ['one'])).toEqual([]);
+  });
+
+  it('leaves out IDs that a shell would run', async () => {
+    const fetchIds: FetchIds = async () => [
       '$(reboot)',
       'a;b',
       'a b',
@@ -57,7 +68,7 @@ describe('of the program', () => {
       'https://a.example/b',
       'client:c',
     ];
-    expect(await candidates('ctl revoke ', namesOf)).toEqual(['client:c', 'https://a.example/b']);
+    expect(await candidates('ctl revoke ', fetchIds)).toEqual(['client:c', 'https://a.example/b']);
   });
 });
 

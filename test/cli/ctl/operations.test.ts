@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { KINDS_OF } from '../../../src/cli/ctl/kinds.ts';
+import { KINDS_OF } from '../../../src/cli/ctl/resource-kinds.ts';
 import type { ProofgateCommand } from '../../../src/cli/define-command.ts';
 import { buildProgram } from '../../../src/cli/program.ts';
 import { Output } from '../../../src/program/output.ts';

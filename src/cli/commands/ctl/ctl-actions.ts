@@ -4,8 +4,8 @@ import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { blockedSubjectsPath, sitePath } from '../../../client/operator/paths.ts';
 import { integer, optional, required, text, toggle } from '../../../program/settings.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
+import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import { removeBlock } from '../../ctl/remove-block.ts';
-import { idOf, SITE_OF_NAME } from '../../ctl/resources.ts';
 import type { CommandLineNode } from '../../define-command.ts';
 
 const REASON = { reason: optional(text('--reason <text>', 'for the audit trail')) };

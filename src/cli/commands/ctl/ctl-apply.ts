@@ -4,6 +4,7 @@ import { access, lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import type { Declared, Step } from '../../../client/operator/declaration.ts';
+import { OperatorError } from '../../../client/operator/operator-error.ts';
 import { CliError, EXIT_CODES, usageError } from '../../../program/errors.ts';
 import { readInputText } from '../../../program/input-files.ts';
 import { writeNewFile } from '../../../program/output-files.ts';
@@ -17,15 +18,14 @@ import {
   toggle,
   withDefault,
 } from '../../../program/settings.ts';
-import { CTL_SETTINGS, withControl } from '../../ctl/ctl-connection.ts';
-import { type CliContext, command } from '../../define-command.ts';
+import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
+import type { CliContext } from '../../define-command.ts';
 
 const MAX_SITE_FILE_BYTES = 16 * 1024 * 1024;
 /** A target's name is used as a file name. */
 const FILE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
 const SETTINGS = {
-  ...CTL_SETTINGS,
   file: required(lettered(text('--file <file>', 'site file, YAML or JSON'), 'f')),
   dryRun: toggle('--dry-run', 'show what would be done, and do nothing', false),
   prune: toggle(
@@ -46,54 +46,47 @@ const SETTINGS = {
 };
 type Values = SettingValues<typeof SETTINGS>;
 
-export const ctlApplyCommand = command({
+export const ctlApplyCommand = ctlCommand({
   name: 'apply',
   summary: 'Apply a site file to Control; idempotent',
   settings: SETTINGS,
-  examples: [
-    'proofgate ctl apply -f site.yaml --control-url https://control.example --token-file token --dry-run',
-    'proofgate ctl apply -f site.yaml --control-url https://control.example --token-file token --token-dir tokens',
-  ],
-  run: ({ settings }, context) => apply(settings, context),
+  examples: ['apply -f site.yaml --dry-run', 'apply -f site.yaml --token-dir tokens'],
+  run: (api, { settings }, { output }) => apply(api, settings, output),
 });
 
-async function apply(values: Values, context: CliContext): Promise<void> {
+async function apply(api: ControlApi, values: Values, output: CliContext['output']): Promise<CtlResult> {
   const { declareSite, readSiteFile } = await import('../../../client/operator/declaration.ts');
-  const text = await readInputText(values.file, MAX_SITE_FILE_BYTES);
-  const { output } = context;
-  await withControl(values, context, async (api) => {
-    const file = readSiteFile(text, values.file);
-    const { prune } = values;
-    const compared = await declareSite(api, file, { prune, dryRun: true });
-    const { steps, unnamed, warnings, etag } = compared;
-    for (const { code, message } of warnings) if (steps.length > 0) output.note(code, `warning: ${message}`);
-    if (!values.dryRun) {
-      const directory = await tokenDirectoryFor(steps, values);
-      const done =
-        steps.length === 0
-          ? compared
-          : await declareSite(api, file, { prune, dryRun: false, etag }).catch((error: unknown) => {
-              throw withLostTokens(error, steps);
-            });
-      await keepTokens(done, directory);
-      await awaitSources(api, done, file.siteId, values, output);
-    }
-    if (values.detailedExitcode && steps.length > 0) output.endWith(EXIT_CODES.changed);
-    output.result(
-      [...(steps.length === 0 ? ['nothing to do'] : steps.flatMap(linesOf)), ...stayingLines(unnamed)],
-      {
-        site_id: file.siteId,
-        dry_run: values.dryRun,
-        steps,
-        stays: unnamed,
-        warnings: warnings.map(({ code, message, deniedSeconds }) => ({
-          code,
-          message,
-          denied_seconds: deniedSeconds,
-        })),
-      },
-    );
-  });
+  const file = readSiteFile(await readInputText(values.file, MAX_SITE_FILE_BYTES), values.file);
+  const { prune } = values;
+  const compared = await declareSite(api, file, { prune, dryRun: true });
+  const { steps, unnamed, warnings, etag } = compared;
+  for (const { code, message } of warnings) if (steps.length > 0) output.note(code, `warning: ${message}`);
+  if (!values.dryRun) {
+    const directory = await tokenDirectoryFor(steps, values);
+    const done =
+      steps.length === 0
+        ? compared
+        : await declareSite(api, file, { prune, dryRun: false, etag }).catch((error: unknown) => {
+            throw withLostTokens(error, steps);
+          });
+    await keepTokens(done, directory);
+    await awaitSources(api, done, file.siteId, values, output);
+  }
+  if (values.detailedExitcode && steps.length > 0) output.endWith(EXIT_CODES.changed);
+  return {
+    lines: [...(steps.length === 0 ? ['nothing to do'] : steps.flatMap(linesOf)), ...keptLines(unnamed)],
+    object: {
+      site_id: file.siteId,
+      dry_run: values.dryRun,
+      steps,
+      stays: unnamed,
+      warnings: warnings.map(({ code, message, deniedSeconds }) => ({
+        code,
+        message,
+        denied_seconds: deniedSeconds,
+      })),
+    },
+  };
 }
 
 async function awaitSources(
@@ -104,7 +97,7 @@ async function awaitSources(
   output: CliContext['output'],
 ): Promise<void> {
   const { awaitActive } = await import('../../../client/operator/await-active.ts');
-  const onWaiting = tellNowAndThen(output);
+  const onWaiting = progressReporter(output);
   for (const source of activating) await awaitActive(api, source, { siteId, timeoutMs, onWaiting });
 }
 
@@ -123,7 +116,7 @@ async function keepTokens({ tokens }: Declared, directory: string): Promise<void
 
 /** Control may have created a target before its answer with the token was lost. */
 function withLostTokens(error: unknown, steps: readonly Step[]): unknown {
-  const isLost = error instanceof Error && 'code' in error && error.code === 'control_unreachable';
+  const isLost = error instanceof OperatorError && error.code === 'control_unreachable';
   const targets = steps.filter(({ verb, kind }) => verb === 'create' && kind === 'target');
   if (!isLost || targets.length === 0) return error;
   const names = targets.map(({ name }) => name).join(', ');
@@ -135,15 +128,15 @@ function linesOf({ verb, kind, name, changes }: Step): readonly string[] {
   return [`${verb} ${kind} ${name}`, ...changes.map((change) => `    ${change}`)];
 }
 
-const MAX_STAYING_LINES = 20;
+const MAX_KEPT_LINES = 20;
 
 /** What the file does not name. */
-function stayingLines(unnamed: Declared['unnamed']): readonly string[] {
+function keptLines(unnamed: Declared['unnamed']): readonly string[] {
   const lines = unnamed
-    .slice(0, MAX_STAYING_LINES)
-    .map(({ kind, name }) => `stays, not in the file: ${kind} ${name}`);
+    .slice(0, MAX_KEPT_LINES)
+    .map(({ kind, name }) => `not in the file, kept: ${kind} ${name}`);
   const more = unnamed.length - lines.length;
-  return more === 0 ? lines : [...lines, `stays, not in the file: ${more} more (--output json lists them)`];
+  return more === 0 ? lines : [...lines, `not in the file, kept: ${more} more (--output json lists them)`];
 }
 
 /** Checks the token directory before any change, because a token that cannot be stored is lost. */
@@ -185,17 +178,16 @@ async function assertFree(path: string): Promise<void> {
     () => true,
     () => false,
   );
-  if (isThere)
-    throw usageError('file_exists', `${path} is there already; a new target's token would go there`);
+  if (isThere) throw usageError('file_exists', `${path} already exists; choose another --token-dir`);
 }
 
-const TELL_EVERY_MS = 5000;
+const REPORT_INTERVAL_MS = 5000;
 
 /** Shows progress: one line that is overwritten in a terminal, elsewhere a line every few seconds. */
-function tellNowAndThen(output: CliContext['output']): (text: string) => void {
+function progressReporter(output: CliContext['output']): (text: string) => void {
   let reportedAtMs = performance.now();
   return (text) => {
-    if (output.progress(text) || performance.now() - reportedAtMs < TELL_EVERY_MS) return;
+    if (output.progress(text) || performance.now() - reportedAtMs < REPORT_INTERVAL_MS) return;
     reportedAtMs = performance.now();
     output.note('waiting', text);
   };

@@ -1,9 +1,8 @@
 /** `proofgate ctl block-caller|unblock-caller`: denies every request of a caller; admits it again. */
-
 import { blockedCallersPath } from '../../../client/operator/paths.ts';
 import { usageError } from '../../../program/errors.ts';
 import { optional, required, type SettingValues, text } from '../../../program/settings.ts';
-import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
+import { type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { removeBlock } from '../../ctl/remove-block.ts';
 import type { CommandLineNode } from '../../define-command.ts';
@@ -79,8 +78,9 @@ function shownCaller({ holderThumbprint, subject }: Values): string {
 
 /** Names the targets that hold the publication back; empty: none. */
 function waitingFor({ waiting_for: targets }: JsonObject): string {
-  const waiting = Array.isArray(targets) ? targets.filter(isJsonObject) : [];
-  return waiting.map(({ name, target_id: id }) => `${String(name)} (${String(id)})`).join(', ');
+  return jsonObjects(targets)
+    .map(({ name, target_id: id }) => `${String(name)} (${String(id)})`)
+    .join(', ');
 }
 
 export const ctlCallerCommands: readonly CommandLineNode[] = [blockCaller, unblockCaller];

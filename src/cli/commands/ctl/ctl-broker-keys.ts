@@ -5,12 +5,16 @@ import { brokerPath, issuerPath, sitePath } from '../../../client/operator/paths
 import { CliError, usageError } from '../../../program/errors.ts';
 import { readCaFile, readInputText } from '../../../program/input-files.ts';
 import { list, optional, required, type SettingValues, text, toggle } from '../../../program/settings.ts';
-import { isJsonObject, type JsonObject, parseStrictJson } from '../../../protocol/strict-json.ts';
-import { CTL_SETTINGS, withControl } from '../../ctl/ctl-connection.ts';
-import { type CliContext, command, group } from '../../define-command.ts';
+import {
+  isJsonObject,
+  type JsonObject,
+  jsonObjects,
+  parseStrictJson,
+} from '../../../protocol/strict-json.ts';
+import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
+import { type CliContext, group } from '../../define-command.ts';
 
 const SETTINGS = {
-  ...CTL_SETTINGS,
   site: required(text('--site <site>', 'Auth Site')),
   issuer: required(text('--issuer <url>', "the broker's issuer, exactly")),
   trustDomain: optional(
@@ -29,20 +33,20 @@ type Values = SettingValues<typeof SETTINGS>;
 
 const MAX_KEY_SET_BYTES = 256 * 1024;
 
-const refreshCommand = command({
+const refreshCommand = ctlCommand({
   name: 'refresh',
   summary: "Fetch a broker's keys from this machine, show what differs from the pinned ones, and pin them",
   settings: SETTINGS,
   examples: [
-    'proofgate ctl broker-keys refresh --site shop-eu-1 --issuer https://broker.shop.example --control-url https://control.example --token-file token',
-    'proofgate ctl broker-keys refresh --site shop-eu-1 --issuer https://broker.shop.example --yes --control-url https://control.example --token-file token',
+    'broker-keys refresh --site shop-eu-1 --issuer https://broker.shop.example',
+    'broker-keys refresh --site shop-eu-1 --issuer https://broker.shop.example --yes',
   ],
-  run: ({ settings }, context) => withControl(settings, context, (api) => refresh(api, settings, context)),
+  run: (api, { settings }, context) => refresh(api, settings, context),
 });
 
 export const ctlBrokerKeysCommands = group('broker-keys', 'Pinned keys of brokers', [refreshCommand]);
 
-async function refresh(api: ControlApi, values: Values, { output }: CliContext): Promise<void> {
+async function refresh(api: ControlApi, values: Values, { output }: CliContext): Promise<CtlResult> {
   const { compareKeys, readBrokerKeySet } = await import('../../../client/operator/broker-keys.ts');
   const broker = await findBroker(api, values);
   const keySet = await readKeySet(values, broker);
@@ -50,7 +54,7 @@ async function refresh(api: ControlApi, values: Values, { output }: CliContext):
   const comparison = compareKeys(broker.pinned, readBrokerKeySet(keySet, trustDomain, isOnly));
   requireExpected(comparison, values.thumbprints);
   const isChange = comparison.added.length + comparison.removed.length > 0;
-  const answer = {
+  const object = {
     site_id: values.site,
     issuer: values.issuer,
     trust_domain: trustDomain,
@@ -58,11 +62,11 @@ async function refresh(api: ControlApi, values: Values, { output }: CliContext):
     pinned: isChange && values.yes,
   };
   const lines = linesOf(comparison);
-  if (!isChange) return output.result([...lines, 'nothing to do'], answer);
+  if (!isChange) return { lines: [...lines, 'nothing to do'], object };
   if (comparison.kept.length === 0 && broker.pinned.length > 0) output.note('no_key_stays', NO_KEY_STAYS);
   if (!values.yes) {
-    output.result(lines, answer);
-    return output.note('not_pinned', NOT_PINNED);
+    output.note('not_pinned', NOT_PINNED);
+    return { lines, object };
   }
   const { definition, url } = broker.view;
   const body = {
@@ -70,7 +74,7 @@ async function refresh(api: ControlApi, values: Values, { output }: CliContext):
     ...(url === undefined ? {} : { url }),
   };
   await api.put(broker.path, body, broker.etag);
-  output.result([...lines, 'pinned'], answer);
+  return { lines: [...lines, 'pinned'], object };
 }
 
 const NOT_PINNED =
@@ -106,8 +110,7 @@ async function findBroker(api: ControlApi, { site, issuer, trustDomain }: Values
   // Control up to 0.3.0 has the issuer alone in its paths.
   const path = found.published === undefined ? issuerPath(site, issuer) : brokerPath(site, issuer, domain);
   const { body: view, etag } = await api.get(path);
-  const keys = isJsonObject(view.definition) ? view.definition.keys : [];
-  const pinned = Array.isArray(keys) ? keys.filter(isJsonObject) : [];
+  const pinned = jsonObjects(isJsonObject(view.definition) ? view.definition.keys : []);
   return { view, etag, path, trustDomain: domain, isOnly: ofIssuer.length === 1, pinned };
 }
 

@@ -4,7 +4,7 @@ import { sitePath } from '../../../client/operator/paths.ts';
 import { CliError, usageError } from '../../../program/errors.ts';
 import type { JsonMembers } from '../../../program/output.ts';
 import { replaceFile } from '../../../program/output-files.ts';
-import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
+import { type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
 
 export interface CallerProfilesInput {
   readonly site: string;
@@ -38,7 +38,7 @@ export async function callerProfiles(
   if (!Array.isArray(body.profiles)) {
     throw new CliError('unreachable', 'answer_unexpected', 'Control answered without profiles');
   }
-  const profiles = body.profiles.filter(isJsonObject);
+  const profiles = jsonObjects(body.profiles);
   if (profiles.length === 0) {
     const text = `no route of the site admits ${subject} with passports of ${issuer}: check the routes' allowed_sources`;
     throw new CliError('refused', 'no_profiles', text);

@@ -5,8 +5,8 @@ import { usageError } from '../../../program/errors.ts';
 import { choice, duration, optional, required, text } from '../../../program/settings.ts';
 import type { JsonObject } from '../../../protocol/strict-json.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
-import { idOf } from '../../ctl/resources.ts';
-import { shownToken, TOKEN_OUT } from '../../ctl/shown-token.ts';
+import { idOf } from '../../ctl/find-resources.ts';
+import { issueToken, TOKEN_OUT } from '../../ctl/issue-token.ts';
 import { group } from '../../define-command.ts';
 
 const environment = ctlCommand({
@@ -79,7 +79,7 @@ const accessToken = ctlCommand({
     const end = expiresInMs && { expires_at: new Date(Date.now() + expiresInMs).toISOString() };
     const wish = { name, role, scope: await scopeOf(api, scope), ...end };
     const create = async () => (await api.create('/v1/access-tokens', wish)).body;
-    return shownToken(create, { idMember: 'access_token_id', out, output });
+    return issueToken(create, 'access-token', out, output);
   },
 });
 

@@ -4,22 +4,16 @@ import { usageError } from '../../../program/errors.ts';
 import { integer, optional, text, toggle } from '../../../program/settings.ts';
 import type { JsonObject } from '../../../protocol/strict-json.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
-import { KINDS_OF, requireKind } from '../../ctl/kinds.ts';
-import { expectedTag, IF_VERSION, idOf } from '../../ctl/resources.ts';
+import { findOne, SITE_OF_KIND } from '../../ctl/find-resources.ts';
+import { KINDS_OF, requireKind } from '../../ctl/resource-kinds.ts';
 import type { CommandLineNode } from '../../define-command.ts';
-
-const SITE = {
-  site: optional(
-    text('--site <site>', 'Auth Site, for what belongs to one, and to give a name in place of an ID'),
-  ),
-};
 
 const deleteResource = ctlCommand({
   name: 'delete',
-  summary: `Delete for good: ${KINDS_OF.delete?.join(', ')}`,
+  summary: `Delete for good: ${KINDS_OF.delete.join(', ')}`,
   positionals: { kind: 'what to delete', name: 'its ID or name' },
   settings: {
-    ...SITE,
+    ...SITE_OF_KIND,
     revision: optional(
       integer('--revision <number>', 'sources: delete only this draft', {
         min: 1,
@@ -27,29 +21,22 @@ const deleteResource = ctlCommand({
       }),
     ),
     trustDomain: optional(text('--trust-domain <domain>', 'brokers: which one, when an issuer has several')),
-    ...IF_VERSION,
     yes: toggle('--yes', 'delete it; without this, only say what would be deleted', false),
   },
   examples: ["delete source 'old cluster' --site shop-eu-1 --yes", 'delete role-grant rg_06cz… --yes'],
   check: ({ kind }) => void requireKind(kind, 'delete'),
-  async run(api, { positionals, settings: { ifVersion, revision, site, trustDomain, yes } }) {
+  async run(api, { positionals, settings: { revision, site, trustDomain, yes } }) {
     const kind = requireKind(positionals.kind, 'delete');
-    if (kind.needsSite === 'always' && site === undefined) {
-      throw usageError('site_required', `name the Auth Site of the ${kind.name} with --site`);
-    }
     if (revision !== undefined && kind.name !== 'sources') {
       throw usageError('revision_unused', `--revision selects a draft of sources only, not of ${kind.name}`);
     }
-    const id = await idOf(api, kind.name, positionals.name, site);
-    const encoded = (part: string) => encodeURIComponent(part);
-    const path =
-      revision === undefined
-        ? kind.one?.(encoded(site ?? ''), encoded(id), trustDomain && encoded(trustDomain))
-        : revisionPath(id, revision);
-    const found = await api.get(path ?? '');
+    const one = await findOne(api, kind, positionals.name, { site, trustDomain });
+    const { id } = one;
+    const path = revision === undefined ? one.path : revisionPath(id, revision);
+    const found = await api.get(path);
     const what = `${id}${revision === undefined ? '' : ` revision ${revision}`}${nameOf(found.body, id)}`;
     if (!yes) throw usageError('yes_required', `this deletes ${what} for good: add --yes`);
-    await api.remove(path ?? '', expectedTag(found, ifVersion));
+    await api.remove(path, found.etag);
     return { lines: [`${what} is deleted`], object: found.body };
   },
 });
@@ -62,17 +49,16 @@ function nameOf({ display_name, name = display_name, principal, role }: JsonObje
 
 const rename = ctlCommand({
   name: 'rename',
-  summary: `Rename: ${KINDS_OF.rename?.join(', ')}`,
+  summary: `Rename: ${KINDS_OF.rename.join(', ')}`,
   positionals: { kind: 'what to rename', name: 'its ID or name', 'new-name': 'its name from now on' },
-  settings: { ...SITE, ...IF_VERSION },
+  settings: SITE_OF_KIND,
   examples: ['rename target gateway-1 gateway-eu --site shop-eu-1'],
   check: ({ kind }) => void requireKind(kind, 'rename'),
-  async run(api, { positionals, settings: { ifVersion, site } }) {
+  async run(api, { positionals, settings: { site } }) {
     const kind = requireKind(positionals.kind, 'rename');
-    const id = await idOf(api, kind.name, positionals.name, site);
-    const path = kind.one?.('', encodeURIComponent(id), undefined) ?? '';
-    const name = positionals['new-name'];
-    const { body } = await api.patch(path, { name }, expectedTag(await api.get(path), ifVersion));
+    const { id, path } = await findOne(api, kind, positionals.name, { site });
+    const { etag } = await api.get(path);
+    const { body } = await api.patch(path, { name: positionals['new-name'] }, etag);
     return { lines: [`${id} is named ${String(body.name)}`], object: body };
   },
 });

@@ -3,18 +3,14 @@
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { usageError } from '../../../program/errors.ts';
 import { optional, type SettingValues, text } from '../../../program/settings.ts';
-import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
-import { CTL_SETTINGS, withControl } from '../../ctl/ctl-connection.ts';
-import { KINDS_OF, type Kind, requireKind } from '../../ctl/kinds.ts';
-import { isListOfObjects, memberLines, tableLines } from '../../ctl/resource-text.ts';
-import { idOf, listOf } from '../../ctl/resources.ts';
-import { type CliContext, command } from '../../define-command.ts';
+import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
+import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
+import { findOne, idOf, listOf, requireSite, SITE_OF_KIND } from '../../ctl/find-resources.ts';
+import { KINDS_OF, type NamedKind, requireKind } from '../../ctl/resource-kinds.ts';
+import { isListOfObjects, memberLines, tableLines } from '../../ctl/resource-table.ts';
 
 const SETTINGS = {
-  ...CTL_SETTINGS,
-  site: optional(
-    text('--site <site>', 'Auth Site, for what belongs to one, and to give a name in place of an ID'),
-  ),
+  ...SITE_OF_KIND,
   subject: optional(
     text(
       '--subject <subject>',
@@ -28,72 +24,68 @@ const SETTINGS = {
   target: optional(text('--target <target>', 'readiness: for this target alone')),
   out: optional(text('--out <file>', 'profiles --subject: the profile file to write; replaces the file')),
 };
-type Values = SettingValues<typeof SETTINGS>;
+type Values = SettingValues<typeof SETTINGS> & {
+  /** Columns of the terminal. */
+  readonly width: number | undefined;
+};
 
-export const ctlGetCommand = command({
+export const ctlGetCommand = ctlCommand({
   name: 'get',
-  summary: `Show what Control holds: ${KINDS_OF.get?.join(', ')}`,
+  summary: `Show what Control holds: ${KINDS_OF.get.join(', ')}`,
   positionals: { kind: 'what to show', 'name?': 'one of them, by its ID or name; without it: all' },
   settings: SETTINGS,
-  examples: [
-    'proofgate ctl get keys --site shop-eu-1 --control-url https://control.example --token-file token',
-    'proofgate ctl get command ep_06cz… --control-url https://control.example --token-file token',
-  ],
+  examples: ['get keys --site shop-eu-1', 'get command ep_06cz…'],
   check: ({ kind }) => void requireKind(kind, 'get'),
-  run: ({ settings, positionals }, context) => get(positionals.kind, positionals.name, settings, context),
+  run: (api, { settings, positionals: { kind, name } }, { output }) =>
+    get(api, requireKind(kind, 'get'), name, { ...settings, width: output.width }),
 });
 
-async function get(given: string, name: string | undefined, values: Values, context: CliContext) {
-  const kind = requireKind(given, 'get');
-  if (values.site === undefined && (kind.needsSite === 'always' || (kind.needsSite === 'list' && !name))) {
-    throw usageError('site_required', `name the Auth Site of the ${kind.name} with --site`);
-  }
+async function get(
+  api: ControlApi,
+  kind: NamedKind,
+  name: string | undefined,
+  values: Values,
+): Promise<CtlResult> {
+  const { site, width } = values;
+  requireSite(kind, site, name === undefined);
   if (values.subject !== undefined && kind.name !== 'profiles') {
     throw usageError('subject_unused', `--subject selects profiles only, not ${kind.name}`);
   }
   if (values.target !== undefined && kind.name !== 'readiness') {
     throw usageError('target_unused', `--target selects readiness only, not ${kind.name}`);
   }
-  const { output } = context;
-  await withControl(values, context, async (api) => {
-    if (values.subject !== undefined) return getCallerProfiles(api, values.subject, values, context);
-    if (name !== undefined) {
-      const body = await getOne(api, kind, name, values);
-      return output.result(detailLines(kind, body, output.width), body);
-    }
-    if (kind.list === undefined) {
-      const text = `name what the ${kind.name} is of: one of the ${kind.of}`;
-      throw usageError('name_required', text);
-    }
-    const items = await listOf(api, kind.name, values.site);
-    const shown = items.map(withStates).map(withAwaited).map(withKeyAges).map(withResourceId);
-    output.result(tableLines(kind.columns, shown, output.width), { items });
-  });
+  if (values.subject !== undefined) return getCallerProfiles(api, values.subject, values);
+  if (name !== undefined) {
+    const object = await getOne(api, kind, name, values);
+    return { lines: detailLines(kind, object, width), object };
+  }
+  if (kind.list === undefined) {
+    throw usageError('name_required', `name one of the ${kind.parent}, to show its ${kind.name}`);
+  }
+  const items = await listOf(api, kind.name, site);
+  const shown = items.map(withStates).map(withAwaited).map(withKeyAges).map(withResourceId);
+  return { lines: tableLines(kind.columns, shown, width), object: { items } };
 }
 
-/** @throws CliError `list_only`, and those of {@link idOf} */
+/** @throws CliError as {@link findOne} */
 async function getOne(
   api: ControlApi,
-  kind: Kind & { readonly name: string },
+  kind: NamedKind,
   name: string,
   { site, target, trustDomain }: Values,
 ): Promise<JsonObject> {
-  if (kind.one === undefined)
-    throw usageError('list_only', `${kind.name}: shown as a list only; leave the name out`);
-  const id = await idOf(api, kind.of ?? kind.name, name, site);
-  const encoded = (text: string) => encodeURIComponent(text);
-  const path = kind.one(encoded(site ?? ''), encoded(id), trustDomain && encoded(trustDomain));
+  const { path } = await findOne(api, kind, name, { site, trustDomain });
   if (kind.name === 'grants') return { items: await api.list(path) };
   const ofTarget = target && new URLSearchParams({ target: await idOf(api, 'targets', target, site) });
   return (await api.get(ofTarget ? `${path}?${ofTarget}` : path)).body;
 }
 
-async function getCallerProfiles(api: ControlApi, subject: string, values: Values, { output }: CliContext) {
+async function getCallerProfiles(api: ControlApi, subject: string, values: Values): Promise<CtlResult> {
   const { callerProfiles } = await import('./ctl-caller-profiles.ts');
   const input = { ...values, site: values.site ?? '', subject };
   const { profiles, written, object } = await callerProfiles(api, input);
-  const routes = tableLines(['route_id', 'method', 'path_template', 'audience'], profiles, output.width);
-  output.result(written.length > 0 ? written : routes, object);
+  const routes = tableLines(['route_id', 'method', 'path_template', 'audience'], profiles, values.width);
+  return { lines: written.length > 0 ? written : routes, object };
 }
 
 /** Names a broker's pinned keys with their ages. Control up to 0.3.0 does not know the ages. */
@@ -133,11 +125,11 @@ function withResourceId(item: JsonObject): JsonObject {
 }
 
 function detailLines(
-  { columns, name }: Kind & { readonly name: string },
+  { columns, name }: NamedKind,
   body: JsonObject,
   width: number | undefined,
 ): readonly string[] {
-  if (name === 'grants') return tableLines(columns, (body.items ?? []) as readonly JsonObject[], width);
+  if (name === 'grants') return tableLines(columns, jsonObjects(body.items), width);
   if (name === 'command') {
     const pairs = [
       [body.command, body.init_container],

@@ -1,4 +1,4 @@
-/** `proofgate ctl login`: signs in with the browser and stores the session for the other commands. */
+/** `proofgate ctl login|logout|whoami`: begins, ends and shows the session that the other commands use. */
 import { spawn } from 'node:child_process';
 import type { ControlUrl } from '../../../client/enroll/control-url.ts';
 import type { SignedIn } from '../../../client/operator/operator-sign-in.ts';
@@ -6,7 +6,7 @@ import { oneLine } from '../../../program/errors.ts';
 import type { Environment } from '../../../program/output.ts';
 import { duration, integer, type SettingValues, toggle, withDefault } from '../../../program/settings.ts';
 import { MAX_PORT } from '../../../protocol/limits.ts';
-import { CONTROL_SETTINGS, readControlUrl, withConnection } from '../../ctl/ctl-connection.ts';
+import { CONTROL_SETTINGS, ctlCommand, readControlUrl, withConnection } from '../../ctl/ctl-connection.ts';
 import {
   prepareSessionFile,
   removeSession,
@@ -14,6 +14,7 @@ import {
   sessionPath,
   writeSession,
 } from '../../ctl/ctl-credentials.ts';
+import { memberLines } from '../../ctl/resource-table.ts';
 import { type CliContext, command } from '../../define-command.ts';
 
 export const LOGIN_SETTINGS = {
@@ -118,7 +119,6 @@ function report(
   });
 }
 
-/** `proofgate ctl logout`: ends the session of `ctl login`. */
 export const ctlLogoutCommand = command({
   name: 'logout',
   summary: 'End the session that `ctl login` began, and remove its file',
@@ -133,6 +133,17 @@ export const ctlLogoutCommand = command({
     await withConnection(settings, { url, token }, signOut);
     await removeSession(path);
     context.output.result([`signed out of ${url.text}`], { control_url: url.text });
+  },
+});
+
+export const ctlWhoamiCommand = ctlCommand({
+  name: 'whoami',
+  summary: 'Show your identity and roles',
+  settings: {},
+  examples: ['whoami'],
+  async run(api, _input, { output }) {
+    const { body } = await api.get('/v1/session');
+    return { lines: memberLines(body, output.width), object: body };
   },
 });
 

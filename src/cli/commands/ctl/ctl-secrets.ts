@@ -11,9 +11,8 @@ import {
   withDefault,
 } from '../../../program/settings.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
-import { memberLines } from '../../ctl/resource-text.ts';
-import { idOf, SITE_OF_NAME } from '../../ctl/resources.ts';
-import { shownToken, TOKEN_OUT } from '../../ctl/shown-token.ts';
+import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
+import { issueToken, TOKEN_OUT } from '../../ctl/issue-token.ts';
 import type { CommandLineNode } from '../../define-command.ts';
 
 /** The longest time that a rotation may set. */
@@ -48,7 +47,7 @@ const rotateSigningKey = ctlCommand({
 const retireSigningKey = ctlCommand({
   name: 'retire-signing-key',
   summary: 'End a retiring signing key now, or sooner than planned; verifiers must pin the new key before',
-  positionals: { site: 'Auth Site', key: 'ID of the signing key' },
+  positionals: { site: 'Auth Site', 'signing-key': 'its ID' },
   settings: {
     inMs: withDefault(
       duration('--in <duration>', 'how long the key still signs, whole seconds', {
@@ -59,7 +58,7 @@ const retireSigningKey = ctlCommand({
     ),
   },
   examples: ['retire-signing-key shop-eu-1 sk_06cz…'],
-  async run(api, { positionals: { site, key }, settings: { inMs } }, { output }) {
+  async run(api, { positionals: { site, 'signing-key': key }, settings: { inMs } }, { output }) {
     const path = `${sitePath(site)}/signing-keys/${encodeURIComponent(key)}/retire`;
     const { body } = await api.act(path, { retiring_seconds: wholeSeconds('in', inMs) });
     const warning = { code: 'signing_key_ends', message: keyEndWarning(key, inMs) };
@@ -95,7 +94,7 @@ const rotateTargetToken = ctlCommand({
     const target = await idOf(api, 'targets', positionals.target, site);
     const rotate = async () =>
       (await api.act(`/v1/targets/${encodeURIComponent(target)}/rotate-token`, {})).body;
-    return shownToken(rotate, { idMember: 'target_id', out, output });
+    return issueToken(rotate, 'target-token', out, output);
   },
 });
 
@@ -108,7 +107,7 @@ const rotateAccessToken = ctlCommand({
   async run(api, { positionals, settings: { out } }, { output }) {
     const id = await idOf(api, 'access-tokens', positionals['access-token'], undefined);
     const rotate = async () => (await api.act(`/v1/access-tokens/${encodeURIComponent(id)}/rotate`)).body;
-    return shownToken(rotate, { idMember: 'access_token_id', out, output });
+    return issueToken(rotate, 'access-token', out, output);
   },
 });
 
@@ -124,17 +123,6 @@ const disableBootstrapToken = ctlCommand({
   },
 });
 
-const whoami = ctlCommand({
-  name: 'whoami',
-  summary: 'Show as whom Control knows you, with your roles',
-  settings: {},
-  examples: ['whoami'],
-  async run(api, _input, { output }) {
-    const { body } = await api.get('/v1/session');
-    return { lines: memberLines(body, output.width), object: body };
-  },
-});
-
 /** In the order of the help. */
 export const ctlSecretCommands: readonly CommandLineNode[] = [
   rotateSigningKey,
@@ -142,5 +130,4 @@ export const ctlSecretCommands: readonly CommandLineNode[] = [
   rotateTargetToken,
   rotateAccessToken,
   disableBootstrapToken,
-  whoami,
 ];

@@ -1,51 +1,44 @@
 /** `proofgate ctl signing-keys`: writes the public keys that a site's verifiers must pin, as key files. */
 import { join } from 'node:path';
+import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { sitePath } from '../../../client/operator/paths.ts';
 import { CliError } from '../../../program/errors.ts';
 import { replaceFile } from '../../../program/output-files.ts';
 import { optional, required, type SettingValues, text } from '../../../program/settings.ts';
 import { importPublicJwk } from '../../../protocol/import-public-key.ts';
-import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
-import { CTL_SETTINGS, withControl } from '../../ctl/ctl-connection.ts';
-import { type CliContext, command } from '../../define-command.ts';
+import type { JsonObject } from '../../../protocol/strict-json.ts';
+import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
 
 const SETTINGS = {
-  ...CTL_SETTINGS,
   site: required(text('--site <site>', 'Auth Site')),
   outDir: optional(
     text('--out-dir <directory>', 'write them there: bundle-<n>.jwk.json, freshness-<n>.jwk.json'),
   ),
 };
 
-export const ctlSigningKeysCommand = command({
+export const ctlSigningKeysCommand = ctlCommand({
   name: 'signing-keys',
   summary: "Show or write the public keys that a site's verifiers pin (--bundle-key, --freshness-key)",
   settings: SETTINGS,
-  examples: [
-    'proofgate ctl signing-keys --site shop-eu-1 --out-dir keys --control-url https://control.example --token-file token',
-  ],
-  run: ({ settings }, context) => showSigningKeys(settings, context),
+  examples: ['signing-keys --site shop-eu-1 --out-dir keys'],
+  run: (api, { settings }) => showSigningKeys(api, settings),
 });
 
-async function showSigningKeys(values: SettingValues<typeof SETTINGS>, context: CliContext): Promise<void> {
-  const { output } = context;
-  await withControl(values, context, async (api) => {
-    // This list is short and has no pagination.
-    const { body } = await api.get(`${sitePath(values.site)}/signing-keys`);
-    if (!Array.isArray(body.items)) throw unexpectedAnswer();
-    const keys = body.items.filter(isJsonObject).filter(({ state }) => state !== 'retired');
-    const pins = pinsOf(keys);
-    if (values.outDir !== undefined) {
-      for (const { file, jwk } of pins) {
-        const path = join(values.outDir, file);
-        await replaceFile({ path, content: `${JSON.stringify(jwk)}\n`, mode: 0o644 });
-      }
+async function showSigningKeys(
+  api: ControlApi,
+  { outDir, site }: SettingValues<typeof SETTINGS>,
+): Promise<CtlResult> {
+  const listed = await api.page(`${sitePath(site)}/signing-keys`);
+  const keys = listed.filter(({ state }) => state !== 'retired');
+  const pins = pinsOf(keys);
+  if (outDir !== undefined) {
+    for (const { file, jwk } of pins) {
+      const path = join(outDir, file);
+      await replaceFile({ path, content: `${JSON.stringify(jwk)}\n`, mode: 0o644 });
     }
-    output.result(
-      pins.map(({ file, thumbprint, state, id }) => `${file}  ${thumbprint}  ${state}  ${id}`),
-      { keys },
-    );
-  });
+  }
+  const lines = pins.map(({ file, thumbprint, state, id }) => `${file}  ${thumbprint}  ${state}  ${id}`);
+  return { lines, object: { keys } };
 }
 
 /** A key to pin, with the thumbprint that people compare. */

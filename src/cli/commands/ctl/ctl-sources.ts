@@ -4,9 +4,9 @@ import { OperatorError } from '../../../client/operator/operator-error.ts';
 import { revisionPath } from '../../../client/operator/paths.ts';
 import { CliError, usageError } from '../../../program/errors.ts';
 import { optional, required, text } from '../../../program/settings.ts';
-import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
+import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
-import { expectedTag, IF_VERSION, idOf, SITE_OF_NAME } from '../../ctl/resources.ts';
+import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import type { CommandLineNode } from '../../define-command.ts';
 
 const SOURCE = { source: 'its ID or name' };
@@ -21,10 +21,9 @@ const draft = ctlCommand({
     issuer: optional(text('--issuer <url>', "the cluster's issuer, exactly as in its tokens")),
     jwksUri: optional(text('--jwks-uri <url>', 'where its key set is')),
     audience: optional(text('--audience <audience>', 'the only audience of workload tokens')),
-    ...IF_VERSION,
   },
   examples: ['draft tas_06cz… --jwks-uri https://oidc.example/keys'],
-  async run(api, { positionals, settings: { audience, ifVersion, issuer, jwksUri, site } }) {
+  async run(api, { positionals, settings: { audience, issuer, jwksUri, site } }) {
     const source = await idOf(api, 'sources', positionals.source, site);
     const change = {
       ...(issuer === undefined ? {} : { issuer }),
@@ -36,21 +35,16 @@ const draft = ctlCommand({
     const { body } =
       open === undefined
         ? await api.create(`/v1/sources/${encodeURIComponent(source)}/revisions`, change)
-        : await editDraft(api, revisionPath(source, open), change, ifVersion);
+        : await editDraft(api, revisionPath(source, open), change);
     return { lines: [`${source} revision ${String(body.revision)} is ${String(body.state)}`], object: body };
   },
 });
 
-async function editDraft(
-  api: ControlApi,
-  path: string,
-  change: object,
-  ifVersion: number | undefined,
-): Promise<Resource> {
+async function editDraft(api: ControlApi, path: string, change: object): Promise<Resource> {
   if (Object.keys(change).length === 0) {
     throw usageError('change_required', 'there is a draft already: say what changes in it');
   }
-  return api.patch(path, change, expectedTag(await api.get(path), ifVersion));
+  return api.patch(path, change, (await api.get(path)).etag);
 }
 
 const validate = ctlCommand({
@@ -205,8 +199,7 @@ function noRevision(sourceId: string, { revisions }: JsonObject, states: readonl
 
 /** Numbers of the revisions in these states, in ascending order. */
 function revisionsIn({ revisions }: JsonObject, states: readonly string[]): readonly number[] {
-  const all = Array.isArray(revisions) ? revisions.filter(isJsonObject) : [];
-  return all
+  return jsonObjects(revisions)
     .filter(({ state }) => states.includes(String(state)))
     .map(({ revision }) => Number(revision))
     .sort((one, other) => one - other);

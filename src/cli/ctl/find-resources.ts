@@ -1,14 +1,28 @@
 /** Lists Control's resources, and finds one by its ID or its name. */
-import type { ControlApi, Resource } from '../../client/operator/control-api.ts';
+import type { ControlApi } from '../../client/operator/control-api.ts';
 import { CliError, usageError } from '../../program/errors.ts';
-import { integer, optional, text } from '../../program/settings.ts';
-import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
-import { KINDS, type Kind } from './kinds.ts';
+import { optional, text } from '../../program/settings.ts';
+import type { JsonObject } from '../../protocol/strict-json.ts';
+import { KINDS, type Kind, type NamedKind } from './resource-kinds.ts';
 
 /** Setting of commands that take an ID or a name. */
 export const SITE_OF_NAME = {
   site: optional(text('--site <site>', 'Auth Site, to give a name in place of an ID')),
 };
+
+/** Setting of commands that take resources of several kinds. */
+export const SITE_OF_KIND = {
+  site: optional(
+    text('--site <site>', 'Auth Site, for what belongs to one, and to give a name in place of an ID'),
+  ),
+};
+
+/** @throws CliError `site_required` */
+export function requireSite({ name, needsSite }: NamedKind, site: string | undefined, isList = false): void {
+  if (site === undefined && (needsSite === 'always' || (isList && needsSite === 'list'))) {
+    throw usageError('site_required', `name the Auth Site of the ${name} with --site`);
+  }
+}
 
 /** All resources of a kind: of the site, or everything that the operator may read. */
 export async function listOf(
@@ -25,9 +39,26 @@ export async function listOf(
   }
   const path = list(encodeURIComponent(site ?? ''));
   if (newestOnly) return api.newest(path);
-  if (!isOnePage) return api.list(path);
-  const { items } = (await api.get(path)).body;
-  return Array.isArray(items) ? items.filter(isJsonObject) : [];
+  return isOnePage ? api.page(path) : api.list(path);
+}
+
+/**
+ * The resource of a kind with this ID or name.
+ * @throws CliError `list_only`, and those of {@link requireSite} and {@link idOf}
+ */
+export async function findOne(
+  api: ControlApi,
+  kind: NamedKind,
+  given: string,
+  { site, trustDomain }: { readonly site: string | undefined; readonly trustDomain?: string | undefined },
+): Promise<{ readonly id: string; readonly path: string }> {
+  if (kind.one === undefined) {
+    throw usageError('list_only', `${kind.name}: shown as a list only; leave the name out`);
+  }
+  requireSite(kind, site);
+  const id = await idOf(api, kind.parent ?? kind.name, given, site);
+  const domain = trustDomain && encodeURIComponent(trustDomain);
+  return { id, path: kind.one(encodeURIComponent(site ?? ''), encodeURIComponent(id), domain) };
 }
 
 /**
@@ -54,23 +85,8 @@ export async function idOf(
   const where = kind.needsSite === 'never' ? '' : ` --site ${site}`;
   const list = `proofgate ctl get ${kindName}${where}`;
   if (id === undefined) {
-    throw new CliError('refused', 'not_found', `none of the ${kindName} is named ${given}: see ${list}`);
+    throw new CliError('refused', 'not_found', `no ${kindName} named ${given}; list them: ${list}`);
   }
   if (another === undefined) return id;
   throw usageError('name_ambiguous', `several ${kindName} are named ${given}; give an ID: ${ids.join(', ')}`);
-}
-
-/** Settings of commands that change one version of a resource. */
-export const IF_VERSION = {
-  ifVersion: optional(
-    integer('--if-version <version>', 'only if it still has the version that `get` showed', {
-      min: 1,
-      max: Number.MAX_SAFE_INTEGER,
-    }),
-  ),
-};
-
-/** ETag of the version that the operator names; by default that of the resource as it is now. */
-export function expectedTag({ etag }: Resource, ifVersion: number | undefined): string | undefined {
-  return ifVersion === undefined ? etag : `"${ifVersion}"`;
 }

@@ -1,31 +1,31 @@
-/** Names of Control's resources for completion, asked with the settings of the unfinished command line. */
+/** IDs of Control's resources for completion, read with the settings of the unfinished command line. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ControlApi } from '../../client/operator/control-api.ts';
 import type { Environment } from '../../program/output.ts';
 import { collectTexts, settingValues } from '../../program/setting-sources.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import { CTL_SETTINGS, withControl } from '../ctl/ctl-connection.ts';
-import { kindOf } from '../ctl/kinds.ts';
-import { listOf } from '../ctl/resources.ts';
-import type { NamesOf, UnfinishedLine } from './candidates.ts';
+import { listOf } from '../ctl/find-resources.ts';
+import { kindOf } from '../ctl/resource-kinds.ts';
+import type { FetchIds, UnfinishedLine } from './candidates.ts';
 
-/** Who presses the key waits that long. */
+/** Maximum wait after the Tab key. */
 const TIMEOUT_MS = 3_000;
-/** Without `--site`, that many sites are asked. */
+/** Maximum number of sites to read without `--site`. */
 const MAX_SITES = 20;
 
-export function namesFromControl(env: Environment): NamesOf {
+export function idsFromControl(env: Environment): FetchIds {
   return (kind, line) =>
-    Promise.race([askedNames(kind, line, env).catch(() => []), delay(TIMEOUT_MS, [], { ref: false })]);
+    Promise.race([readIds(kind, line, env).catch(() => []), delay(TIMEOUT_MS, [], { ref: false })]);
 }
 
-async function askedNames(
+async function readIds(
   kindName: string,
   { command, flags }: UnfinishedLine,
   env: Environment,
 ): Promise<readonly string[]> {
   const named = kindOf(kindName);
-  const kind = named?.of === undefined ? named : kindOf(named.of);
+  const kind = named?.parent === undefined ? named : kindOf(named.parent);
   const member = kind?.columns[0];
   if (kind === undefined || member === undefined) return [];
   const texts = await collectTexts(command.settings, { flags, env });

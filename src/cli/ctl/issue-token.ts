@@ -12,28 +12,33 @@ export const TOKEN_OUT = {
   ),
 };
 
+const ID_MEMBERS = { 'access-token': 'access_token_id', 'target-token': 'target_id' };
+
 /**
  * @param issue asks Control for the token
- * @throws CliError `token_lost`, and those of files
+ * @param kind as in `proofgate ctl rotate-<kind>`
+ * @throws CliError `token_lost`, those of files before the token is issued, and those of `issue`
  */
-export async function shownToken(
+export async function issueToken(
   issue: () => Promise<JsonObject>,
-  {
-    idMember,
-    out,
-    output,
-  }: { readonly idMember: string; readonly out: string | undefined; readonly output: Output },
+  kind: keyof typeof ID_MEMBERS,
+  out: string | undefined,
+  output: Output,
 ): Promise<CtlResult> {
   // A file that cannot be written must fail before there is a token.
   if (out !== undefined) await requireReplaceable(out);
   const body = await issue();
   const { token, ...shown } = body;
-  const id = String(body[idMember]);
-  if (typeof token !== 'string') {
-    throw new CliError('refused', 'token_lost', `the answer with the token of ${id} was lost: rotate it`);
-  }
+  const id = String(body[ID_MEMBERS[kind]]);
+  const lost = (why: string) => {
+    const text = `a token of ${id} was issued, and is lost: ${why}; issue another: proofgate ctl rotate-${kind} ${id} --out FILE`;
+    return new CliError('refused', 'token_lost', text);
+  };
+  if (typeof token !== 'string') throw lost('it was in an answer that did not arrive');
   if (out !== undefined) {
-    await replaceFile({ path: out, content: `${token}\n`, mode: 0o600 });
+    await replaceFile({ path: out, content: `${token}\n`, mode: 0o600 }).catch((error: unknown) => {
+      throw error instanceof CliError ? lost(error.message) : error;
+    });
     return { lines: [`token of ${id} is in ${out}`], object: shown };
   }
   output.note('shown_once', `${id} has this token, which is not shown again:`);

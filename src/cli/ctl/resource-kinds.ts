@@ -16,9 +16,10 @@ export interface Kind {
   readonly columns: readonly string[];
   /** Prefix of the IDs, and the member that holds the name. Absent when people choose the ID, or there is no name. */
   readonly named?: { readonly prefix: string; readonly member: string };
-  /** The kind that the name is of, when it is not of this one. */
-  readonly of?: string;
+  /** Kind of the resource that NAME identifies, where it is another one: the client of `get grants NAME`. */
+  readonly parent?: string;
 }
+export type NamedKind = Kind & { readonly name: string };
 
 /** Resources of a site whose IDs are unique in the installation. */
 function byId(resource: string, columns: readonly string[], named?: Kind['named']): Kind {
@@ -56,8 +57,8 @@ function ofInstallation(resource: string, columns: readonly string[], named?: Ki
 }
 
 /** A view of one resource of another kind. */
-function viewOf(of: string, path: (name: string) => string): Kind {
-  return { of, one: (_site, name) => path(name), needsSite: 'never', columns: [] };
+function viewOf(parent: string, path: (name: string) => string): Kind {
+  return { parent, one: (_site, name) => path(name), needsSite: 'never', columns: [] };
 }
 
 /** By name, in the order of the help. */
@@ -81,14 +82,14 @@ export const KINDS: { readonly [kind: string]: Kind } = {
   }),
   clients: byName('clients', ['client_id', 'subject']),
   grants: {
-    of: 'clients',
+    parent: 'clients',
     one: (site, client) => `/v1/sites/${site}/clients/${client}/grants`,
     needsSite: 'always',
     columns: ['resource', 'access'],
   },
   routes: byName('routes', ['route_id', 'definition', 'published']),
   'route-sources': {
-    of: 'routes',
+    parent: 'routes',
     one: (site, route) => `/v1/sites/${site}/routes/${route}/sources`,
     needsSite: 'always',
     columns: [],
@@ -144,15 +145,15 @@ export const KINDS: { readonly [kind: string]: Kind } = {
   },
 };
 
-/** The kind of this name; its singular works too, such as `source` or `policy`. */
-export function kindOf(given: string): (Kind & { readonly name: string }) | undefined {
-  const name = [given, `${given}s`, given.replace(/y$/, 'ies')].find((each) => Object.hasOwn(KINDS, each));
+/** The kind of this name, if it is one of these; its singular works too, such as `source` or `policy`. */
+export function kindOf(given: string, names: readonly string[] = Object.keys(KINDS)): NamedKind | undefined {
+  const name = [given, `${given}s`, given.replace(/y$/, 'ies')].find((each) => names.includes(each));
   const kind = name === undefined ? undefined : KINDS[name];
   return name === undefined || kind === undefined ? undefined : { ...kind, name };
 }
 
 /** The kinds that a command takes as its first argument. */
-export const KINDS_OF: { readonly [command: string]: readonly string[] } = {
+export const KINDS_OF: { readonly [C in 'get' | 'delete' | 'rename']: readonly string[] } = {
   get: Object.keys(KINDS),
   delete: [
     'environments',
@@ -170,11 +171,11 @@ export const KINDS_OF: { readonly [command: string]: readonly string[] } = {
 };
 
 /** @throws CliError `kind_unknown` */
-export function requireKind(given: string, command: 'get' | 'delete' | 'rename') {
-  const kind = kindOf(given);
-  const names = KINDS_OF[command] ?? [];
-  if (kind !== undefined && names.includes(kind.name)) return kind;
+export function requireKind(given: string, command: keyof typeof KINDS_OF): NamedKind {
+  const names = KINDS_OF[command];
+  const kind = kindOf(given, names);
+  if (kind !== undefined) return kind;
   const meant = nearestName(given, names);
   const advice = meant === undefined ? `kinds: ${names.join(', ')}` : `did you mean ${meant}?`;
-  throw usageError('kind_unknown', `${command} takes no ${given}; ${advice}`);
+  throw usageError('kind_unknown', `\`${given}\` is not a kind for \`${command}\`; ${advice}`);
 }

@@ -64,12 +64,7 @@ function columnsOf(items: readonly JsonObject[]): readonly string[] {
 function shown(value: unknown): string {
   if (value === undefined || value === null) return '-';
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(shown).join(', ');
-  if (!isJsonObject(value)) return printable(String(value));
-  const members = Object.entries(value).map(([name, inner]) => `${printable(name)}=${shown(inner)}`);
+  if (!isJsonObject(value)) return String(value);
+  const members = Object.entries(value).map(([name, inner]) => `${name}=${shown(inner)}`);
   return members.length === 0 ? '-' : members.join(' ');
-}
-
-/** Escapes names, because another user's name could send commands to the terminal. */
-function printable(text: string): string {
-  return text.replace(/\p{C}/gu, '?');
 }
