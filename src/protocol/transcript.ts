@@ -14,7 +14,7 @@ import {
 import { MAX_TRANSCRIPT_BYTES } from './limits.ts';
 import type { TranscriptLineName } from './reasons.ts';
 import { isScheme } from './request-target.ts';
-import { AUTHORIZATION_HEADER, type PassportHeader } from './wire-names.ts';
+import type { PassportHeader } from './wire-names.ts';
 
 const TRANSCRIPT_VERSION = 'transcript-v1';
 /** Means "not bound" in `content-sha256` and `headers`. */
@@ -65,10 +65,7 @@ export function formatTranscript(t: Transcript): string {
 const ALLOWED_BYTES = /^[\n\x20-\x7e]+$/;
 
 /** Parses the bytes of a transcript; undefined when they depart from the format. */
-export function parseTranscript(
-  bytes: Uint8Array,
-  passportHeader: PassportHeader = AUTHORIZATION_HEADER,
-): Transcript | undefined {
+export function parseTranscript(bytes: Uint8Array, passportHeader: PassportHeader): Transcript | undefined {
   if (bytes.byteLength > MAX_TRANSCRIPT_BYTES) return undefined;
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
   if (!ALLOWED_BYTES.test(text) || !text.endsWith('\n')) return undefined;

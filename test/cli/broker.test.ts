@@ -57,7 +57,11 @@ it('signs with a passport and profiles from the broker', async () => {
   const transcript = Buffer.from(headers['X-Proofgate-Transcript'] ?? '', 'base64url');
   const proof = Buffer.from(headers['X-Proofgate-Signature'] ?? '', 'base64url');
   expect(verifySignature(key.publicKey, transcript, proof)).toBe(true);
-  expect(parseTranscript(transcript)).toMatchObject({ issuer: ISSUER, subject: SUBJECT, routeId: 'orders' });
+  expect(parseTranscript(transcript, 'authorization')).toMatchObject({
+    issuer: ISSUER,
+    subject: SUBJECT,
+    routeId: 'orders',
+  });
   expect(broker.requests.map(({ path }) => path)).toEqual([
     '/v1/challenges',
     '/v1/profiles',

@@ -94,7 +94,7 @@ describe('proofgate request', () => {
     expect(parsePassport(String(sent?.headers.authorization).replace('Passport ', ''))?.keyId).toBe(
       'dk_test',
     );
-    expect(parseTranscript(transcript)).toMatchObject({
+    expect(parseTranscript(transcript, 'authorization')).toMatchObject({
       routeId: 'create',
       scheme: 'http',
       authority: 'api.shop.example',

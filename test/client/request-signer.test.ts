@@ -24,7 +24,7 @@ function signedTranscript(request: RequestToSign, signer: Signer): Transcript {
   const bytes = decodeTranscript(values.transcript) ?? Buffer.alloc(0);
   const signature = Buffer.from(values.signature, 'base64url');
   expect(verifySignature(signer.holderKey.publicKey, bytes, signature)).toBe(true);
-  const transcript = parseTranscript(bytes);
+  const transcript = parseTranscript(bytes, 'authorization');
   if (transcript === undefined) throw new Error('not a transcript');
   return transcript;
 }
@@ -57,7 +57,7 @@ describe('a signed request', () => {
     });
     if (passport === undefined) throw new Error('not a passport');
     expect(verifySignature(holderKey.publicKey, passport.signingInput, passport.signature)).toBe(true);
-    expect(parseTranscript(Buffer.from(transcript, 'base64url'))).toEqual({
+    expect(parseTranscript(Buffer.from(transcript, 'base64url'), 'authorization')).toEqual({
       authSite: 'shop-eu-1',
       keyId: 'dk_test',
       passportSha256: hash('sha256', jws, 'base64url'),

@@ -46,7 +46,7 @@ function sent(signer: RequestSigner, request: Parameters<RequestSigner['sign']>[
   const signed = signer.sign(request);
   if (signed.kind === 'failed') throw new Error(signed.code);
   const { passport, transcript } = signed.headers.reveal();
-  const read = parseTranscript(Buffer.from(transcript, 'base64url'));
+  const read = parseTranscript(Buffer.from(transcript, 'base64url'), 'authorization');
   if (read === undefined) throw new Error('not a transcript');
   return { jws: passport, transcript: read };
 }

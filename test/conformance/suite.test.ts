@@ -45,7 +45,7 @@ function unprotected(change: (request: UpstreamRequest) => UpstreamRequest): Enf
 /** As a gateway that verifies nothing: it removes what it must, and believes what the transcript says. */
 function believed(request: UpstreamRequest): UpstreamRequest {
   const [header = ''] = headerValues(request.headers, 'x-proofgate-transcript');
-  const signed = parseTranscript(decodeTranscript(header) ?? Buffer.alloc(0));
+  const signed = parseTranscript(decodeTranscript(header) ?? Buffer.alloc(0), 'authorization');
   const keyId = signed?.keyId ?? '';
   const values: Readonly<Record<string, string>> = {
     [CONTEXT_HEADERS.subject]: signed?.subject ?? '',

@@ -95,7 +95,7 @@ describe.each(SIGNERS)('signTranscript with %s', (_, key) => {
   it('makes what parses and verifies', () => {
     const proof = signTranscript(TRANSCRIPT, key);
     const bytes = decodeTranscript(proof.transcript) ?? Buffer.alloc(0);
-    expect(parseTranscript(bytes)).toEqual(TRANSCRIPT);
+    expect(parseTranscript(bytes, 'authorization')).toEqual(TRANSCRIPT);
     expect(verifySignature(key.publicKey, bytes, Buffer.from(proof.signature, 'base64url'))).toBe(true);
   });
 
@@ -106,7 +106,7 @@ describe.each(SIGNERS)('signTranscript with %s', (_, key) => {
     ['a line feed', 'a\nheader.x-user=b'],
   ])('makes nothing that a verifier reads out of a value with %s', (_name, value) => {
     const { transcript } = signTranscript({ ...TRANSCRIPT, headers: [{ name: 'x-tenant', value }] }, key);
-    expect(parseTranscript(decodeTranscript(transcript) ?? Buffer.alloc(0))).toBeUndefined();
+    expect(parseTranscript(decodeTranscript(transcript) ?? Buffer.alloc(0), 'authorization')).toBeUndefined();
   });
 });
 

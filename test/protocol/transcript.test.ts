@@ -16,7 +16,7 @@ import { NOW_SECONDS, TRANSCRIPT } from './fixtures.ts';
 const TEXT = formatTranscript(TRANSCRIPT);
 
 function parse(text: string): Transcript | undefined {
-  return parseTranscript(Buffer.from(text, 'latin1'));
+  return parseTranscript(Buffer.from(text, 'latin1'), 'authorization');
 }
 
 /** The text with the value of one line replaced; fails when there is no such line. */
@@ -132,8 +132,8 @@ describe('parseTranscript', () => {
 
   it('reads the bytes it is given, not the buffer around them', () => {
     const around = Buffer.from(`x${TEXT}y`, 'latin1');
-    expect(parseTranscript(around.subarray(1, -1))).toEqual(TRANSCRIPT);
-    expect(parseTranscript(Uint8Array.from(Buffer.from(TEXT)))).toEqual(TRANSCRIPT);
+    expect(parseTranscript(around.subarray(1, -1), 'authorization')).toEqual(TRANSCRIPT);
+    expect(parseTranscript(Uint8Array.from(Buffer.from(TEXT)), 'authorization')).toEqual(TRANSCRIPT);
   });
 
   it.each<[string, string]>([

@@ -9,7 +9,7 @@ import { isCanonicalTarget, parseOrigin } from '../../protocol/request-target.ts
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { newJti, signTranscript } from '../../protocol/signing.ts';
 import { formatTranscript, NOT_BOUND, parseTranscript, type Transcript } from '../../protocol/transcript.ts';
-import { PASSPORT_SCHEME } from '../../protocol/wire-names.ts';
+import { AUTHORIZATION_HEADER, PASSPORT_SCHEME } from '../../protocol/wire-names.ts';
 import { type BrokerHeldKeys, createBrokerHeldKeys, type HeldKey } from '../broker-held-keys.ts';
 import type { BrokerApp } from '../broker-http.ts';
 import type { Connection } from '../broker-ports.ts';
@@ -104,7 +104,8 @@ function signedProof(
   };
   if (transcript.expiresAtSeconds <= nowSeconds) throw new BrokerProblem('credential_ending');
   // A value with a line feed would add lines to the transcript.
-  if (parseTranscript(Buffer.from(formatTranscript(transcript), 'utf8')) === undefined) {
+  const bytes = Buffer.from(formatTranscript(transcript), 'utf8');
+  if (parseTranscript(bytes, AUTHORIZATION_HEADER) === undefined) {
     throw new BrokerProblem('request_not_signable', 'method, header or hash does not fit into a transcript');
   }
   const proof = signTranscript(transcript, holder);

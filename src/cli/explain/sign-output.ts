@@ -43,7 +43,9 @@ export function readSignOutput(value: JsonObject): SignOutput {
   }));
   const sent = credentials.find(({ name }) => name === TRANSCRIPT_HEADER);
   const bytes = decodeTranscript(sent?.value ?? '');
-  const transcript = bytes && parseTranscript(bytes);
+  const hasPassportHeader = credentials.some(({ name }) => name === PASSPORT_HEADER);
+  const passportHeader = hasPassportHeader ? PASSPORT_HEADER : AUTHORIZATION_HEADER;
+  const transcript = bytes && parseTranscript(bytes, passportHeader);
   if (transcript === undefined) {
     throw requestInvalid('/X-Proofgate-Transcript', 'is no transcript, so it names no request');
   }

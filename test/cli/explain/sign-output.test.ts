@@ -8,6 +8,7 @@ import { ExplainStage, keys } from './explain-fixture.ts';
 
 const NAMES: { readonly [name: string]: string } = {
   authorization: 'Authorization',
+  'x-proofgate-passport': 'X-Proofgate-Passport',
   'x-proofgate-transcript': 'X-Proofgate-Transcript',
   'x-proofgate-signature': 'X-Proofgate-Signature',
 };
@@ -47,6 +48,16 @@ describe('the output of sign', () => {
     const output = signOutput({ caller: 'billing', route: 'orders-read' }, { transcript: audience });
     const { report } = await stage.report(output, ...AT);
     expect(report.decision).toMatchObject({ reason: 'request_binding_mismatch', detail: 'audience' });
+  });
+
+  it("with the application's Authorization signed, and the passport in a header of its own", async () => {
+    const token = { name: 'authorization', value: 'Bearer of-the-application' };
+    const { Authorization, ...output } = signOutput(
+      { caller: 'billing', route: 'bearer' },
+      { transcript: (draft) => draft.headers.push(token) },
+    );
+    const { report } = await stage.report(output, ...AT);
+    expect(report).toMatchObject({ decision: { outcome: 'allowed' }, request: { as_signed: true } });
   });
 
   it('of the command itself', async () => {

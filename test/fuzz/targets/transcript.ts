@@ -18,10 +18,11 @@ const base = SITE_ALLOWED.find(({ name }) => name === 'table, a derived key: not
 if (base === undefined) throw new Error('the request that transcripts are sent with is gone');
 const request = wireRequestOf(base.request);
 const signedText = textOf(request.headers);
-const signed = signedText === undefined ? undefined : parseTranscript(Buffer.from(signedText, 'latin1'));
+const signed =
+  signedText === undefined ? undefined : parseTranscript(Buffer.from(signedText, 'latin1'), 'authorization');
 
 function run(input: Buffer): void {
-  const transcript = parseTranscript(input);
+  const transcript = parseTranscript(input, 'authorization');
   if (transcript === undefined) return;
   mustHold(input.length <= MAX_BYTES, 'a transcript has at most 8 KiB');
   mustHold(formatTranscript(transcript) === input.toString('latin1'), 'a transcript is written in one way');

@@ -113,7 +113,10 @@ describe('the signing API', () => {
       'X-Proofgate-Signature': expect.any(String),
     });
     const headers = body.headers as Record<string, string>;
-    const transcript = parseTranscript(Buffer.from(headers['X-Proofgate-Transcript'] ?? '', 'base64url'));
+    const transcript = parseTranscript(
+      Buffer.from(headers['X-Proofgate-Transcript'] ?? '', 'base64url'),
+      'authorization',
+    );
     expect(transcript).toMatchObject({
       method: 'POST',
       target: '/v1/orders',

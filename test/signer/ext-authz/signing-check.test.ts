@@ -64,7 +64,10 @@ function check(http: HttpRequest, { ready = true, unsigned = 'deny' as 'deny' | 
   const added = Object.fromEntries(
     (response.ok_response?.headers ?? []).map(({ header: { key, value } }) => [key, value]),
   );
-  const transcript = parseTranscript(Buffer.from(added['x-proofgate-transcript'] ?? '', 'base64url'));
+  const transcript = parseTranscript(
+    Buffer.from(added['x-proofgate-transcript'] ?? '', 'base64url'),
+    'authorization',
+  );
   return {
     response,
     added,

@@ -79,7 +79,7 @@ export async function startCarelessProxy(): Promise<CarelessProxy> {
 function believe(head: string): DecisionEvent | undefined {
   const header = /^x-proofgate-transcript: (.*)$/im.exec(head)?.[1]?.trim() ?? '';
   const bytes = decodeTranscript(header);
-  const transcript = bytes === undefined ? undefined : parseTranscript(bytes);
+  const transcript = bytes === undefined ? undefined : parseTranscript(bytes, 'authorization');
   if (bytes === undefined || transcript === undefined) return undefined;
   return {
     event: DECISION_EVENT_NAME,
