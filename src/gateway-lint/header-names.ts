@@ -29,7 +29,7 @@ export function isVendorHeader(name: View | string | undefined): boolean {
   return /^x[-_.]proofgate/i.test(text);
 }
 
-/** Whether a StringMatcher takes this name, which is in lower case. */
+/** Whether a StringMatcher takes this name of a header or host, which is in lower case. */
 export function matches(matcher: View, name: string): boolean {
   const ignoreCase = matcher.get('ignore_case')?.flag === true;
   const part = (kind: string) => {
@@ -48,10 +48,12 @@ export function matches(matcher: View, name: string): boolean {
   );
 }
 
-/** A regex that only RE2 can read takes no name. */
+/** A regex that only RE2 can read takes no name, except that it may begin with `(?i)`. */
 function matchesRegex(regex: string | undefined, name: string): boolean {
+  if (regex === undefined) return false;
   try {
-    return regex !== undefined && new RegExp(`^(?:${regex})$`).test(name);
+    const common = regex.replace(/^\(\?i\)/, '');
+    return new RegExp(`^(?:${common})$`, common === regex ? '' : 'i').test(name);
   } catch (error) {
     if (error instanceof SyntaxError) return false;
     throw error;

@@ -4,7 +4,7 @@ import { DECISION_HEADER } from './header-names.ts';
 import { mayBe } from './read-filters.ts';
 import type { View } from './view.ts';
 
-type Condition = (one: View) => boolean;
+export type Condition = (one: View) => boolean;
 
 /** Whether Envoy ignores these rules, because the message has a matcher as well. */
 export function isSetAside(rbac: View, rules: 'rules' | 'shadow_rules'): boolean {
@@ -22,7 +22,7 @@ export function requiresDecision(rbac: View | undefined): boolean {
 export function refusesUpgrades(
   { filters }: Chain,
   overrides: readonly Override[],
-  isExempt: Condition = () => false,
+  isExempt: Condition,
 ): boolean {
   return filters.some(
     ({ condition, entry, kind, name, settings }) =>

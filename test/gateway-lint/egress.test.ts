@@ -151,6 +151,12 @@ const ISTIO_FAULTS: readonly (readonly [finding: string, from: string, to: strin
   ],
   ['not-signed disabled: true', '              check_settings: {}\n', '              disabled: true\n'],
   ['not-signed disabled: true', 'name: "api.shop.example:80"', 'name: api.shop.example'],
+  ['unsigned-allowed header:', String.raw`(?i)api\.shop\.example`, String.raw`(?i)www\.shop\.example`],
+  [
+    'unsigned-allowed header:',
+    'name: ":authority"\n',
+    'name: ":authority"\n                          invert_match: true\n',
+  ],
   ['not-signed disabled: true', istio.slice(istio.indexOf(HOST_PATCH)), ''],
 ];
 
@@ -178,6 +184,12 @@ it.each([
   expect([finding.split(' ', 1), others]).toEqual([[rule], []]);
 });
 
+it("finds another host in the filter of a sidecar's config_dump that requires a signature", () => {
+  const other = exchanged(dump, String.raw`(?i)api\\.shop\\.example`, '(?i)unrelated');
+  const rules = found(other).map((finding) => finding.split(' ', 1)[0]);
+  expect(rules).toEqual(['unsigned-allowed', 'upgrades-allowed']);
+});
+
 it('lets an EnvoyFilter change requests in front of the signer', () => {
   const [before = '', ...rest] = istio.split(SIGNER_PATCH);
   for (const operation of ['INSERT_FIRST', 'INSERT_BEFORE'])
@@ -190,7 +202,8 @@ it('finds nothing that signs', () => {
 });
 
 it('has a fault for each rule, and one line for effect and fix', () => {
-  const rules = new Set([...FAULTS.map(([finding]) => finding.split(' ', 1)[0]), 'nothing-signed']);
+  const faults = [...FAULTS, ...ISTIO_FAULTS].map(([finding]) => finding.split(' ', 1)[0]);
+  const rules = new Set([...faults, 'nothing-signed']);
   expect(rules).toEqual(new Set(EGRESS_RULES.map(({ id }) => id)));
   for (const { effect, fix } of EGRESS_RULES)
     for (const text of [effect, fix]) expect(text).toMatch(/^\S.*[^.\s]$/);

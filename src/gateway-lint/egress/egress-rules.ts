@@ -4,7 +4,7 @@
  */
 import { filtersBehindCheck, isCheckFilter } from '../chains.ts';
 import { isLocalAddress } from '../exposure.ts';
-import type { Gateway, Rule } from '../gateway.ts';
+import type { Gateway, HttpFilter, Rule } from '../gateway.ts';
 import {
   bodySettings,
   grpcServices,
@@ -16,10 +16,11 @@ import {
   unless,
   where,
 } from '../gateway-queries.ts';
-import { refusesUpgrades } from '../rbac.ts';
+import { matches } from '../header-names.ts';
+import { mayBe } from '../read-filters.ts';
 import { ANSWER_RULES } from '../rules/answers-rules.ts';
 import { CHAIN_RULES, isHarmless, upstreamFilters } from '../rules/chain-rules.ts';
-import { upgrades } from '../rules/connection-rules.ts';
+import { allowedUpgrades } from '../rules/connection-rules.ts';
 import { CONTENT_RULES } from '../rules/contents-rules.ts';
 import { DECISION_RULES } from '../rules/decision-rules.ts';
 import { VERIFIER_RULES } from '../rules/verifier-rules.ts';
@@ -54,9 +55,37 @@ function hostsOf({ patchedHosts }: SigningScope): readonly string[] {
   return patchedHosts.map(hostIn);
 }
 
-/** A permission of rbac for requests to other hosts. */
-function isForOthers(permission: View): boolean {
-  return permission.at('not_rule', 'header', 'name')?.text === ':authority';
+/** Those that requests are signed for, in each form in which the file has them. */
+function signedHosts(scope: SigningScope): readonly string[] {
+  const written = [...scope.patchedHosts, ...scope.routeParts.flatMap((part) => part.list('domains'))];
+  return [...hostsOf(scope), ...written.flatMap(({ text }) => text?.toLowerCase() ?? [])];
+}
+
+/** What a permission of rbac says of the host, where it is for requests to other hosts. */
+function excludedHost(permission: View): View | undefined {
+  const header = permission.at('not_rule', 'header');
+  return header?.get('name')?.text === ':authority' ? header : undefined;
+}
+
+/** Whether the matcher takes each of them. */
+function takesAll(header: View, hosts: readonly string[]): boolean {
+  const matcher = header.get('string_match');
+  const isPlain = matcher !== undefined && !mayBe(header.get('invert_match'));
+  return isPlain && hosts.every((host) => matches(matcher, host));
+}
+
+function isForOthersThan(hosts: readonly string[]): (permission: View) => boolean {
+  return (permission) => {
+    const header = excludedHost(permission);
+    return header !== undefined && takesAll(header, hosts);
+  };
+}
+
+/** Of a filter that requires a signature: hosts that need none. */
+function unsignedHosts({ kind, settings }: HttpFilter): readonly View[] {
+  const views = kind === 'rbac' && settings !== undefined ? everyMapping([settings]) : [];
+  const isForSigned = views.some((view) => view.get('name')?.text === 'x-proofgate-signature');
+  return isForSigned ? views.flatMap((view) => excludedHost(view) ?? []) : [];
 }
 
 /** Settings of a route, a virtual host or a configuration of routes, which Envoy applies in its router. */
@@ -110,6 +139,17 @@ export const EGRESS_RULES: readonly Rule<SigningScope>[] = [
       ...foundBy(DECISION_RULES, 'route-unchecked', scope),
       ...scope.neverOn,
     ],
+  },
+  {
+    id: 'unsigned-allowed',
+    severity: 'error',
+    effect: 'lets requests pass that are not signed, although the signer is switched on for their host',
+    fix: "the API's host in the :authority matcher of the filter that requires x-proofgate-signature",
+    find: (scope) => {
+      const hosts = signedHosts(scope);
+      const filters = [...scope.chains.flatMap((chain) => chain.filters), ...scope.patchedBehind];
+      return filters.flatMap(unsignedHosts).filter((header) => !takesAll(header, hosts));
+    },
   },
   {
     id: 'signature-dropped',
@@ -254,14 +294,7 @@ export const EGRESS_RULES: readonly Rule<SigningScope>[] = [
     severity: 'error',
     effect: 'opens connections that carry data which is in no Check',
     fix: 'no upgrade_configs, no connect_matcher, or rbac that refuses the header upgrade',
-    find: (scope) => {
-      const open = scope.chains.filter((chain) => !refusesUpgrades(chain, scope.overrides, isForOthers));
-      const holders = [...open.map(({ manager }) => manager), ...scope.routeParts];
-      return [
-        ...(open.length > 0 ? upgrades(holders, 'upgrade_configs') : []),
-        ...where(scope.routeParts, 'match.connect_matcher', isThere),
-      ];
-    },
+    find: (scope) => allowedUpgrades(scope, isForOthersThan(signedHosts(scope))),
   },
   ...VERIFIER_RULES.filter(({ id }) => ['admin-exposed', 'credentials-logged', 'not-in-file'].includes(id)),
   {

@@ -113,7 +113,9 @@ function patchedIn(gateway: Gateway): Patched {
     signers,
     behind: signers.length === 0 ? [] : patches.flatMap(behindSigner),
     clusters: valuesOf(ofParts('CLUSTER')),
-    routeParts: valuesOf(ofParts('ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE').filter(mayMatch)),
+    routeParts: valuesOf(
+      ofParts('ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE').filter(matchesIstioHost),
+    ),
     hosts: where(hosts, 'match.route_configuration.vhost.name', isThere),
   };
 }
@@ -125,7 +127,7 @@ function valuesOf(patches: readonly View[]): readonly View[] {
 }
 
 /** Names of Istio's virtual hosts end in the port. */
-function mayMatch(patch: View): boolean {
+function matchesIstioHost(patch: View): boolean {
   const name = patch.at('match', 'route_configuration', 'vhost', 'name')?.text;
   return name === undefined || /:\d+$/.test(name);
 }

@@ -3,7 +3,7 @@ import { allChains } from '../chains.ts';
 import { clientPolicies } from '../envoy-gateway.ts';
 import type { Gateway, Rule } from '../gateway.ts';
 import { isOn, isSingleHosts, isThere, mayBeOn, specsOf, unless, where } from '../gateway-queries.ts';
-import { refusesUpgrades } from '../rbac.ts';
+import { type Condition, refusesUpgrades } from '../rbac.ts';
 import { everyMapping, type View } from '../view.ts';
 
 /** Istio's setting for paths, where there is one. */
@@ -24,17 +24,17 @@ function slashesLetThrough({ documents }: Gateway): readonly View[] {
     });
 }
 
-/** Managers and routes have them; entries that are switched off do not count. */
-export function upgrades(holders: readonly View[], name: string): readonly View[] {
+/** Entries that are switched off do not count. */
+function upgrades(holders: readonly View[], name: string): readonly View[] {
   return holders
     .flatMap((view) => view.list(name))
     .filter((upgrade) => upgrade.get('enabled')?.flag !== false);
 }
 
 /** Managers and route parts, but for those that only chains with a filter against upgrades use. */
-function openHolders(gateway: Gateway): readonly View[] {
+function openHolders(gateway: Gateway, isExempt: Condition): readonly View[] {
   const chains = allChains(gateway);
-  const closed = chains.filter((chain) => refusesUpgrades(chain, gateway.overrides));
+  const closed = chains.filter((chain) => refusesUpgrades(chain, gateway.overrides, isExempt));
   const partsOf = (all: typeof chains) =>
     new Set(
       [...all.map(({ manager }) => manager), ...everyMapping(all.flatMap(({ routes }) => routes))].map(
@@ -46,6 +46,14 @@ function openHolders(gateway: Gateway): readonly View[] {
   return [...gateway.managers, ...gateway.routeParts].filter(
     ({ identity }) => !inClosed.has(identity) || inOpen.has(identity),
   );
+}
+
+/** @param isExempt conditions of requests that may ask for an upgrade */
+export function allowedUpgrades(gateway: Gateway, isExempt: Condition = () => false): readonly View[] {
+  return [
+    ...upgrades(openHolders(gateway, isExempt), 'upgrade_configs'),
+    ...where(gateway.routeParts, 'match.connect_matcher', isThere),
+  ];
 }
 
 export const CONNECTION_RULES: readonly Rule[] = [
@@ -151,8 +159,7 @@ export const CONNECTION_RULES: readonly Rule[] = [
     effect: 'opens connections that carry data which is in no Check',
     fix: 'no upgrade_configs, no connect_matcher, or rbac that refuses the header upgrade (Envoy Gateway: no httpUpgrade; it allows WebSockets by itself)',
     find: (gateway) => [
-      ...upgrades(openHolders(gateway), 'upgrade_configs'),
-      ...where(gateway.routeParts, 'match.connect_matcher', isThere),
+      ...allowedUpgrades(gateway),
       ...upgrades(specsOf(gateway, 'BackendTrafficPolicy'), 'http_upgrade'),
     ],
   },
