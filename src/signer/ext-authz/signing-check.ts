@@ -43,13 +43,11 @@ export function checkResponseOf(request: CheckRequest, options: SigningCheckOpti
   const added = outcome.signed.headers
     .revealLines()
     .map(({ name, value }) => [name.toLowerCase(), value] as const);
-  return passedResponse(facts.headers, added, isRepeating);
+  return passedResponse(facts.headers, added, RESENDING_HEADERS);
 }
 
-/** With these headers the application would have Envoy send one proof twice. */
-function isRepeating(name: string): boolean {
-  return /^x-envoy-(?:retry|hedge)-/.test(name);
-}
+/** With these headers the application would have Envoy send one proof twice (Envoy's documentation of its router). */
+const RESENDING_HEADERS = ['x-envoy-retry-on', 'x-envoy-retry-grpc-on', 'x-envoy-hedge-on-per-try-timeout'];
 
 function outcomeOf(facts: Facts, { signer, unsigned }: SigningCheckOptions): Outcome {
   if (isOfBrowser(facts.headers.names())) return refused(BROWSER_REQUEST);
@@ -64,6 +62,7 @@ function outcomeOf(facts: Facts, { signer, unsigned }: SigningCheckOptions): Out
   if (target !== facts.target || authority !== normalizeAuthority(scheme, facts.authority)) {
     return refused(NOT_CANONICAL);
   }
+  if (isPassport(facts.headers) && !isOnlyPassport(facts.headers)) return refused(OTHER_CREDENTIALS);
   const { profile } = found;
   if (profile.body === 'bound' && facts.body.kind === 'unknown') return refused(BODY_UNAVAILABLE);
   const signed = signer.sign({
@@ -114,6 +113,15 @@ function isPassport(headers: RequestHeaders): boolean {
   return headers.values(AUTHORIZATION_HEADER).some(hasPassportScheme);
 }
 
+/** Envoy joins several lines with commas. */
+function isOnlyPassport(headers: RequestHeaders): boolean {
+  return headers.values(AUTHORIZATION_HEADER).every((value) => value.split(',').every(hasPassportScheme));
+}
+
+const OTHER_CREDENTIALS: Refusal = {
+  code: 'header_reserved',
+  message: 'the header authorization has a passport and other credentials',
+};
 const NOT_CANONICAL: Refusal = {
   code: 'target_not_canonical',
   message: 'host or path is not in canonical form',
@@ -139,24 +147,24 @@ export function refusedResponse(refusal: Refusal): CheckResponse {
   };
 }
 
-/**
- * Removes credentials of the application, except names that are set: Envoy would remove those, too.
- * @param isUnwanted other names that are removed
- */
+/** Removes credentials of the application, except names that are set: Envoy would remove those, too. */
 function passedResponse(
   headers: RequestHeaders,
   added: readonly (readonly [name: string, value: string])[],
-  isUnwanted: (name: string) => boolean = () => false,
+  alsoRemoved: readonly string[] = [],
 ): CheckResponse {
   const isSet = (name: string) => added.some(([set]) => set === name);
   const remove = headers.names().filter((name) => {
     const lower = name.toLowerCase();
     if (isSet(lower)) return false;
     const isOtherPassport = lower === AUTHORIZATION_HEADER && isPassport(headers);
-    return isOtherPassport || isVendorSpelling(lower) || isUnwanted(lower);
+    return isOtherPassport || isVendorSpelling(lower);
   });
   return {
     status: { code: OK },
-    ok_response: { headers: overwriteAll(added), headers_to_remove: [...new Set(remove)] },
+    ok_response: {
+      headers: overwriteAll(added),
+      headers_to_remove: [...new Set([...alsoRemoved, ...remove])],
+    },
   };
 }
