@@ -32,14 +32,9 @@ export function requestHeadersOf(rawHeaders: readonly string[]): RequestHeaders 
       // Optional white space is not part of a value (RFC 9110 section 5.5); HTTP/2 keeps it.
       return found === undefined ? ABSENT : { kind: 'single', value: found.replace(/^[\t ]+|[\t ]+$/g, '') };
     },
-    values(name) {
-      const found: string[] = [];
-      for (let at = 0; at < rawHeaders.length; at += 2) {
-        const key = rawHeaders[at];
-        if (key?.length === name.length && key.toLowerCase() === name) found.push(rawHeaders[at + 1] ?? '');
-      }
-      return found;
-    },
+    values: (name) =>
+      headerLines(rawHeaders).flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : [])),
     names: () => headerLines(rawHeaders).map(([name]) => name),
+    lines: () => headerLines(rawHeaders),
   };
 }

@@ -37,6 +37,8 @@ export interface RequestHeaders {
   values(name: string): readonly string[];
   /** All header names of the request as received. */
   names(): readonly string[];
+  /** All header lines of the request as received. One may be joined from several. */
+  lines(): readonly (readonly [name: string, value: string])[];
 }
 
 interface Proof {

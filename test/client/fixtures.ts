@@ -124,6 +124,7 @@ export function factsOf(
       values: (name) =>
         headers.flatMap((header) => (header.name.toLowerCase() === name ? [header.value] : [])),
       names: () => headers.map(({ name }) => name),
+      lines: () => headers.map(({ name, value }) => [name, value]),
     },
     body: request.body instanceof Uint8Array ? { kind: 'exact', bytes: request.body } : { kind: 'none' },
   };

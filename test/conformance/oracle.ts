@@ -89,6 +89,7 @@ function headersAsSent(lines: readonly HeaderLine[]): RequestHeaders {
     },
     values: (name) => lines.flatMap(([key, text]) => (key.toLowerCase() === name ? [text] : [])),
     names: () => lines.map(([name]) => name),
+    lines: () => lines,
   };
 }
 

@@ -355,5 +355,6 @@ export function headersOfLines(lines: readonly HeaderLine[]): RequestHeaders {
     },
     values: (wanted) => lines.flatMap(({ name, value }) => (name.toLowerCase() === wanted ? [value] : [])),
     names: () => lines.map(({ name }) => name),
+    lines: () => lines.map(({ name, value }) => [name, value]),
   };
 }

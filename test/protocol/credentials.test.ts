@@ -43,6 +43,7 @@ function read(
       return lookup?.kind === 'single' ? [lookup.value] : [];
     },
     names: () => Object.keys(lookups),
+    lines: () => [],
   };
   return readCredentials(headers, passportHeader, known);
 }
@@ -109,6 +110,7 @@ describe('readCredentials with the passport in a header of its own', () => {
       lookup: (name) => (name === 'x-proofgate-passport' ? single(VALID_JWS) : AMBIGUOUS),
       values: lines,
       names: () => [],
+      lines: () => [],
     };
     expect(detailOf(readCredentials(headers, 'x-proofgate-passport', () => undefined))).toBe(
       'passport_repeated',

@@ -102,6 +102,7 @@ describe('never throws', () => {
           lookup: (name: string): HeaderLookup => lookups[name as keyof typeof lookups] ?? { kind: 'absent' },
           values: () => [],
           names: () => Object.keys(lookups),
+          lines: () => [],
         };
         const result = readCredentials(headers, 'authorization', () => undefined);
         if (isDenial(result)) expect(result.reason).toBe('invalid_request_proof');

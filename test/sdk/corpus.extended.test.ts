@@ -141,6 +141,7 @@ function factsOf(job: SdkJob, credentials: SdkAnswer['headers']): RequestFacts {
       },
       values: (name) => all.filter((header) => header.name === name).map(({ value }) => value),
       names: () => all.map(({ name }) => name),
+      lines: () => all.map(({ name, value }) => [name, value]),
     },
     body: body === undefined ? { kind: 'none' } : { kind: 'exact', bytes: body },
   };

@@ -113,7 +113,7 @@ describe('whatever goes wrong denies', () => {
 
   it('the headers cannot be read', () => {
     const { internalErrors, verifier } = create({});
-    const facts = { ...signed().facts, headers: { lookup: boom, names: boom, values: boom } };
+    const facts = { ...signed().facts, headers: { lookup: boom, names: boom, values: boom, lines: boom } };
     expect(outcomeOf(checkNow(verifier, facts))).toBe(internal);
     expect(internalErrors).toEqual([new Error('boom')]);
   });

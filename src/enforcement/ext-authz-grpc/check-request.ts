@@ -56,6 +56,7 @@ function mergedHeaders(headers: { readonly [name: string]: string }): RequestHea
     },
     values: (name) => (Object.hasOwn(headers, name) ? [headers[name] ?? ''] : []),
     names: () => Object.keys(headers),
+    lines: () => Object.entries(headers),
   };
 }
 
@@ -69,6 +70,7 @@ function rawHeaders(lines: readonly HeaderValue[]): RequestHeaders {
     lookup: (name) => lookupLine(lines, name),
     values: (name) => lines.filter(({ key }) => isNamed(key, name)).map(valueOfLine),
     names: () => lines.map(({ key }) => key ?? ''),
+    lines: () => lines.map((line) => [line.key ?? '', valueOfLine(line)]),
   };
 }
 

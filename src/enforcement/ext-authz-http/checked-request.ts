@@ -69,8 +69,7 @@ function headersOf({ joinsHeaders }: HttpProfile, rawHeaders: readonly string[])
   const headers = requestHeadersOf(rawHeaders);
   if (!joinsHeaders) return headers;
   return {
-    names: () => headers.names(),
-    values: (name) => headers.values(name),
+    ...headers,
     lookup(name) {
       const found = headers.lookup(name);
       const isJoined = found.kind === 'single' && found.value.includes(',') && mayBeJoined(name);

@@ -55,8 +55,7 @@ function isReplaced(name: string): boolean {
 export function verifiableHeadersOf(rawHeaders: readonly string[], host: string): RequestHeaders {
   const headers = requestHeadersOf(rawHeaders);
   return {
-    names: headers.names,
-    values: headers.values,
+    ...headers,
     lookup: (name) => {
       const found = headers.lookup(name);
       if (found.kind !== 'single') return found;

@@ -4,7 +4,6 @@
  * Source: docs/explain.md "Captured denials".
  */
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
-import type { RequestHeaders } from '../../protocol/credentials.ts';
 import { REASONS } from '../../protocol/reasons.ts';
 import type { DecisionEvent } from '../../telemetry/decision-event.ts';
 import { explainRequest } from '../decision/explain/explain.ts';
@@ -28,20 +27,18 @@ export interface CaptureOptions {
 
 /** A longer body is left out. */
 const MAX_BODY_BYTES = 1024 * 1024;
-/** Further headers are left out: the work for a stranger's request stays small. */
-const MAX_HEADER_NAMES = 100;
 
 export function captureDocument(denied: DeniedRequest, options: CaptureOptions): string {
   const { event, facts } = denied;
   const { report, show } = explain(denied, options);
-  const names = headerNames(facts.headers).slice(0, MAX_HEADER_NAMES);
+  const lines = facts.headers.lines().map(([name, value]) => [name.toLowerCase(), value] as const);
   const capture = {
     event,
     explanation: report,
     text: linesWithoutNote(report),
     ...(options.keepsCredentials
-      ? { ...requestMembers(facts), headers: names.flatMap((name) => headerLines(facts.headers, name)) }
-      : { header_lengths: names.flatMap((name) => headerLengths(facts.headers, name, show)) }),
+      ? { ...requestMembers(facts), headers: lines.map(([name, value]) => `${name}: ${utf8(value)}`) }
+      : { header_lengths: lines.map(([name, value]) => `${show.headerName(name)}: ${redacted(value)}`) }),
   };
   return `${JSON.stringify(capture, null, 1)}\n`;
 }
@@ -84,18 +81,7 @@ function recordedOf(event: DecisionEvent, timeSeconds: number): RecordedDecision
   };
 }
 
-/** Lower case, each once. */
-function headerNames(headers: RequestHeaders): readonly string[] {
-  return [...new Set(headers.names().map((name) => name.toLowerCase()))];
-}
-
-function headerLengths(headers: RequestHeaders, name: string, show: Redaction): readonly string[] {
-  return headers.values(name).map((value) => `${show.headerName(name)}: ${redacted(value)}`);
-}
-
-function headerLines(headers: RequestHeaders, name: string): readonly string[] {
-  return headers.values(name).map((value) => `${name}: ${Buffer.from(value, 'latin1').toString('utf8')}`);
-}
+const utf8 = (value: string): string => Buffer.from(value, 'latin1').toString('utf8');
 
 function requestMembers({ authority, body, method, scheme, target: path }: RequestFacts) {
   const request = { method, scheme, authority, path };
