@@ -1,6 +1,7 @@
 /** Reads what Control stores of a declared site, in one transaction. */
 import type { SiteDeclaration } from '../../api-contract/declaration-contract.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import { isEnded } from '../sources/source-changes.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
@@ -28,7 +29,7 @@ export interface CurrentSite {
   readonly routes: ReadonlyMap<string, RowOf<'route'>>;
   /** By route_id. */
   readonly routeSources: ReadonlyMap<string, RowOf<'routeSources'>>;
-  /** By display name, without those whose revisions are all retired: a declared source of that name is a new one. */
+  /** By display name, without ended ones: a declared source of that name is a new one. */
   readonly sources: ReadonlyMap<string, CurrentSource>;
   /** By display name, without deleted ones. */
   readonly policies: ReadonlyMap<string, RowOf<'enrollmentPolicy'>>;
@@ -105,7 +106,7 @@ async function readSources(tx: Transaction, siteId: string): Promise<readonly Cu
   for (const row of await tx.sources.list({ siteId }, EVERYTHING)) {
     const revisions = await tx.sources.revisions(row.id);
     const newest = revisions.findLast(({ state }) => state !== 'retired');
-    if (newest !== undefined) found.push({ row, revisions, newest });
+    if (newest !== undefined && !isEnded(revisions)) found.push({ row, revisions, newest });
   }
   return found;
 }

@@ -30,6 +30,7 @@ import { Environments, Fleets } from '../configuration/environments.ts';
 import { RouteSources, Routes } from '../configuration/routes.ts';
 import { type CreateSiteKeys, Sites } from '../configuration/sites.ts';
 import { Targets } from '../configuration/targets.ts';
+import { isDraft } from '../domain/source-rules.ts';
 import { EnrollmentPolicies } from '../enrollment/policies.ts';
 import { requireRow, type SiteCheck } from '../resource/change.ts';
 import { JoinedStore } from '../resource/joined-store.ts';
@@ -51,9 +52,6 @@ export interface DeclarationRunOptions {
   readonly siteCheck: SiteCheck;
   readonly createSiteKeys: CreateSiteKeys;
 }
-
-type Draft = Extract<RowOf<'sourceRevision'>['state'], 'draft' | 'failed_draft' | 'validated'>;
-const DRAFT_STATES: readonly string[] = ['draft', 'failed_draft', 'validated'] satisfies readonly Draft[];
 
 export class DeclarationRun {
   readonly #options: DeclarationRunOptions;
@@ -191,7 +189,7 @@ export class DeclarationRun {
     const { drafts } = this.#services;
     if (settings !== undefined) await drafts.change(row.id, settings, row.version, this.#operation);
     if (coordinates === undefined) return;
-    if (DRAFT_STATES.includes(newest.state)) {
+    if (isDraft(newest.state)) {
       await drafts.editRevision(newest, coordinates, newest.version, this.#operation);
       return;
     }
@@ -259,18 +257,11 @@ export class DeclarationRun {
     }
   }
 
-  /** Deletes drafts and retires the other revisions, the newest first: `on_retire` applies to the last. */
-  async #removeSource({ row, revisions }: CurrentSource): Promise<void> {
+  #removeSource({ row, revisions }: CurrentSource): Promise<unknown> {
     const { drafts, lifecycle } = this.#services;
-    if (revisions.every(({ state }) => DRAFT_STATES.includes(state))) {
-      return drafts.deleteSource(row.id, row.version, this.#operation);
-    }
-    for (const revision of revisions.toReversed()) {
-      if (revision.state === 'retired') continue;
-      if (DRAFT_STATES.includes(revision.state)) {
-        await drafts.deleteRevision(revision, revision.version, this.#operation);
-      } else await lifecycle.retire(revision, this.#operation);
-    }
+    return revisions.every(({ state }) => isDraft(state))
+      ? drafts.deleteSource(row.id, row.version, this.#operation)
+      : lifecycle.retireSource(row.id, this.#operation);
   }
 
   get #siteId(): string {

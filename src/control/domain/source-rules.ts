@@ -77,11 +77,16 @@ export function holdsSlot(state: SourceState): boolean {
   return SLOT_HOLDERS.has(state);
 }
 
-const EDITABLE: ReadonlySet<SourceState> = new Set(['draft', 'failed_draft', 'validated', 'activating']);
+const DRAFTS: ReadonlySet<SourceState> = new Set(['draft', 'failed_draft', 'validated']);
+
+/** Whether a revision in this state can be edited and deleted. */
+export function isDraft(state: SourceState): boolean {
+  return DRAFTS.has(state);
+}
 
 /** Whether a revision in this state is a draft, or becomes one again when its activation fails. */
 export function canStillBeEdited(state: SourceState): boolean {
-  return EDITABLE.has(state);
+  return isDraft(state) || state === 'activating';
 }
 
 export interface ActivationFacts {

@@ -8,7 +8,7 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditVerb } from '../domain/audit-kinds.ts';
 import { move } from '../domain/machine.ts';
 import type { ScopePath } from '../domain/roles.ts';
-import { SOURCE_MACHINE, type SourceEvent } from '../domain/source-rules.ts';
+import { holdsSlot, SOURCE_MACHINE, type SourceEvent } from '../domain/source-rules.ts';
 import { audited, type By, placeInSite, publishChange, requireRow } from '../resource/change.ts';
 import type { ResourceDeps } from '../resource/versioned-resource.ts';
 import type { AuditEntry, Mutated, Transactions } from '../store/port.ts';
@@ -92,11 +92,9 @@ export function stateAfter(state: SourceState, event: SourceEvent): SourceState 
 
 /** Whether the source has ended: a revision was retired, and no other could still accept enrollments. */
 export function isEnded(revisions: readonly RowOf<'sourceRevision'>[]): boolean {
-  return revisions.some(({ state }) => state === 'retired') && !revisions.some(isLiving);
-}
-
-function isLiving({ state }: RowOf<'sourceRevision'>): boolean {
-  return state === 'activating' || state === 'publishing' || state === 'active' || state === 'suspended';
+  return (
+    revisions.some(({ state }) => state === 'retired') && !revisions.some(({ state }) => holdsSlot(state))
+  );
 }
 
 /** Requests a whole bundle, because bundles list sources. */

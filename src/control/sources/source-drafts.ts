@@ -12,6 +12,7 @@ import type {
 } from '../../api-contract/sources-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
+import { isDraft } from '../domain/source-rules.ts';
 import { newVersion, placeInSite, requireRow, requireVersion } from '../resource/change.ts';
 import { type Created, createOnce, type Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
@@ -27,8 +28,6 @@ import {
   stateAfter,
 } from './source-changes.ts';
 import { revisionView, revisionViewNow, sourceView } from './source-views.ts';
-
-const DRAFT_STATES = ['draft', 'failed_draft', 'validated'] as const;
 
 export class SourceDrafts extends VersionedResource<'source', 'source', SourceView> {
   constructor(deps: ResourceDeps) {
@@ -124,7 +123,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
       if (newest === undefined || isEnded(revisions)) {
         throw new ApiProblem('source_state_conflict', 'the source is retired; make another');
       }
-      if (revisions.some(isDraft)) {
+      if (revisions.some(({ state }) => isDraft(state))) {
         throw new ApiProblem(
           'source_revision_in_progress',
           'edit or delete the draft that the source has already',
@@ -203,10 +202,6 @@ function merged(row: RowOf<'sourceRevision'>, change: SourceRevisionChange): Coo
     jwks_uri: change.jwks_uri ?? row.jwksUri,
     audience: change.audience ?? row.audience,
   };
-}
-
-function isDraft({ state }: RowOf<'sourceRevision'>): boolean {
-  return DRAFT_STATES.some((draftState) => draftState === state);
 }
 
 /**

@@ -3,10 +3,10 @@
  * transaction, and a result counts only for the version of the revision that was fetched.
  * Source: specification "Trust Anchor Source", "States and transitions"; docs/control.md "Trust Anchor Source".
  */
-import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
+import type { SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
 import type { SourceState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { activationProblem, holdsSlot } from '../domain/source-rules.ts';
+import { activationProblem, holdsSlot, isDraft } from '../domain/source-rules.ts';
 import { revokeKeysOfSource } from '../enrollment/keys.ts';
 import { denyWaiting } from '../enrollment/outcomes.ts';
 import {
@@ -16,6 +16,7 @@ import {
   scopeOf,
 } from '../issuers/validate-source.ts';
 import { BY_CONTROL, requireRow, requireVersion } from '../resource/change.ts';
+import { JoinedStore } from '../resource/joined-store.ts';
 import type { Operation } from '../resource/operation.ts';
 import type { ResourceDeps } from '../resource/versioned-resource.ts';
 import type { RowOf } from '../store/repositories/records.ts';
@@ -28,6 +29,8 @@ import {
   type RevisionName,
   stateAfter,
 } from './source-changes.ts';
+import { SourceDrafts } from './source-drafts.ts';
+import { sourceView } from './source-views.ts';
 
 const SLOT_STATES = ['activating', 'publishing', 'active', 'suspended'] as const satisfies SourceState[];
 const IN_PROGRESS: readonly SourceState[] = ['activating', 'publishing'];
@@ -130,10 +133,14 @@ export class SourceLifecycle {
     while (this.#checks.size > 0) await Promise.all(this.#checks.values());
   }
 
-  /** Keeps the slot. Pending enrollments stay pending. @throws ApiProblem `source_state_conflict` */
+  /**
+   * Keeps the slot. Pending enrollments stay pending.
+   * @throws ApiProblem `source_state_conflict`, `source_revision_in_progress`
+   */
   suspend(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
     return changeRevision(this.#options, name, operation, async (context, nowMs) => {
       const state = stateAfter(context.row.state, 'suspend');
+      await rejectOtherInProgress(context);
       const revokes = context.source.onSuspend === 'revoke';
       const revoked_keys = revokes ? await revokeKeys(context, operation, nowMs) : 0;
       return { verb: 'suspend', set: { state }, more: { revoked_keys } };
@@ -144,10 +151,7 @@ export class SourceLifecycle {
   resume(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
     return changeRevision(this.#options, name, operation, async (context, nowMs) => {
       const state = stateAfter(context.row.state, 'resume');
-      const others = await otherRevisions(context);
-      if (others.some((other) => IN_PROGRESS.includes(other.state))) {
-        throw new ApiProblem('source_revision_in_progress');
-      }
+      await rejectOtherInProgress(context);
       await publishSources(context, nowMs);
       return { verb: 'resume', set: { state, awaitedRevision: null } };
     });
@@ -171,6 +175,33 @@ export class SourceLifecycle {
       const alsoAudited = await denyWaiting({ tx, place }, waiting, 'source_not_active', operation, nowMs);
       if (row.state !== 'activating') await publishSources(context, nowMs);
       return { verb: 'retire', set: { state, awaitedRevision: null }, more: { revoked_keys }, alsoAudited };
+    });
+  }
+
+  /**
+   * Retires every revision of a source, and deletes its draft. The newest goes first: an active revision is the last, so that
+   * `on_retire` applies to it.
+   * @throws ApiProblem `source_state_conflict` unless a revision holds the slot
+   */
+  async retireSource(sourceId: string, operation: Operation): Promise<SourceView> {
+    const { siteId } = await this.#options.store.read(async (tx) =>
+      requireRow(await tx.sources.find(sourceId)),
+    );
+    return this.#options.store.mutate({ kind: 'site', siteId }, async (tx) => {
+      const revisions = await tx.sources.revisions(sourceId);
+      if (!revisions.some(({ state }) => holdsSlot(state))) {
+        const states = revisions.map(({ revision, state }) => `${revision} is ${state}`).join(', ');
+        throw new ApiProblem('source_state_conflict', `no revision of the source is in use: ${states}`);
+      }
+      const joined = { ...this.#options, store: new JoinedStore(tx) };
+      const [drafts, lifecycle] = [new SourceDrafts(joined), new SourceLifecycle(joined)];
+      for (const revision of revisions.toReversed()) {
+        if (isDraft(revision.state)) await drafts.deleteRevision(revision, revision.version, operation);
+        else if (holdsSlot(revision.state)) await lifecycle.retire(revision, operation);
+      }
+      const [first, ...rest] = joined.store.audit;
+      const result = await sourceView(tx, requireRow(await tx.sources.find(sourceId)));
+      return { result, audit: [requireRow(first), ...rest] };
     });
   }
 
@@ -247,6 +278,10 @@ async function rejectActivation(
   if (isEnded([row, ...others])) {
     throw new ApiProblem('source_state_conflict', 'the source is retired; make another');
   }
+  // An operator may replace a suspended revision, but an automated declaration must not end a suspension.
+  if (event === 'declare' && others.some(({ state }) => state === 'suspended')) {
+    throw new ApiProblem('source_state_conflict', 'the source is suspended: resume or retire it first');
+  }
   const slots = await tx.sources.inStates(source.siteId, SLOT_STATES);
   const site = await tx.sites.find(source.siteId);
   const problem = activationProblem({
@@ -285,6 +320,16 @@ function revokeKeys(
   nowMs: number,
 ): Promise<number> {
   return revokeKeysOfSource(tx, source, { by: actor, reason: `source ${row.sourceId}`, nowMs });
+}
+
+/** Another revision would open enrollment when it becomes active. @throws ApiProblem `source_revision_in_progress` */
+async function rejectOtherInProgress(context: RevisionContext): Promise<void> {
+  const other = (await otherRevisions(context)).find(({ state }) => IN_PROGRESS.includes(state));
+  if (other === undefined) return;
+  throw new ApiProblem(
+    'source_revision_in_progress',
+    `revision ${other.revision} would become active and open enrollment again: retire it first`,
+  );
 }
 
 async function otherRevisions({ tx, row }: RevisionContext): Promise<readonly RowOf<'sourceRevision'>[]> {

@@ -163,9 +163,14 @@ export class DeclarationFixture {
     return this.#api;
   }
 
+  get lifecycle(): SourceLifecycle {
+    if (this.#lifecycle === undefined) throw new Error('not open');
+    return this.#lifecycle;
+  }
+
   /** Waits for activations in the background. */
   settled(): Promise<void> {
-    return this.#lifecycle?.settled() ?? Promise.resolve();
+    return this.lifecycle.settled();
   }
 
   read<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {

@@ -26,7 +26,9 @@ describe.each(databaseServers())('$name', (server) => {
 
   const revisions = () =>
     fixture.read((tx) =>
-      tx.sources.inStates(SITE_ID, ['draft', 'failed_draft', 'activating', 'publishing', 'active']),
+      tx.sources.inStates(SITE_ID, [
+        ...(['draft', 'failed_draft', 'activating', 'publishing', 'active', 'suspended'] as const),
+      ]),
     );
   const policies = () => fixture.read((tx) => tx.policies.ofSite(SITE_ID, ALL));
   /** As the publisher and the targets would. */
@@ -38,6 +40,16 @@ describe.each(databaseServers())('$name', (server) => {
     });
     await settleSources(fixture.api.store, SITE_ID, fixture.api.ms);
   };
+  /** The only source, with an active revision. */
+  const activeSource = async () => {
+    await fixture.put(declared());
+    await fixture.settled();
+    await publish();
+    const [active] = await revisions();
+    if (active === undefined) throw new Error('missing');
+    return active;
+  };
+  const AUDIENCE = declared(({ sources }) => Object.assign(sources?.[0] ?? {}, { audience: 'another' }));
   const ALL = { after: undefined, limit: 100 };
   const SITE_LOCK = { kind: 'site', siteId: SITE_ID } as const;
 
@@ -190,6 +202,39 @@ describe.each(databaseServers())('$name', (server) => {
     expect(await revisions()).toMatchObject([{ state: 'active' }]);
     expect((await policies()).map(({ state }) => state)).toEqual(['active', 'active']);
     expect(stepsOf(await fixture.compare(declared()))).toEqual([]);
+  });
+
+  const BY = { actor: 'token:x', requestId: 'req_x' };
+
+  it('does not end a suspension', async () => {
+    const active = await activeSource();
+    fixture.validation = 'invalid';
+    await fixture.apply(AUDIENCE);
+    await fixture.settled();
+    fixture.validation = 'valid';
+    const { etag } = await fixture.compare(AUDIENCE);
+    await fixture.lifecycle.suspend(active, BY);
+    const states = async () => (await revisions()).map(({ state }) => state);
+    expect((await fixture.put(AUDIENCE, '', { ifMatch: etag })).code).toBe('source_state_conflict');
+    const moved = declared(({ sources }) => Object.assign(sources?.[0] ?? {}, { audience: 'a third' }));
+    expect((await fixture.compare(moved)).code).toBe('source_state_conflict');
+    expect(await states()).toEqual(['suspended', 'failed_draft']);
+    await fixture.lifecycle.resume(active, BY);
+    await publish();
+    expect((await fixture.apply(AUDIENCE)).status).toBe(200);
+  });
+
+  it('makes a new source when the one of that name is retired, though a draft is left', async () => {
+    const active = await activeSource();
+    fixture.validation = 'invalid';
+    await fixture.apply(AUDIENCE);
+    await fixture.settled();
+    await fixture.lifecycle.retire(active, BY);
+    const none = declared((site) => Object.assign(site, { enrollment_policies: [] }));
+    expect((await fixture.apply(none, 'prune=true')).status).toBe(200);
+    await fixture.settled();
+    const sources = await fixture.read((tx) => tx.sources.list({ siteId: SITE_ID }, ALL));
+    expect(sources.map(({ displayName }) => displayName)).toEqual([SOURCE, SOURCE]);
   });
 
   it('moves policies to another revision of their source when that is active, and not before', async () => {

@@ -306,6 +306,17 @@ describe('Trust Anchor Sources', () => {
     expect(await refusalOf(env.sources.lifecycle.resume(first, BY))).toBe('source_revision_in_progress');
   });
 
+  test('a revision is not suspended while another would open enrollment again', async () => {
+    const first = await env.active();
+    await env.sources.drafts.addRevision(first.sourceId, {}, BY);
+    const second = { ...first, revision: 2 };
+    await env.sources.lifecycle.validate(second, BY);
+    await env.activate(second);
+    expect(await refusalOf(env.sources.lifecycle.suspend(first, BY))).toBe('source_revision_in_progress');
+    await env.sources.lifecycle.retire(second, BY);
+    expect((await env.sources.lifecycle.suspend(first, BY)).state).toBe('suspended');
+  });
+
   test('suspend, resume and retire', async () => {
     const name = await env.active();
     expect(await env.sources.lifecycle.suspend(name, BY)).toMatchObject({ state: 'suspended' });

@@ -1,6 +1,5 @@
 /** `proofgate ctl draft|validate|activate|suspend|resume|retire|deactivate|reactivate`: sources and enrollment policies. */
 import type { ControlApi, Resource } from '../../../client/operator/control-api.ts';
-import { OperatorError } from '../../../client/operator/operator-error.ts';
 import { revisionPath } from '../../../client/operator/paths.ts';
 import { CliError, usageError } from '../../../program/errors.ts';
 import { optional, required, text } from '../../../program/settings.ts';
@@ -90,31 +89,14 @@ const activate = ctlCommand({
   },
 });
 
-/** Revisions that become active by themselves. */
-const COMING = ['activating', 'publishing'];
-const MAX_CONFLICTS = 5;
-/** The active one goes last: while another is active, retiring a revision does not revoke what the source attested. */
-const RETIRABLE = [...COMING, 'suspended', 'active'];
-
 const suspend = ctlCommand({
   name: 'suspend',
   summary: 'Suspend a source: no new enrollments until it is resumed',
   positionals: SOURCE,
   settings: SITE_OF_NAME,
   examples: ['suspend tas_06cz…'],
-  async run(api, { positionals, settings: { site } }) {
-    const source = await idOf(api, 'sources', positionals.source, site);
-    const { body: view } = await api.get(`/v1/sources/${encodeURIComponent(source)}`);
-    const [coming] = revisionsIn(view, COMING);
-    if (coming !== undefined) {
-      throw new CliError(
-        'refused',
-        'source_state_conflict',
-        `revision ${coming} of ${source} would become active, and enrollment open again: retire the source, or wait`,
-      );
-    }
-    return actOnNewest(api, source, 'suspend', ['active']);
-  },
+  run: async (api, { positionals, settings: { site } }) =>
+    actOnNewest(api, await idOf(api, 'sources', positionals.source, site), 'suspend', ['active']),
 });
 
 const resume = ctlCommand({
@@ -135,25 +117,8 @@ const retire = ctlCommand({
   examples: ['retire tas_06cz…'],
   async run(api, { positionals, settings: { site } }) {
     const source = await idOf(api, 'sources', positionals.source, site);
-    const lines: string[] = [];
-    const retired: number[] = [];
-    let last: JsonObject = {};
-    for (let conflicts = 0; ; ) {
-      const { body: view } = await api.get(`/v1/sources/${encodeURIComponent(source)}`);
-      const [revision] = RETIRABLE.flatMap((state) => revisionsIn(view, [state]));
-      if (revision === undefined && retired.length === 0) throw noRevision(source, view, RETIRABLE);
-      if (revision === undefined) break;
-      try {
-        last = await act(api, source, revision, 'retire');
-        retired.push(revision);
-        lines.push(`${source} revision ${revision} is ${String(last.state)}`);
-      } catch (error) {
-        // A revision becomes active, and replaces another one, by itself.
-        const isStale = error instanceof OperatorError && error.code === 'source_state_conflict';
-        if (!isStale || ++conflicts > MAX_CONFLICTS) throw error;
-      }
-    }
-    return { lines, object: { ...last, retired_revisions: retired } };
+    const { body } = await api.act(`/v1/sources/${encodeURIComponent(source)}/retire`);
+    return { lines: [`${source} is retired`], object: body };
   },
 });
 
@@ -183,14 +148,10 @@ async function revisionIn(api: ControlApi, sourceId: string, states: readonly st
   const { body } = await api.get(`/v1/sources/${encodeURIComponent(sourceId)}`);
   const newest = revisionsIn(body, states).at(-1);
   if (newest !== undefined) return newest;
-  throw noRevision(sourceId, body, states);
-}
-
-function noRevision(sourceId: string, { revisions }: JsonObject, states: readonly string[]): CliError {
-  const all = (Array.isArray(revisions) ? revisions.filter(isJsonObject) : [])
+  const all = (Array.isArray(body.revisions) ? body.revisions.filter(isJsonObject) : [])
     .map(({ revision, state }) => `${String(revision)}: ${String(state)}`)
     .join(', ');
-  return new CliError(
+  throw new CliError(
     'refused',
     'source_state_conflict',
     `no revision of ${sourceId} is ${states.join(' or ')} (${all})`,

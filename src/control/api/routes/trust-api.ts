@@ -32,6 +32,7 @@ const sourceInPath: ScopePathOf = async (request, tx) => {
 
 const tags = ['Trust Anchor Sources'];
 const source = { url: '/v1/sources/:source_id', params: SOURCE_PATH, place: sourceInPath };
+const SOURCE_RESOURCE = { tags, view: SOURCE, permission: 'operate', item: source } as const;
 const REVISION = {
   tags,
   view: SOURCE_REVISION,
@@ -45,11 +46,8 @@ function nameOf(params: { readonly source_id: string; readonly revision: number 
 
 export function registerSourceRoutes(app: ControlApp, sources: Sources): void {
   registerResource(app, {
-    tags,
-    view: SOURCE,
-    permission: 'operate',
+    ...SOURCE_RESOURCE,
     collection: { url: '/v1/sites/:site_id/sources', params: SITE_PATH, place: siteInPath },
-    item: source,
     create: {
       operationId: 'createSource',
       summary: 'Create a source with its first draft',
@@ -86,6 +84,13 @@ export function registerSourceRoutes(app: ControlApp, sources: Sources): void {
       problems: ['source_state_conflict'],
       run: (operation, { source_id: id }, version) => sources.drafts.deleteSource(id, version, operation),
     },
+  });
+  registerAction(app, SOURCE_RESOURCE, {
+    verb: 'retire',
+    operationId: 'retireSource',
+    summary: 'Retire every revision of a source, and delete its draft',
+    problems: ['source_state_conflict'],
+    run: (operation, { source_id: id }) => sources.lifecycle.retireSource(id, operation),
   });
   registerRevisionRoutes(app, sources);
   registerTransitions(app, sources);
@@ -148,7 +153,7 @@ function registerTransitions(app: ControlApp, { lifecycle }: Sources): void {
     verb: 'suspend',
     operationId: 'suspendSourceRevision',
     summary: 'Reject new enrollments until the revision is resumed',
-    problems: ['source_state_conflict'],
+    problems: ['source_state_conflict', 'source_revision_in_progress'],
     run: (operation, params) => lifecycle.suspend(nameOf(params), operation),
   });
   registerAction(app, REVISION, {
