@@ -125,26 +125,28 @@ function faultsOf(
 ): readonly Fault[] {
   const faults = new Map<string, Fault>();
   for (const error of errors) {
+    if (faults.size >= MAX_FAULTS) break;
     for (const fault of faultsOfError(error, root, schema)) {
-      if (faults.size < MAX_FAULTS && !faults.has(fault.pointer)) faults.set(fault.pointer, fault);
+      if (!faults.has(fault.pointer)) faults.set(fault.pointer, fault);
     }
   }
   if (faults.size === 0) return [{ pointer: root, reason: 'does not match the schema' }];
-  return [...faults.values()];
+  return [...faults.values()].slice(0, MAX_FAULTS);
 }
 
 function faultsOfError(error: TLocalizedValidationError, root: string, schema: TSchema): readonly Fault[] {
   const at = root + error.instancePath;
   switch (error.keyword) {
-    case 'boolean':
-      // Always accompanies an additionalProperties error.
-      return [];
     case 'additionalProperties':
-      return error.params.additionalProperties.map((name) => {
-        const meant = nearestName(name, membersAt(schema, error.schemaPath));
-        const advice = meant === undefined ? '' : `; did you mean ${meant}?`;
-        return { pointer: `${at}/${pointerStep(name)}`, reason: `unknown member${advice}` };
-      });
+      // Repeats what the members' own errors say, for all of them: a body may have thousands.
+      return [];
+    case 'boolean': {
+      const end = at.lastIndexOf('/');
+      const name = decodedStep(at.slice(end + 1));
+      const meant = nearestName(name, membersAt(schema, error.schemaPath.replace(/\/[^/]*$/, '')));
+      const advice = meant === undefined ? '' : `; did you mean ${meant}?`;
+      return [{ pointer: `${at.slice(0, end)}/${pointerStep(name)}`, reason: `unknown member${advice}` }];
+    }
     case 'required':
       return error.params.requiredProperties.map((name) => ({
         pointer: `${at}/${pointerStep(name)}`,
@@ -162,7 +164,7 @@ function membersAt(schema: TSchema, path: string): readonly string[] {
   let at: unknown = schema;
   for (const step of path.split('/').slice(1)) {
     if (Array.isArray(at)) at = at[Number(step)];
-    else if (isJsonObject(at)) at = at[step.replaceAll('~1', '/').replaceAll('~0', '~')];
+    else if (isJsonObject(at)) at = at[decodedStep(step)];
   }
   return isJsonObject(at) && isJsonObject(at.properties) ? Object.keys(at.properties) : [];
 }
@@ -172,6 +174,10 @@ const MAX_SHOWN_NAME = 64;
 /** RFC 6901 section 3; truncates names that the client chose. */
 function pointerStep(name: string): string {
   return name.slice(0, MAX_SHOWN_NAME).replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+function decodedStep(step: string): string {
+  return step.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 /** A route without a query schema accepts no query parameters. */
