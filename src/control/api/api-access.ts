@@ -14,6 +14,7 @@ import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
 import { mayDo, type Permission, type ScopePath } from '../domain/roles.ts';
 import type { Operators, Principal } from '../operators/operators.ts';
 import type { Distribution } from '../publishing/distribution.ts';
+import type { ReportingTarget } from '../publishing/target-tokens.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
 import type { FailedSignIns, RequestLimits } from './rate-limits.ts';
 
@@ -46,8 +47,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The operator that sent the request; null where the route's access is not for operators. Read it with `principalOf`. */
     principal: Principal | null;
-    /** The target that sent the request. Read it with `targetIdOf`. */
-    targetId: string | null;
+    /** The target that sent the request. Read it with `targetOf`. */
+    target: ReportingTarget | null;
   }
 }
 
@@ -58,9 +59,9 @@ export function principalOf({ principal }: FastifyRequest): Principal {
 }
 
 /** The target that sent the request. For routes of `target` access only. */
-export function targetIdOf({ targetId }: FastifyRequest): string {
-  if (targetId === null) throw new ApiProblem('authentication_required');
-  return targetId;
+export function targetOf({ target }: FastifyRequest): ReportingTarget {
+  if (target === null) throw new ApiProblem('authentication_required');
+  return target;
 }
 
 /** Whether the request carries a workload's signature instead of a token (docs/control.md "Enrollment"). */
@@ -106,10 +107,10 @@ function accessOf(request: FastifyRequest): RouteAccess | undefined {
 async function authenticateTarget(request: FastifyRequest, { targets, limits }: AccessOptions) {
   const { authorization, [MEMBERS_HEADER]: named } = request.headers;
   const members = Array.isArray(named) ? named.join() : named;
-  request.targetId = await counted(request, limits.failedSignIns, () =>
+  request.target = await counted(request, limits.failedSignIns, () =>
     targets.authenticate(authorization, members),
   );
-  await limits.target(request, request.targetId);
+  await limits.target(request, request.target.targetId);
 }
 
 async function authenticateOperator(request: FastifyRequest, options: AccessOptions) {

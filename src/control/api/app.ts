@@ -130,7 +130,7 @@ function bareApp({ log, listener, trustedProxies = [] }: ControlAppOptions): Con
 
 function addHooks(app: ControlApp, options: ControlAppOptions): void {
   app.decorateRequest('principal', null);
-  app.decorateRequest('targetId', null);
+  app.decorateRequest('target', null);
   app.decorateRequest('bodyHash', NO_BODY_HASH);
   app.addHook('onRoute', (route) => {
     requireDeclaredAccess(route);
@@ -180,7 +180,8 @@ async function logAnswer(request: FastifyRequest, reply: FastifyReply): Promise<
     status: reply.statusCode,
     duration_ms: Math.round(reply.elapsedTime * 1000) / 1000,
     remote_address: request.ip,
-    actor: request.principal?.actor ?? (request.targetId === null ? undefined : `target:${request.targetId}`),
+    actor:
+      request.principal?.actor ?? (request.target === null ? undefined : `target:${request.target.targetId}`),
   };
   if (reply.statusCode >= 500) request.log.warn(fields, 'answered');
   else request.log.info(fields, 'answered');

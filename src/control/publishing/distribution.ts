@@ -5,7 +5,6 @@
  */
 import { setInterval } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import { OPTIONAL_MEMBERS } from '../../bundle/format/bundle-limits.ts';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type { Acknowledgement, PollAnswer, PollQuery } from '../../bundle/format/distribution-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
@@ -32,7 +31,6 @@ export type PollOutcome =
 /** Interval of checks for publications of other instances whose notice was lost. */
 const LOOK_EVERY_MS = 1000;
 const MAX_CACHED_FILE_BYTES = 64 * 1024 * 1024;
-const MAX_KNOWN_TARGETS = 20_000;
 /** Up-to-date targets share few positions. Each answer may hold megabytes, and a target may claim any position. */
 const MAX_KEPT_ANSWERS = 16;
 
@@ -42,7 +40,6 @@ export class Distribution {
   readonly #options: DistributionOptions;
   readonly #tokens: TargetTokens;
   readonly #acknowledgements: Acknowledgements;
-  readonly #targets = new LRUCache<string, ReportingTarget>({ max: MAX_KNOWN_TARGETS });
   readonly #feeds = new Map<string, SiteFeed>();
   /** One cached answer for all targets at the same position. */
   readonly #answers = new WeakMap<SiteState, Answers>();
@@ -72,13 +69,10 @@ export class Distribution {
   /**
    * @param authorization the header's value
    * @param members value of the header that names the optional bundle members that the target knows
-   * @returns the target's ID
    * @throws ApiProblem `authentication_required`
    */
-  async authenticate(authorization: string | undefined, members?: string): Promise<string> {
-    const target = await this.#tokens.owner(authorization);
-    this.#targets.set(target.targetId, { ...target, lackedMembers: lackedMembersOf(members) });
-    return target.targetId;
+  async authenticate(authorization: string | undefined, members?: string): Promise<ReportingTarget> {
+    return { ...(await this.#tokens.owner(authorization)), lackedMembers: lackedMembersOf(members) };
   }
 
   /**
@@ -87,12 +81,12 @@ export class Distribution {
    * @param signal aborts the wait: the target disconnected, or Control stops
    */
   async poll(
-    targetId: string,
+    authenticated: ReportingTarget,
     query: PollQuery,
     etag: string | undefined,
     signal: AbortSignal,
   ): Promise<PollOutcome> {
-    const target = await this.#target(targetId);
+    const target = await this.#current(authenticated);
     const feed = this.#feed(target.siteId);
     const endMs = performance.now() + (query.wait_seconds ?? 0) * 1000;
     await this.#reconcile(feed, target, positionOf(query));
@@ -152,8 +146,8 @@ export class Distribution {
     return answer;
   }
 
-  async acknowledge(targetId: string, acknowledgement: Acknowledgement): Promise<void> {
-    const target = await this.#target(targetId);
+  async acknowledge(authenticated: ReportingTarget, acknowledgement: Acknowledgement): Promise<void> {
+    const target = await this.#current(authenticated);
     const feed = this.#feed(target.siteId);
     const known = await feed.state();
     const { revision, head } = acknowledgement;
@@ -167,8 +161,8 @@ export class Distribution {
   }
 
   /** Returns a file of a whole bundle. @throws ApiProblem `not_found` */
-  async file(targetId: string, revision: number, name: string): Promise<Buffer> {
-    const { siteId } = await this.#target(targetId);
+  async file(authenticated: ReportingTarget, revision: number, name: string): Promise<Buffer> {
+    const { siteId } = await this.#current(authenticated);
     const { base } = await this.#feed(siteId).state();
     const files =
       base?.revision === revision
@@ -198,14 +192,12 @@ export class Distribution {
     return reading;
   }
 
-  async #target(targetId: string): Promise<ReportingTarget> {
-    const known = this.#targets.get(targetId);
-    if (known !== undefined && (await this.#tokens.isCurrent(known))) return known;
-    const row = await this.#options.store.read((tx) => tx.targets.find(targetId));
-    if (row === undefined || row.state !== 'attached') throw new ApiProblem('authentication_required');
-    const { siteId } = row;
-    const generation = this.#tokens.generationOf(siteId);
-    return { targetId, siteId, generation, lackedMembers: known?.lackedMembers ?? OPTIONAL_MEMBERS };
+  /** The target, unless it was detached since it authenticated. @throws ApiProblem `authentication_required` */
+  async #current(target: ReportingTarget): Promise<ReportingTarget> {
+    if (await this.#tokens.isCurrent(target)) return target;
+    const row = await this.#options.store.read((tx) => tx.targets.find(target.targetId));
+    if (row?.state !== 'attached') throw new ApiProblem('authentication_required');
+    return { ...target, generation: this.#tokens.generationOf(target.siteId) };
   }
 
   #feed(siteId: string): SiteFeed {

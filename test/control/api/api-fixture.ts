@@ -30,6 +30,7 @@ const START_MS = 1_795_233_600_000;
 export const PUBLIC_ORIGIN = 'https://control.shop.example';
 /** Token of the only target in these tests. */
 export const TARGET_TOKEN = 'fake-target-token';
+const TARGET = { targetId: 'tgt_test', siteId: 'x', generation: 0, lackedMembers: [] };
 
 export interface Asked {
   readonly token?: string | undefined;
@@ -198,7 +199,7 @@ async function serve(
     operators: fixture.operators,
     targets: {
       authenticate: async (authorization) => {
-        if (authorization === `Bearer ${TARGET_TOKEN}`) return 'tgt_test';
+        if (authorization === `Bearer ${TARGET_TOKEN}`) return TARGET;
         throw new ApiProblem('authentication_required');
       },
     },

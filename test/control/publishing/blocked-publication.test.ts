@@ -51,12 +51,12 @@ async function published(): Promise<unknown> {
 }
 
 /** Polls, then acknowledges what is published. */
-async function report({ id, token }: TestTarget, members?: string): Promise<void> {
+async function report({ token }: TestTarget, members?: string): Promise<void> {
   await publish();
-  await distribution.authenticate(`Bearer ${token}`, members);
-  await distribution.poll(id, {}, undefined, never);
+  const target = await distribution.authenticate(`Bearer ${token}`, members);
+  await distribution.poll(target, {}, undefined, never);
   const { revision, head } = await world.site();
-  await distribution.acknowledge(id, { revision, head: head ?? '', outcome: 'accepted' });
+  await distribution.acknowledge(target, { revision, head: head ?? '', outcome: 'accepted' });
 }
 
 const waitingFor = async () =>
@@ -124,13 +124,29 @@ it('verifiers of two versions that share a target hold it back while the old one
 it('one poll of an old verifier among those of new ones holds it back', async () => {
   const shared = await addTarget(world);
   for (const members of ['blocked', undefined, 'blocked']) {
-    await distribution.authenticate(`Bearer ${shared.token}`, members);
-    await distribution.poll(shared.id, {}, undefined, never);
+    const target = await distribution.authenticate(`Bearer ${shared.token}`, members);
+    await distribution.poll(target, {}, undefined, never);
   }
   await distribution.close();
   const { view } = await callers.block(SITE, BILLING, OPERATION);
   expect(view.waiting_for?.map(({ target_id: id }) => id)).toEqual([shared.id]);
 });
+
+it.each(['poll', 'acknowledge'])(
+  '%s: reports what its own request lacks, though a new verifier sends another one',
+  async (request) => {
+    const shared = await addTarget(world);
+    await publish();
+    const { revision, head } = await world.site();
+    const old = await distribution.authenticate(`Bearer ${shared.token}`);
+    await distribution.authenticate(`Bearer ${shared.token}`, 'blocked');
+    if (request === 'poll') await distribution.poll(old, {}, undefined, never);
+    else await distribution.acknowledge(old, { revision, head: head ?? '', outcome: 'accepted' });
+    await distribution.close();
+    const row = await world.read((tx) => tx.targets.find(shared.id));
+    expect(row?.blockedLackedAtMs).toBe(world.clock.ms);
+  },
+);
 
 it('an old target that is attached later neither withdraws a block nor holds the next one back', async () => {
   await callers.block(SITE, BILLING, OPERATION);
@@ -144,8 +160,8 @@ it('an old target that is attached later neither withdraws a block nor holds the
 it('a poll alone reports the members, and the publisher’s sweep settles the block', async () => {
   const target = await addTarget(world);
   await callers.block(SITE, BILLING, OPERATION);
-  await distribution.authenticate(`Bearer ${target.token}`, 'blocked');
-  await distribution.poll(target.id, {}, undefined, never);
+  const polling = await distribution.authenticate(`Bearer ${target.token}`, 'blocked');
+  await distribution.poll(polling, {}, undefined, never);
   // Writes what the polls reported.
   await distribution.close();
   const control = await startControl(world);

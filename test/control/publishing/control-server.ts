@@ -1,12 +1,14 @@
 /** The distribution endpoint of Control, as targets use it: the publisher and the target routes over real HTTP. */
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
+import { OPTIONAL_MEMBERS } from '../../../src/bundle/format/bundle-limits.ts';
 import { createControlApp } from '../../../src/control/api/app.ts';
 import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-api.ts';
 import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { newId } from '../../../src/control/domain/resource-identifiers.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { startPublisher } from '../../../src/control/publishing/publisher.ts';
+import type { ReportingTarget } from '../../../src/control/publishing/target-tokens.ts';
 import { newToken, tokenHash } from '../../../src/control/secrets/bearer-token.ts';
 import { type ControlWorld, SITE } from './publishing-fixture.ts';
 
@@ -42,6 +44,11 @@ export async function addTarget(world: ControlWorld): Promise<TestTarget> {
   const [target] = await addTargets(world, 1);
   if (target === undefined) throw new Error('no target');
   return target;
+}
+
+/** A request of an attached target that names no optional member. */
+export function requestOf(targetId: string): ReportingTarget {
+  return { targetId, siteId: SITE, generation: -1, lackedMembers: OPTIONAL_MEMBERS };
 }
 
 export async function detach(world: ControlWorld, targetId: string): Promise<void> {

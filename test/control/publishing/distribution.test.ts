@@ -5,7 +5,7 @@ import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { sitePropagation } from '../../../src/control/publishing/propagation.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { settleSources } from '../../../src/control/publishing/source-settlement.ts';
-import { addTarget, addTargets, detach, type TestTarget } from './control-server.ts';
+import { addTarget, addTargets, detach, requestOf, type TestTarget } from './control-server.ts';
 import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
@@ -26,7 +26,8 @@ afterEach(async () => {
 });
 
 const never = new AbortController().signal;
-const poll = (query: PollQuery = {}, etag?: string) => distribution.poll(target.id, query, etag, never);
+const poll = (query: PollQuery = {}, etag?: string) =>
+  distribution.poll(requestOf(target.id), query, etag, never);
 async function publish(): Promise<void> {
   for (;;) {
     const outcome = await publisher.publishChanges();
@@ -47,7 +48,7 @@ describe('who asks', () => {
   const bearer = (token: string) => distribution.authenticate(`Bearer ${token}`);
 
   it('is known by a token of its kind', async () => {
-    expect(await bearer(target.token)).toBe(target.id);
+    expect(await bearer(target.token)).toMatchObject({ targetId: target.id, siteId: SITE });
     for (const header of [
       undefined,
       '',
@@ -65,7 +66,7 @@ describe('who asks', () => {
   });
 
   it('is unknown from the moment that it is detached', async () => {
-    expect(await bearer(target.token)).toBe(target.id);
+    expect(await bearer(target.token)).toMatchObject({ targetId: target.id, siteId: SITE });
     await detach(world, target.id);
     await expect(bearer(target.token)).rejects.toMatchObject({ code: 'authentication_required' });
   });
@@ -87,8 +88,8 @@ describe('a poll', () => {
     });
     const [file] = result.answer.whole?.files ?? [];
     expect(file?.path).toBe('/v1/targets/self/bundles/1/bundle.jws');
-    expect(await distribution.file(target.id, 1, 'bundle.jws')).toHaveLength(file?.bytes ?? 0);
-    await expect(distribution.file(target.id, 1, 'keys-0001.jsonl')).rejects.toMatchObject({
+    expect(await distribution.file(requestOf(target.id), 1, 'bundle.jws')).toHaveLength(file?.bytes ?? 0);
+    await expect(distribution.file(requestOf(target.id), 1, 'keys-0001.jsonl')).rejects.toMatchObject({
       code: 'not_found',
     });
     expect(result.answer.freshness).toBeDefined();
@@ -150,7 +151,7 @@ describe('a poll', () => {
     await publish();
     const first = await poll();
     const stop = new AbortController();
-    const waiting = distribution.poll(target.id, { wait_seconds: 30 }, first.etag, stop.signal);
+    const waiting = distribution.poll(requestOf(target.id), { wait_seconds: 30 }, first.etag, stop.signal);
     stop.abort();
     expect(await waiting).toEqual({ kind: 'not_modified', etag: first.etag });
   });
@@ -248,7 +249,7 @@ describe('a target that is elsewhere', () => {
   it('is shown as ahead until it takes what was published', async () => {
     await publish();
     const { revision, head } = await position();
-    await distribution.acknowledge(target.id, { revision, head, outcome: 'accepted' });
+    await distribution.acknowledge(requestOf(target.id), { revision, head, outcome: 'accepted' });
     const shown = async () => {
       const { targets } = await world.read((tx) => sitePropagation(tx, SITE, world.clock.ms));
       const { state, ahead_revision, behind_revisions } = targets[0] ?? {};
@@ -262,7 +263,7 @@ describe('a target that is elsewhere', () => {
     await publish();
     expect(await poll(lost)).toMatchObject({ answer: { revision: 3_000_001, whole: { required: true } } });
     const taken = await position();
-    await distribution.acknowledge(target.id, { ...taken, outcome: 'accepted' });
+    await distribution.acknowledge(requestOf(target.id), { ...taken, outcome: 'accepted' });
     expect(await shown()).toEqual({ state: 'current', behind_revisions: 0 });
     // Another party uses its token; the target's own next report replaces the claim.
     await poll({ revision: 3_000_001, head: OTHER_HEAD });
@@ -274,11 +275,15 @@ describe('a target that is elsewhere', () => {
 
   it('may also come with an acknowledgement, which then acknowledges nothing of ours', async () => {
     await publish();
-    await distribution.acknowledge(target.id, { revision: 9, head: OTHER_HEAD, outcome: 'accepted' });
+    await distribution.acknowledge(requestOf(target.id), {
+      revision: 9,
+      head: OTHER_HEAD,
+      outcome: 'accepted',
+    });
     expect((await world.site()).floorRevision).toBe(9);
     expect(await row()).toMatchObject({ ackedRevision: null });
     const { revision } = await position();
-    await distribution.acknowledge(target.id, { revision, head: OTHER_HEAD, outcome: 'accepted' });
+    await distribution.acknowledge(requestOf(target.id), { revision, head: OTHER_HEAD, outcome: 'accepted' });
     expect(await row()).toMatchObject({ ackedRevision: null });
   });
 });
@@ -290,7 +295,8 @@ describe('a site that gets the identifier of a deleted one', () => {
     const stop = new AbortController();
     // Keeps the cached state of the site in use.
     const etag = old.kind === 'answer' ? old.etag : undefined;
-    const waiting = distribution.poll(target.id, { wait_seconds: 30 }, etag, stop.signal);
+    const authenticated = await distribution.authenticate(`Bearer ${target.token}`);
+    const waiting = distribution.poll(authenticated, { wait_seconds: 30 }, etag, stop.signal);
     await detach(world, target.id);
     await world.store.writeUnaudited(undefined, (tx) => tx.sites.remove(SITE));
     await world.addSite(SITE);
@@ -304,7 +310,7 @@ describe('a site that gets the identifier of a deleted one', () => {
     expect([revision, old.kind === 'answer' && old.answer.revision]).toEqual([1, 1]);
     const files = now.kind === 'answer' ? (now.answer.whole?.files ?? []) : [];
     for (const { name } of files) {
-      const content = await distribution.file(target.id, revision, name);
+      const content = await distribution.file(requestOf(target.id), revision, name);
       expect(content).toHaveLength(files.find((file) => file.name === name)?.bytes ?? 0);
     }
   });
@@ -313,7 +319,7 @@ describe('a site that gets the identifier of a deleted one', () => {
 describe('acknowledgements', () => {
   const accept = async (id = target.id) => {
     const { revision, head } = await position();
-    await distribution.acknowledge(id, { revision, head, outcome: 'accepted' });
+    await distribution.acknowledge(requestOf(id), { revision, head, outcome: 'accepted' });
   };
 
   it('are written down before they are answered', async () => {
@@ -333,7 +339,7 @@ describe('acknowledgements', () => {
     await publish();
     const reject = async (code: string) => {
       const { revision, head } = await position();
-      await distribution.acknowledge(target.id, { revision, head, outcome: 'refused', code });
+      await distribution.acknowledge(requestOf(target.id), { revision, head, outcome: 'refused', code });
     };
     await reject('signatures_insufficient');
     await world.addKey('billing');
@@ -377,7 +383,7 @@ describe('acknowledgements', () => {
     const source = await world.addSource(1, 'publishing');
     await publish();
     const { revision, head } = before;
-    await distribution.acknowledge(target.id, { revision, head, outcome: 'accepted' });
+    await distribution.acknowledge(requestOf(target.id), { revision, head, outcome: 'accepted' });
     await settleSources(world.store, SITE, world.clock.ms);
     expect(await world.read((tx) => tx.sourceRevisions.find(source, 1))).toMatchObject({
       state: 'publishing',

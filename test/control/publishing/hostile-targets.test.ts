@@ -4,7 +4,7 @@ import type { PollQuery } from '../../../src/bundle/format/distribution-contract
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { TargetAllowance } from '../../../src/control/publishing/target-allowance.ts';
-import { addTargets, detach, type TestTarget } from './control-server.ts';
+import { addTargets, detach, requestOf, type TestTarget } from './control-server.ts';
 import { ControlWorld, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
@@ -27,7 +27,8 @@ afterEach(async () => {
 });
 
 const never = new AbortController().signal;
-const poll = ({ id }: TestTarget, query: PollQuery = {}) => distribution.poll(id, query, undefined, never);
+const poll = ({ id }: TestTarget, query: PollQuery = {}) =>
+  distribution.poll(requestOf(id), query, undefined, never);
 async function publish(): Promise<void> {
   for (;;) {
     const outcome = await publisher.publishChanges();
@@ -72,7 +73,11 @@ describe('whole bundles that a target makes necessary', () => {
     const { revision: before } = await world.site();
     for (let number = 0; number < 20; number++) {
       const { revision } = await world.site();
-      await distribution.acknowledge(hostile.id, { revision, head: headOf(number), outcome: 'accepted' });
+      await distribution.acknowledge(requestOf(hostile.id), {
+        revision,
+        head: headOf(number),
+        outcome: 'accepted',
+      });
       await publish();
     }
     expect((await world.site()).revision).toBe(before + 5);
@@ -156,12 +161,15 @@ describe('what is kept in memory for a target', () => {
 
 describe('a poll that waits while its target is detached', () => {
   it('brings nothing of what is published afterwards; those of others are asked again', async () => {
-    for (const { token } of [hostile, honest]) await distribution.authenticate(`Bearer ${token}`);
+    const [detached, other] = await Promise.all(
+      [hostile, honest].map(({ token }) => distribution.authenticate(`Bearer ${token}`)),
+    );
+    if (detached === undefined || other === undefined) throw new Error('missing');
     const { revision, head } = await world.site();
     const here = { revision, head: head ?? '', base_revision: revision, wait_seconds: 30 };
     const result = await poll(honest);
     const etag = result.kind === 'answer' ? result.etag : undefined;
-    const waiting = [hostile, honest].map(({ id }) => distribution.poll(id, here, etag, never));
+    const waiting = [detached, other].map((each) => distribution.poll(each, here, etag, never));
     await detach(world, hostile.id);
     await world.addKey('billing');
     await publish();
@@ -169,10 +177,10 @@ describe('a poll that waits while its target is detached', () => {
       { kind: 'not_modified', etag },
       { kind: 'not_modified', etag },
     ]);
-    await expect(distribution.poll(hostile.id, here, etag, never)).rejects.toMatchObject({
+    await expect(distribution.poll(detached, here, etag, never)).rejects.toMatchObject({
       code: 'authentication_required',
     });
-    expect(await distribution.poll(honest.id, here, etag, never)).toMatchObject({
+    expect(await distribution.poll(other, here, etag, never)).toMatchObject({
       kind: 'answer',
       answer: { revision: revision + 1, steps: [{ kind: 'delta' }] },
     });
@@ -183,7 +191,7 @@ describe('refusals', () => {
   it('with a new reason each time make no more than five rows of the audit trail, and are known all the same', async () => {
     const { revision, head } = await world.site();
     for (let number = 0; number < 12; number++) {
-      await distribution.acknowledge(hostile.id, {
+      await distribution.acknowledge(requestOf(hostile.id), {
         revision,
         head: head ?? '',
         outcome: 'refused',

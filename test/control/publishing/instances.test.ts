@@ -4,7 +4,7 @@ import type { PollQuery } from '../../../src/bundle/format/distribution-contract
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { addTarget, eventually, startControl } from './control-server.ts';
+import { addTarget, eventually, requestOf, startControl } from './control-server.ts';
 import { Follower } from './follower.ts';
 import { ControlWorld, ORDERS_READ, SITE, TestClock } from './publishing-fixture.ts';
 
@@ -66,7 +66,12 @@ it('targets of either hear of what the leader publishes, and of what the next on
     const targets = [await addTarget(first), await addTarget(second)];
     const never = new AbortController().signal;
     const poll = async (index: number, query: PollQuery, etag?: string) => {
-      const result = await controls[index]?.distribution.poll(targets[index]?.id ?? '', query, etag, never);
+      const result = await controls[index]?.distribution.poll(
+        requestOf(targets[index]?.id ?? ''),
+        query,
+        etag,
+        never,
+      );
       if (result?.kind !== 'answer') throw new Error('no answer');
       return result;
     };
@@ -77,7 +82,7 @@ it('targets of either hear of what the leader publishes, and of what the next on
         etag = given;
         const { revision, head } = answer;
         if (revision < atLeast) continue;
-        await controls[index]?.distribution.acknowledge(targets[index]?.id ?? '', {
+        await controls[index]?.distribution.acknowledge(requestOf(targets[index]?.id ?? ''), {
           revision,
           head,
           outcome: 'accepted',

@@ -7,6 +7,7 @@ import {
   addTargets,
   type ControlServer,
   eventually,
+  requestOf,
   startControl,
   type TestTarget,
 } from './control-server.ts';
@@ -89,7 +90,7 @@ it('rotation of both keys: verifiers that know either go on', async () => {
   await world.change((tx) => world.signingKeys.rotate(tx, SITE, 'freshness', { nowMs: world.clock.ms }));
   await eventually(async () => (await world.site()).baseRevision > 1);
   const { baseRevision } = await world.site();
-  const bundle = await control.distribution.file((await target()).id, baseRevision, 'bundle.jws');
+  const bundle = await control.distribution.file(requestOf((await target()).id), baseRevision, 'bundle.jws');
   expect(kids(bundle.toString())).toHaveLength(2);
   expect(kids(bundle.toString())).toContain(old[0]?.publicKey.thumbprint);
   await eventually(async () => {
@@ -111,7 +112,7 @@ it.each(['bundle', 'freshness'] as const)('a %s key that is ended signs nothing 
   await world.change((tx) => signingKeys.rotate(tx, SITE, purpose, { nowMs: clock.ms }));
   const published = async () => {
     const { baseRevision } = await world.site();
-    const bundle = await control.distribution.file(targetId, baseRevision, 'bundle.jws');
+    const bundle = await control.distribution.file(requestOf(targetId), baseRevision, 'bundle.jws');
     const statement = await world.read((tx) => tx.distribution.freshness(SITE));
     return {
       baseRevision,

@@ -18,7 +18,7 @@ import {
   siteSigningProfiles,
 } from '../../../src/control/publishing/signing-profiles.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
-import { addTarget, type TestTarget } from './control-server.ts';
+import { addTarget, requestOf, type TestTarget } from './control-server.ts';
 import { ControlWorld, ORDERS_READ, ORIGIN, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
@@ -50,7 +50,7 @@ async function acknowledge(id = target.id, refusedCode?: string): Promise<void> 
     refusedCode === undefined
       ? ({ outcome: 'accepted' } as const)
       : ({ outcome: 'refused', code: refusedCode } as const);
-  await distribution.acknowledge(id, { revision, head: head ?? '', ...outcome });
+  await distribution.acknowledge(requestOf(id), { revision, head: head ?? '', ...outcome });
 }
 
 const readinessShape = Compile(KEY_READINESS);
@@ -140,7 +140,7 @@ describe('readiness', () => {
   it('a target that is ahead has nothing of it', async () => {
     const key = await readyKey();
     const lost = { revision: 5_000_000, head: 'A'.repeat(43), outcome: 'accepted' } as const;
-    await expect(distribution.acknowledge(target.id, lost)).rejects.toMatchObject({
+    await expect(distribution.acknowledge(requestOf(target.id), lost)).rejects.toMatchObject({
       code: 'revision_out_of_range',
     });
     expect(await states(key)).toEqual(['active', 'active', 'active', 'pending!', 'outdated!']);

@@ -19,7 +19,7 @@ import {
 } from '../../../bundle/format/distribution-contract.ts';
 import type { Targets } from '../../configuration/targets.ts';
 import type { Distribution } from '../../publishing/distribution.ts';
-import { siteInPath, targetIdOf, targetInPath } from '../api-access.ts';
+import { siteInPath, targetInPath, targetOf } from '../api-access.ts';
 import { type ControlApp, longPollSignal } from '../app.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';
 
@@ -123,7 +123,7 @@ export function registerTargetSelfRoutes(app: ControlApp, distribution: TargetSi
     async (request, reply) => {
       const etag = request.headers['if-none-match'];
       const signal = longPollSignal(app, request);
-      const result = await distribution.poll(targetIdOf(request), request.query, etag, signal);
+      const result = await distribution.poll(targetOf(request), request.query, etag, signal);
       if (result.etag !== undefined) reply.header('etag', result.etag);
       if (result.kind === 'not_modified') return reply.code(304).send(null);
       const { answer } = result;
@@ -143,7 +143,7 @@ export function registerTargetSelfRoutes(app: ControlApp, distribution: TargetSi
       },
     },
     async (request, reply) => {
-      await distribution.acknowledge(targetIdOf(request), request.body);
+      await distribution.acknowledge(targetOf(request), request.body);
       return reply.code(204).send(null);
     },
   );
@@ -172,7 +172,7 @@ function registerFileRoute(app: ControlApp, distribution: TargetSide): void {
     },
     async (request, reply) => {
       const { revision, file } = request.params;
-      const content = await distribution.file(targetIdOf(request), revision, file);
+      const content = await distribution.file(targetOf(request), revision, file);
       // Immutable, and for this target only.
       reply.header('cache-control', 'private, max-age=86400, immutable');
       return reply.type('application/octet-stream').send(content);
