@@ -10,11 +10,12 @@ FROM $NODE_IMAGE AS runtime
 FROM --platform=$BUILDPLATFORM $NODE_IMAGE AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc LICENSE tsconfig.json tsconfig.build.json ./
-COPY scripts/failure.mjs scripts/failure.mjs
+COPY scripts/failure.mjs scripts/build-console.mjs scripts/
 COPY scripts/image scripts/image
 COPY scripts/sbom scripts/sbom
 COPY bin bin
 COPY docs/schema docs/schema
+COPY docs/openapi.json docs/openapi.json
 COPY proto proto
 COPY src src
 RUN scripts/image/compile.sh

@@ -19,7 +19,7 @@ async function check(folders) {
 
 function typescriptFiles(folder) {
   return readdirSync(folder, { recursive: true })
-    .filter((file) => file.endsWith('.ts'))
+    .filter((file) => /\.tsx?$/.test(file))
     .map((file) => path.posix.join(folder, file.split(path.sep).join('/')));
 }
 

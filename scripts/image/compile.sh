@@ -1,7 +1,8 @@
 #!/bin/sh
-# A step of the Dockerfile, and of releases: compiles src/ to dist/, with the compiler that the lock file names, in the directory that it is called in.
+# A step of the Dockerfile, and of releases: compiles src/ to dist/, and bundles the console, with the tools that the lock file names, in the directory that it is called in.
 # No package's own scripts are run.
 set -eu
 
 npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 node node_modules/typescript/bin/tsc -p tsconfig.build.json --declaration false --incremental false --tsBuildInfoFile null
+node scripts/build-console.mjs

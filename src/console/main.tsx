@@ -1,0 +1,36 @@
+/** Starts the console in the browser. */
+import '@mantine/core/styles.css';
+import './styles.css';
+import { createTheme, MantineProvider, Skeleton } from '@mantine/core';
+import { QueryClientProvider } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { queries, useSignedIn } from './api/session';
+import { Problem } from './parts/problem';
+import { router } from './shell/router';
+import { SignIn } from './shell/sign-in';
+
+const theme = createTheme({ fontFamily: 'system-ui, sans-serif', autoContrast: true });
+
+/** The Content-Security-Policy allows the styles that Mantine adds by this nonce. */
+const nonce = document.querySelector('meta[name="csp-nonce"]')?.getAttribute('content') ?? '';
+
+function Console() {
+  const { session, error } = useSignedIn();
+  if (session) return <RouterProvider router={router} />;
+  if (session === null) return <SignIn />;
+  return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
+}
+
+const root = document.getElementById('root');
+if (root === null) throw new Error('index.html has no #root');
+createRoot(root).render(
+  <StrictMode>
+    <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => nonce}>
+      <QueryClientProvider client={queries}>
+        <Console />
+      </QueryClientProvider>
+    </MantineProvider>
+  </StrictMode>,
+);

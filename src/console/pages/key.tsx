@@ -1,0 +1,150 @@
+/** One derived key: whether it is ready, and what blocks it. */
+import { Checkbox, Skeleton, Stack, Table, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useParams } from '@tanstack/react-router';
+import { useState } from 'react';
+import { api, bodyOf, type Schemas } from '../api/client';
+import { useMay, useSite } from '../api/session';
+import { Action } from '../parts/action';
+import { AsCommand } from '../parts/command';
+import { Facts, Page, Section } from '../parts/page';
+import { Problem } from '../parts/problem';
+import { Foreign, Id, Moment, State } from '../parts/values';
+
+export default function Key() {
+  const { site_id } = useSite();
+  const { keyId = '' } = useParams({ strict: false });
+  const path = { key_id: keyId };
+  const { data: key, error } = useQuery({
+    queryKey: ['site', site_id, 'key', keyId],
+    queryFn: () => bodyOf(api.GET('/v1/derived-keys/{key_id}', { params: { path } })),
+  });
+  if (key === undefined)
+    return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
+  return (
+    <Page title="Key" actions={key.status === 'active' ? <Revoke derivedKey={key} /> : undefined}>
+      {error && <Problem error={error} />}
+      <Section title="What it is">
+        <Facts
+          rows={[
+            ['Key ID', <Id key="id" value={key.key_id} />],
+            ['State', <State key="state" value={key.status} />],
+            ['Client', <Foreign key="client" value={key.client_id} />],
+            ['Issuer', <Foreign key="issuer" value={key.verified_issuer} />],
+            ['Subject', <Foreign key="subject" value={key.verified_subject} />],
+            ['Fingerprint', <Id key="fingerprint" value={key.fingerprint} />],
+            ['Issued', <Moment key="created" at={key.created_at} />],
+            ['Expires', <Moment key="expires" at={key.expires_at} />],
+            ...Object.entries(key.provenance).map(
+              ([name, value]) => [name, <Foreign key={name} value={value} />] as const,
+            ),
+          ]}
+        />
+      </Section>
+      <Readiness keyId={keyId} siteId={site_id} />
+    </Page>
+  );
+}
+
+const CONDITIONS: { readonly [C in Schemas['ReadinessCondition']['condition']]: string } = {
+  derived_key: 'The key is active',
+  route_grant: 'Its client is granted a route',
+  signing_profile: 'It has a signing profile',
+  target_acknowledged: 'The targets have loaded it',
+  version_current: 'The targets have the current revision',
+};
+
+function Readiness({ keyId, siteId }: { readonly keyId: string; readonly siteId: string }) {
+  const { data, error } = useQuery({
+    queryKey: ['site', siteId, 'readiness', keyId],
+    queryFn: () =>
+      bodyOf(api.GET('/v1/derived-keys/{key_id}/readiness', { params: { path: { key_id: keyId } } })),
+    refetchInterval: 5_000,
+  });
+  return (
+    <Section title="Is it ready?">
+      {error && <Problem error={error} />}
+      <Table.ScrollContainer minWidth={480}>
+        <Table>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Condition</Table.Th>
+              <Table.Th>State</Table.Th>
+              <Table.Th>Waits for</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {data?.conditions.map(({ condition, state, satisfied, blocked_by }) => (
+              <Table.Tr key={condition}>
+                <Table.Td>{CONDITIONS[condition]}</Table.Td>
+                <Table.Td>
+                  {satisfied ? '✓ ' : '✗ '}
+                  {state.replaceAll('_', ' ')}
+                </Table.Td>
+                <Table.Td>{blocked_by === undefined ? '' : <Foreign value={blocked_by} />}</Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+      <AsCommand words={['get', 'readiness', keyId]} />
+    </Section>
+  );
+}
+
+function Revoke({
+  derivedKey: { key_id, verified_subject },
+}: {
+  readonly derivedKey: Schemas['DerivedKey'];
+}) {
+  const [reason, setReason] = useState('');
+  const [block, setBlock] = useState(false);
+  if (!useMay('operate')) return null;
+  return (
+    <Action
+      label="Revoke"
+      command={[
+        'revoke',
+        key_id,
+        ...(reason === '' ? [] : ['--reason', reason]),
+        ...(block ? ['--block-subject'] : []),
+        '--yes',
+      ]}
+      confirm={{
+        name: key_id,
+        consequence: (
+          <>
+            For good. Requests that this key signs are denied as soon as each target has the next revision,
+            also under other key IDs of the same public key.
+          </>
+        ),
+        fields: (
+          <Stack>
+            <TextInput
+              label="Reason, for the audit trail"
+              value={reason}
+              onChange={({ currentTarget }) => setReason(currentTarget.value)}
+            />
+            <Checkbox
+              label={
+                <>
+                  Also refuse new enrollments of <bdi>{verified_subject}</bdi>
+                </>
+              }
+              checked={block}
+              onChange={({ currentTarget }) => setBlock(currentTarget.checked)}
+            />
+          </Stack>
+        ),
+      }}
+      run={() =>
+        bodyOf(
+          api.POST('/v1/derived-keys/{key_id}/revoke', {
+            params: { path: { key_id } },
+            body: { block_subject: block, ...(reason === '' ? {} : { reason }) },
+          }),
+        )
+      }
+    />
+  );
+}

@@ -1,0 +1,97 @@
+/** The derived keys of a site. */
+import { Anchor, Select, TextInput } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { api, bodyOf, type Schemas } from '../api/client';
+import { useSite } from '../api/session';
+import { useUrlState } from '../api/url-state';
+import { List, PAGE_ITEMS } from '../parts/list';
+import { Empty, Page } from '../parts/page';
+import { Foreign, Moment, State } from '../parts/values';
+
+const STATUSES = ['active', 'revoked', 'expired'] as const;
+type Status = (typeof STATUSES)[number];
+
+export default function Keys() {
+  const { site_id } = useSite();
+  const { values, set } = useUrlState();
+  const status = STATUSES.find((known) => known === values.status);
+  const { client } = values;
+  return (
+    <Page title="Keys" question="Which keys are valid, until when, and do the targets know them?">
+      <List<Schemas['DerivedKey']>
+        name="keys"
+        queryKey={['site', site_id, 'keys', { status, client }]}
+        fetch={(cursor) =>
+          bodyOf(
+            api.GET('/v1/sites/{site_id}/derived-keys', {
+              params: {
+                path: { site_id },
+                query: {
+                  limit: PAGE_ITEMS,
+                  ...(cursor === undefined ? {} : { cursor }),
+                  ...(status === undefined ? {} : { status }),
+                  ...(client === undefined ? {} : { client_id: client }),
+                },
+              },
+            }),
+          )
+        }
+        idOf={({ key_id }) => key_id}
+        isFiltered={status !== undefined || client !== undefined}
+        filters={
+          <>
+            <Select
+              label="State"
+              placeholder="all"
+              clearable
+              data={[...STATUSES]}
+              value={status ?? null}
+              onChange={(value: Status | null) => set({ status: value ?? undefined })}
+            />
+            <TextInput
+              label="Client"
+              value={client ?? ''}
+              onChange={({ currentTarget }) => set({ client: currentTarget.value || undefined })}
+            />
+          </>
+        }
+        columns={[
+          {
+            title: 'Key',
+            text: ({ key_id }) => key_id,
+            cell: ({ key_id }) => (
+              <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/keys/${key_id}`} size="sm">
+                {key_id}
+              </Anchor>
+            ),
+          },
+          {
+            title: 'State',
+            text: ({ status: state }) => state,
+            cell: ({ status: state }) => <State value={state} />,
+          },
+          {
+            title: 'Client',
+            text: ({ client_id }) => client_id,
+            cell: ({ client_id }) => <Foreign value={client_id} />,
+          },
+          {
+            title: 'Subject',
+            text: ({ verified_subject }) => verified_subject,
+            cell: ({ verified_subject }) => <Foreign value={verified_subject} />,
+          },
+          {
+            title: 'Expires',
+            text: ({ expires_at }) => expires_at,
+            cell: ({ expires_at }) => <Moment at={expires_at} />,
+          },
+        ]}
+        empty={
+          <Empty>
+            No workload has enrolled yet. Create an enrollment policy, and run its command in a pod.
+          </Empty>
+        }
+      />
+    </Page>
+  );
+}

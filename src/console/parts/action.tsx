@@ -1,0 +1,110 @@
+/**
+ * A button that changes something. A destructive one first says what will stop working, and asks for the name. Failures
+ * are shown where the button is.
+ */
+import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+import { AsCommand } from './command';
+import { Problem } from './problem';
+
+export interface ActionProps {
+  readonly label: string;
+  /** Arguments of `proofgate ctl` for the same. */
+  readonly command?: readonly string[];
+  readonly run: () => Promise<unknown>;
+  readonly onDone?: () => void;
+  readonly isDisabled?: boolean;
+  /** Asks first. */
+  readonly confirm?: {
+    /** What happens, and what will stop working. */
+    readonly consequence: ReactNode;
+    /** What must be typed; for what cannot be undone. */
+    readonly name?: string;
+    /** More to enter. */
+    readonly fields?: ReactNode;
+  };
+}
+
+export function Action({ label, command, run, onDone, isDisabled, confirm }: ActionProps) {
+  const [opened, { open, close }] = useDisclosure(false);
+  const [typed, setTyped] = useState('');
+  const client = useQueryClient();
+  const { mutate, isPending, error, reset } = useMutation({
+    mutationFn: run,
+    onSuccess: () => {
+      close();
+      onDone?.();
+    },
+    // After a failure too: what the page shows may be outdated.
+    onSettled: () => client.invalidateQueries({ predicate: ({ queryKey: [kind] }) => kind !== 'session' }),
+  });
+  const isDestructive = confirm?.name !== undefined;
+  const start = () => {
+    reset();
+    setTyped('');
+    if (confirm === undefined) mutate();
+    else open();
+  };
+  return (
+    <>
+      <Button
+        size="compact-sm"
+        variant={isDestructive ? 'outline' : 'default'}
+        {...(isDestructive ? { color: 'red' } : {})}
+        loading={isPending && !opened}
+        disabled={isDisabled === true}
+        onClick={start}
+      >
+        {label}
+      </Button>
+      {confirm === undefined && error && <Problem error={error} />}
+      {confirm !== undefined && (
+        <Modal opened={opened} onClose={close} title={label} size="lg">
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              mutate();
+            }}
+          >
+            <Stack>
+              <Text component="div" size="sm">
+                {confirm.consequence}
+              </Text>
+              {confirm.fields}
+              {confirm.name !== undefined && (
+                <TextInput
+                  label={
+                    <>
+                      Type <bdi>{confirm.name}</bdi> to confirm
+                    </>
+                  }
+                  value={typed}
+                  onChange={({ currentTarget }) => setTyped(currentTarget.value)}
+                  autoComplete="off"
+                  data-autofocus
+                />
+              )}
+              {error && <Problem error={error} />}
+              {command && <AsCommand words={command} />}
+              <Group justify="flex-end">
+                <Button variant="default" onClick={close}>
+                  Cancel
+                </Button>
+                <Button
+                  type="submit"
+                  {...(isDestructive ? { color: 'red' } : {})}
+                  loading={isPending}
+                  disabled={confirm.name !== undefined && typed !== confirm.name}
+                >
+                  {label}
+                </Button>
+              </Group>
+            </Stack>
+          </form>
+        </Modal>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,163 @@
+/**
+ * A list of Control: pages by cursor, what is shown is in the address. A list that fits one page sorts by any column and is
+ * searched as one types; a longer one comes in Control's order, and its filters are Control's.
+ */
+import { Button, Group, Skeleton, Stack, Table, Text, TextInput, UnstyledButton } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { useUrlState } from '../api/url-state';
+import { Problem } from './problem';
+
+export const PAGE_ITEMS = 100;
+
+export interface Column<T> {
+  readonly title: string;
+  readonly cell: (item: T) => ReactNode;
+  /** What sorting compares and searching searches; without it the column does neither. */
+  readonly text?: (item: T) => string;
+}
+
+interface Page<T> {
+  readonly items: readonly T[];
+  readonly next_cursor?: string;
+}
+
+export interface ListProps<T> {
+  /** What the list holds, in the plural: `keys`. */
+  readonly name: string;
+  readonly queryKey: readonly unknown[];
+  readonly fetch: (cursor: string | undefined) => Promise<Page<T>>;
+  readonly idOf: (item: T) => string;
+  readonly columns: readonly Column<T>[];
+  /** Shown in place of an empty list: the next step. */
+  readonly empty: ReactNode;
+  /** Filters of Control, beside the search field. */
+  readonly filters?: ReactNode;
+  /** Whether a filter of Control is set: then an empty list means that nothing matches. */
+  readonly isFiltered?: boolean;
+}
+
+export function List<T>({ name, queryKey, fetch, idOf, columns, empty, filters, isFiltered }: ListProps<T>) {
+  const { values, set } = useUrlState();
+  const { cursor, search = '', sort, order } = values;
+  const { data, error, isFetching } = useQuery({
+    queryKey: [...queryKey, { cursor }],
+    queryFn: () => fetch(cursor),
+    placeholderData: (before) => before,
+  });
+  if (data === undefined)
+    return error ? <Problem error={error} /> : <Skeleton height={240} aria-label="Loading" />;
+  const isWhole = cursor === undefined && data.next_cursor === undefined;
+  const items = isWhole ? sorted(matching(data.items, columns, search), columns, sort, order) : data.items;
+  const isEmpty = data.items.length === 0 && cursor === undefined && isFiltered !== true;
+  return (
+    <Stack gap="sm">
+      {error && <Problem error={error} />}
+      {isEmpty ? (
+        empty
+      ) : (
+        <>
+          <Group gap="sm" align="flex-end">
+            {isWhole && (
+              <TextInput
+                type="search"
+                label="Search"
+                value={search}
+                onChange={({ currentTarget }) => set({ search: currentTarget.value })}
+              />
+            )}
+            {filters}
+          </Group>
+          <Table.ScrollContainer minWidth={640} aria-busy={isFetching}>
+            <Table highlightOnHover verticalSpacing="xs">
+              <Table.Thead>
+                <Table.Tr>
+                  {columns.map((column) => (
+                    <Heading
+                      key={column.title}
+                      column={column}
+                      isSortable={isWhole}
+                      sort={sort}
+                      order={order}
+                      set={set}
+                    />
+                  ))}
+                </Table.Tr>
+              </Table.Thead>
+              <Table.Tbody>
+                {items.map((item) => (
+                  <Table.Tr key={idOf(item)}>
+                    {columns.map(({ title, cell }) => (
+                      <Table.Td key={title}>{cell(item)}</Table.Td>
+                    ))}
+                  </Table.Tr>
+                ))}
+              </Table.Tbody>
+            </Table>
+          </Table.ScrollContainer>
+          <Group justify="space-between">
+            <Text size="sm" c="dimmed" role="status">
+              {items.length === 0
+                ? `No ${name} match`
+                : `${items.length} ${name}${isWhole ? '' : ' on this page'}`}
+            </Text>
+            <Group gap="xs">
+              {cursor !== undefined && (
+                <Button variant="default" size="compact-sm" onClick={() => set({ cursor: undefined })}>
+                  First page
+                </Button>
+              )}
+              {data.next_cursor !== undefined && (
+                <Button variant="default" size="compact-sm" onClick={() => set({ cursor: data.next_cursor })}>
+                  Next page
+                </Button>
+              )}
+            </Group>
+          </Group>
+        </>
+      )}
+    </Stack>
+  );
+}
+
+interface HeadingProps<T> {
+  readonly column: Column<T>;
+  readonly isSortable: boolean;
+  readonly sort: string | undefined;
+  readonly order: string | undefined;
+  readonly set: (changes: { readonly [name: string]: string | undefined }) => void;
+}
+
+function Heading<T>({ column: { title, text }, isSortable, sort, order, set }: HeadingProps<T>) {
+  if (!isSortable || text === undefined) return <Table.Th scope="col">{title}</Table.Th>;
+  const direction = sort !== title ? 'none' : order === 'down' ? 'descending' : 'ascending';
+  const next = direction === 'ascending' ? { sort: title, order: 'down' } : { sort: title, order: undefined };
+  return (
+    <Table.Th scope="col" aria-sort={direction}>
+      <UnstyledButton fz="sm" fw={700} onClick={() => set(next)}>
+        {title}
+        <span aria-hidden="true">{{ none: '', ascending: ' ↑', descending: ' ↓' }[direction]}</span>
+      </UnstyledButton>
+    </Table.Th>
+  );
+}
+
+function matching<T>(items: readonly T[], columns: readonly Column<T>[], search: string): readonly T[] {
+  const wanted = search.trim().toLowerCase();
+  if (wanted === '') return items;
+  return items.filter((item) => columns.some(({ text }) => text?.(item).toLowerCase().includes(wanted)));
+}
+
+const collator = new Intl.Collator('en', { numeric: true });
+
+function sorted<T>(
+  items: readonly T[],
+  columns: readonly Column<T>[],
+  sort?: string,
+  order?: string,
+): readonly T[] {
+  const text = columns.find(({ title }) => title === sort)?.text;
+  if (text === undefined) return items;
+  const sign = order === 'down' ? -1 : 1;
+  return items.toSorted((a, b) => sign * collator.compare(text(a), text(b)));
+}

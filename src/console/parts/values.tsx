@@ -1,0 +1,123 @@
+/** How single values are shown. */
+import { ActionIcon, Badge, Code, CopyButton, Group, Text, Tooltip } from '@mantine/core';
+import { useEffect, useState } from 'react';
+import { IconCheck, IconCopy } from './icons';
+
+/** An ID: complete, and copied by a click. */
+export function Id({ value }: { readonly value: string }) {
+  return (
+    <Group gap={4} wrap="nowrap" component="span">
+      <Code className="id">{value}</Code>
+      <CopyIcon value={value} label={`Copy ${value}`} />
+    </Group>
+  );
+}
+
+export function CopyIcon({ value, label }: { readonly value: string; readonly label: string }) {
+  return (
+    <CopyButton value={value}>
+      {({ copied, copy }) => (
+        <ActionIcon
+          variant="subtle"
+          size="sm"
+          color="gray"
+          onClick={copy}
+          aria-label={copied ? 'Copied' : label}
+        >
+          {copied ? <IconCheck /> : <IconCopy />}
+        </ActionIcon>
+      )}
+    </CopyButton>
+  );
+}
+
+const absolute = new Intl.DateTimeFormat('en-GB', {
+  year: 'numeric',
+  month: 'short',
+  day: '2-digit',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  timeZoneName: 'short',
+});
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1_000],
+];
+
+/** A moment: how far away, and when in the reader's time zone. */
+export function Moment({ at }: { readonly at: string | undefined }) {
+  const nowMs = useNowMs();
+  if (at === undefined)
+    return (
+      <Text c="dimmed" span>
+        never
+      </Text>
+    );
+  const ms = Date.parse(at);
+  return (
+    <Text span size="sm">
+      <time dateTime={at} className="moment">
+        <span>{relativeTo(ms, nowMs)}</span> <span className="absolute">{absolute.format(ms)}</span>
+      </time>
+    </Text>
+  );
+}
+
+function relativeTo(ms: number, nowMs: number): string {
+  const distance = ms - nowMs;
+  const [unit, size] = UNITS.find(([, unitMs]) => Math.abs(distance) >= unitMs) ?? ['second', 1_000];
+  return relative.format(Math.round(distance / size), unit);
+}
+
+/** Ticks while it is shown: once a second would move the page for nothing. */
+function useNowMs(): number {
+  const [nowMs, setNowMs] = useState(Date.now);
+  useEffect(() => {
+    const timer = window.setInterval(() => setNowMs(Date.now()), 10_000);
+    return () => window.clearInterval(timer);
+  }, []);
+  return nowMs;
+}
+
+const COLORS: { readonly [state: string]: string } = {
+  active: 'green',
+  attached: 'green',
+  issued: 'green',
+  validated: 'blue',
+  waiting: 'blue',
+  activating: 'blue',
+  publishing: 'blue',
+  pending_approval: 'yellow',
+  suspended: 'yellow',
+  draft: 'gray',
+  failed_draft: 'red',
+  revoked: 'red',
+  denied: 'red',
+};
+
+/** A state by its name in the API, readable: `pending_approval` is "pending approval". */
+export function State({ value }: { readonly value: string }) {
+  return (
+    <Badge color={COLORS[value] ?? 'gray'} variant="light" autoContrast>
+      {value.replaceAll('_', ' ')}
+    </Badge>
+  );
+}
+
+/** Text of a workload or an operator: never markup, its invisible characters made visible. */
+export function Foreign({ value }: { readonly value: string }) {
+  const shown = value.replace(/\p{C}/gu, (character) => `⟨U+${codePoint(character)}⟩`);
+  return (
+    <Tooltip label={shown} multiline maw={480} openDelay={600} disabled={shown.length < 40}>
+      <bdi className="foreign">{shown}</bdi>
+    </Tooltip>
+  );
+}
+
+function codePoint(character: string): string {
+  return (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
+}

@@ -1,0 +1,118 @@
+/** What surrounds every page: site, navigation, who is signed in, whether Control is reached. */
+import {
+  ActionIcon,
+  Alert,
+  AppShell,
+  Burger,
+  Button,
+  Group,
+  NavLink,
+  Skeleton,
+  Text,
+  useMantineColorScheme,
+} from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { Link, Outlet, useLocation, useParams } from '@tanstack/react-router';
+import { Suspense } from 'react';
+import { api } from '../api/client';
+import { useLiveChanges } from '../api/live';
+import { may } from '../api/permissions';
+import { endSession, useSession } from '../api/session';
+import { IconSun } from '../parts/icons';
+import { INSTALLATION_PAGES, SITE_PAGES } from './page-table';
+
+export function Frame() {
+  const [opened, { toggle, close }] = useDisclosure(false);
+  const connected = useLiveChanges();
+  return (
+    <AppShell
+      header={{ height: 52 }}
+      navbar={{ width: 220, breakpoint: 'sm', collapsed: { mobile: !opened } }}
+      padding="md"
+    >
+      <AppShell.Header>
+        <Group h="100%" px="md" justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap">
+            <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Navigation" />
+            <Text component={Link} to="/" fw={700} c="inherit" td="none">
+              Proofgate
+            </Text>
+          </Group>
+          <Account />
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="xs" aria-label="Pages">
+        <Navigation onChoice={close} />
+      </AppShell.Navbar>
+      <AppShell.Main>
+        {connected === false && (
+          <Alert color="yellow" mb="md" role="status" title="No connection to Control">
+            What you see may be outdated. The console connects again by itself.
+          </Alert>
+        )}
+        <Suspense fallback={<Skeleton height={320} aria-label="Loading" />}>
+          <Outlet />
+        </Suspense>
+      </AppShell.Main>
+    </AppShell>
+  );
+}
+
+function Navigation({ onChoice }: { readonly onChoice: () => void }) {
+  const { siteId } = useParams({ strict: false });
+  const { pathname } = useLocation();
+  const session = useSession();
+  const link = (to: string, label: string) => (
+    <NavLink
+      key={to}
+      component={Link}
+      to={to}
+      label={label}
+      active={pathname === to || (to !== '/' && pathname.startsWith(`${to}/`))}
+      onClick={onChoice}
+    />
+  );
+  return (
+    <>
+      {INSTALLATION_PAGES.filter(
+        ({ permission }) => permission === undefined || may(session, permission, {}),
+      ).map(({ path, title }) => link(path, title))}
+      {siteId !== undefined && (
+        <>
+          <Text size="xs" c="dimmed" px="sm" pt="md" className="break">
+            Site <bdi>{siteId}</bdi>
+          </Text>
+          {SITE_PAGES.map(({ path, title }) => link(`/sites/${encodeURIComponent(siteId)}${path}`, title))}
+        </>
+      )}
+    </>
+  );
+}
+
+function Account() {
+  const { display_name: name } = useSession();
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const next = { auto: 'light', light: 'dark', dark: 'auto' } as const;
+  const signOut = async () => {
+    await api.POST('/auth/logout');
+    endSession();
+  };
+  return (
+    <Group gap="xs" wrap="nowrap">
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        onClick={() => setColorScheme(next[colorScheme])}
+        aria-label={`Colours: ${colorScheme}. Change to ${next[colorScheme]}`}
+      >
+        <IconSun />
+      </ActionIcon>
+      <Text size="sm" truncate maw={160} visibleFrom="xs">
+        <bdi>{name}</bdi>
+      </Text>
+      <Button variant="default" size="compact-sm" onClick={() => void signOut()}>
+        Sign out
+      </Button>
+    </Group>
+  );
+}

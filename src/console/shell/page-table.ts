@@ -1,0 +1,25 @@
+/** Every page of the console, in the order of the navigation. Each is loaded when it is first opened. */
+import type { ComponentType } from 'react';
+import type { Permission } from '../api/permissions';
+
+export interface PageEntry {
+  /** Below the installation or `/sites/<site>`; parameters as TanStack Router writes them. */
+  readonly path: string;
+  readonly title: string;
+  readonly load: () => Promise<{ readonly default: ComponentType }>;
+  /** Shown to those who hold it at the installation; absent: to everyone. */
+  readonly permission?: Permission;
+}
+
+export const INSTALLATION_PAGES: readonly PageEntry[] = [
+  { path: '/', title: 'Home', load: () => import('../pages/home') },
+];
+
+export const SITE_PAGES: readonly PageEntry[] = [
+  { path: '/keys', title: 'Keys', load: () => import('../pages/keys') },
+];
+
+/** Pages that others link to. */
+export const SITE_DETAIL_PAGES: readonly PageEntry[] = [
+  { path: '/keys/$keyId', title: 'Key', load: () => import('../pages/key') },
+];

@@ -1,0 +1,47 @@
+/** Addresses of the console, made of the page table. */
+import { Anchor, Text } from '@mantine/core';
+import { createRootRoute, createRoute, createRouter, Link, lazyRouteComponent } from '@tanstack/react-router';
+import { parseSearch, stringifySearch } from '../api/url-state';
+import { Page } from '../parts/page';
+import { Problem } from '../parts/problem';
+import { Frame } from './frame';
+import { INSTALLATION_PAGES, type PageEntry, SITE_DETAIL_PAGES, SITE_PAGES } from './page-table';
+
+const root = createRootRoute({
+  component: Frame,
+  notFoundComponent: NotFound,
+  errorComponent: ({ error }) => <Problem error={error} />,
+});
+
+function routeOf(prefix: string, { path, load }: PageEntry) {
+  return createRoute({
+    getParentRoute: () => root,
+    path: `${prefix}${path}`,
+    component: lazyRouteComponent(load),
+    errorComponent: ({ error }) => <Problem error={error} />,
+  });
+}
+
+export const router = createRouter({
+  basepath: new URL(document.baseURI).pathname,
+  parseSearch,
+  stringifySearch,
+  routeTree: root.addChildren([
+    ...INSTALLATION_PAGES.map((page) => routeOf('', page)),
+    ...[...SITE_PAGES, ...SITE_DETAIL_PAGES].map((page) => routeOf('/sites/$siteId', page)),
+  ]),
+});
+
+function NotFound() {
+  return (
+    <Page title="Not found">
+      <Text>
+        The console has no such page. Go to{' '}
+        <Anchor component={Link} to="/">
+          Home
+        </Anchor>
+        .
+      </Text>
+    </Page>
+  );
+}

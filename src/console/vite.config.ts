@@ -1,0 +1,23 @@
+/** How `scripts/build-console.mjs` bundles the console. */
+import { defineConfig } from 'vite';
+
+export default defineConfig({
+  root: import.meta.dirname,
+  // Control may serve the console below any path: everything is relative to the document's <base>.
+  base: './',
+  build: {
+    outDir: '../../dist/console',
+    emptyOutDir: true,
+    target: 'es2023',
+    // No inlined files: the Content-Security-Policy allows data: for images only.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+    rolldownOptions: {
+      // Of React's libraries, for servers that render: there is none.
+      onwarn: (warning, report) => {
+        if (warning.code !== 'MODULE_LEVEL_DIRECTIVE') report(warning);
+      },
+    },
+  },
+});
