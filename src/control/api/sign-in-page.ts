@@ -23,11 +23,11 @@ export function sendConfirmPage(reply: FastifyReply, page: ConfirmPage): Fastify
   const { confirmation, displayName, commandLine } = page;
   const port = new URL(commandLine.redirect).port;
   const body = `<h1>Sign in the command line?</h1>
-<p>A program on this computer, on port ${text(port)}, wants to use Proofgate as <b>${text(displayName)}</b>.
+<p>A program on this computer, on port ${escaped(port)}, wants to use Proofgate as <b>${escaped(displayName)}</b>.
 Allow it only if you have just run <code>proofgate ctl login</code> yourself and it shows this code:</p>
-<p><strong class="code">${text(signInCode(commandLine.challenge))}</strong></p>
+<p><strong class="code">${escaped(signInCode(commandLine.challenge))}</strong></p>
 <form method="post" action="confirm">
-<input type="hidden" name="confirmation" value="${text(confirmation)}">
+<input type="hidden" name="confirmation" value="${escaped(confirmation)}">
 <button name="decision" value="allow">Allow</button>
 <button name="decision" value="deny">Deny</button>
 </form>`;
@@ -46,7 +46,7 @@ export function sendFaultPage(
   code: string,
 ): FastifyReply {
   reply.code(status);
-  const body = `<h1>Not signed in</h1><p>${text(title)}.</p><p><code>${text(code)}</code></p>`;
+  const body = `<h1>Not signed in</h1><p>${escaped(title)}.</p><p><code>${escaped(code)}</code></p>`;
   return sendPage(reply, 'Not signed in', body, `'none'`);
 }
 
@@ -63,7 +63,7 @@ function sendPage(reply: FastifyReply, title: string, body: string, formAction: 
     .type('text/html; charset=utf-8')
     .serializer(String)
     .send(
-      `<!doctype html><html lang="en"><meta charset="utf-8"><title>${text(title)}</title><style>${STYLE}</style>${body}</html>\n`,
+      `<!doctype html><html lang="en"><meta charset="utf-8"><title>${escaped(title)}</title><style>${STYLE}</style>${body}</html>\n`,
     );
 }
 
@@ -75,6 +75,7 @@ const ENTITIES: { readonly [character: string]: string } = {
   "'": '&#39;',
 };
 
-function text(value: string): string {
+/** Escapes text for HTML content and quoted attributes. */
+export function escaped(value: string): string {
   return value.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }

@@ -28,6 +28,7 @@ export const PROBLEMS = {
   challenge_unknown: [404, 'The challenge does not exist'],
   enrollment_unknown: [404, 'The enrollment does not exist'],
   challenge_expired: [410, 'The challenge has expired; request a new one'],
+  host_unknown: [421, 'The request names a host that is not in --public-url'],
   precondition_failed: [412, 'The resource has changed; read it again'],
   precondition_required: [428, 'Send If-Match with the ETag that was read'],
   // Conflicts

@@ -5,6 +5,7 @@ import {
   type ConfigurationRoutesDeps,
   registerConfigurationRoutes,
 } from '../../control/api/routes/configuration-api.ts';
+import { registerConsoleRoutes } from '../../control/api/routes/console-routes.ts';
 import { registerDeclarationRoute } from '../../control/api/routes/declaration-api.ts';
 import { registerEnrollmentPlaneRoutes } from '../../control/api/routes/enrollments-api.ts';
 import { registerHealthRoutes } from '../../control/api/routes/health-api.ts';
@@ -70,6 +71,10 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
   registerRuntimeRoutes(app, { store, nowMs });
   registerHealthRoutes(app, () => options.readiness.isReady());
   registerOpenApiRoute(app);
+  if (options.consoleDirectory !== undefined) {
+    const { publicUrls } = options.plan;
+    await registerConsoleRoutes(app, { directory: options.consoleDirectory, publicUrls });
+  }
   const stops: (() => Promise<void>)[] = [];
   return {
     app,

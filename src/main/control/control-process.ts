@@ -1,4 +1,5 @@
 /** Composition root of Control: opens its parts, serves until a stop signal, and closes the parts in reverse order. */
+import { fileURLToPath } from 'node:url';
 import { openAdminListener } from '../../enforcement/admin/admin-server.ts';
 import { faultName, systemErrorCode, usageError } from '../../program/errors.ts';
 import type { HostAndPort } from '../../program/listen-address.ts';
@@ -27,8 +28,13 @@ export interface RunningControl {
 
 export interface ControlEnvironment {
   readonly logger: Logger;
+  /** The built console. Default: Control serves none. */
+  readonly consoleDirectory?: string;
   readonly nowMs?: () => number;
 }
+
+/** Beside this program's folder in `dist/`. */
+const CONSOLE_DIRECTORY = fileURLToPath(new URL('../../console', import.meta.url));
 
 /** Runs until SIGTERM or SIGINT; returns after requests in flight are answered. */
 export function runControl(settings: ControlSettings, context: CliContext): Promise<void> {
@@ -41,7 +47,7 @@ async function serveUntil(
   { version }: CliContext,
 ): Promise<void> {
   const logger = createLogger(settings.logLevel);
-  const control = await startControl(settings, { logger });
+  const control = await startControl(settings, { logger, consoleDirectory: CONSOLE_DIRECTORY });
   const { address, adminAddress, publicUrl } = control;
   logger.info(
     { event: 'listening', version, listen: address, admin_listen: adminAddress, public_url: publicUrl },
@@ -59,12 +65,12 @@ async function serveUntil(
  */
 export async function startControl(
   settings: ControlSettings,
-  { logger, nowMs = Date.now }: ControlEnvironment,
+  { logger, nowMs = Date.now, consoleDirectory }: ControlEnvironment,
 ): Promise<RunningControl> {
   const plan = await planControl(settings);
   const opened = new Closers(logger);
   try {
-    return await openControl({ plan, settings, logger, nowMs, opened });
+    return await openControl({ plan, settings, logger, nowMs, consoleDirectory, opened });
   } catch (error) {
     await opened.closeAll();
     throw error;
@@ -76,6 +82,7 @@ interface Opening {
   readonly settings: ControlSettings;
   readonly logger: Logger;
   readonly nowMs: () => number;
+  readonly consoleDirectory: string | undefined;
   /** Closes what has been opened so far. */
   readonly opened: Closers;
 }
@@ -96,7 +103,7 @@ async function openControl(opening: Opening): Promise<RunningControl> {
   await openBootstrapToken(store, plan, settings.resetBootstrapToken, logger);
   const readiness = await watchReadiness(store);
   opened.add(async () => readiness.stop());
-  const foundations = { plan, settings, store, masterKey, metrics, logger, nowMs, readiness };
+  const foundations = { ...opening, store, masterKey, metrics, readiness };
   const parts = await openControlParts(foundations);
   opened.add(() => parts.close());
   const addresses = await openListeners(opening, parts, foundations);

@@ -21,6 +21,8 @@ export interface ControlPartsOptions {
   readonly logger: Logger;
   readonly nowMs: () => number;
   readonly readiness: ControlReadiness;
+  /** The built console; undefined: Control serves none. */
+  readonly consoleDirectory: string | undefined;
 }
 
 type Reports = Pick<ControlPartsOptions, 'metrics' | 'logger'>;

@@ -92,7 +92,7 @@ export interface ApiWorldOptions {
   /** Runs before any route is registered. */
   readonly prepare?: (app: ControlApp) => void;
   /** Registers further routes. */
-  readonly extend?: (app: ControlApp, fixture: ApiFixture) => void;
+  readonly extend?: (app: ControlApp, fixture: ApiFixture) => unknown;
 }
 
 export class ApiFixture {
@@ -220,7 +220,7 @@ async function serve(
   });
   registerHealthRoutes(app, () => true);
   registerOpenApiRoute(app);
-  extend?.(app, fixture);
+  await extend?.(app, fixture);
   await app.listen({ host: '127.0.0.1', port: 0 });
   return app;
 }

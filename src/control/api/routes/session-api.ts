@@ -26,6 +26,7 @@ import type { ControlStore } from '../../store/port.ts';
 import { assertSameOrigin, installation, principalOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { answerError } from '../problems.ts';
+import { baseUrlOf, originsOf, type PublicUrls, pathPrefixOf } from '../public-urls.ts';
 import { sendConfirmPage, sendFaultPage } from '../sign-in-page.ts';
 import { operationOf } from '../versions.ts';
 
@@ -34,8 +35,7 @@ export interface SessionRouteParts {
   readonly signIns: SignIns;
   readonly sessions: Sessions;
   readonly cookies: BrowserCookies;
-  /** Values of --public-url. The first is the default when the request's host matches none. Never empty. */
-  readonly publicUrls: readonly [string, ...string[]];
+  readonly publicUrls: PublicUrls;
 }
 
 const PUBLIC = { kind: 'public' } as const;
@@ -81,7 +81,7 @@ function registerSignIn(app: ControlApp, parts: SessionRouteParts): void {
     },
     async (request, reply) => {
       await app.limits.address(request);
-      const redirectUri = `${baseUrl(request, parts)}/auth/callback`;
+      const redirectUri = `${baseUrlOf(request, parts.publicUrls)}/auth/callback`;
       const begun = await parts.signIns.begin(redirectUri, destinationOf(request.query));
       reply.setCookie(parts.cookies.signIn, begun.browserSecret, cookieOptions(parts));
       return reply.redirect(begun.location, 303);
@@ -126,7 +126,7 @@ async function finishSignIn(
     ...cookieOptions(parts),
     expires: new Date(finished.session.expiresAtMs),
   });
-  return reply.redirect(`${pathPrefix(request, parts)}${finished.path}`, 303);
+  return reply.redirect(`${pathPrefixOf(request, parts.publicUrls)}${finished.path}`, 303);
 }
 
 function registerConfirmation(app: ControlApp, parts: SessionRouteParts): void {
@@ -145,7 +145,7 @@ function registerConfirmation(app: ControlApp, parts: SessionRouteParts): void {
     },
     async (request, reply) => {
       await app.limits.address(request);
-      assertSameOrigin(request, originsOf(parts));
+      assertSameOrigin(request, originsOf(parts.publicUrls));
       const { confirmation, decision } = request.body;
       const cookie = request.cookies[parts.cookies.signIn];
       const location = await parts.signIns.decide(confirmation, decision === 'allow', cookie);
@@ -171,7 +171,8 @@ function registerSignOut(app: ControlApp, parts: SessionRouteParts): void {
     async (request, reply) => {
       const bearer = bearerToken(request.headers.authorization);
       const cookie = request.cookies[parts.cookies.session];
-      if (bearer === undefined && cookie !== undefined) assertSameOrigin(request, originsOf(parts));
+      if (bearer === undefined && cookie !== undefined)
+        assertSameOrigin(request, originsOf(parts.publicUrls));
       const token = bearer ?? cookie;
       if (token !== undefined && tokenKind(token) === 'session') await parts.sessions.end(token, request.id);
       reply.clearCookie(parts.cookies.session, cookieOptions(parts));
@@ -235,20 +236,6 @@ function viewOf({ actor, displayName, via, roles, expiresAtMs }: Principal): Ses
 /** `__Host-` requires Path=/, Secure and no Domain. `Lax` lets the identity provider's redirect carry the cookies. */
 function cookieOptions({ cookies }: SessionRouteParts) {
   return { path: '/', httpOnly: true, secure: cookies.secure, sameSite: 'lax' } as const;
-}
-
-/** The public URL that matches the request's Host header. The header only selects among configured URLs. */
-function baseUrl(request: FastifyRequest, { publicUrls }: SessionRouteParts): string {
-  return publicUrls.find((url) => new URL(url).host === request.host) ?? publicUrls[0];
-}
-
-function pathPrefix(request: FastifyRequest, parts: SessionRouteParts): string {
-  const { pathname } = new URL(baseUrl(request, parts));
-  return pathname === '/' ? '' : pathname;
-}
-
-function originsOf({ publicUrls }: SessionRouteParts): readonly string[] {
-  return publicUrls.map((url) => new URL(url).origin);
 }
 
 /** @throws ApiProblem for a duplicate name */
