@@ -204,7 +204,7 @@ export const ENROLLMENT_POLICY_CREATION = object(
   'EnrollmentPolicyCreation',
 );
 
-/** Source, identity and client cannot change, because issued keys refer to them. */
+/** Source and issuer change only with {@link ENROLLMENT_POLICY_REBINDING}; subject and client never. */
 export const ENROLLMENT_POLICY_CHANGE = object(
   {
     display_name: Type.Optional(DISPLAY_NAME),
@@ -214,6 +214,19 @@ export const ENROLLMENT_POLICY_CHANGE = object(
     max_keys_per_token: Type.Optional(KEYS_PER_TOKEN),
   },
   'EnrollmentPolicyChange',
+);
+
+export const ENROLLMENT_POLICY_REBINDING = object(
+  {
+    source_id: givenId('A Trust Anchor Source of the same Auth Site.'),
+    source_revision: Type.Integer({
+      minimum: 1,
+      maximum: MAX_SOURCE_REVISION,
+      description: 'Its exact revision; must be active, or about to be: activating or publishing.',
+    }),
+    expected_issuer: identifier("The issuer of the intended cluster; must be the revision's, exactly."),
+  },
+  'EnrollmentPolicyRebinding',
 );
 
 export const ENROLLMENT_COMMAND = object(
@@ -246,4 +259,5 @@ export const POLICY_PATH = { policy_id: givenId('The enrollment policy.') };
 export type EnrollmentPolicyView = Static<typeof ENROLLMENT_POLICY>;
 export type EnrollmentPolicyCreation = Static<typeof ENROLLMENT_POLICY_CREATION>;
 export type EnrollmentPolicyChange = Static<typeof ENROLLMENT_POLICY_CHANGE>;
+export type EnrollmentPolicyRebinding = Static<typeof ENROLLMENT_POLICY_REBINDING>;
 export type EnrollmentCommand = Static<typeof ENROLLMENT_COMMAND>;

@@ -8,6 +8,7 @@ import { ctlCreateCommands } from './ctl/ctl-create.ts';
 import { ctlDeleteCommands } from './ctl/ctl-delete.ts';
 import { ctlGetCommand } from './ctl/ctl-get.ts';
 import { ctlLoginCommand, ctlLogoutCommand, ctlWhoamiCommand } from './ctl/ctl-login.ts';
+import { ctlPolicyCommands } from './ctl/ctl-policies.ts';
 import { ctlSecretCommands } from './ctl/ctl-secrets.ts';
 import { ctlSigningKeysCommand } from './ctl/ctl-signing-keys.ts';
 import { ctlSourceCommands } from './ctl/ctl-sources.ts';
@@ -25,6 +26,7 @@ export const ctlCommands = group(
     ...ctlDeleteCommands,
     ...ctlDecisionCommands,
     ...ctlSourceCommands,
+    ...ctlPolicyCommands,
     ...ctlCallerCommands,
     ctlBrokerKeysCommands,
     ctlSigningKeysCommand,

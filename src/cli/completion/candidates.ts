@@ -121,9 +121,9 @@ async function valuesOf(
   fetchIds: FetchIds,
 ): Promise<readonly string[]> {
   if (choices.length > 0) return choices;
-  if (FILE_NAMES.has(valueName.slice(1, -1))) return [FILES];
   const kind = kindNamed(flag, line);
-  return kind === undefined ? [] : fetchIds(kind, line);
+  if (kind !== undefined) return fetchIds(kind, line);
+  return FILE_NAMES.has(valueName.slice(1, -1)) ? [FILES] : [];
 }
 
 /** Only commands of `ctl` know Control. */

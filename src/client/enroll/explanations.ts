@@ -11,7 +11,7 @@ const REFUSALS: { readonly [code: string]: string } = {
   policy_unknown: 'Control knows no such policy: copy --policy from the generated command',
   policy_not_active: 'the enrollment policy is deactivated or deleted',
   policy_issuer_mismatch:
-    'the source has another issuer now than the policy names: an operator has to make another policy',
+    'the source has another issuer now than the policy names: an operator has to rebind the policy',
   policy_revision_outdated:
     'the policy is bound to a revision of its source that is no longer the active one',
   source_not_active:

@@ -117,9 +117,9 @@ export class ControlApi {
     return resourceOf(await this.#repeat({ method: 'POST', path, body, headers }));
   }
 
-  /** Runs an action on a resource, such as `…/suspend`; most have no body. Not retried. @throws OperatorError */
-  async act(path: string, body?: object): Promise<Resource> {
-    return resourceOf(await this.#once({ method: 'POST', path, body }));
+  /** Runs an action on a resource, such as `…/suspend`; most have no body and need no ETag. Not retried. @throws OperatorError */
+  async act(path: string, body?: object, etag?: string): Promise<Resource> {
+    return resourceOf(await this.#once({ method: 'POST', path, body, headers: ifMatch(etag) }));
   }
 
   /** @param etag ETag of the last read; undefined for a resource that does not exist yet @throws OperatorError */

@@ -133,6 +133,8 @@ interface WithdrawOperation<P extends TProperties> extends Described {
 /** An action on a resource other than changing its members: `POST <url>/<verb>`. */
 interface ActionOperation<P extends TProperties, B extends TSchema> extends Described {
   readonly verb: string;
+  /** Requires If-Match; `run` reads it. */
+  readonly isConditional?: boolean;
   readonly body?: B;
   /** Schema of the response where it is not the resource. */
   readonly answer?: TSchema;
@@ -413,12 +415,16 @@ export function registerAction<P extends TProperties, B extends TSchema>(
   resource: ResourceBasics<P>,
   action: ActionOperation<P, B>,
 ): void {
-  const { run, verb, body, answer = resource.view, problems } = action;
+  const { run, verb, isConditional = false, body, answer = resource.view, problems = [] } = action;
   register(app, resource, { ...resource.item, url: `${resource.item.url}/${verb}` }, action, {
     method: 'POST',
     permission: resource.permission,
-    problems,
-    schema: { ...(body === undefined ? {} : { body }), response: { 200: answer } },
+    problems: isConditional ? [...VERSION_PROBLEMS, ...problems] : problems,
+    schema: {
+      ...(isConditional ? { headers: IF_MATCH } : {}),
+      ...(body === undefined ? {} : { body }),
+      response: { 200: answer },
+    },
     handler: async (request, reply) =>
       tagged(reply, await run(operationOf(request), paramsOf(request), bodyOf(request), request)),
   });

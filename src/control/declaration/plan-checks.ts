@@ -136,10 +136,13 @@ function rejectAnotherIdentity(
   const advice = 'declare a policy of another name';
   requireSame(`${place}/verified_subject`, policy.verified_subject, held.verifiedSubject, advice);
   requireSame(`${place}/client`, policy.client, held.clientId, advice);
+  const rebind =
+    `apply the source without the policy's change, then use` +
+    ` proofgate ctl rebind ${held.id} --source SOURCE --expect-issuer ISSUER`;
   if (current.sources.get(policy.source)?.row.id !== held.sourceId) {
-    throw fixed(`${place}/source`, `the policy belongs to source ${held.sourceId}`, advice);
+    throw fixed(`${place}/source`, `the policy belongs to source ${held.sourceId}`, rebind);
   }
-  requireSame(`${place}'s verified issuer`, issuer, held.verifiedIssuer, advice);
+  requireSame(`${place}'s verified issuer`, issuer, held.verifiedIssuer, rebind);
 }
 
 /** Keys are pinned by `broker-keys refresh` alone: a changed file must not make anybody trusted, nor seem to end trust. */

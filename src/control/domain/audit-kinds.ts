@@ -12,7 +12,7 @@ export const AUDITED = {
   client: ['create', 'change', 'delete'],
   derived_key: ['issue', 'revoke', 'refuse_public_key'],
   enrollment: ['submit', 'refuse', 'approve', 'deny', 'expire'],
-  enrollment_policy: ['create', 'change', 'deactivate', 'reactivate', 'delete'],
+  enrollment_policy: ['create', 'change', 'rebind', 'deactivate', 'reactivate', 'delete'],
   environment: ['create', 'change', 'delete'],
   fleet: ['create', 'change', 'delete'],
   grant: ['create', 'change', 'delete'],

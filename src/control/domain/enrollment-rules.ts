@@ -14,7 +14,14 @@ import {
 } from '../../api-contract/vocabulary.ts';
 import type { Machine } from './machine.ts';
 
-export const POLICY_EVENTS = ['source_active', 'deactivate', 'reactivate', 'delete'] as const;
+export const POLICY_EVENTS = [
+  'source_active',
+  'rebind',
+  'rebind_waiting',
+  'deactivate',
+  'reactivate',
+  'delete',
+] as const;
 export type PolicyEvent = (typeof POLICY_EVENTS)[number];
 
 export const POLICY_MACHINE: Machine<PolicyState, PolicyEvent> = {
@@ -24,9 +31,20 @@ export const POLICY_MACHINE: Machine<PolicyState, PolicyEvent> = {
   final: ['deleted'],
   problem: 'policy_state_conflict',
   table: {
-    waiting: { source_active: 'active', deactivate: 'deactivated', delete: 'deleted' },
-    active: { deactivate: 'deactivated', delete: 'deleted' },
-    deactivated: { reactivate: 'active', delete: 'deleted' },
+    waiting: {
+      source_active: 'active',
+      rebind: 'active',
+      rebind_waiting: 'waiting',
+      deactivate: 'deactivated',
+      delete: 'deleted',
+    },
+    active: { rebind: 'active', rebind_waiting: 'waiting', deactivate: 'deactivated', delete: 'deleted' },
+    deactivated: {
+      rebind: 'deactivated',
+      rebind_waiting: 'deactivated',
+      reactivate: 'active',
+      delete: 'deleted',
+    },
     deleted: {},
   },
 };

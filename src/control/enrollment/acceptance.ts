@@ -14,7 +14,7 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { enrollmentView } from './enrollment-views.ts';
 import { issueKey } from './outcomes.ts';
-import { submissionFacts } from './policy-facts.ts';
+import { isBoundTo, submissionFacts } from './policy-facts.ts';
 
 /** A submission with verified signature and token, and the policy that they were verified against. */
 export interface VerifiedSubmission {
@@ -34,7 +34,7 @@ export async function acceptSubmission(
   const challenge = await requireOpenChallenge(tx, verified.challengeId, nowMs);
   const policy = await tx.policies.find(challenge.policyId);
   if (policy === undefined) throw new ApiProblem('policy_not_active');
-  if (policy.sourceRevision !== verified.policy.sourceRevision) {
+  if (!isBoundTo(policy, verified.policy)) {
     // The token was verified against another revision. A retry verifies it against the current one.
     throw new ApiProblem('unavailable', 'the policy has changed; submit again');
   }

@@ -17,7 +17,7 @@ import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { enrollmentView } from './enrollment-views.ts';
 import { decide, enrollmentStateAfter, issueKey, type PlacedTransaction } from './outcomes.ts';
-import { submissionFacts } from './policy-facts.ts';
+import { isBoundTo, submissionFacts } from './policy-facts.ts';
 
 export interface EnrollmentListFilter {
   readonly state?: EnrollmentState | undefined;
@@ -127,7 +127,7 @@ async function rejectApproval({ tx, row }: EnrollmentContext, nowMs: number): Pr
   }
   if (problem !== undefined) throw new ApiProblem(problem);
   // The revision that the policy is bound to now has not verified this token.
-  if (policy.sourceId !== row.sourceId || policy.sourceRevision !== row.sourceRevision) {
+  if (!isBoundTo(policy, row)) {
     throw new ApiProblem('policy_revision_outdated');
   }
   await rejectWithdrawnKey(tx, row, nowMs);

@@ -21,7 +21,7 @@ export interface PlacedTransaction {
 }
 
 /** Denial codes of operators and Control. They are stable; workloads see them. */
-type DenialCode = ProblemCode | 'denied_by_operator';
+type DenialCode = ProblemCode | 'denied_by_operator' | 'policy_rebound';
 
 /** @throws ApiProblem `enrollment_state_conflict` */
 export function enrollmentStateAfter(state: EnrollmentState, event: EnrollmentEvent): EnrollmentState {

@@ -6,9 +6,10 @@
 import type {
   EnrollmentPolicyChange,
   EnrollmentPolicyCreation,
+  EnrollmentPolicyRebinding,
   EnrollmentPolicyView,
 } from '../../api-contract/sources-contract.ts';
-import { MAX_KEYS_PER_TOKEN, type SourceState } from '../../api-contract/vocabulary.ts';
+import { MAX_KEYS_PER_TOKEN, SOURCE_STATES, type SourceState } from '../../api-contract/vocabulary.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment-rules.ts';
@@ -23,6 +24,7 @@ import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { policyView } from './enrollment-views.ts';
 import { denyWaiting } from './outcomes.ts';
+import { isBoundTo } from './policy-facts.ts';
 
 export class EnrollmentPolicies extends VersionedResource<
   'enrollment_policy',
@@ -55,7 +57,7 @@ export class EnrollmentPolicies extends VersionedResource<
     if (!isPossibleSubject(creation.verified_subject)) throw new ApiProblem('verified_subject_invalid');
     return this.createRow(operation, siteLock([siteId]), async (tx, nowMs) => {
       const policy = newPolicy(siteId, creation, nowMs);
-      const { state } = await requireBinding(tx, policy, mayWait);
+      const { state } = await requireBinding(tx, policy, mayWait ? WITH_FUTURE : ACTIVE);
       const row = state === 'active' ? policy : { ...policy, state: 'waiting' as const };
       if ((await tx.clients.find(siteId, row.clientId)) === undefined) {
         throw new ApiProblem('reference_unknown', 'client_id: there is no such client in this Auth Site');
@@ -94,6 +96,34 @@ export class EnrollmentPolicies extends VersionedResource<
       };
       return { set };
     });
+  }
+
+  /**
+   * Binds the policy to a revision of any source of its site, which is active or about to be. Reference, subject, client and
+   * issued keys stay. Pending enrollments that another revision has verified are denied.
+   * @throws ApiProblem as `create`, `precondition_failed`, `policy_state_conflict` when it is deleted
+   */
+  rebind(
+    id: string,
+    {
+      source_id: sourceId,
+      source_revision: sourceRevision,
+      expected_issuer: issuer,
+    }: EnrollmentPolicyRebinding,
+    expectedVersion: number,
+    operation: Operation,
+  ): Promise<EnrollmentPolicyView> {
+    const rebind = async (tx: Transaction, row: RowOf<'enrollmentPolicy'>, nowMs: number) => {
+      const binding = { sourceId, sourceRevision, verifiedIssuer: issuer };
+      const bound = await requireBinding(tx, { ...binding, siteId: row.siteId }, COMING);
+      const state = stateAfter(row, bound.state === 'active' ? 'rebind' : 'rebind_waiting');
+      const pending = await tx.enrollments.pendingOfPolicy(id);
+      const outdated = pending.filter((enrollment) => !isBoundTo(enrollment, binding));
+      const placed = { tx, place: await placeInSite(tx, row.siteId) };
+      const alsoAudited = await denyWaiting(placed, outdated, 'policy_rebound', operation, nowMs);
+      return { set: { ...binding, state, nextSourceRevision: null }, alsoAudited };
+    };
+    return this.changeRow(operation, [id], expectedVersion, rebind, 'rebind');
   }
 
   /** Denies pending enrollments. @throws ApiProblem `policy_state_conflict` */
@@ -149,7 +179,9 @@ async function boundTo(
   if (revision === undefined || (revision === row.sourceRevision && row.nextSourceRevision === null))
     return {};
   const isSame = revision === row.sourceRevision;
-  const bound = isSame ? undefined : await requireBinding(tx, { ...row, sourceRevision: revision }, mayWait);
+  const bound = isSame
+    ? undefined
+    : await requireBinding(tx, { ...row, sourceRevision: revision }, mayWait ? WITH_FUTURE : ACTIVE);
   const isActive = bound === undefined || bound.state === 'active';
   if (isActive && row.state === 'waiting' && bound !== undefined) {
     return { state: stateAfter(row, 'source_active'), sourceRevision: revision, nextSourceRevision: null };
@@ -158,17 +190,19 @@ async function boundTo(
   return { nextSourceRevision: revision };
 }
 
-const WITHOUT_FUTURE: readonly SourceState[] = ['retired', 'removed'];
+const ACTIVE: readonly SourceState[] = ['active'];
+/** Becomes active by itself. */
+const COMING: readonly SourceState[] = ['activating', 'publishing', 'active'];
+const WITH_FUTURE = SOURCE_STATES.filter((state) => state !== 'retired' && state !== 'removed');
 
 /**
- * The revision must exist, be active, and have the issuer that the policy names.
- * @param mayWait it may also become active later
+ * The revision must exist, be in one of the states, and have the issuer that the policy names.
  * @throws ApiProblem
  */
 async function requireBinding(
   tx: Transaction,
   binding: Binding,
-  mayWait: boolean,
+  states: readonly SourceState[],
 ): Promise<RowOf<'sourceRevision'>> {
   const { siteId, sourceId, sourceRevision, verifiedIssuer } = binding;
   const revisions = await tx.sources.revisions(sourceId);
@@ -176,7 +210,7 @@ async function requireBinding(
   if (bound === undefined || bound.siteId !== siteId) {
     throw new ApiProblem('reference_unknown', 'source_id, source_revision: not in this Auth Site');
   }
-  if (bound.state !== 'active' && !(mayWait && !WITHOUT_FUTURE.includes(bound.state))) {
+  if (!states.includes(bound.state)) {
     const isOutdated = revisions.some(({ state }) => state === 'active');
     throw new ApiProblem(
       isOutdated ? 'policy_revision_outdated' : 'source_not_active',

@@ -3,6 +3,14 @@ import type { PolicyFacts, SubmissionFacts } from '../domain/enrollment-rules.ts
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
+/** Whether policies or enrollments name the same revision, which a number alone does not: each source has a revision 1. */
+export function isBoundTo(
+  one: Pick<RowOf<'enrollmentPolicy'>, 'sourceId' | 'sourceRevision'>,
+  other: Pick<RowOf<'enrollmentPolicy'>, 'sourceId' | 'sourceRevision'>,
+): boolean {
+  return one.sourceId === other.sourceId && one.sourceRevision === other.sourceRevision;
+}
+
 export async function policyFacts(
   tx: Transaction,
   policy: Pick<RowOf<'enrollmentPolicy'>, 'state' | 'sourceId' | 'sourceRevision' | 'verifiedIssuer'>,

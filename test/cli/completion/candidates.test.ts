@@ -40,10 +40,12 @@ describe('of the program', () => {
     expect(await candidates('ctl revoke t', fetchIds)).toEqual(['two']);
     expect(await candidates('ctl get keys --site eu o', fetchIds)).toEqual(['one']);
     expect(await candidates('ctl get keys --site o', fetchIds)).toEqual(['one']);
+    expect(await candidates('ctl rebind ep_1 --source o', fetchIds)).toEqual(['one']);
     expect(asked).toEqual([
       ['keys', undefined],
       ['keys', ['eu']],
       ['sites', undefined],
+      ['sources', undefined],
     ]);
   });
 

@@ -106,6 +106,7 @@ const VERBS: { readonly [operation: string]: string | readonly string[] | Withou
   getEnrollmentPolicy: 'get policies',
   changeEnrollmentPolicy: declared,
   deleteEnrollmentPolicy: 'delete policies',
+  rebindEnrollmentPolicy: 'rebind',
   deactivateEnrollmentPolicy: 'deactivate',
   reactivateEnrollmentPolicy: 'reactivate',
   getEnrollmentCommand: 'get command',

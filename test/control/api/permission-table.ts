@@ -139,6 +139,7 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'GET /v1/enrollment-policies/:policy_id': operator('read', 'site'),
   'PATCH /v1/enrollment-policies/:policy_id': operator('operate', 'site'),
   'DELETE /v1/enrollment-policies/:policy_id': operator('operate', 'site'),
+  'POST /v1/enrollment-policies/:policy_id/rebind': operator('operate', 'site'),
   'POST /v1/enrollment-policies/:policy_id/deactivate': operator('operate', 'site'),
   'POST /v1/enrollment-policies/:policy_id/reactivate': operator('operate', 'site'),
   'GET /v1/enrollment-policies/:policy_id/command': operator('read', 'site'),
@@ -269,6 +270,11 @@ export const BODIES: { readonly [route: string]: unknown } = {
     verified_subject: 'x',
   },
   'PATCH /v1/enrollment-policies/:policy_id': { display_name: 'x' },
+  'POST /v1/enrollment-policies/:policy_id/rebind': {
+    source_id: 'x',
+    source_revision: 1,
+    expected_issuer: 'x',
+  },
   'POST /v1/enrollments/challenges': {
     policy: 'x',
     provider: 'oidc_jwks',

@@ -14,6 +14,7 @@ import {
 } from './declaration-fixture.ts';
 
 const SOURCE = 'eu-1 cluster';
+const SECOND_ISSUER = 'https://oidc.example/id/second';
 
 describe.each(databaseServers())('$name', (server) => {
   let fixture: DeclarationFixture;
@@ -370,6 +371,37 @@ describe.each(databaseServers())('$name', (server) => {
       ['broker_keys_differ', ({ brokers }) => Object.assign(brokers?.[0] ?? {}, { keys: [other] })],
     ];
     for (const [code, change] of changes) expect((await fixture.compare(declared(change))).code).toBe(code);
+  });
+
+  it('leaves a policy’s source to `ctl rebind`, and has nothing to do after it', async () => {
+    await fixture.put(declared());
+    const addSource = ({ sources }: Declaration) => {
+      const scope = new URL(SECOND_ISSUER);
+      const changes = { issuer: SECOND_ISSUER, expected_scope: `${scope.host}${scope.pathname}` };
+      sources?.push({ ...(sources[0] as (typeof sources)[0]), ...changes, name: 'second' });
+    };
+    expect((await fixture.apply(declared(addSource))).status).toBe(200);
+    await fixture.settled();
+    const moved = declared((site) => {
+      addSource(site);
+      Object.assign(site.enrollment_policies?.[0] ?? {}, { source: 'second' });
+    });
+    const { name } = declared().enrollment_policies?.[0] ?? {};
+    const policy = (await policies()).find(({ displayName }) => displayName === name);
+    if (policy === undefined) throw new Error('missing');
+    const refused = await fixture.compare(moved);
+    expect(refused.code).toBe('member_fixed');
+    expect(refused.text).toContain(`ctl rebind ${policy.id}`);
+    const second = (await revisions()).find(({ issuer }) => issuer === SECOND_ISSUER);
+    const rebinding = {
+      source_id: second?.sourceId ?? '',
+      source_revision: 1,
+      expected_issuer: SECOND_ISSUER,
+    };
+    const { store, nowMs } = fixture.api;
+    const by = { actor: 'bootstrap', requestId: 'req_test' };
+    await new EnrollmentPolicies({ store, nowMs }).rebind(policy.id, rebinding, policy.version, by);
+    expect(stepsOf(await fixture.compare(moved))).toEqual([]);
   });
 
   it('names what is wrong with a declaration', async () => {

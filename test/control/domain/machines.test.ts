@@ -69,10 +69,16 @@ const TABLES: readonly {
   {
     machine: POLICY_MACHINE,
     states: 'waiting active deactivated deleted',
-    events: 'source_active deactivate reactivate delete',
+    events: 'source_active rebind rebind_waiting deactivate reactivate delete',
     final: 'deleted',
     moves: `
       waiting source_active active
+      waiting rebind active
+      waiting rebind_waiting waiting
+      active rebind active
+      active rebind_waiting waiting
+      deactivated rebind deactivated
+      deactivated rebind_waiting deactivated
       waiting deactivate deactivated
       waiting delete deleted
       active deactivate deactivated

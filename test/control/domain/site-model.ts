@@ -28,7 +28,7 @@ export interface Revision {
 }
 
 export interface Policy {
-  readonly revision: Revision;
+  revision: Revision;
   readonly maxKeyLifetimeSeconds: number;
   readonly isManual: boolean;
   readonly subject: string;
@@ -38,6 +38,8 @@ export interface Policy {
 
 export interface Enrollment {
   readonly policy: Policy;
+  /** That verified its token. */
+  readonly revision: Revision;
   readonly publicKey: string;
   readonly token: Token;
   readonly acceptedAtSeconds: number;
@@ -137,14 +139,30 @@ export class SiteModel {
     this.policies.push({ ...policy, state: state === 'active' ? 'active' : 'waiting' });
   }
 
+  /** Binds the policy to a revision that is active or about to be. */
+  rebind(policy: Policy, revision: Revision): void {
+    if (!['activating', 'publishing', 'active'].includes(revision.state)) return;
+    const event = revision.state === 'active' ? 'rebind' : 'rebind_waiting';
+    const moved = move(POLICY_MACHINE, policy.state, event);
+    if (moved.kind === 'refused') return;
+    policy.state = moved.to;
+    policy.revision = revision;
+    this.#endEnrollments((row) => row.policy === policy && row.revision !== revision);
+  }
+
   policyEvent(policy: Policy, event: PolicyEvent): void {
+    if (event === 'rebind' || event === 'rebind_waiting') return;
     if (event === 'source_active' && policy.revision.state !== 'active') return;
     if (event === 'reactivate' && canStillBeEdited(policy.revision.state)) return;
     const moved = move(POLICY_MACHINE, policy.state, event);
     if (moved.kind === 'refused') return;
     policy.state = moved.to;
     if (moved.to === 'active') return;
-    for (const enrollment of this.enrollments.filter((row) => row.policy === policy)) {
+    this.#endEnrollments((row) => row.policy === policy);
+  }
+
+  #endEnrollments(which: (row: Enrollment) => boolean): void {
+    for (const enrollment of this.enrollments.filter(which)) {
       const ended = move(ENROLLMENT_MACHINE, enrollment.state, 'policy_ended');
       if (ended.kind === 'moved') enrollment.state = ended.to;
     }
@@ -160,6 +178,7 @@ export class SiteModel {
     });
     const enrollment: Enrollment = {
       policy,
+      revision: policy.revision,
       publicKey,
       token,
       acceptedAtSeconds: this.nowSeconds,

@@ -104,6 +104,22 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       ),
     ),
   },
+  {
+    weight: 2,
+    arbitrary: fc.tuple(which, which).map(([at, to]) =>
+      on(
+        (site) => site.policies,
+        at,
+        (site, row) => {
+          on(
+            () => site.revisions,
+            to,
+            (_site, revision) => site.rebind(row, revision),
+          )(site);
+        },
+      ),
+    ),
+  },
   { weight: 8, arbitrary: submission },
   {
     weight: 4,
@@ -197,6 +213,12 @@ function checkKeys(site: SiteModel): void {
   }
 }
 
+function checkPending(site: SiteModel): void {
+  for (const { state, policy: of, revision } of site.enrollments) {
+    must(state !== 'pending_approval' || of.revision === revision, 'what waits was verified by its policy');
+  }
+}
+
 /** Checks which requests were accepted, and why the others were rejected. */
 function checkVerdicts(site: SiteModel, from: number): void {
   for (const { problem, policyState, revisionState, ...facts } of site.verdicts.slice(from)) {
@@ -235,6 +257,7 @@ it('holds after each step of any walk', () => {
         const after = statesOf(site);
         checkSources(site);
         checkKeys(site);
+        checkPending(site);
         checkVerdicts(site, verdicts);
         checkFinal(before, after);
         before = after;

@@ -3,14 +3,17 @@
  * verifier, Envoy.
  * Source: specification "States and transitions", "Expected outcomes of verification".
  */
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { headerValues } from '../../../src/conformance/wire/exchange.ts';
 import type { JsonObject } from '../../../src/protocol/strict-json.ts';
+import { type ServiceAccountIssuer, startServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { errorCode } from '../harness/proofgate-command.ts';
 import { waitFor } from '../harness/wait.ts';
 import { ControlStage } from './control-fixture.ts';
 import { FollowedGateway } from './followed-gateway.ts';
+import { AUDIENCE, SITE_ID } from './site-declaration.ts';
 
 const ALLOWED = { status: 200, reason: '' };
 const REVOKED = { status: 401, reason: 'invalid_request_proof', detail: 'key_revoked' };
@@ -24,12 +27,16 @@ const EXPECTED_IN_AUDIT = [
 
 let stage: ControlStage;
 let gateway: FollowedGateway;
+let cluster: ServiceAccountIssuer;
 beforeAll(async () => {
   stage = await ControlStage.start();
+  const certificate = stage.issuerCertificate;
+  cluster = await startServiceAccountIssuer({ certificate, hostname: '127.0.0.1' });
   gateway = await FollowedGateway.start(stage);
 }, 120_000);
 afterAll(async () => {
   await gateway?.stop();
+  await cluster?.close();
   await stage?.stop();
 });
 
@@ -204,6 +211,34 @@ describe('the source', () => {
     expect(moved.source_revision).toBe(Number(policy.source_revision) + 1);
     await stage.enroll('billing');
   });
+
+  it('gives way to another cluster’s: rebound, the same reference enrolls there; the old key passes on', async () => {
+    const old = await stage.enroll('reporting');
+    await gateway.awaitOutcome(old.keyFile, ALLOWED);
+    const { reference } = await stage.policy('reporting');
+    const { issuer, jwksUri: jwks_uri } = cluster;
+    const api = await stage.api();
+    const coordinates = { issuer, jwks_uri, audience: AUDIENCE };
+    const creation = { kind: 'oidc_jwks', display_name: 'new cluster', ...coordinates };
+    const { body } = await api.create(`/v1/sites/${SITE_ID}/sources`, creation);
+    await api.close();
+    const sourceId = String(body.source_id);
+    await stage.ctl('validate', sourceId);
+    await stage.ctl('activate', sourceId, '--expect-scope', new URL(issuer).host);
+    await stage.awaitSource(sourceId, 'active');
+    const rebind = ['rebind', 'reporting', '--site', SITE_ID, '--source', 'new cluster', '--expect-issuer'];
+    const refused = await stage.tryCtl(...rebind, stage.issuer.issuer);
+    expect([refused.exitCode, errorCode(refused)]).toEqual([3, 'policy_issuer_mismatch']);
+    expect(await stage.ctl(...rebind, issuer)).toMatchObject({ reference, source_id: sourceId });
+    const left = await stage.tryEnroll('reporting');
+    expect([left.exitCode, errorCode(left)]).toEqual([3, 'token_key_unknown']);
+    const tokenFile = join(stage.directory, 'new-cluster.token');
+    const subject = { namespace: 'prod', serviceAccount: 'reporting', audience: AUDIENCE };
+    await writeFile(tokenFile, cluster.token(subject), { mode: 0o600 });
+    const { keyFile } = await stage.enroll('reporting', { tokenFile });
+    await gateway.awaitOutcome(keyFile, ALLOWED);
+    await expect(gateway.send(old.keyFile)).resolves.toMatchObject(ALLOWED);
+  }, 60_000);
 });
 
 describe('propagation', () => {

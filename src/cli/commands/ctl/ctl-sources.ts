@@ -1,4 +1,5 @@
-/** `proofgate ctl draft|validate|activate|suspend|resume|retire|deactivate|reactivate`: sources and enrollment policies. */
+/** `proofgate ctl draft|validate|activate|suspend|resume|retire`: Trust Anchor Sources. */
+
 import type { ControlApi, Resource } from '../../../client/operator/control-api.ts';
 import { revisionPath } from '../../../client/operator/paths.ts';
 import { CliError, usageError } from '../../../program/errors.ts';
@@ -159,26 +160,11 @@ async function revisionIn(api: ControlApi, sourceId: string, states: readonly st
 }
 
 /** Numbers of the revisions in these states, in ascending order. */
-function revisionsIn({ revisions }: JsonObject, states: readonly string[]): readonly number[] {
+export function revisionsIn({ revisions }: JsonObject, states: readonly string[]): readonly number[] {
   return jsonObjects(revisions)
     .filter(({ state }) => states.includes(String(state)))
     .map(({ revision }) => Number(revision))
     .sort((one, other) => one - other);
-}
-
-function policyCommand(verb: 'deactivate' | 'reactivate', summary: string): CommandLineNode {
-  return ctlCommand({
-    name: verb,
-    summary,
-    positionals: { policy: 'its ID or name' },
-    settings: SITE_OF_NAME,
-    examples: [`${verb} ep_06cz…`],
-    async run(api, { positionals, settings: { site } }) {
-      const policy = await idOf(api, 'policies', positionals.policy, site);
-      const { body } = await api.act(`/v1/enrollment-policies/${encodeURIComponent(policy)}/${verb}`);
-      return { lines: [`${policy} is ${String(body.state)}`], object: body };
-    },
-  });
 }
 
 /** In the order of the help. */
@@ -189,9 +175,4 @@ export const ctlSourceCommands: readonly CommandLineNode[] = [
   suspend,
   resume,
   retire,
-  policyCommand(
-    'deactivate',
-    'Deactivate an enrollment policy: what waits is denied, issued keys stay valid',
-  ),
-  policyCommand('reactivate', 'Let a deactivated enrollment policy accept enrollments again'),
 ];

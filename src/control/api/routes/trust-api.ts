@@ -5,6 +5,7 @@ import {
   ENROLLMENT_POLICY,
   ENROLLMENT_POLICY_CHANGE,
   ENROLLMENT_POLICY_CREATION,
+  ENROLLMENT_POLICY_REBINDING,
   POLICY_PATH,
   SOURCE,
   SOURCE_ACTIVATION,
@@ -22,7 +23,7 @@ import type { ScopePathOf } from '../api-access.ts';
 import { pathText, siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { registerAction, registerRead, registerResource } from '../resource-routes.ts';
-import { tagged } from '../versions.ts';
+import { expectedVersion, tagged } from '../versions.ts';
 
 /** `…/sources/:source_id…` */
 const sourceInPath: ScopePathOf = async (request, tx) => {
@@ -255,6 +256,16 @@ export function registerEnrollmentPolicyRoutes(
       problems: ['policy_state_conflict'],
       run: (operation, { policy_id: id }, version) => policies.delete(id, version, operation),
     },
+  });
+  registerAction(app, BASICS, {
+    verb: 'rebind',
+    operationId: 'rebindEnrollmentPolicy',
+    summary: 'Bind it to a revision of any source; it keeps its reference, and issued keys stay valid',
+    problems: ['policy_state_conflict', ...BINDING_PROBLEMS],
+    isConditional: true,
+    body: ENROLLMENT_POLICY_REBINDING,
+    run: (operation, { policy_id: id }, rebinding, request) =>
+      policies.rebind(id, rebinding, expectedVersion(request), operation),
   });
   registerAction(app, BASICS, {
     verb: 'deactivate',
