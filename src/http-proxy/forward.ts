@@ -3,11 +3,10 @@ import type { Duplex } from 'node:stream';
 import { type Dispatcher, errors } from 'undici';
 import { BodyTimeout } from './body-stream.ts';
 import type { ClientResponse, HeaderLines } from './client-exchange.ts';
-import { Http2UpstreamExchange } from './http2-upstream.ts';
 import type { ProxyFaultCode } from './proxy-faults.ts';
 import { headerLines } from './raw-headers.ts';
 import { responseLines, trailerLines } from './response-lines.ts';
-import type { UpstreamPool, UpstreamRequest } from './upstream-pool.ts';
+import type { UpstreamController, UpstreamPool, UpstreamRequest } from './upstream-pool.ts';
 
 export type ForwardOutcome =
   | { readonly kind: 'completed'; readonly status: number }
@@ -78,12 +77,12 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
     this.#settle({ kind: 'upgraded', socket, lines: linesOf(controller.rawHeaders) });
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+  onResponseStart(controller: UpstreamController, status: number): void {
     // Interim responses are for this hop only; the client gets its own.
     if (this.#isSettled || status < 200) return;
     const { acceptsTrailers, response, withheld } = this.#options;
     try {
-      const protocolVersion = controller instanceof Http2UpstreamExchange ? '2.0' : '1.1';
+      const { protocolVersion = '1.1' } = controller;
       const head = { status, protocolVersion, acceptsTrailers, withheld } as const;
       const lines = responseLines(linesOf(controller.rawHeaders), head);
       response.begin(status, lines, acceptsTrailers);

@@ -2,7 +2,6 @@
 import {
   createServer,
   type Http2Server,
-  type Http2Session,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
@@ -11,6 +10,7 @@ import {
 import type { ClientExchange } from './client-exchange.ts';
 import { KEEP_ALIVE_TIMEOUT_MS, MAX_HEADER_BYTES } from './http1-server.ts';
 import { http2Exchange } from './http2-exchange.ts';
+import { closeWhenSilent, destroyUnlessAlive } from './http2-liveness.ts';
 
 const MAX_STREAMS_OF_CONNECTION = 128;
 /**
@@ -19,8 +19,6 @@ const MAX_STREAMS_OF_CONNECTION = 128;
  */
 const CONNECTION_WINDOW_BYTES = 2_097_152;
 
-const PING_INTERVAL_MS = 30_000;
-const PING_TIMEOUT_MS = 10_000;
 const LAST_PING_TIMEOUT_MS = 3_000;
 
 /** @types/node 20 does not declare the two limits on resets, which Node.js has since 20.19. */
@@ -102,28 +100,4 @@ function closeWhenIdle(session: ServerHttp2Session): void {
   });
   session.once('close', () => clearTimeout(idle));
   idle.unref();
-}
-
-/**
- * After a connection error (RFC 9113 section 5.4.1) Node.js 20 reads nothing more and reports nothing: it never sees that
- * the peer has left, and neither the connection nor its streams end. Such a session sends no PING and gets no answer.
- */
-export function closeWhenSilent(session: Http2Session): void {
-  const timer = setInterval(() => {
-    // Node.js sends no PING on a connection that closes after its last stream.
-    if (!session.closed) destroyUnlessAlive(session, PING_TIMEOUT_MS);
-  }, PING_INTERVAL_MS);
-  session.once('close', () => clearInterval(timer));
-  timer.unref();
-}
-
-function destroyUnlessAlive(session: Http2Session, timeoutMs: number): void {
-  if (session.destroyed) return;
-  const timer = setTimeout(() => session.destroy(), timeoutMs);
-  timer.unref();
-  const isSent = session.ping((error) => {
-    // On an error the session is being destroyed.
-    if (error === null) clearTimeout(timer);
-  });
-  if (!isSent) session.destroy();
 }

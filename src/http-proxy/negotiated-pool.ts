@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { type Dispatcher, errors } from 'undici';
+import { hostOfUrl } from '../protocol/url-host.ts';
 import { Http2Upstream } from './http2-upstream.ts';
 import {
   type Connector,
@@ -41,8 +42,12 @@ class NegotiatedPool implements UpstreamPool {
     this.#origin = origin;
     this.#options = options;
     this.#connector = upstreamConnector(options, true);
-    const connectHttp1 = upstreamConnector(options, false);
-    this.#http1 = openUpstreamPool(options, (connected, callback) => {
+    this.#http1 = openUpstreamPool(options, (current) => this.#http1Connector(current));
+  }
+
+  #http1Connector(options: UpstreamOptions): Connector {
+    const connect = upstreamConnector(options, false);
+    return (connected, callback) => {
       const negotiated = this.#negotiated;
       this.#negotiated = undefined;
       if (negotiated !== undefined) {
@@ -50,11 +55,11 @@ class NegotiatedPool implements UpstreamPool {
         queueMicrotask(() => callback(null, negotiated));
         return;
       }
-      connectHttp1(connected, (...result) => {
+      connect(connected, (...result) => {
         if (result[0] === null) this.#countHttp1(result[1]);
         callback(...result);
       });
-    });
+    };
   }
 
   dispatch(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): () => void {
@@ -94,8 +99,8 @@ class NegotiatedPool implements UpstreamPool {
   #connect(): void {
     if (this.#isConnecting || this.#isDestroyed || this.#http2.size >= this.#options.maxConnections) return;
     this.#isConnecting = true;
-    const { host, hostname, port, protocol } = this.#origin;
-    const place = { host, hostname: hostname.replace(/^\[(.*)\]$/, '$1'), port, protocol };
+    const { host, port, protocol } = this.#origin;
+    const place = { host, hostname: hostOfUrl(this.#origin), port, protocol };
     this.#connector(place, (...[error, socket]) => {
       if (error !== null) this.#fail(error);
       else if (this.#isDestroyed) socket.destroy();

@@ -5,6 +5,7 @@
 import { isIP } from 'node:net';
 import type { Readable } from 'node:stream';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
+import { hostOfUrl } from '../protocol/url-host.ts';
 
 export interface UpstreamOptions {
   readonly address: UpstreamAddress;
@@ -46,6 +47,12 @@ export interface UpstreamRequest {
   readonly upgrade?: 'websocket' | undefined;
 }
 
+/** Controls a request that has started. */
+export interface UpstreamController extends Dispatcher.DispatchController {
+  /** Of the connection; undici's have none, and speak HTTP/1.1. */
+  readonly protocolVersion?: '2.0';
+}
+
 export interface UpstreamPool {
   /** @returns takes the request out of the queue; without effect when it has started */
   dispatch(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): () => void;
@@ -71,9 +78,12 @@ interface NamedDispatch extends Dispatcher.DispatchOptions {
 
 export type Connector = buildConnector.connector;
 
-/** @param connect default: {@link upstreamConnector} */
-export function openUpstreamPool(options: UpstreamOptions, connect?: Connector): Http1Pool {
-  let pool = createPool(options, connect);
+/** @param connectorOf called again for other TLS files */
+export function openUpstreamPool(
+  options: UpstreamOptions,
+  connectorOf: (options: UpstreamOptions) => Connector = (current) => upstreamConnector(current, false),
+): Http1Pool {
+  let pool = createPool(options, connectorOf(options));
   return {
     dispatch: (request, handler) => {
       const { body, headers, lengthBytes, method, target, upgrade } = request;
@@ -92,14 +102,15 @@ export function openUpstreamPool(options: UpstreamOptions, connect?: Connector):
     },
     setTls: (tls) => {
       const former = pool;
-      pool = createPool({ ...options, tls });
+      const changed = { ...options, tls };
+      pool = createPool(changed, connectorOf(changed));
       former.close().catch(() => undefined);
     },
     destroy: () => pool.destroy(),
   };
 }
 
-function createPool(options: UpstreamOptions, connect = upstreamConnector(options, false)): Pool {
+function createPool(options: UpstreamOptions, connect: Connector): Pool {
   const { address, idleTimeoutMs, maxConnections, responseTimeoutMs } = options;
   return new Pool(address.kind === 'unix' ? 'http://localhost' : address.origin, {
     connections: maxConnections,
@@ -129,7 +140,7 @@ export function upstreamConnector(
     ...(tls?.client === undefined ? {} : { cert: tls.client.cert, key: tls.client.key }),
     ...(address.kind === 'unix' ? { socketPath: address.path } : {}),
   });
-  const host = address.kind === 'unix' ? '' : address.origin.hostname.replace(/^\[(.*)\]$/, '$1');
+  const host = address.kind === 'unix' ? '' : hostOfUrl(address.origin);
   // An IP address is no SNI name (RFC 6066 section 3); Node checks the certificate for the address then.
   const servername = tls?.serverName ?? (isIP(host) === 0 ? host : '');
   return (connected, callback) =>

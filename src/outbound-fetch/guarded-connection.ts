@@ -10,6 +10,7 @@
 import { isIP, connect as openTcp, type Socket } from 'node:net';
 import { type SecureContext, connect as startTls, type TLSSocket } from 'node:tls';
 import type { buildConnector } from 'undici';
+import { hostOfUrl } from '../protocol/url-host.ts';
 import { type IssuerNetwork, isSameAddress, judgeAddress } from './address-policy.ts';
 import type { FetchFailure, FetchFailureCode } from './fetch-failures.ts';
 
@@ -62,7 +63,7 @@ export class GuardedConnection {
 
   /** Replaces undici's own connector. */
   readonly connector: buildConnector.connector = (target, callback) => {
-    const host = target.hostname.replace(/^\[|\]$/g, '');
+    const host = hostOfUrl(target);
     const port = target.port === '' ? 443 : Number(target.port);
     this.#open(host, port).then(
       (socket) => callback(null, socket),

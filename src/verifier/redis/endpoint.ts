@@ -3,6 +3,7 @@
  * Forms: docs/replay.md "Where Redis is".
  */
 import { MAX_PORT } from '../../protocol/limits.ts';
+import { hostOfUrl } from '../../protocol/url-host.ts';
 
 /** Address of one server; an IPv6 address without brackets, as sockets expect it. */
 export interface RedisAddress {
@@ -102,8 +103,7 @@ function parseSingle(url: string): SingleEndpoint {
     tls: parsed.protocol === 'rediss:',
     login: parseLogin(parsed.username, parsed.password),
     address: {
-      // A URL has brackets around an IPv6 address, a socket expects it without.
-      host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'),
+      host: hostOfUrl(parsed),
       port: parsed.port === '' ? DEFAULT_PORT : Number(parsed.port),
     },
     databaseNumber: parseDatabaseNumber(parsed.pathname.slice(1)),
