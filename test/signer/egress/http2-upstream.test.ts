@@ -18,7 +18,6 @@ import { AUTHORITY } from '../../e2e/environment/routes.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { useProxies } from '../../enforcement/reverse-proxy/proxy-fixture.ts';
-import { IS_EXTENDED } from '../../lane.ts';
 import { encodeFrame, FLAG, type Frame, PREFACE, readFrames, TYPE } from '../../smuggling/http2/frames.ts';
 import { type EgressOptions, useEgress } from './egress-fixture.ts';
 
@@ -188,7 +187,8 @@ describe('limits', () => {
     const { egress } = await open((stream) => arrived.push(stream), {
       server: { settings: { maxConcurrentStreams: 1 } },
       maxConnections: 1,
-      limits: { queueTimeoutMs: 100 },
+      // Also for the connection, which takes a while on a busy machine.
+      limits: { queueTimeoutMs: 1_000 },
     });
     const first = fetch(`${egress.url}/v1/orders/1`);
     await waitFor('the first request', 5_000, () => arrived[0]);
@@ -272,25 +272,6 @@ describe('the end of a connection', () => {
       expect(answered).toBeGreaterThan(REQUESTS / 4);
     },
   );
-
-  // The proxy asks each connection every 30 seconds whether it lives.
-  if (IS_EXTENDED) {
-    it('lets a response go on long after GOAWAY', async () => {
-      const { egress } = await open((stream) => {
-        stream.respond({ ':status': 200, 'content-type': 'text/event-stream' });
-        stream.session?.close();
-        const timer = setInterval(() => stream.write('data: 1\n\n'), 1_000);
-        stream.on('close', () => clearInterval(timer));
-      });
-      const response = await begin(`${egress.url}/v1/orders/1`);
-      let events = 0;
-      for await (const _event of response) {
-        events += 1;
-        if (events === 45) break;
-      }
-      expect(events).toBe(45);
-    }, 120_000);
-  }
 
   it('uses HTTP/1.1 or HTTP/2, as the upstream selects for each connection', async () => {
     const first = await start(http2Server(answer).server);
