@@ -28,8 +28,10 @@ export class CaptureDirectory {
     this.#limits = limits;
   }
 
-  /** @throws Error of the file system; nothing is left behind */
+  /** @throws Error of the file system, also when old files cannot be removed; nothing is written then */
   async write(decisionId: string, text: string): Promise<void> {
+    const bytes = Buffer.byteLength(text);
+    if (this.#isDue) await this.#makeRoom(bytes);
     const file = join(this.#path, `${decisionId}.json`);
     const part = `${file}.part`;
     try {
@@ -40,8 +42,7 @@ export class CaptureDirectory {
       throw error;
     }
     this.#writtenFiles += 1;
-    this.#writtenBytes += Buffer.byteLength(text);
-    if (this.#isDue) await this.#removeOldest();
+    this.#writtenBytes += bytes;
   }
 
   /** Counting a full directory costs some milliseconds, so a process may go beyond the limits by a fiftieth before it does. */
@@ -50,16 +51,17 @@ export class CaptureDirectory {
     return this.#writtenFiles >= maxFiles / 50 || this.#writtenBytes >= maxBytes / 50;
   }
 
-  async #removeOldest(): Promise<void> {
-    this.#writtenFiles = 0;
-    this.#writtenBytes = 0;
-    let [count, bytes] = [0, 0];
+  /** For one file of that size. */
+  async #makeRoom(size: number): Promise<void> {
+    let [count, bytes] = [1, size];
     for (const file of await this.#newestFirst()) {
       count += 1;
       bytes += file.size;
       if (count > this.#limits.maxFiles || bytes > this.#limits.maxBytes)
         await rm(file.path, { force: true });
     }
+    this.#writtenFiles = 0;
+    this.#writtenBytes = 0;
   }
 
   async #newestFirst() {
