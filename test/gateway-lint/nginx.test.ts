@@ -54,6 +54,10 @@ const FAULTS: readonly (readonly [finding: string, edit: readonly [from: string,
     ['            proxy_pass http://api;', '            proxy_pass http://api$uri;'],
   ],
   [
+    'proxy-pass-uri proxy_pass http://api?a=b',
+    ['            proxy_pass http://api;', '            proxy_pass http://api?a=b;'],
+  ],
+  [
     'proxy-pass-uri proxy_pass http://unix:/run/api.sock:/',
     ['            proxy_pass http://api;', '            proxy_pass http://unix:/run/api.sock:/;'],
   ],
@@ -68,6 +72,10 @@ const FAULTS: readonly (readonly [finding: string, edit: readonly [from: string,
       'proxy_set_header Authorization $proofgate_authorization;',
       'proxy_set_header Authorization $http_authorization;',
     ],
+  ],
+  [
+    'headers-not-replaced location /',
+    ['proxy_set_header X-Proofgate-Passport "";', 'proxy_set_header X-Proofgate-Passport "a$http_x_b";'],
   ],
   ['accel-redirect location /', ['            proxy_ignore_headers X-Accel-Redirect;\n', '']],
   [

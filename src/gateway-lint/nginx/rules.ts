@@ -48,7 +48,7 @@ function within(location: Directive, names: readonly string[]): readonly Directi
 
 /** `http://name` alone, or a socket file without the `:/uri` behind it. */
 function hasUri({ values: [target = ''] }: Directive): boolean {
-  return !/^https?:\/\/(?:unix:[^:$]+|[^/$]+)$/.test(target);
+  return !/^https?:\/\/(?:unix:[^:$]+|[^/?$]+)$/.test(target);
 }
 
 /** The API gets these from the verifier's answer, or not at all. */
@@ -66,7 +66,7 @@ function replacesHeaders(location: Directive): boolean {
   const around = block ?? location;
   if (own(around, 'include').length > 0) return true;
   const replaced = own(around, 'proxy_set_header')
-    .filter(({ values: [, value = ''] }) => !/^\$\{?http_/.test(value))
+    .filter(({ values: [, value = ''] }) => !/\$\{?http_/.test(value))
     .map(({ values: [name = ''] }) => name.toLowerCase());
   return REPLACED.every((name) => replaced.includes(name));
 }
