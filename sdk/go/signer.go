@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -339,13 +340,21 @@ func (l *loaded) makePassport(c coordinates, audience string, now int64, newJTI 
 func withoutCredentials(headers http.Header) http.Header {
 	own := http.Header{}
 	for name, values := range headers {
-		lower := strings.ReplaceAll(lowerASCII(name), "_", "-")
-		isPassport := lower == "authorization" && hasPassport(values)
-		if !isPassport && !strings.HasPrefix(lower, "x-proofgate") {
+		if !isCredential(lowerASCII(name), values) {
 			own[name] = values
 		}
 	}
 	return own
+}
+
+// vendorPattern is that of src/protocol/wire-names.ts: upstreams may read other characters as "-".
+var vendorPattern = regexp.MustCompile(`^x[^a-z0-9]proofgate(?:[^a-z0-9]|$)`)
+
+func isCredential(lowerName string, values []string) bool {
+	if lowerName == "authorization" {
+		return hasPassport(values)
+	}
+	return vendorPattern.MatchString(lowerName)
 }
 
 func hasAuthorization(headers http.Header) bool {

@@ -2,6 +2,7 @@ package proofgate
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -339,5 +340,25 @@ func TestFailsWithTheCodesOfTheCommandLine(t *testing.T) {
 	must(t, os.WriteFile(keyFile+".2", []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), 0o600))
 	if _, err := Open(Options{KeyFile: keyFile + ".2"}); codeOf(err) != "private_key_invalid" {
 		t.Error(err)
+	}
+}
+
+func TestRemovesTheHeadersThatAllSDKsRemove(t *testing.T) {
+	text, err := os.ReadFile("../../test/sdk/caller-headers.json")
+	must(t, err)
+	var headers struct{ Credentials, Others [][2]string }
+	must(t, json.Unmarshal(text, &headers))
+	if len(headers.Credentials) == 0 || len(headers.Others) == 0 {
+		t.Fatal("no headers")
+	}
+	for _, header := range headers.Credentials {
+		if left := withoutCredentials(http.Header{header[0]: {header[1]}}); len(left) != 0 {
+			t.Errorf("keeps %q", header)
+		}
+	}
+	for _, header := range headers.Others {
+		if left := withoutCredentials(http.Header{header[0]: {header[1]}}); len(left) != 1 {
+			t.Errorf("removes %q", header)
+		}
 	}
 }

@@ -7,9 +7,14 @@ import unittest
 from fixture import install_pair, profile, temporary_folder, write_enrolled, write_private
 
 from proofgate import BodyDigest, Signer, SigningError
+from proofgate._signer import is_credential
 
 ORIGIN = "https://api.shop.example"
 URL = f"{ORIGIN}/v1/orders"
+
+
+# What all SDKs remove and keep.
+CALLER_HEADERS = os.path.join(os.path.dirname(__file__), "../../../test/sdk/caller-headers.json")
 
 
 class SignerTest(unittest.TestCase):
@@ -27,6 +32,13 @@ class SignerTest(unittest.TestCase):
             state = json.load(file)
         change(state)
         write_private(path, json.dumps(state))
+
+    def test_removes_the_headers_that_all_sdks_remove(self):
+        with open(CALLER_HEADERS) as file:
+            headers = json.load(file)
+        for kind, removed in (("credentials", True), ("others", False)):
+            for name, value in headers[kind]:
+                self.assertEqual(is_credential(name, value), removed, (name, value))
 
     def test_reads_what_the_command_line_reads_and_fails_with_its_codes(self):
         key_file, _ = write_enrolled(self.folder, [profile(ORIGIN)])

@@ -38,14 +38,15 @@ _MAX_CREDENTIAL_BYTES = 8192
 _log = logging.getLogger("proofgate")
 
 
-_VENDOR_HEADER = re.compile(r"x[-_]proofgate.*", re.IGNORECASE)
-_PASSPORT = re.compile(r"\s*Passport(\s|\Z)", re.IGNORECASE)
+# As in src/protocol/wire-names.ts: upstreams may read other characters as "-", and values may be joined from several lines.
+_VENDOR_HEADER = re.compile(r"x[^a-z0-9]proofgate(?:[^a-z0-9]|\Z)")
+_PASSPORT = re.compile(r"(?:^|,)\s*Passport(?:[\s,]|\Z)", re.IGNORECASE)
 
 
 def is_credential(name: str, value: str) -> bool:
     if name.lower() == "authorization":
-        return _PASSPORT.match(value) is not None
-    return _VENDOR_HEADER.fullmatch(name) is not None
+        return _PASSPORT.search(value) is not None
+    return _VENDOR_HEADER.match(name.lower()) is not None
 
 
 def without_credentials(headers: Iterable[Header]) -> List[Header]:
