@@ -80,12 +80,17 @@ export function signWireRequest(
   const transcript = { ...transcriptOf(caller, target, changes, passport), ...changes.transcript };
   const proof = signTranscript(transcript, caller.holder);
   const { passportHeader = AUTHORIZATION_HEADER } = target;
+  const credentials = [
+    passportLine(passportHeader, passport),
+    ['x-proofgate-transcript', proof.transcript],
+    ['x-proofgate-signature', proof.signature],
+  ] as const;
   return {
     passport,
     passportHeader,
     proof,
     transcript,
-    request: wireRequest(target, changes, passport, proof),
+    request: wireRequest(target, changes, credentials),
   };
 }
 
@@ -140,10 +145,9 @@ function transcriptOf(
 }
 
 function wireRequest(
-  { authority, method, passportHeader = AUTHORIZATION_HEADER, scheme, target }: WireTarget,
+  { authority, method, scheme, target }: WireTarget,
   { body, framing, otherHeaders = [], signedHeaders = [] }: WireChanges,
-  passport: string,
-  proof: ProofHeaders,
+  credentials: readonly HeaderLine[],
 ): WireRequest {
   return {
     method,
@@ -151,9 +155,7 @@ function wireRequest(
     authority,
     ...(scheme === 'http' ? {} : { scheme }),
     headers: [
-      passportLine(passportHeader, passport),
-      ['x-proofgate-transcript', proof.transcript],
-      ['x-proofgate-signature', proof.signature],
+      ...credentials,
       ...signedHeaders.map(({ name, value }): HeaderLine => [name, value]),
       ...otherHeaders,
     ],

@@ -1,5 +1,5 @@
 /** Creates metrics in a registry of prom-client, and renders the registry. */
-import { setImmediate as othersTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 /** Values of a metric by the value of its label. */
@@ -50,7 +50,7 @@ export async function renderMetrics(registry: Registry): Promise<string> {
   const texts: string[] = [];
   for (const { name } of registry.getMetricsAsArray()) {
     texts.push(await registry.getSingleMetricAsString(name));
-    await othersTurn();
+    await yieldToEventLoop();
   }
   return `${texts.join('\n\n')}\n`;
 }

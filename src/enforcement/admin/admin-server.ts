@@ -13,7 +13,7 @@ export interface ReadinessCheck {
   readonly problem: string | undefined;
   /** One line that an operator should look at, although the verifier serves requests. */
   readonly warning?: string | undefined;
-  /** Whole seconds until the condition ends by itself. */
+  /** Whole seconds until the passport or key that the condition needs expires. */
   readonly secondsLeft?: number | undefined;
   /** IDs of routes that the verifier denies while it serves others. A non-empty list makes the status `degraded`. */
   readonly routes?: readonly string[] | undefined;

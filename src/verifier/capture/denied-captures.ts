@@ -2,7 +2,7 @@
  * Writes denied requests to files, after their responses and one at a time. The queue is short, so a flood of denials is
  * sampled: it costs neither memory nor the time of decisions.
  */
-import { setImmediate as othersTurn, setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as pause, setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { CaptureOutcome } from '../../telemetry/capture-metrics.ts';
 import { failureCode } from '../audit/sink.ts';
 import type { CaptureDirectory } from './capture-directory.ts';
@@ -55,7 +55,7 @@ export class DeniedCaptures {
 
   async #writeAll(): Promise<void> {
     while (this.#queue.length > 0) {
-      await othersTurn();
+      await yieldToEventLoop();
       const denied = this.#queue.shift();
       if (denied === undefined) break;
       this.#queuedBytes -= bodyBytes(denied);

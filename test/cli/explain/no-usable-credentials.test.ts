@@ -60,8 +60,8 @@ describe('nothing that can be spent comes out', () => {
       }
       await stage.explain(`${JSON.stringify(captureOf(signed))}}`);
     }
-    const veiled = await stage.report(captureOf(captures.at(-1) ?? stage.sign(read)));
-    expect(veiled.report.transcript.find(({ line }) => line === 'header.x-api-key')).toMatchObject({
+    const redacted = await stage.report(captureOf(captures.at(-1) ?? stage.sign(read)));
+    expect(redacted.report.transcript.find(({ line }) => line === 'header.x-api-key')).toMatchObject({
       equal: false,
       signed: '[7 characters]',
     });

@@ -106,7 +106,7 @@ describe('what is shown', () => {
     const signed = stage.sign(tenants);
     const { report } = await stage.report(captureOf(signed));
     expect(report).toMatchObject({
-      values: 'veiled',
+      values: 'redacted',
       caller: {
         issuer: 'https://broker.shop.example',
         subject: 'spiffe://shop.example/ns/prod/[10 characters]',

@@ -37,8 +37,8 @@ export class Redaction {
     this.#credentials = credentials;
   }
 
-  get values(): 'veiled' | 'shown' {
-    return this.#showValues ? 'shown' : 'veiled';
+  get values(): 'redacted' | 'shown' {
+    return this.#showValues ? 'shown' : 'redacted';
   }
 
   /** An identity, an identifier or an attribute value. */

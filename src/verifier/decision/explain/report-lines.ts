@@ -8,7 +8,7 @@ import type { ClockReading, Difference } from './report-members.ts';
 /** The text output of `explain`. */
 export function linesOf(report: ExplainReport): readonly string[] {
   const lines = linesWithoutNote(report);
-  const isRedacted = report.values === 'veiled' && lines.some((line) => REDACTED.test(line));
+  const isRedacted = report.values === 'redacted' && lines.some((line) => REDACTED.test(line));
   return isRedacted ? [...lines, '', REDACTED_NOTE] : lines;
 }
 
@@ -57,7 +57,7 @@ function named({ reason, detail }: Named): string {
 
 function bundleLines({ bundle }: ExplainReport): readonly string[] {
   if (bundle === null) return [];
-  const trust = bundle.signatures === 'hold' ? 'signatures hold' : 'SIGNATURES WERE NOT CHECKED';
+  const trust = bundle.signatures === 'hold' ? 'signatures valid' : 'SIGNATURES WERE NOT CHECKED';
   return [
     `bundle: ${bundle.auth_site}, revision ${bundle.revision}, head ${bundle.head}, ${trust}`,
     ...bundle.warnings.map((warning) => `  warning: ${warning}`),
