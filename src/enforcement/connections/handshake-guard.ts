@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { TLSSocket, Server as TlsServer } from 'node:tls';
-import { HandshakeTurns } from './handshake-turns.ts';
+import { HandshakeQueue } from './handshake-queue.ts';
 
 /**
  * Maximum number of bytes that a client sends until its handshake is complete. Two ClientHellos with post-quantum keys
@@ -15,7 +15,7 @@ export const MAX_HANDSHAKE_BYTES = 12 * 1024;
 
 export class HandshakeGuard {
   readonly #server: TlsServer;
-  readonly #turns = new HandshakeTurns();
+  readonly #queue = new HandshakeQueue();
   /** The connection whose bytes the server processes now. */
   #current: GuardedConnection | undefined;
 
@@ -27,7 +27,7 @@ export class HandshakeGuard {
   /** Gives the connection to the TLS server. */
   take(socket: Socket): void {
     const connection = new GuardedConnection(socket, (work) =>
-      this.#turns.take(socket.remoteAddress, () => {
+      this.#queue.run(socket.remoteAddress, () => {
         this.#current = connection;
         try {
           work();
@@ -54,15 +54,15 @@ export class HandshakeGuard {
 /** A TCP connection below TLS. */
 class GuardedConnection extends Duplex {
   readonly #socket: Socket;
-  readonly #inTurn: (work: () => void) => void;
+  readonly #enqueue: (work: () => void) => void;
   #bytesLeft = MAX_HANDSHAKE_BYTES;
   #isComplete = false;
   #isWaiting = false;
 
-  constructor(socket: Socket, inTurn: (work: () => void) => void) {
+  constructor(socket: Socket, enqueue: (work: () => void) => void) {
     super({ allowHalfOpen: false });
     this.#socket = socket;
-    this.#inTurn = inTurn;
+    this.#enqueue = enqueue;
     socket.allowHalfOpen = true;
     socket.on('data', (bytes) => this.#receive(bytes));
     socket.once('end', () => this.push(null));
@@ -84,7 +84,7 @@ class GuardedConnection extends Duplex {
     // No bytes may overtake these.
     this.#isWaiting = true;
     this.#socket.pause();
-    this.#inTurn(() => {
+    this.#enqueue(() => {
       this.#isWaiting = false;
       this.#socket.resume();
       this.#passHandshake(bytes);

@@ -1,21 +1,21 @@
 /** Tests the order of handshakes, and the pause after a costly one. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { HandshakeTurns, networkOf } from '../../../src/enforcement/connections/handshake-turns.ts';
+import { HandshakeQueue, networkOf } from '../../../src/enforcement/connections/handshake-queue.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 
 let nowMs: number;
 let done: string[];
-let turns: HandshakeTurns;
+let queue: HandshakeQueue;
 
 beforeEach(() => {
   nowMs = 0;
   done = [];
-  turns = new HandshakeTurns(() => nowMs);
+  queue = new HandshakeQueue(() => nowMs);
 });
 
 /** A handshake that takes a time. */
 function take(address: string | undefined, name: string, spentMs: number): void {
-  turns.take(address, () => {
+  queue.run(address, () => {
     done.push(name);
     nowMs += spentMs;
   });
@@ -30,7 +30,7 @@ it('processes ordinary handshakes at once', () => {
   expect(done).toEqual(['a', 'b', 'c']);
 });
 
-it('lets all handshakes wait after a costly one, and then lets networks take turns', async () => {
+it('lets all handshakes wait after a costly one, and then serves networks round robin', async () => {
   for (const name of ['a1', 'a2', 'a3']) take('192.0.2.1', name, 20);
   take('192.0.2.2', 'b1', 2);
   take('192.0.2.2', 'b2', 2);
@@ -53,7 +53,7 @@ it('goes on with the next handshake after one that throws', async () => {
     nowMs += 20;
     throw new Error('a faulty handshake');
   };
-  expect(() => turns.take('192.0.2.1', fail)).toThrow('a faulty handshake');
+  expect(() => queue.run('192.0.2.1', fail)).toThrow('a faulty handshake');
   take('192.0.2.1', 'a2', 2);
   await allOf(1);
 });

@@ -8,10 +8,10 @@ import { isIPv6 } from 'node:net';
 const COSTLY_MS = 5;
 
 /**
- * After a costly handshake, all handshakes wait for as long as it took: other work gets half of the event loop. Networks
- * take turns, so that one cannot delay the others' handshakes by its number of connections.
+ * After a costly handshake, all handshakes wait for as long as it took: other work gets half of the event loop. Networks are
+ * served round robin, so that one cannot delay the others' handshakes by its number of connections.
  */
-export class HandshakeTurns {
+export class HandshakeQueue {
   readonly #waiting = new Map<string, (() => void)[]>();
   readonly #nowMs: () => number;
   #isBusy = false;
@@ -20,32 +20,32 @@ export class HandshakeTurns {
     this.#nowMs = nowMs;
   }
 
-  /** Calls `work` at once, or in its turn. */
-  take(address: string | undefined, work: () => void): void {
+  /** Calls `work` at once, or later. */
+  run(address: string | undefined, work: () => void): void {
     const network = networkOf(address ?? '');
     const queue = this.#waiting.get(network);
-    if (!this.#isBusy) this.#run(work);
+    if (!this.#isBusy) this.#start(work);
     else if (queue === undefined) this.#waiting.set(network, [work]);
     else queue.push(work);
   }
 
-  #run(work: () => void): void {
+  #start(work: () => void): void {
     this.#isBusy = true;
     const startMs = this.#nowMs();
     try {
       work();
     } finally {
       const spentMs = this.#nowMs() - startMs;
-      if (spentMs >= COSTLY_MS) setTimeout(() => this.#runNext(), spentMs).unref();
-      else if (this.#waiting.size > 0) setImmediate(() => this.#runNext());
+      if (spentMs >= COSTLY_MS) setTimeout(() => this.#startNext(), spentMs).unref();
+      else if (this.#waiting.size > 0) setImmediate(() => this.#startNext());
       else this.#isBusy = false;
     }
   }
 
-  #runNext(): void {
+  #startNext(): void {
     const work = this.#takeNext();
     if (work === undefined) this.#isBusy = false;
-    else this.#run(work);
+    else this.#start(work);
   }
 
   #takeNext(): (() => void) | undefined {
