@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that the programs the tests run are there (redis-server, openssl, zsh, fish, nginx, PostgreSQL 14 or later, libfaketime, venv, beside Go a C compiler): from the system's
+# Makes sure that the programs the tests run are there (redis-server, openssl, zsh, fish, chromium, nginx, PostgreSQL 14 or later, libfaketime, venv, beside Go a C compiler): from the system's
 # packages where the rights are, otherwise with one clear line each.
 set -euo pipefail
 
@@ -16,10 +16,10 @@ has_faketime() {
   compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || [ -e /usr/lib/faketime/libfaketimeMT.so.1 ]
 }
 
-# The first four have Debian packages of the same names; `postgresql` is the version that the system has.
+# The first five have Debian packages of the same names; `postgresql` is the version that the system has.
 missing_packages() {
   local program
-  for program in redis-server openssl zsh fish; do
+  for program in redis-server openssl zsh fish chromium; do
     command -v "$program" >/dev/null || echo "$program"
   done
   has_postgres || echo postgresql

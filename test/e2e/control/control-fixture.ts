@@ -22,6 +22,10 @@ export interface ControlStageOptions {
   /** `postgres://…`; without it the embedded database. */
   readonly databaseUrl?: string;
   readonly flags?: readonly string[];
+  /** Control's port. Default: a free one. */
+  readonly port?: number;
+  /** Declares no site. */
+  readonly isEmpty?: boolean;
   /** The origin that requests will be signed for. */
   readonly origin?: string;
   readonly targets?: readonly string[];
@@ -87,10 +91,16 @@ export class ControlStage {
       hostname: '127.0.0.1',
       path: '/id/4f2a',
     });
-    const stage = new ControlStage(directory, issuer, certificates, await freePort(), options);
+    const stage = new ControlStage(
+      directory,
+      issuer,
+      certificates,
+      options.port ?? (await freePort()),
+      options,
+    );
     try {
       await stage.startControl();
-      await stage.applySite();
+      if (options.isEmpty !== true) await stage.applySite();
       return stage;
     } catch (error) {
       await stage.stop();

@@ -1,0 +1,135 @@
+/**
+ * The console as its users have it: `proofgate control` as a process with a declared site, an identity provider, and the
+ * system's Chromium. Every page is watched: a script error, a violation of the Content-Security-Policy or a failed request for a
+ * file makes `stop` throw.
+ */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { ControlStage, type ControlStageOptions } from '../e2e/control/control-fixture.ts';
+import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
+import { freePort } from '../fakes/free-port.ts';
+import {
+  OIDC_CLIENT_ID,
+  OIDC_CLIENT_SECRET,
+  type OidcProvider,
+  startOidcProvider,
+} from '../fakes/oidc-provider.ts';
+
+const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+
+/** As the one that Debian's package `chromium` installs. */
+const CHROMIUM = '/usr/bin/chromium';
+
+export class ConsoleStage {
+  readonly control: ControlStage;
+  readonly browser: Browser;
+  /** What no page may do: script errors, refused content. */
+  readonly faults: string[] = [];
+  readonly #provider: OidcProvider;
+  readonly #certificates: TestCertificates;
+  readonly #directory: string;
+
+  private constructor(
+    control: ControlStage,
+    browser: Browser,
+    provider: OidcProvider,
+    certificates: TestCertificates,
+    directory: string,
+  ) {
+    this.control = control;
+    this.browser = browser;
+    this.#provider = provider;
+    this.#certificates = certificates;
+    this.#directory = directory;
+  }
+
+  static async start(options: ControlStageOptions = {}): Promise<ConsoleStage> {
+    const port = await freePort();
+    const directory = await mkdtemp(join(tmpdir(), 'pg-console-'));
+    const certificates = await makeCertificates('localhost', 'spiffe://shop.example/x', ['127.0.0.1']);
+    const provider = await startOidcProvider({
+      certificate: certificates.server,
+      redirectUris: [`http://127.0.0.1:${port}/auth/callback`],
+      claimsIn: 'id_token',
+    });
+    const secretFile = join(directory, 'client-secret');
+    await writeFile(secretFile, OIDC_CLIENT_SECRET, { mode: 0o600 });
+    const control = await ControlStage.start({
+      ...options,
+      port,
+      flags: [
+        ...['--oidc-issuer', provider.issuer, '--oidc-client-id', OIDC_CLIENT_ID],
+        ...['--oidc-client-secret-file', secretFile, '--oidc-ca-file', certificates.ca.certPath],
+        ...(options.flags ?? []),
+      ],
+    });
+    const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+    return new ConsoleStage(control, browser, provider, certificates, directory);
+  }
+
+  get url(): string {
+    return `${this.control.controlUrl}/console`;
+  }
+
+  /** A page of a browser of its own, with its own cookies; nobody is signed in. */
+  async newPage(options: BrowserContextOptions = {}): Promise<Page> {
+    const context = await this.browser.newContext({ ignoreHTTPSErrors: true, ...options });
+    const page = await context.newPage();
+    page.on('pageerror', (error) => this.faults.push(`script error: ${error.message}`));
+    page.on('console', (message) => {
+      if (message.text().includes('Content Security Policy')) this.faults.push(message.text());
+    });
+    return page;
+  }
+
+  /** Signed in as everything that there is, with the bootstrap token. */
+  async adminPage(options: BrowserContextOptions = {}): Promise<Page> {
+    const page = await this.newPage(options);
+    await page.goto(`${this.url}/`);
+    await page.getByLabel('Bootstrap token').fill((await readFile(this.control.tokenFile, 'utf8')).trim());
+    await page.getByRole('button', { name: 'Sign in with the token' }).click();
+    await page.getByRole('button', { name: 'Sign out' }).waitFor();
+    return page;
+  }
+
+  /** Signed in at the identity provider. @param role on the whole installation; undefined: none */
+  async operatorPage(name: string, role?: string, options: BrowserContextOptions = {}): Promise<Page> {
+    this.#provider.accounts.set(name, { name });
+    if (role !== undefined) {
+      const principal = `oidc:${this.#provider.issuer}|${name}`;
+      await this.control.ctl('create', 'role-grant', principal, '--role', role, '--scope', 'installation');
+    }
+    const page = await this.newPage(options);
+    await page.goto(`${this.url}/`);
+    await page.getByRole('link', { name: 'Sign in with your identity provider' }).click();
+    await page.locator('input[name=login]').fill(name);
+    await page.locator('input[name=password]').fill('any');
+    await page.locator('button[type=submit]').click();
+    await page.getByRole('button', { name: 'Continue' }).click();
+    await page.getByRole('button', { name: 'Sign out' }).waitFor();
+    return page;
+  }
+
+  /** What axe says of the page as it is now, by rule with the elements. */
+  async axeViolations(page: Page): Promise<readonly string[]> {
+    // Injected by the debugger, which the page's Content-Security-Policy does not concern.
+    await page.evaluate(await readFile(axe, 'utf8'));
+    const result: unknown = await page.evaluate(
+      "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))",
+    );
+    return Array.isArray(result) ? result.map(String) : ['axe did not answer'];
+  }
+
+  /** @throws Error when a page did what no page may do */
+  async stop(): Promise<void> {
+    await this.browser.close();
+    await this.control.stop();
+    await this.#provider.close();
+    await this.#certificates.remove();
+    await rm(this.#directory, { recursive: true });
+    if (this.faults.length > 0) throw new Error(`pages had faults:\n${this.faults.join('\n')}`);
+  }
+}
