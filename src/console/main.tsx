@@ -1,7 +1,7 @@
 /** Starts the console in the browser. */
 import '@mantine/core/styles.css';
 import './styles.css';
-import { createTheme, MantineProvider, Skeleton } from '@mantine/core';
+import { MantineProvider, Skeleton } from '@mantine/core';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
@@ -10,8 +10,7 @@ import { queries, useSignedIn } from './api/session';
 import { Problem } from './parts/problem';
 import { router } from './shell/router';
 import { SignIn } from './shell/sign-in';
-
-const theme = createTheme({ fontFamily: 'system-ui, sans-serif', autoContrast: true });
+import { cssVariablesResolver, theme } from './shell/theme';
 
 /** The Content-Security-Policy allows the styles that Mantine adds by this nonce. */
 const nonce = document.querySelector('meta[name="csp-nonce"]')?.getAttribute('content') ?? '';
@@ -27,7 +26,12 @@ const root = document.getElementById('root');
 if (root === null) throw new Error('index.html has no #root');
 createRoot(root).render(
   <StrictMode>
-    <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => nonce}>
+    <MantineProvider
+      theme={theme}
+      cssVariablesResolver={cssVariablesResolver}
+      defaultColorScheme="auto"
+      getStyleNonce={() => nonce}
+    >
       <QueryClientProvider client={queries}>
         <Console />
       </QueryClientProvider>

@@ -9,6 +9,7 @@ import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
+import { TableFrame } from '../parts/table-frame';
 import { Foreign, Id, Moment, State } from '../parts/values';
 
 export default function Key() {
@@ -64,29 +65,27 @@ function Readiness({ keyId, siteId }: { readonly keyId: string; readonly siteId:
   return (
     <Section title="Is it ready?">
       {error && <Problem error={error} />}
-      <Table.ScrollContainer minWidth={480}>
-        <Table>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Condition</Table.Th>
-              <Table.Th>State</Table.Th>
-              <Table.Th>Waits for</Table.Th>
+      <TableFrame label="Conditions">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Condition</Table.Th>
+            <Table.Th>State</Table.Th>
+            <Table.Th>Waits for</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {data?.conditions.map(({ condition, state, satisfied, blocked_by }) => (
+            <Table.Tr key={condition}>
+              <Table.Td>{CONDITIONS[condition]}</Table.Td>
+              <Table.Td>
+                {satisfied ? '✓ ' : '✗ '}
+                {state.replaceAll('_', ' ')}
+              </Table.Td>
+              <Table.Td>{blocked_by === undefined ? '' : <Foreign value={blocked_by} />}</Table.Td>
             </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {data?.conditions.map(({ condition, state, satisfied, blocked_by }) => (
-              <Table.Tr key={condition}>
-                <Table.Td>{CONDITIONS[condition]}</Table.Td>
-                <Table.Td>
-                  {satisfied ? '✓ ' : '✗ '}
-                  {state.replaceAll('_', ' ')}
-                </Table.Td>
-                <Table.Td>{blocked_by === undefined ? '' : <Foreign value={blocked_by} />}</Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+          ))}
+        </Table.Tbody>
+      </TableFrame>
       <AsCommand words={['get', 'readiness', keyId]} />
     </Section>
   );

@@ -7,6 +7,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { useUrlState } from '../api/url-state';
 import { Problem } from './problem';
+import { TableFrame } from './table-frame';
 
 export const PAGE_ITEMS = 100;
 
@@ -68,33 +69,31 @@ export function List<T>({ name, queryKey, fetch, idOf, columns, empty, filters, 
             )}
             {filters}
           </Group>
-          <Table.ScrollContainer minWidth={640} aria-busy={isFetching}>
-            <Table highlightOnHover verticalSpacing="xs">
-              <Table.Thead>
-                <Table.Tr>
-                  {columns.map((column) => (
-                    <Heading
-                      key={column.title}
-                      column={column}
-                      isSortable={isWhole}
-                      sort={sort}
-                      order={order}
-                      set={set}
-                    />
+          <TableFrame label={name} isLoading={isFetching}>
+            <Table.Thead>
+              <Table.Tr>
+                {columns.map((column) => (
+                  <Heading
+                    key={column.title}
+                    column={column}
+                    isSortable={isWhole}
+                    sort={sort}
+                    order={order}
+                    set={set}
+                  />
+                ))}
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {items.map((item) => (
+                <Table.Tr key={idOf(item)}>
+                  {columns.map(({ title, cell }) => (
+                    <Table.Td key={title}>{cell(item)}</Table.Td>
                   ))}
                 </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {items.map((item) => (
-                  <Table.Tr key={idOf(item)}>
-                    {columns.map(({ title, cell }) => (
-                      <Table.Td key={title}>{cell(item)}</Table.Td>
-                    ))}
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </Table.ScrollContainer>
+              ))}
+            </Table.Tbody>
+          </TableFrame>
           <Group justify="space-between">
             <Text size="sm" c="dimmed" role="status">
               {items.length === 0

@@ -102,7 +102,7 @@ const COLORS: { readonly [state: string]: string } = {
 /** A state by its name in the API, readable: `pending_approval` is "pending approval". */
 export function State({ value }: { readonly value: string }) {
   return (
-    <Badge color={COLORS[value] ?? 'gray'} variant="light" autoContrast>
+    <Badge color={COLORS[value] ?? 'gray'} variant="light" className="state">
       {value.replaceAll('_', ' ')}
     </Badge>
   );
