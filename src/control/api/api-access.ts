@@ -182,13 +182,18 @@ export function requireDeclaredAccess(route: {
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
 /**
- * Current browsers send `Sec-Fetch-Site`, older ones only `Origin`. A request with neither is rejected.
+ * Current browsers send `Sec-Fetch-Site`, older ones only `Origin`. A change with neither is rejected. A read is rejected
+ * when it comes from another site's page, or from a sibling's, whose requests carry a `SameSite` cookie.
  * @param origins allowed origins, `scheme://authority`
  * @throws ApiProblem `origin_forbidden`
  */
 export function assertSameOrigin(request: FastifyRequest, origins: readonly string[]): void {
-  if (SAFE_METHODS.has(request.method)) return;
   const { origin, 'sec-fetch-site': site } = request.headers;
+  if (SAFE_METHODS.has(request.method)) {
+    // `none`: the operator typed the address.
+    if (site === undefined || site === 'same-origin' || site === 'none') return;
+    throw new ApiProblem('origin_forbidden');
+  }
   if (origin !== undefined && !origins.includes(origin)) throw new ApiProblem('origin_forbidden');
   if (site !== undefined && site !== 'same-origin') throw new ApiProblem('origin_forbidden');
   if (origin === undefined && site === undefined) throw new ApiProblem('origin_forbidden');

@@ -72,7 +72,7 @@ function unknownCode(code: string): never {
 
 function problemsOf(route: DescribedRoute): readonly string[] {
   const access = accessOf(route);
-  const usual = [...usualProblems(access), ...(isSafe(route.method) ? [] : changeProblems(access))];
+  const usual = [...usualProblems(access), ...(isSafe(route.method) ? [] : BODY_PROBLEMS)];
   return [...usual, ...(route.config?.problems ?? [])];
 }
 
@@ -109,11 +109,12 @@ function usualProblems(access: RouteAccess): readonly ProblemCode[] {
     case 'workload':
       return always;
     case 'target':
-    case 'signed_in':
       return [...always, 'authentication_required'];
+    case 'signed_in':
+      return [...always, 'authentication_required', 'origin_forbidden'];
     case 'operator':
     case 'operator_or_workload':
-      return [...always, 'authentication_required', 'permission_denied', 'not_found'];
+      return [...always, 'authentication_required', 'permission_denied', 'origin_forbidden', 'not_found'];
   }
 }
 
@@ -121,9 +122,5 @@ function isSafe(method: string | readonly string[]): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
-/** Problems of requests that may have a body and that a browser may send for another site. */
-function changeProblems(access: RouteAccess): readonly ProblemCode[] {
-  const ofBody: readonly ProblemCode[] = ['request_too_large', 'media_type_unsupported'];
-  const byCookie = ['signed_in', 'operator', 'operator_or_workload'].includes(access.kind);
-  return byCookie ? [...ofBody, 'origin_forbidden'] : ofBody;
-}
+/** Problems of requests that may have a body. */
+const BODY_PROBLEMS: readonly ProblemCode[] = ['request_too_large', 'media_type_unsupported'];

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ROLES } from '../../../src/api-contract/vocabulary.ts';
 import { INSTALLATION, type Scope } from '../../../src/control/domain/roles.ts';
 import { clientRow, enrollmentRow, keyRow, policyRow, revisionRow, sourceRow } from '../store/rows.ts';
-import { type Answer, ApiFixture, type Asked, TARGET_TOKEN, textIn } from './api-fixture.ts';
+import { type Answer, ApiFixture, type Asked, PUBLIC_ORIGIN, TARGET_TOKEN, textIn } from './api-fixture.ts';
 import { registerOtherRoutes } from './every-route.ts';
 import {
   BODIES,
@@ -148,7 +148,52 @@ test('HEAD asks for what GET asks', () => {
   for (const { url } of heads) expect(accessOf('HEAD', url)).toBe(accessOf('GET', url));
 });
 
+/** Requests that a browser with a session cookie sends for pages that are not the console's. */
+const FORGED: readonly { readonly [name: string]: string }[] = [
+  { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' },
+  { 'sec-fetch-site': 'same-site', origin: 'https://sibling.shop.example' },
+  { 'sec-fetch-site': 'cross-site' },
+  { 'sec-fetch-site': 'same-site' },
+];
+/** Changes only: an older browser, which sends no `Sec-Fetch-Site`. */
+const FORGED_CHANGES: typeof FORGED = [
+  { 'sec-fetch-site': 'none' },
+  { 'sec-fetch-site': 'same-origin', origin: 'https://evil.example' },
+  { origin: 'https://evil.example' },
+  { origin: 'null' },
+  {},
+];
+
+/** Changes that anybody may ask for. The first three check the origin in their handlers; the last one needs a secret code. */
+test('no other change is public', () => {
+  const changes = Object.entries(PERMISSION_TABLE).filter(
+    ([route, { kind }]) => kind === 'public' && !route.startsWith('GET '),
+  );
+  expect(changes.map(([route]) => route)).toEqual([
+    'POST /auth/confirm',
+    'POST /auth/logout',
+    'POST /v1/session/exchange',
+  ]);
+});
+
 describe.each(Object.entries(PERMISSION_TABLE))('%s', (route, expected) => {
+  if (expected.kind !== 'public' && expected.kind !== 'workload') {
+    test('with a session cookie, for a page of another origin', async () => {
+      const cookie = `proofgate_session=${fixture.operator('browser', 'admin', INSTALLATION, 'session')}`;
+      const isChange = !route.startsWith('GET ');
+      for (const forged of [...FORGED, ...(isChange ? FORGED_CHANGES : [])]) {
+        const answer = outcomeOf(await ask(route, { token: '', headers: { cookie, ...forged } }));
+        expect([forged, answer]).toEqual([
+          forged,
+          expected.kind === 'target' ? '401 authentication_required' : '403 origin_forbidden',
+        ]);
+      }
+      const own = { cookie, 'sec-fetch-site': 'same-origin', ...(isChange ? { origin: PUBLIC_ORIGIN } : {}) };
+      const answer = outcomeOf(await ask(route, { token: '', headers: own }));
+      expect(answer).toBe(expected.kind === 'target' ? '401 authentication_required' : String(ALLOWED));
+    });
+  }
+
   test('without a token', async () => {
     const answer = outcomeOf(await ask(route, { token: '' }));
     const isOpen = expected.kind === 'public' || expected.kind === 'workload';

@@ -141,11 +141,22 @@ describe('browsers', () => {
     if (status === 403) expect(answer.code).toBe('origin_forbidden');
   });
 
-  test('reading with a cookie needs no origin; a token needs none at all', async () => {
+  test('reading with a cookie needs no origin, but none of another page; a token needs none at all', async () => {
     const fixture = await openWorld();
     const token = fixture.operator('browser', 'admin', INSTALLATION, 'session');
     const headers = { cookie: `proofgate_session=${token}` };
-    expect((await fixture.call('GET', '/v1/sites', { token: '', headers })).status).toBe(200);
+    for (const [site, status] of [
+      [undefined, 200],
+      ['same-origin', 200],
+      ['none', 200],
+      ['same-site', 403],
+      ['cross-site', 403],
+      ['unknown', 403],
+    ] as const) {
+      const sent = { ...headers, ...(site === undefined ? {} : { 'sec-fetch-site': site }) };
+      const answer = await fixture.call('GET', '/v1/sites', { token: '', headers: sent });
+      expect([site, answer.status]).toEqual([site, status]);
+    }
     const foreign = { origin: 'https://evil.example' };
     expect(
       (await fixture.call('POST', '/v1/environments', { body: { name: 'x' }, headers: foreign })).status,
