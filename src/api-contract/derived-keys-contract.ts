@@ -41,6 +41,8 @@ export const DERIVED_KEY = object(
 export const DERIVED_KEY_FILTER = {
   client_id: Type.Optional(identifier('Only of this client.')),
   status: Type.Optional(STATUS),
+  subject: Type.Optional(identifier('Only of verified subjects that contain this text.')),
+  fingerprint: Type.Optional(givenId('Only with this fingerprint.')),
 };
 
 export const KEY_REVOCATION = object(
@@ -134,6 +136,11 @@ export const ENROLLMENT_FILTER = {
   policy_id: Type.Optional(givenId('Only of this policy.')),
 };
 
+export const ENROLLMENT_APPROVAL = object(
+  { reason: Type.Optional(displayText('For the audit trail; the workload does not see it.')) },
+  'EnrollmentApproval',
+);
+
 export const ENROLLMENT_DENIAL = object(
   { reason: Type.Optional(displayText('For the audit trail; the workload does not see it.')) },
   'EnrollmentDenial',
@@ -142,6 +149,7 @@ export const ENROLLMENT_DENIAL = object(
 export const ENROLLMENT_PATH = { enrollment_id: givenId('The enrollment.') };
 
 export type EnrollmentView = Static<typeof ENROLLMENT>;
+export type EnrollmentApproval = Static<typeof ENROLLMENT_APPROVAL>;
 export type EnrollmentDenial = Static<typeof ENROLLMENT_DENIAL>;
 
 /**

@@ -133,8 +133,8 @@ interface WithdrawOperation<P extends TProperties> extends Described {
 /** An action on a resource other than changing its members: `POST <url>/<verb>`. */
 interface ActionOperation<P extends TProperties, B extends TSchema> extends Described {
   readonly verb: string;
-  /** Requires If-Match; `run` reads it. */
-  readonly isConditional?: boolean;
+  /** Whether it takes If-Match, which `run` reads. Default: no. */
+  readonly ifMatch?: 'required' | 'optional';
   readonly body?: B;
   /** Schema of the response where it is not the resource. */
   readonly answer?: TSchema;
@@ -415,13 +415,14 @@ export function registerAction<P extends TProperties, B extends TSchema>(
   resource: ResourceBasics<P>,
   action: ActionOperation<P, B>,
 ): void {
-  const { run, verb, isConditional = false, body, answer = resource.view, problems = [] } = action;
+  const { run, verb, ifMatch, body, answer = resource.view, problems = [] } = action;
+  const versionProblems = { required: VERSION_PROBLEMS, optional: ['precondition_failed'] as const };
   register(app, resource, { ...resource.item, url: `${resource.item.url}/${verb}` }, action, {
     method: 'POST',
     permission: resource.permission,
-    problems: isConditional ? [...VERSION_PROBLEMS, ...problems] : problems,
+    problems: ifMatch === undefined ? problems : [...versionProblems[ifMatch], ...problems],
     schema: {
-      ...(isConditional ? { headers: IF_MATCH } : {}),
+      ...(ifMatch === undefined ? {} : { headers: IF_MATCH }),
       ...(body === undefined ? {} : { body }),
       response: { 200: answer },
     },

@@ -3,13 +3,17 @@
  * Source: specification "Authentication", enrollment plane; docs/control.md "Enrollment".
  */
 
-import type { EnrollmentDenial, EnrollmentView } from '../../api-contract/derived-keys-contract.ts';
+import type {
+  EnrollmentApproval,
+  EnrollmentDenial,
+  EnrollmentView,
+} from '../../api-contract/derived-keys-contract.ts';
 import type { EnrollmentState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { submissionProblem } from '../domain/enrollment-rules.ts';
 import { parseKeySetText } from '../issuers/key-set.ts';
 import { isTimely } from '../issuers/source-keys.ts';
-import { BY_CONTROL, type By, placeInSite, requireRow } from '../resource/change.ts';
+import { BY_CONTROL, type By, placeInSite, requireRow, requireVersion } from '../resource/change.ts';
 import type { Operation } from '../resource/operation.ts';
 import { whyNotActive } from '../sources/source-views.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
@@ -22,6 +26,11 @@ import { isBoundTo, submissionFacts } from './policy-facts.ts';
 export interface EnrollmentListFilter {
   readonly state?: EnrollmentState | undefined;
   readonly policyId?: string | undefined;
+}
+
+/** The version that the operator saw, if it was named. */
+interface Seen {
+  readonly version?: number | undefined;
 }
 
 interface EnrollmentContext extends PlacedTransaction {
@@ -51,25 +60,35 @@ export class EnrollmentDecisions {
    * Issues the key. After an error the enrollment stays pending, unless its time is over: then it is expired.
    * @throws ApiProblem `enrollment_state_conflict`, `enrollment_expired`, `policy_not_active`, `policy_issuer_mismatch`,
    *   `policy_revision_outdated`, `source_not_active`, `subject_blocked`, `key_revoked`, `token_key_limit`, `token_key_unknown`,
-   *   `issuer_keys_unavailable`
+   *   `issuer_keys_unavailable`, `precondition_failed`
    */
-  async approve(id: string, operation: Operation): Promise<EnrollmentView> {
+  async approve(
+    id: string,
+    { reason, version }: EnrollmentApproval & Seen,
+    operation: Operation,
+  ): Promise<EnrollmentView> {
     const view = await this.#change(id, async (context, nowMs) => {
       const { row } = context;
+      if (version !== undefined) requireVersion(row, version);
       const state = enrollmentStateAfter(row.state, 'approve');
       if (isOver(row, nowMs)) return [await expire(context, operation, nowMs)];
       await rejectApproval(context, nowMs);
       const { keyId, audit } = await issueKey(context, row, operation, nowMs);
-      return [await decide(context, row, { verb: 'approve', state, keyId }, operation, nowMs), audit];
+      return [await decide(context, row, { verb: 'approve', state, keyId, reason }, operation, nowMs), audit];
     });
     // Thrown inside the transaction, it would roll back the expiry.
     if (view.state === 'expired') throw new ApiProblem('enrollment_expired');
     return view;
   }
 
-  /** @throws ApiProblem `enrollment_state_conflict` */
-  deny(id: string, { reason }: EnrollmentDenial, operation: Operation): Promise<EnrollmentView> {
+  /** @throws ApiProblem `enrollment_state_conflict`, `precondition_failed` */
+  deny(
+    id: string,
+    { reason, version }: EnrollmentDenial & Seen,
+    operation: Operation,
+  ): Promise<EnrollmentView> {
     return this.#change(id, async (context, nowMs) => {
+      if (version !== undefined) requireVersion(context.row, version);
       const state = enrollmentStateAfter(context.row.state, 'deny');
       const outcome = { verb: 'deny', state, denialCode: 'denied_by_operator', reason } as const;
       return [await decide(context, context.row, outcome, operation, nowMs)];

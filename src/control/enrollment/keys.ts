@@ -24,6 +24,9 @@ import type { PlacedTransaction } from './outcomes.ts';
 interface DerivedKeyFilter {
   readonly clientId?: string | undefined;
   readonly status?: KeyState | undefined;
+  /** Part of the verified subject. */
+  readonly subject?: string | undefined;
+  readonly fingerprint?: string | undefined;
 }
 
 interface SubjectName {
@@ -49,12 +52,13 @@ export class DerivedKeys {
 
   async ofSite(
     siteId: string,
-    { clientId, status }: DerivedKeyFilter,
+    { clientId, status, subject, fingerprint }: DerivedKeyFilter,
     page: Page,
   ): Promise<readonly DerivedKeyView[]> {
     const nowMs = this.#nowMs();
     const state = status && { status, nowSeconds: Math.floor(nowMs / 1000) };
-    const rows = await this.#store.read((tx) => tx.keys.ofSite(siteId, page, { clientId, state }));
+    const filter = { clientId, state, subject, thumbprint: fingerprint };
+    const rows = await this.#store.read((tx) => tx.keys.ofSite(siteId, page, filter));
     return rows.map((row) => derivedKeyView(row, nowMs));
   }
 

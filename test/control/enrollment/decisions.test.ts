@@ -55,7 +55,7 @@ describe('approval', () => {
     expect(await env.poll(id, key)).toMatchObject({ state: 'pending_approval' });
     const heard: string[] = [];
     const stop = env.store.subscribe(({ topic, reference }) => heard.push(`${topic} ${reference}`));
-    const approved = await env.decisions.approve(id, BY);
+    const approved = await env.decisions.approve(id, {}, BY);
     stop();
     expect(approved).toMatchObject({ state: 'issued', decided_by: BY.actor });
     expect(heard).toEqual(expect.arrayContaining([`enrollment_decided ${id}`, `site_changed ${SITE}`]));
@@ -65,7 +65,7 @@ describe('approval', () => {
       derived_key: { key_id: approved.key_id, status: 'active' },
     });
     expect(await env.auditKinds(id)).toEqual(['enrollment.submit', 'enrollment.approve']);
-    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('enrollment_state_conflict');
+    expect(await refusalOf(env.decisions.approve(id, {}, BY))).toBe('enrollment_state_conflict');
     expect(await refusalOf(env.decisions.deny(id, {}, BY))).toBe('enrollment_state_conflict');
   });
 
@@ -73,7 +73,7 @@ describe('approval', () => {
     const { id } = await waiting();
     const outcomes = await Promise.all(
       Array.from({ length: 50 }, (_, index) =>
-        refusalOf(index % 2 ? env.decisions.approve(id, BY) : env.decisions.deny(id, {}, BY)),
+        refusalOf(index % 2 ? env.decisions.approve(id, {}, BY) : env.decisions.deny(id, {}, BY)),
       ),
     );
     expect(outcomes.filter((code) => code === 'not refused')).toHaveLength(1);
@@ -88,18 +88,18 @@ describe('approval', () => {
     const { id } = await waiting(short);
     env.ms += 90_000;
     await env.policies.change(short.policy_id, { max_key_lifetime_seconds: 86_400 }, 1, BY);
-    await env.decisions.approve(id, BY);
+    await env.decisions.approve(id, {}, BY);
     expect((await keyOf(id))?.expiresAtSeconds).toBe(acceptedSeconds + 100);
   });
 
   test('enrollment_expired: approved too late, it has expired and stays so', async () => {
     const { id, key } = await waiting(manual, env.token({ expiresInSeconds: 600 }));
     env.ms += 600_000;
-    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('enrollment_expired');
+    expect(await refusalOf(env.decisions.approve(id, {}, BY))).toBe('enrollment_expired');
     expect(await env.poll(id, key)).toMatchObject({ state: 'expired' });
     expect(await keyOf(id)).toBeUndefined();
     expect(await env.auditKinds(id)).toEqual(['enrollment.submit', 'enrollment.expire']);
-    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('enrollment_state_conflict');
+    expect(await refusalOf(env.decisions.approve(id, {}, BY))).toBe('enrollment_state_conflict');
   });
 
   test('denied: the workload sees a code and not the reason', async () => {
@@ -141,19 +141,19 @@ describe('approval', () => {
         blockedBy: 'test',
       }),
     );
-    expect(await refusalOf(env.decisions.approve(blocked.id, BY))).toBe('subject_blocked');
+    expect(await refusalOf(env.decisions.approve(blocked.id, {}, BY))).toBe('subject_blocked');
 
     const revoked = await waiting();
     await env.store.writeUnaudited(undefined, (tx) =>
       tx.keys.rejectPublicKey(SITE, revoked.key.publicKey.thumbprint, env.ms),
     );
-    expect(await refusalOf(env.decisions.approve(revoked.id, BY))).toBe('key_revoked');
+    expect(await refusalOf(env.decisions.approve(revoked.id, {}, BY))).toBe('key_revoked');
 
     const policy = await env.policy(source, { approval: 'manual' });
     const token = env.token();
     const two = [await waiting(policy, token), await waiting(policy, token)];
     await env.policies.change(policy.policy_id, { max_keys_per_token: 1 }, 1, BY);
-    expect(await refusalOf(env.decisions.approve(two[0]?.id ?? '', BY))).toBe('token_key_limit');
+    expect(await refusalOf(env.decisions.approve(two[0]?.id ?? '', {}, BY))).toBe('token_key_limit');
 
     for (const { id } of [blocked, revoked, ...two]) {
       expect(await keyOf(id)).toBeUndefined();
@@ -171,15 +171,15 @@ describe('approval', () => {
       );
     const published = env.issuer.keySet();
     await keep({ keys: [] }, env.ms + 1);
-    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('token_key_unknown');
+    expect(await refusalOf(env.decisions.approve(id, {}, BY))).toBe('token_key_unknown');
     expect((await env.decisions.enrollment(id)).state).toBe('pending_approval');
     // Stored while a clock was ahead: unusable until the next fetch replaces it.
     await keep(published, env.ms + 31_000);
-    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('issuer_keys_unavailable');
+    expect(await refusalOf(env.decisions.approve(id, {}, BY))).toBe('issuer_keys_unavailable');
     await keep({ keys: [] }, env.ms);
-    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('token_key_unknown');
+    expect(await refusalOf(env.decisions.approve(id, {}, BY))).toBe('token_key_unknown');
     await keep(published, env.ms + 2);
-    expect((await env.decisions.approve(id, BY)).state).toBe('issued');
+    expect((await env.decisions.approve(id, {}, BY)).state).toBe('issued');
   });
 
   test('a suspended source lets who waits wait; resumed, they can be approved', async () => {
@@ -188,12 +188,12 @@ describe('approval', () => {
     const { id } = await waiting(policy, env.token({ audience: 'waiting' }));
     await env.sources.lifecycle.suspend(name, BY);
     expect(await refusalOf(env.challenge(env.workload(policy)))).toBe('source_not_active');
-    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('source_not_active');
+    expect(await refusalOf(env.decisions.approve(id, {}, BY))).toBe('source_not_active');
     await env.sources.lifecycle.resume(name, BY);
-    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('source_not_active');
+    expect(await refusalOf(env.decisions.approve(id, {}, BY))).toBe('source_not_active');
     expect((await env.decisions.enrollment(id)).state).toBe('pending_approval');
     await env.acknowledge(name);
-    expect((await env.decisions.approve(id, BY)).state).toBe('issued');
+    expect((await env.decisions.approve(id, {}, BY)).state).toBe('issued');
   });
 
   test('a retired source denies who waits: source_not_active', async () => {
@@ -214,9 +214,9 @@ describe('approval', () => {
     await env.sources.lifecycle.validate(second, BY);
     await env.activate(second);
     await env.acknowledge(second);
-    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('policy_revision_outdated');
+    expect(await refusalOf(env.decisions.approve(id, {}, BY))).toBe('policy_revision_outdated');
     await env.policies.change(policy.policy_id, { source_revision: 2 }, 1, BY);
-    expect(await refusalOf(env.decisions.approve(id, BY))).toBe('policy_revision_outdated');
+    expect(await refusalOf(env.decisions.approve(id, {}, BY))).toBe('policy_revision_outdated');
     expect(await keyOf(id)).toBeUndefined();
   });
 });
@@ -273,7 +273,7 @@ describe('polling', () => {
       'version_current',
     ]);
     expect(conditions[0]).toMatchObject({ state: 'pending_approval', satisfied: false });
-    await env.decisions.approve(id, BY);
+    await env.decisions.approve(id, {}, BY);
     const approved = await asked();
     expect(approved.conditions.map(({ condition, satisfied }) => [condition, satisfied])).toEqual([
       ['derived_key', true],
@@ -397,6 +397,26 @@ describe('revocation', () => {
     const active = await env.keys.ofSite(SITE, { status: 'active' }, page);
     expect(active.map(({ key_id: id }) => id)).not.toContain(keyId);
     expect(await env.keys.ofSite(SITE, { clientId: 'unknown' }, page)).toEqual([]);
+  });
+
+  test('keys are found by a part of their subject, or by their fingerprint', async () => {
+    const policy = await env.policy(source, { verified_subject: 'system:serviceaccount:prod:found' });
+    const token = env.token({ serviceAccount: 'found' });
+    const { derived_key: key } = await env.enroll(env.workload(policy), token);
+    const found = async (filter: object) => {
+      const keys = await env.keys.ofSite(SITE, filter, { after: undefined, limit: 100 });
+      return keys.map(({ key_id: id }) => id);
+    };
+    expect(await found({ subject: 'prod:fou' })).toEqual([key?.key_id]);
+    const { fingerprint } = await env.keys.key(key?.key_id ?? '');
+    expect(await found({ fingerprint })).toEqual([key?.key_id]);
+    for (const filter of [
+      { subject: 'prod:FOU' },
+      { subject: 'prod_found' },
+      { fingerprint, subject: 'another' },
+    ]) {
+      expect(await found(filter)).toEqual([]);
+    }
   });
 
   test('subject_blocked until it is let in again', async () => {

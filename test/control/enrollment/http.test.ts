@@ -250,11 +250,17 @@ test('manual approval', async () => {
     new Set([one, two].map((answer) => textIn(answer, 'enrollment_id'))),
   );
   const path = `/v1/enrollments/${textIn(one, 'enrollment_id')}`;
-  expect((await world.expect(200, 'POST', `${path}/approve`)).json.state).toBe('issued');
-  expect((await world.call('POST', `${path}/approve`)).code).toBe('enrollment_state_conflict');
+  const other = `/v1/enrollments/${textIn(two, 'enrollment_id')}`;
+  const { etag } = (await world.expect(200, 'GET', path)).headers;
+  const seen = { headers: { 'if-match': String(etag) } };
+  const approval = { ...seen, body: { reason: 'known' } };
+  expect((await world.expect(200, 'POST', `${path}/approve`, approval)).json.state).toBe('issued');
+  for (const verb of ['approve', 'deny']) {
+    expect((await world.call('POST', `${path}/${verb}`, seen)).code).toBe('precondition_failed');
+    expect((await world.call('POST', `${path}/${verb}`)).code).toBe('enrollment_state_conflict');
+  }
   const polled = await world.call('GET', path, asKey(textIn(one, 'enrollment_id'), key));
   expect(polled.json).toMatchObject({ state: 'issued', signing_profiles: [PROFILE] });
-  const other = `/v1/enrollments/${textIn(two, 'enrollment_id')}`;
   const denied = await world.expect(200, 'POST', `${other}/deny`, { body: { reason: 'no' } });
   expect(denied.json).toMatchObject({ state: 'denied', denial_code: 'denied_by_operator' });
 });

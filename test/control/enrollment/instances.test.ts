@@ -90,7 +90,7 @@ test('a decision is made once, and a revocation holds for whom another one answe
   const workload = env.workload(policy);
   const { enrollment_id: id } = await env.enroll(workload, token);
   const codes = await Promise.all(
-    Array.from({ length: 30 }, (_, index) => refusalOf(instance(index).decisions.approve(id, BY))),
+    Array.from({ length: 30 }, (_, index) => refusalOf(instance(index).decisions.approve(id, {}, BY))),
   );
   expect(codes.filter((code) => code === 'not refused')).toHaveLength(1);
   expect(codes.filter((code) => code === 'enrollment_state_conflict')).toHaveLength(29);

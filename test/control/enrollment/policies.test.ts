@@ -211,7 +211,7 @@ describe('changes', () => {
     const codes = [
       await refusalOf(env.challenge(env.workload(policy))),
       await refusalOf(env.workloads.submit(submissionOf(open, token))),
-      await refusalOf(env.decisions.approve(waiting.enrollment_id, BY)),
+      await refusalOf(env.decisions.approve(waiting.enrollment_id, {}, BY)),
     ];
     expect(codes).toEqual(Array(3).fill('policy_issuer_mismatch'));
     expect(await env.enrollmentsOf()).toEqual(before);

@@ -117,7 +117,7 @@ describe.each(databaseKinds())('on $name', (database) => {
     expect(await env.auditKinds(id)).toEqual(['enrollment.submit', 'enrollment.deny']);
     const { enrollment_id: next } = await env.enroll(env.workload(policy), tokenOfCluster());
     await rebind(rebound);
-    expect((await env.decisions.approve(next, BY)).state).toBe('issued');
+    expect((await env.decisions.approve(next, {}, BY)).state).toBe('issued');
   });
 
   test('a challenge from before admits only a token of the new source', async () => {

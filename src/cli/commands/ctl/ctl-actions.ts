@@ -18,9 +18,10 @@ const approve = ctlCommand({
   name: 'approve',
   summary: 'Approve an enrollment that waits: its key is issued',
   positionals: { enrollment: 'its ID' },
-  settings: {},
+  settings: REASON,
   examples: ['approve enr_06cz…'],
-  run: (api, { positionals: { enrollment } }) => decide(api, enrollment, 'approve', undefined),
+  run: (api, { positionals: { enrollment }, settings }) =>
+    decide(api, enrollment, 'approve', settings.reason),
 });
 
 const deny = ctlCommand({
@@ -29,17 +30,18 @@ const deny = ctlCommand({
   positionals: { enrollment: 'its ID' },
   settings: REASON,
   examples: ["deny enr_06cz… --reason 'not ours'"],
-  run: (api, { positionals: { enrollment }, settings }) =>
-    decide(api, enrollment, 'deny', reasonOf(settings.reason)),
+  run: (api, { positionals: { enrollment }, settings }) => decide(api, enrollment, 'deny', settings.reason),
 });
 
 async function decide(
   api: ControlApi,
   enrollmentId: string,
   verb: 'approve' | 'deny',
-  reason: object | undefined,
+  reason: string | undefined,
 ) {
-  const { body } = await api.act(`/v1/enrollments/${encodeURIComponent(enrollmentId)}/${verb}`, reason);
+  const path = `/v1/enrollments/${encodeURIComponent(enrollmentId)}/${verb}`;
+  // Without a reason there is no body: an older Control takes none for an approval.
+  const { body } = await api.act(path, reason === undefined ? undefined : { reason });
   return { lines: [`${enrollmentId} is ${String(body.state)}`], object: body };
 }
 

@@ -8,6 +8,7 @@ import {
   DERIVED_KEY_FILTER,
   DERIVED_KEY_PATH,
   ENROLLMENT,
+  ENROLLMENT_APPROVAL,
   ENROLLMENT_DENIAL,
   ENROLLMENT_FILTER,
   ENROLLMENT_PATH,
@@ -31,7 +32,7 @@ import { TOKEN_PROBLEM_CODES } from '../../issuers/token-envelope.ts';
 import { isFromWorkload, pathText, type ScopePathOf, siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';
-import { operationOf, sendVersioned } from '../versions.ts';
+import { operationOf, optionalVersion, sendVersioned } from '../versions.ts';
 import { registerEnrollmentPolicyRoutes, registerSourceRoutes } from './trust-api.ts';
 
 const tags = ['Enrollments'];
@@ -183,6 +184,7 @@ function registerDecisionRoutes(app: ControlApp, decisions: EnrollmentDecisions)
   });
   registerAction(app, basics, {
     verb: 'approve',
+    ifMatch: 'optional',
     operationId: 'approveEnrollment',
     summary: 'Approve an enrollment after repeating all checks, and issue the key',
     problems: [
@@ -192,15 +194,19 @@ function registerDecisionRoutes(app: ControlApp, decisions: EnrollmentDecisions)
       'issuer_keys_unavailable',
       ...POLICY_PROBLEMS,
     ],
-    run: (operation, { enrollment_id: id }) => decisions.approve(id, operation),
+    body: Type.Union([ENROLLMENT_APPROVAL, nothing]),
+    run: (operation, { enrollment_id: id }, approval, request) =>
+      decisions.approve(id, { ...approval, version: optionalVersion(request) }, operation),
   });
   registerAction(app, basics, {
     verb: 'deny',
+    ifMatch: 'optional',
     operationId: 'denyEnrollment',
     summary: 'Deny an enrollment',
     problems: ['enrollment_state_conflict'],
     body: Type.Union([ENROLLMENT_DENIAL, nothing]),
-    run: (operation, { enrollment_id: id }, denial) => decisions.deny(id, denial ?? {}, operation),
+    run: (operation, { enrollment_id: id }, denial, request) =>
+      decisions.deny(id, { ...denial, version: optionalVersion(request) }, operation),
   });
 }
 
@@ -227,8 +233,8 @@ export function registerDerivedKeyRoutes(app: ControlApp, keys: DerivedKeys): vo
       page: 'DerivedKeyPage',
       filter: DERIVED_KEY_FILTER,
       cursorOf: ({ key_id: id }) => id,
-      run: ({ site_id: siteId }, page, { client_id: clientId, status }) =>
-        keys.ofSite(siteId, { clientId, status }, page),
+      run: ({ site_id: siteId }, page, { client_id: clientId, status, subject, fingerprint }) =>
+        keys.ofSite(siteId, { clientId, status, subject, fingerprint }, page),
     },
     get: {
       operationId: 'getDerivedKey',

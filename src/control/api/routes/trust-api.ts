@@ -262,7 +262,7 @@ export function registerEnrollmentPolicyRoutes(
     operationId: 'rebindEnrollmentPolicy',
     summary: 'Bind it to a revision of any source; it keeps its reference, and issued keys stay valid',
     problems: ['policy_state_conflict', ...BINDING_PROBLEMS],
-    isConditional: true,
+    ifMatch: 'required',
     body: ENROLLMENT_POLICY_REBINDING,
     run: (operation, { policy_id: id }, rebinding, request) =>
       policies.rebind(id, rebinding, expectedVersion(request), operation),

@@ -1,4 +1,4 @@
-import type { Insertable, Updateable } from 'kysely';
+import { type Insertable, sql, type Updateable } from 'kysely';
 import type { KeyState } from '../../../api-contract/vocabulary.ts';
 import type { Tables } from '../tables.ts';
 import { inParts, type Page, type RowOf } from './records.ts';
@@ -8,6 +8,9 @@ export interface KeyFilter {
   readonly clientId?: string | undefined;
   /** State at this time: an ended key is expired unless it was revoked. */
   readonly state?: { readonly status: KeyState; readonly nowSeconds: number } | undefined;
+  /** Part of the verified subject. */
+  readonly subject?: string | undefined;
+  readonly thumbprint?: string | undefined;
 }
 
 /** Derived keys, revoked public keys and blocked subjects. */
@@ -15,6 +18,12 @@ export class Keys extends VersionedTable<'derivedKey'> {
   ofSite(siteId: string, page: Page, filter: KeyFilter = {}): Promise<readonly RowOf<'derivedKey'>[]> {
     let query = this.db.selectFrom('derivedKey').selectAll().where('siteId', '=', siteId);
     if (filter.clientId !== undefined) query = query.where('clientId', '=', filter.clientId);
+    if (filter.thumbprint !== undefined) query = query.where('thumbprint', '=', filter.thumbprint);
+    if (filter.subject !== undefined) {
+      // Both databases compare case here; they differ in LIKE.
+      const without = sql<string>`replace(${sql.ref('verifiedSubject')}, ${filter.subject}, '')`;
+      query = query.where('verifiedSubject', '!=', without);
+    }
     if (filter.state !== undefined) {
       const { status, nowSeconds } = filter.state;
       query = query.where('status', '=', status === 'revoked' ? 'revoked' : 'active');
