@@ -25,12 +25,12 @@ export type Admission =
       readonly body: Buffer | undefined;
     }
   /** Answer with this; the handler must not run. */
-  | { readonly kind: 'refused'; readonly problem: Refusal }
+  | { readonly kind: 'refused'; readonly problem: ProblemResponse }
   /** The client has gone: answer nothing, run nothing. */
   | { readonly kind: 'gone' };
 
 /** Problem details (RFC 9457). */
-export interface Refusal {
+export interface ProblemResponse {
   readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string;

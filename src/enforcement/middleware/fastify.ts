@@ -1,6 +1,6 @@
 /** Plugin for Fastify 5. Its types are structural, so that Fastify is no dependency. */
 import type { IncomingMessage } from 'node:http';
-import type { AdmissionGate, HttpServer, Refusal } from './admission-gate.ts';
+import type { AdmissionGate, HttpServer, ProblemResponse } from './admission-gate.ts';
 import type { Proof } from './proof.ts';
 import { isHttpServer } from './protected-server.ts';
 
@@ -80,7 +80,7 @@ function furtherServersOf(fastify: object): readonly HttpServer[] {
   return [];
 }
 
-function answer(reply: Reply, { body, headers, status }: Refusal): void {
+function answer(reply: Reply, { body, headers, status }: ProblemResponse): void {
   reply.code(status);
   for (const [name, value] of headers) reply.header(name, value);
   reply.send(body);

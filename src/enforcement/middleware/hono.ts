@@ -1,6 +1,6 @@
 /** Middleware for Hono on `@hono/node-server`. Its types are structural, so that Hono is no dependency. */
 import { IncomingMessage } from 'node:http';
-import type { AdmissionGate, Refusal } from './admission-gate.ts';
+import type { AdmissionGate, ProblemResponse } from './admission-gate.ts';
 import type { Proof } from './proof.ts';
 
 /** For `new Hono<ProofgateEnv>()`: handlers then get `c.var.proof`. */
@@ -50,7 +50,7 @@ function targetOf({ url }: Request): string {
   return url.slice(url.indexOf('/', url.indexOf('//') + 2));
 }
 
-function responseOf({ body, headers, status }: Refusal): Response {
+function responseOf({ body, headers, status }: ProblemResponse): Response {
   return new Response(body, {
     status,
     headers: headers.map(([name, value]): [string, string] => [name, value]),

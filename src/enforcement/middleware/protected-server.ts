@@ -6,7 +6,7 @@
 import { IncomingMessage, Server, ServerResponse, STATUS_CODES } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import { Duplex } from 'node:stream';
-import type { HttpServer, Refusal } from './admission-gate.ts';
+import type { HttpServer, ProblemResponse } from './admission-gate.ts';
 import type { Guard } from './guard.ts';
 
 const GUARDS = new WeakMap<object, Guard>();
@@ -105,7 +105,7 @@ function endWhen(isOver: () => boolean, socket: Duplex): void {
   socket.once('close', () => clearInterval(timer));
 }
 
-function endWith(socket: Duplex, { body, headers, status }: Refusal): void {
+function endWith(socket: Duplex, { body, headers, status }: ProblemResponse): void {
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
     ...headers.filter(([name]) => name !== 'connection').map(([name, value]) => `${name}: ${value}`),

@@ -3,7 +3,7 @@ export type {
   Admission,
   AdmissionGate,
   HttpServer,
-  Refusal,
+  ProblemResponse,
   SeenRequest,
 } from '../../enforcement/middleware/admission-gate.ts';
 export type { Proof } from '../../enforcement/middleware/proof.ts';
