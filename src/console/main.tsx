@@ -14,6 +14,8 @@ import { cssVariablesResolver, theme } from './shell/theme';
 
 /** The Content-Security-Policy allows the styles that Mantine adds by this nonce. */
 const nonce = document.querySelector('meta[name="csp-nonce"]')?.getAttribute('content') ?? '';
+// What Mantine's dialogues use to stop the page from scrolling (react-remove-scroll) takes it from here.
+Object.assign(globalThis, { __webpack_nonce__: nonce });
 
 function Console() {
   const { session, error } = useSignedIn();

@@ -86,6 +86,7 @@ function useNowMs(): number {
 const COLORS: { readonly [state: string]: string } = {
   active: 'green',
   attached: 'green',
+  current: 'green',
   issued: 'green',
   validated: 'blue',
   waiting: 'blue',
@@ -93,10 +94,14 @@ const COLORS: { readonly [state: string]: string } = {
   publishing: 'blue',
   pending_approval: 'yellow',
   suspended: 'yellow',
+  behind: 'yellow',
+  retiring: 'yellow',
   draft: 'gray',
   failed_draft: 'red',
   revoked: 'red',
   denied: 'red',
+  refusing: 'red',
+  ahead: 'red',
 };
 
 /** A state by its name in the API, readable: `pending_approval` is "pending approval". */

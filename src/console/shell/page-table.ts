@@ -17,6 +17,7 @@ export const INSTALLATION_PAGES: readonly PageEntry[] = [
 
 export const SITE_PAGES: readonly PageEntry[] = [
   { path: '/keys', title: 'Keys', load: () => import('../pages/keys') },
+  { path: '/targets', title: 'Targets', load: () => import('../pages/targets') },
 ];
 
 /** Pages that others link to. */

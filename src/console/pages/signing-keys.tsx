@@ -1,0 +1,162 @@
+/** The keys with which Control signs a site's bundles and statements, and the floor of its revisions. */
+import { Group, NumberInput, Select, Table } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, bodyOf, type Schemas } from '../api/client';
+import { useMay, useSite } from '../api/session';
+import { Action } from '../parts/action';
+import { AsCommand } from '../parts/command';
+import { Section } from '../parts/page';
+import { Problem } from '../parts/problem';
+import { Id, Moment, State } from '../parts/values';
+import { signingKeysQuery } from '../parts/verifier-start';
+
+type SigningKey = Schemas['SigningKey'];
+
+export function SigningKeys() {
+  const { site_id } = useSite();
+  const mayAdminister = useMay('administer');
+  const { data, error } = useQuery(signingKeysQuery(site_id));
+  const titles = ['Key and thumbprint', 'Purpose', 'State', 'Created', 'Stops signing'];
+  return (
+    <Section title="Signing keys">
+      {error && <Problem error={error} />}
+      <Table.ScrollContainer minWidth={800}>
+        <Table verticalSpacing="xs">
+          <Table.Thead>
+            <Table.Tr>
+              {[...titles, ...(mayAdminister ? ['Actions'] : [])].map((title) => (
+                <Table.Th key={title} scope="col">
+                  {title}
+                </Table.Th>
+              ))}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {data?.items.map((key) => (
+              <Table.Tr key={key.signing_key_id}>
+                <Table.Td>
+                  <Id value={key.signing_key_id} />
+                  <Id value={key.thumbprint} />
+                </Table.Td>
+                <Table.Td>{key.purpose}</Table.Td>
+                <Table.Td>
+                  <State value={key.state} />
+                </Table.Td>
+                <Table.Td>
+                  <Moment at={key.created_at} />
+                </Table.Td>
+                <Table.Td>{key.retire_at !== undefined && <Moment at={key.retire_at} />}</Table.Td>
+                {mayAdminister && <Table.Td>{key.state === 'retiring' && <Retire {...key} />}</Table.Td>}
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+      <Group>
+        <AsCommand words={['signing-keys', '--site', site_id, '--out-dir', 'pins']} />
+        {mayAdminister && <Rotate />}
+      </Group>
+    </Section>
+  );
+}
+
+const PURPOSES = ['bundle', 'freshness'] as const;
+
+function Rotate() {
+  const { site_id } = useSite();
+  const [purpose, setPurpose] = useState<SigningKey['purpose']>('bundle');
+  const [hours, setHours] = useState(24);
+  return (
+    <Action
+      label="Rotate"
+      command={['rotate-signing-key', site_id, '--purpose', purpose, '--retiring', `${hours}h`]}
+      confirm={{
+        consequence:
+          'Control creates another key and signs with both. Pin the new key in every verifier before the old one stops, or the verifiers reject every later bundle.',
+        fields: (
+          <>
+            <Select
+              label="Purpose"
+              data={[...PURPOSES]}
+              value={purpose}
+              allowDeselect={false}
+              onChange={(value: SigningKey['purpose'] | null) => setPurpose(value ?? purpose)}
+            />
+            <NumberInput
+              label="Hours that the old key also signs"
+              value={hours}
+              min={1}
+              onChange={(value) => setHours(Number(value))}
+            />
+          </>
+        ),
+      }}
+      run={() =>
+        bodyOf(
+          api.POST('/v1/sites/{site_id}/signing-keys/rotate', {
+            params: { path: { site_id } },
+            body: { purpose, retiring_seconds: hours * 3_600 },
+          }),
+        )
+      }
+    />
+  );
+}
+
+function Retire({ signing_key_id, purpose }: SigningKey) {
+  const { site_id } = useSite();
+  return (
+    <Action
+      label="Retire now"
+      command={['retire-signing-key', site_id, signing_key_id]}
+      confirm={{
+        name: signing_key_id,
+        consequence: `For good. Verifiers that pin only this ${purpose} key deny every request from now on: first pin the new key in all of them.`,
+      }}
+      run={() =>
+        bodyOf(
+          api.POST('/v1/sites/{site_id}/signing-keys/{signing_key_id}/retire', {
+            params: { path: { site_id, signing_key_id } },
+            body: {},
+          }),
+        )
+      }
+    />
+  );
+}
+
+export function RaiseFloor({ publication }: { readonly publication: Schemas['SitePropagation'] }) {
+  const { site_id, revision, targets } = publication;
+  const highest = Math.max(revision, ...targets.map(({ ahead_revision }) => ahead_revision ?? 0));
+  const [above, setAbove] = useState<number>();
+  const value = above ?? highest;
+  return (
+    <Action
+      label="Raise floor"
+      command={['raise-floor', site_id, '--above', String(value)]}
+      confirm={{
+        name: site_id,
+        consequence:
+          'For good. From now on every revision of this site is above this one. Only needed when targets stay ahead after a database was restored.',
+        fields: (
+          <NumberInput
+            label="Above revision"
+            description="The highest revision that a verifier has."
+            value={value}
+            min={0}
+            onChange={(entered) => setAbove(Number(entered))}
+          />
+        ),
+      }}
+      run={() =>
+        bodyOf(
+          api.POST('/v1/sites/{site_id}/raise-floor', {
+            params: { path: { site_id } },
+            body: { above_revision: value },
+          }),
+        )
+      }
+    />
+  );
+}

@@ -1,0 +1,295 @@
+/** The verifiers of a site, and what each has loaded. */
+import { Group, Skeleton, Stack, Table, Text, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+import { api, bodyOf, type Schemas } from '../api/client';
+import { useMay, useSite } from '../api/session';
+import { Action } from '../parts/action';
+import { AsCommand } from '../parts/command';
+import { Empty, Facts, Page, Section } from '../parts/page';
+import { Problem } from '../parts/problem';
+import { ShownOnce } from '../parts/shown-once';
+import { AsSiteFile } from '../parts/site-file';
+import { Foreign, Id, Moment, State } from '../parts/values';
+import { VerifierStart } from '../parts/verifier-start';
+import { RaiseFloor, SigningKeys } from './signing-keys';
+
+type Target = Schemas['TargetPropagation'];
+
+export default function Targets() {
+  const { site_id } = useSite();
+  const mayAdminister = useMay('administer');
+  const [shown, setShown] = useState<Schemas['TargetWithToken']>();
+  const { data, error } = useQuery({
+    queryKey: ['site', site_id, 'propagation'],
+    queryFn: () => bodyOf(api.GET('/v1/sites/{site_id}/propagation', { params: { path: { site_id } } })),
+    refetchInterval: 5_000,
+  });
+  if (data === undefined)
+    return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
+  return (
+    <Page
+      title="Targets"
+      question="Do all verifiers have the current bundle?"
+      actions={mayAdminister && <CreateTarget onCreated={setShown} />}
+    >
+      {error && <Problem error={error} />}
+      <Section title="Propagation">
+        <Publication publication={data} />
+        {data.targets.length === 0 ? (
+          <Empty>No verifier takes bundles of this site yet. Create a target, and start its verifier.</Empty>
+        ) : (
+          <Matrix targets={data.targets} onToken={setShown} />
+        )}
+        <Group>
+          <AsCommand words={['get', 'propagation', site_id]} />
+          {mayAdminister && <RaiseFloor publication={data} />}
+        </Group>
+      </Section>
+      <SigningKeys />
+      <ShownOnce
+        title={`Token of target ${shown?.name ?? ''}`}
+        secret={shown?.token}
+        onClose={() => setShown(undefined)}
+      >
+        <VerifierStart token={shown?.token} />
+      </ShownOnce>
+    </Page>
+  );
+}
+
+function Publication({ publication }: { readonly publication: Schemas['SitePropagation'] }) {
+  const { revision, published_at, unpublished_since, held_everywhere, targets } = publication;
+  const current = targets.filter(({ state }) => state === 'current').length;
+  return (
+    <Facts
+      rows={[
+        ['Newest revision', revision === 0 ? 'none yet' : String(revision)],
+        ['Published', <Moment key="published" at={published_at} />],
+        ...(unpublished_since === undefined
+          ? []
+          : ([['Changes wait since', <Moment key="waiting" at={unpublished_since} />]] as const)),
+        ['Loaded by every target', held_everywhere === 0 ? 'none yet' : `revision ${held_everywhere}`],
+        ['Current targets', `${current} of ${targets.length}`],
+      ]}
+    />
+  );
+}
+
+interface MatrixProps {
+  readonly targets: readonly Target[];
+  readonly onToken: (target: Schemas['TargetWithToken']) => void;
+}
+
+function Matrix({ targets, onToken }: MatrixProps) {
+  const mayAdminister = useMay('administer');
+  const titles = ['Target', 'State', 'Revision', 'Last acknowledgement', 'Last poll'];
+  return (
+    <Table.ScrollContainer minWidth={980}>
+      <Table highlightOnHover verticalSpacing="xs">
+        <Table.Thead>
+          <Table.Tr>
+            {[...titles, ...(mayAdminister ? ['Actions'] : [])].map((title) => (
+              <Table.Th key={title} scope="col">
+                {title}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {targets.map((target) => (
+            <Table.Tr key={target.target_id}>
+              <Table.Td>
+                <Foreign value={target.name} />
+                <Id value={target.target_id} />
+              </Table.Td>
+              <Table.Td>
+                <State value={target.state} />
+                <Text size="sm">{EXPLANATION[target.state]}</Text>
+                <Refused target={target} />
+              </Table.Td>
+              <Table.Td>
+                {target.ahead_revision ?? target.acked_revision ?? 'none'}
+                <Behind target={target} />
+              </Table.Td>
+              <Table.Td>
+                <Moment at={target.acked_at} />
+              </Table.Td>
+              <Table.Td>
+                <Moment at={target.last_seen_at} />
+                {target.silent && (
+                  <Text size="sm" c="red">
+                    does not poll
+                  </Text>
+                )}
+              </Table.Td>
+              {mayAdminister && (
+                <Table.Td>
+                  <Group gap="xs">
+                    <RotateToken target={target} onToken={onToken} />
+                    <Rename target={target} />
+                    <Detach target={target} />
+                  </Group>
+                </Table.Td>
+              )}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+const EXPLANATION: { readonly [S in Target['state']]: ReactNode } = {
+  current: '',
+  behind: '',
+  ahead: 'Its revision is not one that Control published: after a restore, raise the floor.',
+  refusing: 'It rejects a newer bundle, and keeps the one that it has.',
+  never: 'It has loaded nothing yet: start its verifier.',
+};
+
+function Behind({ target: { behind_revisions, behind_since } }: { readonly target: Target }) {
+  if (behind_revisions === 0) return null;
+  return (
+    <Text component="div" size="sm">
+      behind by {behind_revisions}
+      {behind_since !== undefined && (
+        <>
+          {' '}
+          since <Moment at={behind_since} />
+        </>
+      )}
+    </Text>
+  );
+}
+
+function Refused({ target: { refused } }: { readonly target: Target }) {
+  if (refused === undefined) return null;
+  return (
+    <Text component="div" size="sm" c="red">
+      Refused revision {refused.revision}: <Foreign value={refused.code} />
+      {refused.detail !== undefined && (
+        <>
+          {' '}
+          (<Foreign value={refused.detail} />)
+        </>
+      )}
+      , <Moment at={refused.at} />
+    </Text>
+  );
+}
+
+function CreateTarget({ onCreated }: { readonly onCreated: MatrixProps['onToken'] }) {
+  const { site_id } = useSite();
+  const [name, setName] = useState('');
+  return (
+    <Action
+      label="Create target"
+      confirm={{
+        consequence:
+          'A target stands for one verifier, or for a group of verifiers with the same token. Control shows its token once.',
+        fields: (
+          <>
+            <TextInput
+              label="Name"
+              placeholder="gateway"
+              value={name}
+              onChange={({ currentTarget }) => setName(currentTarget.value)}
+              required
+              data-autofocus
+            />
+            <AsSiteFile member="targets" value={name} flags={['--token-dir', 'tokens']} />
+          </>
+        ),
+      }}
+      run={async () =>
+        onCreated(
+          await bodyOf(
+            api.POST('/v1/sites/{site_id}/targets', { params: { path: { site_id } }, body: { name } }),
+          ),
+        )
+      }
+      onDone={() => setName('')}
+    />
+  );
+}
+
+function RotateToken({
+  target: { target_id },
+  onToken,
+}: {
+  readonly target: Target;
+  readonly onToken: MatrixProps['onToken'];
+}) {
+  return (
+    <Action
+      label="Rotate token"
+      command={['rotate-target-token', target_id, '--out', 'target.token']}
+      confirm={{
+        consequence:
+          'Control shows another token once. The verifier reads its token file again for each poll; the old token stays valid for one hour.',
+      }}
+      run={async () =>
+        onToken(
+          await bodyOf(
+            api.POST('/v1/targets/{target_id}/rotate-token', {
+              params: { path: { target_id } },
+              body: { overlap_seconds: 3_600 },
+            }),
+          ),
+        )
+      }
+    />
+  );
+}
+
+function Rename({ target: { target_id, name: before } }: { readonly target: Target }) {
+  const [name, setName] = useState(before);
+  return (
+    <Action
+      label="Rename"
+      command={['rename', 'target', target_id, name]}
+      confirm={{
+        consequence: 'The name is for people. Nothing else changes.',
+        fields: (
+          <TextInput
+            label="Name"
+            value={name}
+            onChange={({ currentTarget }) => setName(currentTarget.value)}
+            required
+          />
+        ),
+      }}
+      run={async () => {
+        const path = { target_id };
+        const { version } = await bodyOf(api.GET('/v1/targets/{target_id}', { params: { path } }));
+        const header = { 'if-match': `"${version}"` };
+        return bodyOf(api.PATCH('/v1/targets/{target_id}', { params: { path, header }, body: { name } }));
+      }}
+    />
+  );
+}
+
+function Detach({ target: { target_id, name, state, last_seen_at } }: { readonly target: Target }) {
+  return (
+    <Action
+      label="Detach"
+      command={['detach', target_id]}
+      confirm={{
+        name,
+        consequence: (
+          <Stack gap={4}>
+            <span>
+              For good. The token ends at once. Its verifier keeps the bundle that it has, and denies every
+              request when that is no longer fresh. Nothing waits for the target any more.
+            </span>
+            <span>
+              Now it is <State value={state} />, last poll <Moment at={last_seen_at} />.
+            </span>
+          </Stack>
+        ),
+      }}
+      run={() => bodyOf(api.POST('/v1/targets/{target_id}/detach', { params: { path: { target_id } } }))}
+    />
+  );
+}

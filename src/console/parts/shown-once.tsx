@@ -1,0 +1,41 @@
+/** A secret that Control shows once. It is gone when the dialogue closes, which only its button does. */
+import { Alert, Button, Group, Modal, Stack, Text } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { CopyText } from './command';
+
+interface ShownOnceProps {
+  readonly title: string;
+  /** Undefined: nothing is shown. */
+  readonly secret: string | undefined;
+  readonly onClose: () => void;
+  /** What to do with it. */
+  readonly children?: ReactNode;
+}
+
+export function ShownOnce({ title, secret, onClose, children }: ShownOnceProps) {
+  return (
+    <Modal
+      opened={secret !== undefined}
+      onClose={onClose}
+      title={title}
+      size="xl"
+      closeOnClickOutside={false}
+      closeOnEscape={false}
+      withCloseButton={false}
+    >
+      <Stack>
+        <Alert color="yellow" role="status">
+          Control shows this token once. Save it now; a lost one must be rotated.
+        </Alert>
+        <Text size="sm" fw={600}>
+          Token
+        </Text>
+        <CopyText text={secret ?? ''} label="Copy token" />
+        {children}
+        <Group justify="flex-end">
+          <Button onClick={onClose}>I have saved it</Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
