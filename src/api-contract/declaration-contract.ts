@@ -4,17 +4,16 @@
  */
 import type { Static } from 'typebox';
 import Type from 'typebox';
-import { MAX_CLIENTS, MAX_ISSUERS, MAX_ROUTES } from '../bundle/format/bundle-limits.ts';
+import { MAX_CLIENTS, MAX_GRANTS, MAX_ISSUERS, MAX_ROUTES } from '../bundle/format/bundle-limits.ts';
 import { NEW_SITE } from './hierarchy-contract.ts';
 import { displayText, givenId, identifier, object, text } from './members-contract.ts';
 import { BROKER_DEFINITION, GRANT, NEW_CLIENT, ROUTE_DEFINITION, ROUTE_SOURCES } from './routes-contract.ts';
 import { ENROLLMENT_POLICY_CREATION, SOURCE_ACTIVATION, SOURCE_CREATION } from './sources-contract.ts';
-import { MAX_SOURCE_REVISION, SOURCE_STATES } from './vocabulary.ts';
+import { MAX_SOURCE_REVISION } from './vocabulary.ts';
 
 export const SITE_FORMAT = 'proofgate.site/v1';
 export const MAX_DECLARATION_BYTES = 16 * 1024 * 1024;
 
-const MAX_GRANTS = 10_000;
 /** Steps for these run one by one, and nothing else can use a SQLite database meanwhile: these limits keep that to seconds. */
 export const MAX_SOURCES = 500;
 export const MAX_POLICIES = 2000;
@@ -184,7 +183,7 @@ export const DECLARATION_RESULT = object(
           source_id: givenId('The source.'),
           revision: Type.Integer({ minimum: 1, maximum: MAX_SOURCE_REVISION }),
           name: displayText('For people.'),
-          state: Type.Enum(SOURCE_STATES.filter((state) => state === 'activating' || state === 'publishing')),
+          state: Type.Enum(['activating', 'publishing']),
         },
         'ActivatingSource',
       ),

@@ -24,6 +24,8 @@ export const SOURCE_STATES = [
   'removed',
 ] as const;
 export type SourceState = (typeof SOURCE_STATES)[number];
+/** States in which a source revision can be edited and deleted. */
+export const DRAFT_STATES: readonly string[] = ['draft', 'failed_draft', 'validated'] satisfies SourceState[];
 
 /** What happens to living keys when their source is suspended or retired. */
 export const KEY_POLICIES = ['keep', 'revoke'] as const;

@@ -12,6 +12,8 @@ export const MAX_PASSPORT_TTL_SECONDS = 3600;
 export const MAX_STALENESS_LIMIT_SECONDS = 31_536_000;
 export const MAX_ROUTES = 50_000;
 export const MAX_CLIENTS = 100_000;
+/** Maximum number of grants of one client. */
+export const MAX_GRANTS = 10_000;
 export const MAX_ISSUERS = 1000;
 export const MAX_BLOCKED = 10_000;
 

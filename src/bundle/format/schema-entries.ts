@@ -10,6 +10,7 @@ import { TIME_PATTERN } from '../../protocol/rfc3339.ts';
 import { PASSPORT_HEADER_MEMBER } from '../../protocol/wire-names.ts';
 import {
   DEFAULT_PASSPORT_TTL_SECONDS,
+  MAX_GRANTS,
   MAX_INLINE_DERIVED_KEYS,
   MAX_KEYS_PER_SHARD,
   MAX_PASSPORT_TTL_SECONDS,
@@ -148,7 +149,7 @@ export const client = closed(
     trust_domain: identifier('Their trust_domain.'),
     subject: identifier('Their sub. A SPIFFE ID lies in trust_domain.'),
     context: Type.Optional(attributes('What its derived keys act for.')),
-    grants: Type.Array(grant, { maxItems: 10_000, description: 'Each resource once.' }),
+    grants: Type.Array(grant, { maxItems: MAX_GRANTS, description: 'Each resource once.' }),
   },
   'Whom derived keys act for.',
 );

@@ -1,6 +1,6 @@
 /** Clients of a site. Their passports carry the site's issuer and trust domain. */
 import type { ClientChange, ClientView, GrantView, NewClient } from '../../api-contract/routes-contract.ts';
-import { MAX_CLIENTS } from '../../bundle/format/bundle-limits.ts';
+import { MAX_CLIENTS, MAX_GRANTS } from '../../bundle/format/bundle-limits.ts';
 import type { Access } from '../../protocol/access.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE, subjectLiesInTrustDomain } from '../../protocol/spiffe-id.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
@@ -19,7 +19,7 @@ import {
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Transactions } from '../store/port.ts';
-import { inParts, type Page, type RowOf } from '../store/repositories/records.ts';
+import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
 interface ClientName {
@@ -74,7 +74,7 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
         naming(`client ${clientId}`, () => rejectFaultySubject(subject, site));
         await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
       }
-      for (const part of inParts(rows)) await tx.clients.add(...part);
+      await tx.clients.addAll(rows);
       const place = await placeInSite(tx, siteId);
       return rows.map((row) => {
         const after = clientView(site, row);
@@ -163,9 +163,6 @@ function contextOf({ context }: RowOf<'client'>): { [name: string]: string } {
     Object.entries(stored).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
   );
 }
-
-/** The limit of the bundle's schema. */
-const MAX_GRANTS = 10_000;
 
 interface GrantName {
   readonly siteId: string;

@@ -31,7 +31,7 @@ import {
 import type { Created, Operation } from '../resource/operation.ts';
 import { siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { AuditEntry } from '../store/port.ts';
-import { inParts, type Page } from '../store/repositories/records.ts';
+import type { Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { originsOf } from './sites.ts';
 import { storedDefinition } from './stored-definition.ts';
@@ -89,7 +89,6 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
       const entries: AuditEntry[] = [];
       for (const { route_id: routeId, definition } of routes) {
         naming(`route ${routeId}`, () => rejectFaultyDefinition({ siteId, routeId }, definition, origins));
-        await rejectUnknownMember(tx, siteId, definition);
         const version = newVersion(nowMs);
         const after = {
           site_id: siteId,
@@ -100,11 +99,13 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
         };
         entries.push(audited(operation, { what: 'route.create', id: routeId, place, after }));
       }
+      const withHeader = routes.find(({ definition }) => definition.passport_header !== undefined);
+      if (withHeader !== undefined) await rejectUnknownMember(tx, siteId, withHeader.definition);
       const rows = routes.map(({ route_id: routeId, definition }) => ({
         ...{ siteId, routeId, definition: JSON.stringify(definition) },
         ...newVersion(nowMs),
       }));
-      for (const part of inParts(rows)) await tx.routes.add(...part);
+      await tx.routes.addAll(rows);
       return entries;
     });
   }
@@ -250,7 +251,7 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
     });
   }
 
-  /** Sets those of many routes that have none. @throws ApiProblem `definition_invalid`, naming the route */
+  /** Sets those of many routes that have none. Subjects are in canonical form already. @throws ApiProblem `definition_invalid` */
   createAll(
     operation: Operation,
     siteId: string,
@@ -258,12 +259,11 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
   ): Promise<void> {
     const nowMs = this.nowMs();
     return mutateEach(this.store, siteId, sets, async (tx) => {
-      for (const { routeId, sources } of sets) naming(`route ${routeId}`, () => rejectOddSources(sources));
       const version = newVersion(nowMs);
       const rows = sets.map(({ routeId, sources }) => ({
         ...{ siteId, routeId, allowedSources: JSON.stringify(sources), ...version },
       }));
-      for (const part of inParts(rows)) await tx.routeSources.add(...part);
+      await tx.routeSources.addAll(rows);
       // As in `put`: the views of the routes change.
       const routeIds = sets.map(({ routeId }) => routeId);
       await tx.publication.touchRoutes(siteId, routeIds, nowMs);

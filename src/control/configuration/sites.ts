@@ -10,13 +10,13 @@ import {
   type SiteFloorView,
   type SiteView,
 } from '../../api-contract/hierarchy-contract.ts';
-import { DEFAULT_SOURCE_CAPACITY, SOURCE_STATES } from '../../api-contract/vocabulary.ts';
+import { DEFAULT_SOURCE_CAPACITY } from '../../api-contract/vocabulary.ts';
 import type { ProblemFault } from '../../http-service/http-problem.ts';
 import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
 import { parseOrigin } from '../../protocol/request-target.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { Reach } from '../domain/roles.ts';
-import { holdsSlot } from '../domain/source-rules.ts';
+import { SLOT_STATES } from '../domain/source-rules.ts';
 import {
   audited,
   type ConfigurationDeps,
@@ -200,7 +200,7 @@ async function rejectUse(tx: Transaction, siteId: string, nowSeconds: number): P
     ['clients', await tx.clients.list({ siteId }, ONE_ROW)],
     ['routes', await tx.routes.list({ siteId }, ONE_ROW)],
     ['brokers', await tx.brokers.list({ siteId }, ONE_ROW)],
-    ['sources that hold a slot', await tx.sources.inStates(siteId, SOURCE_STATES.filter(holdsSlot))],
+    ['sources that hold a slot', await tx.sources.inStates(siteId, SLOT_STATES)],
     ['enrollment policies', await tx.policies.ofSite(siteId, ONE_ROW)],
     ['living keys', await tx.keys.livingOfSite(siteId, nowSeconds, ONE_ROW)],
   ];

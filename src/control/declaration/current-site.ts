@@ -1,6 +1,7 @@
 /** Reads what Control stores of a declared site, in one transaction. */
-import type { SiteDeclaration } from '../../api-contract/declaration-contract.ts';
+import type { DeclaredSource, SiteDeclaration } from '../../api-contract/declaration-contract.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import { holdsSlot } from '../domain/source-rules.ts';
 import { isEnded } from '../sources/source-changes.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -9,8 +10,11 @@ export interface CurrentSource {
   readonly row: RowOf<'source'>;
   /** Oldest first. */
   readonly revisions: readonly RowOf<'sourceRevision'>[];
-  /** The newest revision that is not retired. */
-  readonly newest: RowOf<'sourceRevision'>;
+  /**
+   * The revision to compare with the declaration: the one that holds the slot when it is as declared, otherwise the newest
+   * that is not retired. So a draft beside a declared revision stays as an operator left it.
+   */
+  readonly compared: RowOf<'sourceRevision'>;
 }
 
 export interface CurrentSite {
@@ -60,7 +64,7 @@ export async function readCurrentSite(tx: Transaction, declaration: SiteDeclarat
     const ofClient = grants.get(clientId) ?? new Map<string, string>();
     grants.set(clientId, ofClient.set(resource, access));
   }
-  const sources = await readSources(tx, siteId);
+  const sources = await readSources(tx, declaration);
   const policies = await tx.policies.ofSite(siteId, EVERYTHING);
   return {
     site,
@@ -101,14 +105,28 @@ async function declaredPlace(tx: Transaction, { environment, fleet }: SiteDeclar
   return { place: undefined, environmentId, fleetId };
 }
 
-async function readSources(tx: Transaction, siteId: string): Promise<readonly CurrentSource[]> {
+async function readSources(
+  tx: Transaction,
+  { site: { site_id: siteId }, sources = [] }: SiteDeclaration,
+): Promise<readonly CurrentSource[]> {
+  const declared = new Map(sources.map((source) => [source.name, source]));
   const found: CurrentSource[] = [];
   for (const row of await tx.sources.list({ siteId }, EVERYTHING)) {
     const revisions = await tx.sources.revisions(row.id);
+    const inUse = revisions.findLast(({ state }) => holdsSlot(state));
     const newest = revisions.findLast(({ state }) => state !== 'retired');
-    if (newest !== undefined && !isEnded(revisions)) found.push({ row, revisions, newest });
+    const compared =
+      inUse !== undefined && isAsDeclared(inUse, declared.get(row.displayName)) ? inUse : newest;
+    if (compared !== undefined && !isEnded(revisions)) found.push({ row, revisions, compared });
   }
   return found;
+}
+
+function isAsDeclared(
+  { issuer, jwksUri, audience }: RowOf<'sourceRevision'>,
+  declared: DeclaredSource | undefined,
+): boolean {
+  return issuer === declared?.issuer && jwksUri === declared.jwks_uri && audience === declared.audience;
 }
 
 function namesakes(

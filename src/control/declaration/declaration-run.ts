@@ -6,7 +6,6 @@ import type {
   DeclarationResult,
   DeclaredPolicy,
   DeclaredSource,
-  MemberKind,
   SiteDeclaration,
 } from '../../api-contract/declaration-contract.ts';
 import type { SiteChange } from '../../api-contract/hierarchy-contract.ts';
@@ -53,6 +52,9 @@ export interface DeclarationRunOptions {
   readonly createSiteKeys: CreateSiteKeys;
 }
 
+/** Kinds of members that a declaration can remove with `prune`. */
+export type PrunedKind = 'enrollment_policy' | 'route' | 'client' | 'broker' | 'source';
+
 export class DeclarationRun {
   readonly #options: DeclarationRunOptions;
   readonly #store: JoinedStore;
@@ -61,7 +63,7 @@ export class DeclarationRun {
   #fleetId: string | undefined;
   #mustCheck = false;
   #created = nothingCreated();
-  /** The newest revision of each source, by name. */
+  /** The revision of each source that is as declared, or becomes it, by name. */
   readonly #revisions = new Map<string, RevisionName>();
   /** Revisions whose activation began. */
   readonly activated: (RevisionName & { readonly name: string })[] = [];
@@ -73,7 +75,7 @@ export class DeclarationRun {
     this.#store = new JoinedStore(tx);
     this.#environmentId = current.environmentId;
     this.#fleetId = current.fleetId;
-    for (const [name, { newest }] of current.sources) this.#revisions.set(name, newest);
+    for (const [name, { compared }] of current.sources) this.#revisions.set(name, compared);
     this.#services = openServices(this.#store, options, async () => {
       this.#mustCheck = true;
     });
@@ -86,7 +88,7 @@ export class DeclarationRun {
   /** Writes and checks what the steps left. @throws ApiProblem `definition_invalid` */
   async finish(): Promise<void> {
     const { siteCheck, siteId, tx } = this.#options;
-    await this.#writeCreated();
+    await this.writeCreated();
     if (this.#mustCheck) await siteCheck(tx, siteId);
   }
 
@@ -158,7 +160,7 @@ export class DeclarationRun {
   }
 
   /** Writes what there may be thousands of: one by one they take milliseconds each. */
-  async #writeCreated(): Promise<void> {
+  async writeCreated(): Promise<void> {
     const { clients, grants, routes, routeSources } = this.#created;
     this.#created = nothingCreated();
     const [operation, siteId, services] = [this.#operation, this.#siteId, this.#services];
@@ -177,7 +179,7 @@ export class DeclarationRun {
 
   /** Coordinates of a draft are edited; those of a live revision make another draft beside it. */
   async changeSource(
-    { row, newest }: CurrentSource,
+    { row, compared }: CurrentSource,
     {
       settings,
       coordinates,
@@ -189,8 +191,8 @@ export class DeclarationRun {
     const { drafts } = this.#services;
     if (settings !== undefined) await drafts.change(row.id, settings, row.version, this.#operation);
     if (coordinates === undefined) return;
-    if (isDraft(newest.state)) {
-      await drafts.editRevision(newest, coordinates, newest.version, this.#operation);
+    if (isDraft(compared.state)) {
+      await drafts.editRevision(compared, coordinates, compared.version, this.#operation);
       return;
     }
     const { view } = await drafts.addRevision(row.id, coordinates, this.#operation);
@@ -204,8 +206,6 @@ export class DeclarationRun {
   }
 
   async createPolicy({ name, source, client, ...members }: DeclaredPolicy, verifiedIssuer: string) {
-    // The policy's client may be among them.
-    await this.#writeCreated();
     const { sourceId, revision } = requireRow(this.#revisions.get(source));
     const creation = {
       ...members,
@@ -230,7 +230,7 @@ export class DeclarationRun {
   }
 
   /** Removes what a declaration does not name. */
-  async remove(kind: MemberKind, name: string, current: CurrentSite): Promise<unknown> {
+  async remove(kind: PrunedKind, name: string, current: CurrentSite): Promise<unknown> {
     const siteId = this.#siteId;
     const { policies, routes, clients, brokers } = this.#services;
     switch (kind) {
@@ -252,8 +252,6 @@ export class DeclarationRun {
       }
       case 'source':
         return this.#removeSource(requireRow(current.sources.get(name)));
-      default:
-        throw new Error(`a declaration does not remove a ${kind}`);
     }
   }
 

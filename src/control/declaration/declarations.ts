@@ -12,7 +12,7 @@ import { about, INSTALLATION_LOCK, type SiteCheck } from '../resource/change.ts'
 import type { Operation } from '../resource/operation.ts';
 import type { RevisionName } from '../sources/source-changes.ts';
 import type { SourceLifecycle } from '../sources/source-lifecycle.ts';
-import type { ControlStore, Transaction } from '../store/port.ts';
+import type { ControlStore, Mutated, Transaction } from '../store/port.ts';
 import { type CurrentSite, readCurrentSite } from './current-site.ts';
 import { DeclarationRun } from './declaration-run.ts';
 import { type PlannedStep, planSite, unnamedMembers } from './plan.ts';
@@ -56,33 +56,29 @@ export class Declarations {
    */
   async apply(request: DeclarationRequest): Promise<Declared> {
     rejectInconsistent(request.declaration);
-    const siteId = request.declaration.site.site_id;
     const { store, lifecycle } = this.#deps;
-    if (request.dryRun) {
-      const compared = await store.read((tx) => compare(tx, request));
-      const triesNothing = compared.steps.length === 0 || !compared.mayApply;
-      if (triesNothing) return declaredOf(request, compared);
-    }
-    const exists = (await store.read((tx) => tx.sites.find(siteId))) !== undefined;
+    const compared = await store.read((tx) => compare(tx, request));
+    // Without a step that can be tried, no lock is taken.
+    if (compared.steps.length === 0 || !compared.mayApply) return declaredOf(request, compared);
+    const exists = compared.current.site !== undefined;
+    const siteId = request.declaration.site.site_id;
     const lock = exists ? ({ kind: 'site', siteId } as const) : INSTALLATION_LOCK;
-    const activated: RevisionName[] = [];
-    try {
-      return await store.mutate(lock, async (tx) => {
-        const { audit, started, ...declared } = await this.#inside(tx, request, exists);
-        const [first, ...rest] = audit;
-        if (request.dryRun || first === undefined) throw new NothingKept(declared);
-        activated.splice(0, Infinity, ...started);
-        return { result: declared, audit: [first, ...rest] };
+    const { declared, started } = await store
+      .mutate(lock, (tx) => this.#run(tx, request, exists))
+      .catch((error: unknown) => {
+        if (error instanceof RolledBack) return { declared: error.declared, started: [] };
+        throw error;
       });
-    } catch (error) {
-      if (error instanceof NothingKept) return error.declared;
-      throw error;
-    } finally {
-      for (const { sourceId, revision } of activated) void lifecycle.check({ sourceId, revision });
-    }
+    for (const name of started) void lifecycle.check(name);
+    return declared;
   }
 
-  async #inside(tx: Transaction, request: DeclarationRequest, existed: boolean) {
+  /** @throws RolledBack */
+  async #run(
+    tx: Transaction,
+    request: DeclarationRequest,
+    existed: boolean,
+  ): Promise<Mutated<{ readonly declared: Declared; readonly started: readonly RevisionName[] }>> {
     const { declaration, dryRun, operation } = request;
     const compared = await compare(tx, request, existed);
     const { current, steps, mayApply } = compared;
@@ -94,11 +90,11 @@ export class Declarations {
     // Permissions are missing only in a dry run, when the site changed after the first comparison.
     if (mayApply) await runSteps(steps, run);
     const { result, tag } = declaredOf(request, compared);
-    const outcome = { activating: activating(declaration, current, run), tokens: run.tokens };
-    return {
-      ...{ result: dryRun ? result : { ...result, ...outcome }, tag },
-      ...{ audit: run.audit, started: run.activated },
-    };
+    const [first, ...rest] = run.audit;
+    if (dryRun || first === undefined) throw new RolledBack({ result, tag });
+    const outcome = { activating: activating(declaration, current, run.activated), tokens: run.tokens };
+    const declared = { result: { ...result, ...outcome }, tag };
+    return { result: { declared, started: run.activated }, audit: [first, ...rest] };
   }
 }
 
@@ -136,29 +132,29 @@ async function compare(tx: Transaction, request: DeclarationRequest, existed?: b
   return { current, tag, steps, mayApply: forbidden === undefined };
 }
 
-/** The answer, without the outcome of the steps. */
+/** The result, as without steps. */
 function declaredOf(
   { declaration, dryRun, prune }: DeclarationRequest,
   { current, steps, tag }: Compared,
 ): Declared {
-  const result = {
+  const result: DeclarationResult = {
     site_id: declaration.site.site_id,
     dry_run: dryRun,
     steps: steps.map(({ run: _, ...step }) => step),
     unnamed: unnamedMembers(declaration, current).filter(({ kind }) => !prune || kind === 'target'),
     warnings: warningsOf(declaration, current),
-    activating: [],
+    activating: dryRun ? [] : activating(declaration, current, []),
     tokens: [],
   };
   return { result, tag };
 }
 
 /** Rolls the transaction back: it has changed nothing, or was only tried. */
-class NothingKept extends Error {
+class RolledBack extends Error {
   readonly declared: Declared;
 
   constructor(declared: Declared) {
-    super('nothing is kept');
+    super('rolled back');
     this.declared = declared;
   }
 }
@@ -183,6 +179,8 @@ const STEPS_A_TURN = 100;
 async function runSteps(steps: readonly PlannedStep[], run: DeclarationRun): Promise<void> {
   for (const [index, step] of steps.entries()) {
     if (index % STEPS_A_TURN === STEPS_A_TURN - 1) await nextTurn();
+    // Its client may not be written yet.
+    if (step.kind === 'enrollment_policy') await run.writeCreated();
     await runStep(step, run);
   }
   await run.finish();
@@ -200,7 +198,7 @@ async function runStep({ verb, kind, name, run }: PlannedStep, to: DeclarationRu
 function activating(
   declaration: SiteDeclaration,
   { sources }: CurrentSite,
-  { activated }: DeclarationRun,
+  activated: DeclarationRun['activated'],
 ): DeclarationResult['activating'] {
   const begun = new Map(activated.map((each) => [each.name, each]));
   return (declaration.sources ?? []).flatMap(({ name }) => {
@@ -208,9 +206,9 @@ function activating(
     if (now !== undefined) {
       return [{ source_id: now.sourceId, revision: now.revision, name, state: 'activating' as const }];
     }
-    const newest = sources.get(name)?.newest;
-    if (newest?.state !== 'activating' && newest?.state !== 'publishing') return [];
-    return [{ source_id: newest.sourceId, revision: newest.revision, name, state: newest.state }];
+    const row = sources.get(name)?.compared;
+    if (row?.state !== 'activating' && row?.state !== 'publishing') return [];
+    return [{ source_id: row.sourceId, revision: row.revision, name, state: row.state }];
   });
 }
 
@@ -229,8 +227,9 @@ function tagOf(current: CurrentSite): string {
     [...current.grants].map(([client, grants]) => [client, [...grants]]),
     rows(current.routes),
     rows(current.routeSources),
-    [...sources].map(([name, { row, newest }]) => [
-      ...[name, row.id, row.version, newest.revision, newest.issuer, newest.jwksUri, newest.audience],
+    [...sources].map(([name, { row, compared }]) => [
+      ...[name, row.id, row.version, compared.revision],
+      ...[compared.issuer, compared.jwksUri, compared.audience],
     ]),
     [...policies].map(([name, row]) => [
       ...[name, row.id, row.approval, row.maxKeyLifetimeSeconds, row.maxKeysPerToken, row.clientId],

@@ -14,9 +14,10 @@ import type {
 } from '../../api-contract/declaration-contract.ts';
 import type { BrokerReplacement, RouteDefinition } from '../../api-contract/routes-contract.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import { holdsSlot } from '../domain/source-rules.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import { brokerName, type CurrentSite, definitionOf } from './current-site.ts';
-import type { DeclarationRun } from './declaration-run.ts';
+import type { DeclarationRun, PrunedKind } from './declaration-run.ts';
 
 export interface PlannedStep extends DeclarationStep {
   readonly run: (run: DeclarationRun) => Promise<unknown>;
@@ -65,7 +66,7 @@ export function planSite(
 export function unnamedMembers(
   declaration: SiteDeclaration,
   current: CurrentSite,
-): readonly { readonly kind: MemberKind; readonly name: string }[] {
+): readonly { readonly kind: PrunedKind | 'target'; readonly name: string }[] {
   const names = declaredNames(declaration);
   const rest = (kind: keyof typeof names, records: ReadonlyMap<string, unknown>) =>
     [...records.keys()].filter((name) => !names[kind].has(name)).map((name) => ({ kind, name }));
@@ -241,8 +242,6 @@ function planRouteItself(
 /** Members whose change needs a new revision of a source. */
 const COORDINATES = ['issuer', 'jwks_uri', 'audience'] as const;
 const SOURCE_FIELDS = ['on_suspend', 'on_retire'] as const;
-/** States in which a revision needs no further step: it is active, will be, or an operator has suspended it. */
-const SETTLED: readonly string[] = ['activating', 'publishing', 'active', 'suspended'];
 
 function planSource(source: DeclaredSource, { sources }: CurrentSite): readonly PlannedStep[] {
   const { name } = source;
@@ -253,10 +252,10 @@ function planSource(source: DeclaredSource, { sources }: CurrentSite): readonly 
   if (current === undefined) {
     return [step('create', 'source', name, [], (run) => run.createSource(source)), activate];
   }
-  const { row, newest } = current;
+  const { row, compared } = current;
   const settings = { on_suspend: row.onSuspend, on_retire: row.onRetire };
   const settingChanges = differences(source, settings, SOURCE_FIELDS, 'declared');
-  const moves = coordinateChanges(source, newest);
+  const moves = coordinateChanges(source, compared);
   const changes = [...settingChanges, ...moves].map(describe);
   const change = (run: DeclarationRun) =>
     run.changeSource(current, {
@@ -265,18 +264,19 @@ function planSource(source: DeclaredSource, { sources }: CurrentSite): readonly 
     });
   return [
     ...(changes.length === 0 ? [] : [step('change', 'source', name, changes, change)]),
-    ...(SETTLED.includes(newest.state) && moves.length === 0 ? [] : [activate]),
+    // A revision that holds the slot is active, will be, or an operator has suspended it.
+    ...(holdsSlot(compared.state) && moves.length === 0 ? [] : [activate]),
   ];
 }
 
-function coordinateChanges(source: DeclaredSource, newest: RowOf<'sourceRevision'>): readonly Difference[] {
-  const held = { issuer: newest.issuer, jwks_uri: newest.jwksUri, audience: newest.audience };
+function coordinateChanges(source: DeclaredSource, row: RowOf<'sourceRevision'>): readonly Difference[] {
+  const held = { issuer: row.issuer, jwks_uri: row.jwksUri, audience: row.audience };
   return differences(source, held, COORDINATES, 'declared');
 }
 
 /** Whether the source gets another revision: a draft is edited instead. */
-function getsRevision(source: DeclaredSource, newest: RowOf<'sourceRevision'>): boolean {
-  return SETTLED.includes(newest.state) && coordinateChanges(source, newest).length > 0;
+function getsRevision(source: DeclaredSource, row: RowOf<'sourceRevision'>): boolean {
+  return holdsSlot(row.state) && coordinateChanges(source, row).length > 0;
 }
 
 /** Members of an existing policy that can change. */
@@ -298,10 +298,10 @@ function planPolicy(
     max_key_lifetime_seconds: held.maxKeyLifetimeSeconds,
     max_keys_per_token: held.maxKeysPerToken,
   };
-  const newest = current.sources.get(policy.source)?.newest;
+  const compared = current.sources.get(policy.source)?.compared;
   const bound = held.nextSourceRevision ?? held.sourceRevision;
-  const moves = newest !== undefined && source !== undefined && getsRevision(source, newest);
-  const isBound = bound === newest?.revision && !moves;
+  const moves = compared !== undefined && source !== undefined && getsRevision(source, compared);
+  const isBound = bound === compared?.revision && !moves;
   const changes = [
     ...differences(policy, members, POLICY_FIELDS, 'declared').map(describe),
     ...(isBound ? [] : ['source_revision: to the newest one, when it is active']),

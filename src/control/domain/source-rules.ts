@@ -3,7 +3,7 @@
  * a source is active. A source alone grants no access.
  * Source: specification "Trust Anchor Source" and its states; docs/control.md "Trust Anchor Source".
  */
-import { SOURCE_STATES, type SourceState } from '../../api-contract/vocabulary.ts';
+import { DRAFT_STATES, SOURCE_STATES, type SourceState } from '../../api-contract/vocabulary.ts';
 import type { Machine } from './machine.ts';
 
 export const SOURCE_EVENTS = [
@@ -70,18 +70,16 @@ export const SOURCE_MACHINE: Machine<SourceState, SourceEvent> = {
   },
 };
 
-const SLOT_HOLDERS: ReadonlySet<SourceState> = new Set(['activating', 'publishing', 'active', 'suspended']);
+export const SLOT_STATES: readonly SourceState[] = ['activating', 'publishing', 'active', 'suspended'];
 
 /** Whether a revision in this state occupies its source's capacity slot. A source uses one slot for all its revisions. */
 export function holdsSlot(state: SourceState): boolean {
-  return SLOT_HOLDERS.has(state);
+  return SLOT_STATES.includes(state);
 }
-
-const DRAFTS: ReadonlySet<SourceState> = new Set(['draft', 'failed_draft', 'validated']);
 
 /** Whether a revision in this state can be edited and deleted. */
 export function isDraft(state: SourceState): boolean {
-  return DRAFTS.has(state);
+  return DRAFT_STATES.includes(state);
 }
 
 /** Whether a revision in this state is a draft, or becomes one again when its activation fails. */

@@ -6,7 +6,7 @@
 import type { SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
 import type { SourceState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { activationProblem, holdsSlot, isDraft } from '../domain/source-rules.ts';
+import { activationProblem, holdsSlot, isDraft, SLOT_STATES } from '../domain/source-rules.ts';
 import { revokeKeysOfSource } from '../enrollment/keys.ts';
 import { denyWaiting } from '../enrollment/outcomes.ts';
 import {
@@ -32,7 +32,6 @@ import {
 import { SourceDrafts } from './source-drafts.ts';
 import { sourceView } from './source-views.ts';
 
-const SLOT_STATES = ['activating', 'publishing', 'active', 'suspended'] as const satisfies SourceState[];
 const IN_PROGRESS: readonly SourceState[] = ['activating', 'publishing'];
 
 export interface SourceLifecycleOptions extends ResourceDeps {
@@ -100,10 +99,8 @@ export class SourceLifecycle {
   declare(name: RevisionName, expectedScope: string, operation: Operation): Promise<SourceRevisionView> {
     return changeRevision(this.#options, name, operation, async (context) => {
       await rejectActivation(context, expectedScope, 'declare');
-      const { row } = context;
-      const agreed = row.state === 'validated' ? {} : { ...NOT_VALIDATED, detectedScope: expectedScope };
-      const state = stateAfter(row.state, 'declare');
-      const set = { state, failureCode: null, failureDetail: null, awaitedRevision: null, ...agreed };
+      const state = stateAfter(context.row.state, 'declare');
+      const set = { state, failureCode: null, failureDetail: null, awaitedRevision: null };
       return { verb: 'activate', set };
     });
   }
@@ -210,7 +207,7 @@ export class SourceLifecycle {
     const find = () => store.read((tx) => tx.sourceRevisions.find(name.sourceId, name.revision));
     const asked = await find();
     if (asked?.state !== 'activating') return;
-    const validation = withAgreedScope(asked, await validate(asked));
+    const validation = await validate(asked);
     // Retired meanwhile, or checked by another instance: this result is outdated.
     if (requireRow(await find()).version !== asked.version) return;
     await changeRevision(this.#options, name, BY_CONTROL, async (context, nowMs) => {
@@ -252,12 +249,6 @@ const AUDIENCE_TAKEN: Failure = {
 
 function failureOf({ code, detail }: Failure) {
   return { failureCode: code, failureDetail: detail };
-}
-
-/** The operator agreed to one scope, so a valid source with another scope fails. */
-function withAgreedScope(asked: RowOf<'sourceRevision'>, validation: SourceValidation): SourceValidation {
-  if (validation.kind === 'invalid' || validation.detectedScope === asked.detectedScope) return validation;
-  return { kind: 'invalid', code: 'discovery_issuer_mismatch', detail: 'the detected scope has changed' };
 }
 
 /** A declared revision was never valid, so it cannot go back to `validated`. */

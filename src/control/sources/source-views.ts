@@ -28,9 +28,7 @@ export function revisionView(row: RowOf<'sourceRevision'>): SourceRevisionView {
     jwks_uri: row.jwksUri,
     audience: row.audience,
     ...(row.fingerprint === null ? {} : { fingerprint: row.fingerprint }),
-    ...(row.detectedScope === null || row.validatedAtMs === null
-      ? {}
-      : { detected_scope: row.detectedScope }),
+    ...(row.detectedScope === null ? {} : { detected_scope: row.detectedScope }),
     ...(row.validatedAtMs === null ? {} : { validated_at: momentOf(row.validatedAtMs) }),
     ...(row.failureCode === null
       ? {}

@@ -185,7 +185,6 @@ export interface Tables {
     audience: string;
     /** Outputs of validation. */
     fingerprint: string | null;
-    /** Before the first validation of a declared revision: the scope that the operator expects. */
     detectedScope: string | null;
     validatedAtMs: number | null;
     /** Why the last validation failed: a stable code and one line of detail. */

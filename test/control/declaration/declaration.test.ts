@@ -119,6 +119,15 @@ describe.each(databaseServers())('$name', (server) => {
       ['definition_invalid', ({ routes }) => routes?.push({ ...routes[0], route_id: 'same-path' } as never)],
       ['definition_invalid', ({ routes }) => Object.assign(routes?.[0] ?? {}, { path_template: '/a/../b' })],
       [
+        // The targets have not reported that they know the member.
+        'definition_invalid',
+        ({ routes }) =>
+          routes?.push({
+            ...{ ...routes[0], route_id: 'x', path_template: '/x' },
+            passport_header: 'X-Proofgate-Passport',
+          } as never),
+      ],
+      [
         'source_scope_mismatch',
         ({ sources }) => Object.assign(sources?.at(-1) ?? {}, { expected_scope: 'x' }),
       ],
@@ -236,6 +245,38 @@ describe.each(databaseServers())('$name', (server) => {
     await fixture.settled();
     const sources = await fixture.read((tx) => tx.sources.list({ siteId: SITE_ID }, ALL));
     expect(sources.map(({ displayName }) => displayName)).toEqual([SOURCE, SOURCE]);
+  });
+
+  it('takes no lock when nothing differs', async () => {
+    await fixture.put(declared());
+    await fixture.settled();
+    const { etag } = await fixture.compare(declared());
+    const mutate = jest.spyOn(fixture.api.store, 'mutate');
+    const answer = await fixture.put(declared(), '', { ifMatch: etag });
+    expect(answer.json).toMatchObject({ steps: [], activating: [{ name: SOURCE, state: 'publishing' }] });
+    expect(mutate).not.toHaveBeenCalled();
+  });
+
+  it('leaves a draft beside a revision that is as declared', async () => {
+    const active = await activeSource();
+    fixture.validation = 'invalid';
+    await fixture.apply(AUDIENCE);
+    await fixture.settled();
+    fixture.validation = 'valid';
+    const bound = async () => (await policies()).map((row) => [row.sourceRevision, row.nextSourceRevision]);
+    expect(await bound()).toEqual(Array(2).fill([1, 2]));
+    const answer = await fixture.apply(declared());
+    expect(stepsOf(answer)).toEqual(
+      (declared().enrollment_policies ?? []).map(({ name }) => `change enrollment_policy ${name}`),
+    );
+    expect(await bound()).toEqual(Array(2).fill([1, null]));
+    expect(stepsOf(await fixture.compare(declared()))).toEqual([]);
+    expect(await revisions()).toMatchObject([
+      { revision: 1, state: 'active', audience: active.audience },
+      { revision: 2, state: 'failed_draft', audience: 'another' },
+    ]);
+    // Declared, the draft is activated.
+    expect(stepsOf(await fixture.apply(AUDIENCE))).toContain(`activate source ${SOURCE}`);
   });
 
   it('moves policies to another revision of their source when that is active, and not before', async () => {
@@ -407,7 +448,7 @@ describe.each(databaseServers())('$name', (server) => {
   it('names what is wrong with a declaration', async () => {
     const faults: readonly (readonly [unknown, (site: Declaration) => void])[] = [
       [
-        { pointer: '/body/clients/0/grants/0/acess', reason: 'unknown member; did you mean access?' },
+        { pointer: '/body/clients/0/grants/0/acess' },
         ({ clients }) => Object.assign(clients?.[0]?.grants?.[0] ?? {}, { acess: 'read' }),
       ],
       [{ pointer: '/body/clients/2' }, ({ clients }) => clients?.splice(2, 0, clients[0] as never)],
@@ -418,6 +459,13 @@ describe.each(databaseServers())('$name', (server) => {
       [
         { pointer: '/body/clients/0/subject' },
         ({ clients }) => Object.assign(clients?.[0] ?? {}, { subject: 'spiffe://shop.example/a/../b' }),
+      ],
+      [
+        { pointer: '/body/routes/0/allowed_sources/0/subject_prefix' },
+        ({ routes }) =>
+          Object.assign(routes?.[0]?.allowed_sources[0] ?? {}, {
+            subject_prefix: 'spiffe://shop.example/a/../b/',
+          }),
       ],
       [{ pointer: '/body/site/site_id' }, ({ site }) => Object.assign(site, { site_id: 'another' })],
     ];
@@ -462,7 +510,7 @@ describe.each(databaseServers())('$name', (server) => {
       const lacking = operator(permission === 'operate' ? 'approver' : 'operator', 'site', SITE_ID);
       const refused = await fixture.put(wanted, '', { ifMatch: etag, token: lacking });
       expect([refused.status, refused.code]).toEqual([403, 'permission_denied']);
-      expect(refused.text).toMatch(new RegExp(`${kind} .*${permission}`));
+      expect(await fixture.compare(wanted)).toMatchObject({ etag, json: { steps: json.steps } });
       const enough = operator(permission === 'operate' ? 'operator' : 'admin', 'site', SITE_ID);
       expect((await fixture.put(wanted, '', { ifMatch: etag, token: enough })).status).toBe(200);
     });
@@ -499,11 +547,7 @@ describe.each(databaseServers())('$name', (server) => {
       const admin = (id: string) => operator('admin', 'environment', id);
       expect((await fixture.put(declared(), '', { token: admin('env_none') })).code).toBe('not_found');
       const reader = operator('operator', 'installation');
-      const refused = await fixture.put(declared(), '', { token: reader });
-      expect([refused.code, refused.text]).toEqual([
-        'permission_denied',
-        expect.stringContaining('create environment production requires the permission administer'),
-      ]);
+      expect((await fixture.put(declared(), '', { token: reader })).code).toBe('permission_denied');
       const { json } = await fixture.api.expect(201, 'POST', '/v1/environments', {
         body: { name: 'production' },
       });

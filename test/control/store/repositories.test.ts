@@ -32,6 +32,7 @@ const UNUSED = [
     'Policies.list',
     'Policies.remove',
   ],
+  'Sites.addAll',
   'Targets.remove',
 ];
 

@@ -1,5 +1,5 @@
 /** `proofgate ctl draft|validate|activate|suspend|resume|retire`: Trust Anchor Sources. */
-
+import { DRAFT_STATES } from '../../../api-contract/vocabulary.ts';
 import type { ControlApi, Resource } from '../../../client/operator/control-api.ts';
 import { revisionPath } from '../../../client/operator/paths.ts';
 import { CliError, usageError } from '../../../program/errors.ts';
@@ -10,7 +10,6 @@ import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import type { CommandLineNode } from '../../define-command.ts';
 
 const SOURCE = { source: 'its ID or name' };
-const DRAFTS = ['draft', 'failed_draft', 'validated'];
 
 const draft = ctlCommand({
   name: 'draft',
@@ -31,7 +30,7 @@ const draft = ctlCommand({
       ...(audience === undefined ? {} : { audience }),
     };
     const { body: view } = await api.get(`/v1/sources/${encodeURIComponent(source)}`);
-    const open = revisionsIn(view, DRAFTS).at(-1);
+    const open = revisionsIn(view, DRAFT_STATES).at(-1);
     const { body } =
       open === undefined
         ? await api.create(`/v1/sources/${encodeURIComponent(source)}/revisions`, change)
@@ -55,7 +54,7 @@ const validate = ctlCommand({
   examples: ['validate tas_06cz…'],
   async run(api, { positionals, settings: { site } }) {
     const source = await idOf(api, 'sources', positionals.source, site);
-    const revision = await revisionIn(api, source, DRAFTS);
+    const revision = await revisionIn(api, source, DRAFT_STATES);
     const { body } = await api.act(`${revisionPath(source, revision)}/validate`);
     const { detected_scope: scope, failure, state } = body;
     if (state !== 'validated') {

@@ -55,7 +55,11 @@ export class VersionedTable<T extends VersionedTableName> extends Repository {
     this.#columns = NAMES[table];
   }
 
-  add(...rows: readonly Insertable<Tables[T]>[]): Promise<void> {
+  add(row: Insertable<Tables[T]>): Promise<void> {
+    return this.insert(this.#table, row);
+  }
+
+  addAll(rows: readonly Insertable<Tables[T]>[]): Promise<void> {
     return this.insertAll(this.#table, rows);
   }
 

@@ -17,7 +17,7 @@ export function clientCases({ read, write, ground }: Bench): void {
       createdAtMs,
     });
     await write(async ({ clients }) => {
-      for (const name of ['c', 'a', 'b']) await clients.add(clientRow(siteId, name));
+      await clients.addAll(['c', 'a', 'b'].map((name) => clientRow(siteId, name)));
       await clients.putGrant(grant('a', 'orders', 'read'));
       await clients.putGrant(grant('a', 'orders', 'write', NOW_MS + 1));
       await clients.putGrant(grant('a', 'prices', 'read'));
@@ -74,9 +74,11 @@ export function clientCases({ read, write, ground }: Bench): void {
     const broker = { siteId, issuer, trustDomain, definition: '{}', keyPins: '{}', ...VERSIONED };
     await write(async ({ brokers }) => {
       await brokers.add(broker);
-      await brokers.add({ ...broker, issuer: 'https://a.example' });
-      await brokers.add({ ...broker, issuer: 'https://a.example', trustDomain: 'other.example' });
-      await brokers.add({ ...broker, issuer: 'https://a.example.more' });
+      await brokers.addAll([
+        { ...broker, issuer: 'https://a.example' },
+        { ...broker, issuer: 'https://a.example', trustDomain: 'other.example' },
+        { ...broker, issuer: 'https://a.example.more' },
+      ]);
       await brokers.change(broker, { definition: '{"a":1}' }, NOW_MS);
     });
     const stale = write((tx) => tx.brokers.change(broker, {}, NOW_MS));
@@ -110,7 +112,7 @@ export function routeCases({ read, write, ground }: Bench): void {
     const sources = { siteId, routeId: 'orders-read', allowedSources: '[]', ...VERSIONED };
     await expect(write((tx) => tx.routeSources.add(sources))).rejects.toMatchObject({ kind: 'reference' });
     await write(async ({ routeSources, routes }) => {
-      await routes.add(route, { ...route, routeId: 'a' });
+      await routes.addAll([route, { ...route, routeId: 'a' }]);
       await routeSources.add(sources);
       await routes.change(route, { definition: '{"method":"GET"}' }, NOW_MS);
       await routeSources.change(sources, { allowedSources: '[{}]' }, NOW_MS);
@@ -243,7 +245,7 @@ export function policyCases({ read, write, ground }: Bench): void {
     const waiting = { ...policyRow(source, 'billing'), state: 'waiting', sourceRevision: 2 } as const;
     const moving = { ...policyRow(source, 'billing'), nextSourceRevision: 2 };
     await write(async (tx) => {
-      for (const row of [waiting, moving]) await tx.policies.add(row);
+      await tx.policies.addAll([waiting, moving]);
     });
     const waitingFor = async (revision: number) =>
       (await read((tx) => tx.policies.waitingFor(source.id, revision))).map(({ id }) => id);
@@ -265,7 +267,7 @@ export function policyCases({ read, write, ground }: Bench): void {
     );
     const revoked = keys.at(-1);
     await write(async (tx) => {
-      for (const row of keys) await tx.keys.add(row);
+      await tx.keys.addAll(keys);
       await tx.keys.add(keyRow(siteId, { policyId: deleted.id, expiresAtSeconds: NOW_SECONDS + 400 }));
       if (revoked !== undefined) await tx.keys.change(revoked, { status: 'revoked' }, NOW_MS);
     });

@@ -47,7 +47,7 @@ export function enrollmentCases({ read, write, ground }: Bench): void {
     const [waiting, denied] = [enrollmentRow(policy), enrollmentRow(policy)];
     const overdue = enrollmentRow(policy, { keyExpiresAtSeconds: NOW_SECONDS });
     await write(async ({ enrollments }) => {
-      for (const row of [waiting, denied, overdue]) await enrollments.add(row);
+      await enrollments.addAll([waiting, denied, overdue]);
       await enrollments.change(denied, { state: 'denied', denialCode: 'policy_not_active' }, NOW_MS);
     });
     const again = { ...enrollmentRow(policy), challengeId: waiting.challengeId };
@@ -117,7 +117,7 @@ export function keyCases({ read, write, ground }: Bench): void {
     });
     const revoked = keyRow(siteId, { status: 'revoked' });
     await write(async ({ keys }) => {
-      for (const row of [active, ended, revoked]) await keys.add(row);
+      await keys.addAll([active, ended, revoked]);
       await keys.change(active, { revokedReason: null }, NOW_MS + 1);
     });
     await expect(write((tx) => tx.keys.change(active, {}, NOW_MS))).rejects.toThrow(VersionConflictError);
@@ -153,7 +153,7 @@ export function keyCases({ read, write, ground }: Bench): void {
     const { siteId } = await ground();
     const rows = Array.from({ length: 1100 }, () => keyRow(siteId));
     await write(async ({ keys }) => {
-      for (const row of rows) await keys.add(row);
+      await keys.addAll(rows);
       await keys.noteRevision(ids(rows), { listedRevision: 7 });
       await keys.noteRevision([], { listedRevision: 8 });
     });
@@ -186,7 +186,7 @@ export function keyCases({ read, write, ground }: Bench): void {
     const ended = keyRow(siteId, { sourceId, expiresAtSeconds: NOW_SECONDS });
     const other = keyRow(siteId);
     await write(async ({ keys }) => {
-      for (const row of [a, b, sameKeyElsewhere, ended, other]) await keys.add(row);
+      await keys.addAll([a, b, sameKeyElsewhere, ended, other]);
     });
     const revocation = { revokedBy: 'control', revokedReason: 'source retired', nowMs: NOW_MS };
     expect(await write((tx) => tx.keys.revokeLivingOfSource(siteId, sourceId, revocation))).toBe(3);

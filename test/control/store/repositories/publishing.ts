@@ -116,7 +116,7 @@ export function publicationCases({ read, write, ground }: Bench): void {
     const ofMissingClient = keyRow(siteId, { clientId: 'gone' });
     await write(async ({ clients, keys }) => {
       await clients.add(clientRow(siteId, 'billing'));
-      for (const row of [...rows, ended, ofMissingClient]) await keys.add(row);
+      await keys.addAll([...rows, ended, ofMissingClient]);
       await keys.noteRevision([first, second], { listedRevision: 5 });
       await keys.noteRevision([second], { revokedRevision: 7 });
       await keys.noteRevision([third], { listedRevision: 8 });
@@ -178,7 +178,7 @@ export function publicationCases({ read, write, ground }: Bench): void {
       revokedRevision: 4,
     });
     await write(async (tx) => {
-      for (const row of [...targets, gone]) await tx.targets.add(row);
+      await tx.targets.addAll([...targets, gone]);
       await tx.keys.add(key);
       await tx.changes.record(siteId, { kind: 'key', keyId: key.keyId }, NOW_MS);
     });

@@ -10,8 +10,7 @@ export function sourceCases({ read, write, ground }: Bench): void {
     const [source, other] = [sourceRow(siteId), sourceRow(siteId)];
     const first = revisionRow(source, 1, 'active');
     await write(async ({ sourceRevisions, sources }) => {
-      await sources.add(source);
-      await sources.add(other);
+      await sources.addAll([source, other]);
       await sources.change(source, { displayName: 'eu' }, NOW_MS);
       await sourceRevisions.add(revisionRow(source, 2));
       await sourceRevisions.add(first);
