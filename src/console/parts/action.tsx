@@ -6,13 +6,13 @@ import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { AsCommand } from './command';
+import { AsCommand, type CommandWords } from './command';
 import { Problem } from './problem';
 
 export interface ActionProps {
   readonly label: string;
   /** Arguments of `proofgate ctl` for the same. */
-  readonly command?: readonly string[];
+  readonly command?: CommandWords;
   readonly run: () => Promise<unknown>;
   readonly onDone?: () => void;
   readonly isDisabled?: boolean;
@@ -61,7 +61,8 @@ export function Action({ label, command, run, onDone, isDisabled, confirm }: Act
       </Button>
       {confirm === undefined && error && <Problem error={error} />}
       {confirm !== undefined && (
-        <Modal opened={opened} onClose={close} title={label} size="lg">
+        // Locking the page's scrolling adds a style without our nonce, which the Content-Security-Policy refuses.
+        <Modal opened={opened} onClose={close} title={label} size="lg" lockScroll={false}>
           <form
             onSubmit={(event) => {
               event.preventDefault();

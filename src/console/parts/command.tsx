@@ -1,27 +1,35 @@
-/** "Copy as command": the `ctl` line that does the same. */
+/** "Copy as command": the `ctl` lines that do the same. */
 import { Button, Code, Collapse, CopyButton, Group, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { ctlCommand } from '../api/ctl-command';
 
-export function AsCommand({ words }: { readonly words: readonly string[] }) {
+/** Arguments of `proofgate ctl`, of one command or of several. */
+export type CommandWords = readonly string[] | readonly (readonly string[])[];
+
+export function AsCommand({ words }: { readonly words: CommandWords }) {
   const [shown, { toggle }] = useDisclosure(false);
-  const line = ctlCommand(...words);
+  const lines = commandsOf(words).map((each) => ctlCommand(...each));
   return (
     <Stack gap={4} align="flex-start">
       <Button variant="subtle" size="compact-sm" color="gray" onClick={toggle} aria-expanded={shown}>
         As command
       </Button>
       <Collapse expanded={shown}>
-        {line === undefined ? (
+        {lines.includes(undefined) ? (
           <Text size="sm" c="dimmed">
             A name holds characters that are unsafe in a terminal. Use the ID.
           </Text>
         ) : (
-          <CopyText text={line} />
+          <CopyText text={lines.join('\n')} />
         )}
       </Collapse>
     </Stack>
   );
+}
+
+function commandsOf(words: CommandWords): readonly (readonly string[])[] {
+  const isOne = words.every((word) => typeof word === 'string');
+  return isOne ? [words] : words.filter((word) => typeof word !== 'string');
 }
 
 /** A text to copy: a command, a snippet. */

@@ -2,7 +2,17 @@
  * A list of Control: pages by cursor, what is shown is in the address. A list that fits one page sorts by any column and is
  * searched as one types; a longer one comes in Control's order, and its filters are Control's.
  */
-import { Button, Group, Skeleton, Stack, Table, Text, TextInput, UnstyledButton } from '@mantine/core';
+import {
+  Button,
+  Checkbox,
+  Group,
+  Skeleton,
+  Stack,
+  Table,
+  Text,
+  TextInput,
+  UnstyledButton,
+} from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { useUrlState } from '../api/url-state';
@@ -36,9 +46,19 @@ export interface ListProps<T> {
   readonly filters?: ReactNode;
   /** Whether a filter of Control is set: then an empty list means that nothing matches. */
   readonly isFiltered?: boolean;
+  /** Items can be selected. What is selected stays as it was shown, whatever changes meanwhile. */
+  readonly selection?: Selection<T>;
 }
 
-export function List<T>({ name, queryKey, fetch, idOf, columns, empty, filters, isFiltered }: ListProps<T>) {
+interface Selection<T> {
+  readonly items: readonly T[];
+  readonly change: (items: readonly T[]) => void;
+  /** What the checkbox of an item is called. */
+  readonly nameOf: (item: T) => string;
+}
+
+export function List<T>(props: ListProps<T>) {
+  const { name, queryKey, fetch, idOf, columns, empty, filters, isFiltered, selection } = props;
   const { values, set } = useUrlState();
   const { cursor, search = '', sort, order } = values;
   const { data, error, isFetching } = useQuery({
@@ -54,24 +74,29 @@ export function List<T>({ name, queryKey, fetch, idOf, columns, empty, filters, 
   return (
     <Stack gap="sm">
       {error && <Problem error={error} />}
+      <Group gap="sm" align="flex-end">
+        {isWhole && !isEmpty && (
+          <TextInput
+            type="search"
+            label="Search"
+            value={search}
+            onChange={({ currentTarget }) => set({ search: currentTarget.value })}
+          />
+        )}
+        {filters}
+      </Group>
       {isEmpty ? (
         empty
       ) : (
         <>
-          <Group gap="sm" align="flex-end">
-            {isWhole && (
-              <TextInput
-                type="search"
-                label="Search"
-                value={search}
-                onChange={({ currentTarget }) => set({ search: currentTarget.value })}
-              />
-            )}
-            {filters}
-          </Group>
           <TableFrame label={name} isLoading={isFetching}>
             <Table.Thead>
               <Table.Tr>
+                {selection && (
+                  <Table.Th w={40}>
+                    <SelectAll items={items} selection={selection} />
+                  </Table.Th>
+                )}
                 {columns.map((column) => (
                   <Heading
                     key={column.title}
@@ -87,6 +112,11 @@ export function List<T>({ name, queryKey, fetch, idOf, columns, empty, filters, 
             <Table.Tbody>
               {items.map((item) => (
                 <Table.Tr key={idOf(item)}>
+                  {selection && (
+                    <Table.Td>
+                      <SelectOne item={item} idOf={idOf} selection={selection} />
+                    </Table.Td>
+                  )}
                   {columns.map(({ title, cell }) => (
                     <Table.Td key={title}>{cell(item)}</Table.Td>
                   ))}
@@ -116,6 +146,42 @@ export function List<T>({ name, queryKey, fetch, idOf, columns, empty, filters, 
         </>
       )}
     </Stack>
+  );
+}
+
+interface SelectAllProps<T> {
+  readonly items: readonly T[];
+  readonly selection: Selection<T>;
+}
+
+function SelectAll<T>({ items, selection: { items: selected, change } }: SelectAllProps<T>) {
+  const isAll = items.length > 0 && selected.length === items.length;
+  return (
+    <Checkbox
+      size="xs"
+      aria-label="Select all"
+      checked={isAll}
+      indeterminate={!isAll && selected.length > 0}
+      onChange={() => change(isAll ? [] : items)}
+    />
+  );
+}
+
+interface SelectOneProps<T> {
+  readonly item: T;
+  readonly idOf: (item: T) => string;
+  readonly selection: Selection<T>;
+}
+
+function SelectOne<T>({ item, idOf, selection: { items, change, nameOf } }: SelectOneProps<T>) {
+  const others = items.filter((each) => idOf(each) !== idOf(item));
+  return (
+    <Checkbox
+      size="xs"
+      aria-label={`Select ${nameOf(item)}`}
+      checked={others.length < items.length}
+      onChange={({ currentTarget }) => change(currentTarget.checked ? [...others, item] : others)}
+    />
   );
 }
 

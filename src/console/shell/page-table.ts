@@ -16,11 +16,13 @@ export const INSTALLATION_PAGES: readonly PageEntry[] = [
 ];
 
 export const SITE_PAGES: readonly PageEntry[] = [
+  { path: '/approvals', title: 'Approvals', load: () => import('../pages/approvals') },
   { path: '/keys', title: 'Keys', load: () => import('../pages/keys') },
   { path: '/targets', title: 'Targets', load: () => import('../pages/targets') },
 ];
 
 /** Pages that others link to. */
 export const SITE_DETAIL_PAGES: readonly PageEntry[] = [
+  { path: '/approvals/$enrollmentId', title: 'Enrollment', load: () => import('../pages/approval') },
   { path: '/keys/$keyId', title: 'Key', load: () => import('../pages/key') },
 ];

@@ -1,0 +1,189 @@
+/** Approving and denying enrollments, one or many: each with the version that was shown. */
+import { Alert, Code, Group, List, Stack, Text, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { ApiError, api, bodyOf, type Schemas } from '../api/client';
+import { Action } from '../parts/action';
+import { Foreign, Moment, State } from '../parts/values';
+
+type Enrollment = Schemas['Enrollment'];
+type Verb = 'approve' | 'deny';
+
+interface Failure {
+  readonly enrollment: Enrollment;
+  readonly error: unknown;
+  /** As it is now, when somebody else changed it. */
+  readonly current: Enrollment | undefined;
+}
+
+interface DecideProps {
+  /** As they were shown. */
+  readonly enrollments: readonly Enrollment[];
+  readonly onDone?: () => void;
+}
+
+export function Decide({ enrollments, onDone }: DecideProps) {
+  const [reason, setReason] = useState('');
+  const [failures, setFailures] = useState<readonly Failure[]>([]);
+  const count = enrollments.length;
+  const isMany = count > 1;
+  const action = (verb: Verb, label: string, consequence: string) => (
+    <Action
+      label={isMany ? `${label} ${count}` : label}
+      isDisabled={count === 0}
+      command={enrollments.map(({ enrollment_id }) => [
+        verb,
+        enrollment_id,
+        ...(reason === '' ? [] : ['--reason', reason]),
+      ])}
+      confirm={{
+        consequence: (
+          <Stack gap="xs">
+            <Text size="sm">{consequence}</Text>
+            <List size="sm" className="scrolled" tabIndex={0} aria-label="Enrollments">
+              {enrollments.map((enrollment) => (
+                <List.Item key={enrollment.enrollment_id}>
+                  <Summary enrollment={enrollment} />
+                </List.Item>
+              ))}
+            </List>
+          </Stack>
+        ),
+        fields: (
+          <TextInput
+            label="Note, for the audit trail"
+            value={reason}
+            maxLength={128}
+            onChange={({ currentTarget }) => setReason(currentTarget.value)}
+          />
+        ),
+      }}
+      run={async () => {
+        const failed: Failure[] = [];
+        for (const enrollment of enrollments) {
+          const failure = await decide(verb, enrollment, reason);
+          if (failure !== undefined) failed.push(failure);
+        }
+        setFailures(failed);
+      }}
+      onDone={() => {
+        setReason('');
+        onDone?.();
+      }}
+    />
+  );
+  return (
+    <Stack gap="xs">
+      <Group gap="xs">
+        {action('approve', 'Approve', 'Control checks everything again, and issues a key to each of these:')}
+        {action(
+          'deny',
+          'Deny',
+          'These get no key. A workload may ask again; block its subject to prevent that.',
+        )}
+      </Group>
+      {failures.length > 0 && <Failures failures={failures} onClose={() => setFailures([])} />}
+    </Stack>
+  );
+}
+
+function Summary({ enrollment }: { readonly enrollment: Enrollment }) {
+  const { verified_subject, verified_issuer, provenance, fingerprint, client_id, key_expires_at } =
+    enrollment;
+  const pod = provenance.kubernetes_pod;
+  return (
+    <>
+      <Text size="sm" fw={600}>
+        <Foreign value={verified_subject} />
+      </Text>
+      <Text size="sm">
+        by <Foreign value={verified_issuer} />
+        {pod !== undefined && (
+          <>
+            , pod <Foreign value={pod} />
+          </>
+        )}
+        , for client <Foreign value={client_id} />
+      </Text>
+      <Text size="sm">
+        Key <Code className="id">{fingerprint}</Code> expires <Moment at={key_expires_at} />
+      </Text>
+    </>
+  );
+}
+
+/** @returns undefined when it was decided so */
+async function decide(verb: Verb, enrollment: Enrollment, reason: string): Promise<Failure | undefined> {
+  const request = {
+    params: {
+      path: { enrollment_id: enrollment.enrollment_id },
+      header: { 'if-match': `"${enrollment.version}"` },
+    },
+    body: reason === '' ? null : { reason },
+  };
+  try {
+    await bodyOf(
+      verb === 'approve'
+        ? api.POST('/v1/enrollments/{enrollment_id}/approve', request)
+        : api.POST('/v1/enrollments/{enrollment_id}/deny', request),
+    );
+    return undefined;
+  } catch (error) {
+    return { enrollment, error, current: await currentOf(enrollment) };
+  }
+}
+
+async function currentOf({ enrollment_id, version }: Enrollment): Promise<Enrollment | undefined> {
+  const read = bodyOf(api.GET('/v1/enrollments/{enrollment_id}', { params: { path: { enrollment_id } } }));
+  const current = await read.catch(() => undefined);
+  // Operators get the whole enrollment.
+  return current !== undefined && 'version' in current && current.version !== version ? current : undefined;
+}
+
+function Failures({
+  failures,
+  onClose,
+}: {
+  readonly failures: readonly Failure[];
+  readonly onClose: () => void;
+}) {
+  return (
+    <Alert
+      color="red"
+      title={`Not decided by you: ${failures.length}`}
+      withCloseButton
+      closeButtonLabel="Close"
+      onClose={onClose}
+      role="alert"
+    >
+      <List size="sm">
+        {failures.map(({ enrollment, error, current }) => (
+          <List.Item key={enrollment.enrollment_id}>
+            <Foreign value={enrollment.verified_subject} />:{' '}
+            {current === undefined ? (
+              <>
+                {error instanceof Error ? error.message : String(error)}
+                {error instanceof ApiError && error.detail !== undefined && `: ${error.detail}`}{' '}
+                {error instanceof ApiError && <Code>{error.code}</Code>}
+              </>
+            ) : (
+              <>
+                it changed since this page showed it. It is now <State value={current.state} />
+                {current.decided_by !== undefined && (
+                  <>
+                    {' '}
+                    by <Foreign value={current.decided_by} />
+                  </>
+                )}
+              </>
+            )}
+          </List.Item>
+        ))}
+      </List>
+    </Alert>
+  );
+}
+
+/** `kubernetes_service_account` is "service account". */
+export function provenanceName(name: string): string {
+  return name.replace(/^kubernetes_/, '').replaceAll('_', ' ');
+}
