@@ -196,6 +196,22 @@ export const SESSION_EXCHANGE = Type.Object(
   { ...closed, $id: 'SessionExchange' },
 );
 
+/** `POST /v1/session/bootstrap`. */
+export const BOOTSTRAP_SIGN_IN = Type.Object(
+  { token: Type.String({ minLength: 1, maxLength: 256, description: 'The bootstrap token.' }) },
+  { ...closed, $id: 'BootstrapSignIn' },
+);
+
+export const SIGN_IN_METHODS = Type.Object(
+  {
+    identity_provider: Type.Boolean({ description: 'GET /auth/login starts a sign-in.' }),
+    bootstrap_token: Type.Boolean({
+      description: 'POST /v1/session/bootstrap takes the bootstrap token from this client.',
+    }),
+  },
+  { ...closed, $id: 'SignInMethods' },
+);
+
 export const SESSION_TOKEN = Type.Object(
   {
     token: Type.String({ description: 'Send it as Authorization: Bearer. A secret, shown only here.' }),

@@ -131,7 +131,7 @@ async function authenticateOperator(request: FastifyRequest, options: AccessOpti
  * cluster's address with its workloads, and callers behind a proxy share the proxy's. Tokens hold 256 random bits, so
  * guessing is hopeless.
  */
-async function counted<T>(
+export async function counted<T>(
   request: FastifyRequest,
   failed: FailedSignIns,
   authenticate: () => Promise<T>,

@@ -23,6 +23,7 @@ export const PROBLEMS = {
   permission_denied: [403, 'The role does not permit this operation in this scope'],
   sign_in_refused: [403, 'The identity provider rejected this sign-in'],
   origin_forbidden: [403, 'The request comes from another origin'],
+  bootstrap_sign_in_local: [403, 'The bootstrap token signs in only on the machine of Control'],
   sign_in_not_configured: [404, 'No identity provider is configured; use a token'],
   policy_unknown: [404, 'The enrollment policy does not exist'],
   challenge_unknown: [404, 'The challenge does not exist'],

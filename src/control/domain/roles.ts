@@ -49,6 +49,9 @@ function scopeCovers(scope: Scope, place: ScopePath): boolean {
   }
 }
 
+/** The actor of the bootstrap token, and of sessions that it starts. */
+export const BOOTSTRAP_ACTOR = 'bootstrap';
+
 export interface HeldRole {
   readonly role: Role;
   readonly scope: Scope;

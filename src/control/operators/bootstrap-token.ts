@@ -6,8 +6,8 @@
  * token, and the others remove their files.
  * Source: docs/control.md "Operators".
  */
-import { newToken, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
-import type { ControlStore } from '../store/port.ts';
+import { isSameSecret, newToken, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
+import type { ControlStore, Transaction } from '../store/port.ts';
 
 /** Stored instead of a hash when the token is disabled; only a start with reset creates a new one. */
 const DISABLED = 'disabled';
@@ -53,6 +53,17 @@ export async function establishBootstrapToken(
   if (kept === tokenHash(token)) return 'written';
   if (isNew) await file.remove();
   return stateOf(file, kept);
+}
+
+/** Whether this is the hash of the current bootstrap token. */
+export async function isBootstrapToken(tx: Transaction, hash: string): Promise<boolean> {
+  const known = await tx.operators.bootstrapTokenHash();
+  return known !== undefined && isSameSecret(known, hash);
+}
+
+export async function isBootstrapTokenEnabled(tx: Transaction): Promise<boolean> {
+  const known = await tx.operators.bootstrapTokenHash();
+  return known !== undefined && known !== DISABLED;
 }
 
 /** Disables the bootstrap token until a start with reset. */

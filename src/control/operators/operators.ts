@@ -9,10 +9,11 @@
 
 import { parseStrictJson } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { type HeldRole, INSTALLATION } from '../domain/roles.ts';
+import { BOOTSTRAP_ACTOR, type HeldRole, INSTALLATION } from '../domain/roles.ts';
 import { leadRounds } from '../leader-jobs.ts';
-import { isSameSecret, type TokenKind, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
+import { type TokenKind, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
+import { isBootstrapToken } from './bootstrap-token.ts';
 import { groupPrincipal } from './operator-identity.ts';
 
 /** An authenticated operator or automation. */
@@ -85,11 +86,12 @@ export function bearerToken(authorization: string | undefined): string | undefin
   return /^Bearer +([!-~]{1,256})$/i.exec(authorization ?? '')?.[1];
 }
 
+const BOOTSTRAP_ROLES: readonly HeldRole[] = [{ role: 'admin', scope: INSTALLATION }];
+
 async function findBootstrap(tx: Transaction, hash: string): Promise<Found | undefined> {
-  const kept = await tx.operators.bootstrapTokenHash();
-  if (kept === undefined || !isSameSecret(kept, hash)) return undefined;
-  const roles = [{ role: 'admin', scope: INSTALLATION } as const];
-  return { principal: { actor: 'bootstrap', displayName: 'bootstrap token', via: 'bootstrap', roles } };
+  if (!(await isBootstrapToken(tx, hash))) return undefined;
+  const roles = BOOTSTRAP_ROLES;
+  return { principal: { actor: BOOTSTRAP_ACTOR, displayName: 'bootstrap token', via: 'bootstrap', roles } };
 }
 
 async function findAccessToken(tx: Transaction, hash: string, nowMs: number): Promise<Found | undefined> {
@@ -112,12 +114,16 @@ async function findSession(tx: Transaction, hash: string, nowMs: number): Promis
   const session = await tx.operators.session(hash);
   if (session === undefined || session.expiresAtMs <= nowMs) return undefined;
   const { principal: actor, displayName, groups, expiresAtMs } = session;
-  const grants = await tx.operators.grantsOf([actor, ...groupNames(groups).map(groupPrincipal)]);
-  const roles = grants.map(({ role, scopeKind, scopeId }) => ({
-    role,
-    scope: { kind: scopeKind, id: scopeId },
-  }));
+  const roles =
+    actor === BOOTSTRAP_ACTOR
+      ? BOOTSTRAP_ROLES
+      : await grantedRoles(tx, [actor, ...groupNames(groups).map(groupPrincipal)]);
   return { principal: { actor, displayName, via: 'session', roles, expiresAtMs } };
+}
+
+async function grantedRoles(tx: Transaction, principals: readonly string[]): Promise<readonly HeldRole[]> {
+  const grants = await tx.operators.grantsOf(principals);
+  return grants.map(({ role, scopeKind, scopeId }) => ({ role, scope: { kind: scopeKind, id: scopeId } }));
 }
 
 function groupNames(json: string): readonly string[] {

@@ -146,10 +146,12 @@ export function destinationOf(query: SignInQuery): Destination {
 
 /**
  * Browsers read `//host`, `/\host` and variants with tabs as another host (WHATWG URL, "special authority"). So a path
- * must be visible ASCII without a backslash and must not begin with two slashes.
+ * must be visible ASCII without a backslash and must not begin with two slashes. Without dot segments it also stays below
+ * the path of the public URL.
  */
 function returnPath(text: string): string {
-  if (text.length > MAX_PATH_CHARACTERS || !/^\/(?!\/)[!-[\]-~]*$/.test(text)) {
+  const hasDotSegment = /\/(?:\.|%2e){1,2}(?:[/?#]|$)/i.test(text);
+  if (text.length > MAX_PATH_CHARACTERS || hasDotSegment || !/^\/(?!\/)[!-[\]-~]*$/.test(text)) {
     throw malformed('return_to must be a path of this host');
   }
   return text;

@@ -46,6 +46,11 @@ export class SignIns {
     this.#options = options;
   }
 
+  /** Whether an identity provider is configured. */
+  get isConfigured(): boolean {
+    return this.#options.identityProvider !== undefined;
+  }
+
   /**
    * @param redirectUri the callback under the public URL that the browser uses
    * @throws ApiProblem `sign_in_not_configured`, `identity_provider_unavailable`

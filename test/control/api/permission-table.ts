@@ -115,6 +115,8 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'POST /auth/confirm': anybody,
   'POST /auth/logout': anybody,
   'POST /v1/session/exchange': anybody,
+  'POST /v1/session/bootstrap': anybody,
+  'GET /v1/sign-in-methods': anybody,
   'GET /v1/session': signedIn,
   'DELETE /v1/bootstrap-token': operator('administer', 'installation'),
   // Trust Anchor Sources
@@ -247,6 +249,7 @@ export const BODIES: { readonly [route: string]: unknown } = {
     ],
   },
   'POST /auth/confirm': { confirmation: 'x', decision: 'deny' },
+  'POST /v1/session/bootstrap': { token: 'x' },
   'POST /v1/session/exchange': { code: 'x', verifier: 'x'.repeat(43) },
   'POST /v1/sites/:site_id/sources': {
     kind: 'oidc_jwks',

@@ -7,6 +7,7 @@ import {
   disableBootstrapToken,
   establishBootstrapToken,
 } from '../../../src/control/operators/bootstrap-token.ts';
+import { createSessions } from '../../../src/control/operators/sessions.ts';
 import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
 import { establishMasterKey } from '../../../src/control/secrets/installation-key.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
@@ -120,6 +121,30 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
       expect(await establishBootstrapToken(store, file('fresh'), true)).toBe('written');
       await expectHeld(file('fresh'));
       expect(await establishBootstrapToken(store, file('fresh'), true)).toBe('kept');
+    });
+
+    test('its sessions end with it, in the same transaction, and no other session', async () => {
+      await establishBootstrapToken(store, file(), false);
+      const sessions = createSessions({ store, lifetimeMs: 60_000, nowMs: () => 0 });
+      const ada = { issuer: 'https://i.example', subject: 'ada', displayName: 'Ada', groups: [] };
+      const other = await sessions.start(ada, 'browser', 'req_1');
+      const ofToken = async () =>
+        sessions.startBootstrap((await readFile(file().path, 'utf8')).trim(), 'req_1');
+      const isThere = ({ token }: { readonly token: string }) =>
+        store.read(async (tx) => (await tx.operators.session(tokenHash(token))) !== undefined);
+      const first = await ofToken();
+      expect(await isThere(first)).toBe(true);
+      await file().remove();
+      await expect(establishBootstrapToken(dyingStore(store, 'before'), file(), true)).rejects.toThrow(
+        Killed,
+      );
+      expect(await isThere(first)).toBe(true);
+      await establishBootstrapToken(store, file(), true);
+      expect(await isThere(first)).toBe(false);
+      const second = await ofToken();
+      await disableBootstrapToken(store, { actor: 'token:at_1', requestId: 'req_1' });
+      expect([await isThere(second), await isThere(other)]).toEqual([false, true]);
+      await expect(ofToken()).rejects.toMatchObject({ code: 'authentication_required' });
     });
 
     test('a reset that dies before its commit is finished by the next one', async () => {

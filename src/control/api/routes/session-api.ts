@@ -19,7 +19,7 @@ import { disableBootstrapToken } from '../../operators/bootstrap-token.ts';
 import type { Principal } from '../../operators/operators.ts';
 import { bearerToken } from '../../operators/operators.ts';
 import { destinationOf } from '../../operators/sealed-sign-in.ts';
-import type { BrowserCookies, Sessions } from '../../operators/sessions.ts';
+import { type BrowserCookies, cookieOptions, type Sessions } from '../../operators/sessions.ts';
 import type { SignIns } from '../../operators/sign-in.ts';
 import { tokenKind } from '../../secrets/bearer-token.ts';
 import type { ControlStore } from '../../store/port.ts';
@@ -29,6 +29,7 @@ import { answerError } from '../problems.ts';
 import { baseUrlOf, originsOf, type PublicUrls, pathPrefixOf } from '../public-urls.ts';
 import { sendConfirmPage, sendFaultPage } from '../sign-in-page.ts';
 import { operationOf } from '../versions.ts';
+import { registerBootstrapSignIn } from './bootstrap-sign-in-api.ts';
 
 export interface SessionRouteParts {
   readonly store: ControlStore;
@@ -50,6 +51,7 @@ export function registerSessionRoutes(app: ControlApp, parts: SessionRouteParts)
     registerSignOut(browser, parts);
   });
   registerExchange(app, parts);
+  registerBootstrapSignIn(app, parts);
   app.get(
     '/v1/session',
     {
@@ -83,7 +85,7 @@ function registerSignIn(app: ControlApp, parts: SessionRouteParts): void {
       await app.limits.address(request);
       const redirectUri = `${baseUrlOf(request, parts.publicUrls)}/auth/callback`;
       const begun = await parts.signIns.begin(redirectUri, destinationOf(request.query));
-      reply.setCookie(parts.cookies.signIn, begun.browserSecret, cookieOptions(parts));
+      reply.setCookie(parts.cookies.signIn, begun.browserSecret, cookieOptions(parts.cookies));
       return reply.redirect(begun.location, 303);
     },
   );
@@ -121,9 +123,9 @@ async function finishSignIn(
   const answer = request.url.split('?').slice(1).join('?');
   const finished = await parts.signIns.finish(answer, request.cookies[parts.cookies.signIn], request.id);
   if (finished.kind === 'confirm') return sendConfirmPage(reply, finished);
-  reply.clearCookie(parts.cookies.signIn, cookieOptions(parts));
+  reply.clearCookie(parts.cookies.signIn, cookieOptions(parts.cookies));
   reply.setCookie(parts.cookies.session, finished.session.token, {
-    ...cookieOptions(parts),
+    ...cookieOptions(parts.cookies),
     expires: new Date(finished.session.expiresAtMs),
   });
   return reply.redirect(`${pathPrefixOf(request, parts.publicUrls)}${finished.path}`, 303);
@@ -149,7 +151,7 @@ function registerConfirmation(app: ControlApp, parts: SessionRouteParts): void {
       const { confirmation, decision } = request.body;
       const cookie = request.cookies[parts.cookies.signIn];
       const location = await parts.signIns.decide(confirmation, decision === 'allow', cookie);
-      reply.clearCookie(parts.cookies.signIn, cookieOptions(parts));
+      reply.clearCookie(parts.cookies.signIn, cookieOptions(parts.cookies));
       return reply.redirect(location, 303);
     },
   );
@@ -175,7 +177,7 @@ function registerSignOut(app: ControlApp, parts: SessionRouteParts): void {
         assertSameOrigin(request, originsOf(parts.publicUrls));
       const token = bearer ?? cookie;
       if (token !== undefined && tokenKind(token) === 'session') await parts.sessions.end(token, request.id);
-      reply.clearCookie(parts.cookies.session, cookieOptions(parts));
+      reply.clearCookie(parts.cookies.session, cookieOptions(parts.cookies));
       return reply.code(204).send(null);
     },
   );
@@ -231,11 +233,6 @@ function viewOf({ actor, displayName, via, roles, expiresAtMs }: Principal): Ses
     roles: roles.map(({ role, scope }) => ({ role, scope: scopeView(scope) })),
     ...(expiresAtMs === undefined ? {} : { expires_at: new Date(expiresAtMs).toISOString() }),
   };
-}
-
-/** `__Host-` requires Path=/, Secure and no Domain. `Lax` lets the identity provider's redirect carry the cookies. */
-function cookieOptions({ cookies }: SessionRouteParts) {
-  return { path: '/', httpOnly: true, secure: cookies.secure, sameSite: 'lax' } as const;
 }
 
 /** @throws ApiProblem for a duplicate name */

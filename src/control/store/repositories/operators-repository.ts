@@ -1,5 +1,5 @@
 import type { Insertable } from 'kysely';
-import type { Reach, Scope } from '../../domain/roles.ts';
+import { BOOTSTRAP_ACTOR, type Reach, type Scope } from '../../domain/roles.ts';
 import type { Tables } from '../tables.ts';
 import { scopeWithin } from './hierarchy-repository.ts';
 import type { Page, RowOf } from './records.ts';
@@ -110,8 +110,10 @@ export class Operators extends Repository {
     return (await this.keptMasterKeyId()) ?? candidate;
   }
 
+  /** Also ends the sessions that the previous token started. */
   async setBootstrapTokenHash(bootstrapTokenHash: string | null): Promise<void> {
     await this.update('installation', {}, { bootstrapTokenHash });
+    await this.delete('operatorSession', { principal: BOOTSTRAP_ACTOR });
   }
 
   answered(actor: string, key: string): Promise<RowOf<'idempotency'> | undefined> {
