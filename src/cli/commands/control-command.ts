@@ -1,6 +1,34 @@
-/** `proofgate control`: runs the enrollment plane. */
-import { CONTROL_SETTINGS } from '../../main/control/control-settings.ts';
-import { command } from '../define-command.ts';
+/** `proofgate control`: runs the enrollment plane. `proofgate control rotate-master-key` replaces its master key. */
+import {
+  CONTROL_SETTINGS,
+  DATABASE_SETTINGS,
+  type DatabaseSettings,
+} from '../../main/control/control-settings.ts';
+import { type CliContext, command } from '../define-command.ts';
+
+const rotateMasterKeyCommand = command({
+  name: 'rotate-master-key',
+  summary: 'Encrypt the secrets in the database with the first of the two keys in the key file',
+  settings: DATABASE_SETTINGS,
+  examples: [
+    'proofgate control rotate-master-key --data-dir /var/lib/proofgate-control --database-url-file database-url',
+    'proofgate control rotate-master-key --data-dir /var/lib/proofgate-control   # embedded database: stop Control first',
+  ],
+  run: ({ settings }, context) => runRotateMasterKey(settings, context),
+});
+
+async function runRotateMasterKey(settings: DatabaseSettings, { output }: CliContext): Promise<void> {
+  const { rotateControlMasterKey } = await import('../../main/control/rotate-master-key.ts');
+  const { masterKeyFile, signIns, signingKeys } = await rotateControlMasterKey(settings);
+  output.result(
+    [
+      `signing keys: ${signingKeys.changed} encrypted again, ${signingKeys.unchanged} already`,
+      `sign-ins: ${signIns.changed} encrypted again, ${signIns.unchanged} already`,
+      `done: in two minutes, remove the second line of ${masterKeyFile} and restart every instance`,
+    ],
+    { signing_keys: signingKeys, sign_ins: signIns },
+  );
+}
 
 export const controlCommand = command({
   name: 'control',
@@ -12,6 +40,7 @@ export const controlCommand = command({
       '--data-dir /var/lib/proofgate-control --database-url-file database-url',
     'proofgate control --config control.yaml',
   ],
+  members: [rotateMasterKeyCommand],
   run: async ({ settings }, context) => {
     const { runControl } = await import('../../main/control/control-process.ts');
     await runControl(settings, context);

@@ -16,7 +16,7 @@ export const AUDITED = {
   environment: ['create', 'change', 'delete'],
   fleet: ['create', 'change', 'delete'],
   grant: ['create', 'change', 'delete'],
-  master_key: ['register'],
+  master_key: ['register', 'rotate', 'finish_rotation'],
   role_grant: ['create', 'delete'],
   route: ['create', 'change', 'delete'],
   route_sources: ['create', 'change', 'delete'],

@@ -1,6 +1,6 @@
 /**
  * Issues challenges, each bound to a policy and a public key and valid for two minutes. Control does not store the
- * challenge; it derives it from its row and the master key. A challenge is used once: `acceptance.ts` consumes it.
+ * challenge; it derives it from its row and the current master key. A challenge is used once: `acceptance.ts` consumes it.
  * Source: docs/control.md "Enrollment".
  */
 
@@ -18,6 +18,7 @@ import { newId } from '../domain/resource-identifiers.ts';
 import type { KeySetCache } from '../issuers/key-set-cache.ts';
 import { momentOf } from '../resource/change.ts';
 import type { MasterKey } from '../secrets/master-key.ts';
+import type { MasterKeys } from '../secrets/master-keys.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -28,7 +29,7 @@ import type { EnrollmentAttempt } from './rejected-enrollments.ts';
 export interface WorkloadContext {
   readonly store: ControlStore;
   readonly nowMs: () => number;
-  readonly masterKey: MasterKey;
+  readonly masterKeys: MasterKeys;
   readonly keys: EnrollingKeys;
   readonly keySets: Pick<KeySetCache, 'keysFor'>;
   /** The --public-url values, without trailing slashes. */
@@ -40,7 +41,7 @@ export interface WorkloadContext {
  *   submission would get now
  */
 export async function issueChallenge(
-  { store, nowMs, masterKey, keys }: WorkloadContext,
+  { store, nowMs, masterKeys, keys }: WorkloadContext,
   { policy: reference, provider, public_key: jwk }: ChallengeRequest,
   attempt: EnrollmentAttempt,
 ): Promise<ChallengeAnswer> {
@@ -51,20 +52,19 @@ export async function issueChallenge(
   attempt.policy = await store.read((tx) => requireReference(tx, reference));
   const key = keys.import(jwk);
   if (key === undefined) throw new ApiProblem('public_key_invalid');
-  const row = await store.writeUnaudited(undefined, async (tx) => {
+  return store.writeUnaudited(undefined, async (tx) => {
     const policy = await requireReference(tx, reference);
     const problem = submissionProblem(await submissionFacts(tx, policy, key.thumbprint, undefined));
     if (problem !== undefined) throw new ApiProblem(problem);
     const challenge = newChallenge(policy, key, nowMs());
     await tx.enrollments.addChallenge(challenge);
-    return challenge;
+    return {
+      challenge_id: challenge.id,
+      challenge: challengeText(await masterKeys.current(tx), challenge),
+      auth_site: challenge.siteId,
+      expires_at: momentOf(challenge.expiresAtMs),
+    };
   });
-  return {
-    challenge_id: row.id,
-    challenge: challengeText(masterKey, row),
-    auth_site: row.siteId,
-    expires_at: momentOf(row.expiresAtMs),
-  };
 }
 
 /** The challenge of a row. It is a secret until used. */

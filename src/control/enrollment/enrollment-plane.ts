@@ -7,7 +7,7 @@ import type { EnrollmentCommand } from '../../api-contract/sources-contract.ts';
 import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
 import { KeySetCache, type KeySetCacheOptions } from '../issuers/key-set-cache.ts';
 import { validateSource } from '../issuers/validate-source.ts';
-import type { MasterKey } from '../secrets/master-key.ts';
+import type { MasterKeys } from '../secrets/master-keys.ts';
 import { StoredKeySets } from '../sources/key-set-records.ts';
 import { SourceDrafts } from '../sources/source-drafts.ts';
 import { SourceLifecycle } from '../sources/source-lifecycle.ts';
@@ -26,7 +26,7 @@ const DEFAULT_ENROLL_IMAGE = 'proofgate';
 export interface EnrollmentPlaneOptions {
   readonly store: ControlStore;
   readonly nowMs: () => number;
-  readonly masterKey: MasterKey;
+  readonly masterKeys: MasterKeys;
   /** Fetches issuers' metadata, such as `IssuerFetcher`. */
   readonly fetcher: JsonFetcher;
   /** The --public-url values. Workloads sign the one that they use. At least one. */

@@ -111,7 +111,7 @@ function afterExpiry(
 
 /** Verifies the new key's signature over the challenge and this Control's URL. @throws ApiProblem `signature_invalid` */
 function checkSignature(
-  { keys, masterKey, publicUrls }: WorkloadContext,
+  { keys, masterKeys, publicUrls }: WorkloadContext,
   { workload_token: workloadToken, signature }: EnrollmentSubmission,
   { challenge, policy }: Case,
 ): void {
@@ -121,12 +121,15 @@ function checkSignature(
   const statement = {
     policyReference: policy.reference,
     challengeId: challenge.id,
-    challenge: challengeText(masterKey, challenge),
     keyThumbprint: challenge.thumbprint,
     workloadToken,
   };
+  // During a rotation, the old master key may have made the challenge.
+  const challenges = masterKeys.all.map((masterKey) => challengeText(masterKey, challenge));
   const isSigned = publicUrls.some((controlUrl) =>
-    verifySignature(key, enrollmentText({ ...statement, controlUrl }), bytes),
+    challenges.some((text) =>
+      verifySignature(key, enrollmentText({ ...statement, challenge: text, controlUrl }), bytes),
+    ),
   );
   if (!isSigned) throw new ApiProblem('signature_invalid');
 }

@@ -9,7 +9,8 @@ import { MAX_PORT } from '../../protocol/limits.ts';
 import { parseStrictJson } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { tokenHash } from '../secrets/bearer-token.ts';
-import { type MasterKey, UnsealError } from '../secrets/master-key.ts';
+import { UnsealError } from '../secrets/master-key.ts';
+import type { MasterKeys } from '../secrets/master-keys.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { SignInSecrets } from './identity-provider.ts';
 import type { OperatorIdentity } from './operator-identity.ts';
@@ -57,40 +58,46 @@ export interface SignInSteps {
   ): Promise<Extract<SignInStep, { readonly step: S }> | undefined>;
 }
 
-export function signInSteps(store: ControlStore, masterKey: MasterKey, nowMs: () => number): SignInSteps {
+export function signInSteps(store: ControlStore, masterKeys: MasterKeys, nowMs: () => number): SignInSteps {
   return {
     async keep(step, handle = randomBytes(32).toString('base64url')) {
       const stateHash = tokenHash(handle);
-      const sealed = masterKey.seal(Buffer.from(JSON.stringify(step)), purposeOf(step.step, stateHash));
+      const secret = Buffer.from(JSON.stringify(step));
       const expiresAtMs = nowMs() + STEP_LIFETIME_MS[step.step];
-      await store.writeUnaudited(undefined, (tx) =>
-        tx.operators.addSignIn({ stateHash, sealed, expiresAtMs }),
-      );
+      await store.writeUnaudited({ kind: 'encrypting' }, async (tx) => {
+        const sealed = (await masterKeys.current(tx)).seal(secret, purposeOf(step.step, stateHash));
+        await tx.operators.addSignIn({ stateHash, sealed, expiresAtMs });
+      });
       return handle;
     },
     async take(step, handle) {
       const stateHash = tokenHash(handle);
       const row = await store.writeUnaudited(undefined, (tx) => tx.operators.takeSignIn(stateHash));
       if (row === undefined || row.expiresAtMs <= nowMs()) return undefined;
-      return unsealed(masterKey, row.sealed, step, stateHash);
+      return unsealed(masterKeys, row.sealed, step, stateHash);
     },
   };
 }
 
 /** The sealing purpose binds the text to its step and handle, which makes the type assertion safe. */
 function unsealed<S extends SignInStep['step']>(
-  masterKey: MasterKey,
+  masterKeys: MasterKeys,
   sealed: string,
   step: S,
   stateHash: string,
 ): Extract<SignInStep, { readonly step: S }> | undefined {
   try {
-    const text = masterKey.unseal(sealed, purposeOf(step, stateHash)).toString();
+    const text = masterKeys.unseal(sealed, purposeOf(step, stateHash)).toString();
     return parseStrictJson(text) as Extract<SignInStep, { readonly step: S }>;
   } catch (error) {
     if (error instanceof UnsealError) return undefined;
     throw error;
   }
+}
+
+/** Every purpose for which the text of a stored sign-in may be sealed. */
+export function signInPurposes(stateHash: string): readonly string[] {
+  return (['pending', 'unconfirmed', 'confirmed'] as const).map((step) => purposeOf(step, stateHash));
 }
 
 function purposeOf(step: SignInStep['step'], stateHash: string): string {

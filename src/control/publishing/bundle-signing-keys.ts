@@ -10,7 +10,7 @@ import { type PublicJwk, parsePublicJwk } from '../../protocol/public-key.ts';
 import { generateSigningKey, type SigningKey, signingKeyOf } from '../../protocol/signing.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
-import type { MasterKey } from '../secrets/master-key.ts';
+import type { MasterKeys } from '../secrets/master-keys.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
@@ -36,15 +36,15 @@ export interface SigningKeyView {
 }
 
 export class SiteSigningKeys {
-  readonly #masterKey: MasterKey;
+  readonly #masterKeys: MasterKeys;
   /** Unsealed keys by ID. A key never changes. */
   readonly #loaded = new LRUCache<string, SigningKey>({ max: MAX_LOADED_KEYS });
 
-  constructor(masterKey: MasterKey) {
-    this.#masterKey = masterKey;
+  constructor(masterKeys: MasterKeys) {
+    this.#masterKeys = masterKeys;
   }
 
-  /** Creates a key of each purpose, in the transaction that creates the site. */
+  /** Creates a key of each purpose, in the transaction that creates the site. It holds the lock of the installation. */
   async create(tx: Transaction, siteId: string, nowMs: number): Promise<readonly SigningKeyView[]> {
     const views: SigningKeyView[] = [];
     for (const purpose of SIGNING_PURPOSES) views.push(await this.#add(tx, siteId, purpose, nowMs));
@@ -59,7 +59,8 @@ export class SiteSigningKeys {
   ): Promise<SigningKeyView> {
     const id = newId('signingKey', nowMs);
     const { privateKey, publicKey } = generateSigningKey('Ed25519');
-    const sealedPrivateKey = this.#masterKey.seal(
+    const sealing = await this.#masterKeys.current(tx);
+    const sealedPrivateKey = sealing.seal(
       privateKey.export({ type: 'pkcs8', format: 'der' }),
       sealingPurpose(id),
     );
@@ -146,7 +147,7 @@ export class SiteSigningKeys {
   #load(row: RowOf<'signingKey'>): SigningKey {
     const known = this.#loaded.get(row.id);
     if (known !== undefined) return known;
-    const der = this.#masterKey.unseal(row.sealedPrivateKey, sealingPurpose(row.id));
+    const der = this.#masterKeys.unseal(row.sealedPrivateKey, sealingPurpose(row.id));
     const key = signingKeyOf(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }));
     if (key.publicKey.thumbprint !== row.thumbprint)
       throw new Error(`signing key ${row.id} is not what its row says`);
@@ -173,7 +174,7 @@ export class SiteSigningKeys {
 }
 
 /** Binds sealed text to its key, so that it does not open in another row. */
-function sealingPurpose(id: string): string {
+export function sealingPurpose(id: string): string {
   return `signing-key:${id}`;
 }
 

@@ -1,10 +1,12 @@
 /**
- * Makes all instances use the master key that sealed the database, whose ID the database stores. An instance with another
- * key could not unseal anything, and others could not unseal what it seals.
+ * Makes all instances use the master key that encrypts the database's secrets, whose ID the database stores. An instance
+ * with another key could not decrypt anything, and others could not decrypt what it encrypts.
  * Source: docs/control.md "Running Control".
  */
 import type { ControlStore } from '../store/port.ts';
-import { MASTER_KEY_BYTES, MasterKey } from './master-key.ts';
+import type { KeptMasterKey } from '../store/repositories/operators-repository.ts';
+import { MasterKey } from './master-key.ts';
+import { MasterKeyError, MasterKeys } from './master-keys.ts';
 
 export interface MasterKeyFile {
   /** Undefined when the file does not exist. Its permissions have been checked. */
@@ -14,65 +16,52 @@ export interface MasterKeyFile {
   remove(): Promise<void>;
 }
 
-export class MasterKeyError extends Error {
-  override readonly name = 'MasterKeyError';
-  readonly code: 'master_key_missing' | 'master_key_invalid' | 'master_key_mismatch';
-
-  constructor(code: MasterKeyError['code'], message: string) {
-    super(message);
-    this.code = code;
-  }
-}
-
 /**
  * Reads the key file, or creates it when neither file nor database has a key. The file is on disk before the database
  * stores the key's ID.
  * @throws MasterKeyError
  */
-export async function establishMasterKey(store: ControlStore, file: MasterKeyFile): Promise<MasterKey> {
-  const known = await store.read((tx) => tx.operators.keptMasterKeyId());
-  const { key, isNew } = await readOrCreate(file, known);
-  const kept = known ?? (await registerKey(store, key));
-  if (kept === key.id) return key;
-  // Another instance was first; this one's key has sealed nothing.
+export async function establishMasterKeys(store: ControlStore, file: MasterKeyFile): Promise<MasterKeys> {
+  const known = await store.read((tx) => tx.operators.masterKey());
+  const { keys, isNew } = await readOrCreate(file, known !== undefined);
+  const kept = known ?? (await registerKey(store, keys.all[0]));
+  if (keys.has(kept.id) && (kept.replacing === undefined || keys.has(kept.replacing))) return keys;
+  // Another instance was first; this one's key has encrypted nothing.
   if (isNew) await file.remove();
-  throw new MasterKeyError('master_key_mismatch', 'the database is sealed with another master key');
+  throw new MasterKeyError(
+    'master_key_mismatch',
+    keys.has(kept.id)
+      ? 'a rotation is not finished: the file must list the old key, too, until proofgate control rotate-master-key is done'
+      : 'the database is encrypted with another master key',
+  );
 }
 
 async function readOrCreate(
   file: MasterKeyFile,
-  known: string | undefined,
-): Promise<{ readonly key: MasterKey; readonly isNew: boolean }> {
+  isKnown: boolean,
+): Promise<{ readonly keys: MasterKeys; readonly isNew: boolean }> {
   const text = await file.read();
-  if (text !== undefined) return { key: parseKey(text), isNew: false };
-  if (known !== undefined) {
+  if (text !== undefined) return { keys: MasterKeys.parse(text), isNew: false };
+  if (isKnown) {
     throw new MasterKeyError(
       'master_key_missing',
-      'the file is not there, and the database is sealed with its key',
+      'the file is not there, and the database is encrypted with its key',
     );
   }
   const bytes = MasterKey.random();
   if (await file.create(`${bytes.toString('base64url')}\n`))
-    return { key: new MasterKey(bytes), isNew: true };
-  return { key: parseKey((await file.read()) ?? ''), isNew: false };
+    return { keys: new MasterKeys(new MasterKey(bytes)), isNew: true };
+  return { keys: MasterKeys.parse((await file.read()) ?? ''), isNew: false };
 }
 
-function parseKey(text: string): MasterKey {
-  const bytes = Buffer.from(text.trim(), 'base64url');
-  if (bytes.length !== MASTER_KEY_BYTES || bytes.toString('base64url') !== text.trim()) {
-    throw new MasterKeyError('master_key_invalid', 'the file does not contain 32 bytes in base64url');
-  }
-  return new MasterKey(bytes);
-}
-
-/** @returns the stored key ID: the first one registered */
-async function registerKey(store: ControlStore, key: MasterKey): Promise<string> {
+/** @returns what the database stores: the first key registered */
+async function registerKey(store: ControlStore, key: MasterKey): Promise<KeptMasterKey> {
   return store.mutate({ kind: 'installation' }, async (tx) => {
-    const kept = await tx.operators.masterKeyId(key.id);
+    const kept = await tx.operators.registerMasterKey(key.id);
     const audit = {
       kind: 'proofgate.control.master_key.register',
       actor: 'control',
-      resource: { kind: 'master_key', id: kept },
+      resource: { kind: 'master_key', id: kept.id },
       place: {},
     } as const;
     return { result: kept, audit: [audit] };

@@ -60,6 +60,16 @@ export class MasterKey {
     }
   }
 
+  /** As {@link unseal}, but undefined instead of an UnsealError. */
+  unsealed(sealed: string, purpose: string): Buffer | undefined {
+    try {
+      return this.unseal(sealed, purpose);
+    } catch (error) {
+      if (error instanceof UnsealError) return undefined;
+      throw error;
+    }
+  }
+
   /** Derives a challenge: 256 bits, base64url, unguessable without this key and deterministic. */
   challenge(challengeId: string, policyId: string, keyThumbprint: string): string {
     const text = `${challengeId}\n${policyId}\n${keyThumbprint}\n`;

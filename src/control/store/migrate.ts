@@ -47,6 +47,11 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
   '0008-declared-policies': statements(
     'alter table enrollment_policy add column next_source_revision integer',
   ),
+  // A rotation of the master key: the key before, and whether secrets may still be encrypted with it.
+  '0009-master-key-rotation': statements(
+    `alter table installation add column previous_master_key_id ${dialect.text}`,
+    'alter table installation add column master_key_rotating integer not null default 0',
+  ),
 });
 
 function statements(...texts: readonly string[]): Migration {

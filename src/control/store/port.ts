@@ -12,8 +12,13 @@ import type { Notice, Transaction } from './transaction.ts';
 export type { AuditEntry } from './repositories/audit-repository.ts';
 export type { Notice, Topic, Transaction } from './transaction.ts';
 
-/** The lock of a mutation: one Auth Site with everything in it, or everything outside sites. */
-export type Lock = { readonly kind: 'site'; readonly siteId: string } | { readonly kind: 'installation' };
+/**
+ * The lock of a mutation: one Auth Site with everything in it, or everything outside sites. `encrypting` is shared, and
+ * excludes only `master_key`, which excludes everything outside sites.
+ */
+export type Lock =
+  | { readonly kind: 'site'; readonly siteId: string }
+  | { readonly kind: 'installation' | 'encrypting' | 'master_key' };
 
 /** Result of a mutation and its audit rows. */
 export interface Mutated<T> {

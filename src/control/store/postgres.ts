@@ -70,16 +70,23 @@ function whyOf(error: unknown): string {
   return fault !== undefined && 'code' in fault ? fault.code : 'its URL or its schema';
 }
 
+/** "for update" alone conflicts with "for key share". */
+const INSTALLATION_LOCKS = {
+  installation: sql`no key update`,
+  encrypting: sql`key share`,
+  master_key: sql`update`,
+} as const;
+
 function postgresEngine(db: Kysely<Tables>, connection: pg.ClientConfig, report: ReportIncident): Engine {
   const instance = randomUUID();
   return {
     db,
     async lock(tx, lock) {
-      // Not "for update", which would also block inserts of records that refer to the site.
       const { rows } =
-        lock.kind === 'installation'
-          ? await sql`select id from installation for no key update`.execute(tx)
-          : await sql`select id from site where id = ${lock.siteId} for no key update`.execute(tx);
+        lock.kind === 'site'
+          ? // Not "for update", which would also block inserts of records that refer to the site.
+            await sql`select id from site where id = ${lock.siteId} for no key update`.execute(tx)
+          : await sql`select id from installation for ${INSTALLATION_LOCKS[lock.kind]}`.execute(tx);
       return rows.length === 1;
     },
     async announce(tx, notices) {

@@ -87,7 +87,9 @@ export class RelationalStore implements ControlStore {
     const once = () => this.#transact('read write', lock, work);
     // Queue mutations of a site before they take a connection, so that waiting ones do not exhaust the pool.
     const { result, notices } = await this.#track(() =>
-      lock === undefined ? once() : this.#turns.take(lock.kind === 'site' ? lock.siteId : '', once),
+      lock === undefined || lock.kind === 'encrypting'
+        ? once()
+        : this.#turns.take(lock.kind === 'site' ? lock.siteId : '', once),
     );
     for (const notice of notices) this.#tell(notice);
     return result;

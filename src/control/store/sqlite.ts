@@ -82,7 +82,7 @@ function sqliteEngine(db: Kysely<Tables>, report: ReportIncident): Engine {
   return {
     db,
     async lock(tx, lock) {
-      if (lock.kind === 'installation') return true;
+      if (lock.kind !== 'site') return true;
       const row = await tx.selectFrom('site').select('id').where('id', '=', lock.siteId).executeTakeFirst();
       return row !== undefined;
     },

@@ -34,8 +34,12 @@ export interface Tables {
     /** Always 1: the only row, which mutations outside sites lock. */
     id: Fixed<number>;
     bootstrapTokenHash: string | null;
-    /** ID of the master key that sealed this database's secrets; null before the first start. */
+    /** ID of the master key that encrypts; null before the first start. */
     masterKeyId: string | null;
+    /** ID of the one before; null before the first rotation. */
+    previousMasterKeyId: string | null;
+    /** 1 while secrets may still be encrypted with the previous key. */
+    masterKeyRotating: Generated<Flag>;
   };
 
   environment: Versioned & {
@@ -408,7 +412,7 @@ export interface Tables {
   /** A pending sign-in. `sealed` holds the encrypted state of its current step. */
   signIn: {
     stateHash: Fixed<string>;
-    sealed: Fixed<string>;
+    sealed: string;
     expiresAtMs: Fixed<number>;
   };
 

@@ -48,9 +48,9 @@ export interface ControlParts {
 }
 
 export async function openControlParts(options: ControlPartsOptions): Promise<ControlParts> {
-  const { store, nowMs, masterKey } = options;
+  const { store, nowMs, masterKeys } = options;
   const operators = openOperators(options);
-  const signingKeys = new SiteSigningKeys(masterKey);
+  const signingKeys = new SiteSigningKeys(masterKeys);
   const onFault = (error: unknown) => reportFailure(options, 'distribution', error);
   const distribution = new Distribution({ store, nowMs, onFault });
   const enrollment = openEnrollment(options);
@@ -93,11 +93,11 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
 type OperatorParts = ReturnType<typeof openOperators>;
 
 function openOperators(options: ControlPartsOptions) {
-  const { plan, settings, store, masterKey, nowMs } = options;
+  const { plan, settings, store, masterKeys, nowMs } = options;
   const tokenUsage = createTokenUsage(store, nowMs);
   const identityProvider = plan.identityProvider && new IdentityProvider({ ...plan.identityProvider, nowMs });
   const sessions = createSessions({ store, lifetimeMs: settings.sessionLifetimeMs, nowMs });
-  const steps = signInSteps(store, masterKey, nowMs);
+  const steps = signInSteps(store, masterKeys, nowMs);
   return {
     store,
     sessions,
@@ -127,13 +127,13 @@ function startPublishing(options: ControlPartsOptions, signingKeys: SiteSigningK
 }
 
 function openEnrollment(options: ControlPartsOptions): EnrollmentPlane {
-  const { plan, settings, store, nowMs, masterKey } = options;
+  const { plan, settings, store, nowMs, masterKeys } = options;
   const { issuerNetworks: openedNetworks, issuerCa, publicUrls } = plan;
   const { workloadCaConfigmap: enrollCaConfigMap } = settings;
   return createEnrollmentPlane({
     store,
     nowMs,
-    masterKey,
+    masterKeys,
     fetcher: new IssuerFetcher({
       openedNetworks,
       ...(issuerCa === undefined ? {} : { privateCa: issuerCa }),

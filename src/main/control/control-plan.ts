@@ -15,7 +15,7 @@ import { type HostAndPort, parseHostAndPort } from '../../program/listen-address
 import { parsePublicUrl } from '../../program/public-url.ts';
 import { readMountedSecret } from '../../program/secret-files.ts';
 import { isLoopback } from '../../protocol/loopback.ts';
-import type { ControlSettings } from './control-settings.ts';
+import type { ControlSettings, DatabaseSettings } from './control-settings.ts';
 
 export interface TlsFiles {
   readonly certFile: string;
@@ -27,16 +27,20 @@ export interface TlsMaterial {
   readonly key: string;
 }
 
-/** Validated settings. Contains secrets. */
-export interface ControlPlan {
-  readonly listen: HostAndPort;
-  readonly adminListen: HostAndPort;
-  readonly publicUrls: readonly [string, ...string[]];
-  readonly tls: (TlsFiles & { readonly material: TlsMaterial }) | undefined;
+/** Where the database and its keys are. Contains secrets. */
+export interface DatabasePlan {
   readonly dataDirectory: string;
   /** Undefined: the embedded database. A secret. */
   readonly databaseUrl: string | undefined;
   readonly masterKeyFile: string;
+}
+
+/** Validated settings. Contains secrets. */
+export interface ControlPlan extends DatabasePlan {
+  readonly listen: HostAndPort;
+  readonly adminListen: HostAndPort;
+  readonly publicUrls: readonly [string, ...string[]];
+  readonly tls: (TlsFiles & { readonly material: TlsMaterial }) | undefined;
   readonly bootstrapTokenFile: string;
   readonly issuerNetworks: readonly IssuerNetwork[];
   readonly issuerCa: readonly string[] | undefined;
@@ -60,22 +64,26 @@ export async function planControl(settings: ControlSettings): Promise<ControlPla
   const issuerNetworks = settings.issuerNetworks.map(readNetwork);
   const issuerCa = await readIssuerCaFile(settings.issuerCaFile);
   const identityProvider = await readIdentityProvider(settings);
-  const databaseUrl = await readDatabaseUrl(settings);
-  await assertStateDirectory(settings.dataDir, 'data-dir');
-  const { dataDir } = settings;
+  const database = await planDatabase(settings);
   return {
+    ...database,
     listen,
     adminListen,
     publicUrls,
     tls,
-    dataDirectory: dataDir,
-    databaseUrl,
-    masterKeyFile: settings.masterKeyFile ?? join(dataDir, 'master-key'),
-    bootstrapTokenFile: settings.bootstrapTokenFile ?? join(dataDir, 'bootstrap-token'),
+    bootstrapTokenFile: settings.bootstrapTokenFile ?? join(settings.dataDir, 'bootstrap-token'),
     issuerNetworks,
     issuerCa,
     identityProvider,
   };
+}
+
+/** @throws CliError with exit code 2 */
+export async function planDatabase(settings: DatabaseSettings): Promise<DatabasePlan> {
+  const { dataDir, masterKeyFile = join(dataDir, 'master-key') } = settings;
+  const databaseUrl = await readDatabaseUrl(settings);
+  await assertStateDirectory(dataDir, 'data-dir');
+  return { dataDirectory: dataDir, databaseUrl, masterKeyFile };
 }
 
 async function readTls({ tlsCert, tlsKey }: ControlSettings): Promise<ControlPlan['tls']> {
@@ -177,7 +185,7 @@ async function readIdentityProvider(settings: ControlSettings): Promise<ControlP
   };
 }
 
-async function readDatabaseUrl(settings: ControlSettings): Promise<string | undefined> {
+async function readDatabaseUrl(settings: DatabaseSettings): Promise<string | undefined> {
   const { databaseUrl, databaseUrlFile } = settings;
   if (databaseUrl !== undefined && databaseUrlFile !== undefined) {
     throw usageError('database_url_twice', 'give --database-url or --database-url-file, not both');

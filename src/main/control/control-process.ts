@@ -14,7 +14,7 @@ import { readPropagation, readRenewals, watchReadiness } from './control-readine
 import type { ControlPartsOptions } from './control-reports.ts';
 import type { ControlSettings } from './control-settings.ts';
 import { followCertificate } from './control-tls.ts';
-import { openBootstrapToken, openControlStore, openMasterKey } from './open-store.ts';
+import { openBootstrapToken, openControlStore, openMasterKeys } from './open-store.ts';
 
 export interface RunningControl {
   /** The first public URL. */
@@ -99,11 +99,11 @@ async function openControl(opening: Opening): Promise<RunningControl> {
     logger.warn({ event: 'store_incident', kind, name, fault: faultName(error) }, 'store incident');
   });
   opened.add(() => store.close());
-  const masterKey = await openMasterKey(store, plan);
+  const masterKeys = await openMasterKeys(store, plan);
   await openBootstrapToken(store, plan, settings.resetBootstrapToken, logger);
   const readiness = await watchReadiness(store);
   opened.add(async () => readiness.stop());
-  const foundations = { ...opening, store, masterKey, metrics, readiness };
+  const foundations = { ...opening, store, masterKeys, metrics, readiness };
   const parts = await openControlParts(foundations);
   opened.add(() => parts.close());
   const addresses = await openListeners(opening, parts, foundations);

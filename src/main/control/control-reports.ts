@@ -3,7 +3,7 @@ import { ApiProblem } from '../../control/domain/api-problem.ts';
 import type { RejectedEnrollment } from '../../control/enrollment/rejected-enrollments.ts';
 import type { KeySetEvent } from '../../control/issuers/source-keys.ts';
 import type { Publication } from '../../control/publishing/site-publisher.ts';
-import type { MasterKey } from '../../control/secrets/master-key.ts';
+import type { MasterKeys } from '../../control/secrets/master-keys.ts';
 import type { ControlStore } from '../../control/store/port.ts';
 import { faultName } from '../../program/errors.ts';
 import type { ControlMetrics } from '../../telemetry/control-metrics.ts';
@@ -16,7 +16,7 @@ export interface ControlPartsOptions {
   readonly plan: ControlPlan;
   readonly settings: ControlSettings;
   readonly store: ControlStore;
-  readonly masterKey: MasterKey;
+  readonly masterKeys: MasterKeys;
   readonly metrics: ControlMetrics;
   readonly logger: Logger;
   readonly nowMs: () => number;

@@ -17,7 +17,8 @@ import { LOG_LEVELS } from '../../telemetry/log-level.ts';
 const DAY_MS = 24 * 3600 * 1000;
 const RATE = { min: 1, max: 1_000_000 };
 
-const STORAGE = {
+/** Also of `proofgate control rotate-master-key`. */
+export const DATABASE_SETTINGS = {
   dataDir: required(
     text('--data-dir <directory>', 'existing directory for the embedded database and the key files'),
   ),
@@ -30,9 +31,14 @@ const STORAGE = {
   masterKeyFile: optional(
     text(
       '--master-key-file <file>',
-      'key that encrypts secrets in the database; default: master-key in the data directory',
+      'keys that encrypt secrets in the database; default: master-key in the data directory',
     ),
   ),
+};
+export type DatabaseSettings = SettingValues<typeof DATABASE_SETTINGS>;
+
+const STORAGE = {
+  ...DATABASE_SETTINGS,
   bootstrapTokenFile: optional(
     text(
       '--bootstrap-token-file <file>',

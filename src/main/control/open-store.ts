@@ -4,8 +4,8 @@ import {
   type BootstrapTokenState,
   establishBootstrapToken,
 } from '../../control/operators/bootstrap-token.ts';
-import { establishMasterKey, MasterKeyError } from '../../control/secrets/installation-key.ts';
-import type { MasterKey } from '../../control/secrets/master-key.ts';
+import { establishMasterKeys } from '../../control/secrets/installation-key.ts';
+import { MasterKeyError, type MasterKeys } from '../../control/secrets/master-keys.ts';
 import {
   type ControlStore,
   type ReportIncident,
@@ -15,13 +15,13 @@ import {
 import { CliError, usageError } from '../../program/errors.ts';
 import { secretFile } from '../../program/secret-files.ts';
 import type { Logger } from '../../telemetry/logger.ts';
-import type { ControlPlan } from './control-plan.ts';
+import type { ControlPlan, DatabasePlan } from './control-plan.ts';
 
 /** @throws CliError `database_unavailable`, `database_newer` */
 export async function openControlStore(
-  { databaseUrl, dataDirectory }: ControlPlan,
+  { databaseUrl, dataDirectory }: DatabasePlan,
   nowMs: () => number,
-  report: ReportIncident,
+  report: ReportIncident = () => {},
 ): Promise<ControlStore> {
   try {
     if (databaseUrl === undefined) {
@@ -35,15 +35,25 @@ export async function openControlStore(
   }
 }
 
-/** @throws CliError `master_key_missing`, `master_key_invalid`, `master_key_mismatch`, or an error of the file */
-export async function openMasterKey(store: ControlStore, plan: ControlPlan): Promise<MasterKey> {
+/**
+ * @throws CliError `master_key_missing`, `master_key_invalid`, `master_keys_equal`, `master_key_mismatch`, or an error of
+ *   the file
+ */
+export async function openMasterKeys(
+  store: ControlStore,
+  { masterKeyFile }: DatabasePlan,
+): Promise<MasterKeys> {
   try {
-    return await establishMasterKey(store, secretFile(plan.masterKeyFile));
+    return await establishMasterKeys(store, secretFile(masterKeyFile));
   } catch (error) {
-    if (error instanceof MasterKeyError)
-      throw usageError(error.code, `${plan.masterKeyFile}: ${error.message}`);
-    throw databaseFault(error);
+    throw masterKeyFault(error, masterKeyFile);
   }
+}
+
+/** Adds the file's name to an error of its keys. */
+export function masterKeyFault(error: unknown, file: string): unknown {
+  if (error instanceof MasterKeyError) return usageError(error.code, `${file}: ${error.message}`);
+  return databaseFault(error);
 }
 
 /** @throws CliError `bootstrap_token_invalid`, or an error of the file */

@@ -19,7 +19,7 @@ import { INSTALLATION, type Scope } from '../../../src/control/domain/roles.ts';
 import type { Principal } from '../../../src/control/operators/operators.ts';
 import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
 import { createSiteCheck } from '../../../src/control/publishing/site-check.ts';
-import { MasterKey } from '../../../src/control/secrets/master-key.ts';
+import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
@@ -210,7 +210,7 @@ async function serve(
   });
   app.addHook('onRoute', (route) => void fixture.routes.push(route));
   prepare?.(app);
-  const signingKeys = new SiteSigningKeys(new MasterKey(MasterKey.random()));
+  const signingKeys = new SiteSigningKeys(MasterKeys.random());
   registerConfigurationRoutes(app, {
     store: fixture.store,
     nowMs: fixture.nowMs,

@@ -8,7 +8,7 @@ import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/e
 import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-api.ts';
 import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { createEnrollmentPlane } from '../../../src/control/enrollment/enrollment-plane.ts';
-import { MasterKey } from '../../../src/control/secrets/master-key.ts';
+import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import { IssuerFetcher } from '../../../src/outbound-fetch/outbound-fetch.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
 import { publishingOf } from '../enrollment/enrollment-fixture.ts';
@@ -33,7 +33,7 @@ describe.each(databaseKinds())('$name', (kind) => {
         const plane = createEnrollmentPlane({
           store,
           nowMs,
-          masterKey: new MasterKey(MasterKey.random()),
+          masterKeys: MasterKeys.random(),
           fetcher: new IssuerFetcher(),
           publicUrls: [CONTROL_URL],
           ...publishingOf(store, nowMs),

@@ -13,7 +13,7 @@ import { Declarations } from '../../../src/control/declaration/declarations.ts';
 import type { SourceValidation } from '../../../src/control/issuers/validate-source.ts';
 import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
 import { createSiteCheck } from '../../../src/control/publishing/site-check.ts';
-import { MasterKey } from '../../../src/control/secrets/master-key.ts';
+import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import { SourceLifecycle } from '../../../src/control/sources/source-lifecycle.ts';
 import type { ControlStore, Transaction } from '../../../src/control/store/port.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
@@ -132,7 +132,7 @@ export class DeclarationFixture {
   }
 
   async #open(): Promise<void> {
-    const signingKeys = new SiteSigningKeys(new MasterKey(MasterKey.random()));
+    const signingKeys = new SiteSigningKeys(MasterKeys.random());
     this.#api = await ApiFixture.open({
       openStore: (nowMs) => this.#database.open(nowMs),
       extend: (app, { store, nowMs }) => {

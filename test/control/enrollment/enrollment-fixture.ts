@@ -27,7 +27,7 @@ import {
 import { keyReadiness } from '../../../src/control/publishing/readiness.ts';
 import { enrolledProfiles } from '../../../src/control/publishing/signing-profiles.ts';
 import type { Operation } from '../../../src/control/resource/operation.ts';
-import { MasterKey } from '../../../src/control/secrets/master-key.ts';
+import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import type { RowOf } from '../../../src/control/store/repositories/records.ts';
@@ -81,7 +81,7 @@ interface Ground {
 export class EnrollmentEnvironment {
   ms = START_MS;
   readonly nowMs = (): number => this.ms;
-  readonly masterKey = new MasterKey(MasterKey.random());
+  readonly masterKeys = MasterKeys.random();
   readonly faults: unknown[] = [];
   readonly #ground: Ground;
   readonly #otherStores: ControlStore[] = [];
@@ -128,7 +128,7 @@ export class EnrollmentEnvironment {
     return createEnrollmentPlane({
       store,
       nowMs: this.nowMs,
-      masterKey: this.masterKey,
+      masterKeys: this.masterKeys,
       fetcher: this.#ground.issuers.fetcher(),
       publicUrls: [`${CONTROL_URL}/`, OTHER_CONTROL_URL],
       ...publishingOf(store, this.nowMs),

@@ -8,7 +8,7 @@ import {
   createEnrollmentPlane,
   type EnrollmentPlane,
 } from '../../../src/control/enrollment/enrollment-plane.ts';
-import { MasterKey } from '../../../src/control/secrets/master-key.ts';
+import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import { POLL_SCHEME, pollText } from '../../../src/protocol/enrollment.ts';
 import { Redacted } from '../../../src/protocol/redacted.ts';
 import { signMessage } from '../../../src/protocol/signature.ts';
@@ -51,7 +51,7 @@ beforeAll(async () => {
       plane = createEnrollmentPlane({
         store,
         nowMs,
-        masterKey: new MasterKey(MasterKey.random()),
+        masterKeys: MasterKeys.random(),
         fetcher: issuers.fetcher(),
         publicUrls: [CONTROL_URL],
         ...publishingOf(store, nowMs),

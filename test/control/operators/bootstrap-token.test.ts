@@ -9,7 +9,7 @@ import {
 } from '../../../src/control/operators/bootstrap-token.ts';
 import { createSessions } from '../../../src/control/operators/sessions.ts';
 import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
-import { establishMasterKey } from '../../../src/control/secrets/installation-key.ts';
+import { establishMasterKeys } from '../../../src/control/secrets/installation-key.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import { type SecretFile, secretFile } from '../../../src/program/secret-files.ts';
 import { type DatabaseKind, databaseKinds, type Opener } from '../store/databases.ts';
@@ -159,10 +159,10 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
 
     test('one master key seals the database; of first starts at the same time, the others fail', async () => {
       const files = Array.from({ length: 4 }, (_, i) => file(`key-${i}`));
-      const results = await Promise.allSettled(files.map((one) => establishMasterKey(store, one)));
-      const made = results.flatMap((one) => (one.status === 'fulfilled' ? [one.value.id] : []));
+      const results = await Promise.allSettled(files.map((one) => establishMasterKeys(store, one)));
+      const made = results.flatMap((one) => (one.status === 'fulfilled' ? [one.value.all[0].id] : []));
       expect(made).toHaveLength(1);
-      expect(await store.read((tx) => tx.operators.keptMasterKeyId())).toBe(made[0]);
+      expect(await store.read((tx) => tx.operators.masterKey())).toMatchObject({ id: made[0] });
       const refused = results.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
       // An early instance generated its own key in vain; a later one found the sealed data but had no key.
       for (const { code } of refused) expect(['master_key_mismatch', 'master_key_missing']).toContain(code);
@@ -171,12 +171,12 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
     });
 
     test('a first start that dies after its master key was written goes on with it', async () => {
-      await expect(establishMasterKey(dyingStore(store, 'before'), file('key'))).rejects.toThrow(Killed);
+      await expect(establishMasterKeys(dyingStore(store, 'before'), file('key'))).rejects.toThrow(Killed);
       const written = await file('key').read();
-      const key = await establishMasterKey(store, file('key'));
+      const keys = await establishMasterKeys(store, file('key'));
       expect(await file('key').read()).toBe(written);
-      expect(key.id).toBe((await establishMasterKey(store, file('key'))).id);
-      expect(`${key}${JSON.stringify({ key })}`).toBe('[redacted]{"key":"[redacted]"}');
+      expect(keys.all[0].id).toBe((await establishMasterKeys(store, file('key'))).all[0].id);
+      expect(`${keys}${JSON.stringify({ keys })}`).toBe('[redacted]{"keys":"[redacted]"}');
     });
   },
 );

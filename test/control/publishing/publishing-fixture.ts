@@ -7,7 +7,7 @@ import type { SourceState } from '../../../src/api-contract/vocabulary.ts';
 import type { RouteContent } from '../../../src/bundle/format/schema.ts';
 import { newId } from '../../../src/control/domain/resource-identifiers.ts';
 import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
-import { MasterKey } from '../../../src/control/secrets/master-key.ts';
+import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import type { RowOf } from '../../../src/control/store/repositories/records.ts';
 import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
@@ -51,12 +51,12 @@ export class ControlWorld {
     store: ControlStore,
     clock: TestClock,
     directory: string,
-    masterKey = new MasterKey(MasterKey.random()),
+    masterKeys = MasterKeys.random(),
   ) {
     this.store = store;
     this.clock = clock;
     this.directory = directory;
-    this.signingKeys = new SiteSigningKeys(masterKey);
+    this.signingKeys = new SiteSigningKeys(masterKeys);
   }
 
   /** Opens SQLite with a site that has signing keys and nothing else. */
@@ -70,8 +70,8 @@ export class ControlWorld {
 
   /** Opens instances of Control that share a database, a master key and the site. */
   static async instances(stores: readonly ControlStore[], clock: TestClock): Promise<ControlWorld[]> {
-    const masterKey = new MasterKey(MasterKey.random());
-    const worlds = stores.map((store) => new ControlWorld(store, clock, '', masterKey));
+    const masterKeys = MasterKeys.random();
+    const worlds = stores.map((store) => new ControlWorld(store, clock, '', masterKeys));
     await worlds[0]?.addSite(SITE);
     return worlds;
   }

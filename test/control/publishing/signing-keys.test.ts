@@ -1,7 +1,7 @@
 /** Tests the signing keys of a site: sealed, one for each purpose, and two signers while one retires. */
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { DEFAULT_RETIRING_MS, SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
-import { MasterKey } from '../../../src/control/secrets/master-key.ts';
+import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import { ControlWorld, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
@@ -27,7 +27,7 @@ it('a new site has one of each purpose, and shows public halves alone', async ()
 });
 
 it('are sealed: another master key cannot load them, and a row cannot hold another key', async () => {
-  const other = new SiteSigningKeys(new MasterKey(MasterKey.random()));
+  const other = new SiteSigningKeys(MasterKeys.random());
   await expect(signerNames(other)).rejects.toMatchObject({ name: 'UnsealError' });
   const rows = await world.read((tx) => tx.signingKeys.ofSite(SITE));
   const [freshness, bundle] = [

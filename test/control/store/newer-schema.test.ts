@@ -1,7 +1,7 @@
 /** Checks that a program does not change a database with a newer schema, and reports it, on both databases. */
 import { describe, expect, it } from '@jest/globals';
 import { type ControlStore, SchemaNewerError } from '../../../src/control/store/port.ts';
-import { DROP_DECLARED_POLICIES, reopenedDatabases } from './reopened-databases.ts';
+import { DROP_MASTER_KEY_ROTATION, reopenedDatabases } from './reopened-databases.ts';
 
 const DATABASES = reopenedDatabases();
 
@@ -25,13 +25,13 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
 
   it('that lacks the last step and has one that is not known here does not get the one that it lacks', async () => {
     await opened(open);
-    for (const statement of DROP_DECLARED_POLICIES) await run(statement);
-    await run("update kysely_migration set name = '0008-other' where name = '0008-declared-policies'");
+    for (const statement of DROP_MASTER_KEY_ROTATION) await run(statement);
+    await run("update kysely_migration set name = '0009-other' where name = '0009-master-key-rotation'");
     await expect(opened(open)).rejects.toThrow(SchemaNewerError);
-    await run("delete from kysely_migration where name = '0008-other'");
+    await run("delete from kysely_migration where name = '0009-other'");
     // The missing migration runs only now.
-    await expect(run('update enrollment_policy set next_source_revision = null')).rejects.toThrow();
+    await expect(run('update installation set previous_master_key_id = null')).rejects.toThrow();
     await opened(open);
-    await run('update enrollment_policy set next_source_revision = null');
+    await run('update installation set previous_master_key_id = null');
   });
 });

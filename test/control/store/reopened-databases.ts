@@ -17,12 +17,16 @@ interface ReopenedDatabase {
   readonly run: (statement: string) => Promise<void>;
 }
 
-/** Undoes what the step `0008-declared-policies` adds. */
-export const DROP_DECLARED_POLICIES = ['alter table enrollment_policy drop column next_source_revision'];
+/** Undoes what the last step adds. */
+export const DROP_MASTER_KEY_ROTATION = [
+  'alter table installation drop column previous_master_key_id',
+  'alter table installation drop column master_key_rotating',
+];
 
 /** Undoes what the steps from `0007-blocked-callers` on add. */
 export const DROP_FROM_BLOCKED_CALLERS = [
-  ...DROP_DECLARED_POLICIES,
+  ...DROP_MASTER_KEY_ROTATION,
+  'alter table enrollment_policy drop column next_source_revision',
   'drop table blocked_caller',
   'alter table site drop column blocked_published',
   'alter table target drop column blocked_lacked_at_ms',

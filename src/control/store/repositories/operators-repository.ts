@@ -5,6 +5,16 @@ import { scopeWithin } from './hierarchy-repository.ts';
 import type { Page, RowOf } from './records.ts';
 import { Repository } from './repository.ts';
 
+/** IDs of master keys that the database stores. */
+export interface KeptMasterKey {
+  /** Encrypts. */
+  readonly id: string;
+  /** The one before, if there was a rotation. */
+  readonly previous: string | undefined;
+  /** The one before, while secrets may still be encrypted with it. */
+  readonly replacing: string | undefined;
+}
+
 /** Role grants, tokens, sessions, sign-ins and idempotent responses. */
 export class Operators extends Repository {
   addGrant(row: Insertable<Tables['roleGrant']>): Promise<void> {
@@ -86,6 +96,15 @@ export class Operators extends Repository {
     return this.db.deleteFrom('signIn').where('stateHash', '=', stateHash).returningAll().executeTakeFirst();
   }
 
+  signIns(page: Page): Promise<readonly RowOf<'signIn'>[]> {
+    return this.page('signIn', {}, 'stateHash', page);
+  }
+
+  /** Replaces the sealed text, unless the sign-in was taken meanwhile. */
+  async resealSignIn(stateHash: string, sealed: string): Promise<void> {
+    await this.update('signIn', { stateHash }, { sealed });
+  }
+
   async pruneSessions(nowMs: number): Promise<void> {
     await this.db.deleteFrom('operatorSession').where('expiresAtMs', '<', nowMs).execute();
     await this.db.deleteFrom('signIn').where('expiresAtMs', '<', nowMs).execute();
@@ -96,18 +115,27 @@ export class Operators extends Repository {
     return row?.bootstrapTokenHash ?? undefined;
   }
 
-  async keptMasterKeyId(): Promise<string | undefined> {
+  async masterKey(): Promise<KeptMasterKey | undefined> {
     const row = await this.row('installation', {});
-    return row?.masterKeyId ?? undefined;
+    if (row === undefined || row.masterKeyId === null) return undefined;
+    const previous = row.previousMasterKeyId ?? undefined;
+    return { id: row.masterKeyId, previous, replacing: row.masterKeyRotating === 1 ? previous : undefined };
   }
 
-  /**
-   * Registers the ID of the master key that seals this database's secrets; the first one registered stays.
-   * @returns the stored ID
-   */
-  async masterKeyId(candidate: string): Promise<string> {
-    await this.update('installation', { masterKeyId: null }, { masterKeyId: candidate });
-    return (await this.keptMasterKeyId()) ?? candidate;
+  /** @returns the master key that the database stores: the first one registered stays */
+  async registerMasterKey(id: string): Promise<KeptMasterKey> {
+    await this.update('installation', { masterKeyId: null }, { masterKeyId: id });
+    return (await this.masterKey()) ?? { id, previous: undefined, replacing: undefined };
+  }
+
+  /** From now on the new key encrypts. The old one is needed until {@link finishMasterKeyRotation}. */
+  async replaceMasterKey(previous: string, id: string): Promise<void> {
+    const set = { masterKeyId: id, previousMasterKeyId: previous, masterKeyRotating: 1 } as const;
+    await this.update('installation', { masterKeyId: previous }, set);
+  }
+
+  async finishMasterKeyRotation(id: string): Promise<void> {
+    await this.update('installation', { masterKeyId: id }, { masterKeyRotating: 0 });
   }
 
   /** Also ends the sessions that the previous token started. */

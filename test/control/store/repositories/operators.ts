@@ -142,16 +142,43 @@ export function operatorCases({ read, write, ground }: Bench): void {
     expect(await write((tx) => tx.operators.removeSession('new'))).toBe(false);
   });
 
-  it('the installation keeps its bootstrap hash and the first master key', async () => {
+  it('the installation keeps its bootstrap hash', async () => {
     expect(await read((tx) => tx.operators.bootstrapTokenHash())).toBeUndefined();
-    expect(await read((tx) => tx.operators.keptMasterKeyId())).toBeUndefined();
     await write((tx) => tx.operators.setBootstrapTokenHash('hash'));
     expect(await read((tx) => tx.operators.bootstrapTokenHash())).toBe('hash');
     await write((tx) => tx.operators.setBootstrapTokenHash(null));
     expect(await read((tx) => tx.operators.bootstrapTokenHash())).toBeUndefined();
-    expect(await write((tx) => tx.operators.masterKeyId('first'))).toBe('first');
-    expect(await write((tx) => tx.operators.masterKeyId('second'))).toBe('first');
-    expect(await read((tx) => tx.operators.keptMasterKeyId())).toBe('first');
+  });
+
+  it('the installation keeps the first master key, until another one replaces it', async () => {
+    const kept = () => read((tx) => tx.operators.masterKey());
+    expect(await kept()).toBeUndefined();
+    const first = { id: 'first', previous: undefined, replacing: undefined };
+    expect(await write((tx) => tx.operators.registerMasterKey('first'))).toEqual(first);
+    expect(await write((tx) => tx.operators.registerMasterKey('second'))).toEqual(first);
+    await write((tx) => tx.operators.replaceMasterKey('other', 'second'));
+    expect(await kept()).toEqual(first);
+    await write((tx) => tx.operators.replaceMasterKey('first', 'second'));
+    expect(await kept()).toEqual({ id: 'second', previous: 'first', replacing: 'first' });
+    await write((tx) => tx.operators.finishMasterKeyRotation('first'));
+    expect(await kept()).toEqual({ id: 'second', previous: 'first', replacing: 'first' });
+    await write((tx) => tx.operators.finishMasterKeyRotation('second'));
+    expect(await kept()).toEqual({ id: 'second', previous: 'first', replacing: undefined });
+  });
+
+  it('a sign-in gets another sealed text, unless it was taken', async () => {
+    await write((tx) => tx.operators.addSignIn({ stateHash: 'b', sealed: 'old', expiresAtMs: 2 }));
+    await write((tx) => tx.operators.addSignIn({ stateHash: 'a', sealed: 'old', expiresAtMs: 2 }));
+    const page = { after: undefined, limit: 1 };
+    expect(await read((tx) => tx.operators.signIns(page))).toMatchObject([{ stateHash: 'a' }]);
+    expect(await read((tx) => tx.operators.signIns({ ...page, after: 'a' }))).toMatchObject([
+      { stateHash: 'b' },
+    ]);
+    await write((tx) => tx.operators.resealSignIn('a', 'new'));
+    expect(await write((tx) => tx.operators.takeSignIn('a'))).toMatchObject({ sealed: 'new' });
+    await write((tx) => tx.operators.resealSignIn('a', 'new'));
+    expect(await write((tx) => tx.operators.takeSignIn('a'))).toBeUndefined();
+    expect(await write((tx) => tx.operators.takeSignIn('b'))).toMatchObject({ sealed: 'old' });
   });
 
   it('answers are kept for a while', async () => {
