@@ -13,6 +13,8 @@ export interface ActionProps {
   readonly label: string;
   /** Arguments of `proofgate ctl` for the same. */
   readonly command?: CommandWords;
+  /** When the dialogue opens. */
+  readonly onOpen?: () => void;
   readonly run: () => Promise<unknown>;
   readonly onDone?: () => void;
   readonly isDisabled?: boolean;
@@ -24,10 +26,12 @@ export interface ActionProps {
     readonly name?: string;
     /** More to enter. */
     readonly fields?: ReactNode;
+    /** Of the button that does it. Default: the label. */
+    readonly submit?: string;
   };
 }
 
-export function Action({ label, command, run, onDone, isDisabled, confirm }: ActionProps) {
+export function Action({ label, command, onOpen, run, onDone, isDisabled, confirm }: ActionProps) {
   const [opened, { open, close }] = useDisclosure(false);
   const [typed, setTyped] = useState('');
   const client = useQueryClient();
@@ -44,6 +48,7 @@ export function Action({ label, command, run, onDone, isDisabled, confirm }: Act
   const start = () => {
     reset();
     setTyped('');
+    onOpen?.();
     if (confirm === undefined) mutate();
     else open();
   };
@@ -99,7 +104,7 @@ export function Action({ label, command, run, onDone, isDisabled, confirm }: Act
                   loading={isPending}
                   disabled={confirm.name !== undefined && typed !== confirm.name}
                 >
-                  {label}
+                  {confirm.submit ?? label}
                 </Button>
               </Group>
             </Stack>

@@ -16,6 +16,7 @@ export const INSTALLATION_PAGES: readonly PageEntry[] = [
 ];
 
 export const SITE_PAGES: readonly PageEntry[] = [
+  { path: '/policies', title: 'Policies', load: () => import('../pages/policies') },
   { path: '/approvals', title: 'Approvals', load: () => import('../pages/approvals') },
   { path: '/keys', title: 'Keys', load: () => import('../pages/keys') },
   { path: '/targets', title: 'Targets', load: () => import('../pages/targets') },
@@ -23,6 +24,7 @@ export const SITE_PAGES: readonly PageEntry[] = [
 
 /** Pages that others link to. */
 export const SITE_DETAIL_PAGES: readonly PageEntry[] = [
+  { path: '/policies/$policyId', title: 'Policy', load: () => import('../pages/policy') },
   { path: '/approvals/$enrollmentId', title: 'Enrollment', load: () => import('../pages/approval') },
   { path: '/keys/$keyId', title: 'Key', load: () => import('../pages/key') },
 ];

@@ -1,0 +1,54 @@
+/** What forms of enrollment policies have in common. */
+import type { Schemas } from '../api/client';
+import type { Field } from '../parts/fields';
+
+/** What can be changed later. */
+export const POLICY_TERMS: readonly Field[] = [
+  {
+    name: 'approval',
+    label: 'Approval',
+    description: 'Whether an operator decides about each key.',
+    options: [
+      { value: 'automatic', label: 'automatic: the token is enough' },
+      { value: 'manual', label: 'manual: an operator approves' },
+    ],
+  },
+  {
+    name: 'max_key_lifetime_seconds',
+    label: 'Maximum lifetime of a key, in seconds',
+    description: '60 to 86400. A key ends with its token if that is earlier.',
+    isNumber: true,
+  },
+  {
+    name: 'max_keys_per_token',
+    label: 'Maximum number of keys per token',
+    description: '1 to 5. A restarted pod reuses its token.',
+    isNumber: true,
+    isOptional: true,
+  },
+];
+
+export interface ActiveRevision {
+  readonly source: Schemas['Source'];
+  readonly revision: Schemas['SourceRevision'];
+  /** Names it in a form. */
+  readonly value: string;
+  readonly label: string;
+}
+
+/** The revisions that a policy can be bound to. */
+export function activeRevisions(
+  sources: readonly Schemas['Source'][],
+  states: readonly string[] = ['active'],
+): readonly ActiveRevision[] {
+  return sources.flatMap((source) =>
+    source.revisions
+      .filter(({ state }) => states.includes(state))
+      .map((revision) => ({
+        source,
+        revision,
+        value: `${source.source_id} ${revision.revision}`,
+        label: `${source.display_name}, revision ${revision.revision} (${revision.issuer})`,
+      })),
+  );
+}

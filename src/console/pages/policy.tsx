@@ -1,0 +1,222 @@
+/** One enrollment policy, and the commands with which workloads enroll under it. */
+import { Anchor, Group, Skeleton, Tabs, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import { ApiError, api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
+import { useMay, useSite } from '../api/session';
+import { Action } from '../parts/action';
+import { AsCommand, CopyText } from '../parts/command';
+import { Edit } from '../parts/edit';
+import type { Values } from '../parts/fields';
+import { Empty, Facts, Page, Section } from '../parts/page';
+import { Problem } from '../parts/problem';
+import { Foreign, Id, Moment, State } from '../parts/values';
+import { POLICY_TERMS } from './policy-terms';
+import { Rebind } from './rebind';
+
+type Policy = Schemas['EnrollmentPolicy'];
+
+const read = (policy_id: string) =>
+  versionedBodyOf(api.GET('/v1/enrollment-policies/{policy_id}', { params: { path: { policy_id } } }));
+
+export default function PolicyPage() {
+  const { site_id } = useSite();
+  const { policyId = '' } = useParams({ strict: false });
+  const { data, error } = useQuery({
+    queryKey: ['site', site_id, 'policy', policyId],
+    queryFn: () => read(policyId),
+  });
+  const mayOperate = useMay('operate');
+  if (data === undefined)
+    return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
+  const { body: policy, etag } = data;
+  return (
+    <Page title="Policy" question="Which workload may enroll, and how?">
+      {mayOperate && policy.state !== 'deleted' && <PolicyActions policy={policy} etag={etag} />}
+      {error && <Problem error={error} />}
+      <Section title="What it allows">
+        <PolicyFacts policy={policy} />
+        <AsCommand words={['get', 'policy', policyId]} />
+      </Section>
+      <Section title="How a workload enrolls">
+        <CommandGenerator policy={policy} />
+      </Section>
+    </Page>
+  );
+}
+
+function PolicyFacts({ policy }: { readonly policy: Policy }) {
+  const site = `/sites/${encodeURIComponent(policy.site_id)}`;
+  const { refuses_with } = policy;
+  return (
+    <Facts
+      rows={[
+        ['Name', <Foreign key="name" value={policy.display_name} />],
+        ['Policy ID', <Id key="id" value={policy.policy_id} />],
+        ['State', <State key="state" value={policy.state} />],
+        ...(refuses_with === undefined
+          ? []
+          : [['Refuses every enrollment with', <code key="refuses">{refuses_with}</code>] as const]),
+        [
+          'Source',
+          <span key="source">
+            <Anchor component={Link} to={`${site}/sources/${policy.source_id}`} size="sm">
+              {policy.source_id}
+            </Anchor>
+            , revision {policy.source_revision}
+          </span>,
+        ],
+        ['Issuer of the token', <Foreign key="issuer" value={policy.verified_issuer} />],
+        ['Subject of the token', <Foreign key="subject" value={policy.verified_subject} />],
+        ['Client', <Foreign key="client" value={policy.client_id} />],
+        ['Approval', policy.approval],
+        ['Key lifetime', `at most ${policy.max_key_lifetime_seconds} seconds`],
+        ['Keys per token', `at most ${policy.max_keys_per_token}`],
+        ['Changed', <Moment key="changed" at={policy.updated_at} />],
+      ]}
+    />
+  );
+}
+
+function PolicyActions({ policy, etag }: { readonly policy: Policy; readonly etag: string }) {
+  const { policy_id, site_id, display_name, state } = policy;
+  const params = { path: { policy_id } };
+  const navigate = useNavigate();
+  const { data: waiting } = useQuery({
+    queryKey: ['site', site_id, 'enrollments', { policy_id }],
+    queryFn: () =>
+      bodyOf(
+        api.GET('/v1/sites/{site_id}/enrollments', {
+          params: { path: { site_id }, query: { policy_id, state: 'pending_approval', limit: 100 } },
+        }),
+      ),
+  });
+  const denied = `Enrollments that wait are denied (${countOf(waiting)}). Issued keys stay valid.`;
+  return (
+    <Group gap="xs">
+      <Edit
+        consequence="Issued keys stay as they are. Source, identity and client stay; rebind it to change the source."
+        fields={[{ name: 'display_name', label: 'Name' }, ...POLICY_TERMS]}
+        values={valuesOf(policy)}
+        etag={etag}
+        reload={async () => {
+          const current = await read(policy_id);
+          return { values: valuesOf(current.body), etag: current.etag };
+        }}
+        save={(body, version) =>
+          bodyOf(
+            api.PATCH('/v1/enrollment-policies/{policy_id}', {
+              params: { ...params, header: { 'if-match': version } },
+              // Control checks it.
+              body: body as Schemas['EnrollmentPolicyChange'],
+            }),
+          )
+        }
+      />
+      <Rebind policy={policy} etag={etag} />
+      {state === 'deactivated' ? (
+        <Action
+          label="Reactivate"
+          command={['reactivate', policy_id]}
+          run={() => bodyOf(api.POST('/v1/enrollment-policies/{policy_id}/reactivate', { params }))}
+        />
+      ) : (
+        <Action
+          label="Deactivate"
+          command={['deactivate', policy_id]}
+          confirm={{ consequence: `No workload can enroll under it until it is reactivated. ${denied}` }}
+          run={() => bodyOf(api.POST('/v1/enrollment-policies/{policy_id}/deactivate', { params }))}
+        />
+      )}
+      <Action
+        label="Delete"
+        command={['delete', 'policy', policy_id, '--yes']}
+        confirm={{
+          name: display_name,
+          consequence: `For good: its enroll command stops working, in every pod that starts from now on. ${denied}`,
+        }}
+        run={() =>
+          bodyOf(
+            api.DELETE('/v1/enrollment-policies/{policy_id}', {
+              params: { ...params, header: { 'if-match': etag } },
+            }),
+          )
+        }
+        onDone={() => void navigate({ to: `/sites/${encodeURIComponent(site_id)}/policies` })}
+      />
+    </Group>
+  );
+}
+
+function countOf(page: Schemas['EnrollmentPage'] | undefined): string {
+  if (page === undefined) return 'their number is not known';
+  return page.next_cursor === undefined ? `now ${page.items.length}` : `now more than ${page.items.length}`;
+}
+
+function valuesOf(policy: Policy): Values {
+  const { display_name, approval, max_key_lifetime_seconds, max_keys_per_token } = policy;
+  return {
+    display_name,
+    approval,
+    max_key_lifetime_seconds: String(max_key_lifetime_seconds),
+    max_keys_per_token: String(max_keys_per_token),
+  };
+}
+
+/** Each with what it is for. */
+const FORMS = [
+  ['command', 'Enroll command', 'For a job: run this in the workload. It enrolls one key.'],
+  ['init_container', 'Init container', 'For a job in Kubernetes: add these parts to the pod template.'],
+  ['agent_command', 'Agent command', 'For a service: keeps a key, and replaces it before it expires.'],
+  [
+    'native_sidecar',
+    'Native sidecar',
+    'For a service in Kubernetes 1.29 and later: the agent beside the application.',
+  ],
+  [
+    'signer_command',
+    'Signer command',
+    'For a program that does not sign itself: the signer signs what it sends.',
+  ],
+  ['signer_sidecar', 'Signer sidecar', 'The signer beside the application, Kubernetes 1.29 and later.'],
+] as const;
+
+function CommandGenerator({ policy: { policy_id, site_id } }: { readonly policy: Policy }) {
+  const { data, error } = useQuery({
+    queryKey: ['site', site_id, 'policy', policy_id, 'command'],
+    queryFn: () =>
+      bodyOf(api.GET('/v1/enrollment-policies/{policy_id}/command', { params: { path: { policy_id } } })),
+  });
+  if (error instanceof ApiError && error.code === 'policy_not_active')
+    return <Empty>The policy accepts no enrollments. Reactivate it to get its commands.</Empty>;
+  if (data === undefined)
+    return error ? <Problem error={error} /> : <Skeleton height={240} aria-label="Loading" />;
+  const forms = FORMS.filter(([member]) => data[member] !== undefined);
+  return (
+    <>
+      <Tabs defaultValue="command" keepMounted={false}>
+        <Tabs.List>
+          {forms.map(([member, title]) => (
+            <Tabs.Tab key={member} value={member}>
+              {title}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        {forms.map(([member, , purpose]) => (
+          <Tabs.Panel key={member} value={member} pt="sm">
+            <Text size="sm" mb="xs">
+              {purpose}
+            </Text>
+            <CopyText text={data[member] ?? ''} />
+          </Tabs.Panel>
+        ))}
+      </Tabs>
+      {data.signer_command === undefined && (
+        <Text size="sm" c="dimmed">
+          There is no signer command yet: the client may call no route.
+        </Text>
+      )}
+      <AsCommand words={['get', 'command', policy_id]} />
+    </>
+  );
+}

@@ -1,0 +1,89 @@
+/** The fields of a form, declared once for creating and editing. Control checks the values, and names the faulty ones. */
+import { Autocomplete, NativeSelect, TextInput } from '@mantine/core';
+
+export interface Field {
+  /** As in the API. */
+  readonly name: string;
+  readonly label: string;
+  readonly description?: string;
+  readonly placeholder?: string;
+  /** One of these. */
+  readonly options?: readonly { readonly value: string; readonly label: string }[];
+  /** Some values that are known; another may be typed. */
+  readonly suggestions?: readonly string[];
+  readonly isOptional?: boolean;
+  /** Sent as a number. */
+  readonly isNumber?: boolean;
+}
+
+/** By the field's name; empty: left out. */
+export interface Values {
+  readonly [name: string]: string;
+}
+
+interface FieldsProps {
+  readonly fields: readonly Field[];
+  readonly values: Values;
+  readonly onChange: (values: Values) => void;
+}
+
+export function Fields({ fields, values, onChange }: FieldsProps) {
+  return fields.map(
+    ({ name, label, description, placeholder, options, suggestions, isOptional, isNumber }) => {
+      const set = (value: string) => onChange({ ...values, [name]: value });
+      const common = {
+        label,
+        description,
+        value: values[name] ?? '',
+        required: isOptional !== true,
+      };
+      if (options !== undefined) {
+        return (
+          <NativeSelect
+            key={name}
+            {...common}
+            data={[...options]}
+            onChange={({ currentTarget }) => set(currentTarget.value)}
+          />
+        );
+      }
+      if (suggestions !== undefined) {
+        return (
+          <Autocomplete
+            key={name}
+            {...common}
+            placeholder={placeholder}
+            data={[...suggestions]}
+            onChange={set}
+          />
+        );
+      }
+      return (
+        <TextInput
+          key={name}
+          {...common}
+          placeholder={placeholder}
+          autoComplete="off"
+          {...(isNumber === true ? { inputMode: 'numeric' } : {})}
+          onChange={({ currentTarget }) => set(currentTarget.value)}
+        />
+      );
+    },
+  );
+}
+
+/** The body of a request: without what was left out. What is no number is sent as it is: Control names it. */
+export function bodyOfValues(fields: readonly Field[], values: Values): { [name: string]: string | number } {
+  const given = fields.filter(({ name }) => (values[name] ?? '') !== '');
+  return Object.fromEntries(
+    given.map(({ name, isNumber }) => {
+      const text = values[name] ?? '';
+      return [name, isNumber === true && /^\d{1,15}$/.test(text) ? Number(text) : text];
+    }),
+  );
+}
+
+/** What differs from before. */
+export function changedValues(before: Values, after: Values): Values {
+  return Object.fromEntries(Object.entries(after).filter(([name, value]) => before[name] !== value));
+}
