@@ -7,7 +7,7 @@ export const HOME = 'opt/proofgate';
 export const OWN = [
   { path: 'LICENSE' },
   { path: 'dist', endings: ['.js'] },
-  { path: 'dist/console', endings: ['.html', '.css', '.br', '.gz'] },
+  { path: 'dist/console', endings: ['.html', '.css', '.br', '.gz', '.md'] },
   { path: 'docs/schema', endings: ['.json'] },
   { path: 'proto', endings: ['.json', '.proto'] },
 ];

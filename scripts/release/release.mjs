@@ -129,7 +129,7 @@ function make(version, work, release) {
   packPythonAndGo(staging, release);
   const write = (name, document) =>
     writeFileSync(join(release, name), `${JSON.stringify(document, null, 2)}\n`);
-  write(sbom, describeRelease({ lock, epochSeconds, manifest }));
+  write(sbom, describeRelease({ lock, epochSeconds, manifest, built: staging }));
   write(middlewareSbom, describeMiddleware({ lock, epochSeconds, manifest: middlewareManifest }));
 }
 

@@ -1,4 +1,5 @@
 /** An image's bill of materials: the program, its packages, Node.js, and the Debian packages of its libraries. */
+import { consoleComponents, withConsole } from './console-packages.mjs';
 import { documentOf, rootComponent } from './document.mjs';
 import { describePackages } from './npm-packages.mjs';
 
@@ -11,7 +12,7 @@ import { describePackages } from './npm-packages.mjs';
 export function describeImage({ lock, packages, libraries, cpu, epochSeconds, manifest }) {
   const root = rootComponent(manifest);
   const folders = packages.map(({ folder }) => folder);
-  const npm = describePackages(lock, folders, root['bom-ref']);
+  const npm = withConsole(describePackages(lock, folders, root['bom-ref']), consoleComponents(lock));
   const system = [nodeComponent(), ...libraries.map(debianComponent)];
   const refs = system.map((component) => component['bom-ref']);
   const [own, ...others] = npm.dependencies;

@@ -1,7 +1,7 @@
 /**
  * Packages of a lock file as CycloneDX components, with their dependencies. Source: CycloneDX 1.6 JSON; package-url's type npm.
  */
-const FOLDER = 'node_modules/';
+export const FOLDER = 'node_modules/';
 
 /** Folders, below node_modules, of all that is installed without development's packages, on every system. */
 export function productionFolders(lock) {
@@ -56,7 +56,8 @@ export function describePackages(lock, folders, rootRef) {
   };
 }
 
-function componentOf(folder, locked) {
+/** @param folder below node_modules @param locked its entry in the lock file */
+export function componentOf(folder, locked) {
   const { groups } = /^(?:(?<group>@[^/]+)\/)?(?<name>.+)$/.exec(nameOf(folder));
   const purl = purlOf(nameOf(folder), locked.version);
   return {

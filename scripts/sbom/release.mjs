@@ -1,10 +1,13 @@
-/** A release's bill of materials: the program, and every package that its lock file installs in production, on any system. */
+/** A release's bill of materials: the program, what the console bundles, and every package that its lock file installs in production, on any system. */
+import { consoleComponents, withConsole } from './console-packages.mjs';
 import { documentOf, rootComponent } from './document.mjs';
 import { describePackages, foldersReached, productionFolders } from './npm-packages.mjs';
 
-export function describeRelease({ lock, epochSeconds, manifest }) {
+/** @param built the directory that the built dist/ is in */
+export function describeRelease({ lock, epochSeconds, manifest, built }) {
   const root = rootComponent(manifest);
-  return documentOf(describePackages(lock, productionFolders(lock), root['bom-ref']), { epochSeconds, root });
+  const packages = describePackages(lock, productionFolders(lock), root['bom-ref']);
+  return documentOf(withConsole(packages, consoleComponents(lock, built)), { epochSeconds, root });
 }
 
 /** The same of the middleware: the packages that its dependencies lead to. */

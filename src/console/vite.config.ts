@@ -12,6 +12,8 @@ export default defineConfig({
     // No inlined files: the Content-Security-Policy allows data: for images only.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    // The licences of what is bundled, for whoever receives it.
+    license: { fileName: 'LICENSES.md' },
     reportCompressedSize: false,
     rolldownOptions: {
       // Of React's libraries, for servers that render: there is none.

@@ -53,7 +53,7 @@ export function expectWholeGraph({ components, dependencies, metadata }: Bom): v
 export function expectAsLocked(components: readonly Component[]): void {
   const lock = JSON.parse(readFileSync(checkoutPath('package-lock.json'), 'utf8'));
   for (const { group, hashes, licenses, name, properties, version } of components) {
-    for (const { value } of properties ?? []) {
+    for (const value of pathsOf(properties)) {
       const locked = lock.packages[value];
       const whole = group === undefined ? name : `${group}/${name}`;
       expect(value.endsWith(`node_modules/${whole}`)).toBe(true);
@@ -71,6 +71,11 @@ export function expectAsLocked(components: readonly Component[]): void {
   }
 }
 
+/** Where a package is; empty for one that the console bundles. */
+export function pathsOf(properties: Component['properties'] = []): readonly string[] {
+  return properties.filter(({ name }) => name === 'cdx:npm:package:path').map(({ value }) => value);
+}
+
 export function billOfMaterialsTests(image: () => BuiltImage, cpu: string): void {
   const read = (): Bom => JSON.parse(readFileSync(join(image().root, SBOM), 'utf8'));
   const ofNpm = () => read().components.filter(({ purl }) => purl.startsWith('pkg:npm/'));
@@ -85,14 +90,24 @@ export function billOfMaterialsTests(image: () => BuiltImage, cpu: string): void
   it('has every package of the image, in its version, and no other', () => {
     const manifests = image().files.filter(({ path }) => MANIFEST.test(path));
     const present = manifests.map(({ path }) => path.slice(HOME.length + 1, -'/package.json'.length));
-    const listed = ofNpm().flatMap(({ properties = [] }) => properties.map(({ value }) => value));
+    const listed = ofNpm().flatMap(({ properties }) => pathsOf(properties));
     expect(listed.toSorted()).toEqual(present.toSorted());
     expect(listed.length).toBeGreaterThan(100);
-    for (const { properties = [], version } of ofNpm()) {
-      for (const { value } of properties) {
+    for (const { properties, version } of ofNpm()) {
+      for (const value of pathsOf(properties)) {
         const manifest = JSON.parse(readFileSync(join(image().root, HOME, value, 'package.json'), 'utf8'));
         expect(manifest.version).toBe(version);
       }
+    }
+  });
+
+  it('has what the console bundles, whose licences are beside it', () => {
+    const bundled = ofNpm().filter(({ properties }) => pathsOf(properties).length === 0);
+    expect(bundled.map(({ purl }) => purl)).toContainEqual(expect.stringMatching(/^pkg:npm\/react-dom@19/));
+    const licences = readFileSync(join(image().root, HOME, 'dist/console/LICENSES.md'), 'utf8');
+    for (const { group, name, version } of bundled) {
+      const whole = group === undefined ? name : `${group}/${name}`;
+      expect(licences).toContain(`## ${whole} - ${version} (`);
     }
   });
 

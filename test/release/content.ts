@@ -7,7 +7,7 @@ import { afterAll, expect, it } from '@jest/globals';
 import { readText } from '../docs/markdown.ts';
 import { checkoutPath } from '../e2e/harness/checkout.ts';
 import { hasImageTools } from '../image/built.ts';
-import { expectAsLocked, expectWholeGraph, schemaFaults } from '../image/sbom.ts';
+import { expectAsLocked, expectWholeGraph, pathsOf, schemaFaults } from '../image/sbom.ts';
 
 const { version } = JSON.parse(readText('package.json'));
 const lock = JSON.parse(readText('package-lock.json'));
@@ -41,7 +41,13 @@ export function contentTests(release: () => string): void {
 
   it('packs the program, its documents and the versions that it was tested with', () => {
     const files = listed(`proofgate-${version}.tgz`).map((file) => file.slice('package/'.length));
-    for (const file of ['bin/proofgate', 'dist/cli/main.js', 'README.md', 'LICENSE', 'npm-shrinkwrap.json']) {
+    const whole = [
+      'bin/proofgate',
+      'dist/cli/main.js',
+      'dist/console/index.html',
+      'dist/console/LICENSES.md',
+    ];
+    for (const file of [...whole, 'README.md', 'LICENSE', 'npm-shrinkwrap.json']) {
       expect(files).toContain(file);
     }
     const folders = new Set(files.filter((file) => file.includes('/')).map((file) => file.split('/', 1)[0]));
@@ -49,7 +55,7 @@ export function contentTests(release: () => string): void {
     expect([...folders].toSorted()).toEqual(
       ['bin', 'bundles', 'dist', 'docs', 'proto', ...configurations].toSorted(),
     );
-    expect(files.filter((file) => /^dist\/.*(?<!\.js)$/.test(file))).toEqual([]);
+    expect(files.filter((file) => /^dist\/(?!console\/).*(?<!\.js)$/.test(file))).toEqual([]);
   });
 
   /** Checks that a library is of the version and has the files that it exports. @returns its package.json */
@@ -121,7 +127,7 @@ export function contentTests(release: () => string): void {
       (path) => path !== '' && lock.packages[path].dev !== true,
     );
     const components: Parameters<typeof expectAsLocked>[0] = bom().components;
-    const paths = components.flatMap(({ properties = [] }) => properties.map(({ value }) => value));
+    const paths = components.flatMap(({ properties }) => pathsOf(properties));
     expect(paths.toSorted()).toEqual(production.toSorted());
     expectAsLocked(components);
     expectWholeGraph(bom());
