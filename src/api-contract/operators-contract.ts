@@ -143,6 +143,20 @@ export const SESSION = Type.Object(
 );
 export type SessionView = Static<typeof SESSION>;
 
+export const OPERATOR_SESSION = object(
+  {
+    session_id: givenId('Names the session, also in audit events. It is not its token.'),
+    principal: Type.String({ description: 'The operator, as role grants name them.' }),
+    display_name: Type.String({ description: 'For people.' }),
+    created_at: moment('When the operator signed in.'),
+    expires_at: moment('When it ends by itself.'),
+    current: Type.Boolean({ description: 'Whether this request came with it.' }),
+  },
+  'OperatorSession',
+);
+export const OPERATOR_SESSION_PATH = { session_id: identifier('The session.') };
+export type OperatorSessionView = Static<typeof OPERATOR_SESSION>;
+
 /** `GET /auth/login`. */
 export const SIGN_IN_QUERY = Type.Object(
   {

@@ -134,6 +134,7 @@ export const KINDS: { readonly [kind: string]: Kind } = {
     ['access_token_id', 'name', 'role', 'scope', 'expires_at'],
     { prefix: 'at_', member: 'name' },
   ),
+  sessions: ofInstallation('sessions', ['session_id', 'principal', 'expires_at', 'current']),
   command: viewOf('policies', (policy) => `/v1/enrollment-policies/${policy}/command`),
   readiness: viewOf('keys', (key) => `/v1/derived-keys/${key}/readiness`),
   propagation: viewOf('sites', (site) => `/v1/sites/${site}/propagation`),
@@ -166,6 +167,7 @@ export const KINDS_OF: { readonly [C in 'get' | 'delete' | 'rename']: readonly s
     'brokers',
     'role-grants',
     'access-tokens',
+    'sessions',
   ],
   rename: ['environments', 'fleets', 'targets'],
 };

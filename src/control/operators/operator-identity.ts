@@ -21,6 +21,11 @@ export function groupPrincipal(name: string): string {
   return `group:${name}`;
 }
 
+/** A session's public name: the beginning of its token's hash. It is no credential, and leads to none. */
+export function sessionIdOf(hash: string): string {
+  return `ses_${hash.slice(0, 16)}`;
+}
+
 const MAX_GROUPS = 1000;
 const MAX_NAME_CHARACTERS = 256;
 

@@ -14,7 +14,7 @@ import { leadRounds } from '../leader-jobs.ts';
 import { type TokenKind, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
 import { isBootstrapToken } from './bootstrap-token.ts';
-import { groupPrincipal } from './operator-identity.ts';
+import { groupPrincipal, sessionIdOf } from './operator-identity.ts';
 
 /** An authenticated operator or automation. */
 export interface Principal {
@@ -25,6 +25,8 @@ export interface Principal {
   readonly roles: readonly HeldRole[];
   /** When these credentials expire; undefined when they do not. */
   readonly expiresAtMs?: number | undefined;
+  /** The public name of the session; undefined for other credentials. */
+  readonly sessionId?: string;
 }
 
 /** A request's credentials, not verified yet. */
@@ -118,7 +120,8 @@ async function findSession(tx: Transaction, hash: string, nowMs: number): Promis
     actor === BOOTSTRAP_ACTOR
       ? BOOTSTRAP_ROLES
       : await grantedRoles(tx, [actor, ...groupNames(groups).map(groupPrincipal)]);
-  return { principal: { actor, displayName, via: 'session', roles, expiresAtMs } };
+  const sessionId = sessionIdOf(hash);
+  return { principal: { actor, displayName, via: 'session', roles, expiresAtMs, sessionId } };
 }
 
 async function grantedRoles(tx: Transaction, principals: readonly string[]): Promise<readonly HeldRole[]> {

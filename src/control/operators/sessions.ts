@@ -7,7 +7,7 @@ import { BOOTSTRAP_ACTOR } from '../domain/roles.ts';
 import { newToken, tokenHash } from '../secrets/bearer-token.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
 import { isBootstrapToken } from './bootstrap-token.ts';
-import { type OperatorIdentity, operatorPrincipal } from './operator-identity.ts';
+import { type OperatorIdentity, operatorPrincipal, sessionIdOf } from './operator-identity.ts';
 
 export interface StartedSession {
   /** A secret: `pgs_…`. */
@@ -72,7 +72,7 @@ export function createSessions({ store, lifetimeMs, nowMs }: SessionOptions): Se
           {
             kind: 'proofgate.control.session.start',
             actor: principal,
-            resource: { kind: 'session', id: sessionId(token) },
+            resource: { kind: 'session', id: sessionIdOf(tokenHash(token)) },
             place: {},
             after: { via, groups, expires_at: new Date(expiresAtMs).toISOString() },
             requestId,
@@ -116,7 +116,7 @@ export function createSessions({ store, lifetimeMs, nowMs }: SessionOptions): Se
             {
               kind: 'proofgate.control.session.end',
               actor: session.principal,
-              resource: { kind: 'session', id: sessionId(token) },
+              resource: { kind: 'session', id: sessionIdOf(tokenHash(token)) },
               place: {},
               requestId,
             },
@@ -125,11 +125,6 @@ export function createSessions({ store, lifetimeMs, nowMs }: SessionOptions): Se
       });
     },
   };
-}
-
-/** A session's name in the audit trail: a prefix of its token's hash, too short to find the session by. */
-function sessionId(token: string): string {
-  return `ses_${tokenHash(token).slice(0, 16)}`;
 }
 
 /**

@@ -22,6 +22,9 @@ const olderPath = new Without('path of Control up to 0.3.0, which has one broker
 /** By operation ID: the commands that call it, or why there is none. */
 const VERBS: { readonly [operation: string]: string | readonly string[] | Without } = {
   getSession: 'whoami',
+  listSessions: 'get sessions',
+  getOperatorSession: 'get sessions',
+  endSession: 'delete sessions',
   disableBootstrapToken: 'disable-bootstrap-token',
   createEnvironment: 'create environment',
   listEnvironments: 'get environments',

@@ -160,6 +160,126 @@ describe('a session', () => {
   });
 });
 
+describe('the sessions of all operators', () => {
+  interface Shown {
+    readonly session_id: string;
+    readonly principal: string;
+    readonly current: boolean;
+  }
+
+  /** @returns the session's token */
+  async function signedIn(name: string): Promise<string> {
+    const person = fixture.browser();
+    await fixture.signIn(person, name);
+    return person.cookie(fixture.url, SESSION_COOKIE) ?? '';
+  }
+  async function listed(token: string, query = ''): Promise<readonly Shown[]> {
+    const { body, status } = await api({ path: `/v1/sessions${query}`, token });
+    expect(status).toBe(200);
+    return body.items as readonly Shown[];
+  }
+  async function ownId(token: string): Promise<string> {
+    return (await listed(token, '?limit=200')).find(({ current }) => current)?.session_id ?? '';
+  }
+  const end = (token: string, id: string) => api({ method: 'DELETE', path: `/v1/sessions/${id}`, token });
+  const principalOf = (name: string) => `oidc:${fixture.provider.issuer}|${name}`;
+
+  test('without a role, one sees and ends one’s own alone', async () => {
+    const [here, there, eves] = [await signedIn('ada'), await signedIn('ada'), await signedIn('eve')];
+    const own = await listed(here, '?limit=200');
+    expect(new Set(own.map(({ principal }) => principal))).toEqual(new Set([principalOf('ada')]));
+    expect(own.filter(({ current }) => current)).toHaveLength(1);
+    const [id, evesId] = [await ownId(there), await ownId(eves)];
+    expect(own.map(({ session_id }) => session_id)).toContain(id);
+    for (const method of ['GET', 'DELETE']) {
+      for (const unseen of [evesId, 'ses_AAAAAAAAAAAAAAAA', id.slice(0, -1), there]) {
+        const path = `/v1/sessions/${unseen}`;
+        expect(await api({ method, path, token: here })).toMatchObject({ body: { code: 'not_found' } });
+      }
+    }
+    expect(await end(here, id)).toMatchObject({ status: 204 });
+    expect(await api({ path: '/v1/session', token: there })).toMatchObject({ status: 401 });
+    expect(await end(here, id)).toMatchObject({ status: 404 });
+    for (const token of [here, eves]) {
+      expect(await api({ path: '/v1/session', token })).toMatchObject({ status: 200 });
+    }
+  });
+
+  test('with `read` on the installation one sees all, with `administer` one ends them', async () => {
+    const [ada, eve] = [await signedIn('ada'), await signedIn('eve')];
+    const id = await ownId(ada);
+    const viewer = await grant(principalOf('eve'), 'operator');
+    expect(await api({ path: `/v1/sessions/${id}`, token: eve })).toMatchObject({
+      status: 200,
+      body: { session_id: id, principal: principalOf('ada'), display_name: 'Ada', current: false },
+    });
+    expect(await end(eve, id)).toMatchObject({ status: 403, body: { code: 'permission_denied' } });
+    expect(await api({ path: '/v1/session', token: ada })).toMatchObject({ status: 200 });
+    const administrator = await grant(principalOf('eve'), 'admin');
+    expect(await end(eve, id)).toMatchObject({ status: 204 });
+    expect(await api({ path: '/v1/session', token: ada })).toMatchObject({ status: 401 });
+    for (const each of [viewer, administrator]) await withdraw(each);
+    const query = `?kind=proofgate.control.session.end&resource_id=${id}`;
+    const { body } = await api({ path: `/v1/audit-events${query}`, token: admin });
+    expect(body.items).toMatchObject([
+      { actor: principalOf('eve'), before: { principal: principalOf('ada') } },
+    ]);
+  });
+
+  test('a role on a site shows no sessions of others', async () => {
+    const scope = { kind: 'installation' };
+    const made = await makeAccessToken('viewer', scope);
+    expect((await listed(made)).length).toBeGreaterThan(0);
+    const [ada, eve] = [await signedIn('ada'), await signedIn('eve')];
+    const environment = await api({
+      ...{ method: 'POST', path: '/v1/environments', token: admin },
+      body: { name: 'sessions' },
+    });
+    const below = { kind: 'environment', id: environment.body.environment_id };
+    const body = { principal: principalOf('eve'), role: 'admin', scope: below };
+    const granted = await api({ method: 'POST', path: '/v1/role-grants', token: admin, body });
+    expect(await end(eve, await ownId(ada))).toMatchObject({ status: 404 });
+    expect((await listed(eve)).every(({ principal }) => principal === principalOf('eve'))).toBe(true);
+    expect(await listed(await makeAccessToken('admin', below))).toEqual([]);
+    await withdraw(String(granted.body.role_grant_id));
+  });
+
+  async function makeAccessToken(role: string, scope: object): Promise<string> {
+    const body = { name: 'ci', role, scope };
+    const answer = await api({ method: 'POST', path: '/v1/access-tokens', token: admin, body });
+    return String(answer.body.token);
+  }
+
+  test('are listed in pages, without those that are over, and without tokens', async () => {
+    const tokens = [await signedIn('ada'), await signedIn('ada'), await signedIn('ada')];
+    const ids = await Promise.all(tokens.map(ownId));
+    const found: string[] = [];
+    let cursor = '';
+    do {
+      const { body } = await api({ path: `/v1/sessions?limit=1${cursor}`, token: admin });
+      found.push(...(body.items as readonly Shown[]).map(({ session_id: id }) => id));
+      for (const token of tokens) expect(JSON.stringify(body)).not.toContain(token.slice(4));
+      cursor = body.next_cursor === undefined ? '' : `&cursor=${String(body.next_cursor)}`;
+    } while (cursor !== '');
+    expect(new Set(found).size).toBe(found.length);
+    expect(found).toEqual(expect.arrayContaining(ids));
+    fixture.aheadMs = 9 * HOURS;
+    expect(await listed(admin)).toEqual([]);
+    expect(await end(admin, ids[0] ?? '')).toMatchObject({ status: 404 });
+  });
+
+  test('a page of another site ends none', async () => {
+    await fixture.signIn(browser, 'ada');
+    const token = browser.cookie(fixture.url, SESSION_COOKIE) ?? '';
+    const headers = { cookie: `${SESSION_COOKIE}=${token}`, origin: 'https://evil.example' };
+    const path = `/v1/sessions/${await ownId(token)}`;
+    expect(await api({ method: 'DELETE', path, headers })).toMatchObject({
+      body: { code: 'origin_forbidden' },
+    });
+    expect(await api({ path: '/v1/session', token })).toMatchObject({ status: 200 });
+  });
+});
+
 describe('what changes something', () => {
   let adminGrant = '';
 

@@ -43,7 +43,8 @@ const deleteResource = ctlCommand({
 
 /** What people call it, unless that is its ID. */
 function nameOf({ display_name, name = display_name, principal, role }: JsonObject, id: string): string {
-  const shown = principal === undefined ? name : `${String(role)} of ${String(principal)}`;
+  const shown =
+    principal === undefined || role === undefined ? name : `${String(role)} of ${String(principal)}`;
   return shown === undefined || shown === id ? '' : ` (${String(shown)})`;
 }
 

@@ -9,6 +9,7 @@ import { RouteSources, Routes } from '../../configuration/routes.ts';
 import { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
 import { type CreateSiteKeys, Sites } from '../../configuration/sites.ts';
 import { Targets } from '../../configuration/targets.ts';
+import { OperatorSessions } from '../../operators/operator-sessions.ts';
 import type { SiteSigningKeys } from '../../publishing/bundle-signing-keys.ts';
 import type { ConfigurationDeps } from '../../resource/change.ts';
 import type { ControlStore } from '../../store/port.ts';
@@ -20,6 +21,7 @@ import {
   registerSigningKeyRoutes,
   registerSiteRoutes,
 } from './hierarchy-api.ts';
+import { registerOperatorSessionRoutes } from './operator-sessions-api.ts';
 import {
   registerAccessTokenRoutes,
   registerAuditEventRoutes,
@@ -54,5 +56,6 @@ export function registerConfigurationRoutes(app: ControlApp, deps: Configuration
   registerRouteSourcesRoutes(app, new RouteSources(deps));
   registerRoleGrantRoutes(app, new RoleGrants(deps));
   registerAccessTokenRoutes(app, new AccessTokens(deps));
+  registerOperatorSessionRoutes(app, new OperatorSessions(deps));
   registerAuditEventRoutes(app, deps.store);
 }

@@ -83,6 +83,27 @@ export class Operators extends Repository {
     return this.row('operatorSession', { tokenHash });
   }
 
+  /** @param prefix beginning of the token's hash. Texts sort by bytes, and `~` is behind every character of base64url. */
+  async sessionByPrefix(prefix: string): Promise<RowOf<'operatorSession'> | undefined> {
+    return this.db
+      .selectFrom('operatorSession')
+      .selectAll()
+      .where('tokenHash', '>=', prefix)
+      .where('tokenHash', '<', `${prefix}~`)
+      .executeTakeFirst();
+  }
+
+  /** Living sessions, by their tokens' hashes. @param of.principal only those of this operator */
+  sessions(
+    of: { readonly principal: string | undefined; readonly nowMs: number },
+    { after, limit }: Page,
+  ): Promise<readonly RowOf<'operatorSession'>[]> {
+    let query = this.db.selectFrom('operatorSession').selectAll().where('expiresAtMs', '>', of.nowMs);
+    if (of.principal !== undefined) query = query.where('principal', '=', of.principal);
+    if (after !== undefined) query = query.where('tokenHash', '>', after);
+    return query.orderBy('tokenHash').limit(limit).execute();
+  }
+
   removeSession(tokenHash: string): Promise<boolean> {
     return this.delete('operatorSession', { tokenHash });
   }

@@ -142,6 +142,31 @@ export function operatorCases({ read, write, ground }: Bench): void {
     expect(await write((tx) => tx.operators.removeSession('new'))).toBe(false);
   });
 
+  it('living sessions are found by the beginning of their hash, and listed in its order', async () => {
+    const session = (tokenHash: string, principal: string, expiresAtMs = NOW_MS + 1) => ({
+      ...{ tokenHash, principal, displayName: 'P', groups: '[]', createdAtMs: NOW_MS, expiresAtMs },
+    });
+    const begins = ['living-A', 'living-Z', 'living-_', 'living-a', 'living-z'];
+    await write(async ({ operators }) => {
+      for (const begin of begins.toReversed())
+        await operators.addSession(session(`${begin}-and-more`, begin.endsWith('A') ? 'ada' : 'eve'));
+      await operators.addSession(session('living-over', 'ada', NOW_MS));
+    });
+    const list = (principal: string | undefined, after?: string, limit = 10) =>
+      read(async ({ operators }) => {
+        const rows = await operators.sessions({ principal, nowMs: NOW_MS }, { after, limit });
+        return rows.map(({ tokenHash }) => tokenHash.replace('-and-more', ''));
+      });
+    expect(await list(undefined, 'living', 3)).toEqual(begins.slice(0, 3));
+    expect(await list(undefined, 'living-_~')).toEqual(begins.slice(3));
+    expect(await list('ada')).toEqual(['living-A']);
+    for (const begin of begins) {
+      const found = await read((tx) => tx.operators.sessionByPrefix(begin));
+      expect(found?.tokenHash).toBe(`${begin}-and-more`);
+    }
+    expect(await read((tx) => tx.operators.sessionByPrefix('living-B'))).toBeUndefined();
+  });
+
   it('the installation keeps its bootstrap hash', async () => {
     expect(await read((tx) => tx.operators.bootstrapTokenHash())).toBeUndefined();
     await write((tx) => tx.operators.setBootstrapTokenHash('hash'));
