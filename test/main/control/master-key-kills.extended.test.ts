@@ -1,0 +1,170 @@
+/**
+ * Kills `proofgate control rotate-master-key` at random moments, on both databases: every secret stays usable, each key file
+ * works as documented, and a second run finishes. `PROOFGATE_TEST_KILLS` sets the number of kills (`make soak`).
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
+import { establishMasterKeys } from '../../../src/control/secrets/installation-key.ts';
+import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
+import type { ControlStore } from '../../../src/control/store/port.ts';
+import { openPostgresStore } from '../../../src/control/store/postgres.ts';
+import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
+import { LAUNCHER } from '../../cli/compiled-cli.ts';
+import { runCli } from '../../cli/run-cli.ts';
+import { addGround } from '../../control/store/rows.ts';
+import { postgresDatabase, sqliteDatabase } from '../../e2e/control/campaign/control-database.ts';
+import { startChild } from '../../e2e/harness/child.ts';
+import { waitFor } from '../../e2e/harness/wait.ts';
+import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+import { created, makeSite, SITE } from './control-configuration.ts';
+import { type ControlProgram, readBootstrapToken, startControlProgram } from './control-program.ts';
+import { POSTGRES_TABLES, SQLITE_TABLES, storedSecrets, tablesOf } from './stored-secrets.ts';
+
+const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 10);
+const TIMEOUT_MS = 60_000 + KILLS * 30_000;
+/** Enough that a rotation takes a while. */
+const SITES = 60;
+const PURPOSES = ['bundle', 'freshness'] as const;
+
+let server: TestPostgresServer;
+let folder = '';
+beforeAll(async () => {
+  server = await TestPostgresServer.start();
+  folder = await mkdtemp(join(tmpdir(), 'proofgate-master-key-'));
+}, 120_000);
+afterAll(async () => {
+  await server.stop();
+  await rm(folder, { recursive: true });
+});
+
+const keysOf = (...lines: readonly string[]) => MasterKeys.parse(lines.join('\n'));
+
+/** Whether a Control with this key file starts on the database. */
+async function starts(store: ControlStore, ...lines: readonly string[]): Promise<string> {
+  const file = { read: async () => lines.join('\n'), create: async () => false, remove: async () => {} };
+  return establishMasterKeys(store, file).then(
+    () => 'starts',
+    (error: { readonly code: string }) => error.code,
+  );
+}
+
+describe.each(['sqlite', 'postgres'] as const)('on %s', (name) => {
+  it(
+    'a killed rotation loses nothing, and a second run finishes it',
+    async () => {
+      const nowMs = Date.now;
+      const data = join(folder, name);
+      await mkdir(data);
+      const url = name === 'postgres' ? await server.createDatabase() : '';
+      const env: Record<string, string> = url === '' ? {} : { PROOFGATE_DATABASE_URL: url };
+      const open = () =>
+        url === '' ? openSqliteStore({ dataDirectory: data, nowMs }) : openPostgresStore({ url, nowMs });
+      const database = url === '' ? sqliteDatabase(data) : postgresDatabase(server, url);
+      const control = () => startControlProgram({ launcher: LAUNCHER, dataDirectory: data, env });
+      const writeKeys = (...lines: readonly string[]) =>
+        writeFile(join(data, 'master-key'), lines.join('\n'));
+      const args = ['control', 'rotate-master-key', '--data-dir', data, '--output', 'json'];
+
+      // With PostgreSQL, a Control that has both keys runs all the time.
+      let program: ControlProgram | undefined = await control();
+      const token = await readBootstrapToken(data);
+      let current = (await readFile(join(data, 'master-key'), 'utf8')).trim();
+      let next = randomBytes(32).toString('base64url');
+      await makeSite(program, token);
+      const target = { method: 'POST', path: `/v1/sites/${SITE}/targets`, token, body: { name: 'gateway' } };
+      const targetToken = String((await program.call(target)).body.token);
+      await program.child.stop();
+      await writeKeys(next, current);
+      program = name === 'postgres' ? await control() : undefined;
+      const siteIds: string[] = [];
+      const filling = await open();
+      for (let i = 0; i < SITES; i++) {
+        const { siteId } = await addGround(filling);
+        const signing = new SiteSigningKeys(keysOf(current));
+        await filling.writeUnaudited({ kind: 'installation' }, (tx) => signing.create(tx, siteId, nowMs()));
+        siteIds.push(siteId);
+      }
+      await filling.close();
+      const tables = await tablesOf(database, url === '' ? SQLITE_TABLES : POSTGRES_TABLES);
+      const secrets = (SITES + 1) * 2;
+
+      async function usable(store: ControlStore, ...lines: readonly string[]): Promise<number> {
+        const signing = new SiteSigningKeys(keysOf(...lines));
+        let found = 0;
+        for (const siteId of [SITE, ...siteIds]) {
+          for (const purpose of PURPOSES) {
+            found += (await store.read((tx) => signing.signers(tx, siteId, purpose, nowMs()))).length;
+          }
+        }
+        return found;
+      }
+      let changes = 0;
+      async function publishes({ call }: ControlProgram): Promise<void> {
+        const revision = async () => {
+          const { status, body } = await call({ path: '/v1/targets/self/bundle', token: targetToken });
+          return status === 200 ? Number(body.revision) : 0;
+        };
+        const before = await revision();
+        const id = `client-${++changes}`;
+        const body = { client_id: id, subject: `client:${id}`, context: {} };
+        created(await call({ method: 'POST', path: `/v1/sites/${SITE}/clients`, token, body }), 'client_id');
+        await waitFor('the next revision', 20_000, async () => (await revision()) > before || undefined);
+      }
+      async function rotateWhole() {
+        const run = await runCli(LAUNCHER, args, { cwd: data, env });
+        expect(run).toMatchObject({ exitCode: 0, stderr: '' });
+        return JSON.parse(run.stdout).signing_keys as { changed: number; unchanged: number };
+      }
+
+      const outcomes = { before: 0, between: 0, finished: 0 };
+      let durationMs = 0;
+      for (let kill = 0; kill < KILLS; kill++) {
+        await writeKeys(next, current);
+        if (durationMs === 0) {
+          const startedMs = performance.now();
+          await rotateWhole();
+          durationMs = performance.now() - startedMs;
+          [current, next] = [next, current];
+          await writeKeys(next, current);
+        }
+        const child = startChild({ command: process.execPath, args: [LAUNCHER, ...args], env });
+        // The first part of the time goes into starting Node.js.
+        await pause(durationMs * (0.4 + 0.6 * Math.random()));
+        child.signal('SIGKILL');
+        await child.exited;
+
+        const store = await open();
+        const kept = await store.read((tx) => tx.operators.masterKey());
+        const hasBegun = kept?.id === keysOf(next).all[0].id;
+        const isFinished = hasBegun && kept.replacing === undefined;
+        outcomes[isFinished ? 'finished' : hasBegun ? 'between' : 'before'] += 1;
+        expect(await starts(store, next, current)).toBe('starts');
+        expect(await starts(store, current)).toBe(hasBegun ? 'master_key_mismatch' : 'starts');
+        expect(await starts(store, next)).toBe(isFinished ? 'starts' : 'master_key_mismatch');
+        expect(await usable(store, next, current)).toBe(secrets);
+        await store.close();
+        if (program !== undefined) await publishes(program);
+
+        const { changed, unchanged } = await rotateWhole();
+        expect(changed + unchanged).toBe(secrets);
+        expect(await storedSecrets(database, tables, current)).toEqual([]);
+        expect(await storedSecrets(database, tables, next)).toHaveLength(secrets);
+        [current, next] = [next, current];
+      }
+      process.stderr.write(`${name}: kills ${JSON.stringify(outcomes)}\n`);
+      // At random moments: some kills must hit the rotation itself.
+      if (KILLS >= 25) expect(outcomes.between).toBeGreaterThan(0);
+      await program?.child.stop();
+      await writeKeys(current);
+      const last = await control();
+      await publishes(last);
+      await last.child.stop();
+    },
+    TIMEOUT_MS,
+  );
+});
