@@ -83,9 +83,10 @@ export const KINDS: { readonly [kind: string]: Kind } = {
   clients: byName('clients', ['client_id', 'subject']),
   grants: {
     parent: 'clients',
+    list: (site) => `/v1/sites/${site}/grants`,
     one: (site, client) => `/v1/sites/${site}/clients/${client}/grants`,
     needsSite: 'always',
-    columns: ['resource', 'access'],
+    columns: ['client_id', 'resource', 'access'],
   },
   routes: byName('routes', ['route_id', 'definition', 'published']),
   'route-sources': {
@@ -137,6 +138,7 @@ export const KINDS: { readonly [kind: string]: Kind } = {
   sessions: ofInstallation('sessions', ['session_id', 'principal', 'expires_at', 'current']),
   command: viewOf('policies', (policy) => `/v1/enrollment-policies/${policy}/command`),
   readiness: viewOf('keys', (key) => `/v1/derived-keys/${key}/readiness`),
+  overview: viewOf('sites', (site) => `/v1/sites/${site}/overview`),
   propagation: viewOf('sites', (site) => `/v1/sites/${site}/propagation`),
   audit: {
     list: (site) => (site === '' ? '/v1/audit-events' : `/v1/audit-events?site_id=${site}`),

@@ -187,6 +187,15 @@ export class Grants {
     });
   }
 
+  /** Grants of all clients of a site. @param after `<client> <resource>`; neither holds a space */
+  listOfSite(siteId: string, { after, limit }: Page): Promise<readonly GrantView[]> {
+    const [clientId, resource] = after?.split(' ') ?? [];
+    const last = clientId === undefined ? undefined : { clientId, resource: resource ?? '' };
+    return this.#store.read(async (tx) =>
+      (await tx.clients.siteGrantsPage(siteId, last, limit)).map(grantView),
+    );
+  }
+
   /** Creates a grant or changes its access. Repeating a call has no effect. @throws ApiProblem `not_found`, `definition_invalid` */
   put(
     operation: Operation,

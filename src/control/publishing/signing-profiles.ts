@@ -47,6 +47,7 @@ export async function keyGrants(
 
 export interface ProfilePage {
   readonly clientId?: string | undefined;
+  readonly routeId?: string | undefined;
   /** Start after this client and route. */
   readonly after?: { readonly clientId: string; readonly routeId: string } | undefined;
   readonly limit: number;
@@ -58,16 +59,16 @@ const CLIENTS_AT_ONCE = 50;
 export async function siteSigningProfiles(
   tx: Transaction,
   siteId: string,
-  { clientId, after, limit }: ProfilePage,
+  { clientId, routeId, after, limit }: ProfilePage,
 ): Promise<readonly SigningProfileView[]> {
   const site = await readSiteRoutes(tx, siteId);
   if (site === undefined) return [];
   const profiles: SigningProfileView[] = [];
   for await (const client of clientsFrom(tx, siteId, clientId, after?.clientId)) {
     const grants = await tx.clients.grants(siteId, client.clientId);
-    const views = grantedRoutes(site, client, grants).map((route) =>
-      profileView(site, client.clientId, route),
-    );
+    const views = grantedRoutes(site, client, grants)
+      .filter(({ content }) => routeId === undefined || content.route_id === routeId)
+      .map((route) => profileView(site, client.clientId, route));
     const isLast = client.clientId === after?.clientId;
     profiles.push(...(isLast ? views.filter(({ route_id }) => route_id > after.routeId) : views));
     if (profiles.length >= limit) break;

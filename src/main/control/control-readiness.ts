@@ -2,9 +2,9 @@
 
 import type { SitePropagationView } from '../../api-contract/targets-contract.ts';
 import { ApiProblem } from '../../control/domain/api-problem.ts';
+import { isNotRenewed } from '../../control/enrollment/key-renewal.ts';
 import { sitePropagation } from '../../control/publishing/propagation.ts';
 import type { ControlStore } from '../../control/store/port.ts';
-import type { LastKey } from '../../control/store/repositories/policies-repository.ts';
 import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
 import type { PropagationReading, RenewalReading } from '../../telemetry/control-metrics.ts';
 
@@ -62,12 +62,6 @@ function succeeds(asked: Promise<void>): Promise<boolean> {
   );
 }
 
-/** Agents renew before this share of a key's lifetime is left; `enroll` renews before its default skew. */
-const ENDING_SHARE = 0.05;
-const ENDING_SECONDS = 120;
-/** An hour after expiry the workload counts as decommissioned. */
-const ENDED_SECONDS = 3600;
-
 /** One reading for each site that has a policy with a last key. */
 export async function readRenewals(
   store: ControlStore,
@@ -80,17 +74,6 @@ export async function readRenewals(
     counts.set(key.siteId, (counts.get(key.siteId) ?? 0) + late);
   }
   return [...counts].map(([siteId, policiesNotRenewed]) => ({ siteId, policiesNotRenewed }));
-}
-
-/** Whether the last key is past the time at which every client renews, or expired less than an hour ago. */
-export function isNotRenewed(
-  { createdAtMs, expiresAtSeconds }: Omit<LastKey, 'siteId'>,
-  nowSeconds: number,
-): boolean {
-  const leftSeconds = expiresAtSeconds - nowSeconds;
-  // The key's own lifetime: its token or its approval may have made it shorter than the policy allows.
-  const lifeSeconds = expiresAtSeconds - createdAtMs / 1000;
-  return leftSeconds <= Math.min(ENDING_SECONDS, ENDING_SHARE * lifeSeconds) && leftSeconds > -ENDED_SECONDS;
 }
 
 /** Reads how far targets are behind, from the database at each metrics scrape. */

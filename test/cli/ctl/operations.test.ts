@@ -129,6 +129,8 @@ const VERBS: { readonly [operation: string]: string | readonly string[] | Withou
   listSigningProfiles: 'get profiles',
   getCallerProfiles: 'get profiles',
   getPropagation: 'get propagation',
+  getSiteOverview: 'get overview',
+  listSiteGrants: 'get grants',
 };
 
 /** Commands that no operation of the table has. */

@@ -53,6 +53,32 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect(changes).toHaveLength(7);
     });
 
+    test('those of all clients of a site are listed by client and resource, page by page', async () => {
+      const { siteId } = await fixture.shop('all-grants');
+      const base = `/v1/sites/${siteId}`;
+      for (const name of ['billing', 'reporting']) {
+        await fixture.expect(201, 'POST', `${base}/clients`, {
+          body: { client_id: name, subject: `client:${name}` },
+        });
+        for (const resource of ['prices', 'orders']) {
+          await fixture.expect(201, 'PUT', `${base}/clients/${name}/grants/${resource}`, {
+            body: { access: 'read' },
+          });
+        }
+      }
+      const first = await fixture.expect(200, 'GET', `${base}/grants?limit=3`);
+      const rest = await fixture.expect(
+        200,
+        'GET',
+        `${base}/grants?cursor=${String(first.json.next_cursor)}`,
+      );
+      const names = [first, rest].map((page) =>
+        itemsOf(page).map(({ client_id, resource }) => `${String(client_id)} ${String(resource)}`),
+      );
+      expect(names).toEqual([['billing orders', 'billing prices', 'reporting orders'], ['reporting prices']]);
+      expect(rest.json.next_cursor).toBeUndefined();
+    });
+
     test('a SPIFFE ID outside the trust domain is refused', async () => {
       const path = `/v1/sites/${shop.siteId}/clients`;
       const body = { client_id: 'x', subject: 'spiffe://other.example/x' };

@@ -7,6 +7,7 @@ import {
   SIGNING_PROFILE,
 } from '../../../src/api-contract/derived-keys-contract.ts';
 import { ENROLLED_PROFILE } from '../../../src/api-contract/enrollment-contract.ts';
+import { SITE_OVERVIEW } from '../../../src/api-contract/overview-contract.ts';
 import { SITE_PROPAGATION } from '../../../src/api-contract/targets-contract.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { sitePropagation } from '../../../src/control/publishing/propagation.ts';
@@ -17,6 +18,7 @@ import {
   keyGrants,
   siteSigningProfiles,
 } from '../../../src/control/publishing/signing-profiles.ts';
+import { siteOverview } from '../../../src/control/publishing/site-overview.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { addTarget, requestOf, type TestTarget } from './control-server.ts';
 import { ControlWorld, ORDERS_READ, ORIGIN, SITE } from './publishing-fixture.ts';
@@ -269,6 +271,9 @@ describe('profiles and grants', () => {
     ]);
     const one = await world.read((tx) => siteSigningProfiles(tx, SITE, { clientId: 'zzz', limit: 9 }));
     expect(one.map(({ route_id }) => route_id)).toEqual(['other']);
+    const ofRoute = { routeId: 'orders-read', limit: 9 };
+    const callers = await world.read((tx) => siteSigningProfiles(tx, SITE, ofRoute));
+    expect(callers.map(({ client_id }) => client_id)).toEqual(['audit', 'billing']);
   });
 });
 
@@ -316,6 +321,15 @@ describe('propagation', () => {
       revision: 2,
       held_everywhere: 0,
       unpublished_since: new Date(world.clock.ms).toISOString(),
+    });
+    const overview = await world.read((tx) => siteOverview(tx, SITE, world.clock.ms));
+    expect(Compile(SITE_OVERVIEW).Check(overview)).toBe(true);
+    expect(overview).toMatchObject({
+      revision: 2,
+      targets: { attached: 4, current: 1, behind: 3, silent: 2 },
+      publishing_sources: [],
+      pending_enrollments: 0,
+      policies_not_renewed: 0,
     });
   });
 

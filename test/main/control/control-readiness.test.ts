@@ -3,7 +3,8 @@
  */
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { refreshFromMs } from '../../../src/client/enroll/enrollment-state.ts';
-import { isNotRenewed, readRenewals } from '../../../src/main/control/control-readiness.ts';
+import { isNotRenewed } from '../../../src/control/enrollment/key-renewal.ts';
+import { readRenewals } from '../../../src/main/control/control-readiness.ts';
 import { databaseKinds } from '../../control/store/databases.ts';
 import { benchOf } from '../../control/store/repositories/bench.ts';
 import { clientRow, keyRow, NOW_SECONDS, policyRow, sourceRow } from '../../control/store/rows.ts';

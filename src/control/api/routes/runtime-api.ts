@@ -1,6 +1,6 @@
 /**
  * Routes of readiness, key-level grants, signing profiles and propagation: `/v1/derived-keys/{key_id}/readiness`,
- * `…/grants`, `…/signing-profiles`, `/v1/sites/{site_id}/signing-profiles`, `…/profiles`, `…/propagation`.
+ * `…/grants`, `…/signing-profiles`, `/v1/sites/{site_id}/signing-profiles`, `…/profiles`, `…/overview`, `…/propagation`.
  * Source: docs/control.md "From key to traffic".
  */
 import Type from 'typebox';
@@ -13,11 +13,13 @@ import {
   SIGNING_PROFILES,
 } from '../../../api-contract/derived-keys-contract.ts';
 import { givenId, identifier, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import { SITE_OVERVIEW } from '../../../api-contract/overview-contract.ts';
 import { SITE_PROPAGATION } from '../../../api-contract/targets-contract.ts';
 import { callerProfiles } from '../../publishing/caller-profiles.ts';
 import { sitePropagation } from '../../publishing/propagation.ts';
 import { keyReadiness } from '../../publishing/readiness.ts';
 import { clientSigningProfiles, keyGrants, siteSigningProfiles } from '../../publishing/signing-profiles.ts';
+import { siteOverview } from '../../publishing/site-overview.ts';
 import { requireRow } from '../../resource/change.ts';
 import type { ControlStore } from '../../store/port.ts';
 import { siteInPath } from '../api-access.ts';
@@ -100,10 +102,13 @@ function registerSiteRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): 
       operationId: 'listSigningProfiles',
       summary: 'Signing profiles of the clients of a site',
       page: 'SigningProfilePage',
-      filter: { client_id: Type.Optional(identifier('Only of this client.')) },
+      filter: {
+        client_id: Type.Optional(identifier('Only of this client.')),
+        route_id: Type.Optional(identifier('Only for this route.')),
+      },
       cursorOf: ({ client_id, route_id }) => placeOf(client_id, route_id),
-      run: ({ site_id: siteId }, { after, limit }, { client_id: clientId }) => {
-        const selection = { clientId, after: positionOf(after), limit };
+      run: ({ site_id: siteId }, { after, limit }, { client_id: clientId, route_id: routeId }) => {
+        const selection = { clientId, routeId, after: positionOf(after), limit };
         return store.read((tx) => siteSigningProfiles(tx, siteId, selection));
       },
     },
@@ -123,6 +128,13 @@ function registerSiteRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): 
     answer: CALLER_PROFILES,
     run: ({ site_id: siteId }, { issuer, subject, trust_domain: trustDomain }) =>
       store.read((tx) => callerProfiles(tx, siteId, { issuer, subject, trustDomain })),
+  });
+  registerRead(app, SITE, {
+    below: '/overview',
+    operationId: 'getSiteOverview',
+    summary: 'What needs attention at the site',
+    answer: SITE_OVERVIEW,
+    run: ({ site_id: siteId }) => store.read((tx) => siteOverview(tx, siteId, nowMs())),
   });
   registerRead(app, SITE, {
     below: '/propagation',

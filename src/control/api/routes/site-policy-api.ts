@@ -237,6 +237,20 @@ export function registerGrantRoutes(app: ControlApp, grants: Grants): void {
   registerResource(app, {
     tags: CLIENT_TAGS,
     view: GRANT,
+    permission: 'read',
+    collection: { url: '/v1/sites/:site_id/grants', params: SITE_PATH, place: siteInPath },
+    item: client,
+    list: {
+      operationId: 'listSiteGrants',
+      summary: 'Grants of all clients of a site',
+      page: 'SiteGrantPage',
+      cursorOf: ({ client_id: clientId, resource }) => `${clientId} ${resource}`,
+      run: ({ site_id: siteId }, page) => grants.listOfSite(siteId, page),
+    },
+  });
+  registerResource(app, {
+    tags: CLIENT_TAGS,
+    view: GRANT,
     permission: 'operate',
     collection: { ...client, url: `${client.url}/grants` },
     item: { url: `${client.url}/grants/:resource`, params: GRANT_PATH, place: siteInPath },

@@ -17,6 +17,25 @@ export class Clients extends VersionedTable<'client'> {
     return this.page('clientGrant', { siteId, clientId }, 'resource', page);
   }
 
+  /** Grants of all clients, ordered by client and resource. @param after the last grant before the page */
+  siteGrantsPage(
+    siteId: string,
+    after: { readonly clientId: string; readonly resource: string } | undefined,
+    limit: number,
+  ): Promise<readonly RowOf<'clientGrant'>[]> {
+    let query = this.db.selectFrom('clientGrant').selectAll().where('siteId', '=', siteId);
+    if (after !== undefined) {
+      const { clientId, resource } = after;
+      query = query.where((is) =>
+        is.or([
+          is('clientId', '>', clientId),
+          is.and([is('clientId', '=', clientId), is('resource', '>', resource)]),
+        ]),
+      );
+    }
+    return query.orderBy('clientId').orderBy('resource').limit(limit).execute();
+  }
+
   countGrants(siteId: string, clientId: string): Promise<number> {
     return this.countRows('clientGrant', { siteId, clientId });
   }

@@ -43,6 +43,11 @@ export class Enrollments extends VersionedTable<'enrollment'> {
     return this.page('enrollment', { ...filter, siteId }, 'id', page);
   }
 
+  /** Number of pending enrollments of a site. */
+  countPending(siteId: string): Promise<number> {
+    return this.countRows('enrollment', { siteId, state: 'pending_approval' });
+  }
+
   /** Pending enrollments of a policy. */
   pendingOfPolicy(policyId: string): Promise<readonly RowOf<'enrollment'>[]> {
     return this.rows('enrollment', { policyId, state: 'pending_approval' }, 'id');

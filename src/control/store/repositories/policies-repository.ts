@@ -15,11 +15,11 @@ export class Policies extends VersionedTable<'enrollmentPolicy'> {
   }
 
   /**
-   * For each active policy, its active key with the latest end; among equals, the youngest. Policies without such a key are
+   * For each active policy of a site, or of all sites, its active key with the latest end; among equals, the youngest. Policies without such a key are
    * left out. Each lookup uses an index, however many keys there are.
    */
-  async lastKeys(): Promise<readonly LastKey[]> {
-    const rows = await this.db
+  async lastKeys(siteId?: string): Promise<readonly LastKey[]> {
+    let query = this.db
       .selectFrom('enrollmentPolicy')
       .select('siteId')
       .select((of) => {
@@ -35,8 +35,9 @@ export class Policies extends VersionedTable<'enrollmentPolicy'> {
           last.select('derivedKey.expiresAtSeconds').as('expiresAtSeconds'),
         ];
       })
-      .where('state', '=', 'active')
-      .execute();
+      .where('state', '=', 'active');
+    if (siteId !== undefined) query = query.where('siteId', '=', siteId);
+    const rows = await query.execute();
     return rows.flatMap(({ siteId, createdAtMs, expiresAtSeconds }) =>
       createdAtMs === null || expiresAtSeconds === null
         ? []

@@ -57,6 +57,11 @@ export function clientCases({ read, write, ground }: Bench): void {
         'a prices',
         'b orders',
       ]);
+      const siteGrants = async (after?: { readonly clientId: string; readonly resource: string }) =>
+        (await clients.siteGrantsPage(siteId, after, 2)).map((row) => `${row.clientId} ${row.resource}`);
+      expect(await siteGrants()).toEqual(['a orders', 'a prices']);
+      expect(await siteGrants({ clientId: 'a', resource: 'orders' })).toEqual(['a prices', 'b orders']);
+      expect(await siteGrants({ clientId: 'b', resource: 'orders' })).toEqual([]);
     });
     expect(await write((tx) => tx.clients.removeGrant(siteId, 'b', 'orders'))).toBe(true);
     expect(await write((tx) => tx.clients.removeGrant(siteId, 'b', 'orders'))).toBe(false);
@@ -277,6 +282,8 @@ export function policyCases({ read, write, ground }: Bench): void {
       // The shortest lifetime among the keys that expire then.
       { siteId, createdAtMs: NOW_MS - 30_000, expiresAtSeconds: NOW_SECONDS + 200 },
     ]);
+    expect(await read((tx) => tx.policies.lastKeys(siteId))).toEqual(await lastKeysHere());
+    expect(await read((tx) => tx.policies.lastKeys('elsewhere'))).toEqual([]);
     expect(await write((tx) => tx.policies.pruneDeleted('another'))).toBe(0);
     expect(await write((tx) => tx.policies.pruneDeleted())).toBeGreaterThanOrEqual(1);
     expect(await read((tx) => tx.policies.find(deleted.id))).toBeUndefined();

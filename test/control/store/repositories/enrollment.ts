@@ -75,6 +75,7 @@ export function enrollmentCases({ read, write, ground }: Bench): void {
       expect(ids(await enrollments.ofSite(siteId, ALL, isPending))).toEqual(pending);
       expect(await enrollments.ofSite(siteId, ALL, { policyId: 'ep_other' })).toEqual([]);
       expect(ids(await enrollments.pendingOfPolicy(policy.id))).toEqual(pending);
+      expect(await enrollments.countPending(siteId)).toBe(pending.length);
       expect(ids(await enrollments.pendingOfRevision(policy.sourceId, 1))).toEqual(pending);
       expect(await enrollments.pendingOfRevision(policy.sourceId, 2)).toEqual([]);
       const late = ids(await enrollments.overdue(NOW_SECONDS, 1000));

@@ -1,0 +1,44 @@
+/** Schema of what needs attention at an Auth Site. Source: docs/control.md "Propagation". */
+import type { Static } from 'typebox';
+import Type from 'typebox';
+import { displayText, givenId, identifier, moment, object } from './members-contract.ts';
+
+const count = (description: string) => Type.Integer({ minimum: 0, description });
+
+export const SITE_OVERVIEW = object(
+  {
+    site_id: identifier('The Auth Site.'),
+    revision: count('The newest published; 0 before the first.'),
+    published_at: Type.Optional(moment('When it was published.')),
+    unpublished_since: Type.Optional(moment('When the oldest unpublished change was made.')),
+    fresh_at: Type.Optional(moment('When the newest freshness statement was made.')),
+    targets: object(
+      {
+        attached: count('Attached targets.'),
+        current: count('Those with the newest revision.'),
+        behind: count(
+          'Those without it, refusing and ahead ones included, and those that have loaded nothing.',
+        ),
+        silent: count('Those that have not polled for longer than targets wait.'),
+        behind_since: Type.Optional(moment('When the first revision that one of them lacks was published.')),
+      },
+      'TargetOverview',
+    ),
+    publishing_sources: Type.Array(
+      object(
+        {
+          source_id: givenId('The source.'),
+          display_name: displayText('For people.'),
+          revision: count('The revision that waits for targets.'),
+          since: moment('When it entered the state publishing.'),
+        },
+        'PublishingSource',
+      ),
+      { description: 'Sources whose revision waits until targets acknowledge it.' },
+    ),
+    pending_enrollments: count('Enrollments that wait for approval.'),
+    policies_not_renewed: count('Active policies whose last key ends soon, or ended within the last hour.'),
+  },
+  'SiteOverview',
+);
+export type SiteOverviewView = Static<typeof SITE_OVERVIEW>;
