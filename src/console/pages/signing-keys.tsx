@@ -8,6 +8,7 @@ import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
 import { Section } from '../parts/page';
 import { Problem } from '../parts/problem';
+import { TableFrame } from '../parts/table-frame';
 import { Id, Moment, State } from '../parts/values';
 import { signingKeysQuery } from '../parts/verifier-start';
 
@@ -21,38 +22,36 @@ export function SigningKeys() {
   return (
     <Section title="Signing keys">
       {error && <Problem error={error} />}
-      <Table.ScrollContainer minWidth={800}>
-        <Table verticalSpacing="xs">
-          <Table.Thead>
-            <Table.Tr>
-              {[...titles, ...(mayAdminister ? ['Actions'] : [])].map((title) => (
-                <Table.Th key={title} scope="col">
-                  {title}
-                </Table.Th>
-              ))}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {data?.items.map((key) => (
-              <Table.Tr key={key.signing_key_id}>
-                <Table.Td>
-                  <Id value={key.signing_key_id} />
-                  <Id value={key.thumbprint} />
-                </Table.Td>
-                <Table.Td>{key.purpose}</Table.Td>
-                <Table.Td>
-                  <State value={key.state} />
-                </Table.Td>
-                <Table.Td>
-                  <Moment at={key.created_at} />
-                </Table.Td>
-                <Table.Td>{key.retire_at !== undefined && <Moment at={key.retire_at} />}</Table.Td>
-                {mayAdminister && <Table.Td>{key.state === 'retiring' && <Retire {...key} />}</Table.Td>}
-              </Table.Tr>
+      <TableFrame label="Signing keys">
+        <Table.Thead>
+          <Table.Tr>
+            {[...titles, ...(mayAdminister ? ['Actions'] : [])].map((title) => (
+              <Table.Th key={title} scope="col">
+                {title}
+              </Table.Th>
             ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {data?.items.map((key) => (
+            <Table.Tr key={key.signing_key_id}>
+              <Table.Td>
+                <Id value={key.signing_key_id} />
+                <Id value={key.thumbprint} />
+              </Table.Td>
+              <Table.Td>{key.purpose}</Table.Td>
+              <Table.Td>
+                <State value={key.state} />
+              </Table.Td>
+              <Table.Td>
+                <Moment at={key.created_at} />
+              </Table.Td>
+              <Table.Td>{key.retire_at !== undefined && <Moment at={key.retire_at} />}</Table.Td>
+              {mayAdminister && <Table.Td>{key.state === 'retiring' && <Retire {...key} />}</Table.Td>}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </TableFrame>
       <Group>
         <AsCommand words={['signing-keys', '--site', site_id, '--out-dir', 'pins']} />
         {mayAdminister && <Rotate />}

@@ -10,6 +10,7 @@ import { Empty, Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { ShownOnce } from '../parts/shown-once';
 import { AsSiteFile } from '../parts/site-file';
+import { TableFrame } from '../parts/table-frame';
 import { Foreign, Id, Moment, State } from '../parts/values';
 import { VerifierStart } from '../parts/verifier-start';
 import { RaiseFloor, SigningKeys } from './signing-keys';
@@ -85,58 +86,56 @@ function Matrix({ targets, onToken }: MatrixProps) {
   const mayAdminister = useMay('administer');
   const titles = ['Target', 'State', 'Revision', 'Last acknowledgement', 'Last poll'];
   return (
-    <Table.ScrollContainer minWidth={980}>
-      <Table highlightOnHover verticalSpacing="xs">
-        <Table.Thead>
-          <Table.Tr>
-            {[...titles, ...(mayAdminister ? ['Actions'] : [])].map((title) => (
-              <Table.Th key={title} scope="col">
-                {title}
-              </Table.Th>
-            ))}
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {targets.map((target) => (
-            <Table.Tr key={target.target_id}>
-              <Table.Td>
-                <Foreign value={target.name} />
-                <Id value={target.target_id} />
-              </Table.Td>
-              <Table.Td>
-                <State value={target.state} />
-                <Text size="sm">{EXPLANATION[target.state]}</Text>
-                <Refused target={target} />
-              </Table.Td>
-              <Table.Td>
-                {target.ahead_revision ?? target.acked_revision ?? 'none'}
-                <Behind target={target} />
-              </Table.Td>
-              <Table.Td>
-                <Moment at={target.acked_at} />
-              </Table.Td>
-              <Table.Td>
-                <Moment at={target.last_seen_at} />
-                {target.silent && (
-                  <Text size="sm" c="red">
-                    does not poll
-                  </Text>
-                )}
-              </Table.Td>
-              {mayAdminister && (
-                <Table.Td>
-                  <Group gap="xs">
-                    <RotateToken target={target} onToken={onToken} />
-                    <Rename target={target} />
-                    <Detach target={target} />
-                  </Group>
-                </Table.Td>
-              )}
-            </Table.Tr>
+    <TableFrame label="Targets">
+      <Table.Thead>
+        <Table.Tr>
+          {[...titles, ...(mayAdminister ? ['Actions'] : [])].map((title) => (
+            <Table.Th key={title} scope="col">
+              {title}
+            </Table.Th>
           ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {targets.map((target) => (
+          <Table.Tr key={target.target_id}>
+            <Table.Td>
+              <Foreign value={target.name} />
+              <Id value={target.target_id} />
+            </Table.Td>
+            <Table.Td>
+              <State value={target.state} />
+              <Text size="sm">{EXPLANATION[target.state]}</Text>
+              <Refused target={target} />
+            </Table.Td>
+            <Table.Td>
+              {target.ahead_revision ?? target.acked_revision ?? 'none'}
+              <Behind target={target} />
+            </Table.Td>
+            <Table.Td>
+              <Moment at={target.acked_at} />
+            </Table.Td>
+            <Table.Td>
+              <Moment at={target.last_seen_at} />
+              {target.silent && (
+                <Text size="sm" c="red">
+                  does not poll
+                </Text>
+              )}
+            </Table.Td>
+            {mayAdminister && (
+              <Table.Td>
+                <Group gap="xs">
+                  <RotateToken target={target} onToken={onToken} />
+                  <Rename target={target} />
+                  <Detach target={target} />
+                </Group>
+              </Table.Td>
+            )}
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </TableFrame>
   );
 }
 

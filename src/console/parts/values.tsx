@@ -88,6 +88,7 @@ const COLORS: { readonly [state: string]: string } = {
   attached: 'green',
   current: 'green',
   issued: 'green',
+  published: 'green',
   validated: 'blue',
   waiting: 'blue',
   activating: 'blue',

@@ -13,12 +13,15 @@ export interface PageEntry {
 
 export const INSTALLATION_PAGES: readonly PageEntry[] = [
   { path: '/', title: 'Home', load: () => import('../pages/home') },
+  { path: '/audit', title: 'Audit', load: () => import('../pages/audit') },
+  { path: '/access', title: 'Access', load: () => import('../pages/access') },
 ];
 
 export const SITE_PAGES: readonly PageEntry[] = [
   { path: '/policies', title: 'Policies', load: () => import('../pages/policies') },
   { path: '/approvals', title: 'Approvals', load: () => import('../pages/approvals') },
   { path: '/keys', title: 'Keys', load: () => import('../pages/keys') },
+  { path: '/clients', title: 'Clients and routes', load: () => import('../pages/clients') },
   { path: '/targets', title: 'Targets', load: () => import('../pages/targets') },
 ];
 

@@ -1,0 +1,172 @@
+/** Tokens for automation. */
+import { Group, NumberInput, Select, Stack, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { api, bodyOf, type Schemas } from '../api/client';
+import { Action } from '../parts/action';
+import { AsCommand } from '../parts/command';
+import { List, PAGE_ITEMS } from '../parts/list';
+import { Empty } from '../parts/page';
+import { ROLES, useAdministers, useAdministersSome } from '../parts/roles';
+import { ScopeFields, ScopeName, scopeWord } from '../parts/scope';
+import { ShownOnce } from '../parts/shown-once';
+import { Foreign, Id, Moment } from '../parts/values';
+
+type Token = Schemas['AccessToken'];
+type WithSecret = Schemas['AccessTokenWithSecret'];
+
+export function AccessTokens() {
+  const administers = useAdministers();
+  const administersSome = useAdministersSome();
+  const [shown, setShown] = useState<WithSecret>();
+  return (
+    <Stack>
+      {administersSome && (
+        <Group justify="flex-end">
+          <CreateToken onSecret={setShown} />
+        </Group>
+      )}
+      <List<Token>
+        name="access tokens"
+        queryKey={['all', 'access-tokens']}
+        fetch={(cursor) =>
+          bodyOf(
+            api.GET('/v1/access-tokens', {
+              params: { query: { limit: PAGE_ITEMS, ...(cursor === undefined ? {} : { cursor }) } },
+            }),
+          )
+        }
+        idOf={({ access_token_id }) => access_token_id}
+        columns={[
+          { title: 'Name', text: ({ name }) => name, cell: ({ name }) => <Foreign value={name} /> },
+          { title: 'Role', text: ({ role }) => role, cell: ({ role }) => role },
+          {
+            title: 'Scope',
+            text: ({ scope }) => scopeWord(scope),
+            cell: ({ scope }) => <ScopeName scope={scope} />,
+          },
+          {
+            title: 'Ends',
+            text: ({ expires_at }) => expires_at ?? '',
+            cell: ({ expires_at }) => <Moment at={expires_at} />,
+          },
+          { title: 'Token', cell: ({ access_token_id }) => <Id value={access_token_id} /> },
+          ...(administersSome
+            ? [
+                {
+                  title: 'Actions',
+                  cell: (token: Token) =>
+                    administers(token.scope) && (
+                      <Group gap="xs" wrap="nowrap">
+                        <RotateToken token={token} onSecret={setShown} />
+                        <DeleteToken token={token} />
+                      </Group>
+                    ),
+                },
+              ]
+            : []),
+        ]}
+        empty={<Empty>There is no access token. Create one for automation, such as a pipeline.</Empty>}
+      />
+      <AsCommand words={['get', 'access-tokens']} />
+      <ShownOnce
+        title={`Access token ${shown?.name ?? ''}`}
+        secret={shown?.token}
+        onClose={() => setShown(undefined)}
+      />
+    </Stack>
+  );
+}
+
+interface Secret {
+  readonly onSecret: (token: WithSecret) => void;
+}
+
+function CreateToken({ onSecret }: Secret) {
+  const [name, setName] = useState('');
+  const [role, setRole] = useState<Token['role']>('viewer');
+  const [scope, setScope] = useState<Schemas['Scope']>({ kind: 'installation' });
+  const [days, setDays] = useState<number>();
+  return (
+    <Action
+      label="Create access token"
+      command={[
+        ...['create', 'access-token', name, '--role', role, '--scope', scopeWord(scope)],
+        ...(days === undefined ? [] : ['--expires-in', `${days * 24}h`]),
+        ...['--out', 'access.token'],
+      ]}
+      confirm={{
+        consequence: 'Control shows the token once.',
+        fields: (
+          <>
+            <TextInput
+              label="Name"
+              placeholder="ci"
+              value={name}
+              onChange={({ currentTarget }) => setName(currentTarget.value)}
+              required
+              data-autofocus
+            />
+            <Select
+              label="Role"
+              data={[...ROLES]}
+              value={role}
+              allowDeselect={false}
+              onChange={(next: Token['role'] | null) => setRole(next ?? role)}
+            />
+            <ScopeFields scope={scope} change={setScope} />
+            <NumberInput
+              label="Days until it ends"
+              description="Empty: it does not end."
+              min={1}
+              value={days ?? ''}
+              onChange={(next) => setDays(next === '' ? undefined : Number(next))}
+            />
+          </>
+        ),
+      }}
+      run={async () => {
+        const expires_at = days === undefined ? undefined : new Date(Date.now() + days * 86_400_000);
+        const ends = expires_at === undefined ? {} : { expires_at: expires_at.toISOString() };
+        onSecret(await bodyOf(api.POST('/v1/access-tokens', { body: { name, role, scope, ...ends } })));
+      }}
+      onDone={() => setName('')}
+    />
+  );
+}
+
+function RotateToken({ token: { access_token_id }, onSecret }: { readonly token: Token } & Secret) {
+  return (
+    <Action
+      label="Rotate"
+      command={['rotate-access-token', access_token_id, '--out', 'access.token']}
+      confirm={{ consequence: 'Control shows another secret once. The one before ends at once.' }}
+      run={async () =>
+        onSecret(
+          await bodyOf(
+            api.POST('/v1/access-tokens/{access_token_id}/rotate', { params: { path: { access_token_id } } }),
+          ),
+        )
+      }
+    />
+  );
+}
+
+function DeleteToken({ token: { access_token_id, name, version } }: { readonly token: Token }) {
+  return (
+    <Action
+      label="Delete"
+      command={['delete', 'access-token', access_token_id, '--yes']}
+      confirm={{
+        name,
+        consequence: 'For good. What uses it is refused with the next request.',
+      }}
+      run={() =>
+        bodyOf(
+          api.DELETE('/v1/access-tokens/{access_token_id}', {
+            params: { path: { access_token_id }, header: { 'if-match': `"${version}"` } },
+          }),
+        )
+      }
+    />
+  );
+}

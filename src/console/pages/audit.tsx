@@ -1,0 +1,181 @@
+/** Who did what, with the state before and after. */
+import { Button, Code, Group, Modal, SimpleGrid, Text, TextInput } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { useMutation } from '@tanstack/react-query';
+import { api, bodyOf, type Schemas } from '../api/client';
+import { type UrlState, useUrlState } from '../api/url-state';
+import { AsCommand } from '../parts/command';
+import { csvOf, saveFile } from '../parts/export';
+import { List, PAGE_ITEMS } from '../parts/list';
+import { Empty, Page } from '../parts/page';
+import { Problem } from '../parts/problem';
+import { Foreign, Moment } from '../parts/values';
+
+type Event = Schemas['AuditEvent'];
+
+const KIND = 'proofgate.control.';
+const EXPORT_PAGE = 200;
+/** More would take minutes; `ctl` and the API give the rest. */
+const MAX_EXPORTED = 20_000;
+
+/** Filters of Control, by their names in the address and in the API. */
+const FILTERS = [
+  { name: 'site', parameter: 'site_id', label: 'Site' },
+  { name: 'kind', parameter: 'kind', label: 'Kind', placeholder: `${KIND}target.create` },
+  { name: 'resource', parameter: 'resource_id', label: 'Resource ID' },
+] as const;
+
+export default function Audit() {
+  const { values, set } = useUrlState();
+  const query = queryOf(values);
+  return (
+    <Page title="Audit" question="Who did what, and when?" actions={<Export query={query} />}>
+      <List<Event>
+        name="events"
+        queryKey={['all', 'audit', query]}
+        fetch={(cursor) => readEvents(query, PAGE_ITEMS, cursor)}
+        idOf={({ audit_event_id }) => audit_event_id}
+        isFiltered={Object.keys(query).length > 0}
+        filters={FILTERS.map(({ name, label, ...rest }) => (
+          <TextInput
+            key={name}
+            label={label}
+            {...('placeholder' in rest ? { placeholder: rest.placeholder } : {})}
+            value={values[name] ?? ''}
+            onChange={({ currentTarget }) => set({ [name]: currentTarget.value || undefined })}
+          />
+        ))}
+        columns={[
+          { title: 'When', text: ({ at }) => at, cell: ({ at }) => <Moment at={at} /> },
+          { title: 'Who', text: ({ actor }) => actor, cell: ({ actor }) => <Foreign value={actor} /> },
+          {
+            title: 'What',
+            text: ({ kind }) => kind,
+            cell: ({ kind }) => <Foreign value={kind.startsWith(KIND) ? kind.slice(KIND.length) : kind} />,
+          },
+          {
+            title: 'Resource',
+            text: ({ resource }) => resource.id,
+            cell: ({ resource }) => <Foreign value={resource.id} />,
+          },
+          {
+            title: 'Site',
+            text: ({ site_id }) => site_id ?? '',
+            cell: ({ site_id }) => <Foreign value={site_id ?? ''} />,
+          },
+          { title: 'Change', cell: (event) => <Change event={event} /> },
+        ]}
+        empty={<Empty>Nothing has happened that you may read.</Empty>}
+      />
+      <AsCommand
+        words={['get', 'audit', ...(query.site_id === undefined ? [] : ['--site', query.site_id])]}
+      />
+    </Page>
+  );
+}
+
+type Query = { readonly [P in (typeof FILTERS)[number]['parameter']]?: string };
+
+function queryOf(values: UrlState['values']): Query {
+  const entries = FILTERS.map(({ name, parameter }) => [parameter, values[name]?.trim()] as const);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined && value !== ''));
+}
+
+function readEvents(query: Query, limit: number, cursor: string | undefined) {
+  return bodyOf(
+    api.GET('/v1/audit-events', {
+      params: { query: { ...query, limit, ...(cursor === undefined ? {} : { cursor }) } },
+    }),
+  );
+}
+
+function Change({ event }: { readonly event: Event }) {
+  const { before, after, kind, resource, request_id, audit_event_id } = event;
+  const [opened, { open, close }] = useDisclosure(false);
+  const states = [
+    ['Before', before],
+    ['After', after],
+  ] as const;
+  return (
+    <>
+      <Button variant="subtle" size="compact-sm" onClick={open}>
+        Show
+      </Button>
+      <Modal opened={opened} onClose={close} size="xl" title={<Foreign value={`${kind} ${resource.id}`} />}>
+        <SimpleGrid cols={{ base: 1, sm: 2 }}>
+          {states.map(([name, state]) => (
+            <div key={name}>
+              <Text size="sm" fw={600}>
+                {name}
+              </Text>
+              <Code block className="grow" tabIndex={0}>
+                {state === undefined ? 'nothing' : JSON.stringify(state, null, 2)}
+              </Code>
+            </div>
+          ))}
+        </SimpleGrid>
+        <Text size="xs" c="dimmed" className="break" mt="sm">
+          {audit_event_id} {request_id !== undefined && <>request {request_id}</>}
+        </Text>
+      </Modal>
+    </>
+  );
+}
+
+function Export({ query }: { readonly query: Query }) {
+  const { mutate, error, isPending, data } = useMutation({
+    mutationFn: async (format: 'csv' | 'json') => {
+      const { events, isWhole } = await allEvents(query);
+      const text = format === 'json' ? JSON.stringify(events, null, 2) : csvOf(CSV_COLUMNS, events);
+      saveFile(`audit.${format}`, text, format === 'json' ? 'application/json' : 'text/csv');
+      return { saved: events.length, isWhole };
+    },
+    gcTime: 0,
+  });
+  return (
+    <div>
+      <Group gap="xs">
+        <Button size="compact-sm" variant="default" loading={isPending} onClick={() => mutate('csv')}>
+          Export CSV
+        </Button>
+        <Button size="compact-sm" variant="default" loading={isPending} onClick={() => mutate('json')}>
+          Export JSON
+        </Button>
+      </Group>
+      {error && <Problem error={error} />}
+      {data !== undefined && (
+        <Text size="sm" role="status">
+          {data.saved} events saved{data.isWhole ? '' : ': only the newest. Filter for the others'}
+        </Text>
+      )}
+    </div>
+  );
+}
+
+const CSV_COLUMNS: readonly (readonly [string, (event: Event) => string])[] = [
+  ['at', ({ at }) => at],
+  ['actor', ({ actor }) => actor],
+  ['kind', ({ kind }) => kind],
+  ['resource_kind', ({ resource }) => resource.kind],
+  ['resource_id', ({ resource }) => resource.id],
+  ['environment_id', ({ environment_id }) => environment_id ?? ''],
+  ['fleet_id', ({ fleet_id }) => fleet_id ?? ''],
+  ['site_id', ({ site_id }) => site_id ?? ''],
+  ['before', ({ before }) => (before === undefined ? '' : JSON.stringify(before))],
+  ['after', ({ after }) => (after === undefined ? '' : JSON.stringify(after))],
+  ['request_id', ({ request_id }) => request_id ?? ''],
+  ['audit_event_id', ({ audit_event_id }) => audit_event_id],
+];
+
+async function allEvents(
+  query: Query,
+): Promise<{ readonly events: readonly Event[]; readonly isWhole: boolean }> {
+  const events: Event[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await readEvents(query, EXPORT_PAGE, cursor);
+    events.push(...page.items);
+    cursor = page.next_cursor;
+  } while (cursor !== undefined && events.length < MAX_EXPORTED);
+  return { events, isWhole: cursor === undefined };
+}

@@ -1,0 +1,192 @@
+/** "Who may call this?" and "What may this key call?" */
+import { Select, Stack, Table, Text, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { ApiError, api, bodyOf, type Schemas } from '../api/client';
+import { useSite } from '../api/session';
+import { useUrlState } from '../api/url-state';
+import { AsCommand } from '../parts/command';
+import { List, PAGE_ITEMS } from '../parts/list';
+import { Empty, Section } from '../parts/page';
+import { Problem } from '../parts/problem';
+import { TableFrame } from '../parts/table-frame';
+import { Foreign, State } from '../parts/values';
+
+export function Callers() {
+  return (
+    <Stack>
+      <WhoMayCall />
+      <WhatMayKeyCall />
+    </Stack>
+  );
+}
+
+function WhoMayCall() {
+  const { site_id, issuer_url } = useSite();
+  const { values, set } = useUrlState();
+  const { route } = values;
+  const path = { site_id };
+  const { data: routes } = useQuery({
+    queryKey: ['site', site_id, 'routes', 'names'],
+    queryFn: () => bodyOf(api.GET('/v1/sites/{site_id}/routes', { params: { path, query: { limit: 200 } } })),
+  });
+  return (
+    <Section title="Who may call this route?">
+      <Select
+        label="Route"
+        placeholder="Choose a route"
+        searchable
+        data={routes?.items.map(({ route_id }) => route_id) ?? []}
+        value={route ?? null}
+        onChange={(next) => set({ route: next ?? undefined })}
+        maw={420}
+      />
+      {route !== undefined && (
+        <>
+          <List<Schemas['SigningProfile']>
+            name="clients"
+            queryKey={['site', site_id, 'profiles', { route }]}
+            fetch={(cursor) =>
+              bodyOf(
+                api.GET('/v1/sites/{site_id}/signing-profiles', {
+                  params: {
+                    path,
+                    query: {
+                      limit: PAGE_ITEMS,
+                      route_id: route,
+                      ...(cursor === undefined ? {} : { cursor }),
+                    },
+                  },
+                }),
+              )
+            }
+            idOf={({ client_id }) => client_id}
+            columns={[
+              {
+                title: 'Client',
+                text: ({ client_id }) => client_id,
+                cell: ({ client_id }) => <Foreign value={client_id} />,
+              },
+              {
+                title: 'Its keys may call it',
+                text: ({ state }) => state,
+                cell: ({ state }) => <State value={state} />,
+              },
+              {
+                title: 'Blocked by',
+                text: ({ blocked_by }) => blocked_by ?? '',
+                cell: ({ blocked_by }) => <Foreign value={blocked_by ?? ''} />,
+              },
+            ]}
+            empty={<Empty>No client was granted the resource of this route.</Empty>}
+          />
+          <OtherCallers route={route} ownIssuer={issuer_url} />
+        </>
+      )}
+      <AsCommand words={['get', 'profiles', '--site', site_id]} />
+    </Section>
+  );
+}
+
+/** Callers that a broker vouches for: they need no grant. */
+function OtherCallers({ route, ownIssuer }: { readonly route: string; readonly ownIssuer: string }) {
+  const { site_id } = useSite();
+  const { data } = useQuery({
+    queryKey: ['site', site_id, 'route-sources', route],
+    queryFn: () =>
+      bodyOf(
+        api.GET('/v1/sites/{site_id}/routes/{route_id}/sources', {
+          params: { path: { site_id, route_id: route } },
+        }),
+      ).catch((error: unknown) => {
+        // A route without sources.
+        if (error instanceof ApiError && error.status === 404) return undefined;
+        throw error;
+      }),
+  });
+  const others = data?.allowed_sources.filter(({ issuer }) => issuer !== ownIssuer) ?? [];
+  if (others.length === 0) return null;
+  return (
+    <Stack gap={4}>
+      <Text size="sm">Also callers with passports of a broker, without a grant:</Text>
+      {others.map(({ issuer, subject_exact, subject_prefix, required_key_binding }) => (
+        <Text
+          key={`${issuer} ${subject_exact ?? ''} ${subject_prefix ?? ''} ${required_key_binding}`}
+          size="sm"
+        >
+          <Foreign value={subject_exact ?? `${subject_prefix ?? ''}…`} />, vouched for by{' '}
+          <Foreign value={issuer} />
+        </Text>
+      ))}
+    </Stack>
+  );
+}
+
+function WhatMayKeyCall() {
+  const { site_id } = useSite();
+  const { values, set } = useUrlState();
+  const [typed, setTyped] = useState(values.key ?? '');
+  const { key } = values;
+  const { data, error } = useQuery({
+    queryKey: ['site', site_id, 'key-grants', key],
+    queryFn: () =>
+      bodyOf(api.GET('/v1/derived-keys/{key_id}/grants', { params: { path: { key_id: key ?? '' } } })),
+    enabled: key !== undefined,
+  });
+  return (
+    <Section title="What may this key call?">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          set({ key: typed.trim() || undefined });
+        }}
+      >
+        <TextInput
+          label="Key ID"
+          description="As in the list of keys. Press Enter."
+          value={typed}
+          onChange={({ currentTarget }) => setTyped(currentTarget.value)}
+          maw={420}
+        />
+      </form>
+      {error && <Problem error={error} />}
+      {data !== undefined && data.items.length === 0 && (
+        <Empty>Nothing: its client has no grant for a resource of a route.</Empty>
+      )}
+      {data !== undefined && data.items.length > 0 && (
+        <TableFrame label="Routes of the key">
+          <Table.Thead>
+            <Table.Tr>
+              {['Route', 'Resource', 'Needs', 'Granted', 'State', 'Blocked by'].map((title) => (
+                <Table.Th key={title} scope="col">
+                  {title}
+                </Table.Th>
+              ))}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {data.items.map(({ route_id, resource, needed, granted, state, blocked_by }) => (
+              <Table.Tr key={route_id}>
+                <Table.Td>
+                  <Foreign value={route_id} />
+                </Table.Td>
+                <Table.Td>
+                  <Foreign value={resource} />
+                </Table.Td>
+                <Table.Td>{needed}</Table.Td>
+                <Table.Td>{granted}</Table.Td>
+                <Table.Td>
+                  <State value={state} />
+                </Table.Td>
+                <Table.Td>
+                  <Foreign value={blocked_by ?? ''} />
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </TableFrame>
+      )}
+      {key !== undefined && <AsCommand words={['get', 'readiness', key]} />}
+    </Section>
+  );
+}

@@ -1,0 +1,148 @@
+/** Creating, changing and deleting clients. */
+import { Textarea, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
+import { useSite } from '../api/session';
+import { Action } from '../parts/action';
+import { EditForm } from '../parts/edit-form';
+import { AsSiteFile } from '../parts/site-file';
+
+interface ClientDraft {
+  readonly subject: string;
+  /** Lines of `name=value`. */
+  readonly context: string;
+}
+
+export function CreateClient({ label = 'Create client' }: { readonly label?: string }) {
+  const { site_id } = useSite();
+  const [id, setId] = useState('');
+  const [draft, setDraft] = useState<ClientDraft>({ subject: '', context: '' });
+  const subject = draft.subject === '' ? `client:${id}` : draft.subject;
+  const body = { client_id: id, subject, context: contextOf(draft.context) };
+  return (
+    <Action
+      label={label}
+      confirm={{
+        consequence: 'A client is who keys act for. Each of its keys inherits its grants.',
+        fields: (
+          <>
+            <TextInput
+              label="Client ID"
+              description="Fixed once it exists."
+              placeholder="billing"
+              value={id}
+              onChange={({ currentTarget }) => setId(currentTarget.value)}
+              required
+              data-autofocus
+            />
+            <ClientFields
+              draft={draft}
+              change={(changes) => setDraft({ ...draft, ...changes })}
+              placeholder={`client:${id}`}
+            />
+            <AsSiteFile member="clients" value={{ ...body, grants: [] }} />
+          </>
+        ),
+      }}
+      run={() => bodyOf(api.POST('/v1/sites/{site_id}/clients', { params: { path: { site_id } }, body }))}
+      onDone={() => {
+        setId('');
+        setDraft({ subject: '', context: '' });
+      }}
+    />
+  );
+}
+
+export function EditClient({ client: { site_id, client_id } }: { readonly client: Schemas['Client'] }) {
+  const path = { site_id, client_id };
+  return (
+    <EditForm<ClientDraft>
+      label="Edit"
+      title={`Client ${client_id}`}
+      load={async () => {
+        const { body, etag } = await versionedBodyOf(
+          api.GET('/v1/sites/{site_id}/clients/{client_id}', { params: { path } }),
+        );
+        return { draft: { subject: body.subject, context: contextText(body.context) }, etag };
+      }}
+      fields={(draft, change) => <ClientFields draft={draft} change={change} />}
+      save={({ subject, context }, etag) =>
+        bodyOf(
+          api.PATCH('/v1/sites/{site_id}/clients/{client_id}', {
+            params: { path, header: { 'if-match': etag } },
+            body: { subject, context: contextOf(context) },
+          }),
+        )
+      }
+    />
+  );
+}
+
+interface FieldsProps {
+  readonly draft: ClientDraft;
+  readonly change: (changes: Partial<ClientDraft>) => void;
+  readonly placeholder?: string;
+}
+
+function ClientFields({ draft: { subject, context }, change, placeholder }: FieldsProps) {
+  return (
+    <>
+      <TextInput
+        label="Subject"
+        description="What APIs see as the caller. Fixed while the client has valid keys."
+        {...(placeholder === undefined ? { required: true } : { placeholder })}
+        value={subject}
+        onChange={({ currentTarget }) => change({ subject: currentTarget.value })}
+      />
+      <Textarea
+        label="Context"
+        description="One name=value on each line; routes may require values."
+        autosize
+        minRows={2}
+        value={context}
+        onChange={({ currentTarget }) => change({ context: currentTarget.value })}
+      />
+    </>
+  );
+}
+
+function contextOf(text: string): { readonly [name: string]: string } {
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  return Object.fromEntries(
+    lines.map((line) => {
+      const [name = '', ...value] = line.split('=');
+      return [name.trim(), value.join('=').trim()];
+    }),
+  );
+}
+
+function contextText(context: { readonly [name: string]: string }): string {
+  return Object.entries(context)
+    .map(([name, value]) => `${name}=${value}`)
+    .join('\n');
+}
+
+export function DeleteClient({
+  client: { site_id, client_id, version },
+}: {
+  readonly client: Schemas['Client'];
+}) {
+  return (
+    <Action
+      label="Delete"
+      command={['delete', 'client', client_id, '--site', site_id, '--yes']}
+      confirm={{
+        name: client_id,
+        consequence:
+          'For good, with its grants. Control refuses it while the client has policies or valid keys.',
+      }}
+      run={() =>
+        bodyOf(
+          api.DELETE('/v1/sites/{site_id}/clients/{client_id}', {
+            params: { path: { site_id, client_id }, header: { 'if-match': `"${version}"` } },
+          }),
+        )
+      }
+    />
+  );
+}

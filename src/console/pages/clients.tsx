@@ -1,0 +1,20 @@
+/** Who may call what: grants of clients, routes, and both questions about them. */
+import { Page } from '../parts/page';
+import { type View, Views } from '../parts/views';
+import { Callers } from './callers';
+import { GrantMatrix } from './grant-matrix';
+import { Routes } from './routes';
+
+const VIEWS: readonly View[] = [
+  { name: 'grants', title: 'Clients and grants', show: () => <GrantMatrix /> },
+  { name: 'routes', title: 'Routes', show: () => <Routes /> },
+  { name: 'callers', title: 'Who may call?', show: () => <Callers /> },
+];
+
+export default function ClientsAndRoutes() {
+  return (
+    <Page title="Clients and routes" question="Which client may call which route?">
+      <Views views={VIEWS} />
+    </Page>
+  );
+}

@@ -1,0 +1,207 @@
+/** Clients with what each was granted, resource by resource. */
+import { Button, Group, Modal, NativeSelect, Skeleton, Stack, Table, Text, TextInput } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, bodyOf, type Schemas } from '../api/client';
+import { useMay, useSite } from '../api/session';
+import { useUrlState } from '../api/url-state';
+import { AsCommand } from '../parts/command';
+import { Empty } from '../parts/page';
+import { Problem } from '../parts/problem';
+import { TableFrame } from '../parts/table-frame';
+import { Foreign } from '../parts/values';
+import { CreateClient, DeleteClient, EditClient } from './client-forms';
+
+const PAGE = 200;
+/** So many grants are read at most, page by page. */
+const MAX_PAGES = 10;
+type Access = 'none' | Schemas['Grant']['access'];
+const LEVELS: readonly Access[] = ['none', 'read', 'write'];
+
+interface Matrix {
+  readonly clients: readonly Schemas['Client'][];
+  readonly resources: readonly string[];
+  /** By client, a space and resource. */
+  readonly access: ReadonlyMap<string, Access>;
+  readonly isWhole: boolean;
+}
+
+export function GrantMatrix() {
+  const { site_id } = useSite();
+  const mayOperate = useMay('operate');
+  const { values, set } = useUrlState();
+  const { client: wanted = '' } = values;
+  const { data, error } = useQuery({
+    queryKey: ['site', site_id, 'matrix'],
+    queryFn: () => readMatrix(site_id),
+  });
+  if (data === undefined)
+    return error ? <Problem error={error} /> : <Skeleton height={240} aria-label="Loading" />;
+  const clients = data.clients.filter(({ client_id }) => client_id.includes(wanted));
+  return (
+    <Stack gap="sm">
+      {error && <Problem error={error} />}
+      <Group align="flex-end" justify="space-between">
+        <TextInput
+          type="search"
+          label="Client"
+          value={wanted}
+          onChange={({ currentTarget }) => set({ client: currentTarget.value || undefined })}
+        />
+        {mayOperate && <CreateClient />}
+      </Group>
+      {!data.isWhole && (
+        <Text size="sm" role="status">
+          The site has more clients or grants than this table shows. Use the command below for all.
+        </Text>
+      )}
+      {data.clients.length === 0 ? (
+        <Empty>There is no client yet. Create one, then grant it resources of routes.</Empty>
+      ) : (
+        <TableFrame label="Grants">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th scope="col">Client</Table.Th>
+              <Table.Th scope="col">Subject</Table.Th>
+              {data.resources.map((resource) => (
+                <Table.Th key={resource} scope="col">
+                  <Foreign value={resource} />
+                </Table.Th>
+              ))}
+              {mayOperate && <Table.Th scope="col">Actions</Table.Th>}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {clients.map((client) => (
+              <Table.Tr key={client.client_id}>
+                <Table.Th scope="row">
+                  <Foreign value={client.client_id} />
+                </Table.Th>
+                <Table.Td>
+                  <Foreign value={client.subject} />
+                </Table.Td>
+                {data.resources.map((resource) => (
+                  <Table.Td key={resource}>
+                    <GrantCell
+                      clientId={client.client_id}
+                      resource={resource}
+                      access={data.access.get(`${client.client_id} ${resource}`) ?? 'none'}
+                    />
+                  </Table.Td>
+                ))}
+                {mayOperate && (
+                  <Table.Td>
+                    <Group gap="xs" wrap="nowrap">
+                      <EditClient client={client} />
+                      <DeleteClient client={client} />
+                    </Group>
+                  </Table.Td>
+                )}
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </TableFrame>
+      )}
+      <AsCommand words={['get', 'grants', '--site', site_id]} />
+    </Stack>
+  );
+}
+
+interface CellProps {
+  readonly clientId: string;
+  readonly resource: string;
+  readonly access: Access;
+}
+
+/** More access is granted at once; less is asked first, because requests are denied then. */
+function GrantCell({ clientId, resource, access }: CellProps) {
+  const { site_id } = useSite();
+  const mayOperate = useMay('operate');
+  const queries = useQueryClient();
+  const [asked, setAsked] = useState<Access>();
+  const { mutate, error, isPending, reset } = useMutation({
+    mutationFn: (next: Access) => putGrant({ site_id, client_id: clientId, resource }, next),
+    onSuccess: () => setAsked(undefined),
+    onSettled: () => queries.invalidateQueries({ queryKey: ['site', site_id] }),
+  });
+  if (!mayOperate) return access;
+  const choose = (next: Access) => {
+    reset();
+    if (LEVELS.indexOf(next) < LEVELS.indexOf(access)) setAsked(next);
+    else if (next !== access) mutate(next);
+  };
+  return (
+    <>
+      <NativeSelect
+        size="xs"
+        aria-label={`Access of ${clientId} to ${resource}`}
+        data={[...LEVELS]}
+        value={access}
+        disabled={isPending}
+        onChange={({ currentTarget }) =>
+          choose(LEVELS.find((level) => level === currentTarget.value) ?? access)
+        }
+      />
+      {error && asked === undefined && <Problem error={error} />}
+      <Modal opened={asked !== undefined} onClose={() => setAsked(undefined)} title="Grant less access">
+        <Stack>
+          <Text size="sm">
+            <Foreign value={clientId} /> has {access} access to <Foreign value={resource} />. With{' '}
+            {asked === 'none' ? 'no' : asked} access, requests of its keys that need more are denied as soon
+            as each target has the next revision.
+          </Text>
+          {error && <Problem error={error} />}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={() => setAsked(undefined)}>
+              Cancel
+            </Button>
+            <Button color="red" loading={isPending} onClick={() => asked !== undefined && mutate(asked)}>
+              Grant {asked} access
+            </Button>
+          </Group>
+        </Stack>
+      </Modal>
+    </>
+  );
+}
+
+function putGrant(
+  path: { readonly site_id: string; readonly client_id: string; readonly resource: string },
+  access: Access,
+): Promise<unknown> {
+  const url = '/v1/sites/{site_id}/clients/{client_id}/grants/{resource}';
+  return access === 'none'
+    ? bodyOf(api.DELETE(url, { params: { path } }))
+    : bodyOf(api.PUT(url, { params: { path }, body: { access } }));
+}
+
+async function readMatrix(siteId: string): Promise<Matrix> {
+  const path = { site_id: siteId };
+  const query = { limit: PAGE };
+  const [clients, routes] = await Promise.all([
+    bodyOf(api.GET('/v1/sites/{site_id}/clients', { params: { path, query } })),
+    bodyOf(api.GET('/v1/sites/{site_id}/routes', { params: { path, query } })),
+  ]);
+  const access = new Map<string, Access>();
+  const resources = new Set(routes.items.map(({ route_id, definition }) => definition.resource ?? route_id));
+  let cursor: string | undefined;
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+    const page = await bodyOf(
+      api.GET('/v1/sites/{site_id}/grants', {
+        params: { path, query: { ...query, ...(cursor === undefined ? {} : { cursor }) } },
+      }),
+    );
+    for (const { client_id, resource, access: level } of page.items) {
+      access.set(`${client_id} ${resource}`, level);
+      resources.add(resource);
+    }
+    cursor = page.next_cursor;
+    if (cursor === undefined) break;
+  }
+  return {
+    clients: clients.items,
+    resources: [...resources].sort(),
+    access,
+    isWhole: cursor === undefined && clients.next_cursor === undefined && routes.next_cursor === undefined,
+  };
+}

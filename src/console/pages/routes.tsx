@@ -1,0 +1,85 @@
+/** The routes of a site. */
+import { Group, Stack } from '@mantine/core';
+import { api, bodyOf, type Schemas } from '../api/client';
+import { useMay, useSite } from '../api/session';
+import { AsCommand } from '../parts/command';
+import { type Column, List, PAGE_ITEMS } from '../parts/list';
+import { Empty } from '../parts/page';
+import { Foreign, State } from '../parts/values';
+import { CreateRoute, DeleteRoute, EditRoute, EditSources } from './route-forms';
+
+type Route = Schemas['Route'];
+
+const COLUMNS: readonly Column<Route>[] = [
+  { title: 'Route', text: ({ route_id }) => route_id, cell: ({ route_id }) => <Foreign value={route_id} /> },
+  {
+    title: 'Requests',
+    text: ({ definition }) => `${definition.path_template} ${definition.method}`,
+    cell: ({ definition: { method, path_template } }) => <Foreign value={`${method} ${path_template}`} />,
+  },
+  {
+    title: 'Resource',
+    text: ({ route_id, definition }) => definition.resource ?? route_id,
+    cell: ({ route_id, definition }) => <Foreign value={definition.resource ?? route_id} />,
+  },
+  {
+    title: 'Freshness',
+    text: ({ definition }) => definition.freshness_class,
+    cell: ({ definition: { freshness_class, max_staleness_seconds } }) =>
+      max_staleness_seconds === undefined
+        ? freshness_class
+        : `${freshness_class}, ${max_staleness_seconds} s`,
+  },
+  {
+    title: 'State',
+    text: ({ published }) => (published ? 'published' : 'no sources'),
+    cell: ({ published }) => <State value={published ? 'published' : 'no sources'} />,
+  },
+];
+
+const ACTIONS: Column<Route> = {
+  title: 'Actions',
+  cell: (route) => (
+    <Group gap="xs" wrap="nowrap">
+      <EditRoute {...route} />
+      <EditSources {...route} />
+      <DeleteRoute {...route} />
+    </Group>
+  ),
+};
+
+export function Routes() {
+  const { site_id } = useSite();
+  const mayOperate = useMay('operate');
+  return (
+    <Stack>
+      {mayOperate && (
+        <Group justify="flex-end">
+          <CreateRoute />
+        </Group>
+      )}
+      <List<Route>
+        name="routes"
+        queryKey={['site', site_id, 'routes']}
+        fetch={(cursor) =>
+          bodyOf(
+            api.GET('/v1/sites/{site_id}/routes', {
+              params: {
+                path: { site_id },
+                query: { limit: PAGE_ITEMS, ...(cursor === undefined ? {} : { cursor }) },
+              },
+            }),
+          )
+        }
+        idOf={({ route_id }) => route_id}
+        columns={mayOperate ? [...COLUMNS, ACTIONS] : COLUMNS}
+        empty={
+          <Empty>
+            There is no route yet, so every request is denied. Create a route for each operation of your API.
+          </Empty>
+        }
+      />
+      <AsCommand words={['get', 'routes', '--site', site_id]} />
+    </Stack>
+  );
+}

@@ -1,0 +1,94 @@
+/** Where a role applies: choosing it, and showing it. */
+import { Group, Select } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { api, bodyOf, type Schemas } from '../api/client';
+import { Foreign } from './values';
+
+type Scope = Schemas['Scope'];
+
+/** Names of all places that the operator may read. */
+export function usePlaces() {
+  return useQuery({ queryKey: ['all', 'places'], queryFn: readPlaces });
+}
+
+export interface Places {
+  readonly environments: readonly Schemas['Environment'][];
+  readonly fleets: readonly Schemas['Fleet'][];
+  readonly sites: readonly Schemas['Site'][];
+}
+
+async function readPlaces(): Promise<Places> {
+  const query = { limit: 200 };
+  const [environments, sites] = await Promise.all([
+    bodyOf(api.GET('/v1/environments', { params: { query } })),
+    bodyOf(api.GET('/v1/sites', { params: { query } })),
+  ]);
+  const fleets = await Promise.all(
+    environments.items.map(({ environment_id }) =>
+      bodyOf(
+        api.GET('/v1/environments/{environment_id}/fleets', {
+          params: { path: { environment_id }, query },
+        }),
+      ),
+    ),
+  );
+  return {
+    environments: environments.items,
+    sites: sites.items,
+    fleets: fleets.flatMap(({ items }) => items),
+  };
+}
+
+export function ScopeFields({
+  scope,
+  change,
+}: {
+  readonly scope: Scope;
+  readonly change: (scope: Scope) => void;
+}) {
+  const { data } = usePlaces();
+  const kinds: readonly Scope['kind'][] = ['installation', 'environment', 'fleet', 'site'];
+  return (
+    <Group grow align="flex-start">
+      <Select
+        label="Scope"
+        data={[...kinds]}
+        value={scope.kind}
+        allowDeselect={false}
+        onChange={(kind: Scope['kind'] | null) => change({ kind: kind ?? 'installation' })}
+      />
+      {scope.kind !== 'installation' && (
+        <Select
+          label={`Which ${scope.kind}`}
+          data={[...namesOf(data, scope.kind)].map(([value, label]) => ({ value, label }))}
+          value={scope.id ?? null}
+          onChange={(id) => change({ kind: scope.kind, ...(id === null ? {} : { id }) })}
+          searchable
+          required
+        />
+      )}
+    </Group>
+  );
+}
+
+export function ScopeName({ scope }: { readonly scope: Scope }) {
+  const { data } = usePlaces();
+  if (scope.id === undefined) return scope.kind;
+  return (
+    <>
+      {scope.kind} <Foreign value={namesOf(data, scope.kind).get(scope.id) ?? scope.id} />
+    </>
+  );
+}
+
+function namesOf(places: Places | undefined, kind: Scope['kind']): ReadonlyMap<string, string> {
+  if (kind === 'environment')
+    return new Map(places?.environments.map(({ environment_id, name }) => [environment_id, name]));
+  if (kind === 'fleet') return new Map(places?.fleets.map(({ fleet_id, name }) => [fleet_id, name]));
+  return new Map(places?.sites.map(({ site_id }) => [site_id, site_id]));
+}
+
+/** As `ctl --scope` takes it. */
+export function scopeWord({ kind, id }: Scope): string {
+  return id === undefined ? kind : `${kind}:${id}`;
+}
