@@ -18,6 +18,7 @@ export const INSTALLATION_PAGES: readonly PageEntry[] = [
 ];
 
 export const SITE_PAGES: readonly PageEntry[] = [
+  { path: '/sources', title: 'Sources', load: () => import('../pages/sources') },
   { path: '/policies', title: 'Policies', load: () => import('../pages/policies') },
   { path: '/approvals', title: 'Approvals', load: () => import('../pages/approvals') },
   { path: '/keys', title: 'Keys', load: () => import('../pages/keys') },
@@ -27,6 +28,7 @@ export const SITE_PAGES: readonly PageEntry[] = [
 
 /** Pages that others link to. */
 export const SITE_DETAIL_PAGES: readonly PageEntry[] = [
+  { path: '/sources/$sourceId', title: 'Source', load: () => import('../pages/source') },
   { path: '/policies/$policyId', title: 'Policy', load: () => import('../pages/policy') },
   { path: '/approvals/$enrollmentId', title: 'Enrollment', load: () => import('../pages/approval') },
   { path: '/keys/$keyId', title: 'Key', load: () => import('../pages/key') },
