@@ -1,7 +1,7 @@
 /** One derived key: whether it is ready, and what blocks it. */
-import { Checkbox, Skeleton, Stack, Table, TextInput } from '@mantine/core';
+import { Anchor, Checkbox, Skeleton, Stack, Table, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useParams } from '@tanstack/react-router';
+import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useMay, useSite } from '../api/session';
@@ -36,6 +36,10 @@ export default function Key() {
             ['Fingerprint', <Id key="fingerprint" value={key.fingerprint} />],
             ['Issued', <Moment key="created" at={key.created_at} />],
             ['Expires', <Moment key="expires" at={key.expires_at} />],
+            ...revocationOf(key),
+            ['Enrollment', <LinkTo key="enrollment" kind="approvals" id={key.enrollment_id} />],
+            ['Policy', <LinkTo key="policy" kind="policies" id={key.policy_id} />],
+            ['Source', <LinkTo key="source" kind="sources" id={key.source_id} />],
             ...Object.entries(key.provenance).map(
               ([name, value]) => [name, <Foreign key={name} value={value} />] as const,
             ),
@@ -45,6 +49,24 @@ export default function Key() {
       <Readiness keyId={keyId} siteId={site_id} />
     </Page>
   );
+}
+
+function LinkTo({ kind, id }: { readonly kind: string; readonly id: string }) {
+  const { site_id } = useSite();
+  return (
+    <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/${kind}/${id}`} size="sm">
+      {id}
+    </Anchor>
+  );
+}
+
+function revocationOf({ revoked_at, revoked_by, revoked_reason }: Schemas['DerivedKey']) {
+  if (revoked_at === undefined) return [];
+  return [
+    ['Revoked', <Moment key="revoked" at={revoked_at} />],
+    ['Revoked by', <Foreign key="by" value={revoked_by ?? ''} />],
+    ['Reason', <Foreign key="reason" value={revoked_reason ?? 'none given'} />],
+  ] as const;
 }
 
 const CONDITIONS: { readonly [C in Schemas['ReadinessCondition']['condition']]: string } = {

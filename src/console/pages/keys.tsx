@@ -1,9 +1,10 @@
 /** The derived keys of a site. */
-import { Anchor, Select, TextInput } from '@mantine/core';
+import { Anchor, Select } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useSite } from '../api/session';
 import { useUrlState } from '../api/url-state';
+import { FilterText } from '../parts/filter';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
 import { Foreign, Moment, State } from '../parts/values';
@@ -15,12 +16,12 @@ export default function Keys() {
   const { site_id } = useSite();
   const { values, set } = useUrlState();
   const status = STATUSES.find((known) => known === values.status);
-  const { client } = values;
+  const { client, subject, fingerprint } = values;
   return (
     <Page title="Keys" question="Which keys are valid, until when, and do the targets know them?">
       <List<Schemas['DerivedKey']>
         name="keys"
-        queryKey={['site', site_id, 'keys', { status, client }]}
+        queryKey={['site', site_id, 'keys', { status, client, subject, fingerprint }]}
         fetch={(cursor) =>
           bodyOf(
             api.GET('/v1/sites/{site_id}/derived-keys', {
@@ -31,13 +32,15 @@ export default function Keys() {
                   ...(cursor === undefined ? {} : { cursor }),
                   ...(status === undefined ? {} : { status }),
                   ...(client === undefined ? {} : { client_id: client }),
+                  ...(subject === undefined ? {} : { subject }),
+                  ...(fingerprint === undefined ? {} : { fingerprint }),
                 },
               },
             }),
           )
         }
         idOf={({ key_id }) => key_id}
-        isFiltered={status !== undefined || client !== undefined}
+        isFiltered={[status, client, subject, fingerprint].some((filter) => filter !== undefined)}
         filters={
           <>
             <Select
@@ -48,11 +51,9 @@ export default function Keys() {
               value={status ?? null}
               onChange={(value: Status | null) => set({ status: value ?? undefined })}
             />
-            <TextInput
-              label="Client"
-              value={client ?? ''}
-              onChange={({ currentTarget }) => set({ client: currentTarget.value || undefined })}
-            />
+            <FilterText name="client" label="Client" />
+            <FilterText name="subject" label="Subject contains" />
+            <FilterText name="fingerprint" label="Fingerprint" />
           </>
         }
         columns={[

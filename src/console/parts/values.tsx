@@ -75,12 +75,12 @@ function relativeTo(ms: number, nowMs: number): string {
 
 /** Ticks while it is shown: once a second would move the page for nothing. */
 function useNowMs(): number {
-  const [nowMs, setNowMs] = useState(Date.now);
+  const [, setTickMs] = useState(0);
   useEffect(() => {
-    const timer = window.setInterval(() => setNowMs(Date.now()), 10_000);
+    const timer = window.setInterval(() => setTickMs(Date.now()), 10_000);
     return () => window.clearInterval(timer);
   }, []);
-  return nowMs;
+  return Date.now();
 }
 
 const COLORS: { readonly [state: string]: string } = {

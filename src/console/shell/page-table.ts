@@ -22,6 +22,7 @@ export const SITE_PAGES: readonly PageEntry[] = [
   { path: '/policies', title: 'Policies', load: () => import('../pages/policies') },
   { path: '/approvals', title: 'Approvals', load: () => import('../pages/approvals') },
   { path: '/keys', title: 'Keys', load: () => import('../pages/keys') },
+  { path: '/blocked', title: 'Blocked', load: () => import('../pages/blocked') },
   { path: '/clients', title: 'Clients and routes', load: () => import('../pages/clients') },
   { path: '/targets', title: 'Targets', load: () => import('../pages/targets') },
 ];

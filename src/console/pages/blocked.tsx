@@ -1,0 +1,282 @@
+/** Who may not enroll, and whose requests are denied. */
+import { SegmentedControl, Stack, Text } from '@mantine/core';
+import { type ReactNode, useState } from 'react';
+import { api, bodyOf, type Schemas } from '../api/client';
+import { useMay, useSite } from '../api/session';
+import { useSources } from '../api/site-lists';
+import { useUrlState } from '../api/url-state';
+import { Action } from '../parts/action';
+import { AsCommand } from '../parts/command';
+import { type Field, Fields, type Values } from '../parts/fields';
+import { type Column, List, PAGE_ITEMS } from '../parts/list';
+import { Empty, Page } from '../parts/page';
+import { Foreign, Id, Moment } from '../parts/values';
+
+type Subject = Schemas['BlockedSubject'];
+type Caller = Schemas['BlockedCaller'];
+
+export default function Blocked() {
+  const { values, set } = useUrlState();
+  const isCallers = values.kind === 'callers';
+  const mayOperate = useMay('operate');
+  return (
+    <Page
+      title="Blocked"
+      question="Who may not enroll, and whose requests are denied?"
+      actions={mayOperate && (isCallers ? <BlockCaller /> : <BlockSubject />)}
+    >
+      <SegmentedControl
+        aria-label="What is blocked"
+        data={[
+          { value: 'subjects', label: 'Subjects: no new keys' },
+          { value: 'callers', label: 'Callers: no requests' },
+        ]}
+        value={isCallers ? 'callers' : 'subjects'}
+        onChange={(kind) =>
+          set({ kind: kind === 'callers' ? kind : undefined, search: undefined, sort: undefined })
+        }
+      />
+      {isCallers ? <Callers mayOperate={mayOperate} /> : <Subjects mayOperate={mayOperate} />}
+    </Page>
+  );
+}
+
+/** Since when, by whom, and the way back. */
+function common<T extends Subject | Caller>(
+  unblock: ((item: T) => ReactNode) | undefined,
+): readonly Column<T>[] {
+  return [
+    { title: 'Issuer', text: ({ issuer }) => issuer, cell: ({ issuer }) => <Foreign value={issuer} /> },
+    {
+      title: 'Blocked',
+      text: ({ blocked_at }) => blocked_at,
+      cell: ({ blocked_at }) => <Moment at={blocked_at} />,
+    },
+    {
+      title: 'By',
+      text: ({ blocked_by }) => blocked_by,
+      cell: ({ blocked_by }) => <Foreign value={blocked_by} />,
+    },
+    ...(unblock === undefined ? [] : [{ title: 'Action', cell: unblock }]),
+  ];
+}
+
+function Subjects({ mayOperate }: { readonly mayOperate: boolean }) {
+  const { site_id } = useSite();
+  return (
+    <Stack>
+      <List<Subject>
+        name="blocked subjects"
+        queryKey={['site', site_id, 'blocked-subjects']}
+        fetch={(cursor) =>
+          bodyOf(
+            api.GET('/v1/sites/{site_id}/blocked-subjects', {
+              params: {
+                path: { site_id },
+                query: { limit: PAGE_ITEMS, ...(cursor === undefined ? {} : { cursor }) },
+              },
+            }),
+          )
+        }
+        idOf={({ issuer, subject }) => `${issuer} ${subject}`}
+        columns={[
+          {
+            title: 'Subject',
+            text: ({ subject }) => subject,
+            cell: ({ subject }) => <Foreign value={subject} />,
+          },
+          ...common<Subject>(mayOperate ? (item) => <UnblockSubject blocked={item} /> : undefined),
+        ]}
+        empty={
+          <Empty>
+            No workload is blocked. Block one when its keys are revoked and it must not come back.
+          </Empty>
+        }
+      />
+      <AsCommand words={['get', 'blocked-subjects', '--site', site_id]} />
+    </Stack>
+  );
+}
+
+function UnblockSubject({ blocked: { site_id, issuer, subject } }: { readonly blocked: Subject }) {
+  return (
+    <Action
+      label="Unblock"
+      command={['unblock', '--site', site_id, '--issuer', issuer, '--subject', subject]}
+      confirm={{
+        consequence: (
+          <>
+            <Foreign value={subject} /> may enroll again. Its revoked keys stay revoked.
+          </>
+        ),
+      }}
+      run={() =>
+        bodyOf(
+          api.DELETE('/v1/sites/{site_id}/blocked-subjects', {
+            params: { path: { site_id }, query: { issuer, subject } },
+          }),
+        )
+      }
+    />
+  );
+}
+
+function BlockSubject() {
+  const { site_id } = useSite();
+  const issuers = new Set(
+    useSources(site_id)?.flatMap(({ revisions }) => revisions.map(({ issuer }) => issuer)),
+  );
+  const [values, setValues] = useState<Values>({});
+  const { issuer = '', subject = '' } = values;
+  const fields: readonly Field[] = [
+    { name: 'issuer', label: 'Issuer of its token, exactly', suggestions: [...issuers] },
+    {
+      name: 'subject',
+      label: 'Subject of its token, exactly',
+      placeholder: 'system:serviceaccount:NAMESPACE:SERVICE-ACCOUNT',
+    },
+  ];
+  return (
+    <Action
+      label="Block a subject"
+      onOpen={() => setValues({})}
+      command={['block', '--site', site_id, '--issuer', issuer, '--subject', subject]}
+      confirm={{
+        submit: 'Block',
+        consequence:
+          'It cannot enroll any more. Its keys stay valid until they expire: revoke them under Keys.',
+        fields: <Fields fields={fields} values={values} onChange={setValues} />,
+      }}
+      run={() =>
+        bodyOf(
+          api.POST('/v1/sites/{site_id}/blocked-subjects', {
+            params: { path: { site_id } },
+            body: { issuer, subject },
+          }),
+        )
+      }
+    />
+  );
+}
+
+function Callers({ mayOperate }: { readonly mayOperate: boolean }) {
+  const { site_id } = useSite();
+  return (
+    <Stack>
+      <List<Caller>
+        name="blocked callers"
+        queryKey={['site', site_id, 'blocked-callers']}
+        fetch={(cursor) =>
+          bodyOf(
+            api.GET('/v1/sites/{site_id}/blocked-callers', {
+              params: {
+                path: { site_id },
+                query: { limit: PAGE_ITEMS, ...(cursor === undefined ? {} : { cursor }) },
+              },
+            }),
+          )
+        }
+        idOf={({ issuer, subject, holder_thumbprint }) =>
+          `${issuer} ${subject ?? ''} ${holder_thumbprint ?? ''}`
+        }
+        columns={[
+          {
+            title: 'Caller',
+            text: ({ subject, holder_thumbprint }) => subject ?? holder_thumbprint ?? '',
+            cell: ({ subject, holder_thumbprint, waiting_for }) => (
+              <>
+                {subject === undefined ? <Id value={holder_thumbprint ?? ''} /> : <Foreign value={subject} />}
+                {waiting_for !== undefined && (
+                  <Text size="xs" fw={600}>
+                    Not in force yet: update or detach these targets, which do not know blocked callers:{' '}
+                    {waiting_for.map(({ target_id, name }) => (
+                      <Foreign key={target_id} value={`${name} `} />
+                    ))}
+                  </Text>
+                )}
+              </>
+            ),
+          },
+          ...common<Caller>(mayOperate ? (item) => <UnblockCaller blocked={item} /> : undefined),
+        ]}
+        empty={
+          <Empty>No caller is blocked. Block one to deny all its requests before its passport ends.</Empty>
+        }
+      />
+      <AsCommand words={['get', 'blocked-callers', '--site', site_id]} />
+    </Stack>
+  );
+}
+
+/** Names a caller to Control and to `ctl`. */
+function selectorOf({ subject, holder_thumbprint }: Pick<Caller, 'subject' | 'holder_thumbprint'>) {
+  return subject === undefined
+    ? {
+        query: { holder_thumbprint: holder_thumbprint ?? '' },
+        flag: ['--holder-thumbprint', holder_thumbprint ?? ''],
+      }
+    : { query: { subject }, flag: ['--subject', subject] };
+}
+
+function UnblockCaller({ blocked }: { readonly blocked: Caller }) {
+  const { site_id, issuer } = blocked;
+  const { query, flag } = selectorOf(blocked);
+  return (
+    <Action
+      label="Unblock"
+      command={['unblock-caller', '--site', site_id, '--issuer', issuer, ...flag]}
+      confirm={{ consequence: 'Its requests are judged by their routes again.' }}
+      run={() =>
+        bodyOf(
+          api.DELETE('/v1/sites/{site_id}/blocked-callers', {
+            params: { path: { site_id }, query: { issuer, ...query } },
+          }),
+        )
+      }
+    />
+  );
+}
+
+function BlockCaller() {
+  const { site_id, issuer_url } = useSite();
+  const [values, setValues] = useState<Values>({});
+  const { issuer = '', by = 'subject', value = '' } = values;
+  const { query, flag } = selectorOf(by === 'subject' ? { subject: value } : { holder_thumbprint: value });
+  const fields: readonly Field[] = [
+    {
+      name: 'issuer',
+      label: 'Issuer of its passport, exactly',
+      description: "The issuer URL of the site, or a broker's.",
+      suggestions: [issuer_url],
+    },
+    {
+      name: 'by',
+      label: 'Blocked is',
+      options: [
+        { value: 'subject', label: 'the subject of the passport' },
+        { value: 'holder', label: 'one key, by its RFC 7638 thumbprint' },
+      ],
+    },
+    { name: 'value', label: by === 'subject' ? 'Subject, exactly' : 'Thumbprint' },
+  ];
+  return (
+    <Action
+      label="Block a caller"
+      onOpen={() => setValues({})}
+      command={['block-caller', '--site', site_id, '--issuer', issuer, ...flag]}
+      confirm={{
+        submit: 'Block',
+        consequence: 'Every target denies its requests on every route as soon as it has the next revision.',
+        fields: <Fields fields={fields} values={values} onChange={setValues} />,
+      }}
+      run={() =>
+        bodyOf(
+          api.POST('/v1/sites/{site_id}/blocked-callers', {
+            params: { path: { site_id } },
+            body: { issuer, ...query },
+          }),
+        )
+      }
+    />
+  );
+}

@@ -1,0 +1,29 @@
+/** A filter of Control that is typed: it applies when one pauses. */
+import { TextInput } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { useEffect, useState } from 'react';
+import { useUrlState } from '../api/url-state';
+
+const PAUSE_MS = 300;
+
+/** @param name in the address */
+export function FilterText({ name, label }: { readonly name: string; readonly label: string }) {
+  const { values, set } = useUrlState();
+  const applied = values[name];
+  const [typed, setTyped] = useState(applied ?? '');
+  // Removed by a link.
+  useEffect(() => {
+    if (applied === undefined) setTyped('');
+  }, [applied]);
+  const apply = useDebouncedCallback((text: string) => set({ [name]: text.trim() || undefined }), PAUSE_MS);
+  return (
+    <TextInput
+      label={label}
+      value={typed}
+      onChange={({ currentTarget }) => {
+        setTyped(currentTarget.value);
+        apply(currentTarget.value);
+      }}
+    />
+  );
+}
