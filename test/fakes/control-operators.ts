@@ -19,6 +19,11 @@ export class FakeOperators implements Operators {
     return token;
   }
 
+  /** Ends the token. */
+  remove(token: string): void {
+    this.#byToken.delete(token);
+  }
+
   async authenticate({ authorization, sessionCookie }: Credentials): Promise<Principal> {
     const bearer = /^Bearer (\S+)$/i.exec(authorization ?? '')?.[1];
     const token = authorization === undefined ? sessionCookie : bearer;

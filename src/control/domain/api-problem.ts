@@ -31,6 +31,7 @@ export const PROBLEMS = {
   challenge_expired: [410, 'The challenge has expired; request a new one'],
   host_unknown: [421, 'The request names a host that is not in --public-url'],
   precondition_failed: [412, 'The resource has changed; read it again'],
+  too_many_streams: [429, 'Too many open streams of changes; close another one'],
   precondition_required: [428, 'Send If-Match with the ETag that was read'],
   // Conflicts
   already_exists: [409, 'A resource with this name exists'],

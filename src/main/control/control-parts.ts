@@ -1,6 +1,7 @@
 /** Builds Control's services, routes and jobs over one store. */
 import { type ControlApp, createControlApp } from '../../control/api/app.ts';
 import { registerOpenApiRoute } from '../../control/api/openapi.ts';
+import { registerChangeRoutes } from '../../control/api/routes/changes-api.ts';
 import {
   type ConfigurationRoutesDeps,
   registerConfigurationRoutes,
@@ -14,6 +15,7 @@ import { registerSessionRoutes } from '../../control/api/routes/session-api.ts';
 import { registerTargetSelfRoutes } from '../../control/api/routes/targets-api.ts';
 import { Declarations } from '../../control/declaration/declarations.ts';
 import { createEnrollmentPlane, type EnrollmentPlane } from '../../control/enrollment/enrollment-plane.ts';
+import { ChangeFeed } from '../../control/operators/change-feed.ts';
 import { IdentityProvider } from '../../control/operators/identity-provider.ts';
 import { createOperators, createTokenUsage, startOperatorJobs } from '../../control/operators/operators.ts';
 import { signInSteps } from '../../control/operators/sealed-sign-in.ts';
@@ -69,6 +71,11 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
   registerEnrollmentPlaneRoutes(app, enrollment);
   registerTargetSelfRoutes(app, distribution);
   registerRuntimeRoutes(app, { store, nowMs });
+  registerChangeRoutes(app, {
+    feed: new ChangeFeed({ store, nowMs, report: (error) => reportFailure(options, 'changes', error) }),
+    operators: operators.operators,
+    sessionCookieName: operators.cookies.session,
+  });
   registerHealthRoutes(app, () => options.readiness.isReady());
   registerOpenApiRoute(app);
   if (options.consoleDirectory !== undefined) {
@@ -196,8 +203,10 @@ const CHALLENGE = 'POST /v1/enrollments/challenges';
 function countRequests(app: ControlApp, metrics: ControlMetrics): void {
   app.addHook('onResponse', async (request, reply) => {
     const { url = 'none', config } = request.routeOptions;
-    // The duration of a target's long-poll says nothing about performance.
-    const seconds = config.access?.kind === 'target' ? undefined : reply.elapsedTime / 1000;
+    // The durations of a target's long-poll and of an event stream say nothing about performance.
+    const isLong =
+      config.access?.kind === 'target' || reply.getHeader('content-type') === 'text/event-stream';
+    const seconds = isLong ? undefined : reply.elapsedTime / 1000;
     metrics.requestAnswered(url, request.method, reply.statusCode, seconds);
   });
   app.addHook('preSerialization', async (request, reply, answer: unknown) => {

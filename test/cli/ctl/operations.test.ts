@@ -21,6 +21,7 @@ const olderPath = new Without('path of Control up to 0.3.0, which has one broker
 
 /** By operation ID: the commands that call it, or why there is none. */
 const VERBS: { readonly [operation: string]: string | readonly string[] | Without } = {
+  followChanges: new Without('for consoles; `ctl get` reads what it tells of'),
   getSession: 'whoami',
   listSessions: 'get sessions',
   getOperatorSession: 'get sessions',

@@ -112,6 +112,14 @@ async function ask({ method, path }: Operation, what: string): Promise<number | 
   return answer.status;
 }
 
+/** A stream that starts does not end: changes.test.ts. Only these requests start none. */
+const STREAM = '/v1/changes';
+const NO_STREAM: ReadonlySet<string> = new Set([
+  'an unknown parameter',
+  'large header fields',
+  'no credentials',
+]);
+
 /** Routes that end credentials which other requests need. They get only invalid bodies, which they reject. */
 const ENDS_CREDENTIALS = /\/(?:bootstrap-token|detach|rotate-token)$/;
 
@@ -120,6 +128,7 @@ describe.each(Object.keys(REQUESTS))('%s', (what) => {
     const undocumented: string[] = [];
     for (const operation of operations) {
       if (ENDS_CREDENTIALS.test(operation.path) && REQUESTS[what]?.text === undefined) continue;
+      if (operation.path === STREAM && !NO_STREAM.has(what)) continue;
       const status = await ask(operation, what);
       if (!operation.statuses.includes(String(status))) {
         undocumented.push(`${operation.method} ${operation.path}: ${status}`);

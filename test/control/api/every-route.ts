@@ -1,5 +1,6 @@
 /** Routes of the other parts of Control without their services, for tests of the checks that run before a handler. */
 import type { ControlApp } from '../../../src/control/api/app.ts';
+import { registerChangeRoutes } from '../../../src/control/api/routes/changes-api.ts';
 import { registerDeclarationRoute } from '../../../src/control/api/routes/declaration-api.ts';
 import {
   registerDerivedKeyRoutes,
@@ -15,6 +16,7 @@ import {
 
 export function registerOtherRoutes(app: ControlApp): void {
   registerSessionRoutes(app, absent());
+  registerChangeRoutes(app, absent());
   registerDeclarationRoute(app, absent());
   registerSourceRoutes(app, absent());
   registerEnrollmentPolicyRoutes(app, absent());

@@ -123,6 +123,7 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'GET /v1/sessions': signedIn,
   'GET /v1/sessions/:session_id': signedIn,
   'DELETE /v1/sessions/:session_id': signedIn,
+  'GET /v1/changes': signedIn,
   'DELETE /v1/bootstrap-token': operator('administer', 'installation'),
   // Trust Anchor Sources
   'POST /v1/sites/:site_id/sources': operator('operate', 'site'),

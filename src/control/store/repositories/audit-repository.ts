@@ -97,6 +97,27 @@ export class AuditTrail extends Repository {
     return query.orderBy('seq', 'desc').limit(limit).execute();
   }
 
+  /** 0 without events. */
+  async newestSeq(): Promise<number> {
+    const query = this.db.selectFrom('auditEvent').select('seq').orderBy('seq', 'desc').limit(1);
+    return (await query.executeTakeFirst())?.seq ?? 0;
+  }
+
+  /** Numbers of the events after a sequence number, by place and kind of resource. */
+  countsAfter(seq: number) {
+    const groups = ['environmentId', 'fleetId', 'siteId', 'siteUid', 'resourceKind'] as const;
+    return this.db
+      .selectFrom('auditEvent')
+      .select((of) => [
+        ...groups,
+        of.fn.countAll<number>().as('events'),
+        of.fn.max<number>('seq').as('newestSeq'),
+      ])
+      .where('seq', '>', seq)
+      .groupBy(groups)
+      .execute();
+  }
+
   /** @returns the number of removed rows, at most 1000 */
   prune(beforeMs: number): Promise<number> {
     return this.pruneBelow('auditEvent', 'seq', 'atMs', beforeMs);

@@ -253,6 +253,17 @@ export function auditCases({ read, write, ground }: Bench): void {
     );
     expect(first).toMatchObject({ ...a, before: '{"x":1}', after: null, requestId: 'r', actor: 'bootstrap' });
     expect(await verbs({ siteId: a.siteId, beforeSeq: second?.seq })).toEqual(['first']);
+    const newest = await read((tx) => tx.audit.newestSeq());
+    const counts = await read((tx) => tx.audit.countsAfter(newest - 3));
+    expect(counts.map(({ siteId, events }) => ({ siteId, events }))).toEqual(
+      expect.arrayContaining([
+        { siteId: a.siteId, events: 1 },
+        { siteId: b.siteId, events: 1 },
+        { siteId: null, events: 1 },
+      ]),
+    );
+    expect(Math.max(...counts.map(({ newestSeq }) => newestSeq))).toBe(newest);
+    expect(await read((tx) => tx.audit.countsAfter(newest))).toEqual([]);
     await write((tx) => tx.audit.prune(NOW_MS + 1));
     expect(await verbs({ siteId: a.siteId })).toEqual(['second']);
   });

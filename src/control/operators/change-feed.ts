@@ -1,0 +1,145 @@
+/**
+ * Says what audit events were recorded, by any instance, since the last round. One reader serves all listeners of this
+ * process, and reads only while there are some.
+ */
+import type { ScopePath } from '../domain/roles.ts';
+import type { ControlStore } from '../store/port.ts';
+
+/** Events of one place and kind of resource. */
+export interface RecordedChange {
+  /** Who may read it, as in {@link mayDo}. */
+  readonly place: ScopePath;
+  readonly siteId: string | undefined;
+  readonly resourceKind: string;
+}
+
+type Listener = (changes: readonly RecordedChange[]) => void;
+
+interface ChangeFeedOptions {
+  readonly store: Pick<ControlStore, 'read'>;
+  readonly nowMs: () => number;
+  /** Receives the error of a failed round; the next one tries again. */
+  readonly report: (error: unknown) => void;
+  readonly roundMs?: number;
+}
+
+const ROUND_MS = 1000;
+/**
+ * PostgreSQL numbers rows before their commit, so that a later number can become visible first. A round reads from the
+ * last number without a gap before it, and gives up on a gap after this time: its transaction was rolled back.
+ */
+const MAX_GAP_MS = 10_000;
+
+export class ChangeFeed {
+  readonly #options: ChangeFeedOptions;
+  readonly #listeners = new Set<Listener>();
+  /** The first read of the current position. Undefined while nobody listens. */
+  #started: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  /** Every event up to this one is known. */
+  #settledSeq = 0;
+  /** Numbers of known events after it, by place and kind. */
+  #known: ReadonlyMap<string, number> = new Map();
+  #gapSinceMs: number | undefined;
+
+  constructor(options: ChangeFeedOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Resolves when every event that is committed from now on will be told.
+   * @returns a function that unsubscribes
+   * @throws StoreUnavailableError
+   */
+  async subscribe(listener: Listener): Promise<() => void> {
+    this.#listeners.add(listener);
+    const unsubscribe = () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size === 0) this.#stop();
+    };
+    this.#started ??= this.#start();
+    try {
+      await this.#started;
+    } catch (error) {
+      unsubscribe();
+      throw error;
+    }
+    return unsubscribe;
+  }
+
+  async #start(): Promise<void> {
+    this.#settledSeq = await this.#options.store.read((tx) => tx.audit.newestSeq());
+    this.#known = new Map();
+    this.#gapSinceMs = undefined;
+    this.#schedule();
+  }
+
+  #stop(): void {
+    clearTimeout(this.#timer);
+    this.#started = undefined;
+  }
+
+  #schedule(): void {
+    clearTimeout(this.#timer);
+    if (this.#listeners.size === 0) return;
+    const { roundMs = ROUND_MS, report } = this.#options;
+    const started = this.#started;
+    this.#timer = setTimeout(() => {
+      void this.#round()
+        .catch(report)
+        .finally(() => {
+          if (this.#started === started) this.#schedule();
+        });
+    }, roundMs).unref();
+  }
+
+  async #round(): Promise<void> {
+    const started = this.#started;
+    const counts = await this.#options.store.read((tx) => tx.audit.countsAfter(this.#settledSeq));
+    if (counts.length === 0 || this.#started !== started) return;
+    const known = new Map(counts.map((one) => [keyOf(one), one.events]));
+    const changed = counts.filter((one) => this.#known.get(keyOf(one)) !== one.events).map(changeOf);
+    this.#known = known;
+    this.#settle(counts);
+    if (changed.length === 0) return;
+    for (const listener of this.#listeners) listener(changed);
+  }
+
+  #settle(counts: readonly Counted[]): void {
+    const now = this.#options.nowMs();
+    const newest = Math.max(...counts.map(({ newestSeq }) => newestSeq));
+    const events = counts.reduce((sum, one) => sum + one.events, 0);
+    this.#gapSinceMs ??= now;
+    if (events < newest - this.#settledSeq && now - this.#gapSinceMs < MAX_GAP_MS) return;
+    this.#settledSeq = newest;
+    this.#known = new Map();
+    this.#gapSinceMs = undefined;
+  }
+}
+
+interface Counted {
+  readonly environmentId: string | null;
+  readonly fleetId: string | null;
+  readonly siteId: string | null;
+  readonly siteUid: string | null;
+  readonly resourceKind: string;
+  readonly events: number;
+  readonly newestSeq: number;
+}
+
+function keyOf({ environmentId, fleetId, siteId, siteUid, resourceKind }: Counted): string {
+  return JSON.stringify([environmentId, fleetId, siteId, siteUid, resourceKind]);
+}
+
+/** As in lists of audit events, those of a deleted site are for readers of what it was in. */
+function changeOf({ environmentId, fleetId, siteId, siteUid, resourceKind }: Counted): RecordedChange {
+  return {
+    place: {
+      ...(environmentId === null ? {} : { environmentId }),
+      ...(fleetId === null ? {} : { fleetId }),
+      ...(siteId === null || siteUid === null ? {} : { siteId }),
+    },
+    siteId: siteId ?? undefined,
+    resourceKind,
+  };
+}

@@ -1,0 +1,100 @@
+/** Tests the feed of changes over both databases: other instances, and transactions that commit in another order. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { ChangeFeed } from '../../../src/control/operators/change-feed.ts';
+import type { ControlStore, Transaction } from '../../../src/control/store/port.ts';
+import { waitFor } from '../../e2e/harness/wait.ts';
+import { type DatabaseKind, databaseKinds, type Opener } from '../store/databases.ts';
+
+const WAIT_MS = 10_000;
+
+const record = (kind: string) => (tx: Transaction) =>
+  tx.audit.append(
+    {
+      kind: 'proofgate.control.environment.create',
+      actor: 'bootstrap',
+      resource: { kind, id: 'x' },
+      place: {},
+    },
+    0,
+  );
+
+describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
+  'on %s',
+  (name, kind: DatabaseKind) => {
+    let open: Opener;
+    let store: ControlStore;
+    let ms = 0;
+    let told: string[] = [];
+    let unsubscribe = () => {};
+
+    beforeAll(() => kind.start());
+    afterAll(() => kind.stop());
+    beforeEach(async () => {
+      open = await kind.fresh();
+      store = await open();
+      await store.writeUnaudited(undefined, record('before'));
+      const report = (error: unknown) => told.push(String(error));
+      const feed = new ChangeFeed({ store, nowMs: () => ms, report, roundMs: 10 });
+      told = [];
+      unsubscribe = await feed.subscribe((changes) =>
+        told.push(...changes.map(({ resourceKind }) => resourceKind)),
+      );
+    });
+    afterEach(async () => {
+      unsubscribe();
+      await store.close();
+    });
+
+    const isTold = (...kinds: readonly string[]) =>
+      waitFor(`${kinds.join()} instead of ${told.join()}`, WAIT_MS, () => told.length >= kinds.length).then(
+        () => expect(told).toEqual(kinds),
+      );
+
+    test('each change is told once, not what was before', async () => {
+      await store.writeUnaudited(undefined, record('first'));
+      await isTold('first');
+      await store.writeUnaudited(undefined, record('second'));
+      await isTold('first', 'second');
+    });
+
+    if (name !== 'sqlite') {
+      test('a change of another instance that commits late is told, after a gap', async () => {
+        const other = await open();
+        let commit = () => {};
+        const held = new Promise<void>((resolve) => {
+          commit = resolve;
+        });
+        let isAppended = false;
+        const late = other.writeUnaudited(undefined, async (tx) => {
+          await record('late')(tx);
+          isAppended = true;
+          await held;
+        });
+        await waitFor('the open transaction', WAIT_MS, () => isAppended);
+        await store.writeUnaudited(undefined, record('early'));
+        await isTold('early');
+        await store.writeUnaudited(undefined, record('next'));
+        await isTold('early', 'next');
+        commit();
+        await late;
+        await isTold('early', 'next', 'late');
+        await other.close();
+      });
+
+      test('a gap that a rollback left is given up', async () => {
+        const failed = store.writeUnaudited(undefined, async (tx) => {
+          await record('rolled back')(tx);
+          throw new Error('rolled back');
+        });
+        await expect(failed).rejects.toThrow('rolled back');
+        await store.writeUnaudited(undefined, record('first'));
+        await isTold('first');
+        ms += 20_000;
+        await store.writeUnaudited(undefined, record('second'));
+        await isTold('first', 'second');
+        await store.writeUnaudited(undefined, record('third'));
+        await isTold('first', 'second', 'third');
+      });
+    }
+  },
+);
