@@ -15,6 +15,6 @@ describe('signing in', () => {
     const page = await stage.operatorPage('ada', 'viewer');
     expect(new URL(page.url()).pathname).toBe('/console/');
     await page.getByRole('link', { name: SITE_ID }).click();
-    await page.getByRole('heading', { name: 'Keys' }).waitFor();
+    await page.getByRole('heading', { name: 'Set-up' }).waitFor();
   });
 });

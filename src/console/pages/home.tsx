@@ -1,21 +1,33 @@
 /** Is anything wrong now? */
-import { Anchor } from '@mantine/core';
+import { Anchor, Group, Skeleton, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
+import { AsCommand } from '../parts/command';
+import { Ladder } from '../parts/ladder';
 import { List } from '../parts/list';
 import { Empty, Page } from '../parts/page';
+import { useAdministersSome } from '../parts/roles';
 import { Foreign, Moment } from '../parts/values';
+import { CreateSite } from './create-site';
+
+type Overview = Schemas['SiteOverview'];
+
+/** Each site of a page is a request. */
+const SITES = 25;
 
 export default function Home() {
+  const mayCreate = useAdministersSome();
   return (
-    <Page title="Home" question="Is anything wrong now?">
+    <Page title="Home" question="Is anything wrong now?" actions={mayCreate && <CreateSite />}>
       <List<Schemas['Site']>
         name="sites"
         queryKey={['sites']}
         fetch={(cursor) =>
           bodyOf(
             api.GET('/v1/sites', {
-              params: { query: { limit: 100, ...(cursor === undefined ? {} : { cursor }) } },
+              params: { query: { limit: SITES, ...(cursor === undefined ? {} : { cursor }) } },
             }),
           )
         }
@@ -23,26 +35,158 @@ export default function Home() {
         columns={[
           {
             title: 'Site',
-            text: ({ site_id }) => site_id,
-            cell: ({ site_id }) => (
-              <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/keys`}>
-                {site_id}
-              </Anchor>
+            text: ({ site_id, display_name }) => `${site_id} ${display_name}`,
+            cell: ({ site_id, display_name }) => (
+              <>
+                <Anchor component={Link} to={pathOf(site_id, 'setup')}>
+                  {site_id}
+                </Anchor>
+                {display_name !== site_id && (
+                  <Text size="sm">
+                    <Foreign value={display_name} />
+                  </Text>
+                )}
+              </>
             ),
           },
-          {
-            title: 'Name',
-            text: ({ display_name }) => display_name,
-            cell: ({ display_name }) => <Foreign value={display_name} />,
-          },
-          {
-            title: 'Created',
-            text: ({ created_at }) => created_at,
-            cell: ({ created_at }) => <Moment at={created_at} />,
-          },
+          ...COLUMNS.map(({ title, show }) => ({
+            title,
+            cell: ({ site_id }: Schemas['Site']) => <OverviewCell siteId={site_id} show={show} />,
+          })),
         ]}
-        empty={<Empty>There is no Auth Site yet.</Empty>}
+        empty={mayCreate ? <FirstSteps /> : <Empty>There is no site that you may see.</Empty>}
       />
+      <AsCommand words={['get', 'sites']} />
     </Page>
+  );
+}
+
+const COLUMNS: readonly { readonly title: string; readonly show: (overview: Overview) => ReactNode }[] = [
+  {
+    title: 'Targets',
+    show: ({ site_id, targets: { attached, current, behind, behind_since } }) => {
+      if (attached === 0) return 'none yet';
+      if (behind === 0) return `${current} current`;
+      return (
+        <Attention to={pathOf(site_id, 'targets')} label={`${behind} of ${attached} behind`}>
+          {behind_since !== undefined && (
+            <>
+              since <Moment at={behind_since} />
+            </>
+          )}
+        </Attention>
+      );
+    },
+  },
+  {
+    title: 'Sources',
+    show: ({ site_id, publishing_sources: sources }) =>
+      sources.length === 0
+        ? 'none waiting'
+        : sources.map(({ source_id, display_name, since }) => (
+            <Attention key={source_id} to={pathOf(site_id, 'sources')} label={`${display_name}: publishing`}>
+              since <Moment at={since} />
+            </Attention>
+          )),
+  },
+  {
+    title: 'Approvals',
+    show: ({ site_id, pending_enrollments: pending }) =>
+      pending === 0 ? 'none' : <Attention to={pathOf(site_id, 'approvals')} label={`${pending} waiting`} />,
+  },
+  {
+    title: 'Keys',
+    show: ({ site_id, policies_not_renewed: late }) =>
+      late === 0 ? (
+        'renewed in time'
+      ) : (
+        <Attention
+          to={pathOf(site_id, 'policies')}
+          label={late === 1 ? 'the keys of 1 policy end' : `the keys of ${late} policies end`}
+        />
+      ),
+  },
+  {
+    title: 'Published',
+    show: ({ published_at, unpublished_since }) =>
+      unpublished_since === undefined ? (
+        <Moment at={published_at} />
+      ) : (
+        <>
+          changes wait since <Moment at={unpublished_since} />
+        </>
+      ),
+  },
+  { title: 'Fresh', show: ({ fresh_at }) => <Moment at={fresh_at} /> },
+];
+
+function OverviewCell({
+  siteId,
+  show,
+}: {
+  readonly siteId: string;
+  readonly show: (overview: Overview) => ReactNode;
+}) {
+  const { data, error } = useQuery({
+    queryKey: ['site', siteId, 'overview'],
+    queryFn: () => bodyOf(api.GET('/v1/sites/{site_id}/overview', { params: { path: { site_id: siteId } } })),
+    staleTime: 4_000,
+    refetchInterval: 30_000,
+  });
+  if (data === undefined) return error ? 'not known' : <Skeleton height={16} />;
+  return show(data);
+}
+
+interface AttentionProps {
+  readonly to: string;
+  readonly label: string;
+  readonly children?: ReactNode;
+}
+
+function Attention({ to, label, children }: AttentionProps) {
+  return (
+    <>
+      <Anchor component={Link} to={to} c="red" fw={600} size="sm">
+        <bdi>{label}</bdi>
+      </Anchor>
+      {children !== undefined && (
+        <Text component="div" size="sm">
+          {children}
+        </Text>
+      )}
+    </>
+  );
+}
+
+function pathOf(siteId: string, page: string): string {
+  return `/sites/${encodeURIComponent(siteId)}/${page}`;
+}
+
+/** Of an empty Control. */
+function FirstSteps() {
+  const later = { isDone: false };
+  return (
+    <>
+      <Text>Control is empty. These steps lead to the first allowed request; begin with the site.</Text>
+      <Ladder
+        rungs={[
+          {
+            ...later,
+            title: 'Site',
+            text: 'The API with its gateway: who may call it, and which verifiers guard it.',
+            todo: (
+              <Group>
+                <CreateSite />
+              </Group>
+            ),
+          },
+          { ...later, title: 'Source', text: 'The cluster whose tokens prove who a workload is.' },
+          { ...later, title: 'Client, route and grant', text: 'Who may call what.' },
+          { ...later, title: 'Policy', text: 'Which workload may enroll keys of which client.' },
+          { ...later, title: 'Target', text: 'A verifier beside your gateway.' },
+          { ...later, title: 'Key and first request', text: 'A workload enrolls, and calls your API.' },
+        ]}
+      />
+    </>
   );
 }

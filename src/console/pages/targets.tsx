@@ -8,11 +8,9 @@ import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
 import { Empty, Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { ShownOnce } from '../parts/shown-once';
-import { AsSiteFile } from '../parts/site-file';
 import { TableFrame } from '../parts/table-frame';
 import { Foreign, Id, Moment, State } from '../parts/values';
-import { VerifierStart } from '../parts/verifier-start';
+import { CreateTarget, TargetToken } from './create-target';
 import { RaiseFloor, SigningKeys } from './signing-keys';
 
 type Target = Schemas['TargetPropagation'];
@@ -32,7 +30,7 @@ export default function Targets() {
     <Page
       title="Targets"
       question="Do all verifiers have the current bundle?"
-      actions={mayAdminister && <CreateTarget onCreated={setShown} />}
+      actions={mayAdminister && <CreateTarget />}
     >
       {error && <Problem error={error} />}
       <Section title="Propagation">
@@ -48,13 +46,7 @@ export default function Targets() {
         </Group>
       </Section>
       <SigningKeys />
-      <ShownOnce
-        title={`Token of target ${shown?.name ?? ''}`}
-        secret={shown?.token}
-        onClose={() => setShown(undefined)}
-      >
-        <VerifierStart token={shown?.token} />
-      </ShownOnce>
+      <TargetToken target={shown} onClose={() => setShown(undefined)} />
     </Page>
   );
 }
@@ -175,41 +167,6 @@ function Refused({ target: { refused } }: { readonly target: Target }) {
       )}
       , <Moment at={refused.at} />
     </Text>
-  );
-}
-
-function CreateTarget({ onCreated }: { readonly onCreated: MatrixProps['onToken'] }) {
-  const { site_id } = useSite();
-  const [name, setName] = useState('');
-  return (
-    <Action
-      label="Create target"
-      confirm={{
-        consequence:
-          'A target stands for one verifier, or for a group of verifiers with the same token. Control shows its token once.',
-        fields: (
-          <>
-            <TextInput
-              label="Name"
-              placeholder="gateway"
-              value={name}
-              onChange={({ currentTarget }) => setName(currentTarget.value)}
-              required
-              data-autofocus
-            />
-            <AsSiteFile member="targets" value={name} flags={['--token-dir', 'tokens']} />
-          </>
-        ),
-      }}
-      run={async () =>
-        onCreated(
-          await bodyOf(
-            api.POST('/v1/sites/{site_id}/targets', { params: { path: { site_id } }, body: { name } }),
-          ),
-        )
-      }
-      onDone={() => setName('')}
-    />
   );
 }
 

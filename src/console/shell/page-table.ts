@@ -18,6 +18,7 @@ export const INSTALLATION_PAGES: readonly PageEntry[] = [
 ];
 
 export const SITE_PAGES: readonly PageEntry[] = [
+  { path: '/setup', title: 'Set-up', load: () => import('../pages/setup') },
   { path: '/sources', title: 'Sources', load: () => import('../pages/sources') },
   { path: '/policies', title: 'Policies', load: () => import('../pages/policies') },
   { path: '/approvals', title: 'Approvals', load: () => import('../pages/approvals') },

@@ -1,0 +1,385 @@
+/** The way from a new site to its first allowed request, step by step. */
+import { Anchor, Group, Skeleton, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { api, bodyOf, controlUrl, type Schemas } from '../api/client';
+import { shellWord } from '../api/ctl-command';
+import { useMay, useSite } from '../api/session';
+import { AsCommand, CopyText } from '../parts/command';
+import { Ladder, type Rung } from '../parts/ladder';
+import { Page } from '../parts/page';
+import { Problem } from '../parts/problem';
+import { Foreign, Moment } from '../parts/values';
+import { VerifierStart } from '../parts/verifier-start';
+import { CreateClient } from './client-forms';
+import { CreateTarget } from './create-target';
+import { CreateRoute } from './route-forms';
+
+export default function SetUp() {
+  const { site_id } = useSite();
+  const { data, error } = useQuery({
+    queryKey: ['site', site_id, 'setup'],
+    queryFn: () => readProgress(site_id),
+    refetchInterval: 5_000,
+  });
+  const mayOperate = useMay('operate');
+  const mayAdminister = useMay('administer');
+  const site = useSite();
+  if (data === undefined)
+    return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
+  const given: Given = { site, mayOperate, mayAdminister, ...data };
+  return (
+    <Page title="Set-up" question="What is missing until the first allowed request?">
+      {error && <Problem error={error} />}
+      <Ladder
+        rungs={[
+          ...sourceRungs(given),
+          ...clientRungs(given),
+          policyRung(given),
+          targetRung(given),
+          ...keyRungs(given),
+          propagatedRung(given),
+          requestRung(given),
+        ]}
+      />
+      <AsCommand words={['get', 'overview', site_id]} />
+    </Page>
+  );
+}
+
+interface Progress {
+  readonly sources: readonly Schemas['Source'][];
+  readonly clients: readonly Schemas['Client'][];
+  readonly routes: readonly Schemas['Route'][];
+  readonly grants: readonly Schemas['Grant'][];
+  readonly policies: readonly Schemas['EnrollmentPolicy'][];
+  readonly enrollments: readonly Schemas['Enrollment'][];
+  readonly keys: readonly Schemas['DerivedKey'][];
+  readonly propagation: Schemas['SitePropagation'];
+  /** Of the last key in the list. */
+  readonly readiness: Schemas['KeyReadiness'] | undefined;
+  readonly profile: Schemas['SigningProfile'] | undefined;
+}
+
+interface Given extends Progress {
+  readonly site: Schemas['Site'];
+  readonly mayOperate: boolean;
+  readonly mayAdminister: boolean;
+}
+
+/** A few of each are enough to see that there is one. */
+const FEW = 20;
+
+async function readProgress(siteId: string): Promise<Progress> {
+  const params = { path: { site_id: siteId }, query: { limit: FEW } };
+  const [sources, clients, routes, grants, policies, enrollments, keys, propagation] = await Promise.all([
+    bodyOf(api.GET('/v1/sites/{site_id}/sources', { params })),
+    bodyOf(api.GET('/v1/sites/{site_id}/clients', { params })),
+    bodyOf(api.GET('/v1/sites/{site_id}/routes', { params })),
+    bodyOf(api.GET('/v1/sites/{site_id}/grants', { params })),
+    bodyOf(api.GET('/v1/sites/{site_id}/enrollment-policies', { params })),
+    bodyOf(api.GET('/v1/sites/{site_id}/enrollments', { params })),
+    bodyOf(
+      api.GET('/v1/sites/{site_id}/derived-keys', {
+        params: { ...params, query: { limit: FEW, status: 'active' } },
+      }),
+    ),
+    bodyOf(api.GET('/v1/sites/{site_id}/propagation', { params: { path: params.path } })),
+  ]);
+  const key = keys.items.at(-1);
+  const path = key === undefined ? undefined : { key_id: key.key_id };
+  const [readiness, profiles] =
+    path === undefined
+      ? []
+      : await Promise.all([
+          bodyOf(api.GET('/v1/derived-keys/{key_id}/readiness', { params: { path } })),
+          bodyOf(api.GET('/v1/derived-keys/{key_id}/signing-profiles', { params: { path } })),
+        ]);
+  const profile = profiles?.items.find(({ state }) => state === 'active');
+  return {
+    sources: sources.items,
+    clients: clients.items,
+    routes: routes.items,
+    grants: grants.items,
+    policies: policies.items,
+    enrollments: enrollments.items,
+    keys: keys.items,
+    propagation,
+    readiness,
+    profile,
+  };
+}
+
+const VALIDATED: readonly string[] = ['validated', 'activating', 'publishing', 'active', 'suspended'];
+
+function sourceRungs({ site, sources }: Given): readonly Rung[] {
+  const revisions = sources.flatMap((source) => source.revisions);
+  const failure = revisions.findLast((revision) => revision.failure !== undefined)?.failure;
+  const publishing = revisions.find(({ state }) => state === 'publishing');
+  const isActive = revisions.some(({ state }) => state === 'active');
+  const isValidated = revisions.some(({ state }) => VALIDATED.includes(state));
+  const first = sources[0];
+  const open = (
+    <PageLink
+      site={site}
+      page={first === undefined ? 'sources' : `sources/${first.source_id}`}
+      label={first === undefined ? 'Create a source' : 'Open the source'}
+    />
+  );
+  const why = failure && (
+    <>
+      The last check failed: <Foreign value={failure.code} />, <Foreign value={failure.detail} />
+    </>
+  );
+  return [
+    {
+      title: 'Source',
+      isDone: sources.length > 0,
+      text: 'The cluster, or another issuer of tokens, that proves who a workload is.',
+      todo: open,
+    },
+    {
+      title: 'Source validated',
+      isDone: isValidated,
+      text: 'Control fetches the key set, and shows which cluster it is.',
+      todo: open,
+      ...(why && !isValidated ? { blockedBy: why } : {}),
+    },
+    {
+      title: 'Source active',
+      isDone: isActive,
+      text: 'You confirm that it is the cluster that you mean. From then on its tokens count.',
+      todo: open,
+      ...(publishing?.waiting_for !== undefined
+        ? {
+            blockedBy: (
+              <>
+                Targets have not acknowledged it yet:{' '}
+                <Foreign value={publishing.waiting_for.map(({ name }) => name).join(', ')} />. Start their
+                verifiers, or detach them.
+              </>
+            ),
+          }
+        : why && isValidated && !isActive
+          ? { blockedBy: why }
+          : {}),
+    },
+  ];
+}
+
+function clientRungs({ site, mayOperate, clients, routes, grants }: Given): readonly Rung[] {
+  const published = routes.filter((route) => route.published).length;
+  return [
+    {
+      title: 'Client',
+      isDone: clients.length > 0,
+      text: 'Who keys act for, such as one service of yours.',
+      todo: mayOperate ? (
+        <Group>
+          <CreateClient />
+        </Group>
+      ) : (
+        <NeedsRole needed="operator" />
+      ),
+    },
+    {
+      title: 'Route and grant',
+      isDone: published > 0 && grants.length > 0,
+      text: (
+        <>
+          A route is an operation of your API, and a grant lets a client call it. There{' '}
+          {published === 1 ? 'is 1 route' : `are ${published} routes`} and{' '}
+          {grants.length === 0 ? 'no grant' : 'a grant'}.
+        </>
+      ),
+      todo: mayOperate ? (
+        <Group>
+          {published === 0 && <CreateRoute />}
+          {published > 0 && <PageLink site={site} page="clients" label="Grant a client its resource" />}
+        </Group>
+      ) : (
+        <NeedsRole needed="operator" />
+      ),
+    },
+  ];
+}
+
+function policyRung({ site, policies }: Given): Rung {
+  const usable = policies.find(({ state, refuses_with }) => state === 'active' && refuses_with === undefined);
+  const refusing = policies.find(({ refuses_with }) => refuses_with !== undefined);
+  return {
+    title: 'Policy',
+    isDone: usable !== undefined,
+    text: 'Which workload may enroll keys of which client, and whether somebody approves.',
+    todo: <PageLink site={site} page="policies" label="Create a policy" />,
+    ...(refusing === undefined
+      ? {}
+      : {
+          blockedBy: (
+            <>
+              <Foreign value={refusing.display_name} /> refuses enrollments:{' '}
+              <Foreign value={refusing.refuses_with ?? ''} />
+            </>
+          ),
+        }),
+  };
+}
+
+function targetRung({ mayAdminister, propagation: { targets } }: Given): Rung {
+  return {
+    title: 'Target',
+    isDone: targets.length > 0,
+    text:
+      targets.length === 0 ? (
+        'The verifier beside your gateway. Its token fetches the bundles.'
+      ) : (
+        <>
+          There is <Foreign value={targets.map(({ name }) => name).join(', ')} />.
+        </>
+      ),
+    // Always there: the token is shown after the target exists.
+    always: mayAdminister ? (
+      <Group>
+        <CreateTarget />
+      </Group>
+    ) : (
+      <NeedsRole needed="admin" />
+    ),
+  };
+}
+
+function keyRungs({ site, policies, enrollments, keys }: Given): readonly Rung[] {
+  const policy = policies.find(({ state }) => state === 'active');
+  const pending = enrollments.filter(({ state }) => state === 'pending_approval');
+  const denied = enrollments.findLast(({ denial_code }) => denial_code !== undefined);
+  return [
+    {
+      title: 'Enrollment',
+      isDone: enrollments.length > 0 || keys.length > 0,
+      text: 'A workload makes a key, and proves with its token who it is.',
+      todo: policy === undefined ? <Text size="sm">First create a policy.</Text> : <Enroll policy={policy} />,
+    },
+    {
+      title: 'Key',
+      isDone: keys.length > 0,
+      text:
+        keys[0] === undefined ? (
+          'Control issues the key when the enrollment is accepted.'
+        ) : (
+          <>
+            Of <Foreign value={keys[0].verified_subject} />, until <Moment at={keys[0].expires_at} />
+          </>
+        ),
+      ...(pending.length > 0
+        ? {
+            blockedBy: 'An enrollment waits for approval.',
+            todo: <PageLink site={site} page="approvals" label="Decide" />,
+          }
+        : denied === undefined
+          ? {}
+          : {
+              blockedBy: (
+                <>
+                  The last enrollment was denied: <Foreign value={denied.denial_code ?? ''} />
+                </>
+              ),
+            }),
+    },
+  ];
+}
+
+function Enroll({ policy }: { readonly policy: Schemas['EnrollmentPolicy'] }) {
+  const site = useSite();
+  const words = [
+    `proofgate enroll --control-url ${shellWord(controlUrl)} --policy ${shellWord(policy.reference)}`,
+    '--proof-file /var/run/secrets/proofgate/token --private-key-out key.pem',
+  ];
+  return (
+    <Stack gap="xs">
+      <Text size="sm">
+        Run this as <Foreign value={policy.verified_subject} />. The file holds its token, with the audience
+        of the source.
+      </Text>
+      <CopyText text={words.join(' \\\n  ')} />
+      <PageLink
+        site={site}
+        page={`policies/${policy.policy_id}`}
+        label="Snippets for pods, and the agent that renews keys"
+      />
+    </Stack>
+  );
+}
+
+function propagatedRung({ site, keys, propagation: { targets }, readiness }: Given): Rung {
+  const waiting = readiness?.conditions.find(({ satisfied }) => !satisfied);
+  const never = targets.some(({ state }) => state === 'never');
+  return {
+    title: 'Propagated',
+    isDone: readiness?.ready === true,
+    text: 'Every target has loaded a bundle that lists the key.',
+    todo: (
+      <Stack gap="xs">
+        {never && <VerifierStart />}
+        <PageLink site={site} page="targets" label="See what each target has" />
+      </Stack>
+    ),
+    ...(keys.length > 0 && waiting !== undefined
+      ? {
+          blockedBy: (
+            <>
+              {waiting.condition.replaceAll('_', ' ')}: {waiting.state.replaceAll('_', ' ')}{' '}
+              <Foreign value={waiting.blocked_by ?? ''} />
+            </>
+          ),
+        }
+      : {}),
+  };
+}
+
+function requestRung({ profile }: Given): Rung {
+  return {
+    title: 'First allowed request',
+    isDone: false,
+    text: 'The gateway answers what your API answers. Control does not see requests, so this step stays open.',
+    todo:
+      profile === undefined ? (
+        <Text size="sm">When a key may call a route, its command is shown here.</Text>
+      ) : (
+        <Stack gap="xs">
+          <CopyText text={requestCommand(profile)} />
+          <Text size="sm">
+            Replace GATEWAY:PORT by the address of your gateway, or leave the option out when the name leads
+            to it.
+          </Text>
+        </Stack>
+      ),
+  };
+}
+
+function requestCommand({ method, path_template, origins }: Schemas['SigningProfile']): string {
+  const url = `${origins[0] ?? ''}${path_template.replaceAll(/\{[^}]*\}/g, '1')}`;
+  return `proofgate request ${shellWord(method)} ${shellWord(url)} --key key.pem --connect-to GATEWAY:PORT`;
+}
+
+interface PageLinkProps {
+  readonly site: Schemas['Site'];
+  readonly page: string;
+  readonly label: ReactNode;
+}
+
+function PageLink({ site: { site_id }, page, label }: PageLinkProps) {
+  return (
+    <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/${page}`} size="sm">
+      {label}
+    </Anchor>
+  );
+}
+
+function NeedsRole({ needed }: { readonly needed: string }) {
+  return (
+    <Text size="sm" c="dimmed">
+      Someone with the role {needed} can do this.
+    </Text>
+  );
+}
