@@ -12,7 +12,8 @@ interface Paste {
   readonly commands: readonly string[];
 }
 
-export async function pasteLines(demo: DemoEnvironment): Promise<readonly string[]> {
+/** @param signInUrl of the console */
+export async function pasteLines(demo: DemoEnvironment, signInUrl: string): Promise<readonly string[]> {
   const { files } = demo;
   await writeFile(files.body('order'), '{"item":"lamp","count":1}\n');
   const { billing } = callers;
@@ -30,7 +31,11 @@ export async function pasteLines(demo: DemoEnvironment): Promise<readonly string
     ...sidecarPastes(demo),
   ];
   return [
-    `Left running, its files in ${files.directory}; keys end an hour after they were issued. Paste into another terminal:`,
+    `Left running, its files in ${files.directory}; keys end an hour after they were issued.`,
+    '',
+    `The console: open ${signInUrl}, which signs you in`,
+    '',
+    'Paste into another terminal:',
     ...pastes.flatMap(({ what, commands }) => ['', `# ${what}`, ...commands]),
     '',
     'Ctrl-C stops and removes everything.',

@@ -4,6 +4,7 @@
  * everything. `--keep` leaves it running and prints command lines to paste.
  */
 import { cases } from './cases.ts';
+import { startConsoleSignIn } from './console-sign-in.ts';
 import type { DemoEnvironment } from './environment.ts';
 import { failureLines } from './failure.ts';
 import { firstEnd, pasteLines } from './keep.ts';
@@ -65,7 +66,8 @@ async function play(parts: Parts, totals: Totals, { keep, stop }: PlayOptions): 
   await runCases(demo, totals, stop);
   const exitCode = totals.failed === 0 ? 0 : 1;
   if (!keep) return exitCode;
-  console.log(`\n${totalsLine(totals)}\n\n${(await pasteLines(demo)).join('\n')}`);
+  const signInUrl = await startConsoleSignIn(parts, demo.controlUrl, demo.files.operatorToken);
+  console.log(`\n${totalsLine(totals)}\n\n${(await pasteLines(demo, signInUrl)).join('\n')}`);
   throw new Error(await firstEnd(demo));
 }
 

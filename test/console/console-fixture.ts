@@ -89,21 +89,31 @@ export class ConsoleStage {
   async adminPage(options: BrowserContextOptions = {}): Promise<Page> {
     const page = await this.newPage(options);
     await page.goto(`${this.url}/`);
-    await page.getByLabel('Bootstrap token').fill((await readFile(this.control.tokenFile, 'utf8')).trim());
-    await page.getByRole('button', { name: 'Sign in with the token' }).click();
-    await page.getByRole('button', { name: 'Sign out' }).waitFor();
+    await this.enterToken(page);
     return page;
   }
 
-  /** Signed in at the identity provider. @param role on the whole installation; undefined: none */
-  async operatorPage(name: string, role?: string, options: BrowserContextOptions = {}): Promise<Page> {
+  /** Signs in on the page that asks for it. */
+  async enterToken(page: Page): Promise<void> {
+    await page.getByLabel('Bootstrap token').fill((await readFile(this.control.tokenFile, 'utf8')).trim());
+    await page.getByRole('button', { name: 'Sign in with the token' }).click();
+    await page.getByRole('button', { name: 'Sign out' }).waitFor();
+  }
+
+  /** Signed in at the identity provider. @param role on the whole installation; undefined: none @param path that was asked for */
+  async operatorPage(
+    name: string,
+    role?: string,
+    options: BrowserContextOptions = {},
+    path = '/',
+  ): Promise<Page> {
     this.#provider.accounts.set(name, { name });
     if (role !== undefined) {
       const principal = `oidc:${this.#provider.issuer}|${name}`;
       await this.control.ctl('create', 'role-grant', principal, '--role', role, '--scope', 'installation');
     }
     const page = await this.newPage(options);
-    await page.goto(`${this.url}/`);
+    await page.goto(`${this.url}${path}`);
     await page.getByRole('link', { name: 'Sign in with your identity provider' }).click();
     await page.locator('input[name=login]').fill(name);
     await page.locator('input[name=password]').fill('any');

@@ -5,48 +5,73 @@ import { endSession, queries } from './session';
 
 /** Changes that come meanwhile wait: a busy site must not make every console read again for each of them. */
 const MIN_PAUSE_MS = 4_000;
+/** Between two tries to connect. */
+const RETRY_MS = 3_000;
 
 /** @returns whether the connection is there; undefined until it is known */
 export function useLiveChanges(): boolean | undefined {
   const [connected, setConnected] = useState<boolean>();
   useEffect(() => {
-    const source = new EventSource(`${controlUrl}/v1/changes`);
-    const waiting = new Set<string | undefined>();
-    let timer: number | undefined;
-    let readAtMs = 0;
+    const reader = new Reader();
+    let source: EventSource;
+    let retry: number | undefined;
     let wasLost = false;
-    const read = () => {
-      timer = undefined;
-      readAtMs = Date.now();
-      const sites = new Set(waiting);
-      waiting.clear();
-      void queries.invalidateQueries({
-        predicate: ({ queryKey: [kind, siteId] }) =>
-          kind !== 'session' && (kind !== 'site' || sites.has(undefined) || sites.has(String(siteId))),
-      });
+    const connect = () => {
+      source = new EventSource(`${controlUrl}/v1/changes`);
+      source.onopen = () => {
+        setConnected(true);
+        if (wasLost) reader.note(undefined);
+        wasLost = false;
+      };
+      source.onerror = () => {
+        // The browser tries again by itself only after some failures: not after an answer that is an error.
+        source.close();
+        wasLost = true;
+        setConnected(false);
+        retry = window.setTimeout(connect, RETRY_MS);
+        // Whether it was the session that ended.
+        void queries.invalidateQueries({ queryKey: ['session'] });
+      };
+      source.addEventListener('change', ({ data }) => reader.note(siteOf(data)));
+      source.addEventListener('session_ended', endSession);
     };
-    const note = (siteId: string | undefined) => {
-      waiting.add(siteId);
-      timer ??= window.setTimeout(read, Math.max(0, readAtMs + MIN_PAUSE_MS - Date.now()));
-    };
-    source.onopen = () => {
-      setConnected(true);
-      if (wasLost) note(undefined);
-    };
-    source.onerror = () => {
-      wasLost = true;
-      setConnected(false);
-      // Whether it was the session that ended.
-      void queries.invalidateQueries({ queryKey: ['session'] });
-    };
-    source.addEventListener('change', ({ data }) => note(siteOf(data)));
-    source.addEventListener('session_ended', endSession);
+    connect();
     return () => {
       source.close();
-      window.clearTimeout(timer);
+      window.clearTimeout(retry);
+      reader.stop();
     };
   }, []);
   return connected;
+}
+
+/** Reads again what belongs to the sites that changed, at most once in a while. */
+class Reader {
+  readonly #waiting = new Set<string | undefined>();
+  #timer: number | undefined;
+  #readAtMs = 0;
+
+  /** @param siteId undefined: anything may have changed */
+  note(siteId: string | undefined): void {
+    this.#waiting.add(siteId);
+    const waitMs = Math.max(0, this.#readAtMs + MIN_PAUSE_MS - Date.now());
+    this.#timer ??= window.setTimeout(() => this.#read(), waitMs);
+  }
+
+  stop(): void {
+    window.clearTimeout(this.#timer);
+  }
+
+  #read(): void {
+    const sites = new Set(this.#waiting);
+    this.#waiting.clear();
+    this.#timer = undefined;
+    this.#readAtMs = Date.now();
+    void queries.invalidateQueries({
+      predicate: ({ queryKey: [kind, siteId] }) =>
+        kind !== 'session' && (kind !== 'site' || sites.has(undefined) || sites.has(String(siteId))),
+    });
+  }
 }
 
 function siteOf(data: unknown): string | undefined {
