@@ -1,6 +1,6 @@
 /**
  * What holds for every page of the navigation, in light, dark and on a narrow screen: axe finds nothing, the page does not
- * scroll sideways, nothing is refused by the Content-Security-Policy. PROOFGATE_TEST_SCREENSHOTS names a folder for pictures.
+ * scroll sideways, nothing is refused by the Content-Security-Policy. `make screenshots` also takes pictures, by PROOFGATE_TEST_SCREENSHOTS.
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -37,7 +37,8 @@ describe.each(Object.keys(LOOKS))('every page, %s', (look) => {
         faults.push(`${name}: scrolls sideways`);
       }
       if (pictures !== undefined) {
-        await page.screenshot({ path: join(pictures, `${name}-${look}.png`), fullPage: true });
+        const suffix = look === 'light' ? '' : `-${look}`;
+        await page.screenshot({ path: join(pictures, `${name}${suffix}.png`), fullPage: true });
       }
     }
     await page.context().close();
