@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { chmod, copyFile, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
+import { waitFor } from '../e2e/harness/wait.ts';
 import { type CliRun, expectCliError, expectNoStackTrace, type runCli } from './run-cli.ts';
 import type { Step, Transcript } from './transcript.ts';
 
@@ -40,6 +41,7 @@ class Player {
   readonly #folder: string;
   readonly #env: Record<string, string> = {};
   #stdin = '';
+  #args: readonly string[] = [];
   #run: CliRun | undefined;
   #exitExpected = false;
   #stderrExpected = false;
@@ -54,6 +56,7 @@ class Player {
     if (verb === '$') return this.#runProgram(words.map((word) => this.#withNames(word)));
     if (verb === 'set') return void this.#setVariable(this.#withNames(rest));
     if (verb === 'keep') return void this.#keepName(rest);
+    if (verb === 'until') return this.#repeatUntil(new RegExp(this.#withNames(rest), 'm'));
     if (verb === 'stdin') {
       this.#stdin = rest;
       return;
@@ -88,6 +91,7 @@ class Player {
     this.finishRun();
     const [program, ...args] = words;
     if (program !== 'proofgate') throw new Error('only proofgate can be run');
+    this.#args = args;
     this.#run = await this.#program(args, { cwd: this.#folder, env: this.#env, stdin: this.#stdin });
     this.#stdin = '';
     this.#exitExpected = false;
@@ -97,6 +101,14 @@ class Player {
   #setVariable(assignment: string): void {
     const at = assignment.indexOf('=');
     this.#env[assignment.slice(0, at)] = assignment.slice(at + 1).replaceAll('\\n', '\n');
+  }
+
+  async #repeatUntil(pattern: RegExp): Promise<void> {
+    const options = { cwd: this.#folder, env: this.#env };
+    this.#run = await waitFor(String(pattern), 20_000, async () => {
+      const run = await this.#program(this.#args, { ...options, stdin: '' });
+      return pattern.test(run.stdout) ? run : undefined;
+    });
   }
 
   async #prepareFile(verb: string, first: string, second: string): Promise<boolean> {

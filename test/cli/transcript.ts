@@ -11,7 +11,7 @@
  * The default is exit 0 and an empty stderr. `error` and `exit N` change the exit code; `stderr REGEX` allows matching output.
  * Other lines prepare or check files: `chmod 644 FILE`, `mkdir DIR`, `symlink TARGET LINK`, `copy FROM TO`,
  * `fifo FILE`, `set NAME=VALUE` (environment, to the end), `stdin TEXT` (of the next run), `mode 0600 FILE`,
- * `absent FILE`, `content REGEX FILE`. `keep NAME REGEX` keeps a group of stdout, which later commands name as `{NAME}`. Initial files are at the end of the transcript, each after `-- NAME --`.
+ * `absent FILE`, `content REGEX FILE`. `until REGEX` repeats a run, such as a `get`, until its stdout matches. `keep NAME REGEX` keeps a group of stdout, which later commands name as `{NAME}`. Initial files are at the end of the transcript, each after `-- NAME --`.
  */
 
 export interface Step {

@@ -1,16 +1,21 @@
 /** Plays every verb of `proofgate ctl` against a running Control, as a transcript. */
 import { readFileSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer, request as httpRequest, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { parse, stringify } from 'yaml';
+import { generateSigningKey } from '../../../src/protocol/signing.ts';
 import { runInProcess } from '../../cli/in-process.ts';
 import { playTranscript } from '../../cli/play-transcript.ts';
 import { parseTranscript } from '../../cli/transcript.ts';
+import { publishedKey } from '../../fakes/broker-key-server.ts';
 import { ControlStage } from './control-fixture.ts';
 import { AUDIENCE, SITE_ID } from './site-declaration.ts';
 
-const TRANSCRIPT = join(import.meta.dirname, 'ctl-verbs.txt');
-
 let stage: ControlStage;
+let stale: Server;
 const names: Record<string, string> = {};
 
 beforeAll(async () => {
@@ -19,7 +24,14 @@ beforeAll(async () => {
   const reviewed = await stage.tryEnroll('reviewed', { flags: ['--wait-for-activation=false'] });
   expect(reviewed.exitCode).toBe(4);
   const [waiting] = await stage.list('enrollments');
+  await stage.tryEnroll('reviewed', { flags: ['--wait-for-activation=false'] });
+  const another = (await stage.list('enrollments')).find(
+    ({ enrollment_id: id }) => id !== waiting?.enrollment_id,
+  );
   const { keyId } = await stage.enroll('billing');
+  const second = await stage.enroll('billing');
+  stale = await startStaleProxy();
+  const { port } = stale.address() as AddressInfo;
   Object.assign(names, {
     CONTROL: stage.controlUrl,
     DIR: stage.directory,
@@ -27,12 +39,19 @@ beforeAll(async () => {
     ISSUER: stage.issuer.issuer,
     KEY: keyId,
     SCOPE: scope,
+    SECOND: second.keyId,
+    STALE: `http://127.0.0.1:${port}`,
     TOKEN: stage.tokenFile,
+    WAITING: String(another?.enrollment_id),
   });
 }, 60_000);
-afterAll(async () => stage?.stop());
+afterAll(async () => {
+  stale?.closeAllConnections();
+  stale?.close();
+  await stage?.stop();
+});
 
-/** Two sources, policies, targets and access tokens of one name. */
+/** Two sources, policies, targets and access tokens of one name, another source, and brokers without keys. */
 async function addTwins(): Promise<void> {
   const api = await stage.api();
   const site = `/v1/sites/${SITE_ID}`;
@@ -56,24 +75,57 @@ async function addTwins(): Promise<void> {
     await api.create('/v1/access-tokens', { name: 'twin', role: 'viewer', scope });
   }
   await api.create(`${site}/targets`, { name: 'gateway-1' });
+  const coordinates = { issuer, jwks_uri, audience: `${AUDIENCE}-3` };
+  await api.create(`${site}/sources`, { kind: 'oidc_jwks', display_name: 'new cluster', ...coordinates });
+  for (const [broker, trust_domain] of [
+    ['keys', 'shop.example'],
+    ['twin', 'one.example'],
+    ['twin', 'two.example'],
+  ]) {
+    const definition = {
+      trust_domain,
+      subject_prefixes: [`spiffe://${trust_domain}/`],
+      key_binding: 'software',
+    };
+    const path = `${site}/brokers/${encodeURIComponent(`https://${broker}.example`)}/${trust_domain}`;
+    await api.put(path, { definition: { ...definition, keys: [] } }, undefined);
+  }
+  await writeFile(
+    join(stage.directory, 'jwks.json'),
+    JSON.stringify({ keys: [publishedKey('bk-1', generateSigningKey('Ed25519').publicKey)] }),
+  );
   await api.close();
 }
 
-it('suspends and resumes a source by its name', async () => {
-  const env = { PROOFGATE_CONTROL_URL: stage.controlUrl, PROOFGATE_TOKEN_FILE: stage.tokenFile };
-  const [source] = await stage.list('sources');
-  for (const [verb, shown] of [
-    ['suspend', 'suspended'],
-    ['resume', 'publishing'],
-  ] as const) {
-    const run = await runInProcess(['ctl', verb, 'test cluster', '--site', SITE_ID], env);
-    expect(run).toMatchObject({ exitCode: 0, stdout: `${source?.source_id} revision 1 is ${shown}\n` });
-  }
-  await stage.awaitSource(String(source?.source_id), 'active');
-});
+/** Control behind a proxy that answers every read with an outdated ETag, as if somebody else had changed the resource since. */
+function startStaleProxy(): Promise<Server> {
+  const server = createServer((request, response) => {
+    const { headers: asked, method } = request;
+    const onward = httpRequest(`${stage.controlUrl}${request.url}`, { headers: asked, method }, (answer) => {
+      const { etag, ...headers } = answer.headers;
+      const outdated = etag === undefined ? {} : { etag: '"999"' };
+      response.writeHead(answer.statusCode ?? 502, { ...headers, ...outdated });
+      answer.pipe(response);
+    });
+    request.pipe(onward);
+  });
+  return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)));
+}
+
+function play(file: string): Promise<void> {
+  const transcript = parseTranscript(readFileSync(join(import.meta.dirname, file), 'utf8'));
+  return playTranscript(transcript, (args, { env }) => runInProcess(args, env), stage.directory, names);
+}
+
+it('plays ctl-apply.txt', async () => {
+  const siteFile = join(stage.directory, 'site.yaml');
+  const site = parse(await readFile(siteFile, 'utf8'));
+  site.site.display_name = 'Changed';
+  await writeFile(join(stage.directory, 'changed.yaml'), stringify(site));
+  await play('ctl-apply.txt');
+}, 60_000);
 
 it('plays ctl-verbs.txt', async () => {
   await addTwins();
-  const transcript = parseTranscript(readFileSync(TRANSCRIPT, 'utf8'));
-  await playTranscript(transcript, (args, { env }) => runInProcess(args, env), stage.directory, names);
+  await play('ctl-verbs.txt');
 }, 60_000);
