@@ -1,42 +1,29 @@
 /** Who may not enroll, and whose requests are denied. */
-import { SegmentedControl, Stack, Text } from '@mantine/core';
+import { Group, Stack, Text } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useMay, useSite } from '../api/session';
 import { useSources } from '../api/site-lists';
-import { useUrlState } from '../api/url-state';
 import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
 import { type Field, Fields, type Values } from '../parts/fields';
 import { type Column, List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
 import { Foreign, Id, Moment } from '../parts/values';
+import { Views } from '../parts/views';
 
 type Subject = Schemas['BlockedSubject'];
 type Caller = Schemas['BlockedCaller'];
 
 export default function Blocked() {
-  const { values, set } = useUrlState();
-  const isCallers = values.kind === 'callers';
-  const mayOperate = useMay('operate');
   return (
-    <Page
-      title="Blocked"
-      question="Who may not enroll, and whose requests are denied?"
-      actions={mayOperate && (isCallers ? <BlockCaller /> : <BlockSubject />)}
-    >
-      <SegmentedControl
-        aria-label="What is blocked"
-        data={[
-          { value: 'subjects', label: 'Subjects: no new keys' },
-          { value: 'callers', label: 'Callers: no requests' },
+    <Page title="Blocked" question="Who may not enroll, and whose requests are denied?">
+      <Views
+        views={[
+          { name: 'subjects', title: 'Subjects: no new keys', show: () => <Subjects /> },
+          { name: 'callers', title: 'Callers: no requests', show: () => <Callers /> },
         ]}
-        value={isCallers ? 'callers' : 'subjects'}
-        onChange={(kind) =>
-          set({ kind: kind === 'callers' ? kind : undefined, search: undefined, sort: undefined })
-        }
       />
-      {isCallers ? <Callers mayOperate={mayOperate} /> : <Subjects mayOperate={mayOperate} />}
     </Page>
   );
 }
@@ -61,10 +48,16 @@ function common<T extends Subject | Caller>(
   ];
 }
 
-function Subjects({ mayOperate }: { readonly mayOperate: boolean }) {
+function Subjects() {
   const { site_id } = useSite();
+  const mayOperate = useMay('operate');
   return (
     <Stack>
+      {mayOperate && (
+        <Group>
+          <BlockSubject />
+        </Group>
+      )}
       <List<Subject>
         name="blocked subjects"
         queryKey={['site', site_id, 'blocked-subjects']}
@@ -159,10 +152,16 @@ function BlockSubject() {
   );
 }
 
-function Callers({ mayOperate }: { readonly mayOperate: boolean }) {
+function Callers() {
   const { site_id } = useSite();
+  const mayOperate = useMay('operate');
   return (
     <Stack>
+      {mayOperate && (
+        <Group>
+          <BlockCaller />
+        </Group>
+      )}
       <List<Caller>
         name="blocked callers"
         queryKey={['site', site_id, 'blocked-callers']}

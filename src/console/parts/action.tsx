@@ -66,8 +66,7 @@ export function Action({ label, command, onOpen, run, onDone, isDisabled, confir
       </Button>
       {confirm === undefined && error && <Problem error={error} />}
       {confirm !== undefined && (
-        // Locking the page's scrolling adds a style without our nonce, which the Content-Security-Policy refuses.
-        <Modal opened={opened} onClose={close} title={label} size="lg" lockScroll={false}>
+        <Modal opened={opened} onClose={close} title={label} size="lg">
           <form
             onSubmit={(event) => {
               event.preventDefault();
