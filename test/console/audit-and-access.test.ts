@@ -1,0 +1,89 @@
+/** The audit trail, found and exported; access tokens that are shown once and that work until they are deleted. */
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { SITE_ID } from '../e2e/control/site-declaration.ts';
+import { ConsoleStage } from './console-fixture.ts';
+
+let stage: ConsoleStage;
+let page: Page;
+
+beforeAll(async () => {
+  stage = await ConsoleStage.start();
+  page = await stage.adminPage();
+}, 60_000);
+afterAll(() => stage.stop());
+
+async function exported(format: 'CSV' | 'JSON'): Promise<string> {
+  const saved = page.waitForEvent('download');
+  await page.getByRole('button', { name: `Export ${format}` }).click();
+  return readFile(await (await saved).path(), 'utf8');
+}
+
+test('filters are in the address, and hold for the export; no cell is a formula', async () => {
+  const body = JSON.stringify({ client_id: '=HYPERLINK(1)', subject: 'client:x' });
+  const created = await page.request.post(`${stage.control.controlUrl}/v1/sites/${SITE_ID}/clients`, {
+    data: body,
+    headers: {
+      'content-type': 'application/json',
+      origin: stage.control.controlUrl,
+      'sec-fetch-site': 'same-origin',
+    },
+  });
+  expect(created.status()).toBe(201);
+  await page.goto(`${stage.url}/audit`);
+  await page.getByLabel('Kind').fill('proofgate.control.client.create');
+  await page.waitForURL(/kind=proofgate.control.client.create/);
+  await page.getByText('3 events').waitFor();
+  const csv = await exported('CSV');
+  expect(csv.trimEnd().split('\r\n')).toHaveLength(4);
+  expect(csv).toContain(`,client,'=HYPERLINK(1),`);
+  expect(JSON.parse(await exported('JSON'))).toHaveLength(3);
+});
+
+test('an event shows what was before and after', async () => {
+  await page.getByRole('row').filter({ hasText: 'reporting' }).getByRole('button', { name: 'Show' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('nothing').waitFor();
+  await dialog.getByText('"client_id": "reporting"').waitFor();
+  await page.keyboard.press('Escape');
+});
+
+test('an access token is shown once, and works until it is deleted', async () => {
+  await page.goto(`${stage.url}/access?view=tokens`);
+  await page.getByRole('button', { name: 'Create access token' }).click();
+  const form = page.getByRole('dialog');
+  await form.getByLabel('Name').fill('ci');
+  await form.getByRole('button', { name: 'Create access token' }).click();
+  const shown = page.getByRole('dialog', { name: 'Access token ci' });
+  const token = (await shown.locator('pre').first().textContent()) ?? '';
+  await shown.getByRole('button', { name: 'I have saved it' }).click();
+  await shown.waitFor({ state: 'detached' });
+  expect(await page.content()).not.toContain(token);
+  expect((await sessionOf(token)).roles).toEqual([{ role: 'viewer', scope: { kind: 'installation' } }]);
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('textbox').fill('ci');
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByText('There is no access token').waitFor();
+  expect((await sessionOf(token)).code).toBe('authentication_required');
+});
+
+test('a role is granted and taken away', async () => {
+  await page.getByRole('tab', { name: 'Role grants' }).click();
+  await page.getByRole('button', { name: 'Grant a role' }).click();
+  await page.getByRole('dialog').getByLabel('Principal').fill('group:platform');
+  await page.getByRole('dialog').getByRole('button', { name: 'Grant a role' }).click();
+  await page.getByRole('cell', { name: 'group:platform' }).waitFor();
+  const { items } = await stage.control.ctl('get', 'role-grants');
+  expect(items).toMatchObject([{ principal: 'group:platform', role: 'viewer' }]);
+  await page.getByRole('button', { name: 'Remove' }).click();
+  await page.getByRole('dialog').getByRole('textbox').fill('viewer');
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+  await page.getByText('No role was granted yet').waitFor();
+});
+
+async function sessionOf(token: string): Promise<{ readonly roles?: unknown; readonly code?: unknown }> {
+  const headers = { authorization: `Bearer ${token}` };
+  const answer = await fetch(`${stage.control.controlUrl}/v1/session`, { headers });
+  return (await answer.json()) as { readonly roles?: unknown; readonly code?: unknown };
+}
