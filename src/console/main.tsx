@@ -24,6 +24,9 @@ function Console() {
   return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
 }
 
+// The page's code comes while Control says who is signed in.
+void router.load();
+
 const root = document.getElementById('root');
 if (root === null) throw new Error('index.html has no #root');
 createRoot(root).render(

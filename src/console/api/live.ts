@@ -13,31 +13,41 @@ export function useLiveChanges(): boolean | undefined {
   const [connected, setConnected] = useState<boolean>();
   useEffect(() => {
     const reader = new Reader();
-    let source: EventSource;
+    let source: EventSource | undefined;
     let retry: number | undefined;
     let wasLost = false;
     const connect = () => {
-      source = new EventSource(`${controlUrl}/v1/changes`);
-      source.onopen = () => {
+      const opened = new EventSource(`${controlUrl}/v1/changes`);
+      source = opened;
+      opened.onopen = () => {
         setConnected(true);
         if (wasLost) reader.note(undefined);
         wasLost = false;
       };
-      source.onerror = () => {
+      opened.onerror = () => {
         // The browser tries again by itself only after some failures: not after an answer that is an error.
-        source.close();
+        opened.close();
         wasLost = true;
         setConnected(false);
         retry = window.setTimeout(connect, RETRY_MS);
         // Whether it was the session that ended.
         void queries.invalidateQueries({ queryKey: ['session'] });
       };
-      source.addEventListener('change', ({ data }) => reader.note(siteOf(data)));
-      source.addEventListener('session_ended', endSession);
+      opened.addEventListener('change', ({ data }) => reader.note(siteOf(data)));
+      opened.addEventListener('session_ended', endSession);
     };
-    connect();
+    // A page that nobody sees needs no connection: browsers have six for a host, over HTTP/1.1.
+    const followVisibility = () => {
+      source?.close();
+      window.clearTimeout(retry);
+      if (document.visibilityState === 'hidden') wasLost = true;
+      else connect();
+    };
+    followVisibility();
+    document.addEventListener('visibilitychange', followVisibility);
     return () => {
-      source.close();
+      document.removeEventListener('visibilitychange', followVisibility);
+      source?.close();
       window.clearTimeout(retry);
       reader.stop();
     };
