@@ -124,11 +124,16 @@ export class EnrollmentEnvironment {
     return this.#planeOn(store);
   }
 
-  #planeOn(store: ControlStore): EnrollmentPlane {
+  /** A Control on the same store with other master keys. */
+  withMasterKeys(masterKeys: MasterKeys): EnrollmentPlane {
+    return this.#planeOn(this.store, masterKeys);
+  }
+
+  #planeOn(store: ControlStore, masterKeys = this.masterKeys): EnrollmentPlane {
     return createEnrollmentPlane({
       store,
       nowMs: this.nowMs,
-      masterKeys: this.masterKeys,
+      masterKeys,
       fetcher: this.#ground.issuers.fetcher(),
       publicUrls: [`${CONTROL_URL}/`, OTHER_CONTROL_URL],
       ...publishingOf(store, this.nowMs),

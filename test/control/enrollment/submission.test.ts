@@ -2,6 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { EnrollmentPolicyView } from '../../../src/api-contract/sources-contract.ts';
+import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
 import {
   BY,
@@ -401,6 +402,18 @@ function tampered(token: string): string {
   bytes[10] = (bytes[10] ?? 0) ^ 1;
   return `${header}.${payload}.${bytes.toString('base64url')}`;
 }
+
+test('a challenge of the old master key is accepted while the new one encrypts, and rejected without the old one', async () => {
+  const [oldKey] = env.masterKeys.all;
+  const [newKeys] = MasterKeys.random().all;
+  const workload = { key: newKey(), policyReference: policy.reference };
+  const [first, second] = [await env.challenge(workload), await env.challenge(workload)];
+  const { workloads } = env.withMasterKeys(new MasterKeys(newKeys, oldKey));
+  expect(await workloads.submit(submissionOf(first, env.token()))).toMatchObject({ created: true });
+  const withoutOld = env.withMasterKeys(new MasterKeys(newKeys));
+  const late = withoutOld.workloads.submit(submissionOf(second, env.token()));
+  expect(await refusalOf(late)).toBe('signature_invalid');
+});
 
 test('a P-256 key is not an Ed25519 key', async () => {
   const jwk = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' });
