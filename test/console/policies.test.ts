@@ -100,6 +100,7 @@ describe('a policy', () => {
     await page.getByText('The policy accepts no enrollments').waitFor();
     expect(await policy()).toMatchObject({ state: 'deactivated' });
     await button('Reactivate').click();
+    await confirm('Reactivate');
     await button('Deactivate').waitFor();
     expect(await policy()).toMatchObject({ state: 'active' });
     await button('Delete').click();

@@ -77,6 +77,7 @@ describe('a source', () => {
     await button('Resume').waitFor();
     expect(await states()).toEqual(['suspended']);
     await button('Resume').click();
+    await confirm('Resume');
     await button('Suspend').waitFor();
     expect(await states()).toEqual(['active']);
   });

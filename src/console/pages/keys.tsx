@@ -4,6 +4,7 @@ import { Link } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useSite } from '../api/session';
 import { useUrlState } from '../api/url-state';
+import { AsCommand } from '../parts/command';
 import { FilterText } from '../parts/filter';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
@@ -93,6 +94,7 @@ export default function Keys() {
           </Empty>
         }
       />
+      <AsCommand words={['get', 'keys', '--site', site_id]} />
     </Page>
   );
 }

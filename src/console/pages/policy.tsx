@@ -118,6 +118,9 @@ function PolicyActions({ policy, etag }: { readonly policy: Policy; readonly eta
         <Action
           label="Reactivate"
           command={['reactivate', policy_id]}
+          confirm={{
+            consequence: 'Workloads can enroll under it again, with the commands that are deployed.',
+          }}
           run={() => bodyOf(api.POST('/v1/enrollment-policies/{policy_id}/reactivate', { params }))}
         />
       ) : (

@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { useMay } from '../api/session';
 import { Action } from '../parts/action';
+import { AsCommand } from '../parts/command';
 import { Edit } from '../parts/edit';
 import type { Values } from '../parts/fields';
 import { Facts, Section } from '../parts/page';
@@ -70,6 +71,7 @@ export function SourceRevision({ source, revision }: RevisionProps) {
               ]),
         ]}
       />
+      {isDraft(revision) && <AsCommand words={['validate', source.source_id]} />}
       {mayOperate && <RevisionActions source={source} revision={revision} />}
     </Section>
   );
@@ -106,6 +108,9 @@ function RevisionActions({ source, revision: shown }: RevisionProps) {
         <Action
           label="Resume"
           command={['resume', source_id]}
+          confirm={{
+            consequence: 'Workloads of this cluster can enroll again once every target has acknowledged it.',
+          }}
           run={() =>
             bodyOf(api.POST('/v1/sources/{source_id}/revisions/{revision}/resume', { params: { path } }))
           }
