@@ -116,6 +116,7 @@ function PolicyActions({ policy, etag }: { readonly policy: Policy; readonly eta
       <Rebind policy={policy} etag={etag} />
       {state === 'deactivated' ? (
         <Action
+          key="reactivate"
           label="Reactivate"
           command={['reactivate', policy_id]}
           confirm={{
@@ -125,6 +126,7 @@ function PolicyActions({ policy, etag }: { readonly policy: Policy; readonly eta
         />
       ) : (
         <Action
+          key="deactivate"
           label="Deactivate"
           command={['deactivate', policy_id]}
           confirm={{ consequence: `No workload can enroll under it until it is reactivated. ${denied}` }}

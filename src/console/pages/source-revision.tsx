@@ -88,6 +88,7 @@ function RevisionActions({ source, revision: shown }: RevisionProps) {
     return (
       <Group>
         <Action
+          key="suspend"
           label="Suspend"
           command={['suspend', source_id]}
           confirm={{
@@ -106,6 +107,7 @@ function RevisionActions({ source, revision: shown }: RevisionProps) {
     return (
       <Group>
         <Action
+          key="resume"
           label="Resume"
           command={['resume', source_id]}
           confirm={{

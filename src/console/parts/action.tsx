@@ -1,6 +1,7 @@
 /**
  * A button that changes something. A destructive one first says what will stop working, and asks for the name. Failures
- * are shown where the button is.
+ * are shown where the button is. Where one action takes the place of another, such as Resume of Suspend, give each a `key`: an
+ * open dialogue must not become the other's.
  */
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
