@@ -249,7 +249,7 @@ function targetRung({ mayAdminister, propagation: { targets } }: Given): Rung {
   };
 }
 
-function keyRungs({ site, policies, enrollments, keys }: Given): readonly Rung[] {
+function keyRungs({ site, sources, policies, enrollments, keys }: Given): readonly Rung[] {
   const policy = policies.find(({ state }) => state === 'active');
   const pending = enrollments.filter(({ state }) => state === 'pending_approval');
   const denied = enrollments.findLast(({ denial_code }) => denial_code !== undefined);
@@ -258,7 +258,12 @@ function keyRungs({ site, policies, enrollments, keys }: Given): readonly Rung[]
       title: 'Enrollment',
       isDone: enrollments.length > 0 || keys.length > 0,
       text: 'A workload makes a key, and proves with its token who it is.',
-      todo: policy === undefined ? <Text size="sm">First create a policy.</Text> : <Enroll policy={policy} />,
+      todo:
+        policy === undefined ? (
+          <Text size="sm">First create a policy.</Text>
+        ) : (
+          <Enroll policy={policy} audience={audienceOf(policy, sources)} />
+        ),
     },
     {
       title: 'Key',
@@ -289,19 +294,43 @@ function keyRungs({ site, policies, enrollments, keys }: Given): readonly Rung[]
   ];
 }
 
-function Enroll({ policy }: { readonly policy: Schemas['EnrollmentPolicy'] }) {
+/** Of the tokens that the policy accepts. */
+function audienceOf(
+  { source_id, source_revision }: Schemas['EnrollmentPolicy'],
+  sources: Progress['sources'],
+): string {
+  const source = sources.find((each) => each.source_id === source_id);
+  return source?.revisions.find(({ revision }) => revision === source_revision)?.audience ?? '';
+}
+
+interface EnrollProps {
+  readonly policy: Schemas['EnrollmentPolicy'];
+  readonly audience: string;
+}
+
+function Enroll({ policy, audience }: EnrollProps) {
   const site = useSite();
-  const words = [
-    `proofgate enroll --control-url ${shellWord(controlUrl)} --policy ${shellWord(policy.reference)}`,
-    '--proof-file /var/run/secrets/proofgate/token --private-key-out key.pem',
+  const [, namespace, account] =
+    /^system:serviceaccount:([^:]+):([^:]+)$/.exec(policy.verified_subject) ?? [];
+  const isServiceAccount = namespace !== undefined && account !== undefined;
+  const lines = [
+    'umask 077',
+    ...(isServiceAccount
+      ? [
+          `kubectl create token ${shellWord(account)} --namespace ${shellWord(namespace)} --audience ${shellWord(audience)} > token`,
+        ]
+      : []),
+    `proofgate enroll --control-url ${shellWord(controlUrl)} --policy ${shellWord(policy.reference)} \\`,
+    '  --proof-file token --private-key-out key.pem',
   ];
   return (
     <Stack gap="xs">
       <Text size="sm">
-        Run this as <Foreign value={policy.verified_subject} />. The file holds its token, with the audience
-        of the source.
+        {isServiceAccount ? 'To try it from your machine, run this: it gets ' : 'Put '}a token of{' '}
+        <Foreign value={policy.verified_subject} /> for the audience <Foreign value={audience} />{' '}
+        {isServiceAccount ? 'from the cluster, and enrolls a key with it.' : 'into the file, then run this.'}
       </Text>
-      <CopyText text={words.join(' \\\n  ')} />
+      <CopyText text={lines.join('\n')} />
       <PageLink
         site={site}
         page={`policies/${policy.policy_id}`}
@@ -337,20 +366,25 @@ function propagatedRung({ site, keys, propagation: { targets }, readiness }: Giv
   };
 }
 
-function requestRung({ profile }: Given): Rung {
+function requestRung({ profile, readiness }: Given): Rung {
   return {
     title: 'First allowed request',
     isDone: false,
-    text: 'The gateway answers what your API answers. Control does not see requests, so this step stays open.',
+    text: `The gateway answers what your API answers. Control does not see requests, so this step stays open${
+      readiness?.ready === true ? ': everything else is done.' : '.'
+    }`,
     todo:
       profile === undefined ? (
         <Text size="sm">When a key may call a route, its command is shown here.</Text>
       ) : (
         <Stack gap="xs">
+          <Text size="sm">
+            Run this beside key.pem. Replace GATEWAY:PORT by the address of your gateway, or leave the option
+            out when the name leads to it.
+          </Text>
           <CopyText text={requestCommand(profile)} />
           <Text size="sm">
-            Replace GATEWAY:PORT by the address of your gateway, or leave the option out when the name leads
-            to it.
+            Denied as “fenced”: the verifier has just started, and accepts requests in a few seconds.
           </Text>
         </Stack>
       ),

@@ -30,6 +30,10 @@ export function VerifierStart({ token }: { readonly token?: string | undefined }
           : '. Replace redis://127.0.0.1:6379 by the Redis that remembers used proofs for all verifiers of the site.'}
       </Text>
       <CopyText text={verifierScript(site, data.items, token)} label="Copy commands" />
+      <Text size="sm">
+        The gateway asks it at 127.0.0.1:9191 for each request, by gRPC (ext_authz). The file envoy/envoy.yaml
+        in the package is a configuration of Envoy to begin with; set that address in it.
+      </Text>
     </Stack>
   );
 }
