@@ -2,11 +2,12 @@
  * Errors of the libraries, as errors of the command line: the codes stay, and each gets its exit code here. The program
  * loads this only when a command fails.
  */
-import { BundleError, type BundleErrorCode, type BundleFault } from '../bundle/format/bundle-error.ts';
+import { BundleError, type BundleErrorCode, describeFault } from '../bundle/format/bundle-error.ts';
 import { BrokerError } from '../client/broker/broker-error.ts';
 import { ClientError, type ClientErrorCode } from '../client/client-error.ts';
 import { EnrollError, type EnrollFault } from '../client/enroll/enroll-error.ts';
 import { OperatorError } from '../client/operator/operator-error.ts';
+import { ExplainInputError } from '../explain/explain-input-error.ts';
 import { CliError, type FailureKind, toCliError } from '../program/errors.ts';
 
 /** Codes that are not usage errors. */
@@ -47,6 +48,7 @@ export function fromLibraryError(error: unknown): CliError {
   if (error instanceof ClientError) {
     return new CliError(CLIENT_KINDS[error.code] ?? 'usage', error.code, error.message);
   }
+  if (error instanceof ExplainInputError) return new CliError('usage', error.code, error.message);
   return error instanceof BundleError ? fromBundleError(error) : toCliError(error);
 }
 
@@ -54,10 +56,6 @@ function fromBundleError(error: BundleError): CliError {
   const [first, ...more] = error.faults.map(describeFault);
   const others = more.length === 0 ? '' : ` (and ${more.length} more: bundle lint lists them)`;
   return new CliError(isRejectedBundle(error) ? 'refused' : 'usage', error.code, `${first}${others}`);
-}
-
-export function describeFault({ file, path, text }: BundleFault): string {
-  return path === '' ? `${file}: ${text}` : `${file}: ${path}: ${text}`;
 }
 
 /** Whether the error is about a bundle's content, not about reaching its files. */

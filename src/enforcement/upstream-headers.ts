@@ -13,27 +13,7 @@ import {
   TRANSCRIPT_HEADER,
 } from '../protocol/wire-names.ts';
 import type { AllowedDecision } from '../verifier/decision/decide.ts';
-
-/** Each overwrites an inbound header of the same name. */
-export type ContextHeaders = readonly (readonly [name: string, value: string])[];
-
-/** Context headers that depend only on caller, route and bundle. */
-export function identityHeadersOf({ caller, route, snapshot }: AllowedDecision): ContextHeaders {
-  const headers: [string, string][] = [
-    [CONTEXT_HEADERS.subject, caller.subject],
-    [CONTEXT_HEADERS.issuer, caller.issuer],
-    [CONTEXT_HEADERS.trustDomain, caller.trustDomain],
-    [CONTEXT_HEADERS.keyId, caller.keyId],
-    [CONTEXT_HEADERS.keyBinding, caller.keyBinding],
-    [CONTEXT_HEADERS.routeId, route.routeId],
-    [CONTEXT_HEADERS.authSite, snapshot.authSite],
-    [CONTEXT_HEADERS.bundleRevision, String(snapshot.revision)],
-  ];
-  if (caller.derivedKey !== undefined) {
-    headers.push([CONTEXT_HEADERS.clientId, caller.derivedKey.client.clientId]);
-  }
-  return headers;
-}
+import type { ContextHeaders } from '../verifier/decision/identity-headers.ts';
 
 /** Context headers that differ for each request. */
 export function decisionHeadersOf({ decisionId }: AllowedDecision): ContextHeaders {

@@ -1,8 +1,9 @@
 /** A low-level client of the ext_authz service, which also sends raw bytes. */
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import type { MessageTypeDefinition } from '@grpc/proto-loader';
-import type { CheckRequest, CheckResponse } from '../../src/enforcement/ext-authz-grpc/messages.ts';
+import type { CheckResponse } from '../../src/enforcement/ext-authz-grpc/messages.ts';
 import { loadPackageDefinition } from '../../src/enforcement/ext-authz-grpc/service.ts';
+import type { CheckRequest } from '../../src/envoy-request/messages.ts';
 
 const definition = loadPackageDefinition();
 const PACKAGE = 'envoy.service.auth.v3';

@@ -1,10 +1,8 @@
 /** Runs the vectors against the verification core itself. */
-import {
-  identityHeadersOf,
-  otherNamesToRemove,
-  usualNamesToRemove,
-} from '../../src/enforcement/upstream-headers.ts';
+
+import { otherNamesToRemove, usualNamesToRemove } from '../../src/enforcement/upstream-headers.ts';
 import type { Decision } from '../../src/verifier/decision/decide.ts';
+import { identityHeadersOf } from '../../src/verifier/decision/identity-headers.ts';
 import { factsOfWire } from '../fakes/signed-request.ts';
 import { describeVectors } from './conformance-suite.ts';
 import { type Answered, wireRequestOf } from './published.ts';

@@ -108,7 +108,7 @@ export function asBundleError(error: unknown, file: string): BundleError {
   return bundleError('internal', file, '', `unexpected ${name}`);
 }
 
-function describeFault({ file, path, text }: BundleFault): string {
+export function describeFault({ file, path, text }: BundleFault): string {
   return path === '' ? `${file}: ${text}` : `${file}: ${path}: ${text}`;
 }
 

@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 import { compileBundle } from '../../bundle/compile/compile.ts';
 import { applyFreshness } from '../../bundle/compile/freshness-statement.ts';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import { describeFault } from '../../bundle/format/bundle-error.ts';
 import { DOCUMENTS, parsePayload, readDocument, type Signers } from '../../bundle/format/documents.ts';
 import { BUNDLE_FILE, CURRENT_LINK, FRESHNESS_FILE } from '../../bundle/format/file-names.ts';
 import { LocalDirectory, type ResolvedDirectory } from '../../bundle/format/local-directory.ts';
@@ -17,7 +18,6 @@ import { BundleLoader } from '../../verifier/loading/bundle-loader.ts';
 import { FileMark, MARK_FILE, MemoryMark } from '../../verifier/loading/high-water-mark.ts';
 import { BASES_FOLDER, PersistedBundle } from '../../verifier/loading/state/persisted-bundle.ts';
 import { readBundleKeys, readTrustedSigners } from '../bundle/bundle-flags.ts';
-import { describeFault } from '../library-errors.ts';
 import type { ExplainSettings } from './explain-settings.ts';
 
 /**

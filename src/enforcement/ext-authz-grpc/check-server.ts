@@ -13,12 +13,12 @@ import {
 } from '@grpc/grpc-js';
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { HealthImplementation } from 'grpc-health-check';
+import type { CheckRequest } from '../../envoy-request/messages.ts';
 import { prepareConnections } from '../../runtime-internals/http2-connections.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import { withinMs } from '../../verifier/time-limit.ts';
 import { type ConnectionListener, openConnectionListener } from '../connections/connection-listener.ts';
 import type { ServerTls, TlsMaterial } from '../connections/tls-material.ts';
-import type { CheckRequest } from './messages.ts';
 import type { OpenCall } from './open-call.ts';
 import { CALL_LIMITS, type CallLimits, OpenCalls } from './open-calls.ts';
 import { AUTHORIZATION_SERVICE, authorizationService, loadPackageDefinition, UNREADABLE } from './service.ts';

@@ -1,5 +1,6 @@
 /** The verifier as an ext_authz server: answers each Check with the verifier's decision. */
 import type { PackageDefinition } from '@grpc/proto-loader';
+import { type EnvoyBodyMode, factsOfCheckRequest } from '../../envoy-request/check-request.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
 import type { VerifierMetrics } from '../../telemetry/metrics.ts';
@@ -7,7 +8,6 @@ import type { Decision } from '../../verifier/decision/decide.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { internalDenial } from '../denial-problem.ts';
-import { type EnvoyBodyMode, factsOfCheckRequest } from './check-request.ts';
 import { createResponseEncoder, deniedResponse } from './check-response.ts';
 import {
   type AnswerCheck,

@@ -1,31 +1,6 @@
 /**
- * Types of the gRPC messages as @grpc/proto-loader produces them with the options of `service.ts`: names as in
- * `proto/`, `bytes` as Buffers, absent fields absent.
+ * Types of the answers as @grpc/proto-loader takes them: see `../../envoy-request/messages.ts`.
  */
-
-export interface HeaderValue {
-  readonly key?: string;
-  readonly value?: string;
-  readonly raw_value?: Buffer;
-}
-
-export interface HttpRequest {
-  readonly method?: string;
-  readonly headers?: { readonly [name: string]: string };
-  readonly header_map?: { readonly headers?: readonly HeaderValue[] };
-  /** Path and query. */
-  readonly path?: string;
-  readonly host?: string;
-  readonly scheme?: string;
-  readonly query?: string;
-  readonly fragment?: string;
-  readonly body?: Buffer;
-  readonly raw_body?: Buffer;
-}
-
-export interface CheckRequest {
-  readonly attributes?: { readonly request?: { readonly http?: HttpRequest } };
-}
 
 export interface HeaderValueOption {
   readonly header: { readonly key: string; readonly value: string };

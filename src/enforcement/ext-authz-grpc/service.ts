@@ -2,9 +2,10 @@
 import { fileURLToPath } from 'node:url';
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader';
+import type { CheckRequest } from '../../envoy-request/messages.ts';
 import type { ResponseSerializers } from './check-response.ts';
 import { decodeCheckRequest } from './decode-check-request.ts';
-import type { CheckRequest, CheckResponse } from './messages.ts';
+import type { CheckResponse } from './messages.ts';
 
 export const AUTHORIZATION_SERVICE = 'envoy.service.auth.v3.Authorization';
 export const CHECK_PATH = `/${AUTHORIZATION_SERVICE}/Check`;

@@ -2,13 +2,9 @@
 import type { HeaderLookup } from '../../protocol/credentials.ts';
 import { AUTHORIZATION_HEADER, PASSPORT_HEADER } from '../../protocol/wire-names.ts';
 import type { AllowedDecision, Decision } from '../../verifier/decision/decide.ts';
+import { identityHeadersOf } from '../../verifier/decision/identity-headers.ts';
 import { problemOfDenial } from '../denial-problem.ts';
-import {
-  decisionHeadersOf,
-  identityHeadersOf,
-  keepsAuthorization,
-  usualNamesToRemove,
-} from '../upstream-headers.ts';
+import { decisionHeadersOf, keepsAuthorization, usualNamesToRemove } from '../upstream-headers.ts';
 import type { HttpProfile } from './profiles.ts';
 
 export interface CheckAnswer {

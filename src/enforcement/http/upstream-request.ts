@@ -5,12 +5,8 @@
 
 import { type HeaderLine, headerLines } from '../../http-proxy/raw-headers.ts';
 import type { AllowedDecision } from '../../verifier/decision/decide.ts';
-import {
-  decisionHeadersOf,
-  identityHeadersOf,
-  otherNamesToRemove,
-  usualNamesToRemove,
-} from '../upstream-headers.ts';
+import { identityHeadersOf } from '../../verifier/decision/identity-headers.ts';
+import { decisionHeadersOf, otherNamesToRemove, usualNamesToRemove } from '../upstream-headers.ts';
 
 /** Pseudo-header fields of HTTP/2 are left out. */
 export function headersForUpstream(

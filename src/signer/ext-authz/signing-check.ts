@@ -4,9 +4,10 @@
  */
 import type { RequestSigner, SignedRequest } from '../../client/request-signer.ts';
 import type { RouteProfile } from '../../client/signing-profile.ts';
-import { factsOfCheckRequest } from '../../enforcement/ext-authz-grpc/check-request.ts';
 import { overwriteAll } from '../../enforcement/ext-authz-grpc/check-response.ts';
-import type { CheckRequest, CheckResponse } from '../../enforcement/ext-authz-grpc/messages.ts';
+import type { CheckResponse } from '../../enforcement/ext-authz-grpc/messages.ts';
+import { factsOfCheckRequest } from '../../envoy-request/check-request.ts';
+import type { CheckRequest } from '../../envoy-request/messages.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import { normalizeAuthority } from '../../protocol/request-target.ts';
 import { AUTHORIZATION_HEADER, hasPassportScheme, isVendorSpelling } from '../../protocol/wire-names.ts';

@@ -61,8 +61,6 @@ function explain(
     momentSource: 'event',
     recorded: recordedOf(event, nowSeconds),
     isAsSigned: false,
-    // The request was denied, so the upstream received none.
-    upstreamHeaders: () => [],
     show,
   });
   return { report, show };

@@ -5,8 +5,8 @@ import {
   decodeCheckRequest,
   HEADER_LIMITS,
 } from '../../../src/enforcement/ext-authz-grpc/decode-check-request.ts';
-import type { CheckRequest } from '../../../src/enforcement/ext-authz-grpc/messages.ts';
 import { loadPackageDefinition, requestSerializer } from '../../../src/enforcement/ext-authz-grpc/service.ts';
+import type { CheckRequest } from '../../../src/envoy-request/messages.ts';
 
 const serialize = requestSerializer(loadPackageDefinition());
 

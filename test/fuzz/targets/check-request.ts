@@ -4,15 +4,15 @@
  */
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { factsOfCheckRequest } from '../../../src/enforcement/ext-authz-grpc/check-request.ts';
 import { createResponseEncoder } from '../../../src/enforcement/ext-authz-grpc/check-response.ts';
 import { decodeCheckRequest } from '../../../src/enforcement/ext-authz-grpc/decode-check-request.ts';
-import type { CheckRequest } from '../../../src/enforcement/ext-authz-grpc/messages.ts';
 import {
   loadPackageDefinition,
   requestSerializer,
   responseSerializers,
 } from '../../../src/enforcement/ext-authz-grpc/service.ts';
+import { factsOfCheckRequest } from '../../../src/envoy-request/check-request.ts';
+import type { CheckRequest } from '../../../src/envoy-request/messages.ts';
 import type { RequestHeaders } from '../../../src/protocol/credentials.ts';
 import { isCanonicalTarget } from '../../../src/protocol/request-target.ts';
 import {

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { RequestSigner } from '../../../src/client/request-signer.ts';
-import type { HttpRequest } from '../../../src/enforcement/ext-authz-grpc/messages.ts';
+import type { HttpRequest } from '../../../src/envoy-request/messages.ts';
 import { parseTranscript } from '../../../src/protocol/transcript.ts';
 import { checkResponseOf } from '../../../src/signer/ext-authz/signing-check.ts';
 import { newEd25519Key, profilesOf, routeDocument } from '../../client/fixtures.ts';

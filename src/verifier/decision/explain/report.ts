@@ -9,6 +9,7 @@ import type { Route, Snapshot } from '../../../bundle/compile/snapshot.ts';
 import { type Denial, isDenial, isKnownDetail, type Reason } from '../../../protocol/reasons.ts';
 import { formatTime } from '../../../protocol/rfc3339.ts';
 import type { Verified } from '../decide.ts';
+import { identityHeadersOf } from '../identity-headers.ts';
 import type { RequestFacts } from '../request-facts.ts';
 import {
   type ComparedLine,
@@ -53,8 +54,6 @@ export interface Explained {
   readonly recorded: RecordedDecision | undefined;
   /** Whether the request is the one that was signed: nothing was captured. */
   readonly isAsSigned: boolean;
-  /** The identity headers of an allowed request, without the decision ID. */
-  readonly upstreamHeaders: (verified: Verified) => readonly (readonly [name: string, value: string])[];
   readonly show: Redaction;
 }
 
@@ -286,10 +285,11 @@ function whyOf({ rebuilt, signed }: ComparedLine): string | null {
   return signed === undefined ? 'not_signed' : null;
 }
 
-function upstreamHeaders({ explanation, show, upstreamHeaders: headersOf }: Explained) {
+/** The identity headers of an allowed request, without the decision ID. */
+function upstreamHeaders({ explanation, show }: Explained) {
   const { decision } = explanation;
   if (isDenial(decision)) return [];
-  return headersOf(decision).map(([name, value]) => ({ name, value: show.text(value) }));
+  return identityHeadersOf(decision).map(([name, value]) => ({ name, value: show.text(value) }));
 }
 
 function whenMadeMembers({ whenMade }: Explanation, show: Redaction) {

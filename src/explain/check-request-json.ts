@@ -2,7 +2,7 @@
  * Reads a CheckRequest in protobuf JSON, as grpcurl and gateways print it: original or camel case names, bytes as base64.
  * Source: https://protobuf.dev/programming-guides/json/, docs/enforcement.md "What ext_authz really sends".
  */
-import type { CheckRequest, HeaderValue, HttpRequest } from '../../enforcement/ext-authz-grpc/messages.ts';
+import type { CheckRequest, HeaderValue, HttpRequest } from '../envoy-request/messages.ts';
 import { JsonFields, notAMember, requestInvalid } from './json-fields.ts';
 
 export interface ReadCheckRequest {
@@ -43,7 +43,7 @@ const MEMBERS = {
   headerValue: ['key', 'value', 'raw_value'],
 } as const;
 
-/** @throws CliError `request_invalid` */
+/** @throws ExplainInputError `request_invalid` */
 export function readCheckRequest(value: unknown): ReadCheckRequest {
   const attributes = message(value, '', MEMBERS.request).value('attributes');
   const attributesFields = message(attributes, '/attributes', MEMBERS.attributes);

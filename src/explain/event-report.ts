@@ -2,19 +2,19 @@
  * Explains an audit event without its request: what the event says, and what the bundle has of its route and key.
  * Source: docs/explain.md "An audit event alone".
  */
-import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
-import { isKeyBinding } from '../../protocol/identifiers.ts';
-import { isNamingReason, STATUS_OF_REASON } from '../../protocol/reasons.ts';
-import { formatTime } from '../../protocol/rfc3339.ts';
+import type { Route, Snapshot } from '../bundle/compile/snapshot.ts';
+import { isKeyBinding } from '../protocol/identifiers.ts';
+import { isNamingReason, STATUS_OF_REASON } from '../protocol/reasons.ts';
+import { formatTime } from '../protocol/rfc3339.ts';
 import {
   type ExplainedRule,
   explainFreshness,
   explainRules,
   type StepNumber,
   type Verdict,
-} from '../../verifier/decision/explain/explain.ts';
-import { hintFor } from '../../verifier/decision/explain/hints.ts';
-import { knownTextsOf, Redaction } from '../../verifier/decision/explain/redaction.ts';
+} from '../verifier/decision/explain/explain.ts';
+import { hintFor } from '../verifier/decision/explain/hints.ts';
+import { knownTextsOf, Redaction } from '../verifier/decision/explain/redaction.ts';
 import {
   bundleMembers,
   type ExplainedBundle,
@@ -25,8 +25,8 @@ import {
   ruleMembers,
   STEP_NAMES,
   shownDetail,
-} from '../../verifier/decision/explain/report.ts';
-import { stepOfDenial } from '../../verifier/decision/explain/step-of-denial.ts';
+} from '../verifier/decision/explain/report.ts';
+import { stepOfDenial } from '../verifier/decision/explain/step-of-denial.ts';
 import { requestInvalid } from './json-fields.ts';
 import type { RecordedEvent } from './recorded-event.ts';
 
@@ -39,7 +39,7 @@ export interface EventInputs {
   readonly showValues: boolean;
 }
 
-/** @throws CliError `request_invalid` for a reason that this version does not know */
+/** @throws ExplainInputError `request_invalid` for a reason that this version does not know */
 export function reportOfEvent(inputs: EventInputs): ExplainReport {
   const { bundle, moment, recorded } = inputs;
   const { detail, outcome, reason } = recorded;

@@ -1,8 +1,8 @@
 /** Reads the audit event of a decision. Schema: docs/schema/decision-event.schema.json. */
-import { REASONS } from '../../protocol/reasons.ts';
-import { parseMoment } from '../../protocol/rfc3339.ts';
-import { DECISION_EVENT_NAME } from '../../telemetry/decision-event.ts';
-import type { RecordedDecision } from '../../verifier/decision/explain/report.ts';
+import { REASONS } from '../protocol/reasons.ts';
+import { parseMoment } from '../protocol/rfc3339.ts';
+import { DECISION_EVENT_NAME } from '../telemetry/decision-event.ts';
+import type { RecordedDecision } from '../verifier/decision/explain/report.ts';
 import { type JsonFields, requestInvalid } from './json-fields.ts';
 
 /** The whole event, as far as it helps without its request. */
@@ -20,7 +20,7 @@ export interface RecordedEvent extends RecordedDecision {
   readonly isCallerVerified: boolean;
 }
 
-/** Ignores unknown members, because events can gain some. @throws CliError `request_invalid` */
+/** Ignores unknown members, because events can gain some. @throws ExplainInputError `request_invalid` */
 export function readRecordedEvent(event: JsonFields): RecordedEvent {
   if (event.value('event') !== DECISION_EVENT_NAME) {
     throw requestInvalid(event.at('event'), `must be ${DECISION_EVENT_NAME}`);

@@ -4,19 +4,14 @@
  * like any other.
  * Source: docs/explain.md "The input".
  */
-import type { CheckRequest, HeaderValue } from '../../enforcement/ext-authz-grpc/messages.ts';
-import { usageError } from '../../program/errors.ts';
-import { isBodyBearing } from '../../protocol/body-binding.ts';
-import { parseMoment } from '../../protocol/rfc3339.ts';
-import {
-  isJsonObject,
-  type JsonObject,
-  parseStrictJson,
-  StrictJsonError,
-} from '../../protocol/strict-json.ts';
-import { isWellKnownMember } from '../../verifier/decision/explain/well-known-names.ts';
-import type { BodyState } from '../../verifier/decision/request-facts.ts';
+import type { CheckRequest, HeaderValue } from '../envoy-request/messages.ts';
+import { isBodyBearing } from '../protocol/body-binding.ts';
+import { parseMoment } from '../protocol/rfc3339.ts';
+import { isJsonObject, type JsonObject, parseStrictJson, StrictJsonError } from '../protocol/strict-json.ts';
+import { isWellKnownMember } from '../verifier/decision/explain/well-known-names.ts';
+import type { BodyState } from '../verifier/decision/request-facts.ts';
 import { readCheckRequest } from './check-request-json.ts';
+import { ExplainInputError } from './explain-input-error.ts';
 import { JsonFields, requestInvalid } from './json-fields.ts';
 import { type RecordedEvent, readRecordedEvent } from './recorded-event.ts';
 import { isSignOutput, readSignOutput } from './sign-output.ts';
@@ -50,7 +45,7 @@ export interface CapturedDenial {
   readonly request: CapturedRequest | undefined;
 }
 
-/** @throws CliError `request_not_json`, `request_invalid` */
+/** @throws ExplainInputError `request_not_json`, `request_invalid` */
 export function parseExplainInput(text: string): ExplainInput {
   const value = parseJson(text);
   if (isSignOutput(value)) return requestOfSignOutput(value);
@@ -117,7 +112,7 @@ function parseJson(text: string): unknown {
     const { twice } = error;
     const member = twice !== undefined && isWellKnownMember(twice) ? `the member ${twice}` : 'a member';
     const problem = twice === undefined ? 'is not valid JSON' : `has ${member} twice in one object`;
-    throw usageError('request_not_json', `the request ${problem}`);
+    throw new ExplainInputError('request_not_json', `the request ${problem}`);
   }
 }
 

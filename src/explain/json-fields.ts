@@ -3,16 +3,16 @@
  * or unknown names, because a capture can contain credentials anywhere.
  */
 
-import { type CliError, usageError } from '../../program/errors.ts';
-import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
-import { isWellKnownMember } from '../../verifier/decision/explain/well-known-names.ts';
+import { isJsonObject, type JsonObject } from '../protocol/strict-json.ts';
+import { isWellKnownMember } from '../verifier/decision/explain/well-known-names.ts';
+import { ExplainInputError } from './explain-input-error.ts';
 
-export function requestInvalid(path: string, problem: string): CliError {
-  return usageError('request_invalid', `${path === '' ? '/' : path}: ${problem}`);
+export function requestInvalid(path: string, problem: string): ExplainInputError {
+  return new ExplainInputError('request_invalid', `${path === '' ? '/' : path}: ${problem}`);
 }
 
 /** @param known the allowed values */
-export function notAMember(path: string, known: readonly string[]): CliError {
+export function notAMember(path: string, known: readonly string[]): ExplainInputError {
   return requestInvalid(path, `unknown member; allowed: ${known.join(', ')}`);
 }
 
@@ -24,7 +24,7 @@ export class JsonFields {
 
   /**
    * @param spelledAs spelling of renamed members in the document
-   * @throws CliError `request_invalid`
+   * @throws ExplainInputError `request_invalid`
    */
   constructor(value: unknown, path: string, spelledAs: ReadonlyMap<string, string> = new Map()) {
     if (!isJsonObject(value)) throw requestInvalid(path, 'must be an object');
@@ -48,7 +48,7 @@ export class JsonFields {
     return `${this.path}/${shown}`;
   }
 
-  /** @throws CliError for any other member */
+  /** @throws ExplainInputError for any other member */
   only(known: readonly string[]): void {
     const unknown = this.names.find((name) => !known.includes(name));
     if (unknown !== undefined) throw notAMember(this.at(unknown), known);

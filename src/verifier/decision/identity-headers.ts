@@ -1,0 +1,28 @@
+/** Headers that tell the upstream who calls. Source: docs/protocol.md "What upstream receives". */
+import { CONTEXT_HEADERS } from '../../protocol/wire-names.ts';
+import type { Verified } from './decide.ts';
+
+/** Each overwrites an inbound header of the same name. */
+export type ContextHeaders = readonly (readonly [name: string, value: string])[];
+
+/** Context headers that depend only on caller, route and bundle. */
+export function identityHeadersOf({
+  caller,
+  route,
+  snapshot,
+}: Pick<Verified, 'caller' | 'route' | 'snapshot'>): ContextHeaders {
+  const headers: [string, string][] = [
+    [CONTEXT_HEADERS.subject, caller.subject],
+    [CONTEXT_HEADERS.issuer, caller.issuer],
+    [CONTEXT_HEADERS.trustDomain, caller.trustDomain],
+    [CONTEXT_HEADERS.keyId, caller.keyId],
+    [CONTEXT_HEADERS.keyBinding, caller.keyBinding],
+    [CONTEXT_HEADERS.routeId, route.routeId],
+    [CONTEXT_HEADERS.authSite, snapshot.authSite],
+    [CONTEXT_HEADERS.bundleRevision, String(snapshot.revision)],
+  ];
+  if (caller.derivedKey !== undefined) {
+    headers.push([CONTEXT_HEADERS.clientId, caller.derivedKey.client.clientId]);
+  }
+  return headers;
+}
