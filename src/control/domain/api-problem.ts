@@ -26,6 +26,7 @@ export const PROBLEMS = {
   bootstrap_sign_in_local: [403, 'The bootstrap token signs in only on the machine of Control'],
   sign_in_not_configured: [404, 'No identity provider is configured; use a token'],
   policy_unknown: [404, 'The enrollment policy does not exist'],
+  revision_not_held: [404, 'Control no longer holds this revision, or never published it'],
   challenge_unknown: [404, 'The challenge does not exist'],
   enrollment_unknown: [404, 'The enrollment does not exist'],
   challenge_expired: [410, 'The challenge has expired; request a new one'],
@@ -61,6 +62,9 @@ export const PROBLEMS = {
   // Invalid content
   unsupported_enrollment_provider: [422, 'Only oidc_jwks is supported'],
   public_key_invalid: [422, 'Not a usable Ed25519 public key'],
+  request_not_json: [422, 'The captured request is not valid JSON'],
+  request_invalid: [422, 'The captured request cannot be read'],
+  proof_not_expired: [422, 'The proof could still be used: wait, or remove its signature'],
   reference_unknown: [422, 'The body refers to something that is not in this Auth Site'],
   policy_issuer_mismatch: [422, "The verified issuer is not the source revision's issuer"],
   verified_subject_invalid: [422, 'No workload token can have this subject'],

@@ -9,12 +9,14 @@ import {
 import { registerConsoleRoutes } from '../../control/api/routes/console-routes.ts';
 import { registerDeclarationRoute } from '../../control/api/routes/declaration-api.ts';
 import { registerEnrollmentPlaneRoutes } from '../../control/api/routes/enrollments-api.ts';
+import { registerExplanationRoute } from '../../control/api/routes/explanations-api.ts';
 import { registerHealthRoutes } from '../../control/api/routes/health-api.ts';
 import { registerRuntimeRoutes } from '../../control/api/routes/runtime-api.ts';
 import { registerSessionRoutes } from '../../control/api/routes/session-api.ts';
 import { registerTargetSelfRoutes } from '../../control/api/routes/targets-api.ts';
 import { Declarations } from '../../control/declaration/declarations.ts';
 import { createEnrollmentPlane, type EnrollmentPlane } from '../../control/enrollment/enrollment-plane.ts';
+import { Explanations } from '../../control/explanations/explanations.ts';
 import { ChangeFeed } from '../../control/operators/change-feed.ts';
 import { IdentityProvider } from '../../control/operators/identity-provider.ts';
 import { createOperators, createTokenUsage, startOperatorJobs } from '../../control/operators/operators.ts';
@@ -76,6 +78,7 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
     operators: operators.operators,
     sessionCookieName: operators.cookies.session,
   });
+  registerExplanationRoute(app, new Explanations({ store, nowMs }));
   registerHealthRoutes(app, () => options.readiness.isReady());
   registerOpenApiRoute(app);
   if (options.consoleDirectory !== undefined) {

@@ -132,6 +132,7 @@ const VERBS: { readonly [operation: string]: string | readonly string[] | Withou
   getPropagation: 'get propagation',
   getSiteOverview: 'get overview',
   listSiteGrants: 'get grants',
+  explainRequest: new Without('`proofgate explain` does the same without Control'),
 };
 
 /** Commands that no operation of the table has. */

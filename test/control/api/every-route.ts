@@ -6,6 +6,7 @@ import {
   registerDerivedKeyRoutes,
   registerEnrollmentRoutes,
 } from '../../../src/control/api/routes/enrollments-api.ts';
+import { registerExplanationRoute } from '../../../src/control/api/routes/explanations-api.ts';
 import { registerRuntimeRoutes } from '../../../src/control/api/routes/runtime-api.ts';
 import { registerSessionRoutes } from '../../../src/control/api/routes/session-api.ts';
 import { registerTargetSelfRoutes } from '../../../src/control/api/routes/targets-api.ts';
@@ -23,6 +24,7 @@ export function registerOtherRoutes(app: ControlApp): void {
   registerEnrollmentRoutes(app, absent());
   registerDerivedKeyRoutes(app, absent());
   registerRuntimeRoutes(app, absent());
+  registerExplanationRoute(app, absent());
   registerTargetSelfRoutes(app, absent());
 }
 

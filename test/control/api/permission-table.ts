@@ -175,6 +175,7 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'GET /v1/sites/:site_id/signing-profiles': operator('read', 'site'),
   'GET /v1/sites/:site_id/profiles': operator('read', 'site'),
   'GET /v1/sites/:site_id/propagation': operator('read', 'site'),
+  'POST /v1/sites/:site_id/explanations': operator('read', 'site'),
   // Distribution
   'GET /v1/targets/self/bundle': target,
   'POST /v1/targets/self/acks': target,
@@ -214,6 +215,7 @@ const BROKER = {
 
 /** Bodies of valid shape, because the shape is checked before permissions. */
 export const BODIES: { readonly [route: string]: unknown } = {
+  'POST /v1/sites/:site_id/explanations': { request: '{}' },
   'POST /v1/environments': { name: 'x' },
   'PATCH /v1/environments/:environment_id': { name: 'x' },
   'POST /v1/environments/:environment_id/fleets': { name: 'x' },

@@ -1,0 +1,33 @@
+/**
+ * When the proof of a captured request ends, for programs that must not take one that could still be used.
+ * Source: docs/protocol.md "Transcript".
+ */
+import type { CheckRequest } from '../envoy-request/messages.ts';
+import { MAX_PROOF_TTL_SECONDS, MAX_SKEW_SECONDS } from '../protocol/limits.ts';
+import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../protocol/wire-names.ts';
+import { headerLinesOf } from './header-lines.ts';
+
+/**
+ * The second from which on no verifier, whatever skew its site allows, accepts a proof of this request. Infinity when that
+ * cannot be told, as for an unreadable transcript. Undefined without a signature, or without anything that is signed.
+ */
+export function proofEndSeconds(check: CheckRequest): number | undefined {
+  const lines = headerLinesOf(check);
+  // A gateway may have joined several lines.
+  const valuesOf = (wanted: string) =>
+    lines.filter(([name]) => name === wanted).flatMap(([, value]) => value.split(/[\s,]+/).filter(Boolean));
+  const transcripts = valuesOf(TRANSCRIPT_HEADER);
+  if (transcripts.length === 0 || valuesOf(SIGNATURE_HEADER).length === 0) return undefined;
+  return Math.max(...transcripts.map(endOf)) + MAX_SKEW_SECONDS;
+}
+
+/** Also of transcripts that depart from the format: what a proxy damaged may be whole elsewhere. */
+function endOf(transcript: string): number {
+  const text = Buffer.from(transcript, 'base64url').toString('latin1');
+  const latest = (line: string) =>
+    Math.max(
+      ...[...text.matchAll(new RegExp(`^${line}=([0-9]{1,15})$`, 'gm'))].map(([, value]) => Number(value)),
+    );
+  const ends = [latest('expires-at'), latest('issued-at') + MAX_PROOF_TTL_SECONDS];
+  return ends.every(Number.isFinite) ? Math.min(...ends) : Number.POSITIVE_INFINITY;
+}
