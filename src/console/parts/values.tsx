@@ -89,6 +89,10 @@ const COLORS: { readonly [state: string]: string } = {
   current: 'green',
   issued: 'green',
   published: 'green',
+  allowed: 'green',
+  passed: 'green',
+  matches: 'green',
+  would_pass: 'teal',
   validated: 'blue',
   waiting: 'blue',
   activating: 'blue',
@@ -96,11 +100,13 @@ const COLORS: { readonly [state: string]: string } = {
   pending_approval: 'yellow',
   suspended: 'yellow',
   behind: 'yellow',
+  would_fail: 'yellow',
   retiring: 'yellow',
   draft: 'gray',
   failed_draft: 'red',
   revoked: 'red',
   denied: 'red',
+  failed: 'red',
   refusing: 'red',
   ahead: 'red',
 };
@@ -116,12 +122,16 @@ export function State({ value }: { readonly value: string }) {
 
 /** Text of a workload or an operator: never markup, its invisible characters made visible. */
 export function Foreign({ value }: { readonly value: string }) {
-  const shown = value.replace(/\p{C}/gu, (character) => `⟨U+${codePoint(character)}⟩`);
+  const shown = visibleText(value);
   return (
     <Tooltip label={shown} multiline maw={480} openDelay={600} disabled={shown.length < 40}>
       <bdi className="foreign">{shown}</bdi>
     </Tooltip>
   );
+}
+
+export function visibleText(value: string): string {
+  return value.replace(/\p{C}/gu, (character) => `⟨U+${codePoint(character)}⟩`);
 }
 
 function codePoint(character: string): string {

@@ -26,6 +26,7 @@ export const SITE_PAGES: readonly PageEntry[] = [
   { path: '/blocked', title: 'Blocked', load: () => import('../pages/blocked') },
   { path: '/clients', title: 'Clients and routes', load: () => import('../pages/clients') },
   { path: '/targets', title: 'Targets', load: () => import('../pages/targets') },
+  { path: '/try-request', title: 'Try a request', load: () => import('../pages/try-request') },
 ];
 
 /** Pages that others link to. */

@@ -1,0 +1,371 @@
+/** Explains a captured request. It is kept in this page alone: not in the address, not in the browser's storage. */
+import {
+  Alert,
+  Button,
+  Code,
+  FileButton,
+  Group,
+  NumberInput,
+  Stack,
+  Table,
+  Text,
+  Textarea,
+  TextInput,
+  VisuallyHidden,
+} from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+import { api, bodyOf, type Schemas } from '../api/client';
+import { useSite } from '../api/session';
+import { CopyText } from '../parts/command';
+import { Facts, Page, Section } from '../parts/page';
+import { Problem } from '../parts/problem';
+import { TableFrame } from '../parts/table-frame';
+import { Foreign, Moment, State, visibleText } from '../parts/values';
+
+type Report = Schemas['ExplainReport'];
+
+export default function TryRequest() {
+  const { site_id } = useSite();
+  const [request, setRequest] = useState('');
+  const [revision, setRevision] = useState<number>();
+  const [at, setAt] = useState('');
+  const { mutate, data, error, isPending, reset } = useMutation({
+    gcTime: 0,
+    mutationFn: () =>
+      bodyOf(
+        api.POST('/v1/sites/{site_id}/explanations', {
+          params: { path: { site_id } },
+          body: {
+            request,
+            ...(revision === undefined ? {} : { revision }),
+            ...(at === '' ? {} : { at }),
+          },
+        }),
+      ),
+  });
+  /** A result must be that of the inputs beside it. */
+  const entering =
+    <T,>(set: (value: T) => void) =>
+    (value: T) => {
+      reset();
+      set(value);
+    };
+  const enterRequest = entering(setRequest);
+  return (
+    <Page title="Try a request" question="Why is this request allowed or denied?">
+      <Section title="Request">
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            mutate();
+          }}
+        >
+          <Stack>
+            <Textarea
+              label="Captured request"
+              description="JSON: a file of --capture-denied, a line of the audit log alone or with the request, a CheckRequest, or the output of sign --format json."
+              value={request}
+              onChange={({ currentTarget }) => enterRequest(currentTarget.value)}
+              rows={10}
+              styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
+              spellCheck={false}
+              autoComplete="off"
+              required
+            />
+            <Group align="flex-end">
+              <FileButton
+                accept="application/json,.json,.jsonl,.txt"
+                onChange={(file) => void file?.text().then(enterRequest)}
+              >
+                {(props) => (
+                  <Button variant="default" {...props}>
+                    Choose file
+                  </Button>
+                )}
+              </FileButton>
+              <NumberInput
+                label="Bundle revision"
+                placeholder="of the event, or newest"
+                value={revision ?? ''}
+                min={1}
+                allowDecimal={false}
+                onChange={(value) => entering(setRevision)(value === '' ? undefined : Number(value))}
+              />
+              <TextInput
+                label="Moment in UTC"
+                placeholder="of the capture, or now"
+                value={at}
+                onChange={({ currentTarget }) => entering(setAt)(currentTarget.value.trim())}
+              />
+              <Button type="submit" loading={isPending} disabled={request.trim() === ''}>
+                Explain
+              </Button>
+            </Group>
+            <Text size="sm" c="dimmed">
+              Control rejects a proof that could still be used: wait until it has expired, at most 6 minutes,
+              or remove its signature. It stores and logs nothing of the request.
+            </Text>
+          </Stack>
+        </form>
+        {error && <Problem error={error} />}
+        <VisuallyHidden role="status">
+          {data !== undefined && `Result: ${data.report.decision.outcome}`}
+        </VisuallyHidden>
+      </Section>
+      {data !== undefined && <Result {...data} />}
+      <Section title="As command">
+        <Text size="sm">The same beside a verifier, also for requests that must not leave the machine:</Text>
+        <CopyText text={COMMAND} />
+      </Section>
+    </Page>
+  );
+}
+
+const COMMAND =
+  'proofgate explain --state-dir state --bundle-key pins/bundle-1.jwk.json --request capture.json';
+
+const SOURCES: { readonly [S in Report['at_source']]: string } = {
+  flag: 'as entered',
+  event: 'of the audit event',
+  check_request: 'of the CheckRequest',
+  now: 'now: the capture names no moment',
+};
+
+const COMPARISONS: { readonly [comparison: string]: string } = {
+  agrees: 'the same',
+  beyond: 'decided after all that can be explained',
+  differs: 'another: the bundle, its freshness, a clock or the captured request was different',
+};
+
+function Result({ explained_by, report, lines }: Schemas['Explanation']) {
+  const { decision, hint, recorded, when_made, needs } = report;
+  return (
+    <Stack gap="lg">
+      <Section title="Result">
+        <Group gap="xs">
+          <State value={decision.outcome} />
+          <Reason {...decision} />
+          {decision.outcome === 'allowed' && <Text size="sm">if its jti has not been used</Text>}
+        </Group>
+        {hint !== null && (
+          <Alert color="blue" title="What to do">
+            <Foreign value={hint} />
+          </Alert>
+        )}
+        {explained_by === 'verifier' && (
+          <Text size="sm">
+            As the verifier explained it when it denied the request. The capture holds no request to explain
+            again.
+          </Text>
+        )}
+        <Facts rows={factsOf(report)} />
+        {recorded !== null && recorded.comparison !== null && (
+          <Text size="sm">
+            The recorded decision is {COMPARISONS[recorded.comparison]}
+            {recorded.same_bundle === false && <>, by another bundle</>}.
+          </Text>
+        )}
+        {when_made !== null && (
+          <Text size="sm" component="div">
+            When the proof was made, at <Foreign value={when_made.at} />: {when_made.decision.outcome}{' '}
+            <Reason {...when_made.decision} />
+          </Text>
+        )}
+        {needs.map((need) => (
+          <Text key={need} size="sm">
+            To see more, give <Foreign value={need} />
+          </Text>
+        ))}
+      </Section>
+      <Steps steps={report.steps} />
+      <Lines transcript={report.transcript} />
+      {report.rules.length > 0 && <Rules rules={report.rules} />}
+      <Section title="As text">
+        <Text size="sm" c="dimmed">
+          What the request says and the bundle does not is shown by its length.
+        </Text>
+        <Code block tabIndex={0} className="grow">
+          {lines.map((line, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: lines repeat, and never move
+            <div key={index}>{line === '' ? <br /> : <bdi>{visibleText(line)}</bdi>}</div>
+          ))}
+        </Code>
+      </Section>
+    </Stack>
+  );
+}
+
+function Reason({ reason, detail }: Pick<Report['decision'], 'reason' | 'detail'>) {
+  if (reason === null) return null;
+  return (
+    <Text size="sm" component="span" className="break">
+      <Foreign value={reason} />
+      {detail !== null && (
+        <>
+          {' '}
+          (<Foreign value={detail} />)
+        </>
+      )}
+    </Text>
+  );
+}
+
+function factsOf({ at, at_source, bundle, decision, recorded }: Report) {
+  const rows: (readonly [string, ReactNode])[] = [
+    [
+      'Moment explained',
+      <>
+        <Moment at={at} />{' '}
+        <Text span size="sm">
+          {SOURCES[at_source]}
+        </Text>
+      </>,
+    ],
+  ];
+  if (decision.status !== null) rows.push(['Status of the answer', decision.status]);
+  if (bundle !== null) {
+    rows.push([
+      'Bundle revision',
+      `${bundle.revision}${bundle.signatures === 'hold' ? '' : ', not verified'}`,
+    ]);
+    rows.push(['Latest as of', <Moment key="fresh" at={bundle.fresh_as_of} />]);
+    if (bundle.warnings.length > 0) {
+      rows.push(['Warnings', bundle.warnings.map((warning) => <Foreign key={warning} value={warning} />)]);
+    }
+  }
+  if (recorded !== null) {
+    rows.push(['Recorded', <Moment key="recorded" at={recorded.time} />]);
+    if (recorded.decision_id !== null) {
+      rows.push(['Decision ID', <Foreign key="id" value={recorded.decision_id} />]);
+    }
+  }
+  return rows;
+}
+
+function Steps({ steps }: Pick<Report, 'steps'>) {
+  return (
+    <Section title="Steps">
+      <TableFrame label="Steps">
+        <Head titles={['Step', 'Verdict', 'Reason']} />
+        <Table.Tbody>
+          {steps.map(({ step, name, verdict, reason, detail }) => (
+            <Table.Tr key={step}>
+              <Table.Td miw={220}>
+                {step}. <Foreign value={name} />
+              </Table.Td>
+              <Table.Td>
+                <State value={verdict} />
+              </Table.Td>
+              <Table.Td>
+                <Reason reason={reason ?? null} detail={detail ?? null} />
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </TableFrame>
+    </Section>
+  );
+}
+
+const WHY: { readonly [why: string]: string } = {
+  not_signed: 'not signed',
+  body_unavailable: 'unknown: the body was not captured',
+  header_missing: 'unknown: the header is missing',
+  header_repeated: 'unknown: the header occurs more than once',
+};
+
+function Lines({ transcript }: Pick<Report, 'transcript'>) {
+  const differing = transcript.filter(({ equal }) => !equal);
+  return (
+    <Section title="Lines that differ">
+      {transcript.length === 0 ? (
+        <Text size="sm">The transcript was not compared: that needs a route and readable credentials.</Text>
+      ) : (
+        <Text size="sm">
+          {differing.length === 0 ? 'None' : differing.length} of {transcript.length} lines of the signed
+          transcript differ from the request.
+        </Text>
+      )}
+      {differing.length > 0 && (
+        <TableFrame label="Lines that differ">
+          <Head titles={['Line', 'Signed', 'In the request', 'Where']} />
+          <Table.Tbody>
+            {differing.map(({ line, signed, rebuilt, why, difference }) => (
+              <Table.Tr key={line}>
+                <Table.Td>
+                  <Foreign value={line} />
+                </Table.Td>
+                <Table.Td>{signed === null ? WHY.not_signed : <Foreign value={signed} />}</Table.Td>
+                <Table.Td>{rebuilt === null ? WHY[why ?? ''] : <Foreign value={rebuilt} />}</Table.Td>
+                <Table.Td>
+                  {difference !== null && (
+                    <>
+                      from character {difference.character} on
+                      {difference.place !== null && (
+                        <>
+                          , in <Foreign value={difference.place} />
+                        </>
+                      )}
+                      {difference.only_in !== null && <>, only in {ONLY_IN[difference.only_in]}</>}
+                    </>
+                  )}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </TableFrame>
+      )}
+    </Section>
+  );
+}
+
+const ONLY_IN = { case: 'upper and lower case', escapes: 'escapes' } as const;
+
+function Rules({ rules }: Pick<Report, 'rules'>) {
+  return (
+    <Section title="Source rules of the route">
+      <TableFrame label="Source rules">
+        <Head titles={['Rule', 'Verdict', 'Subject', 'Issuer', 'Trust domain', 'Key binding']} />
+        <Table.Tbody>
+          {rules.map((rule) => (
+            <Table.Tr key={rule.rule}>
+              <Table.Td>{rule.rule}</Table.Td>
+              <Table.Td>
+                <State value={rule.matches ? 'matches' : 'no match'} />
+                <Reason reason={rule.fault} detail={null} />
+              </Table.Td>
+              <Table.Td>
+                <Foreign value={rule.subject_exact ?? `${rule.subject_prefix ?? ''}…`} />
+                {!rule.canonical && <Text size="sm">no canonical SPIFFE ID: matches no caller</Text>}
+              </Table.Td>
+              <Table.Td>
+                <Foreign value={rule.issuer} />
+              </Table.Td>
+              <Table.Td>
+                <Foreign value={rule.trust_domain} />
+              </Table.Td>
+              <Table.Td>
+                <Foreign value={rule.required_key_binding} />
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </TableFrame>
+    </Section>
+  );
+}
+
+function Head({ titles }: { readonly titles: readonly string[] }) {
+  return (
+    <Table.Thead>
+      <Table.Tr>
+        {titles.map((title) => (
+          <Table.Th key={title} scope="col">
+            {title}
+          </Table.Th>
+        ))}
+      </Table.Tr>
+    </Table.Thead>
+  );
+}

@@ -1,0 +1,104 @@
+/** Explaining captured requests in the console. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { SITE_ID } from '../e2e/control/site-declaration.ts';
+import { signRequest } from '../fakes/signed-request.ts';
+import { newSiteKeys } from '../fakes/snapshot.ts';
+import { ConsoleStage } from './console-fixture.ts';
+
+const ISSUER = 'https://control.shop.example/sites/shop-control';
+const XSS = '<img src=x onerror="document.title=1">\u202e';
+
+let stage: ConsoleStage;
+let page: Page;
+
+beforeAll(async () => {
+  stage = await ConsoleStage.start({ origin: 'https://api.shop.example' });
+  page = await stage.operatorPage('ada', 'viewer');
+}, 60_000);
+afterAll(() => stage.stop());
+
+/** A request that was changed under way. Its key is none of the site's. */
+function capture(ageSeconds: number): object {
+  const nowSeconds = Math.floor(Date.now() / 1000) - ageSeconds;
+  const plan = { caller: 'billing', route: 'orders-read', nowSeconds } as const;
+  const { wire } = signRequest(newSiteKeys(), plan, {
+    claims: (claims) => Object.assign(claims, { iss: ISSUER }),
+    transcript: (transcript) => Object.assign(transcript, { issuer: ISSUER, authSite: SITE_ID }),
+    received: (sent) => ({ ...sent, target: '/v1/orders/18' }),
+  });
+  const { authority, headers, method, scheme, target: path } = wire;
+  return { method, scheme, authority, path, headers: headers.map(({ name, value }) => `${name}: ${value}`) };
+}
+
+const event = {
+  event: 'proofgate.decision',
+  time: '2026-11-21T04:00:00Z',
+  outcome: 'denied',
+  reason: 'bundle_route_missing',
+  detail: 'no_match',
+};
+
+async function explain(request: object): Promise<void> {
+  await page.goto(`${stage.url}/sites/${SITE_ID}/try-request`);
+  await page.getByLabel('Captured request').fill(JSON.stringify(request));
+  await page.getByRole('button', { name: 'Explain' }).click();
+}
+
+/** Texts of a table's rows. */
+function rowsOf(label: string): Promise<readonly string[]> {
+  return page.getByRole('region', { name: label }).locator('tbody tr').allInnerTexts();
+}
+
+describe('try a request', () => {
+  test('shows the steps, the line that differs, the rule that matches and what to do', async () => {
+    await explain(capture(3600));
+    await page.getByRole('heading', { name: 'Result' }).waitFor();
+    const steps = await rowsOf('Steps');
+    expect(
+      steps.map((step) => /passed|failed|not reached|would pass/i.exec(step)?.[0].toLowerCase()),
+    ).toEqual([...Array(4).fill('passed'), 'failed', ...Array(2).fill('not reached')]);
+    expect(steps[4]).toContain('key_unknown');
+    const [line, ...others] = await rowsOf('Lines that differ');
+    expect(others).toEqual([]);
+    expect(line).toContain('target');
+    expect(line).toContain('path segment 3');
+    expect(await rowsOf('Source rules')).toEqual([expect.stringMatching(/matches/i)]);
+    expect(await page.getByText('What to do', { exact: true }).count()).toBe(1);
+    expect(await stage.axeViolations(page)).toEqual([]);
+    // A result beside another request would be taken for that one's.
+    await page.getByLabel('Captured request').fill('{}');
+    expect(await page.getByRole('heading', { name: 'Result' }).count()).toBe(0);
+  });
+
+  test('says why a proof that could still be used is rejected', async () => {
+    await explain(capture(0));
+    const alert = page.getByRole('alert');
+    await alert.getByText('proof_not_expired').waitFor();
+    expect(await page.getByRole('heading', { name: 'Result' }).count()).toBe(0);
+  });
+
+  test('takes a file, and shows the texts of others as text', async () => {
+    await explain(event);
+    await page.getByRole('heading', { name: 'Result' }).waitFor();
+    const answer = page.waitForResponse(/\/explanations$/);
+    await page.getByRole('button', { name: 'Explain' }).click();
+    const { report } = (await (await answer).json()) as { report: object };
+    const decision = { outcome: 'denied', reason: XSS, detail: XSS, status: 403 };
+    const denial = {
+      event,
+      explanation: { ...report, decision, hint: XSS },
+      text: [XSS],
+      header_lengths: [],
+    };
+    await page.locator('input[type=file]').setInputFiles({
+      name: 'denial.json',
+      mimeType: 'application/json',
+      buffer: Buffer.from(JSON.stringify(denial)),
+    });
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByText('As the verifier explained it').waitFor();
+    expect(await page.locator('main img').count()).toBe(0);
+    expect(await page.getByText('⟨U+202E⟩').count()).toBeGreaterThan(2);
+  });
+});
