@@ -65,7 +65,9 @@ export function CreateSite() {
             <TextInput
               label="Issuer"
               description="Names this site in passports; nothing is fetched from it. Fixed."
-              placeholder={site.issuer_url}
+              placeholder={
+                siteId === '' || trustDomain === '' ? 'https://shop.example/sites/shop-eu-1' : site.issuer_url
+              }
               value={issuer}
               onChange={({ currentTarget }) => setIssuer(currentTarget.value)}
             />

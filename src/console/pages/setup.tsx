@@ -357,8 +357,8 @@ function propagatedRung({ site, keys, propagation: { targets }, readiness }: Giv
       ? {
           blockedBy: (
             <>
-              {waiting.condition.replaceAll('_', ' ')}: {waiting.state.replaceAll('_', ' ')}{' '}
-              <Foreign value={waiting.blocked_by ?? ''} />
+              {waiting.condition.replaceAll('_', ' ')}:{' '}
+              <Foreign value={waiting.blocked_by ?? waiting.state.replaceAll('_', ' ')} />
             </>
           ),
         }
