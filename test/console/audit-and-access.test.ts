@@ -82,6 +82,17 @@ test('a role is granted and taken away', async () => {
   await page.getByText('No role was granted yet').waitFor();
 });
 
+test('an ended session is signed out', async () => {
+  const other = await stage.operatorPage('ada', 'viewer');
+  await page.goto(`${stage.url}/access?view=sessions`);
+  const row = page.getByRole('row').filter({ hasText: 'ada' });
+  await row.getByRole('button', { name: 'End' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'End' }).click();
+  await row.waitFor({ state: 'detached' });
+  await other.reload();
+  await other.getByRole('heading', { name: 'Sign in to Proofgate' }).waitFor();
+});
+
 async function sessionOf(token: string): Promise<{ readonly roles?: unknown; readonly code?: unknown }> {
   const headers = { authorization: `Bearer ${token}` };
   const answer = await fetch(`${stage.control.controlUrl}/v1/session`, { headers });

@@ -13,6 +13,7 @@ import { ScopeFields, ScopeName, scopeWord } from '../parts/scope';
 import { Foreign, Id, Moment } from '../parts/values';
 import { type View, Views } from '../parts/views';
 import { AccessTokens } from './access-tokens';
+import { Sessions } from './sessions';
 
 type Role = Schemas['RoleGrant']['role'];
 type Scope = Schemas['Scope'];
@@ -20,6 +21,7 @@ type Scope = Schemas['Scope'];
 const VIEWS: readonly View[] = [
   { name: 'roles', title: 'Role grants', show: () => <RoleGrants /> },
   { name: 'tokens', title: 'Access tokens', show: () => <AccessTokens /> },
+  { name: 'sessions', title: 'Sessions', show: () => <Sessions /> },
   { name: 'session', title: 'This session', show: () => <ThisSession /> },
 ];
 
