@@ -16,6 +16,7 @@ import {
 } from './enrollments.ts';
 import { DECLARED_CLIENTS, measureLargeDeclaration } from './large-declaration.ts';
 import { CHANGES, MANY_TARGETS, MOST_SPREAD_MS, measureManyTargets } from './many-targets.ts';
+import { CONSOLE_ROUNDS, CONSOLES, ENROLLED_PER_SECOND, measureOpenConsoles } from './open-consoles.ts';
 import { MOST_REVOCATION_MS, measureRevocation, REVOCATION_RUNS } from './revocation.ts';
 
 /** Most that many keys may cost, as a multiple of what few do. */
@@ -36,6 +37,10 @@ async function main(): Promise<void> {
       `${ENROLLMENT_ROUNDS} rounds of ${ROUND_SECONDS} s each`,
     async () => reportEnrollments(await measureEnrollments()),
   );
+  await part(
+    `${CONSOLES} open consoles, ${ENROLLED_PER_SECOND} enrollments a second, ${CONSOLE_ROUNDS} rounds with and without`,
+    reportConsoles,
+  );
   await part(`A declaration of ${DECLARED_CLIENTS} clients`, reportDeclarations);
 }
 
@@ -46,6 +51,19 @@ async function reportDeclarations(): Promise<void> {
     const times = `dry run ${seconds(each.comparedMs)}, applied ${seconds(each.appliedMs)}`;
     console.log(`  ${each.database}, ${size}: ${times}; Control's peak RSS ${each.rssMiB.toFixed(0)} MiB`);
   }
+}
+
+/** Most that the consoles may cost, of one core. */
+const MOST_CONSOLE_SHARE = 0.02;
+
+async function reportConsoles(): Promise<void> {
+  const { without, withConsoles } = await measureOpenConsoles();
+  const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
+  console.log(
+    `  CPU of Control without: ${without.map(percent).join(', ')}; with: ${withConsoles.map(percent).join(', ')}`,
+  );
+  const extra = quantile(withConsoles, 0.5) - quantile(without, 0.5);
+  verdict(`extra ${percent(extra)} of a core`, extra <= MOST_CONSOLE_SHARE, percent(MOST_CONSOLE_SHARE));
 }
 
 async function part(title: string, measure: () => Promise<void>): Promise<void> {

@@ -2,6 +2,7 @@
  * A site to measure: `proofgate control` as a process of its own, on SQLite, with its default log level; as many live keys as
  * wanted, listed in its whole bundle; and targets that follow it.
  */
+import { readFile } from 'node:fs/promises';
 import { request } from 'undici';
 import { POLL_PATH } from '../../src/bundle/format/bundle-limits.ts';
 import type { ControlApi } from '../../src/client/operator/control-api.ts';
@@ -32,13 +33,18 @@ export class MeasuredSite {
   readonly api: ControlApi;
   /** The policy under which keys are enrolled, with automatic approval. */
   readonly policy: string;
+  readonly bootstrapToken: string;
   readonly #control: Service;
 
-  private constructor(parts: Pick<MeasuredSite, 'stage' | 'targets' | 'api' | 'policy'>, control: Service) {
+  private constructor(
+    parts: Pick<MeasuredSite, 'stage' | 'targets' | 'api' | 'policy' | 'bootstrapToken'>,
+    control: Service,
+  ) {
     this.stage = parts.stage;
     this.targets = parts.targets;
     this.api = parts.api;
     this.policy = parts.policy;
+    this.bootstrapToken = parts.bootstrapToken;
     this.#control = control;
   }
 
@@ -57,7 +63,8 @@ export class MeasuredSite {
       const published = await untilListed(stage.controlUrl, tokens[0] ?? '', { ...wish, after: revision });
       const targets = new SimulatedTargets(stage.controlUrl, tokens);
       await targets.hold(published);
-      return new MeasuredSite({ stage, targets, api, policy: String(reference) }, control);
+      const bootstrapToken = (await readFile(stage.tokenFile, 'utf8')).trim();
+      return new MeasuredSite({ stage, targets, api, policy: String(reference), bootstrapToken }, control);
     } catch (error) {
       await control?.stop();
       await stage.stop();
