@@ -37,6 +37,7 @@ export default function Key() {
             ['Issued', <Moment key="created" at={key.created_at} />],
             ['Expires', <Moment key="expires" at={key.expires_at} />],
             ...revocationOf(key),
+            ...(key.status === 'revoked' ? [['Denied by', <TargetsLink key="targets" />] as const] : []),
             ['Enrollment', <LinkTo key="enrollment" kind="approvals" id={key.enrollment_id} />],
             ['Policy', <LinkTo key="policy" kind="policies" id={key.policy_id} />],
             ['Source', <LinkTo key="source" kind="sources" id={key.source_id} />],
@@ -56,6 +57,15 @@ function LinkTo({ kind, id }: { readonly kind: string; readonly id: string }) {
   return (
     <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/${kind}/${id}`} size="sm">
       {id}
+    </Anchor>
+  );
+}
+
+function TargetsLink() {
+  const { site_id } = useSite();
+  return (
+    <Anchor component={Link} to={`/sites/${encodeURIComponent(site_id)}/targets`} size="sm">
+      See which targets have the newest revision
     </Anchor>
   );
 }
