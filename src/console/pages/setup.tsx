@@ -143,14 +143,14 @@ function sourceRungs({ site, sources }: Given): readonly Rung[] {
       title: 'Source validated',
       isDone: isValidated,
       text: 'Control fetches the key set, and shows which cluster it is.',
-      todo: open,
+      ...(first === undefined ? {} : { todo: open }),
       ...(why && !isValidated ? { blockedBy: why } : {}),
     },
     {
       title: 'Source active',
       isDone: isActive,
       text: 'You confirm that it is the cluster that you mean. From then on its tokens count.',
-      todo: open,
+      ...(first === undefined ? {} : { todo: open }),
       ...(publishing?.waiting_for !== undefined
         ? {
             blockedBy: (

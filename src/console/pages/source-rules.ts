@@ -15,7 +15,8 @@ export const REVISION_FIELDS: readonly Field[] = [
   {
     name: 'issuer',
     label: 'Issuer',
-    description: "The cluster's issuer, exactly as in its tokens.",
+    description:
+      "The cluster's issuer, exactly as in its tokens. It and the URL below: kubectl get --raw /.well-known/openid-configuration",
     placeholder: 'https://oidc.example/id/4F2A',
   },
   {
