@@ -34,7 +34,7 @@ test('filters are in the address, and hold for the export; no cell is a formula'
   await page.goto(`${stage.url}/audit`);
   await page.getByLabel('Kind').fill('proofgate.control.client.create');
   await page.waitForURL(/kind=proofgate.control.client.create/);
-  await page.getByText('3 events').waitFor();
+  await page.getByText('3 shown').waitFor();
   const csv = await exported('CSV');
   expect(csv.trimEnd().split('\r\n')).toHaveLength(4);
   expect(csv).toContain(`,client,'=HYPERLINK(1),`);

@@ -32,15 +32,15 @@ const confirm = (name: string) => dialog().getByRole('button', { name, exact: tr
 describe('keys', () => {
   test('are found by a part of the subject, or by the fingerprint; the address keeps it', async () => {
     await page.goto(`${stage.url}/sites/${SITE_ID}/keys`);
-    await page.getByText('2 keys').waitFor();
+    await page.getByText('2 shown').waitFor();
     await page.getByLabel('Subject contains').fill('prod:report');
-    await page.getByText('1 keys').waitFor();
+    await page.getByText('1 shown').waitFor();
     await page.getByRole('link', { name: reporting }).waitFor();
     await page.reload();
-    await page.getByText('1 keys').waitFor();
+    await page.getByText('1 shown').waitFor();
     const { fingerprint } = await stage.control.key(billing);
     await page.goto(`${stage.url}/sites/${SITE_ID}/keys?fingerprint=${String(fingerprint)}`);
-    await page.getByText('1 keys').waitFor();
+    await page.getByText('1 shown').waitFor();
     await page.getByRole('link', { name: billing }).click();
     await page.getByRole('heading', { name: 'Is it ready?' }).waitFor();
   });

@@ -70,7 +70,7 @@ test('two operators approve at once: one key, and each learns the state', async 
   const watcher = await stage.operatorPage('vera', 'viewer');
   for (const page of [...operators, watcher]) {
     await open(page, 'approvals', 'Approvals');
-    await page.getByText('1 enrollments').waitFor();
+    await page.getByText('1 shown').waitFor();
   }
   for (const page of operators) {
     await page.getByLabel('Select all').check();
@@ -128,7 +128,7 @@ test(`${KEYS} keys: the page opens, finds one by its subject, and pages`, async 
 
   const page = await stage.adminPage();
   await open(page, 'keys', 'Keys');
-  await page.getByText('100 keys on this page').waitFor();
+  await page.getByText('100 on this page').waitFor();
   const first = await page.locator('tbody a').first().textContent();
   await page.getByRole('button', { name: 'Next page' }).click();
   await page.getByRole('button', { name: 'First page' }).waitFor();
@@ -136,7 +136,7 @@ test(`${KEYS} keys: the page opens, finds one by its subject, and pages`, async 
   await page.getByRole('button', { name: 'First page' }).click();
   await page.locator('tbody').getByText(String(first)).waitFor();
   await page.getByLabel('Subject contains').fill(`worker-${KEYS}`);
-  await page.getByText('1 keys').waitFor();
+  await page.getByText('1 shown').waitFor();
   await page.locator('tbody').getByText(`worker-${KEYS}`).waitFor();
   await page.context().close();
 }, 120_000);

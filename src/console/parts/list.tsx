@@ -128,7 +128,7 @@ export function List<T>(props: ListProps<T>) {
             <Text size="sm" c="dimmed" role="status">
               {items.length === 0
                 ? `No ${name} match`
-                : `${items.length} ${name}${isWhole ? '' : ' on this page'}`}
+                : `${items.length} ${isWhole ? 'shown' : 'on this page'}`}
             </Text>
             <Group gap="xs">
               {cursor !== undefined && (
