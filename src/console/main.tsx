@@ -11,6 +11,9 @@ import { Problem } from './parts/problem';
 import { router } from './shell/router';
 import { SignIn } from './shell/sign-in';
 import { cssVariablesResolver, theme } from './shell/theme';
+import { acceptTextOnly } from './shell/trusted-types';
+
+acceptTextOnly();
 
 /** The Content-Security-Policy allows the styles that Mantine adds by this nonce. */
 const nonce = document.querySelector('meta[name="csp-nonce"]')?.getAttribute('content') ?? '';

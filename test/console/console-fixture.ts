@@ -80,7 +80,7 @@ export class ConsoleStage {
     const page = await context.newPage();
     page.on('pageerror', (error) => this.faults.push(`script error: ${error.message}`));
     page.on('console', (message) => {
-      if (message.text().includes('Content Security Policy')) this.faults.push(message.text());
+      if (/Content Security Policy|requires 'Trusted/.test(message.text())) this.faults.push(message.text());
     });
     return page;
   }
@@ -100,17 +100,18 @@ export class ConsoleStage {
     await page.getByRole('button', { name: 'Sign out' }).waitFor();
   }
 
-  /** Signed in at the identity provider. @param role on the whole installation; undefined: none @param path that was asked for */
+  /** Signed in at the identity provider. @param role at the scope; undefined: none @param path that was asked for */
   async operatorPage(
     name: string,
     role?: string,
     options: BrowserContextOptions = {},
     path = '/',
+    scope = 'installation',
   ): Promise<Page> {
     this.#provider.accounts.set(name, { name });
     if (role !== undefined) {
       const principal = `oidc:${this.#provider.issuer}|${name}`;
-      await this.control.ctl('create', 'role-grant', principal, '--role', role, '--scope', 'installation');
+      await this.control.ctl('create', 'role-grant', principal, '--role', role, '--scope', scope);
     }
     const page = await this.newPage(options);
     await page.goto(`${this.url}${path}`);

@@ -1,20 +1,30 @@
 /**
  * The `ctl` command that does what a page does, to copy. Arguments may come from workloads, so that each is quoted for a
- * POSIX shell, and none may hold what a terminal or a reader would take for something else.
+ * shell, and none may hold what a terminal or a reader would take for something else.
  */
-import { controlUrl } from './client';
+import { isHidden, visible } from './visible.ts';
 
-const PLAIN = /^[\w./:@=,+-]+$/;
-/** Control characters, line breaks, and what changes the direction of text or is not seen (Unicode categories C and Z but the space). */
-const UNSAFE = /\p{C}|[^\P{Z} ]/u;
+/** zsh replaces a word that begins with `=`. */
+const PLAIN = /^(?!=)[\w./:@=,+-]+$/;
+/** No shell can be given it. */
+const REFUSED = '\0';
 
 /** @returns undefined when an argument holds characters that must not be pasted into a terminal */
-export function ctlCommand(...words: readonly string[]): string | undefined {
+export function ctlCommand(controlUrl: string, words: readonly string[]): string | undefined {
   const all = ['proofgate', 'ctl', ...words, '--control-url', controlUrl];
-  return all.some((word) => UNSAFE.test(word)) ? undefined : all.map(shellWord).join(' ');
+  return all.some(isHidden) ? undefined : all.map(shellWord).join(' ');
 }
 
-/** POSIX shell, section 2.2.2: nothing is special between single quotes but the quote itself. */
+/** A name that is an argument by itself. `ctl` would take one that begins with a hyphen for a flag: there is no command then. */
+export function nameWord(name: string): string {
+  return name.startsWith('-') ? REFUSED : name;
+}
+
+/**
+ * Nothing is special between single quotes but the quote itself (POSIX shell, section 2.2.2) and, in fish, the backslash. Both
+ * stand outside of the quotes, behind a backslash. A terminal acts on some hidden characters before any shell reads them: they
+ * are made visible.
+ */
 export function shellWord(text: string): string {
-  return PLAIN.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  return PLAIN.test(text) ? text : `'${visible(text).replace(/['\\]/g, "'\\$&'")}'`;
 }

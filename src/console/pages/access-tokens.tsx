@@ -2,6 +2,7 @@
 import { Group, NumberInput, Select, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
+import { nameWord } from '../api/ctl-command';
 import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
 import { List, PAGE_ITEMS } from '../parts/list';
@@ -90,7 +91,7 @@ function CreateToken({ onSecret }: Secret) {
     <Action
       label="Create access token"
       command={[
-        ...['create', 'access-token', name, '--role', role, '--scope', scopeWord(scope)],
+        ...['create', 'access-token', nameWord(name), '--role', role, '--scope', scopeWord(scope)],
         ...(days === undefined ? [] : ['--expires-in', `${days * 24}h`]),
         ...['--out', 'access.token'],
       ]}

@@ -2,6 +2,7 @@
 import { Group, Select, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
+import { nameWord } from '../api/ctl-command';
 import { may } from '../api/permissions';
 import { endSession, useSession } from '../api/session';
 import { Action } from '../parts/action';
@@ -152,7 +153,7 @@ function GrantRole() {
   return (
     <Action
       label="Grant a role"
-      command={['create', 'role-grant', principal, '--role', role, '--scope', scopeWord(scope)]}
+      command={['create', 'role-grant', nameWord(principal), '--role', role, '--scope', scopeWord(scope)]}
       confirm={{
         consequence: 'It applies from the next request on. Groups are those of the last sign-in.',
         fields: (

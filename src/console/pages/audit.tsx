@@ -3,9 +3,11 @@ import { Button, Code, Group, Modal, SimpleGrid, Text, TextInput } from '@mantin
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation } from '@tanstack/react-query';
 import { api, bodyOf, type Schemas } from '../api/client';
+import { csvOf } from '../api/csv';
+import { saveFile } from '../api/export';
 import { type UrlState, useUrlState } from '../api/url-state';
+import { visibleJson } from '../api/visible';
 import { AsCommand } from '../parts/command';
-import { csvOf, saveFile } from '../parts/export';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
 import { Problem } from '../parts/problem';
@@ -109,7 +111,7 @@ function Change({ event }: { readonly event: Event }) {
                 {name}
               </Text>
               <Code block className="grow" tabIndex={0}>
-                {state === undefined ? 'nothing' : JSON.stringify(state, null, 2)}
+                {state === undefined ? 'nothing' : visibleJson(state, 2)}
               </Code>
             </div>
           ))}

@@ -3,6 +3,7 @@ import { Select, Stack, Table, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ApiError, api, bodyOf, type Schemas } from '../api/client';
+import { nameWord } from '../api/ctl-command';
 import { useSite } from '../api/session';
 import { useUrlState } from '../api/url-state';
 import { AsCommand } from '../parts/command';
@@ -186,7 +187,7 @@ function WhatMayKeyCall() {
           </Table.Tbody>
         </TableFrame>
       )}
-      {key !== undefined && <AsCommand words={['get', 'readiness', key]} />}
+      {key !== undefined && <AsCommand words={['get', 'readiness', nameWord(key)]} />}
     </Section>
   );
 }

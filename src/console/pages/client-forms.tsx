@@ -2,6 +2,7 @@
 import { Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
+import { nameWord } from '../api/ctl-command';
 import { useSite } from '../api/session';
 import { Action } from '../parts/action';
 import { EditForm } from '../parts/edit-form';
@@ -130,7 +131,7 @@ export function DeleteClient({
   return (
     <Action
       label="Delete"
-      command={['delete', 'client', client_id, '--site', site_id, '--yes']}
+      command={['delete', 'client', nameWord(client_id), '--site', site_id, '--yes']}
       confirm={{
         name: client_id,
         consequence:

@@ -3,6 +3,7 @@ import { Autocomplete, Checkbox, Textarea, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api, bodyOf } from '../api/client';
+import { visibleJson } from '../api/visible';
 import { Action } from '../parts/action';
 import { CopyText } from '../parts/command';
 import { usePlaces } from '../parts/scope';
@@ -106,5 +107,5 @@ export function CreateSite() {
 
 /** YAML 1.2 takes JSON as it is. */
 function siteFile(body: object): string {
-  return `# site.yaml, for: proofgate ctl apply -f site.yaml\n${JSON.stringify(body, null, 2)}`;
+  return `# site.yaml, for: proofgate ctl apply -f site.yaml\n${visibleJson(body, 2)}`;
 }

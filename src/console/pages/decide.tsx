@@ -162,7 +162,11 @@ function Failures({
             {current === undefined ? (
               <>
                 {error instanceof Error ? error.message : String(error)}
-                {error instanceof ApiError && error.detail !== undefined && `: ${error.detail}`}{' '}
+                {error instanceof ApiError && error.detail !== undefined && (
+                  <>
+                    : <Foreign value={error.detail} />
+                  </>
+                )}{' '}
                 {error instanceof ApiError && <Code>{error.code}</Code>}
               </>
             ) : (

@@ -147,7 +147,7 @@ function Attention({ to, label, children }: AttentionProps) {
   return (
     <>
       <Anchor component={Link} to={to} c="red" fw={600} size="sm">
-        <bdi>{label}</bdi>
+        <Foreign value={label} />
       </Anchor>
       {children !== undefined && (
         <Text component="div" size="sm">

@@ -159,7 +159,7 @@ function Revoke({
             <Checkbox
               label={
                 <>
-                  Also refuse new enrollments of <bdi>{verified_subject}</bdi>
+                  Also refuse new enrollments of <Foreign value={verified_subject} />
                 </>
               }
               checked={block}

@@ -1,5 +1,6 @@
 /** What forms of enrollment policies have in common. */
 import type { Schemas } from '../api/client';
+import { visible } from '../api/visible';
 import type { Field } from '../parts/fields';
 
 /** What can be changed later. */
@@ -48,7 +49,7 @@ export function activeRevisions(
         source,
         revision,
         value: `${source.source_id} ${revision.revision}`,
-        label: `${source.display_name}, revision ${revision.revision} (${revision.issuer})`,
+        label: visible(`${source.display_name}, revision ${revision.revision} (${revision.issuer})`),
       })),
   );
 }

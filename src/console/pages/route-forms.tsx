@@ -12,6 +12,7 @@ import {
 } from '@mantine/core';
 import { useState } from 'react';
 import { ApiError, api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
+import { nameWord } from '../api/ctl-command';
 import { useSite } from '../api/session';
 import { Action } from '../parts/action';
 import { EditForm } from '../parts/edit-form';
@@ -404,7 +405,7 @@ export function DeleteRoute({ site_id, route_id, version, definition }: Schemas[
   return (
     <Action
       label="Delete"
-      command={['delete', 'route', route_id, '--site', site_id, '--yes']}
+      command={['delete', 'route', nameWord(route_id), '--site', site_id, '--yes']}
       confirm={{
         name: route_id,
         consequence: `For good, with its sources. ${definition.method} ${definition.path_template} is denied as soon as each target has the next revision.`,

@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { api, bodyOf, controlUrl, type Schemas } from '../api/client';
-import { shellWord } from '../api/ctl-command';
+import { nameWord, shellWord } from '../api/ctl-command';
 import { useMay, useSite } from '../api/session';
 import { AsCommand, CopyText } from '../parts/command';
 import { Ladder, type Rung } from '../parts/ladder';
@@ -43,7 +43,7 @@ export default function SetUp() {
           requestRung(given),
         ]}
       />
-      <AsCommand words={['get', 'overview', site_id]} />
+      <AsCommand words={['get', 'overview', nameWord(site_id)]} />
     </Page>
   );
 }

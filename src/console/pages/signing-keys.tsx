@@ -3,6 +3,7 @@ import { Group, NumberInput, Select, Table } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
+import { nameWord } from '../api/ctl-command';
 import { useMay, useSite } from '../api/session';
 import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
@@ -69,7 +70,7 @@ function Rotate() {
   return (
     <Action
       label="Rotate"
-      command={['rotate-signing-key', site_id, '--purpose', purpose, '--retiring', `${hours}h`]}
+      command={['rotate-signing-key', nameWord(site_id), '--purpose', purpose, '--retiring', `${hours}h`]}
       confirm={{
         consequence:
           'Control creates another key and signs with both. Pin the new key in every verifier before the old one stops, or the verifiers reject every later bundle.',
@@ -108,7 +109,7 @@ function Retire({ signing_key_id, purpose }: SigningKey) {
   return (
     <Action
       label="Retire now"
-      command={['retire-signing-key', site_id, signing_key_id]}
+      command={['retire-signing-key', nameWord(site_id), signing_key_id]}
       confirm={{
         name: signing_key_id,
         consequence: `For good. Verifiers that pin only this ${purpose} key deny every request from now on: first pin the new key in all of them.`,
@@ -133,7 +134,7 @@ export function RaiseFloor({ publication }: { readonly publication: Schemas['Sit
   return (
     <Action
       label="Raise floor"
-      command={['raise-floor', site_id, '--above', String(value)]}
+      command={['raise-floor', nameWord(site_id), '--above', String(value)]}
       confirm={{
         name: site_id,
         consequence:

@@ -3,6 +3,7 @@ import { Group, Skeleton, Stack, Table, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
+import { nameWord } from '../api/ctl-command';
 import { useMay, useSite } from '../api/session';
 import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
@@ -41,7 +42,7 @@ export default function Targets() {
           <Matrix targets={data.targets} onToken={setShown} />
         )}
         <Group>
-          <AsCommand words={['get', 'propagation', site_id]} />
+          <AsCommand words={['get', 'propagation', nameWord(site_id)]} />
           {mayAdminister && <RaiseFloor publication={data} />}
         </Group>
       </Section>
@@ -204,7 +205,7 @@ function Rename({ target: { target_id, name: before } }: { readonly target: Targ
   return (
     <Action
       label="Rename"
-      command={['rename', 'target', target_id, name]}
+      command={['rename', 'target', target_id, nameWord(name)]}
       confirm={{
         consequence: 'The name is for people. Nothing else changes.',
         fields: (

@@ -17,11 +17,12 @@ import { useMutation } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useSite } from '../api/session';
+import { visible } from '../api/visible';
 import { CopyText } from '../parts/command';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { TableFrame } from '../parts/table-frame';
-import { Foreign, Moment, State, visibleText } from '../parts/values';
+import { Foreign, Moment, State } from '../parts/values';
 
 type Report = Schemas['ExplainReport'];
 
@@ -188,7 +189,7 @@ function Result({ explained_by, report, lines }: Schemas['Explanation']) {
         <Code block tabIndex={0} className="grow">
           {lines.map((line, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: lines repeat, and never move
-            <div key={index}>{line === '' ? <br /> : <bdi>{visibleText(line)}</bdi>}</div>
+            <div key={index}>{line === '' ? <br /> : <bdi>{visible(line)}</bdi>}</div>
           ))}
         </Code>
       </Section>

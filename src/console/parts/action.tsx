@@ -7,8 +7,10 @@ import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
+import { visible } from '../api/visible';
 import { AsCommand, type CommandWords } from './command';
 import { Problem } from './problem';
+import { Foreign } from './values';
 
 export interface ActionProps {
   readonly label: string;
@@ -83,7 +85,7 @@ export function Action({ label, command, onOpen, run, onDone, isDisabled, confir
                 <TextInput
                   label={
                     <>
-                      Type <bdi>{confirm.name}</bdi> to confirm
+                      Type <Foreign value={confirm.name} /> to confirm
                     </>
                   }
                   value={typed}
@@ -102,7 +104,7 @@ export function Action({ label, command, onOpen, run, onDone, isDisabled, confir
                   type="submit"
                   {...(isDestructive ? { color: 'red' } : {})}
                   loading={isPending}
-                  disabled={confirm.name !== undefined && typed !== confirm.name}
+                  disabled={confirm.name !== undefined && !isSame(typed, confirm.name)}
                 >
                   {confirm.submit ?? label}
                 </Button>
@@ -113,4 +115,10 @@ export function Action({ label, command, onOpen, run, onDone, isDisabled, confir
       )}
     </>
   );
+}
+
+/** As the page shows the name: what is not seen made visible, and as many spaces as one. */
+function isSame(typed: string, name: string): boolean {
+  const shown = (text: string) => visible(text).replace(/ +/g, ' ').trim();
+  return shown(typed) === shown(name);
 }

@@ -1,6 +1,7 @@
 /** "Copy as command": the `ctl` lines that do the same. */
 import { Button, Code, Collapse, CopyButton, Group, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
+import { controlUrl } from '../api/client';
 import { ctlCommand } from '../api/ctl-command';
 
 /** Arguments of `proofgate ctl`, of one command or of several. */
@@ -8,7 +9,7 @@ export type CommandWords = readonly string[] | readonly (readonly string[])[];
 
 export function AsCommand({ words }: { readonly words: CommandWords }) {
   const [shown, { toggle }] = useDisclosure(false);
-  const lines = commandsOf(words).map((each) => ctlCommand(...each));
+  const lines = commandsOf(words).map((each) => ctlCommand(controlUrl, each));
   return (
     <Stack gap={4} align="flex-start">
       <Button variant="subtle" size="compact-sm" color="gray" onClick={toggle} aria-expanded={shown}>

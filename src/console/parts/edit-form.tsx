@@ -7,7 +7,9 @@ import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { ApiError } from '../api/client';
+import { visibleJson } from '../api/visible';
 import { Problem } from './problem';
+import { Foreign } from './values';
 
 interface Loaded<D> {
   readonly draft: D;
@@ -59,7 +61,7 @@ export function EditForm<D extends object>({ label, title, load, fields, save }:
         {label}
       </Button>
       {loading.error && <Problem error={loading.error} />}
-      <Modal opened={opened} onClose={close} title={title} size="lg">
+      <Modal opened={opened} onClose={close} title={<Foreign value={title} />} size="lg">
         {edited !== undefined && (
           <form
             onSubmit={(event) => {
@@ -120,7 +122,7 @@ function Conflict({ mine, current }: { readonly mine: object; readonly current: 
                 {name}
               </Text>
               <Code block className="grow" tabIndex={0}>
-                {JSON.stringify(version, null, 2)}
+                {visibleJson(version, 2)}
               </Code>
             </div>
           ))}

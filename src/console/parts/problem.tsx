@@ -1,6 +1,7 @@
 /** A failed request, in the words of Control, with its stable code and what to do. */
 import { Alert, Code, List, Text } from '@mantine/core';
 import { ApiError } from '../api/client';
+import { Foreign } from './values';
 
 const ADVICE: { readonly [code: string]: string } = {
   permission_denied:
@@ -16,13 +17,13 @@ export function Problem({ error }: { readonly error: unknown }) {
   return (
     <Alert color="red" variant="light" title={failure?.message ?? 'The page failed'} role="alert">
       <Text size="sm" className="break">
-        {failure?.detail ?? (failure === undefined ? String(error) : undefined)}
+        <Foreign value={failure?.detail ?? (failure === undefined ? String(error) : '')} />
       </Text>
       {failure !== undefined && failure.faults.length > 0 && (
         <List size="sm">
           {failure.faults.map(({ pointer, reason }) => (
             <List.Item key={`${pointer} ${reason}`} className="break">
-              <Code>{pointer}</Code> {reason}
+              <Foreign value={pointer} />: <Foreign value={reason} />
             </List.Item>
           ))}
         </List>

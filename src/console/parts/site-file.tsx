@@ -1,7 +1,9 @@
 /** "As site file": the member that declares the same, for `proofgate ctl apply`, which creates what a site consists of. */
 import { Button, Collapse, Stack } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
+import { controlUrl } from '../api/client';
 import { ctlCommand } from '../api/ctl-command';
+import { visibleJson } from '../api/visible';
 import { CopyText } from './command';
 
 interface SiteFileProps {
@@ -17,9 +19,9 @@ export function AsSiteFile({ member, value, flags = [] }: SiteFileProps) {
   const text = [
     '# add to the site file',
     `${member}:`,
-    `  - ${JSON.stringify(value)}`,
+    `  - ${visibleJson(value)}`,
     '# then run',
-    `# ${ctlCommand('apply', '-f', 'site.yaml', ...flags) ?? ''}`,
+    `# ${ctlCommand(controlUrl, ['apply', '-f', 'site.yaml', ...flags]) ?? ''}`,
   ];
   return (
     <Stack gap={4} align="flex-start">

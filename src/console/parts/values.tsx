@@ -1,6 +1,7 @@
 /** How single values are shown. */
 import { ActionIcon, Badge, Code, CopyButton, Group, Text, Tooltip } from '@mantine/core';
 import { useEffect, useState } from 'react';
+import { visible } from '../api/visible';
 import { IconCheck, IconCopy } from './icons';
 
 /** An ID: complete, and copied by a click. */
@@ -122,18 +123,10 @@ export function State({ value }: { readonly value: string }) {
 
 /** Text of a workload or an operator: never markup, its invisible characters made visible. */
 export function Foreign({ value }: { readonly value: string }) {
-  const shown = visibleText(value);
+  const shown = visible(value);
   return (
     <Tooltip label={shown} multiline maw={480} openDelay={600} disabled={shown.length < 40}>
       <bdi className="foreign">{shown}</bdi>
     </Tooltip>
   );
-}
-
-export function visibleText(value: string): string {
-  return value.replace(/\p{C}/gu, (character) => `⟨U+${codePoint(character)}⟩`);
-}
-
-function codePoint(character: string): string {
-  return (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
 }

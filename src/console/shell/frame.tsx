@@ -12,13 +12,15 @@ import {
   useMantineColorScheme,
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
+import { useMutation } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useParams } from '@tanstack/react-router';
 import { Suspense } from 'react';
-import { api } from '../api/client';
+import { api, bodyOf } from '../api/client';
 import { useLiveChanges } from '../api/live';
 import { may } from '../api/permissions';
 import { endSession, useSession } from '../api/session';
 import { IconSun } from '../parts/icons';
+import { Foreign } from '../parts/values';
 import { INSTALLATION_PAGES, SITE_PAGES } from './page-table';
 
 export function Frame() {
@@ -80,7 +82,7 @@ function Navigation({ onChoice }: { readonly onChoice: () => void }) {
       {siteId !== undefined && (
         <>
           <Text size="xs" c="dimmed" px="sm" pt="md" className="break">
-            Site <bdi>{siteId}</bdi>
+            Site <Foreign value={siteId} />
           </Text>
           {SITE_PAGES.map(({ path, title }) => link(`/sites/${encodeURIComponent(siteId)}${path}`, title))}
         </>
@@ -93,10 +95,10 @@ function Account() {
   const { display_name: name } = useSession();
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const next = { auto: 'light', light: 'dark', dark: 'auto' } as const;
-  const signOut = async () => {
-    await api.POST('/auth/logout');
-    endSession();
-  };
+  const { mutate: signOut, error } = useMutation({
+    mutationFn: () => bodyOf(api.POST('/auth/logout')),
+    onSuccess: endSession,
+  });
   return (
     <Group gap="xs" wrap="nowrap">
       <ActionIcon
@@ -108,10 +110,15 @@ function Account() {
         <IconSun />
       </ActionIcon>
       <Text size="sm" truncate maw={160} visibleFrom="xs">
-        <bdi>{name}</bdi>
+        <Foreign value={name} />
       </Text>
-      <Button variant="default" size="compact-sm" onClick={() => void signOut()}>
-        Sign out
+      <Button
+        variant="default"
+        size="compact-sm"
+        onClick={() => signOut()}
+        {...(error ? { color: 'red', variant: 'filled' } : {})}
+      >
+        {error ? 'Still signed in: sign out again' : 'Sign out'}
       </Button>
     </Group>
   );

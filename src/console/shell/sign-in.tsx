@@ -14,6 +14,7 @@ import {
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, controlUrl } from '../api/client';
+import { parseSearch, stringifySearch } from '../api/url-state';
 import { Problem } from '../parts/problem';
 
 export function SignIn() {
@@ -48,9 +49,9 @@ export function SignIn() {
   );
 }
 
-/** The page that was asked for, below Control's own path. */
+/** The page that was asked for, below Control's own path, written as Control accepts it. */
 function here(): string {
-  return `${location.pathname.slice(new URL(`${controlUrl}/`).pathname.length - 1)}${location.search}`;
+  return `${location.pathname.slice(new URL(`${controlUrl}/`).pathname.length - 1)}${stringifySearch(parseSearch(location.search))}`;
 }
 
 function NoMethod() {

@@ -88,5 +88,8 @@ function contentPolicy(nonce: string): string {
     `base-uri 'self'`,
     `form-action 'self'`,
     `frame-ancestors 'none'`,
+    // The console's own policy takes text without markup: Mantine's styles.
+    `require-trusted-types-for 'script'`,
+    `trusted-types default`,
   ].join('; ');
 }

@@ -1,0 +1,58 @@
+/** Finds every page as an operator does: by the navigation, and by the rows of lists. */
+import type { Page } from 'playwright-core';
+import { SITE_ID } from '../e2e/control/site-declaration.ts';
+import type { ConsoleStage } from './console-fixture.ts';
+
+/** The global that a hostile text sets when a part of it runs. */
+export const RAN = 'ran';
+
+/** Names by address below `/console`: of each page in the navigation, and of the first row's page of each list. */
+export async function everyPage(stage: ConsoleStage, page: Page): Promise<ReadonlyMap<string, string>> {
+  await page.goto(`${stage.url}/sites/${encodeURIComponent(SITE_ID)}/keys`);
+  await settled(page);
+  const found = new Map<string, string>();
+  for (const link of await linksOf(page, 'nav')) found.set(link, nameOf(link));
+  for (const link of [...found.keys()]) {
+    await page.goto(`${stage.url}${link}`);
+    await settled(page);
+    const [first] = await linksOf(page, 'tbody tr:first-child');
+    if (first !== undefined && !found.has(first)) found.set(first, `${nameOf(link)}-one`);
+  }
+  return found;
+}
+
+/** Below `/console`. */
+export async function linksOf(page: Page, within: string): Promise<readonly string[]> {
+  const links: unknown = await page.evaluate(
+    `[...document.querySelectorAll(${JSON.stringify(`${within} a[href]`)})].map(({ href }) => new URL(href).pathname)`,
+  );
+  return (Array.isArray(links) ? links.map(String) : []).map((path) => path.replace(/^\/console/, ''));
+}
+
+function nameOf(path: string): string {
+  return path.split('/').at(-1) || 'home';
+}
+
+/** Everything that the page asked for is shown. */
+export async function settled(page: Page): Promise<void> {
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  await page.locator('[aria-label=Loading]').first().waitFor({ state: 'detached' });
+}
+
+export function scrollsSideways(page: Page): Promise<unknown> {
+  return page.evaluate('document.documentElement.scrollWidth > window.innerWidth');
+}
+
+/** What no page may do or hold, whatever text it shows. */
+export async function foreignFaults(page: Page, what: string): Promise<readonly string[]> {
+  const faults: string[] = [];
+  if (await page.evaluate(`'${RAN}' in globalThis`)) faults.push(`${what}: ran`);
+  const made: unknown = await page.evaluate(
+    `document.querySelectorAll('img, iframe, object, embed, body script:not([src]), [onerror], [href^="javascript" i], [src^="javascript" i]').length`,
+  );
+  if (made !== 0) faults.push(`${what}: became an element`);
+  if (await scrollsSideways(page)) faults.push(`${what}: scrolls sideways`);
+  const hidden: unknown = await page.evaluate(`/[\\u202e\\u2066\\u200b]/.test(document.body.innerText)`);
+  if (hidden) faults.push(`${what}: shows characters that are not seen`);
+  return faults;
+}
