@@ -141,6 +141,10 @@ describe('a session', () => {
     const page = await browser.visit(`${fixture.url}/auth/logout`, { method: 'POST', headers });
     expect(page.status).toBe(403);
     expect((await sessionPage()).status).toBe(200);
+    // The browser sends a form of another site without the cookie, and would obey an answer that removes it.
+    const form = await api({ method: 'POST', path: '/auth/logout', headers });
+    expect(form.status).toBe(204);
+    expect(form.headers).not.toHaveProperty('set-cookie');
   });
 
   test('is audited when it begins and ends, without its token', async () => {
