@@ -37,7 +37,7 @@ test('filters are in the address, and hold for the export; no cell is a formula'
   await page.getByText('3 shown').waitFor();
   const csv = await exported('CSV');
   expect(csv.trimEnd().split('\r\n')).toHaveLength(4);
-  expect(csv).toContain(`,client,'=HYPERLINK(1),`);
+  expect(csv).toContain(`,"client","'=HYPERLINK(1)",`);
   expect(JSON.parse(await exported('JSON'))).toHaveLength(3);
 });
 
