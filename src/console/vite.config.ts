@@ -14,6 +14,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     // The licences of what is bundled, for whoever receives it.
     license: { fileName: 'LICENSES.md' },
+    // test/console/first-load.extended.test.ts limits the first load.
+    chunkSizeWarningLimit: 1000,
     reportCompressedSize: false,
     rolldownOptions: {
       // Of React's libraries, for servers that render: there is none.

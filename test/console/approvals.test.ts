@@ -36,7 +36,7 @@ async function enrollment(id: string): Promise<JsonObject> {
 
 async function openList(operator: Page, rows: number): Promise<void> {
   await operator.goto(`${stage.url}/sites/${SITE_ID}/approvals`);
-  await operator.getByText(`${rows} enrollments`).waitFor();
+  await operator.getByText(`${rows} shown`).waitFor();
 }
 
 function confirm(operator: Page, label: string): Promise<void> {

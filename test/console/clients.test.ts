@@ -37,7 +37,7 @@ test('more access is granted at once, less only after a question', async () => {
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
   expect(await grantsOf('reporting')).toHaveLength(2);
   await payouts.selectOption('none');
-  await page.getByRole('dialog').getByRole('button', { name: 'Grant none access' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove access' }).click();
   await expectSoon(() => grantsOf('reporting'), [['orders', 'read']]);
 });
 

@@ -44,8 +44,8 @@ test('a step is done where it is shown', async () => {
   await step('7. Target').getByText('done').waitFor();
 });
 
-test('home shows a target that is behind, and leads to it', async () => {
+test('home shows a target that does not poll, and leads to it', async () => {
   await page.goto(`${stage.url}/`);
-  await page.getByRole('link', { name: '1 of 1 behind' }).click();
+  await page.getByRole('link', { name: '1 of 1 do not poll' }).click();
   await page.getByRole('heading', { name: 'Targets' }).waitFor();
 });

@@ -140,7 +140,7 @@ function RotateToken({ token: { access_token_id }, onSecret }: { readonly token:
     <Action
       label="Rotate"
       command={['rotate-access-token', access_token_id, '--out', 'access.token']}
-      confirm={{ consequence: 'Control shows another secret once. The one before ends at once.' }}
+      confirm={{ consequence: 'Control shows another secret once. The old secret stops working at once.' }}
       run={async () =>
         onSecret(
           await bodyOf(

@@ -2,7 +2,7 @@
 import { Anchor, Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
-import { ApiError, api, bodyOf, type Schemas } from '../api/client';
+import { api, bodyOf, type Schemas } from '../api/client';
 import { useMay, useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
 import { Facts, Page, Section } from '../parts/page';
@@ -91,7 +91,7 @@ async function enrollmentOf(id: string): Promise<Schemas['Enrollment']> {
     api.GET('/v1/enrollments/{enrollment_id}', { params: { path: { enrollment_id: id } } }),
   );
   if ('version' in body) return body;
-  throw new ApiError(0);
+  throw new Error('Control did not answer with the view of an operator. Sign in again.');
 }
 
 function capital(text: string): string {

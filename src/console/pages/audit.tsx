@@ -1,5 +1,5 @@
 /** Who did what, with the state before and after. */
-import { Button, Code, Group, Modal, SimpleGrid, Text, TextInput } from '@mantine/core';
+import { Button, Code, Group, Modal, SimpleGrid, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation } from '@tanstack/react-query';
 import { api, bodyOf, type Schemas } from '../api/client';
@@ -8,6 +8,7 @@ import { saveFile } from '../api/export';
 import { type UrlState, useUrlState } from '../api/url-state';
 import { visibleJson } from '../api/visible';
 import { AsCommand } from '../parts/command';
+import { FilterText } from '../parts/filter';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
 import { Problem } from '../parts/problem';
@@ -23,12 +24,12 @@ const MAX_EXPORTED = 20_000;
 /** Filters of Control, by their names in the address and in the API. */
 const FILTERS = [
   { name: 'site', parameter: 'site_id', label: 'Site' },
-  { name: 'kind', parameter: 'kind', label: 'Kind', placeholder: `${KIND}target.create` },
+  { name: 'kind', parameter: 'kind', label: 'Kind', placeholder: 'target.create' },
   { name: 'resource', parameter: 'resource_id', label: 'Resource ID' },
 ] as const;
 
 export default function Audit() {
-  const { values, set } = useUrlState();
+  const { values } = useUrlState();
   const query = queryOf(values);
   return (
     <Page title="Audit" question="Who did what, and when?" actions={<Export query={query} />}>
@@ -38,15 +39,7 @@ export default function Audit() {
         fetch={(cursor) => readEvents(query, PAGE_ITEMS, cursor)}
         idOf={({ audit_event_id }) => audit_event_id}
         isFiltered={Object.keys(query).length > 0}
-        filters={FILTERS.map(({ name, label, ...rest }) => (
-          <TextInput
-            key={name}
-            label={label}
-            {...('placeholder' in rest ? { placeholder: rest.placeholder } : {})}
-            value={values[name] ?? ''}
-            onChange={({ currentTarget }) => set({ [name]: currentTarget.value || undefined })}
-          />
-        ))}
+        filters={FILTERS.map(({ parameter, ...filter }) => <FilterText key={parameter} {...filter} />)}
         columns={[
           { title: 'When', text: ({ at }) => at, cell: ({ at }) => <Moment at={at} /> },
           { title: 'Who', text: ({ actor }) => actor, cell: ({ actor }) => <Foreign value={actor} /> },
@@ -80,7 +73,11 @@ type Query = { readonly [P in (typeof FILTERS)[number]['parameter']]?: string };
 
 function queryOf(values: UrlState['values']): Query {
   const entries = FILTERS.map(({ name, parameter }) => [parameter, values[name]?.trim()] as const);
-  return Object.fromEntries(entries.filter(([, value]) => value !== undefined && value !== ''));
+  const { kind, ...query }: Query = Object.fromEntries(
+    entries.filter(([, value]) => value !== undefined && value !== ''),
+  );
+  if (kind === undefined) return query;
+  return { ...query, kind: kind.startsWith(KIND) ? kind : `${KIND}${kind}` };
 }
 
 function readEvents(query: Query, limit: number, cursor: string | undefined) {

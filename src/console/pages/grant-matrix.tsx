@@ -143,7 +143,7 @@ function GrantCell({ clientId, resource, access }: CellProps) {
         }
       />
       {error && asked === undefined && <Problem error={error} />}
-      <Modal opened={asked !== undefined} onClose={() => setAsked(undefined)} title="Grant less access">
+      <Modal opened={asked !== undefined} onClose={() => setAsked(undefined)} title="Reduce access">
         <Stack>
           <Text size="sm">
             <Foreign value={clientId} /> has {access} access to <Foreign value={resource} />. With{' '}
@@ -156,7 +156,7 @@ function GrantCell({ clientId, resource, access }: CellProps) {
               Cancel
             </Button>
             <Button color="red" loading={isPending} onClick={() => asked !== undefined && mutate(asked)}>
-              Grant {asked} access
+              {asked === 'none' ? 'Remove access' : `Reduce to ${asked}`}
             </Button>
           </Group>
         </Stack>

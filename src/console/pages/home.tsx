@@ -54,7 +54,16 @@ export default function Home() {
             cell: ({ site_id }: Schemas['Site']) => <OverviewCell siteId={site_id} show={show} />,
           })),
         ]}
-        empty={mayCreate ? <FirstSteps /> : <Empty>There is no site that you may see.</Empty>}
+        empty={
+          mayCreate ? (
+            <FirstSteps />
+          ) : (
+            <Empty>
+              You have no role at any site. Ask an administrator to grant you one; your name is under Access,
+              This session.
+            </Empty>
+          )
+        }
       />
       <AsCommand words={['get', 'sites']} />
     </Page>
@@ -64,8 +73,11 @@ export default function Home() {
 const COLUMNS: readonly { readonly title: string; readonly show: (overview: Overview) => ReactNode }[] = [
   {
     title: 'Targets',
-    show: ({ site_id, targets: { attached, current, behind, behind_since } }) => {
+    show: ({ site_id, targets: { attached, current, behind, behind_since, silent } }) => {
       if (attached === 0) return 'none yet';
+      if (silent > 0) {
+        return <Attention to={pathOf(site_id, 'targets')} label={`${silent} of ${attached} do not poll`} />;
+      }
       if (behind === 0) return `${current} current`;
       return (
         <Attention to={pathOf(site_id, 'targets')} label={`${behind} of ${attached} behind`}>
@@ -102,7 +114,7 @@ const COLUMNS: readonly { readonly title: string; readonly show: (overview: Over
       ) : (
         <Attention
           to={pathOf(site_id, 'policies')}
-          label={late === 1 ? 'the keys of 1 policy end' : `the keys of ${late} policies end`}
+          label={`keys of ${late} ${late === 1 ? 'policy' : 'policies'} expire without renewal`}
         />
       ),
   },

@@ -9,6 +9,7 @@ import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
+import { CONDITIONS } from '../parts/readiness';
 import { TableFrame } from '../parts/table-frame';
 import { Foreign, Id, Moment, State } from '../parts/values';
 
@@ -37,7 +38,7 @@ export default function Key() {
             ['Issued', <Moment key="created" at={key.created_at} />],
             ['Expires', <Moment key="expires" at={key.expires_at} />],
             ...revocationOf(key),
-            ...(key.status === 'revoked' ? [['Denied by', <TargetsLink key="targets" />] as const] : []),
+            ...(key.status === 'revoked' ? [['In effect at', <TargetsLink key="targets" />] as const] : []),
             ['Enrollment', <LinkTo key="enrollment" kind="approvals" id={key.enrollment_id} />],
             ['Policy', <LinkTo key="policy" kind="policies" id={key.policy_id} />],
             ['Source', <LinkTo key="source" kind="sources" id={key.source_id} />],
@@ -78,14 +79,6 @@ function revocationOf({ revoked_at, revoked_by, revoked_reason }: Schemas['Deriv
     ['Reason', <Foreign key="reason" value={revoked_reason ?? 'none given'} />],
   ] as const;
 }
-
-const CONDITIONS: { readonly [C in Schemas['ReadinessCondition']['condition']]: string } = {
-  derived_key: 'The key is active',
-  route_grant: 'Its client is granted a route',
-  signing_profile: 'It has a signing profile',
-  target_acknowledged: 'The targets have loaded it',
-  version_current: 'The targets have the current revision',
-};
 
 function Readiness({ keyId, siteId }: { readonly keyId: string; readonly siteId: string }) {
   const { data, error } = useQuery({

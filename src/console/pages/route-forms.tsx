@@ -56,7 +56,7 @@ function draftOf(definition: Definition): DefinitionDraft {
   };
 }
 
-/** @throws ApiError when the JSON is none: shown like a rejection of Control's */
+/** @throws Error when the JSON is no object */
 function definitionOf({ others, resource, max_staleness_seconds, ...members }: DefinitionDraft): Definition {
   const staleness = members.freshness_class === 'bounded' ? max_staleness_seconds : undefined;
   return {
@@ -74,7 +74,7 @@ function parsed(text: string): object {
   } catch {
     // Told below.
   }
-  throw new Error('Other members must be a JSON object.');
+  throw new Error('Other members must be a JSON object');
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];

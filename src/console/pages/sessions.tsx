@@ -47,7 +47,7 @@ export function Sessions() {
             text: ({ expires_at }) => expires_at,
             cell: ({ expires_at }) => <Moment at={expires_at} />,
           },
-          { title: 'Which', cell: ({ current }) => (current ? 'this session' : '') },
+          { title: 'Current', cell: ({ current }) => (current ? 'this session' : '') },
           {
             title: 'Actions',
             cell: (session) => (mayEndAny || session.current) && <EndSession session={session} />,

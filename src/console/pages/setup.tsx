@@ -10,6 +10,7 @@ import { AsCommand, CopyText } from '../parts/command';
 import { Ladder, type Rung } from '../parts/ladder';
 import { Page } from '../parts/page';
 import { Problem } from '../parts/problem';
+import { CONDITIONS } from '../parts/readiness';
 import { Foreign, Moment } from '../parts/values';
 import { VerifierStart } from '../parts/verifier-start';
 import { CreateClient } from './client-forms';
@@ -17,7 +18,8 @@ import { CreateTarget } from './create-target';
 import { CreateRoute } from './route-forms';
 
 export default function SetUp() {
-  const { site_id } = useSite();
+  const site = useSite();
+  const { site_id } = site;
   const { data, error } = useQuery({
     queryKey: ['site', site_id, 'setup'],
     queryFn: () => readProgress(site_id),
@@ -25,7 +27,6 @@ export default function SetUp() {
   });
   const mayOperate = useMay('operate');
   const mayAdminister = useMay('administer');
-  const site = useSite();
   if (data === undefined)
     return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
   const given: Given = { site, mayOperate, mayAdminister, ...data };
@@ -357,7 +358,7 @@ function propagatedRung({ site, keys, propagation: { targets }, readiness }: Giv
       ? {
           blockedBy: (
             <>
-              {waiting.condition.replaceAll('_', ' ')}:{' '}
+              Not yet: {CONDITIONS[waiting.condition].toLowerCase()}.{' '}
               <Foreign value={waiting.blocked_by ?? waiting.state.replaceAll('_', ' ')} />
             </>
           ),

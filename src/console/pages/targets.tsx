@@ -135,7 +135,7 @@ function Matrix({ targets, onToken }: MatrixProps) {
 const EXPLANATION: { readonly [S in Target['state']]: ReactNode } = {
   current: '',
   behind: '',
-  ahead: 'Its revision is not one that Control published: after a restore, raise the floor.',
+  ahead: 'Its revision is not one that Control published: after a restore from a backup, use Raise floor.',
   refusing: 'It rejects a newer bundle, and keeps the one that it has.',
   never: 'It has loaded nothing yet: start its verifier.',
 };

@@ -94,7 +94,7 @@ export default function TryRequest() {
                 onChange={(value) => entering(setRevision)(value === '' ? undefined : Number(value))}
               />
               <TextInput
-                label="Moment in UTC"
+                label="Time in UTC"
                 placeholder="of the capture, or now"
                 value={at}
                 onChange={({ currentTarget }) => entering(setAt)(currentTarget.value.trim())}
@@ -135,8 +135,8 @@ const SOURCES: { readonly [S in Report['at_source']]: string } = {
 
 const COMPARISONS: { readonly [comparison: string]: string } = {
   agrees: 'the same',
-  beyond: 'decided after all that can be explained',
-  differs: 'another: the bundle, its freshness, a clock or the captured request was different',
+  beyond: 'based on a check that cannot be repeated here: replay, or a store that was unavailable',
+  differs: 'different: the bundle, its freshness, a clock or the captured request was not the same',
 };
 
 function Result({ explained_by, report, lines }: Schemas['Explanation']) {
@@ -184,7 +184,7 @@ function Result({ explained_by, report, lines }: Schemas['Explanation']) {
       {report.rules.length > 0 && <Rules rules={report.rules} />}
       <Section title="As text">
         <Text size="sm" c="dimmed">
-          What the request says and the bundle does not is shown by its length.
+          Values that only the request has are redacted: their length is shown.
         </Text>
         <Code block tabIndex={0} className="grow">
           {lines.map((line, index) => (

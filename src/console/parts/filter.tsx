@@ -6,8 +6,14 @@ import { useUrlState } from '../api/url-state';
 
 const PAUSE_MS = 300;
 
-/** @param name in the address */
-export function FilterText({ name, label }: { readonly name: string; readonly label: string }) {
+interface FilterTextProps {
+  /** In the address. */
+  readonly name: string;
+  readonly label: string;
+  readonly placeholder?: string;
+}
+
+export function FilterText({ name, label, placeholder }: FilterTextProps) {
   const { values, set } = useUrlState();
   const applied = values[name];
   const [typed, setTyped] = useState(applied ?? '');
@@ -19,6 +25,7 @@ export function FilterText({ name, label }: { readonly name: string; readonly la
   return (
     <TextInput
       label={label}
+      {...(placeholder === undefined ? {} : { placeholder })}
       value={typed}
       onChange={({ currentTarget }) => {
         setTyped(currentTarget.value);

@@ -66,8 +66,16 @@ export function List<T>(props: ListProps<T>) {
     queryFn: () => fetch(cursor),
     placeholderData: (before) => before,
   });
+  // The filters stay: one that Control rejects must be mended.
   if (data === undefined)
-    return error ? <Problem error={error} /> : <Skeleton height={240} aria-label="Loading" />;
+    return (
+      <Stack gap="sm">
+        <Group gap="sm" align="flex-end">
+          {filters}
+        </Group>
+        {error ? <Problem error={error} /> : <Skeleton height={240} aria-label="Loading" />}
+      </Stack>
+    );
   const isWhole = cursor === undefined && data.next_cursor === undefined;
   const items = isWhole ? sorted(matching(data.items, columns, search), columns, sort, order) : data.items;
   const isEmpty = data.items.length === 0 && cursor === undefined && isFiltered !== true;

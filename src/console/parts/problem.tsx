@@ -15,9 +15,14 @@ const ADVICE: { readonly [code: string]: string } = {
 export function Problem({ error }: { readonly error: unknown }) {
   const failure = error instanceof ApiError ? error : undefined;
   return (
-    <Alert color="red" variant="light" title={failure?.message ?? 'The page failed'} role="alert">
+    <Alert
+      color="red"
+      variant="light"
+      title={error instanceof Error ? error.message : 'The page failed'}
+      role="alert"
+    >
       <Text size="sm" className="break">
-        <Foreign value={failure?.detail ?? (failure === undefined ? String(error) : '')} />
+        <Foreign value={failure?.detail ?? ''} />
       </Text>
       {failure !== undefined && failure.faults.length > 0 && (
         <List size="sm">

@@ -66,7 +66,10 @@ async function needsNewKey(tx: Transaction, { all: [newKey, oldKey] }: MasterKey
   }
   if (kept.id === oldKey?.id) return true;
   if (kept.id !== newKey.id) {
-    throw new MasterKeyError('master_key_mismatch', 'the database is encrypted with another master key');
+    throw new MasterKeyError(
+      'master_key_mismatch',
+      'the database is encrypted with another master key: add that key to the file',
+    );
   }
   if (oldKey !== undefined && oldKey.id === kept.previous) return false;
   throw new MasterKeyError(
@@ -189,7 +192,7 @@ function nothingInDeletedSite(error: unknown): boolean[] {
 async function signingKeysOf(tx: Transaction, siteId: string): Promise<readonly StoredSecret[]> {
   const rows = (await tx.signingKeys.ofSite(siteId)).filter(({ state }) => state !== 'retired');
   return rows.map(({ id, sealedPrivateKey }) => ({
-    advice: `signing key ${id} of site ${siteId} opens with none of its keys: add the key, or rotate and retire that signing key`,
+    advice: `signing key ${id} of site ${siteId} is encrypted with a key that the file does not have: add the key, or rotate and retire that signing key`,
     sealed: sealedPrivateKey,
     purposes: [sealingPurpose(id)],
     replace: (sealed) => tx.signingKeys.change(id, { sealedPrivateKey: sealed }),
@@ -198,7 +201,8 @@ async function signingKeysOf(tx: Transaction, siteId: string): Promise<readonly 
 
 function signInSecret(tx: Transaction, { stateHash, sealed }: RowOf<'signIn'>): StoredSecret {
   return {
-    advice: 'a sign-in opens with none of its keys: run this again when it is over, in ten minutes at most',
+    advice:
+      'a sign-in is encrypted with a key that the file does not have: run this again when it is over, in ten minutes at most',
     sealed,
     purposes: signInPurposes(stateHash),
     replace: (text) => tx.operators.resealSignIn(stateHash, text),

@@ -34,7 +34,8 @@ export async function rotateControlMasterKey(settings: DatabaseSettings): Promis
 /** Unlike a start of Control, this never creates a key. */
 async function readKeys(file: string): Promise<MasterKeys> {
   const text = await secretFile(file).read();
-  if (text === undefined) throw new MasterKeyError('master_key_missing', 'the file is not there');
+  if (text === undefined)
+    throw new MasterKeyError('master_key_missing', 'the file does not exist: check --master-key-file');
   return MasterKeys.parse(text);
 }
 
