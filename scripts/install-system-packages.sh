@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that the programs the tests run are there (redis-server, openssl, zsh, fish, chromium, nginx, PostgreSQL 14 or later, libfaketime, venv, beside Go a C compiler): from the system's
+# Makes sure that the programs the tests run are there (redis-server, openssl, zsh, fish, chromium-headless-shell, nginx, PostgreSQL 14 or later, libfaketime, venv, beside Go a C compiler): from the system's
 # packages where the rights are, otherwise with one clear line each.
 set -euo pipefail
 
@@ -19,7 +19,7 @@ has_faketime() {
 # The first five have Debian packages of the same names; `postgresql` is the version that the system has.
 missing_packages() {
   local program
-  for program in redis-server openssl zsh fish chromium; do
+  for program in redis-server openssl zsh fish chromium-headless-shell; do
     command -v "$program" >/dev/null || echo "$program"
   done
   has_postgres || echo postgresql

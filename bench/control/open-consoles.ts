@@ -21,7 +21,10 @@ export interface ConsoleFigures {
 
 export async function measureOpenConsoles(): Promise<ConsoleFigures> {
   const site = await MeasuredSite.open({ keys: KEYS, targets: 1 });
-  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium-headless-shell',
+    args: ['--no-sandbox'],
+  });
   try {
     await runRound(site);
     const without: number[] = [];

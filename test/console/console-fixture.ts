@@ -20,8 +20,8 @@ import {
 
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
-/** As the one that Debian's package `chromium` installs. */
-const CHROMIUM = '/usr/bin/chromium';
+/** As the one that Debian's package `chromium-headless-shell` installs: Chromium without windows, which also takes no priority over other programs. */
+const CHROMIUM = '/usr/bin/chromium-headless-shell';
 
 export class ConsoleStage {
   readonly control: ControlStage;
