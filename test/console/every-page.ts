@@ -36,7 +36,7 @@ function nameOf(path: string): string {
 /** Everything that the page asked for is shown. */
 export async function settled(page: Page): Promise<void> {
   await page.getByRole('heading', { level: 1 }).waitFor();
-  await page.locator('[aria-label=Loading]').first().waitFor({ state: 'detached' });
+  await page.locator('[aria-label=Loading], [aria-busy=true]').first().waitFor({ state: 'detached' });
 }
 
 export function scrollsSideways(page: Page): Promise<unknown> {

@@ -8,7 +8,7 @@ import { AsCommand } from '../parts/command';
 import { Ladder } from '../parts/ladder';
 import { List } from '../parts/list';
 import { Empty, Page } from '../parts/page';
-import { useAdministersSome } from '../parts/roles';
+import { useMayCreateSites } from '../parts/roles';
 import { Foreign, Moment } from '../parts/values';
 import { CreateSite } from './create-site';
 
@@ -18,7 +18,7 @@ type Overview = Schemas['SiteOverview'];
 const SITES = 25;
 
 export default function Home() {
-  const mayCreate = useAdministersSome();
+  const mayCreate = useMayCreateSites();
   return (
     <Page title="Home" question="Is anything wrong now?" actions={mayCreate && <CreateSite />}>
       <List<Schemas['Site']>

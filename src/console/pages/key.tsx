@@ -90,7 +90,7 @@ function Readiness({ keyId, siteId }: { readonly keyId: string; readonly siteId:
   return (
     <Section title="Is it ready?">
       {error && <Problem error={error} />}
-      <TableFrame label="Conditions">
+      <TableFrame label="Conditions" isLoading={data === undefined}>
         <Table.Thead>
           <Table.Tr>
             <Table.Th>Condition</Table.Th>

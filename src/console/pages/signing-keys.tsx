@@ -23,7 +23,7 @@ export function SigningKeys() {
   return (
     <Section title="Signing keys">
       {error && <Problem error={error} />}
-      <TableFrame label="Signing keys">
+      <TableFrame label="Signing keys" isLoading={data === undefined}>
         <Table.Thead>
           <Table.Tr>
             {[...titles, ...(mayAdminister ? ['Actions'] : [])].map((title) => (

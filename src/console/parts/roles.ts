@@ -30,3 +30,8 @@ export function useAdministers(): (scope: Scope) => boolean {
 export function useAdministersSome(): boolean {
   return useSession().roles.some(({ role }) => role === 'admin');
 }
+
+/** Whether the session may create sites somewhere: who administers one site may not create another. */
+export function useMayCreateSites(): boolean {
+  return useSession().roles.some(({ role, scope }) => role === 'admin' && scope.kind !== 'site');
+}
