@@ -1,0 +1,211 @@
+/**
+ * Script, markup and invisible characters in every text that a workload or an operator controls: on every page, with every
+ * dialogue open, nothing of it runs, becomes an element or leads anywhere, and no page gets wider than the screen.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import type { ControlApi } from '../../src/client/operator/control-api.ts';
+import { AUDIENCE, SITE_ID } from '../e2e/control/site-declaration.ts';
+import { ConsoleStage } from './console-fixture.ts';
+import { everyPage, foreignFaults, linksOf, RAN, settled } from './every-page.ts';
+
+/** Visible ASCII, as identifiers are; 500 characters without a place to break the line. */
+const NAME =
+  `"><img/src=x/onerror=${RAN}=1><script>${RAN}=1</script>{{constructor.constructor('${RAN}=1')()}}'$(${RAN})'`.padEnd(
+    500,
+    'W',
+  );
+/** Display text, of up to 128 characters. */
+const TEXT =
+  `<img src=x onerror=${RAN}=1>"><script>${RAN}=1</script>{{constructor.constructor('${RAN}=1')()}} \u202e\u200b\u2066`.padEnd(
+    128,
+    'W',
+  );
+const URL_TEXT = `javascript:${RAN}=1//${NAME}`.slice(0, 500);
+const OPERATOR = `<img src=x onerror=${RAN}=1>`;
+const SITE = `/v1/sites/${SITE_ID}`;
+
+let stage: ConsoleStage;
+let page: Page;
+
+beforeAll(async () => {
+  stage = await ConsoleStage.start();
+  const api = await stage.control.api();
+  await fill(api);
+  await api.close();
+  const options = { viewport: { width: 360, height: 740 }, userAgent: NAME };
+  page = await stage.operatorPage(OPERATOR, 'admin', options);
+}, 90_000);
+afterAll(() => stage.stop());
+
+async function fill(api: ControlApi): Promise<void> {
+  const [source] = await api.list(`${SITE}/sources`);
+  const [environment] = await api.list('/v1/environments');
+  const environmentPath = `/v1/environments/${String(environment?.environment_id)}`;
+  await api.patch(environmentPath, { name: TEXT }, (await api.get(environmentPath)).etag);
+  const { body: site, etag } = await api.get(SITE);
+  await api.patch(SITE, { display_name: TEXT }, etag);
+  await api.create(`${SITE}/clients`, {
+    client_id: NAME,
+    subject: URL_TEXT,
+    context: { [NAME.slice(0, 60)]: NAME },
+  });
+  await api.create(`${SITE}/routes`, {
+    route_id: NAME,
+    definition: {
+      method: 'GET',
+      path_template: `/${NAME.replaceAll(/[{}]/g, '')}`,
+      audience: URL_TEXT,
+      freshness_class: 'realtime',
+      resource: NAME,
+    },
+  });
+  await api.put(
+    `${SITE}/routes/${encodeURIComponent(NAME)}/sources`,
+    {
+      allowed_sources: [
+        { issuer: URL_TEXT, trust_domain: 'x', subject_exact: NAME, required_key_binding: 'software' },
+      ],
+    },
+    undefined,
+  );
+  await api.put(
+    `${SITE}/clients/${encodeURIComponent(NAME)}/grants/${encodeURIComponent(NAME)}`,
+    { access: 'read' },
+    undefined,
+  );
+  for (const state of ['active', 'rotated']) {
+    await api.create(`${SITE}/targets`, { name: `${state} ${TEXT}`.slice(0, 128) });
+  }
+  await api.create(`${SITE}/sources`, {
+    kind: 'oidc_jwks',
+    display_name: TEXT,
+    issuer: `https://127.0.0.1/${NAME}`,
+    jwks_uri: `https://127.0.0.1/${NAME}`,
+    audience: NAME,
+  });
+  for (const [verified_subject, approval] of [
+    [NAME, 'automatic'],
+    [URL_TEXT, 'manual'],
+  ] as const) {
+    const { body: policy } = await api.create(`${SITE}/enrollment-policies`, {
+      display_name: TEXT,
+      source_id: source?.source_id,
+      source_revision: 1,
+      client_id: NAME,
+      approval,
+      max_key_lifetime_seconds: 3600,
+      verified_issuer: stage.control.issuer.issuer,
+      verified_subject,
+    });
+    await enroll(String(policy.reference), verified_subject);
+    await enroll(String(policy.reference), verified_subject);
+  }
+  const [key] = await api.list(`${SITE}/derived-keys`);
+  await api.act(`/v1/derived-keys/${String(key?.key_id)}/revoke`, { reason: TEXT });
+  const [waiting] = await api.list(`${SITE}/enrollments?state=pending_approval`);
+  await api.act(`/v1/enrollments/${String(waiting?.enrollment_id)}/deny`, { reason: TEXT });
+  await api.act(`${SITE}/blocked-subjects`, { issuer: URL_TEXT, subject: NAME.slice(1) });
+  await api.act(`${SITE}/blocked-callers`, { issuer: site.issuer_url, subject: NAME });
+  for (const principal of [`group:${TEXT}`, `oidc:${URL_TEXT}|${TEXT}`]) {
+    await api.create('/v1/role-grants', { principal, role: 'viewer', scope: { kind: 'site', id: SITE_ID } });
+  }
+  const scope = { kind: 'environment', id: environment?.environment_id };
+  await api.create('/v1/access-tokens', { name: TEXT, role: 'viewer', scope });
+}
+
+async function enroll(policy: string, subject: string): Promise<void> {
+  const { control } = stage;
+  const file = join(control.directory, `token-${Math.random()}`);
+  const cluster = {
+    namespace: NAME,
+    pod: { name: NAME, uid: URL_TEXT },
+    node: { name: URL_TEXT },
+    serviceaccount: { name: NAME },
+  };
+  const claims = { sub: subject, 'kubernetes.io': cluster };
+  await writeFile(file, control.issuer.token({ audience: AUDIENCE, claims }), { mode: 0o600 });
+  const { exitCode, stderr } = await control.run([
+    ...['enroll', '--control-url', control.controlUrl, '--policy', policy, '--proof-file', file],
+    ...['--private-key-out', control.newKeyFile(), '--wait-for-activation=false'],
+  ]);
+  if (exitCode !== 0 && !stderr.includes('approval')) throw new Error(`enroll: ${stderr}`);
+}
+
+/** Buttons that open no dialogue. */
+const WITHOUT = /^(?:Copy.*|Choose file|Export .*|Validate.*|Resume|Reactivate|Next page|First page|)$/;
+
+/** Those of the page itself, by name; of several with one name the last. */
+async function buttonsOf(): Promise<ReadonlyMap<string, number>> {
+  const names: unknown = await page.evaluate(
+    `[...document.querySelectorAll('main button')].map((button) => button.disabled || button.matches('th button, [role=tab]') ? '' : button.getAttribute('aria-label') ?? button.textContent)`,
+  );
+  const all = Array.isArray(names) ? names.map(String) : [];
+  return new Map(all.map((name, at) => [name, at] as const).filter(([name]) => !WITHOUT.test(name)));
+}
+
+/** Opens what each button opens. */
+async function faultsOfDialogues(what: string): Promise<readonly string[]> {
+  const faults: string[] = [];
+  for (const name of (await buttonsOf()).keys()) {
+    const at = (await buttonsOf()).get(name);
+    if (at === undefined) continue;
+    await page.locator('main button').nth(at).click();
+    const dialogue = page.getByRole('dialog');
+    if (name !== 'As command') {
+      await dialogue.waitFor().catch(() => {
+        throw new Error(`${what}: ${name} opens no dialogue`);
+      });
+      for (const more of await dialogue.getByRole('button', { name: /^As / }).all()) await more.click();
+    }
+    faults.push(...(await foreignFaults(page, `${what}, ${name.slice(0, 60)}`)));
+    if (name === 'As command') continue;
+    await page.keyboard.press('Escape');
+    await dialogue.waitFor({ state: 'detached' });
+  }
+  return faults;
+}
+
+test('the texts are there', async () => {
+  await page.goto(`${stage.url}/sites/${SITE_ID}/keys`);
+  await settled(page);
+  expect(await page.getByText(NAME).count()).toBeGreaterThan(2);
+  expect(await page.getByText(OPERATOR).count()).toBe(1);
+});
+
+test('every page, with every dialogue', async () => {
+  const views = [
+    ...['/access?view=tokens', '/access?view=session'],
+    ...['clients?view=routes', `clients?view=callers&route=${encodeURIComponent(NAME)}`].map(atSite),
+    ...['blocked?view=callers', 'approvals?state=all', 'approvals?state=denied'].map(atSite),
+  ];
+  const pages = new Set([...(await everyPage(stage, page)).keys(), ...views]);
+  for (const list of ['keys', 'policies', 'sources', 'approvals?state=all']) {
+    await page.goto(`${stage.url}${atSite(list)}`);
+    await settled(page);
+    for (const link of await linksOf(page, 'tbody')) pages.add(link);
+  }
+  const faults: string[] = [];
+  for (const path of pages) {
+    await page.goto(`${stage.url}${path}`);
+    await settled(page);
+    faults.push(...(await foreignFaults(page, path)), ...(await faultsOfDialogues(path)));
+  }
+  expect(faults).toEqual([]);
+}, 600_000);
+
+test('the exported audit trail', async () => {
+  await page.goto(`${stage.url}/audit`);
+  await settled(page);
+  const downloading = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Export CSV' }).click();
+  const text = await readFile(await (await downloading).path(), 'utf8');
+  expect(text).toContain('role_grant.create');
+  expect(text).not.toMatch(/(?:^|[",;\t])\s*[=+@]/m);
+});
+
+function atSite(path: string): string {
+  return `/sites/${SITE_ID}/${path}`;
+}
