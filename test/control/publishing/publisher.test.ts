@@ -1,6 +1,6 @@
 /** Tests the publishing job: which changes share a revision, what it retries, and what a thousand waiting targets receive. */
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { Agent, request } from 'undici';
+import { Agent, errors, request } from 'undici';
 import { ACK_PATH, POLL_PATH } from '../../../src/bundle/format/bundle-limits.ts';
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
 import {
@@ -187,6 +187,12 @@ async function acknowledge(agent: Agent, { token }: TestTarget, at: Position): P
   expect(statusCode).toBe(204);
 }
 
+/** Undefined instead of the error. @throws any other one */
+function orNotConnected(error: unknown): undefined {
+  if (error instanceof errors.ConnectTimeoutError) return undefined;
+  throw error;
+}
+
 it('a thousand targets that wait all get a change, and all of them are counted', async () => {
   const targets = await addTargets(world, 1000);
   const agent = new Agent({ connections: 1100 });
@@ -195,7 +201,9 @@ it('a thousand targets that wait all get a change, and all of them are counted',
     let at: Position | undefined;
     let etag: string | undefined;
     while ((at?.revision ?? 0) < revision) {
-      const result = await pollOnce(agent, one, at, etag);
+      const result = await pollOnce(agent, one, at, etag).catch(orNotConnected);
+      // The kernel queues fewer connections than come here at once: a verifier connects again.
+      if (result === undefined) continue;
       if (result.answer !== undefined && result.answer.revision !== at?.revision) {
         at = result.answer;
         await acknowledge(agent, one, at);
