@@ -10,7 +10,8 @@ FROM $NODE_IMAGE AS runtime
 FROM --platform=$BUILDPLATFORM $NODE_IMAGE AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc LICENSE tsconfig.json tsconfig.build.json ./
-COPY scripts/failure.mjs scripts/build-console.mjs scripts/
+COPY scripts/build-console.mjs scripts/build-console.mjs
+COPY scripts/failure.mjs scripts/failure.mjs
 COPY scripts/image scripts/image
 COPY scripts/sbom scripts/sbom
 COPY bin bin
