@@ -6,10 +6,13 @@ interface TrustedTypes {
   createPolicy(name: string, rules: { createHTML(text: string): string }): unknown;
 }
 
+declare global {
+  var trustedTypes: TrustedTypes | undefined;
+}
+
 /** Before anything is rendered. Browsers without trusted types have the rest of the Content-Security-Policy. */
 export function acceptTextOnly(): void {
-  const { trustedTypes }: { trustedTypes?: TrustedTypes } = globalThis;
-  trustedTypes?.createPolicy('default', {
+  globalThis.trustedTypes?.createPolicy('default', {
     createHTML(text) {
       if (/[<&]/.test(text)) throw new TypeError('the console makes no HTML of text');
       return text;
