@@ -62,20 +62,25 @@ test('a client and a route are created, and the route is published', async () =>
   await page.getByRole('row').filter({ hasText: 'stock-read' }).getByText('published').waitFor();
 });
 
-test('who changes a route that was changed meanwhile sees both versions, and decides', async () => {
+test('who changes a route that was changed meanwhile sees both versions, and keeps both changes', async () => {
   const orders = page.getByRole('row').filter({ hasText: 'orders-write' });
   await orders.getByRole('button', { name: 'Edit' }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByLabel('Greatest age in seconds').fill('45');
+  await dialog.getByLabel('Audience').fill('https://orders.shop.example');
   await stage.control.applySite({ maxStalenessSeconds: 20 });
   await dialog.getByRole('button', { name: 'Save' }).click();
   const conflict = dialog.getByRole('alert');
-  await conflict.getByText('"max_staleness_seconds": 45').waitFor();
-  await conflict.getByText('"max_staleness_seconds": 20').waitFor();
-  expect(await stalenessOf('orders-write')).toBe(20);
-  await dialog.getByRole('button', { name: 'Replace the current version' }).click();
+  await conflict
+    .getByRole('row', { name: 'audience https://api.shop.example https://orders.shop.example' })
+    .waitFor();
+  await conflict.getByRole('row', { name: 'max staleness seconds 20 not changed' }).waitFor();
+  expect(await definitionOf('orders-write')).toMatchObject({ audience: 'https://api.shop.example' });
+  await dialog.getByRole('button', { name: 'Apply mine to the new version' }).click();
   await dialog.waitFor({ state: 'detached' });
-  expect(await stalenessOf('orders-write')).toBe(45);
+  expect(await definitionOf('orders-write')).toMatchObject({
+    audience: 'https://orders.shop.example',
+    max_staleness_seconds: 20,
+  });
 });
 
 test('the callers of a route are those that were granted its resource', async () => {
@@ -84,9 +89,8 @@ test('the callers of a route are those that were granted its resource', async ()
   expect(await page.getByRole('cell', { name: 'shipping' }).count()).toBe(0);
 });
 
-async function stalenessOf(route: string): Promise<unknown> {
-  const { definition } = await stage.control.ctl('get', 'route', route, '--site', SITE_ID);
-  return (definition as { max_staleness_seconds: number }).max_staleness_seconds;
+async function definitionOf(route: string): Promise<unknown> {
+  return (await stage.control.ctl('get', 'route', route, '--site', SITE_ID)).definition;
 }
 
 async function expectSoon(read: () => Promise<unknown>, wanted: unknown): Promise<void> {

@@ -10,7 +10,7 @@ import { AsCommand } from '../parts/command';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { TableFrame } from '../parts/table-frame';
+import { TableFrame, TableHead } from '../parts/table-frame';
 import { Foreign, State } from '../parts/values';
 
 export function Callers() {
@@ -156,15 +156,7 @@ function WhatMayKeyCall() {
       )}
       {data !== undefined && data.items.length > 0 && (
         <TableFrame label="Routes of the key">
-          <Table.Thead>
-            <Table.Tr>
-              {['Route', 'Resource', 'Needs', 'Granted', 'State', 'Blocked by'].map((title) => (
-                <Table.Th key={title} scope="col">
-                  {title}
-                </Table.Th>
-              ))}
-            </Table.Tr>
-          </Table.Thead>
+          <TableHead titles={['Route', 'Resource', 'Needs', 'Granted', 'State', 'Blocked by']} />
           <Table.Tbody>
             {data.items.map(({ route_id, resource, needed, granted, state, blocked_by }) => (
               <Table.Tr key={route_id}>

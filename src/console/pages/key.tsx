@@ -10,7 +10,7 @@ import { AsCommand } from '../parts/command';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { CONDITIONS } from '../parts/readiness';
-import { TableFrame } from '../parts/table-frame';
+import { TableFrame, TableHead } from '../parts/table-frame';
 import { Foreign, Id, Moment, State } from '../parts/values';
 
 export default function Key() {
@@ -91,13 +91,7 @@ function Readiness({ keyId, siteId }: { readonly keyId: string; readonly siteId:
     <Section title="Is it ready?">
       {error && <Problem error={error} />}
       <TableFrame label="Conditions" isLoading={data === undefined}>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Condition</Table.Th>
-            <Table.Th>State</Table.Th>
-            <Table.Th>Waits for</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
+        <TableHead titles={['Condition', 'State', 'Waits for']} />
         <Table.Tbody>
           {data?.conditions.map(({ condition, state, satisfied, blocked_by }) => (
             <Table.Tr key={condition}>

@@ -9,7 +9,7 @@ import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
 import { Section } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { TableFrame } from '../parts/table-frame';
+import { TableFrame, TableHead } from '../parts/table-frame';
 import { Id, Moment, State } from '../parts/values';
 import { signingKeysQuery } from '../parts/verifier-start';
 
@@ -24,15 +24,7 @@ export function SigningKeys() {
     <Section title="Signing keys">
       {error && <Problem error={error} />}
       <TableFrame label="Signing keys" isLoading={data === undefined}>
-        <Table.Thead>
-          <Table.Tr>
-            {[...titles, ...(mayAdminister ? ['Actions'] : [])].map((title) => (
-              <Table.Th key={title} scope="col">
-                {title}
-              </Table.Th>
-            ))}
-          </Table.Tr>
-        </Table.Thead>
+        <TableHead titles={[...titles, ...(mayAdminister ? ['Actions'] : [])]} />
         <Table.Tbody>
           {data?.items.map((key) => (
             <Table.Tr key={key.signing_key_id}>

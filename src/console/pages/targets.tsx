@@ -9,7 +9,7 @@ import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
 import { Empty, Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { TableFrame } from '../parts/table-frame';
+import { TableFrame, TableHead } from '../parts/table-frame';
 import { Foreign, Id, Moment, State } from '../parts/values';
 import { CreateTarget, TargetToken } from './create-target';
 import { RaiseFloor, SigningKeys } from './signing-keys';
@@ -80,15 +80,7 @@ function Matrix({ targets, onToken }: MatrixProps) {
   const titles = ['Target', 'State', 'Revision', 'Last acknowledgement', 'Last poll'];
   return (
     <TableFrame label="Targets">
-      <Table.Thead>
-        <Table.Tr>
-          {[...titles, ...(mayAdminister ? ['Actions'] : [])].map((title) => (
-            <Table.Th key={title} scope="col">
-              {title}
-            </Table.Th>
-          ))}
-        </Table.Tr>
-      </Table.Thead>
+      <TableHead titles={[...titles, ...(mayAdminister ? ['Actions'] : [])]} />
       <Table.Tbody>
         {targets.map((target) => (
           <Table.Tr key={target.target_id}>

@@ -21,7 +21,7 @@ import { visible } from '../api/visible';
 import { CopyText } from '../parts/command';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { TableFrame } from '../parts/table-frame';
+import { TableFrame, TableHead } from '../parts/table-frame';
 import { Foreign, Moment, State } from '../parts/values';
 
 type Report = Schemas['ExplainReport'];
@@ -248,7 +248,7 @@ function Steps({ steps }: Pick<Report, 'steps'>) {
   return (
     <Section title="Steps">
       <TableFrame label="Steps">
-        <Head titles={['Step', 'Verdict', 'Reason']} />
+        <TableHead titles={['Step', 'Verdict', 'Reason']} />
         <Table.Tbody>
           {steps.map(({ step, name, verdict, reason, detail }) => (
             <Table.Tr key={step}>
@@ -290,7 +290,7 @@ function Lines({ transcript }: Pick<Report, 'transcript'>) {
       )}
       {differing.length > 0 && (
         <TableFrame label="Lines that differ">
-          <Head titles={['Line', 'Signed', 'In the request', 'Where']} />
+          <TableHead titles={['Line', 'Signed', 'In the request', 'Where']} />
           <Table.Tbody>
             {differing.map(({ line, signed, rebuilt, why, difference }) => (
               <Table.Tr key={line}>
@@ -327,7 +327,7 @@ function Rules({ rules }: Pick<Report, 'rules'>) {
   return (
     <Section title="Source rules of the route">
       <TableFrame label="Source rules">
-        <Head titles={['Rule', 'Verdict', 'Subject', 'Issuer', 'Trust domain', 'Key binding']} />
+        <TableHead titles={['Rule', 'Verdict', 'Subject', 'Issuer', 'Trust domain', 'Key binding']} />
         <Table.Tbody>
           {rules.map((rule) => (
             <Table.Tr key={rule.rule}>
@@ -354,19 +354,5 @@ function Rules({ rules }: Pick<Report, 'rules'>) {
         </Table.Tbody>
       </TableFrame>
     </Section>
-  );
-}
-
-function Head({ titles }: { readonly titles: readonly string[] }) {
-  return (
-    <Table.Thead>
-      <Table.Tr>
-        {titles.map((title) => (
-          <Table.Th key={title} scope="col">
-            {title}
-          </Table.Th>
-        ))}
-      </Table.Tr>
-    </Table.Thead>
   );
 }

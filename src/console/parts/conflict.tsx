@@ -1,10 +1,11 @@
 /** Somebody else changed what is being edited: what it was, what it is now, and what the operator wants. */
 import { Alert, Table } from '@mantine/core';
 import type { Field, Values } from './fields';
+import { TableHead } from './table-frame';
 import { Foreign } from './values';
 
 interface ConflictProps {
-  readonly fields: readonly Field[];
+  readonly fields: readonly Pick<Field, 'name' | 'label'>[];
   /** When the editing began. */
   readonly before: Values;
   readonly current: Values;
@@ -19,13 +20,7 @@ export function Conflict({ fields, before, current, yours }: ConflictProps) {
     <Alert color="yellow" title="Somebody else changed it meanwhile">
       What you changed is applied to the new version; the rest stays as it is now.
       <Table mt="xs">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th scope="col">Field</Table.Th>
-            <Table.Th scope="col">Now</Table.Th>
-            <Table.Th scope="col">Yours</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
+        <TableHead titles={['Field', 'Now', 'Yours']} />
         <Table.Tbody>
           {concerned.map(({ name, label }) => (
             <Table.Tr key={name}>

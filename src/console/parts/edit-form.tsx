@@ -1,13 +1,15 @@
 /**
- * A form for what has members of many kinds, such as a route; `edit.tsx` is for flat ones. When somebody else changed it
- * meanwhile, both versions are shown, and what was entered is only saved over the new one when the operator says so.
+ * A form for what has members of many kinds, such as a route; `edit.tsx` is for flat ones. When somebody else was faster, it
+ * shows both versions, and the operator may apply the change to the new one.
  */
-import { Alert, Button, Code, Group, Modal, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Button, Group, Modal, Stack } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { ApiError } from '../api/client';
 import { visibleJson } from '../api/visible';
+import { Conflict } from './conflict';
+import type { Values } from './fields';
 import { Problem } from './problem';
 import { Foreign } from './values';
 
@@ -16,7 +18,7 @@ interface Loaded<D> {
   readonly etag: string;
 }
 
-export interface EditFormProps<D> {
+interface EditFormProps<D> {
   readonly label: string;
   readonly title: string;
   /** Reads the current version. */
@@ -27,6 +29,7 @@ export interface EditFormProps<D> {
 
 export function EditForm<D extends object>({ label, title, load, fields, save }: EditFormProps<D>) {
   const [opened, { open, close }] = useDisclosure(false);
+  const [before, setBefore] = useState<D>();
   const [edited, setEdited] = useState<Loaded<D>>();
   /** The version that somebody else saved meanwhile. */
   const [newer, setNewer] = useState<Loaded<D>>();
@@ -34,6 +37,7 @@ export function EditForm<D extends object>({ label, title, load, fields, save }:
   const loading = useMutation({
     mutationFn: load,
     onSuccess: (loaded) => {
+      setBefore(loaded.draft);
       setEdited(loaded);
       setNewer(undefined);
       open();
@@ -62,11 +66,15 @@ export function EditForm<D extends object>({ label, title, load, fields, save }:
       </Button>
       {loading.error && <Problem error={loading.error} />}
       <Modal opened={opened} onClose={close} title={<Foreign value={title} />} size="lg">
-        {edited !== undefined && (
+        {edited !== undefined && before !== undefined && (
           <form
             onSubmit={(event) => {
               event.preventDefault();
-              saving.mutate(newer === undefined ? edited : { draft: edited.draft, etag: newer.etag });
+              saving.mutate(
+                newer === undefined
+                  ? edited
+                  : { draft: merged(before, edited.draft, newer.draft), etag: newer.etag },
+              );
             }}
           >
             <Stack>
@@ -76,26 +84,22 @@ export function EditForm<D extends object>({ label, title, load, fields, save }:
               {newer === undefined ? (
                 saving.error && <Problem error={saving.error} />
               ) : (
-                <Conflict mine={edited.draft} current={newer.draft} />
+                <Conflict
+                  fields={Object.keys(edited.draft).map((name) => ({
+                    name,
+                    label: name.replaceAll('_', ' '),
+                  }))}
+                  before={textsOf(before)}
+                  current={textsOf(newer.draft)}
+                  yours={textsOf(edited.draft)}
+                />
               )}
               <Group justify="flex-end">
                 <Button variant="default" onClick={close}>
                   Cancel
                 </Button>
-                {newer !== undefined && (
-                  <Button
-                    variant="default"
-                    onClick={() => {
-                      setEdited(newer);
-                      setNewer(undefined);
-                      saving.reset();
-                    }}
-                  >
-                    Start from the current version
-                  </Button>
-                )}
                 <Button type="submit" loading={saving.isPending}>
-                  {newer === undefined ? 'Save' : 'Replace the current version'}
+                  {newer === undefined ? 'Save' : 'Apply mine to the new version'}
                 </Button>
               </Group>
             </Stack>
@@ -106,28 +110,16 @@ export function EditForm<D extends object>({ label, title, load, fields, save }:
   );
 }
 
-function Conflict({ mine, current }: { readonly mine: object; readonly current: object }) {
-  const versions = [
-    ['Yours', mine],
-    ['Current', current],
-  ] as const;
-  return (
-    <Alert color="yellow" role="alert" title="Somebody changed it since you opened this form">
-      <Stack gap="xs">
-        <Text size="sm">Nothing was saved. Compare both versions, then decide.</Text>
-        <SimpleGrid cols={{ base: 1, sm: 2 }}>
-          {versions.map(([name, version]) => (
-            <div key={name}>
-              <Text size="sm" fw={600}>
-                {name}
-              </Text>
-              <Code block className="grow" tabIndex={0}>
-                {visibleJson(version, 2)}
-              </Code>
-            </div>
-          ))}
-        </SimpleGrid>
-      </Stack>
-    </Alert>
-  );
+/** What the operator changed, in the new version. */
+function merged<D extends object>(before: D, yours: D, current: D): D {
+  const known = textsOf(before);
+  const changed = Object.entries(yours).filter(([name]) => textsOf(yours)[name] !== known[name]);
+  return { ...current, ...Object.fromEntries(changed) };
+}
+
+function textsOf(draft: object): Values {
+  const texts = Object.entries(draft).map(([name, value]) => {
+    return [name, typeof value === 'string' ? value : visibleJson(value ?? '', 2)] as const;
+  });
+  return Object.fromEntries(texts);
 }

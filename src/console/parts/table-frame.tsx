@@ -20,3 +20,18 @@ export function TableFrame({ label, isLoading = false, children }: TableFramePro
     </section>
   );
 }
+
+/** The headings of its columns. */
+export function TableHead({ titles }: { readonly titles: readonly string[] }) {
+  return (
+    <Table.Thead>
+      <Table.Tr>
+        {titles.map((title) => (
+          <Table.Th key={title} scope="col">
+            {title}
+          </Table.Th>
+        ))}
+      </Table.Tr>
+    </Table.Thead>
+  );
+}
