@@ -12,7 +12,7 @@ export default defineConfig({
     // No inlined files: the Content-Security-Policy allows data: for images only.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    // The licences of what is bundled, for whoever receives it.
+    // Licences of the bundled packages.
     license: { fileName: 'LICENSES.md' },
     // test/console/first-load.extended.test.ts limits the first load.
     chunkSizeWarningLimit: 1000,

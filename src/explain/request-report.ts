@@ -27,7 +27,7 @@ export interface Moment {
   readonly seconds: number;
 }
 
-/** @param wanted by whoever asks; otherwise the input's, otherwise now */
+/** @param wanted moment; default: the input's, or now */
 export function momentOf(
   input: Exclude<ExplainInput, CapturedDenial>,
   wanted: Moment | undefined,

@@ -74,7 +74,7 @@ export class ConsoleStage {
     return `${this.control.controlUrl}/console`;
   }
 
-  /** A page of a browser of its own, with its own cookies; nobody is signed in. */
+  /** A page of a browser of its own, with its own cookies and no session. */
   async newPage(options: BrowserContextOptions = {}): Promise<Page> {
     const context = await this.browser.newContext({ ignoreHTTPSErrors: true, ...options });
     const page = await context.newPage();

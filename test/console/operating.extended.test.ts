@@ -77,7 +77,7 @@ test('two operators approve at once: one key, and each learns the state', async 
     await page.getByRole('button', { name: 'Approve' }).click();
   }
   await Promise.all(operators.map((page) => confirm(page, 'Approve')));
-  // Nobody touches the watcher's page.
+  // The watcher's page refreshes by itself.
   for (const page of [...operators, watcher]) await page.getByText('No workload waits').waitFor();
   await Promise.any(operators.map((page) => page.getByRole('alert').waitFor()));
   expect(await stage.control.list('keys')).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** What pages of other sites, crafted addresses and whoever sits down afterwards get of an operator's session: nothing. */
+/** Attempts to steal or use an operator's session: by pages of other sites, by crafted addresses, and by the next user of the browser. */
 import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -249,7 +249,7 @@ describe('signing in', () => {
   });
 });
 
-describe('whoever comes afterwards', () => {
+describe('the next user of the browser', () => {
   test('finds nothing by the back button', async () => {
     const page = await stage.adminPage();
     await page.goto(`${stage.url}/sites/${SITE_ID}/keys`);

@@ -36,7 +36,7 @@ export function useLiveChanges(): boolean | undefined {
       opened.addEventListener('change', ({ data }) => reader.note(siteOf(data)));
       opened.addEventListener('session_ended', endSession);
     };
-    // A page that nobody sees needs no connection: browsers have six for a host, over HTTP/1.1.
+    // A hidden page holds no connection: over HTTP/1.1, browsers open at most six to a host.
     const followVisibility = () => {
       source?.close();
       window.clearTimeout(retry);

@@ -33,7 +33,7 @@ export function endSession(): void {
 
 const SESSION_KEY = ['session'];
 
-/** Null when nobody is signed in. */
+/** Null without a session. */
 export function useSignedIn(): { session: Schemas['Session'] | null | undefined; error: unknown } {
   const { data, error } = useQuery({
     queryKey: SESSION_KEY,
@@ -49,7 +49,7 @@ export function useSignedIn(): { session: Schemas['Session'] | null | undefined;
 /** The session of a page, which is shown only to someone who is signed in. */
 export function useSession(): Schemas['Session'] {
   const session = useSignedIn().session;
-  if (!session) throw new Error('nobody is signed in');
+  if (!session) throw new Error('this page needs a session');
   return session;
 }
 

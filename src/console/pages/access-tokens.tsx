@@ -10,7 +10,7 @@ import { Empty } from '../parts/page';
 import { ROLES, useAdministers, useAdministersSome } from '../parts/roles';
 import { ScopeFields, ScopeName, scopeWord } from '../parts/scope';
 import { ShownOnce } from '../parts/shown-once';
-import { Foreign, Id, Moment } from '../parts/values';
+import { Id, Moment, UntrustedText } from '../parts/values';
 
 type Token = Schemas['AccessToken'];
 type WithSecret = Schemas['AccessTokenWithSecret'];
@@ -38,7 +38,7 @@ export function AccessTokens() {
         }
         idOf={({ access_token_id }) => access_token_id}
         columns={[
-          { title: 'Name', text: ({ name }) => name, cell: ({ name }) => <Foreign value={name} /> },
+          { title: 'Name', text: ({ name }) => name, cell: ({ name }) => <UntrustedText value={name} /> },
           { title: 'Role', text: ({ role }) => role, cell: ({ role }) => role },
           {
             title: 'Scope',

@@ -11,7 +11,7 @@ import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Facts, Page } from '../parts/page';
 import { ROLES, useAdministers, useAdministersSome } from '../parts/roles';
 import { ScopeFields, ScopeName, scopeWord } from '../parts/scope';
-import { Foreign, Id, Moment } from '../parts/values';
+import { Id, Moment, UntrustedText } from '../parts/values';
 import { type View, Views } from '../parts/views';
 import { AccessTokens } from './access-tokens';
 import { Sessions } from './sessions';
@@ -40,8 +40,8 @@ function ThisSession() {
     <Stack>
       <Facts
         rows={[
-          ['Name', <Foreign key="name" value={display_name} />],
-          ['Actor', <Foreign key="actor" value={actor} />],
+          ['Name', <UntrustedText key="name" value={display_name} />],
+          ['Actor', <UntrustedText key="actor" value={actor} />],
           ['Signed in by', via.replaceAll('_', ' ')],
           ['Ends', expires_at === undefined ? 'never' : <Moment key="ends" at={expires_at} />],
           [
@@ -75,7 +75,7 @@ function DisableBootstrapToken() {
       confirm={{
         name: 'bootstrap token',
         consequence:
-          'Whoever signed in with it is signed out. First grant an operator the role admin of the installation. Start Control with --reset-bootstrap-token to get another.',
+          'Sessions that began with the token end. First grant an operator the role admin of the installation. Start Control with --reset-bootstrap-token to get another.',
       }}
       run={() => bodyOf(api.DELETE('/v1/bootstrap-token'))}
       onDone={() => {
@@ -110,7 +110,7 @@ function RoleGrants() {
           {
             title: 'Principal',
             text: ({ principal }) => principal,
-            cell: ({ principal }) => <Foreign value={principal} />,
+            cell: ({ principal }) => <UntrustedText value={principal} />,
           },
           { title: 'Role', text: ({ role }) => role, cell: ({ role }) => role },
           {
@@ -121,7 +121,7 @@ function RoleGrants() {
           {
             title: 'Granted by',
             text: ({ created_by }) => created_by,
-            cell: ({ created_by }) => <Foreign value={created_by} />,
+            cell: ({ created_by }) => <UntrustedText value={created_by} />,
           },
           {
             title: 'Granted',
@@ -197,7 +197,8 @@ function RemoveGrant({
         name: role,
         consequence: (
           <>
-            <Foreign value={principal} /> loses the role {role} with the next request, in open sessions, too.
+            <UntrustedText value={principal} /> loses the role {role} with the next request, in open sessions,
+            too.
           </>
         ),
       }}

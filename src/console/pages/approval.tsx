@@ -7,7 +7,7 @@ import { useMay, useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { Foreign, Id, Moment, State } from '../parts/values';
+import { Id, Moment, State, UntrustedText } from '../parts/values';
 import { Decide, provenanceName } from './decide';
 
 export default function Approval() {
@@ -28,11 +28,11 @@ export default function Approval() {
       <Section title="What the proof says">
         <Facts
           rows={[
-            ['Issuer', <Foreign key="issuer" value={enrollment.verified_issuer} />],
-            ['Subject', <Foreign key="subject" value={enrollment.verified_subject} />],
+            ['Issuer', <UntrustedText key="issuer" value={enrollment.verified_issuer} />],
+            ['Subject', <UntrustedText key="subject" value={enrollment.verified_subject} />],
             ...Object.entries(enrollment.provenance).map(
               ([name, value]) =>
-                [capital(provenanceName(name)), <Foreign key={name} value={value} />] as const,
+                [capital(provenanceName(name)), <UntrustedText key={name} value={value} />] as const,
             ),
             ['Key fingerprint', <Id key="fingerprint" value={enrollment.fingerprint} />],
           ]}
@@ -64,7 +64,7 @@ function Outcome({
       rows={[
         ['State', <State key="state" value={enrollment.state} />],
         ['Enrollment ID', <Id key="id" value={enrollment.enrollment_id} />],
-        ['Client', <Foreign key="client" value={enrollment.client_id} />],
+        ['Client', <UntrustedText key="client" value={enrollment.client_id} />],
         ['Policy', link('policies', policy_id)],
         [
           'Source',
@@ -76,7 +76,7 @@ function Outcome({
         ['Key expires', <Moment key="expires" at={enrollment.key_expires_at} />],
         ...(decided_by === undefined
           ? []
-          : [['Decided by', <Foreign key="by" value={decided_by} />] as const]),
+          : [['Decided by', <UntrustedText key="by" value={decided_by} />] as const]),
         ...(decided_at === undefined ? [] : [['Decided', <Moment key="at" at={decided_at} />] as const]),
         ...(denial_code === undefined ? [] : [['Denied with', denial_code] as const]),
         ...(key_id === undefined ? [] : [['Key', link('keys', key_id)] as const]),

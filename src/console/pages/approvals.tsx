@@ -8,7 +8,7 @@ import { useUrlState } from '../api/url-state';
 import { AsCommand } from '../parts/command';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
-import { Foreign, Id, Moment, State } from '../parts/values';
+import { Id, Moment, State, UntrustedText } from '../parts/values';
 import { Decide, provenanceName } from './decide';
 
 type Enrollment = Schemas['Enrollment'];
@@ -82,10 +82,10 @@ export default function Approvals() {
                   to={`/sites/${encodeURIComponent(site_id)}/approvals/${enrollment_id}`}
                   size="sm"
                 >
-                  <Foreign value={verified_subject} />
+                  <UntrustedText value={verified_subject} />
                 </Anchor>
                 <Text size="xs" c="dimmed">
-                  by <Foreign value={verified_issuer} />
+                  by <UntrustedText value={verified_issuer} />
                 </Text>
               </Stack>
             ),
@@ -98,7 +98,7 @@ export default function Approvals() {
           {
             title: 'Client',
             text: ({ client_id }) => client_id,
-            cell: ({ client_id }) => <Foreign value={client_id} />,
+            cell: ({ client_id }) => <UntrustedText value={client_id} />,
           },
           {
             title: 'Key fingerprint',
@@ -154,7 +154,7 @@ function Provenance({ provenance }: Pick<Enrollment, 'provenance'>) {
       <Text span c="dimmed">
         {provenanceName(name)}
       </Text>{' '}
-      <Foreign value={value} />
+      <UntrustedText value={value} />
     </Text>
   ));
 }

@@ -12,7 +12,7 @@ import { FilterText } from '../parts/filter';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { Foreign, Moment } from '../parts/values';
+import { Moment, UntrustedText } from '../parts/values';
 
 type Event = Schemas['AuditEvent'];
 
@@ -42,21 +42,23 @@ export default function Audit() {
         filters={FILTERS.map(({ parameter, ...filter }) => <FilterText key={parameter} {...filter} />)}
         columns={[
           { title: 'When', text: ({ at }) => at, cell: ({ at }) => <Moment at={at} /> },
-          { title: 'Who', text: ({ actor }) => actor, cell: ({ actor }) => <Foreign value={actor} /> },
+          { title: 'Who', text: ({ actor }) => actor, cell: ({ actor }) => <UntrustedText value={actor} /> },
           {
             title: 'What',
             text: ({ kind }) => kind,
-            cell: ({ kind }) => <Foreign value={kind.startsWith(KIND) ? kind.slice(KIND.length) : kind} />,
+            cell: ({ kind }) => (
+              <UntrustedText value={kind.startsWith(KIND) ? kind.slice(KIND.length) : kind} />
+            ),
           },
           {
             title: 'Resource',
             text: ({ resource }) => resource.id,
-            cell: ({ resource }) => <Foreign value={resource.id} />,
+            cell: ({ resource }) => <UntrustedText value={resource.id} />,
           },
           {
             title: 'Site',
             text: ({ site_id }) => site_id ?? '',
-            cell: ({ site_id }) => <Foreign value={site_id ?? ''} />,
+            cell: ({ site_id }) => <UntrustedText value={site_id ?? ''} />,
           },
           { title: 'Change', cell: (event) => <Change event={event} /> },
         ]}
@@ -100,7 +102,12 @@ function Change({ event }: { readonly event: Event }) {
       <Button variant="subtle" size="compact-sm" onClick={open}>
         Show
       </Button>
-      <Modal opened={opened} onClose={close} size="xl" title={<Foreign value={`${kind} ${resource.id}`} />}>
+      <Modal
+        opened={opened}
+        onClose={close}
+        size="xl"
+        title={<UntrustedText value={`${kind} ${resource.id}`} />}
+      >
         <SimpleGrid cols={{ base: 1, sm: 2 }}>
           {states.map(([name, state]) => (
             <div key={name}>

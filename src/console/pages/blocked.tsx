@@ -9,7 +9,7 @@ import { AsCommand } from '../parts/command';
 import { type Field, Fields, type Values } from '../parts/fields';
 import { type Column, List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
-import { Foreign, Id, Moment } from '../parts/values';
+import { Id, Moment, UntrustedText } from '../parts/values';
 import { Views } from '../parts/views';
 
 type Subject = Schemas['BlockedSubject'];
@@ -33,7 +33,7 @@ function common<T extends Subject | Caller>(
   unblock: ((item: T) => ReactNode) | undefined,
 ): readonly Column<T>[] {
   return [
-    { title: 'Issuer', text: ({ issuer }) => issuer, cell: ({ issuer }) => <Foreign value={issuer} /> },
+    { title: 'Issuer', text: ({ issuer }) => issuer, cell: ({ issuer }) => <UntrustedText value={issuer} /> },
     {
       title: 'Blocked',
       text: ({ blocked_at }) => blocked_at,
@@ -42,7 +42,7 @@ function common<T extends Subject | Caller>(
     {
       title: 'By',
       text: ({ blocked_by }) => blocked_by,
-      cell: ({ blocked_by }) => <Foreign value={blocked_by} />,
+      cell: ({ blocked_by }) => <UntrustedText value={blocked_by} />,
     },
     ...(unblock === undefined ? [] : [{ title: 'Action', cell: unblock }]),
   ];
@@ -76,7 +76,7 @@ function Subjects() {
           {
             title: 'Subject',
             text: ({ subject }) => subject,
-            cell: ({ subject }) => <Foreign value={subject} />,
+            cell: ({ subject }) => <UntrustedText value={subject} />,
           },
           ...common<Subject>(mayOperate ? (item) => <UnblockSubject blocked={item} /> : undefined),
         ]}
@@ -99,7 +99,7 @@ function UnblockSubject({ blocked: { site_id, issuer, subject } }: { readonly bl
       confirm={{
         consequence: (
           <>
-            <Foreign value={subject} /> may enroll again. Its revoked keys stay revoked.
+            <UntrustedText value={subject} /> may enroll again. Its revoked keys stay revoked.
           </>
         ),
       }}
@@ -184,12 +184,16 @@ function Callers() {
             text: ({ subject, holder_thumbprint }) => subject ?? holder_thumbprint ?? '',
             cell: ({ subject, holder_thumbprint, waiting_for }) => (
               <>
-                {subject === undefined ? <Id value={holder_thumbprint ?? ''} /> : <Foreign value={subject} />}
+                {subject === undefined ? (
+                  <Id value={holder_thumbprint ?? ''} />
+                ) : (
+                  <UntrustedText value={subject} />
+                )}
                 {waiting_for !== undefined && (
                   <Text size="xs" fw={600}>
                     Not in force yet: update or detach these targets, which do not know blocked callers:{' '}
                     {waiting_for.map(({ target_id, name }) => (
-                      <Foreign key={target_id} value={`${name} `} />
+                      <UntrustedText key={target_id} value={`${name} `} />
                     ))}
                   </Text>
                 )}

@@ -11,7 +11,7 @@ import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { TableFrame, TableHead } from '../parts/table-frame';
-import { Foreign, State } from '../parts/values';
+import { State, UntrustedText } from '../parts/values';
 
 export function Callers() {
   return (
@@ -66,7 +66,7 @@ function WhoMayCall() {
               {
                 title: 'Client',
                 text: ({ client_id }) => client_id,
-                cell: ({ client_id }) => <Foreign value={client_id} />,
+                cell: ({ client_id }) => <UntrustedText value={client_id} />,
               },
               {
                 title: 'Its keys may call it',
@@ -76,7 +76,7 @@ function WhoMayCall() {
               {
                 title: 'Blocked by',
                 text: ({ blocked_by }) => blocked_by ?? '',
-                cell: ({ blocked_by }) => <Foreign value={blocked_by ?? ''} />,
+                cell: ({ blocked_by }) => <UntrustedText value={blocked_by ?? ''} />,
               },
             ]}
             empty={<Empty>No client was granted the resource of this route.</Empty>}
@@ -115,8 +115,8 @@ function OtherCallers({ route, ownIssuer }: { readonly route: string; readonly o
           key={`${issuer} ${subject_exact ?? ''} ${subject_prefix ?? ''} ${required_key_binding}`}
           size="sm"
         >
-          <Foreign value={subject_exact ?? `${subject_prefix ?? ''}…`} />, vouched for by{' '}
-          <Foreign value={issuer} />
+          <UntrustedText value={subject_exact ?? `${subject_prefix ?? ''}…`} />, vouched for by{' '}
+          <UntrustedText value={issuer} />
         </Text>
       ))}
     </Stack>
@@ -161,10 +161,10 @@ function WhatMayKeyCall() {
             {data.items.map(({ route_id, resource, needed, granted, state, blocked_by }) => (
               <Table.Tr key={route_id}>
                 <Table.Td>
-                  <Foreign value={route_id} />
+                  <UntrustedText value={route_id} />
                 </Table.Td>
                 <Table.Td>
-                  <Foreign value={resource} />
+                  <UntrustedText value={resource} />
                 </Table.Td>
                 <Table.Td>{needed}</Table.Td>
                 <Table.Td>{granted}</Table.Td>
@@ -172,7 +172,7 @@ function WhatMayKeyCall() {
                   <State value={state} />
                 </Table.Td>
                 <Table.Td>
-                  <Foreign value={blocked_by ?? ''} />
+                  <UntrustedText value={blocked_by ?? ''} />
                 </Table.Td>
               </Table.Tr>
             ))}

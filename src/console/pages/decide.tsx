@@ -3,7 +3,7 @@ import { Alert, Code, Group, List, Stack, Text, TextInput } from '@mantine/core'
 import { useState } from 'react';
 import { ApiError, api, bodyOf, type Schemas } from '../api/client';
 import { Action } from '../parts/action';
-import { Foreign, Moment, State } from '../parts/values';
+import { Moment, State, UntrustedText } from '../parts/values';
 
 type Enrollment = Schemas['Enrollment'];
 type Verb = 'approve' | 'deny';
@@ -93,16 +93,16 @@ function Summary({ enrollment }: { readonly enrollment: Enrollment }) {
   return (
     <>
       <Text size="sm" fw={600}>
-        <Foreign value={verified_subject} />
+        <UntrustedText value={verified_subject} />
       </Text>
       <Text size="sm">
-        by <Foreign value={verified_issuer} />
+        by <UntrustedText value={verified_issuer} />
         {pod !== undefined && (
           <>
-            , pod <Foreign value={pod} />
+            , pod <UntrustedText value={pod} />
           </>
         )}
-        , for client <Foreign value={client_id} />
+        , for client <UntrustedText value={client_id} />
       </Text>
       <Text size="sm">
         Key <Code className="id">{fingerprint}</Code> expires <Moment at={key_expires_at} />
@@ -158,13 +158,13 @@ function Failures({
       <List size="sm">
         {failures.map(({ enrollment, error, current }) => (
           <List.Item key={enrollment.enrollment_id}>
-            <Foreign value={enrollment.verified_subject} />:{' '}
+            <UntrustedText value={enrollment.verified_subject} />:{' '}
             {current === undefined ? (
               <>
                 {error instanceof Error ? error.message : String(error)}
                 {error instanceof ApiError && error.detail !== undefined && (
                   <>
-                    : <Foreign value={error.detail} />
+                    : <UntrustedText value={error.detail} />
                   </>
                 )}{' '}
                 {error instanceof ApiError && <Code>{error.code}</Code>}
@@ -175,7 +175,7 @@ function Failures({
                 {current.decided_by !== undefined && (
                   <>
                     {' '}
-                    by <Foreign value={current.decided_by} />
+                    by <UntrustedText value={current.decided_by} />
                   </>
                 )}
               </>

@@ -9,7 +9,7 @@ import { AsCommand } from '../parts/command';
 import { Empty } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { TableFrame } from '../parts/table-frame';
-import { Foreign } from '../parts/values';
+import { UntrustedText } from '../parts/values';
 import { CreateClient, DeleteClient, EditClient } from './client-forms';
 
 const PAGE = 200;
@@ -65,7 +65,7 @@ export function GrantMatrix() {
               <Table.Th scope="col">Subject</Table.Th>
               {data.resources.map((resource) => (
                 <Table.Th key={resource} scope="col">
-                  <Foreign value={resource} />
+                  <UntrustedText value={resource} />
                 </Table.Th>
               ))}
               {mayOperate && <Table.Th scope="col">Actions</Table.Th>}
@@ -75,10 +75,10 @@ export function GrantMatrix() {
             {clients.map((client) => (
               <Table.Tr key={client.client_id}>
                 <Table.Th scope="row">
-                  <Foreign value={client.client_id} />
+                  <UntrustedText value={client.client_id} />
                 </Table.Th>
                 <Table.Td>
-                  <Foreign value={client.subject} />
+                  <UntrustedText value={client.subject} />
                 </Table.Td>
                 {data.resources.map((resource) => (
                   <Table.Td key={resource}>
@@ -146,7 +146,7 @@ function GrantCell({ clientId, resource, access }: CellProps) {
       <Modal opened={asked !== undefined} onClose={() => setAsked(undefined)} title="Reduce access">
         <Stack>
           <Text size="sm">
-            <Foreign value={clientId} /> has {access} access to <Foreign value={resource} />. With{' '}
+            <UntrustedText value={clientId} /> has {access} access to <UntrustedText value={resource} />. With{' '}
             {asked === 'none' ? 'no' : asked} access, requests of its keys that need more are denied as soon
             as each target has the next revision.
           </Text>

@@ -5,11 +5,11 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { AsCommand } from '../parts/command';
-import { Ladder } from '../parts/ladder';
 import { List } from '../parts/list';
 import { Empty, Page } from '../parts/page';
 import { useMayCreateSites } from '../parts/roles';
-import { Foreign, Moment } from '../parts/values';
+import { Steps } from '../parts/steps';
+import { Moment, UntrustedText } from '../parts/values';
 import { CreateSite } from './create-site';
 
 type Overview = Schemas['SiteOverview'];
@@ -43,7 +43,7 @@ export default function Home() {
                 </Anchor>
                 {display_name !== site_id && (
                   <Text size="sm">
-                    <Foreign value={display_name} />
+                    <UntrustedText value={display_name} />
                   </Text>
                 )}
               </>
@@ -159,7 +159,7 @@ function Attention({ to, label, children }: AttentionProps) {
   return (
     <>
       <Anchor component={Link} to={to} c="red" fw={600} size="sm">
-        <Foreign value={label} />
+        <UntrustedText value={label} />
       </Anchor>
       {children !== undefined && (
         <Text component="div" size="sm">
@@ -180,8 +180,8 @@ function FirstSteps() {
   return (
     <>
       <Text>Control is empty. These steps lead to the first allowed request; begin with the site.</Text>
-      <Ladder
-        rungs={[
+      <Steps
+        steps={[
           {
             ...later,
             title: 'Site',

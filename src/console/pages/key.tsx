@@ -11,7 +11,7 @@ import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { CONDITIONS } from '../parts/readiness';
 import { TableFrame, TableHead } from '../parts/table-frame';
-import { Foreign, Id, Moment, State } from '../parts/values';
+import { Id, Moment, State, UntrustedText } from '../parts/values';
 
 export default function Key() {
   const { site_id } = useSite();
@@ -31,9 +31,9 @@ export default function Key() {
           rows={[
             ['Key ID', <Id key="id" value={key.key_id} />],
             ['State', <State key="state" value={key.status} />],
-            ['Client', <Foreign key="client" value={key.client_id} />],
-            ['Issuer', <Foreign key="issuer" value={key.verified_issuer} />],
-            ['Subject', <Foreign key="subject" value={key.verified_subject} />],
+            ['Client', <UntrustedText key="client" value={key.client_id} />],
+            ['Issuer', <UntrustedText key="issuer" value={key.verified_issuer} />],
+            ['Subject', <UntrustedText key="subject" value={key.verified_subject} />],
             ['Fingerprint', <Id key="fingerprint" value={key.fingerprint} />],
             ['Issued', <Moment key="created" at={key.created_at} />],
             ['Expires', <Moment key="expires" at={key.expires_at} />],
@@ -43,7 +43,7 @@ export default function Key() {
             ['Policy', <LinkTo key="policy" kind="policies" id={key.policy_id} />],
             ['Source', <LinkTo key="source" kind="sources" id={key.source_id} />],
             ...Object.entries(key.provenance).map(
-              ([name, value]) => [name, <Foreign key={name} value={value} />] as const,
+              ([name, value]) => [name, <UntrustedText key={name} value={value} />] as const,
             ),
           ]}
         />
@@ -75,8 +75,8 @@ function revocationOf({ revoked_at, revoked_by, revoked_reason }: Schemas['Deriv
   if (revoked_at === undefined) return [];
   return [
     ['Revoked', <Moment key="revoked" at={revoked_at} />],
-    ['Revoked by', <Foreign key="by" value={revoked_by ?? ''} />],
-    ['Reason', <Foreign key="reason" value={revoked_reason ?? 'none given'} />],
+    ['Revoked by', <UntrustedText key="by" value={revoked_by ?? ''} />],
+    ['Reason', <UntrustedText key="reason" value={revoked_reason ?? 'none given'} />],
   ] as const;
 }
 
@@ -100,7 +100,7 @@ function Readiness({ keyId, siteId }: { readonly keyId: string; readonly siteId:
                 {satisfied ? '✓ ' : '✗ '}
                 {state.replaceAll('_', ' ')}
               </Table.Td>
-              <Table.Td>{blocked_by === undefined ? '' : <Foreign value={blocked_by} />}</Table.Td>
+              <Table.Td>{blocked_by === undefined ? '' : <UntrustedText value={blocked_by} />}</Table.Td>
             </Table.Tr>
           ))}
         </Table.Tbody>
@@ -146,7 +146,7 @@ function Revoke({
             <Checkbox
               label={
                 <>
-                  Also refuse new enrollments of <Foreign value={verified_subject} />
+                  Also refuse new enrollments of <UntrustedText value={verified_subject} />
                 </>
               }
               checked={block}

@@ -8,7 +8,7 @@ import { AsCommand } from '../parts/command';
 import { FilterText } from '../parts/filter';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
-import { Foreign, Moment, State } from '../parts/values';
+import { Moment, State, UntrustedText } from '../parts/values';
 
 const STATUSES = ['active', 'revoked', 'expired'] as const;
 type Status = (typeof STATUSES)[number];
@@ -75,12 +75,12 @@ export default function Keys() {
           {
             title: 'Client',
             text: ({ client_id }) => client_id,
-            cell: ({ client_id }) => <Foreign value={client_id} />,
+            cell: ({ client_id }) => <UntrustedText value={client_id} />,
           },
           {
             title: 'Subject',
             text: ({ verified_subject }) => verified_subject,
-            cell: ({ verified_subject }) => <Foreign value={verified_subject} />,
+            cell: ({ verified_subject }) => <UntrustedText value={verified_subject} />,
           },
           {
             title: 'Expires',

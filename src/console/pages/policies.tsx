@@ -11,7 +11,7 @@ import { bodyOfValues, Fields, type Values } from '../parts/fields';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
 import { AsSiteFile } from '../parts/site-file';
-import { Foreign, State } from '../parts/values';
+import { State, UntrustedText } from '../parts/values';
 import { activeRevisions, POLICY_TERMS } from './policy-terms';
 
 type Policy = Schemas['EnrollmentPolicy'];
@@ -46,7 +46,7 @@ export default function Policies() {
             text: ({ display_name }) => display_name,
             cell: ({ policy_id, display_name }) => (
               <Anchor component={Link} to={`${site}/policies/${policy_id}`} size="sm">
-                <Foreign value={display_name} />
+                <UntrustedText value={display_name} />
               </Anchor>
             ),
           },
@@ -63,12 +63,12 @@ export default function Policies() {
           {
             title: 'Workload',
             text: ({ verified_subject }) => verified_subject,
-            cell: ({ verified_subject }) => <Foreign value={verified_subject} />,
+            cell: ({ verified_subject }) => <UntrustedText value={verified_subject} />,
           },
           {
             title: 'Client',
             text: ({ client_id }) => client_id,
-            cell: ({ client_id }) => <Foreign value={client_id} />,
+            cell: ({ client_id }) => <UntrustedText value={client_id} />,
           },
           {
             title: 'Approval',

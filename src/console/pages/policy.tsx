@@ -10,7 +10,7 @@ import { Edit } from '../parts/edit';
 import type { Values } from '../parts/fields';
 import { Empty, Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { Foreign, Id, Moment, State } from '../parts/values';
+import { Id, Moment, State, UntrustedText } from '../parts/values';
 import { POLICY_TERMS } from './policy-terms';
 import { Rebind } from './rebind';
 
@@ -51,7 +51,7 @@ function PolicyFacts({ policy }: { readonly policy: Policy }) {
   return (
     <Facts
       rows={[
-        ['Name', <Foreign key="name" value={policy.display_name} />],
+        ['Name', <UntrustedText key="name" value={policy.display_name} />],
         ['Policy ID', <Id key="id" value={policy.policy_id} />],
         ['State', <State key="state" value={policy.state} />],
         ...(refuses_with === undefined
@@ -66,9 +66,9 @@ function PolicyFacts({ policy }: { readonly policy: Policy }) {
             , revision {policy.source_revision}
           </span>,
         ],
-        ['Issuer of the token', <Foreign key="issuer" value={policy.verified_issuer} />],
-        ['Subject of the token', <Foreign key="subject" value={policy.verified_subject} />],
-        ['Client', <Foreign key="client" value={policy.client_id} />],
+        ['Issuer of the token', <UntrustedText key="issuer" value={policy.verified_issuer} />],
+        ['Subject of the token', <UntrustedText key="subject" value={policy.verified_subject} />],
+        ['Client', <UntrustedText key="client" value={policy.client_id} />],
         ['Approval', policy.approval],
         ['Key lifetime', `at most ${policy.max_key_lifetime_seconds} seconds`],
         ['Keys per token', `at most ${policy.max_keys_per_token}`],

@@ -5,22 +5,28 @@ import { useMay, useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
 import { type Column, List, PAGE_ITEMS } from '../parts/list';
 import { Empty } from '../parts/page';
-import { Foreign, State } from '../parts/values';
+import { State, UntrustedText } from '../parts/values';
 import { CreateRoute, DeleteRoute, EditRoute, EditSources } from './route-forms';
 
 type Route = Schemas['Route'];
 
 const COLUMNS: readonly Column<Route>[] = [
-  { title: 'Route', text: ({ route_id }) => route_id, cell: ({ route_id }) => <Foreign value={route_id} /> },
+  {
+    title: 'Route',
+    text: ({ route_id }) => route_id,
+    cell: ({ route_id }) => <UntrustedText value={route_id} />,
+  },
   {
     title: 'Requests',
     text: ({ definition }) => `${definition.path_template} ${definition.method}`,
-    cell: ({ definition: { method, path_template } }) => <Foreign value={`${method} ${path_template}`} />,
+    cell: ({ definition: { method, path_template } }) => (
+      <UntrustedText value={`${method} ${path_template}`} />
+    ),
   },
   {
     title: 'Resource',
     text: ({ route_id, definition }) => definition.resource ?? route_id,
-    cell: ({ route_id, definition }) => <Foreign value={definition.resource ?? route_id} />,
+    cell: ({ route_id, definition }) => <UntrustedText value={definition.resource ?? route_id} />,
   },
   {
     title: 'Freshness',

@@ -7,7 +7,7 @@ import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty } from '../parts/page';
-import { Foreign, Moment } from '../parts/values';
+import { Moment, UntrustedText } from '../parts/values';
 
 type OperatorSession = Schemas['OperatorSession'];
 
@@ -32,8 +32,8 @@ export function Sessions() {
             text: ({ display_name, principal }) => `${display_name} ${principal}`,
             cell: ({ display_name, principal }) => (
               <Stack gap={0}>
-                <Foreign value={display_name} />
-                <Foreign value={principal} />
+                <UntrustedText value={display_name} />
+                <UntrustedText value={principal} />
               </Stack>
             ),
           },
@@ -53,7 +53,7 @@ export function Sessions() {
             cell: (session) => (mayEndAny || session.current) && <EndSession session={session} />,
           },
         ]}
-        empty={<Empty>Nobody is signed in through the identity provider.</Empty>}
+        empty={<Empty>There are no sessions from the identity provider.</Empty>}
       />
       <AsCommand words={['get', 'sessions']} />
     </Stack>
@@ -72,8 +72,8 @@ function EndSession({
       confirm={{
         consequence: (
           <>
-            <Foreign value={display_name} /> is signed out with the next request. Remove role grants, too, if
-            the operator may not sign in again.
+            <UntrustedText value={display_name} /> is signed out with the next request. Remove role grants,
+            too, if the operator may not sign in again.
           </>
         ),
       }}

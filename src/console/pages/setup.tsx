@@ -7,11 +7,11 @@ import { api, bodyOf, controlUrl, type Schemas } from '../api/client';
 import { nameWord, shellWord } from '../api/ctl-command';
 import { useMay, useSite } from '../api/session';
 import { AsCommand, CopyText } from '../parts/command';
-import { Ladder, type Rung } from '../parts/ladder';
 import { Page } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { CONDITIONS } from '../parts/readiness';
-import { Foreign, Moment } from '../parts/values';
+import { type Step, Steps } from '../parts/steps';
+import { Moment, UntrustedText } from '../parts/values';
 import { VerifierStart } from '../parts/verifier-start';
 import { CreateClient } from './client-forms';
 import { CreateTarget } from './create-target';
@@ -33,15 +33,15 @@ export default function SetUp() {
   return (
     <Page title="Set-up" question="What is missing until the first allowed request?">
       {error && <Problem error={error} />}
-      <Ladder
-        rungs={[
-          ...sourceRungs(given),
-          ...clientRungs(given),
-          policyRung(given),
-          targetRung(given),
-          ...keyRungs(given),
-          propagatedRung(given),
-          requestRung(given),
+      <Steps
+        steps={[
+          ...sourceSteps(given),
+          ...clientSteps(given),
+          policyStep(given),
+          targetStep(given),
+          ...keySteps(given),
+          propagatedStep(given),
+          requestStep(given),
         ]}
       />
       <AsCommand words={['get', 'overview', nameWord(site_id)]} />
@@ -114,7 +114,7 @@ async function readProgress(siteId: string): Promise<Progress> {
 
 const VALIDATED: readonly string[] = ['validated', 'activating', 'publishing', 'active', 'suspended'];
 
-function sourceRungs({ site, sources }: Given): readonly Rung[] {
+function sourceSteps({ site, sources }: Given): readonly Step[] {
   const revisions = sources.flatMap((source) => source.revisions);
   const failure = revisions.findLast((revision) => revision.failure !== undefined)?.failure;
   const publishing = revisions.find(({ state }) => state === 'publishing');
@@ -130,7 +130,7 @@ function sourceRungs({ site, sources }: Given): readonly Rung[] {
   );
   const why = failure && (
     <>
-      The last check failed: <Foreign value={failure.code} />, <Foreign value={failure.detail} />
+      The last check failed: <UntrustedText value={failure.code} />, <UntrustedText value={failure.detail} />
     </>
   );
   return [
@@ -157,8 +157,8 @@ function sourceRungs({ site, sources }: Given): readonly Rung[] {
             blockedBy: (
               <>
                 Targets have not acknowledged it yet:{' '}
-                <Foreign value={publishing.waiting_for.map(({ name }) => name).join(', ')} />. Start their
-                verifiers, or detach them.
+                <UntrustedText value={publishing.waiting_for.map(({ name }) => name).join(', ')} />. Start
+                their verifiers, or detach them.
               </>
             ),
           }
@@ -169,7 +169,7 @@ function sourceRungs({ site, sources }: Given): readonly Rung[] {
   ];
 }
 
-function clientRungs({ site, mayOperate, clients, routes, grants }: Given): readonly Rung[] {
+function clientSteps({ site, mayOperate, clients, routes, grants }: Given): readonly Step[] {
   const published = routes.filter((route) => route.published).length;
   return [
     {
@@ -206,7 +206,7 @@ function clientRungs({ site, mayOperate, clients, routes, grants }: Given): read
   ];
 }
 
-function policyRung({ site, policies }: Given): Rung {
+function policyStep({ site, policies }: Given): Step {
   const usable = policies.find(({ state, refuses_with }) => state === 'active' && refuses_with === undefined);
   const refusing = policies.find(({ refuses_with }) => refuses_with !== undefined);
   return {
@@ -219,15 +219,15 @@ function policyRung({ site, policies }: Given): Rung {
       : {
           blockedBy: (
             <>
-              <Foreign value={refusing.display_name} /> refuses enrollments:{' '}
-              <Foreign value={refusing.refuses_with ?? ''} />
+              <UntrustedText value={refusing.display_name} /> refuses enrollments:{' '}
+              <UntrustedText value={refusing.refuses_with ?? ''} />
             </>
           ),
         }),
   };
 }
 
-function targetRung({ mayAdminister, propagation: { targets } }: Given): Rung {
+function targetStep({ mayAdminister, propagation: { targets } }: Given): Step {
   return {
     title: 'Target',
     isDone: targets.length > 0,
@@ -236,7 +236,7 @@ function targetRung({ mayAdminister, propagation: { targets } }: Given): Rung {
         'The verifier beside your gateway. Its token fetches the bundles.'
       ) : (
         <>
-          There is <Foreign value={targets.map(({ name }) => name).join(', ')} />.
+          There is <UntrustedText value={targets.map(({ name }) => name).join(', ')} />.
         </>
       ),
     // Always there: the token is shown after the target exists.
@@ -250,7 +250,7 @@ function targetRung({ mayAdminister, propagation: { targets } }: Given): Rung {
   };
 }
 
-function keyRungs({ site, sources, policies, enrollments, keys }: Given): readonly Rung[] {
+function keySteps({ site, sources, policies, enrollments, keys }: Given): readonly Step[] {
   const policy = policies.find(({ state }) => state === 'active');
   const pending = enrollments.filter(({ state }) => state === 'pending_approval');
   const denied = enrollments.findLast(({ denial_code }) => denial_code !== undefined);
@@ -274,7 +274,7 @@ function keyRungs({ site, sources, policies, enrollments, keys }: Given): readon
           'Control issues the key when the enrollment is accepted.'
         ) : (
           <>
-            Of <Foreign value={keys[0].verified_subject} />, until <Moment at={keys[0].expires_at} />
+            Of <UntrustedText value={keys[0].verified_subject} />, until <Moment at={keys[0].expires_at} />
           </>
         ),
       ...(pending.length > 0
@@ -287,7 +287,7 @@ function keyRungs({ site, sources, policies, enrollments, keys }: Given): readon
           : {
               blockedBy: (
                 <>
-                  The last enrollment was denied: <Foreign value={denied.denial_code ?? ''} />
+                  The last enrollment was denied: <UntrustedText value={denied.denial_code ?? ''} />
                 </>
               ),
             }),
@@ -328,7 +328,7 @@ function Enroll({ policy, audience }: EnrollProps) {
     <Stack gap="xs">
       <Text size="sm">
         {isServiceAccount ? 'To try it from your machine, run this: it gets ' : 'Put '}a token of{' '}
-        <Foreign value={policy.verified_subject} /> for the audience <Foreign value={audience} />{' '}
+        <UntrustedText value={policy.verified_subject} /> for the audience <UntrustedText value={audience} />{' '}
         {isServiceAccount ? 'from the cluster, and enrolls a key with it.' : 'into the file, then run this.'}
       </Text>
       <CopyText text={lines.join('\n')} />
@@ -341,7 +341,7 @@ function Enroll({ policy, audience }: EnrollProps) {
   );
 }
 
-function propagatedRung({ site, keys, propagation: { targets }, readiness }: Given): Rung {
+function propagatedStep({ site, keys, propagation: { targets }, readiness }: Given): Step {
   const waiting = readiness?.conditions.find(({ satisfied }) => !satisfied);
   const never = targets.some(({ state }) => state === 'never');
   return {
@@ -359,7 +359,7 @@ function propagatedRung({ site, keys, propagation: { targets }, readiness }: Giv
           blockedBy: (
             <>
               Not yet: {CONDITIONS[waiting.condition].toLowerCase()}.{' '}
-              <Foreign value={waiting.blocked_by ?? waiting.state.replaceAll('_', ' ')} />
+              <UntrustedText value={waiting.blocked_by ?? waiting.state.replaceAll('_', ' ')} />
             </>
           ),
         }
@@ -367,7 +367,7 @@ function propagatedRung({ site, keys, propagation: { targets }, readiness }: Giv
   };
 }
 
-function requestRung({ profile, readiness }: Given): Rung {
+function requestStep({ profile, readiness }: Given): Step {
   return {
     title: 'First allowed request',
     isDone: false,

@@ -8,7 +8,7 @@ import { AsCommand } from '../parts/command';
 import { Edit } from '../parts/edit';
 import type { Values } from '../parts/fields';
 import { Facts, Section } from '../parts/page';
-import { Foreign, Id, Moment, State } from '../parts/values';
+import { Id, Moment, State, UntrustedText } from '../parts/values';
 import { isDraft, REVISION_FIELDS, valuesOfRevision } from './source-rules';
 
 type Revision = Schemas['SourceRevision'];
@@ -39,17 +39,17 @@ export function SourceRevision({ source, revision }: RevisionProps) {
       </Group>
       {failure !== undefined && (
         <Alert color="red" variant="light" title="The last check failed">
-          <Foreign value={failure.detail} /> <Code>{failure.code}</Code>
+          <UntrustedText value={failure.detail} /> <Code>{failure.code}</Code>
         </Alert>
       )}
       <Facts
         rows={[
-          ['Issuer', <Foreign key="issuer" value={revision.issuer} />],
-          ['Key set', <Foreign key="keys" value={revision.jwks_uri} />],
-          ['Audience', <Foreign key="audience" value={revision.audience} />],
+          ['Issuer', <UntrustedText key="issuer" value={revision.issuer} />],
+          ['Key set', <UntrustedText key="keys" value={revision.jwks_uri} />],
+          ['Audience', <UntrustedText key="audience" value={revision.audience} />],
           ...(detected_scope === undefined
             ? []
-            : [['Detected scope', <Foreign key="scope" value={detected_scope} />] as const]),
+            : [['Detected scope', <UntrustedText key="scope" value={detected_scope} />] as const]),
           ...(fingerprint === undefined
             ? []
             : [['Fingerprint', <Id key="fingerprint" value={fingerprint} />] as const]),
@@ -64,7 +64,7 @@ export function SourceRevision({ source, revision }: RevisionProps) {
                   'Waits for targets',
                   waiting_for.map(({ target_id, name }) => (
                     <div key={target_id}>
-                      <Foreign value={name} />
+                      <UntrustedText value={name} />
                     </div>
                   )),
                 ] as const,
@@ -193,7 +193,7 @@ function Activate({
             </Text>
             <Facts
               rows={[
-                ['Detected scope', <Foreign key="scope" value={detected_scope ?? ''} />],
+                ['Detected scope', <UntrustedText key="scope" value={detected_scope ?? ''} />],
                 ['Fingerprint', <Id key="fingerprint" value={fingerprint ?? ''} />],
               ]}
             />

@@ -10,7 +10,7 @@ import { AsCommand } from '../parts/command';
 import { Edit } from '../parts/edit';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
-import { Foreign, Id, Moment } from '../parts/values';
+import { Id, Moment, UntrustedText } from '../parts/values';
 import { SourceRevision } from './source-revision';
 import { holdsSlot, isDraft, SOURCE_FIELDS, valuesOfSource } from './source-rules';
 
@@ -47,7 +47,7 @@ export default function SourcePage() {
       <Section title="What it is">
         <Facts
           rows={[
-            ['Name', <Foreign key="name" value={source.display_name} />],
+            ['Name', <UntrustedText key="name" value={source.display_name} />],
             ['Source ID', <Id key="id" value={source.source_id} />],
             ['When it is suspended', KEYS_THEN[source.on_suspend]],
             ['When it is retired', KEYS_THEN[source.on_retire]],
@@ -82,7 +82,7 @@ function PoliciesOf({ source: { site_id, source_id } }: { readonly source: Sourc
       {policies.map(({ policy_id, display_name, source_revision }) => (
         <List.Item key={policy_id}>
           <Anchor component={Link} to={`${site}/policies/${policy_id}`} size="sm">
-            <Foreign value={display_name} />
+            <UntrustedText value={display_name} />
           </Anchor>
           , revision {source_revision}
         </List.Item>

@@ -12,7 +12,7 @@ import { bodyOfValues, type Field, Fields, type Values } from '../parts/fields';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
 import { AsSiteFile } from '../parts/site-file';
-import { Foreign, State } from '../parts/values';
+import { State, UntrustedText } from '../parts/values';
 import { holdsSlot, REVISION_FIELDS, SOURCE_FIELDS } from './source-rules';
 
 type Source = Schemas['Source'];
@@ -51,7 +51,7 @@ export default function Sources() {
                 to={`/sites/${encodeURIComponent(site_id)}/sources/${source_id}`}
                 size="sm"
               >
-                <Foreign value={display_name} />
+                <UntrustedText value={display_name} />
               </Anchor>
             ),
           },
@@ -69,7 +69,7 @@ export default function Sources() {
                     <Text size="xs">
                       waits for{' '}
                       {waiting_for.map(({ target_id, name }) => (
-                        <Foreign key={target_id} value={`${name} `} />
+                        <UntrustedText key={target_id} value={`${name} `} />
                       ))}
                     </Text>
                   )}
@@ -79,12 +79,12 @@ export default function Sources() {
           {
             title: 'Issuer',
             text: ({ revisions }) => revisions.at(-1)?.issuer ?? '',
-            cell: ({ revisions }) => <Foreign value={revisions.at(-1)?.issuer ?? ''} />,
+            cell: ({ revisions }) => <UntrustedText value={revisions.at(-1)?.issuer ?? ''} />,
           },
           {
             title: 'Audience',
             text: ({ revisions }) => revisions.at(-1)?.audience ?? '',
-            cell: ({ revisions }) => <Foreign value={revisions.at(-1)?.audience ?? ''} />,
+            cell: ({ revisions }) => <UntrustedText value={revisions.at(-1)?.audience ?? ''} />,
           },
         ]}
         empty={

@@ -10,7 +10,7 @@ import { AsCommand } from '../parts/command';
 import { Empty, Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { TableFrame, TableHead } from '../parts/table-frame';
-import { Foreign, Id, Moment, State } from '../parts/values';
+import { Id, Moment, State, UntrustedText } from '../parts/values';
 import { CreateTarget, TargetToken } from './create-target';
 import { RaiseFloor, SigningKeys } from './signing-keys';
 
@@ -85,7 +85,7 @@ function Matrix({ targets, onToken }: MatrixProps) {
         {targets.map((target) => (
           <Table.Tr key={target.target_id}>
             <Table.Td>
-              <Foreign value={target.name} />
+              <UntrustedText value={target.name} />
               <Id value={target.target_id} />
             </Table.Td>
             <Table.Td>
@@ -151,11 +151,11 @@ function Refused({ target: { refused } }: { readonly target: Target }) {
   if (refused === undefined) return null;
   return (
     <Text component="div" size="sm" c="red">
-      Refused revision {refused.revision}: <Foreign value={refused.code} />
+      Refused revision {refused.revision}: <UntrustedText value={refused.code} />
       {refused.detail !== undefined && (
         <>
           {' '}
-          (<Foreign value={refused.detail} />)
+          (<UntrustedText value={refused.detail} />)
         </>
       )}
       , <Moment at={refused.at} />

@@ -22,7 +22,7 @@ import { CopyText } from '../parts/command';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { TableFrame, TableHead } from '../parts/table-frame';
-import { Foreign, Moment, State } from '../parts/values';
+import { Moment, State, UntrustedText } from '../parts/values';
 
 type Report = Schemas['ExplainReport'];
 
@@ -151,7 +151,7 @@ function Result({ explained_by, report, lines }: Schemas['Explanation']) {
         </Group>
         {hint !== null && (
           <Alert color="blue" title="What to do">
-            <Foreign value={hint} />
+            <UntrustedText value={hint} />
           </Alert>
         )}
         {explained_by === 'verifier' && (
@@ -169,13 +169,13 @@ function Result({ explained_by, report, lines }: Schemas['Explanation']) {
         )}
         {when_made !== null && (
           <Text size="sm" component="div">
-            When the proof was made, at <Foreign value={when_made.at} />: {when_made.decision.outcome}{' '}
+            When the proof was made, at <UntrustedText value={when_made.at} />: {when_made.decision.outcome}{' '}
             <Reason {...when_made.decision} />
           </Text>
         )}
         {needs.map((need) => (
           <Text key={need} size="sm">
-            To see more, give <Foreign value={need} />
+            To see more, give <UntrustedText value={need} />
           </Text>
         ))}
       </Section>
@@ -201,11 +201,11 @@ function Reason({ reason, detail }: Pick<Report['decision'], 'reason' | 'detail'
   if (reason === null) return null;
   return (
     <Text size="sm" component="span" className="break">
-      <Foreign value={reason} />
+      <UntrustedText value={reason} />
       {detail !== null && (
         <>
           {' '}
-          (<Foreign value={detail} />)
+          (<UntrustedText value={detail} />)
         </>
       )}
     </Text>
@@ -232,13 +232,16 @@ function factsOf({ at, at_source, bundle, decision, recorded }: Report) {
     ]);
     rows.push(['Latest as of', <Moment key="fresh" at={bundle.fresh_as_of} />]);
     if (bundle.warnings.length > 0) {
-      rows.push(['Warnings', bundle.warnings.map((warning) => <Foreign key={warning} value={warning} />)]);
+      rows.push([
+        'Warnings',
+        bundle.warnings.map((warning) => <UntrustedText key={warning} value={warning} />),
+      ]);
     }
   }
   if (recorded !== null) {
     rows.push(['Recorded', <Moment key="recorded" at={recorded.time} />]);
     if (recorded.decision_id !== null) {
-      rows.push(['Decision ID', <Foreign key="id" value={recorded.decision_id} />]);
+      rows.push(['Decision ID', <UntrustedText key="id" value={recorded.decision_id} />]);
     }
   }
   return rows;
@@ -253,7 +256,7 @@ function Steps({ steps }: Pick<Report, 'steps'>) {
           {steps.map(({ step, name, verdict, reason, detail }) => (
             <Table.Tr key={step}>
               <Table.Td miw={220}>
-                {step}. <Foreign value={name} />
+                {step}. <UntrustedText value={name} />
               </Table.Td>
               <Table.Td>
                 <State value={verdict} />
@@ -295,17 +298,17 @@ function Lines({ transcript }: Pick<Report, 'transcript'>) {
             {differing.map(({ line, signed, rebuilt, why, difference }) => (
               <Table.Tr key={line}>
                 <Table.Td>
-                  <Foreign value={line} />
+                  <UntrustedText value={line} />
                 </Table.Td>
-                <Table.Td>{signed === null ? WHY.not_signed : <Foreign value={signed} />}</Table.Td>
-                <Table.Td>{rebuilt === null ? WHY[why ?? ''] : <Foreign value={rebuilt} />}</Table.Td>
+                <Table.Td>{signed === null ? WHY.not_signed : <UntrustedText value={signed} />}</Table.Td>
+                <Table.Td>{rebuilt === null ? WHY[why ?? ''] : <UntrustedText value={rebuilt} />}</Table.Td>
                 <Table.Td>
                   {difference !== null && (
                     <>
                       from character {difference.character} on
                       {difference.place !== null && (
                         <>
-                          , in <Foreign value={difference.place} />
+                          , in <UntrustedText value={difference.place} />
                         </>
                       )}
                       {difference.only_in !== null && <>, only in {ONLY_IN[difference.only_in]}</>}
@@ -337,17 +340,17 @@ function Rules({ rules }: Pick<Report, 'rules'>) {
                 <Reason reason={rule.fault} detail={null} />
               </Table.Td>
               <Table.Td>
-                <Foreign value={rule.subject_exact ?? `${rule.subject_prefix ?? ''}…`} />
+                <UntrustedText value={rule.subject_exact ?? `${rule.subject_prefix ?? ''}…`} />
                 {!rule.canonical && <Text size="sm">no canonical SPIFFE ID: matches no caller</Text>}
               </Table.Td>
               <Table.Td>
-                <Foreign value={rule.issuer} />
+                <UntrustedText value={rule.issuer} />
               </Table.Td>
               <Table.Td>
-                <Foreign value={rule.trust_domain} />
+                <UntrustedText value={rule.trust_domain} />
               </Table.Td>
               <Table.Td>
-                <Foreign value={rule.required_key_binding} />
+                <UntrustedText value={rule.required_key_binding} />
               </Table.Td>
             </Table.Tr>
           ))}

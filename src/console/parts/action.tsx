@@ -10,7 +10,7 @@ import { type ReactNode, useState } from 'react';
 import { visible } from '../api/visible';
 import { AsCommand, type CommandWords } from './command';
 import { Problem } from './problem';
-import { Foreign } from './values';
+import { UntrustedText } from './values';
 
 export interface ActionProps {
   readonly label: string;
@@ -85,7 +85,7 @@ export function Action({ label, command, onOpen, run, onDone, isDisabled, confir
                 <TextInput
                   label={
                     <>
-                      Type <Foreign value={confirm.name} /> to confirm
+                      Type <UntrustedText value={confirm.name} /> to confirm
                     </>
                   }
                   value={typed}

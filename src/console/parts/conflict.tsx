@@ -2,7 +2,7 @@
 import { Alert, Table } from '@mantine/core';
 import type { Field, Values } from './fields';
 import { TableHead } from './table-frame';
-import { Foreign } from './values';
+import { UntrustedText } from './values';
 
 interface ConflictProps {
   readonly fields: readonly Pick<Field, 'name' | 'label'>[];
@@ -26,10 +26,10 @@ export function Conflict({ fields, before, current, yours }: ConflictProps) {
             <Table.Tr key={name}>
               <Table.Th scope="row">{label}</Table.Th>
               <Table.Td>
-                <Foreign value={current[name] ?? ''} />
+                <UntrustedText value={current[name] ?? ''} />
               </Table.Td>
               <Table.Td>
-                {before[name] === yours[name] ? 'not changed' : <Foreign value={yours[name] ?? ''} />}
+                {before[name] === yours[name] ? 'not changed' : <UntrustedText value={yours[name] ?? ''} />}
               </Table.Td>
             </Table.Tr>
           ))}

@@ -11,7 +11,7 @@ import { visibleJson } from '../api/visible';
 import { Conflict } from './conflict';
 import type { Values } from './fields';
 import { Problem } from './problem';
-import { Foreign } from './values';
+import { UntrustedText } from './values';
 
 interface Loaded<D> {
   readonly draft: D;
@@ -65,7 +65,7 @@ export function EditForm<D extends object>({ label, title, load, fields, save }:
         {label}
       </Button>
       {loading.error && <Problem error={loading.error} />}
-      <Modal opened={opened} onClose={close} title={<Foreign value={title} />} size="lg">
+      <Modal opened={opened} onClose={close} title={<UntrustedText value={title} />} size="lg">
         {edited !== undefined && before !== undefined && (
           <form
             onSubmit={(event) => {

@@ -1,7 +1,7 @@
 /** A failed request, in the words of Control, with its stable code and what to do. */
 import { Alert, Code, List, Text } from '@mantine/core';
 import { ApiError } from '../api/client';
-import { Foreign } from './values';
+import { UntrustedText } from './values';
 
 const ADVICE: { readonly [code: string]: string } = {
   permission_denied:
@@ -22,13 +22,13 @@ export function Problem({ error }: { readonly error: unknown }) {
       role="alert"
     >
       <Text size="sm" className="break">
-        <Foreign value={failure?.detail ?? ''} />
+        <UntrustedText value={failure?.detail ?? ''} />
       </Text>
       {failure !== undefined && failure.faults.length > 0 && (
         <List size="sm">
           {failure.faults.map(({ pointer, reason }) => (
             <List.Item key={`${pointer} ${reason}`} className="break">
-              <Foreign value={pointer} />: <Foreign value={reason} />
+              <UntrustedText value={pointer} />: <UntrustedText value={reason} />
             </List.Item>
           ))}
         </List>

@@ -2,7 +2,7 @@
 import { Group, Select } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { api, bodyOf, type Schemas } from '../api/client';
-import { Foreign } from './values';
+import { UntrustedText } from './values';
 
 type Scope = Schemas['Scope'];
 
@@ -76,7 +76,7 @@ export function ScopeName({ scope }: { readonly scope: Scope }) {
   if (scope.id === undefined) return scope.kind;
   return (
     <>
-      {scope.kind} <Foreign value={namesOf(data, scope.kind).get(scope.id) ?? scope.id} />
+      {scope.kind} <UntrustedText value={namesOf(data, scope.kind).get(scope.id) ?? scope.id} />
     </>
   );
 }

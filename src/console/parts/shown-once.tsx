@@ -2,7 +2,7 @@
 import { Alert, Button, Group, Modal, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { CopyText } from './command';
-import { Foreign } from './values';
+import { UntrustedText } from './values';
 
 interface ShownOnceProps {
   readonly title: string;
@@ -18,7 +18,7 @@ export function ShownOnce({ title, secret, onClose, children }: ShownOnceProps) 
     <Modal
       opened={secret !== undefined}
       onClose={onClose}
-      title={<Foreign value={title} />}
+      title={<UntrustedText value={title} />}
       size="xl"
       closeOnClickOutside={false}
       closeOnEscape={false}

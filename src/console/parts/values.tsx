@@ -122,7 +122,7 @@ export function State({ value }: { readonly value: string }) {
 }
 
 /** Text of a workload or an operator: never markup, its invisible characters made visible. */
-export function Foreign({ value }: { readonly value: string }) {
+export function UntrustedText({ value }: { readonly value: string }) {
   const shown = visible(value);
   return (
     <Tooltip label={shown} multiline maw={480} openDelay={600} disabled={shown.length < 40}>

@@ -20,7 +20,7 @@ import { useLiveChanges } from '../api/live';
 import { may } from '../api/permissions';
 import { endSession, useSession } from '../api/session';
 import { IconSun } from '../parts/icons';
-import { Foreign } from '../parts/values';
+import { UntrustedText } from '../parts/values';
 import { INSTALLATION_PAGES, SITE_PAGES } from './page-table';
 
 export function Frame() {
@@ -82,7 +82,7 @@ function Navigation({ onChoice }: { readonly onChoice: () => void }) {
       {siteId !== undefined && (
         <>
           <Text size="xs" c="dimmed" px="sm" pt="md" className="break">
-            Site <Foreign value={siteId} />
+            Site <UntrustedText value={siteId} />
           </Text>
           {SITE_PAGES.map(({ path, title }) => link(`/sites/${encodeURIComponent(siteId)}${path}`, title))}
         </>
@@ -110,7 +110,7 @@ function Account() {
         <IconSun />
       </ActionIcon>
       <Text size="sm" truncate maw={160} visibleFrom="xs">
-        <Foreign value={name} />
+        <UntrustedText value={name} />
       </Text>
       <Button
         variant="default"

@@ -33,7 +33,7 @@ const MAX_GAP_MS = 10_000;
 export class ChangeFeed {
   readonly #options: ChangeFeedOptions;
   readonly #listeners = new Set<Listener>();
-  /** The first read of the current position. Undefined while nobody listens. */
+  /** The first read of the current position. Undefined without listeners. */
   #started: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** Every event up to this one is known. */

@@ -106,7 +106,7 @@ test('each is told of what they may read, and of nothing else', async () => {
   const ofFleet = await follow(
     bearer(fixture.operator('fleet', 'viewer', { kind: 'fleet', id: other.fleetId })),
   );
-  const nobody = await follow(bearer(fixture.operator('nobody', 'viewer', site('none'))));
+  const stranger = await follow(bearer(fixture.operator('nobody', 'viewer', site('none'))));
   expect(all).toMatchObject({ status: 200, type: 'text/event-stream' });
   for (const siteId of [one.siteId, other.siteId]) {
     await fixture.expect(201, 'POST', `/v1/sites/${siteId}/clients`, {
@@ -123,8 +123,8 @@ test('each is told of what they may read, and of nothing else', async () => {
   await waitFor('the change of a site', WAIT_MS, () => ofOne.events().length > 0);
   expect(ofOne.events()).toEqual([told('one', 'client')]);
   expect(ofFleet.events()).toEqual([told('other', 'client')]);
-  expect(nobody.events()).toEqual([]);
-  await waitFor('a heartbeat', WAIT_MS, () => nobody.text().includes('\n:\n\n'));
+  expect(stranger.events()).toEqual([]);
+  await waitFor('a heartbeat', WAIT_MS, () => stranger.text().includes('\n:\n\n'));
 });
 
 test('one reader serves every stream, and rests without one', async () => {
@@ -153,7 +153,7 @@ describe('ends', () => {
     await waitFor('the end', WAIT_MS, follower.hasEnded);
   });
 
-  test('when nobody reads it', async () => {
+  test('without a reader', async () => {
     const kind = 'x'.repeat(1_000_000);
     await fixture.close();
     let tell = () => {};
@@ -215,7 +215,7 @@ test.each([
   await waitFor('a place', WAIT_MS, async () => (await follow(bearer(fixture.root))).status === 200);
 });
 
-test('pages of other origins, and nobody without credentials, may follow', async () => {
+test('pages of other origins and requests without credentials may not follow', async () => {
   const token = fixture.operator('browser', 'admin', INSTALLATION, 'session');
   for (const site of ['cross-site', 'same-site']) {
     expect((await follow({ ...cookie(token), 'sec-fetch-site': site })).status).toBe(403);

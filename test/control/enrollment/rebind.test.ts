@@ -1,4 +1,4 @@
-/** Tests that a policy moves to another source without a new reference, and admits nobody under the facts of the old one. */
+/** Tests that a policy moves to another source without a new reference, and admits no workload under the facts of the old one. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { EnrollmentPolicyView } from '../../../src/api-contract/sources-contract.ts';
 import { bindWaitingPolicies } from '../../../src/control/enrollment/waiting-policies.ts';

@@ -2,7 +2,7 @@
 import { Badge, Card, Group, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 
-export interface Rung {
+export interface Step {
   readonly title: string;
   readonly isDone: boolean;
   /** Why it cannot be done, or does not come about. */
@@ -22,26 +22,26 @@ const LOOKS = {
   later: { color: 'gray', label: 'later' },
 } as const;
 
-export function Ladder({ rungs }: { readonly rungs: readonly Rung[] }) {
-  const next = rungs.findIndex(({ isDone }) => !isDone);
+export function Steps({ steps }: { readonly steps: readonly Step[] }) {
+  const next = steps.findIndex(({ isDone }) => !isDone);
   return (
-    <Stack component="ol" gap="sm" className="ladder">
-      {rungs.map((rung, index) => (
-        <li key={rung.title}>
-          <Step rung={rung} number={index + 1} isNext={index === next} />
+    <Stack component="ol" gap="sm" className="steps">
+      {steps.map((step, index) => (
+        <li key={step.title}>
+          <StepCard step={step} number={index + 1} isNext={index === next} />
         </li>
       ))}
     </Stack>
   );
 }
 
-interface StepProps {
-  readonly rung: Rung;
+interface StepCardProps {
+  readonly step: Step;
   readonly number: number;
   readonly isNext: boolean;
 }
 
-function Step({ rung: { title, isDone, blockedBy, text, todo, always }, number, isNext }: StepProps) {
+function StepCard({ step: { title, isDone, blockedBy, text, todo, always }, number, isNext }: StepCardProps) {
   const state = isDone ? 'done' : blockedBy !== undefined ? 'blocked' : isNext ? 'next' : 'later';
   const { color, label } = LOOKS[state];
   return (
