@@ -1,6 +1,6 @@
 /**
  * The console as its users have it: `proofgate control` as a process with a declared site, an identity provider, and the
- * system's Chromium. Every page is watched: a script error, a violation of the Content-Security-Policy or a failed request for a
+ * system's Chromium. Every page of `newPage` is watched: a script error, a violation of the Content-Security-Policy or a failed request for a
  * file makes `stop` throw.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -8,6 +8,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import type { ControlApi } from '../../src/client/operator/control-api.ts';
 import { ControlStage, type ControlStageOptions } from '../e2e/control/control-fixture.ts';
 import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
 import { freePort } from '../fakes/free-port.ts';
@@ -25,6 +26,8 @@ const CHROMIUM = '/usr/bin/chromium-headless-shell';
 
 export class ConsoleStage {
   readonly control: ControlStage;
+  /** Control's API with the bootstrap token. */
+  readonly api: ControlApi;
   readonly browser: Browser;
   /** What no page may do: script errors, refused content. */
   readonly faults: string[] = [];
@@ -34,12 +37,14 @@ export class ConsoleStage {
 
   private constructor(
     control: ControlStage,
+    api: ControlApi,
     browser: Browser,
     provider: OidcProvider,
     certificates: TestCertificates,
     directory: string,
   ) {
     this.control = control;
+    this.api = api;
     this.browser = browser;
     this.#provider = provider;
     this.#certificates = certificates;
@@ -67,7 +72,7 @@ export class ConsoleStage {
       ],
     });
     const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
-    return new ConsoleStage(control, browser, provider, certificates, directory);
+    return new ConsoleStage(control, await control.api(), browser, provider, certificates, directory);
   }
 
   get url(): string {
@@ -79,6 +84,11 @@ export class ConsoleStage {
     const context = await this.browser.newContext({ ignoreHTTPSErrors: true, ...options });
     const page = await context.newPage();
     page.on('pageerror', (error) => this.faults.push(`script error: ${error.message}`));
+    page.on('response', (response) => {
+      if (response.status() >= 400 && response.url().includes('/console/')) {
+        this.faults.push(`${response.status()} ${response.url()}`);
+      }
+    });
     page.on('console', (message) => {
       if (/Content Security Policy|requires 'Trusted/.test(message.text())) this.faults.push(message.text());
     });
@@ -137,10 +147,16 @@ export class ConsoleStage {
   /** @throws Error when a page did what no page may do */
   async stop(): Promise<void> {
     await this.browser.close();
+    await this.api.close();
     await this.control.stop();
     await this.#provider.close();
     await this.#certificates.remove();
     await rm(this.#directory, { recursive: true });
     if (this.faults.length > 0) throw new Error(`pages had faults:\n${this.faults.join('\n')}`);
   }
+}
+
+/** Presses a button of the open dialogue. */
+export function confirm(page: Page, button: string): Promise<void> {
+  return page.getByRole('dialog').getByRole('button', { name: button, exact: true }).click();
 }

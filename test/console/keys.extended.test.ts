@@ -1,33 +1,26 @@
 /** Keys in the console: found by Control, revoked, and workloads and callers that are blocked. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import type { ControlApi } from '../../src/client/operator/control-api.ts';
 import { SITE_ID } from '../e2e/control/site-declaration.ts';
 import { errorCode } from '../e2e/harness/proofgate-command.ts';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage, confirm } from './console-fixture.ts';
 
 let stage: ConsoleStage;
-let api: ControlApi;
 let page: Page;
 let billing = '';
 let reporting = '';
 
 beforeAll(async () => {
   stage = await ConsoleStage.start({ targets: [] });
-  api = await stage.control.api();
   page = await stage.adminPage();
   const flags = ['--wait-for-activation=false'];
   billing = (await stage.control.enroll('billing', { flags })).keyId;
   reporting = (await stage.control.enroll('reporting', { flags })).keyId;
 }, 60_000);
-afterAll(async () => {
-  await api.close();
-  await stage.stop();
-});
+afterAll(() => stage.stop());
 
 const site = `/v1/sites/${SITE_ID}`;
 const dialog = () => page.getByRole('dialog');
-const confirm = (name: string) => dialog().getByRole('button', { name, exact: true }).click();
 
 describe('keys', () => {
   test('are found by a part of the subject, or by the fingerprint; the address keeps it', async () => {
@@ -50,7 +43,7 @@ describe('keys', () => {
     await dialog().getByLabel('Reason').fill('lost');
     await dialog().getByLabel('Also refuse new enrollments').check();
     await dialog().getByLabel('to confirm').fill(billing);
-    await confirm('Revoke');
+    await confirm(page, 'Revoke');
     await page.getByText('Revoked by').waitFor();
     expect(await stage.control.key(billing)).toMatchObject({
       status: 'revoked',
@@ -64,15 +57,17 @@ describe('who is blocked', () => {
   test('a subject that may enroll again', async () => {
     await page.goto(`${stage.url}/sites/${SITE_ID}/blocked`);
     await page.getByRole('button', { name: 'Unblock' }).click();
-    await confirm('Unblock');
+    await confirm(page, 'Unblock');
     await page.getByText('No workload is blocked').waitFor();
-    expect(await api.list(`${site}/blocked-subjects`)).toEqual([]);
+    expect(await stage.api.list(`${site}/blocked-subjects`)).toEqual([]);
     await page.getByRole('button', { name: 'Block a subject' }).click();
     await dialog().getByLabel('Issuer').fill('https://oidc.example');
     await dialog().getByLabel('Subject').fill('spiffe://it/<script>window.ran=1</script>');
-    await confirm('Block');
+    await confirm(page, 'Block');
     await page.locator('tbody').getByText('spiffe://it/<script>').waitFor();
-    expect(await api.list(`${site}/blocked-subjects`)).toMatchObject([{ issuer: 'https://oidc.example' }]);
+    expect(await stage.api.list(`${site}/blocked-subjects`)).toMatchObject([
+      { issuer: 'https://oidc.example' },
+    ]);
     expect(await page.evaluate('window.ran')).toBeUndefined();
   });
 
@@ -81,12 +76,12 @@ describe('who is blocked', () => {
     await page.getByRole('button', { name: 'Block a caller' }).click();
     await dialog().getByLabel('Issuer').fill('https://control.shop.example/sites/shop-control');
     await dialog().getByLabel('Subject, exactly').fill('client:billing');
-    await confirm('Block');
+    await confirm(page, 'Block');
     await page.getByRole('button', { name: 'Unblock' }).waitFor();
-    expect(await api.list(`${site}/blocked-callers`)).toMatchObject([{ subject: 'client:billing' }]);
+    expect(await stage.api.list(`${site}/blocked-callers`)).toMatchObject([{ subject: 'client:billing' }]);
     await page.getByRole('button', { name: 'Unblock' }).click();
-    await confirm('Unblock');
+    await confirm(page, 'Unblock');
     await page.getByText('No caller is blocked').waitFor();
-    expect(await api.list(`${site}/blocked-callers`)).toEqual([]);
+    expect(await stage.api.list(`${site}/blocked-callers`)).toEqual([]);
   });
 });

@@ -11,7 +11,7 @@ import { keyRow, mutateSite } from '../control/store/rows.ts';
 import { SITE_ID } from '../e2e/control/site-declaration.ts';
 import { type Service, startProofgate } from '../e2e/harness/sidecar.ts';
 import { freePort } from '../fakes/free-port.ts';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage, confirm } from './console-fixture.ts';
 
 const TARGETS = ['edge-1', 'edge-2'];
 const KEYS = 10_000;
@@ -57,9 +57,6 @@ async function open(page: Page, path: string, title: string): Promise<void> {
   await page.goto(`${stage.url}/sites/${SITE_ID}/${path}`);
   await page.getByRole('heading', { name: title, level: 1 }).waitFor();
 }
-
-const confirm = (page: Page, name: string) =>
-  page.getByRole('dialog').getByRole('button', { name, exact: true }).click();
 
 test('two operators approve at once: one key, and each learns the state', async () => {
   await stage.control.tryEnroll('reviewed', { flags: ['--wait-for-activation=false'] });

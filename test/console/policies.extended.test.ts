@@ -1,34 +1,27 @@
 /** Enrollment policies in the console, and the commands that it makes for them. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import type { ControlApi } from '../../src/client/operator/control-api.ts';
 import type { JsonObject } from '../../src/protocol/strict-json.ts';
 import { AUDIENCE, SITE_ID } from '../e2e/control/site-declaration.ts';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage, confirm } from './console-fixture.ts';
 
 const SUBJECT = 'system:serviceaccount:prod:clicked';
 
 let stage: ConsoleStage;
-let api: ControlApi;
 let page: Page;
 let path = '';
 
 beforeAll(async () => {
   stage = await ConsoleStage.start({ targets: [] });
-  api = await stage.control.api();
   page = await stage.adminPage();
 }, 60_000);
-afterAll(async () => {
-  await api.close();
-  await stage.stop();
-});
+afterAll(() => stage.stop());
 
 const button = (name: string) => page.getByRole('button', { name, exact: true });
 const dialog = () => page.getByRole('dialog');
-const confirm = (name: string) => dialog().getByRole('button', { name, exact: true }).click();
 
 async function policy(): Promise<JsonObject> {
-  return (await api.get(path)).body;
+  return (await stage.api.get(path)).body;
 }
 
 describe('a policy', () => {
@@ -38,7 +31,7 @@ describe('a policy', () => {
     await dialog().getByLabel('Name').fill('clicked');
     await dialog().getByLabel('Subject').fill(SUBJECT);
     await dialog().getByLabel('Client').fill('billing');
-    await confirm('Create');
+    await confirm(page, 'Create');
     const command = page.getByText('proofgate enroll');
     await command.waitFor();
     path = `/v1/enrollment-policies/${page.url().split('/').at(-1)}`;
@@ -63,14 +56,14 @@ describe('a policy', () => {
   test('is edited; of two changes at once, neither is lost', async () => {
     await button('Edit').click();
     await dialog().getByLabel('Name').fill('renamed');
-    const { etag } = await api.get(path);
-    await api.patch(path, { max_key_lifetime_seconds: 1234 }, etag);
-    await confirm('Save');
+    const { etag } = await stage.api.get(path);
+    await stage.api.patch(path, { max_key_lifetime_seconds: 1234 }, etag);
+    await confirm(page, 'Save');
     const conflict = dialog().getByText('Somebody else changed it');
     await conflict.waitFor();
     await dialog().getByRole('cell', { name: '1234' }).waitFor();
     expect(await policy()).toMatchObject({ display_name: 'clicked' });
-    await confirm('Apply mine to the new version');
+    await confirm(page, 'Apply mine to the new version');
     await dialog().waitFor({ state: 'detached' });
     expect(await policy()).toMatchObject({ display_name: 'renamed', max_key_lifetime_seconds: 1234 });
   });
@@ -78,34 +71,37 @@ describe('a policy', () => {
   test('is rebound to another source only with the issuer that the operator expects', async () => {
     const { issuer, jwksUri } = stage.control.issuer;
     const source = { kind: 'oidc_jwks', display_name: 'new cluster', issuer, jwks_uri: jwksUri };
-    const { body } = await api.create(`/v1/sites/${SITE_ID}/sources`, { ...source, audience: 'another' });
+    const { body } = await stage.api.create(`/v1/sites/${SITE_ID}/sources`, {
+      ...source,
+      audience: 'another',
+    });
     const revision = `/v1/sources/${String(body.source_id)}/revisions/1`;
-    await api.act(`${revision}/validate`);
-    await api.act(`${revision}/activate`, { expected_scope: issuer.replace('https://', '') });
+    await stage.api.act(`${revision}/validate`);
+    await stage.api.act(`${revision}/activate`, { expected_scope: issuer.replace('https://', '') });
     await stage.control.awaitSource(String(body.source_id), 'active');
     await page.reload();
     await button('Rebind').click();
     await dialog().getByLabel('Issuer of the intended cluster').fill('https://other.example');
-    await confirm('Rebind');
+    await confirm(page, 'Rebind');
     await dialog().getByText('policy_issuer_mismatch').waitFor();
     await dialog().getByLabel('Issuer of the intended cluster').fill(issuer);
-    await confirm('Rebind');
+    await confirm(page, 'Rebind');
     await dialog().waitFor({ state: 'detached' });
     expect(await policy()).toMatchObject({ source_id: body.source_id });
   });
 
   test('is deactivated, reactivated, and deleted by its name', async () => {
     await button('Deactivate').click();
-    await confirm('Deactivate');
+    await confirm(page, 'Deactivate');
     await page.getByText('The policy accepts no enrollments').waitFor();
     expect(await policy()).toMatchObject({ state: 'deactivated' });
     await button('Reactivate').click();
-    await confirm('Reactivate');
+    await confirm(page, 'Reactivate');
     await button('Deactivate').waitFor();
     expect(await policy()).toMatchObject({ state: 'active' });
     await button('Delete').click();
     await dialog().getByLabel('to confirm').fill('renamed');
-    await confirm('Delete');
+    await confirm(page, 'Delete');
     await page.getByRole('heading', { name: 'Policies' }).waitFor();
     expect(await policy()).toMatchObject({ state: 'deleted' });
   });

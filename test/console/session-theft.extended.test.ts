@@ -40,11 +40,10 @@ async function sessionCookie(page: Page): Promise<string | undefined> {
   return cookies.find(({ name }) => name === SESSION)?.value;
 }
 
-async function environments(): Promise<number> {
-  const api = await stage.control.api();
-  const all = await api.list('/v1/environments');
-  await api.close();
-  return all.length;
+/** What the attacks would change: how many environments there are, and grants of the client billing. */
+async function counts(): Promise<readonly number[]> {
+  const paths = ['/v1/environments', `/v1/sites/${SITE_ID}/clients/billing/grants`];
+  return Promise.all(paths.map(async (path) => (await stage.api.list(path)).length));
 }
 
 /** The other port is another origin of the same site: cookies go with its requests. `localhost` is another site. */
@@ -67,7 +66,7 @@ describe.each(['127.0.0.1', 'localhost'])('a page of %s', (host) => {
   }
 
   async function expectUntouched(): Promise<void> {
-    expect(await environments()).toBe(1);
+    expect(await counts()).toEqual([1, 1]);
     await operator.goto(`${stage.url}/`);
     await operator.getByRole('button', { name: 'Sign out' }).waitFor();
   }
@@ -82,7 +81,7 @@ describe.each(['127.0.0.1', 'localhost'])('a page of %s', (host) => {
     ['as a beacon', `navigator.sendBeacon(control + '/v1/environments', '{"name":"evil"}');`],
     [
       'as a deletion',
-      `await fetch(control + '/v1/sites/${SITE_ID}', { method: 'DELETE', credentials: 'include' }).catch(() => {});`,
+      `await fetch(control + '/v1/sites/${SITE_ID}/clients/billing/grants/orders', { method: 'DELETE', credentials: 'include' }).catch(() => {});`,
     ],
   ])('changes nothing: %s', async (_, script) => {
     await attack(script);
@@ -240,6 +239,7 @@ describe('signing in', () => {
     expect(await sessionCookie(page)).toBeUndefined();
     await page.getByRole('link', { name: 'Sign in with your identity provider' }).click();
     await page.locator('input[name=login]').waitFor();
+    expect(referrers).not.toEqual([]);
     expect(referrers.filter((referrer) => referrer?.startsWith(stage.control.controlUrl))).toEqual([]);
     // The session before is over for who has its cookie.
     await page.context().addCookies([{ name: SESSION, value: String(first), url: stage.control.controlUrl }]);

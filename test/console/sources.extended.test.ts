@@ -1,33 +1,26 @@
 /** Sources in the console: a cluster's way from a draft to its retirement, by clicks. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import type { ControlApi } from '../../src/client/operator/control-api.ts';
 import { jsonObjects } from '../../src/protocol/strict-json.ts';
 import { SITE_ID } from '../e2e/control/site-declaration.ts';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage, confirm } from './console-fixture.ts';
 
 let stage: ConsoleStage;
-let api: ControlApi;
 let page: Page;
 let sourceId = '';
 
 beforeAll(async () => {
   stage = await ConsoleStage.start({ targets: [] });
-  api = await stage.control.api();
   page = await stage.adminPage();
 }, 60_000);
-afterAll(async () => {
-  await api.close();
-  await stage.stop();
-});
+afterAll(() => stage.stop());
 
 const button = (name: string) => page.getByRole('button', { name, exact: true });
 const dialog = () => page.getByRole('dialog');
-const confirm = (name: string) => dialog().getByRole('button', { name, exact: true }).click();
 
 /** States of the source's revisions, oldest first. */
 async function states(): Promise<readonly string[]> {
-  const { revisions } = (await api.get(`/v1/sources/${sourceId}`)).body;
+  const { revisions } = (await stage.api.get(`/v1/sources/${sourceId}`)).body;
   return jsonObjects(revisions).map(({ state }) => String(state));
 }
 
@@ -41,7 +34,7 @@ describe('a source', () => {
     await dialog().getByLabel('Issuer').fill(issuer);
     await dialog().getByLabel('URL of its key set').fill(`${jwksUri}-wrong`);
     await dialog().getByLabel('Audience').fill('proofgate-other');
-    await confirm('Create draft');
+    await confirm(page, 'Create draft');
     await page.getByRole('heading', { name: 'Revision 1' }).waitFor();
     sourceId = page.url().split('/').at(-1) ?? '';
     expect(await states()).toEqual(['draft']);
@@ -53,7 +46,7 @@ describe('a source', () => {
     expect(await states()).toEqual(['failed_draft']);
     await button('Edit draft').click();
     await dialog().getByLabel('URL of its key set').fill(stage.control.issuer.jwksUri);
-    await confirm('Save');
+    await confirm(page, 'Save');
     await button('Validate').click();
     await page.getByText('Detected scope').waitFor();
     expect(await states()).toEqual(['validated']);
@@ -62,33 +55,33 @@ describe('a source', () => {
   test('is activated only for the scope that the operator expects', async () => {
     await button('Activate').click();
     await dialog().getByLabel('Scope of the intended cluster').fill('oidc.example/id/other');
-    await confirm('Activate');
+    await confirm(page, 'Activate');
     await dialog().getByText('source_scope_mismatch').waitFor();
     const scope = stage.control.issuer.issuer.replace('https://', '');
     await dialog().getByLabel('Scope of the intended cluster').fill(scope);
-    await confirm('Activate');
+    await confirm(page, 'Activate');
     await button('Suspend').waitFor();
     expect(await states()).toEqual(['active']);
   });
 
   test('is suspended and resumed', async () => {
     await button('Suspend').click();
-    await confirm('Suspend');
+    await confirm(page, 'Suspend');
     await button('Resume').waitFor();
     expect(await states()).toEqual(['suspended']);
     await button('Resume').click();
-    await confirm('Resume');
+    await confirm(page, 'Resume');
     await button('Suspend').waitFor();
     expect(await states()).toEqual(['active']);
   });
 
   test('has a draft beside the active revision, which is deleted again', async () => {
     await button('New revision').click();
-    await confirm('Create draft');
+    await confirm(page, 'Create draft');
     await page.getByRole('heading', { name: 'Revision 2' }).waitFor();
     expect(await states()).toEqual(['active', 'draft']);
     await button('Delete draft').click();
-    await confirm('Delete draft');
+    await confirm(page, 'Delete draft');
     await page.getByRole('heading', { name: 'Revision 2' }).waitFor({ state: 'detached' });
     expect(await states()).toEqual(['active']);
   });
@@ -97,7 +90,7 @@ describe('a source', () => {
     await button('Retire').click();
     expect(await dialog().getByRole('button', { name: 'Retire' }).isDisabled()).toBe(true);
     await dialog().getByLabel('to confirm').fill('another cluster');
-    await confirm('Retire');
+    await confirm(page, 'Retire');
     await page.getByText('retired', { exact: true }).waitFor();
     expect(await states()).toEqual(['retired']);
   });
@@ -106,8 +99,8 @@ describe('a source', () => {
     await page.goto(`${stage.url}/sites/${SITE_ID}/sources`);
     await button('Change capacity').click();
     await dialog().getByLabel('Slots').fill('20');
-    await confirm('Save');
+    await confirm(page, 'Save');
     await page.getByText('1 of 20 slots are used').waitFor();
-    expect((await api.get(`/v1/sites/${SITE_ID}`)).body.source_capacity).toBe(20);
+    expect((await stage.api.get(`/v1/sites/${SITE_ID}`)).body.source_capacity).toBe(20);
   });
 });

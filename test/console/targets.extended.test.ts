@@ -69,12 +69,3 @@ test('detaching asks for the name, and ends the token', async () => {
   await row('edge-1').waitFor({ state: 'detached' });
   expect((await asTarget(token, '/bundle')).status).toBe(401);
 });
-
-test('who may only read sees no control', async () => {
-  const viewer = await stage.operatorPage('vera', 'viewer');
-  await viewer.goto(`${stage.url}/sites/${SITE_ID}/targets`);
-  await viewer.getByRole('heading', { name: 'Signing keys' }).waitFor();
-  for (const name of ['Create target', 'Raise floor', 'Rotate']) {
-    expect(await viewer.getByRole('button', { name }).count()).toBe(0);
-  }
-});

@@ -79,7 +79,7 @@ function DisableBootstrapToken() {
       }}
       run={() => bodyOf(api.DELETE('/v1/bootstrap-token'))}
       onDone={() => {
-        if (session.via === 'bootstrap') endSession();
+        if (session.actor === 'bootstrap') endSession();
       }}
     />
   );
@@ -160,7 +160,7 @@ function GrantRole() {
           <>
             <TextInput
               label="Principal"
-              description="group:NAME, or oidc:ISSUER|SUBJECT as this page shows it under Actor."
+              description="group:NAME, or oidc:ISSUER|SUBJECT: the operator finds it here under This session, Actor."
               placeholder="group:platform"
               value={principal}
               onChange={({ currentTarget }) => setPrincipal(currentTarget.value)}

@@ -151,7 +151,8 @@ function Export({ query }: { readonly query: Query }) {
       {error && <Problem error={error} />}
       {data !== undefined && (
         <Text size="sm" role="status">
-          {data.saved} events saved{data.isWhole ? '' : ': only the newest. Filter for the others'}
+          {data.saved} events saved
+          {data.isWhole ? '' : ': only the newest. The API gives all: GET /v1/audit-events'}
         </Text>
       )}
     </div>

@@ -149,7 +149,7 @@ function Failures({
   return (
     <Alert
       color="red"
-      title={`Not decided by you: ${failures.length}`}
+      title={`Failed: ${failures.length}`}
       withCloseButton
       closeButtonLabel="Close"
       onClose={onClose}

@@ -59,8 +59,8 @@ export default function Home() {
             <FirstSteps />
           ) : (
             <Empty>
-              You have no role at any site. Ask an administrator to grant you one; your name is under Access,
-              This session.
+              You have no role at any site. Ask an administrator to grant you one, and tell them the Actor
+              under Access, This session.
             </Empty>
           )
         }

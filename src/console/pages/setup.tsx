@@ -380,8 +380,8 @@ function requestStep({ profile, readiness }: Given): Step {
       ) : (
         <Stack gap="xs">
           <Text size="sm">
-            Run this beside key.pem. Replace GATEWAY:PORT by the address of your gateway, or leave the option
-            out when the name leads to it.
+            Run this beside key.pem. Replace GATEWAY:PORT by the address of your gateway, or omit --connect-to
+            if the host name resolves to it.
           </Text>
           <CopyText text={requestCommand(profile)} />
           <Text size="sm">

@@ -122,6 +122,7 @@ test('each is told of what they may read, and of nothing else', async () => {
   );
   await waitFor('the change of a site', WAIT_MS, () => ofOne.events().length > 0);
   expect(ofOne.events()).toEqual([told('one', 'client')]);
+  await waitFor('the change of the fleet', WAIT_MS, () => ofFleet.events().length > 0);
   expect(ofFleet.events()).toEqual([told('other', 'client')]);
   expect(stranger.events()).toEqual([]);
   await waitFor('a heartbeat', WAIT_MS, () => stranger.text().includes('\n:\n\n'));

@@ -119,7 +119,7 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'POST /v1/session/bootstrap': anybody,
   'GET /v1/sign-in-methods': anybody,
   'GET /v1/session': signedIn,
-  // Their own; all need permissions: operator-sessions.test.ts.
+  // Their own; all need permissions: operators/sessions.test.ts.
   'GET /v1/sessions': signedIn,
   'GET /v1/sessions/:session_id': signedIn,
   'DELETE /v1/sessions/:session_id': signedIn,

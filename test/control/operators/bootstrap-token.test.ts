@@ -13,25 +13,7 @@ import { establishMasterKeys } from '../../../src/control/secrets/installation-k
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import { type SecretFile, secretFile } from '../../../src/program/secret-files.ts';
 import { type DatabaseKind, databaseKinds, type Opener } from '../store/databases.ts';
-
-class Killed extends Error {}
-
-/** A store whose next mutation crashes before or right after its commit. */
-function dyingStore(store: ControlStore, when: 'before' | 'after'): ControlStore {
-  return new Proxy(store, {
-    get(target, name) {
-      if (name === 'mutate') {
-        return async (...args: Parameters<ControlStore['mutate']>) => {
-          if (when === 'before') throw new Killed();
-          await target.mutate(...args);
-          throw new Killed();
-        };
-      }
-      const member: unknown = Reflect.get(target, name, target);
-      return typeof member === 'function' ? member.bind(target) : member;
-    },
-  });
-}
+import { dyingStore, Killed } from '../store/dying-store.ts';
 
 describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
   'on %s',

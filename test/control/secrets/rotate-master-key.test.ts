@@ -3,13 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { type PendingSignIn, signInSteps } from '../../../src/control/operators/sealed-sign-in.ts';
 import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
-import { establishMasterKeys } from '../../../src/control/secrets/installation-key.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
 import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import { type MasterKeyRotation, rotateMasterKey } from '../../../src/control/secrets/rotate-master-key.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import { databaseKinds, NOW_MS, type Opener } from '../store/databases.ts';
+import { dyingStore, Killed } from '../store/dying-store.ts';
 import { addGround, mutateSite } from '../store/rows.ts';
+import { starts } from './master-key-start.ts';
 
 const OLD = randomBytes(32).toString('base64url');
 const NEW = randomBytes(32).toString('base64url');
@@ -25,36 +26,6 @@ const PENDING: PendingSignIn = {
   destination: { kind: 'page', path: '/' },
   secrets: { state: 'state', nonce: 'nonce', codeVerifier: 'verifier' },
 };
-
-class Killed extends Error {}
-
-/** A store that dies at one write, counted from 0, before or right after its commit. */
-function dyingStore(store: ControlStore, atWrite: number, when: 'before' | 'after'): ControlStore {
-  let writes = 0;
-  return new Proxy(store, {
-    get(target, name) {
-      const member: unknown = Reflect.get(target, name, target);
-      if (typeof member !== 'function') return member;
-      if (name !== 'writeUnaudited' && name !== 'mutate') return member.bind(target);
-      return async (...args: unknown[]) => {
-        const isLast = writes++ === atWrite;
-        if (isLast && when === 'before') throw new Killed();
-        const result: unknown = await member.apply(target, args);
-        if (isLast) throw new Killed();
-        return result;
-      };
-    },
-  });
-}
-
-/** Whether a Control with this key file starts on the database. */
-async function starts(store: ControlStore, ...lines: readonly string[]): Promise<string> {
-  const file = { read: async () => lines.join('\n'), create: async () => false, remove: async () => {} };
-  return establishMasterKeys(store, file).then(
-    () => 'starts',
-    (error: { readonly code: string }) => error.code,
-  );
-}
 
 describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s', (name, kind) => {
   let open: Opener;
@@ -195,7 +166,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
     for (const when of ['before', 'after'] as const) {
       for (let atWrite = 0; ; atWrite++) {
         const next = randomBytes(32).toString('base64url');
-        const run = rotateMasterKey(dyingStore(store, atWrite, when), keysOf(next, current), nowMs);
+        const run = rotateMasterKey(dyingStore(store, when, atWrite), keysOf(next, current), nowMs);
         const error: unknown = await run.catch((thrown: unknown) => thrown);
         const died = error instanceof Killed;
         const kept = await store.read((tx) => tx.operators.masterKey());
@@ -270,7 +241,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
 
   it('is rejected while another rotation is not finished', async () => {
     await fill();
-    await expect(rotateMasterKey(dyingStore(store, 2, 'after'), keysOf(NEW, OLD), nowMs)).rejects.toThrow(
+    await expect(rotateMasterKey(dyingStore(store, 'after', 2), keysOf(NEW, OLD), nowMs)).rejects.toThrow(
       Killed,
     );
     for (const lines of [[OTHER, NEW], [OTHER, OLD], [OLD, NEW], [NEW, OTHER], [NEW]]) {

@@ -1,5 +1,5 @@
 /** Retires a source with all its revisions, on both databases. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
 import { BY, EnrollmentEnvironment, refusalOf } from '../enrollment/enrollment-fixture.ts';
 import { databaseKinds } from '../store/databases.ts';
@@ -7,13 +7,15 @@ import { databaseKinds } from '../store/databases.ts';
 describe.each(databaseKinds())('on $name', (database) => {
   let env: EnrollmentEnvironment;
 
-  beforeAll(() => database.start(), 60_000);
-  beforeEach(async () => {
+  beforeAll(async () => {
+    await database.start();
     const open = await database.fresh();
     env = await EnrollmentEnvironment.open((nowMs) => open({ nowMs }));
+  }, 60_000);
+  afterAll(async () => {
+    await env.close();
+    await database.stop();
   });
-  afterEach(() => env.close());
-  afterAll(() => database.stop());
 
   const addRevision = async ({ sourceId }: RevisionName) => {
     const { view } = await env.sources.drafts.addRevision(sourceId, {}, BY);

@@ -9,13 +9,13 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
-import { establishMasterKeys } from '../../../src/control/secrets/installation-key.ts';
 import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
 import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
 import { LAUNCHER } from '../../cli/compiled-cli.ts';
 import { runCli } from '../../cli/run-cli.ts';
+import { starts } from '../../control/secrets/master-key-start.ts';
 import { addGround } from '../../control/store/rows.ts';
 import { postgresDatabase, sqliteDatabase } from '../../e2e/control/campaign/control-database.ts';
 import { startChild } from '../../e2e/harness/child.ts';
@@ -43,15 +43,6 @@ afterAll(async () => {
 });
 
 const keysOf = (...lines: readonly string[]) => MasterKeys.parse(lines.join('\n'));
-
-/** Whether a Control with this key file starts on the database. */
-async function starts(store: ControlStore, ...lines: readonly string[]): Promise<string> {
-  const file = { read: async () => lines.join('\n'), create: async () => false, remove: async () => {} };
-  return establishMasterKeys(store, file).then(
-    () => 'starts',
-    (error: { readonly code: string }) => error.code,
-  );
-}
 
 describe.each(['sqlite', 'postgres'] as const)('on %s', (name) => {
   it(
