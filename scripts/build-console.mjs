@@ -15,6 +15,8 @@ const document = JSON.parse(readFileSync('docs/openapi.json', 'utf8'));
 writeFileSync(types, astToString(await openapiTypescript(document)));
 
 if (!process.argv.includes('--types')) {
+  // Vite takes its mode from NODE_ENV, which tests set: React's development build would hold paths of this machine.
+  process.env.NODE_ENV = 'production';
   const { build } = await import('vite');
   await build({ configFile: 'src/console/vite.config.ts', logLevel: 'warn' });
   for (const name of readdirSync(assets)) {

@@ -85,7 +85,7 @@ export class ConsoleStage {
     const page = await context.newPage();
     page.on('pageerror', (error) => this.faults.push(`script error: ${error.message}`));
     page.on('response', (response) => {
-      if (response.status() >= 400 && response.url().includes('/console/')) {
+      if (response.status() >= 400 && response.url().includes('/console/assets/')) {
         this.faults.push(`${response.status()} ${response.url()}`);
       }
     });

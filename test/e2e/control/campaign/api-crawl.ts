@@ -19,7 +19,7 @@ export async function crawlApi(controlUrl: string, token: string): Promise<reado
   const description = await answerOf(controlUrl, '/openapi.json', token);
   const { paths } = asObject(parseStrictJson(description.text));
   const templates = Object.entries(asObject(paths)).flatMap(([path, methods]) =>
-    asObject(methods).get === undefined ? [] : [path],
+    isReadable(asObject(methods).get) ? [path] : [],
   );
   const known = new Map<string, Set<string>>();
   const answers = new Map<string, CrawledAnswer>();
@@ -35,6 +35,11 @@ export async function crawlApi(controlUrl: string, token: string): Promise<reado
     }
   }
   return [description, ...answers.values()];
+}
+
+/** Whether a path has a GET whose answer ends, which an event stream does not. */
+function isReadable(get: unknown): boolean {
+  return get !== undefined && !JSON.stringify(get).includes('text/event-stream');
 }
 
 async function answerOf(
