@@ -53,7 +53,7 @@ describe('approvals', () => {
 
   test('of two operators, the second learns what the first decided', async () => {
     const id = await waiting();
-    const second = await stage.operatorPage('grace', 'approver');
+    const second = await stage.operatorPage({ name: 'grace', role: 'approver' });
     await openList(second, 1);
     await second.getByLabel('Select all').check();
     await openList(page, 1);

@@ -83,7 +83,7 @@ test('a role is granted and taken away', async () => {
 });
 
 test('an ended session is signed out', async () => {
-  const other = await stage.operatorPage('ada', 'viewer');
+  const other = await stage.operatorPage({ name: 'ada', role: 'viewer' });
   await page.goto(`${stage.url}/access?view=sessions`);
   const row = page.getByRole('row').filter({ hasText: 'ada' });
   await row.getByRole('button', { name: 'End' }).click();

@@ -24,6 +24,17 @@ const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 /** As the one that Debian's package `chromium-headless-shell` installs: Chromium without windows, which also takes no priority over other programs. */
 const CHROMIUM = '/usr/bin/chromium-headless-shell';
 
+interface Operator {
+  readonly name: string;
+  /** Granted at the scope. Undefined: none. */
+  readonly role?: string;
+  /** Default: the installation. */
+  readonly scope?: string;
+  /** The page that was asked for, below the console. */
+  readonly path?: string;
+  readonly browser?: BrowserContextOptions;
+}
+
 export class ConsoleStage {
   readonly control: ControlStage;
   /** Control's API with the bootstrap token. */
@@ -110,20 +121,20 @@ export class ConsoleStage {
     await page.getByRole('button', { name: 'Sign out' }).waitFor();
   }
 
-  /** Signed in at the identity provider. @param role at the scope; undefined: none @param path that was asked for */
-  async operatorPage(
-    name: string,
-    role?: string,
-    options: BrowserContextOptions = {},
-    path = '/',
+  /** Signed in at the identity provider. */
+  async operatorPage({
+    name,
+    role,
     scope = 'installation',
-  ): Promise<Page> {
+    path = '/',
+    browser = {},
+  }: Operator): Promise<Page> {
     this.#provider.accounts.set(name, { name });
     if (role !== undefined) {
       const principal = `oidc:${this.#provider.issuer}|${name}`;
       await this.control.ctl('create', 'role-grant', principal, '--role', role, '--scope', scope);
     }
-    const page = await this.newPage(options);
+    const page = await this.newPage(browser);
     await page.goto(`${this.url}${path}`);
     await page.getByRole('link', { name: 'Sign in with your identity provider' }).click();
     await page.locator('input[name=login]').fill(name);

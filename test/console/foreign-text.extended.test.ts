@@ -33,8 +33,8 @@ let page: Page;
 beforeAll(async () => {
   stage = await ConsoleStage.start();
   await fill(stage.api);
-  const options = { viewport: { width: 360, height: 740 }, userAgent: NAME };
-  page = await stage.operatorPage(OPERATOR, 'admin', options);
+  const browser = { viewport: { width: 360, height: 740 }, userAgent: NAME };
+  page = await stage.operatorPage({ name: OPERATOR, role: 'admin', browser });
 }, 90_000);
 afterAll(() => stage.stop());
 

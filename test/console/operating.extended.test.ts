@@ -61,10 +61,10 @@ async function open(page: Page, path: string, title: string): Promise<void> {
 test('two operators approve at once: one key, and each learns the state', async () => {
   await stage.control.tryEnroll('reviewed', { flags: ['--wait-for-activation=false'] });
   const operators = [
-    await stage.operatorPage('ada', 'approver'),
-    await stage.operatorPage('grace', 'approver'),
+    await stage.operatorPage({ name: 'ada', role: 'approver' }),
+    await stage.operatorPage({ name: 'grace', role: 'approver' }),
   ];
-  const watcher = await stage.operatorPage('vera', 'viewer');
+  const watcher = await stage.operatorPage({ name: 'vera', role: 'viewer' });
   for (const page of [...operators, watcher]) {
     await open(page, 'approvals', 'Approvals');
     await page.getByText('1 shown').waitFor();

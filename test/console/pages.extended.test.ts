@@ -26,7 +26,7 @@ afterAll(() => stage.stop());
 
 describe.each(Object.keys(LOOKS))('every page, %s', (look) => {
   test('is accessible and fits the screen', async () => {
-    const page = await stage.operatorPage(`ada-${look}`, 'admin', LOOKS[look]);
+    const page = await stage.operatorPage({ name: `ada-${look}`, role: 'admin', browser: LOOKS[look] ?? {} });
     const faults: string[] = [];
     for (const [path, name] of await everyPage(stage, page)) {
       await page.goto(`${stage.url}${path}`);

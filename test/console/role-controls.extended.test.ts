@@ -134,7 +134,7 @@ beforeAll(async () => {
   await api.act(`${site}/blocked-callers`, { issuer: issuer_url, subject: 'x' });
   await api.create(`/v1/sources/${String(source?.source_id)}/revisions`, {});
   await api.create(`${site}/targets`, { name: 'gateway' });
-  const admin = await stage.operatorPage('root', 'admin');
+  const admin = await stage.operatorPage({ name: 'root', role: 'admin' });
   const idIn = (items: readonly JsonObject[], member: string) => ({ [member]: String(items[0]?.[member]) });
   names = {
     ...{ site_id: SITE_ID, key_id: keyId, client_id: 'billing', resource: 'orders', revision: '2' },
@@ -232,7 +232,7 @@ describe.each(SCOPES)('at %s', (scope) => {
     '%s',
     async (role) => {
       const refused: string[] = [];
-      const page = await stage.operatorPage(`${role}-${scope.length}`, role, {}, '/', scope);
+      const page = await stage.operatorPage({ name: `${role}-${scope.length}`, role, scope });
       page.on('response', (response) => {
         if (response.status() === 403) refused.push(response.url());
       });

@@ -215,7 +215,7 @@ describe('signing in', () => {
 
   test('leads back to an address that browsers and Control write in different ways', async () => {
     const path = `/sites/${SITE_ID}/keys?search=a\\b/../c//d&sort=Key`;
-    const page = await stage.operatorPage('path', 'viewer', {}, path);
+    const page = await stage.operatorPage({ name: 'path', role: 'viewer', path });
     await page.getByRole('heading', { name: 'Keys' }).waitFor();
     expect(await page.getByLabel('Search').inputValue()).toBe('a\\b/../c//d');
     await page.context().close();

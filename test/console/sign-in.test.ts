@@ -13,14 +13,18 @@ afterAll(() => stage.stop());
 
 describe('signing in', () => {
   test('at the identity provider leads back to the page that was asked for, with its filters', async () => {
-    const page = await stage.operatorPage('ada', 'viewer', {}, `/sites/${SITE_ID}/keys?status=revoked`);
+    const page = await stage.operatorPage({
+      name: 'ada',
+      role: 'viewer',
+      path: `/sites/${SITE_ID}/keys?status=revoked`,
+    });
     await page.getByRole('heading', { name: 'Keys' }).waitFor();
     expect(page.url()).toBe(`${stage.url}/sites/${SITE_ID}/keys?status=revoked`);
     await page.context().close();
   });
 
   test('someone without a role is told so', async () => {
-    const page = await stage.operatorPage('eve', undefined, {}, `/sites/${SITE_ID}/keys`);
+    const page = await stage.operatorPage({ name: 'eve', path: `/sites/${SITE_ID}/keys` });
     await page.getByText('not_found').waitFor();
     await page.context().close();
   });

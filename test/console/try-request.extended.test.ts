@@ -14,7 +14,7 @@ let page: Page;
 
 beforeAll(async () => {
   stage = await ConsoleStage.start({ origin: 'https://api.shop.example' });
-  page = await stage.operatorPage('ada', 'viewer');
+  page = await stage.operatorPage({ name: 'ada', role: 'viewer' });
 }, 60_000);
 afterAll(() => stage.stop());
 
