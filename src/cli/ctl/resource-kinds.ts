@@ -171,7 +171,7 @@ export const KINDS_OF: { readonly [C in 'get' | 'delete' | 'rename']: readonly s
     'access-tokens',
     'sessions',
   ],
-  rename: ['environments', 'fleets', 'targets'],
+  rename: ['environments', 'fleets', 'targets', 'sources', 'policies'],
 };
 
 /** @throws CliError `kind_unknown` */

@@ -19,7 +19,7 @@ class Without {
 const declared = new Without('`ctl apply` creates and changes what the site file declares');
 const olderPath = new Without('path of Control up to 0.3.0, which has one broker for each issuer');
 
-/** By operation ID: the commands that call it, or why there is none. */
+/** By operation ID: the commands that call it, or why there is none. `ctl apply` also changes what is not named here. */
 const VERBS: { readonly [operation: string]: string | readonly string[] | Without } = {
   followChanges: new Without('for consoles; `ctl get` reads what it tells of'),
   getSession: 'whoami',
@@ -93,7 +93,7 @@ const VERBS: { readonly [operation: string]: string | readonly string[] | Withou
   createSource: declared,
   listSources: 'get sources',
   getSource: 'get sources',
-  changeSource: declared,
+  changeSource: 'rename sources',
   deleteSource: 'delete sources',
   getSourceRevision: 'delete sources',
   changeSourceRevision: 'draft',
@@ -108,7 +108,7 @@ const VERBS: { readonly [operation: string]: string | readonly string[] | Withou
   createEnrollmentPolicy: declared,
   listEnrollmentPolicies: 'get policies',
   getEnrollmentPolicy: 'get policies',
-  changeEnrollmentPolicy: declared,
+  changeEnrollmentPolicy: 'rename policies',
   deleteEnrollmentPolicy: 'delete policies',
   rebindEnrollmentPolicy: 'rebind',
   deactivateEnrollmentPolicy: 'deactivate',

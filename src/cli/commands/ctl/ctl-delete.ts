@@ -59,8 +59,9 @@ const rename = ctlCommand({
     const kind = requireKind(positionals.kind, 'rename');
     const { id, path } = await findOne(api, kind, positionals.name, { site });
     const { etag } = await api.get(path);
-    const { body } = await api.patch(path, { name: positionals['new-name'] }, etag);
-    return { lines: [`${id} is named ${String(body.name)}`], object: body };
+    const member = kind.named?.member ?? 'name';
+    const { body } = await api.patch(path, { [member]: positionals['new-name'] }, etag);
+    return { lines: [`${id} is named ${String(body[member])}`], object: body };
   },
 });
 
