@@ -1,6 +1,10 @@
 /** The page of clients and routes: grants by a click, and an edit that somebody else was faster with. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
+import { parse, stringify } from 'yaml';
+import type { JsonObject } from '../../src/protocol/strict-json.ts';
 import { SITE_ID } from '../e2e/control/site-declaration.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
 import { ConsoleStage } from './console-fixture.ts';
@@ -88,6 +92,57 @@ test('the callers of a route are those that were granted its resource', async ()
   await page.getByRole('cell', { name: 'billing' }).waitFor();
   expect(await page.getByRole('cell', { name: 'shipping' }).count()).toBe(0);
 });
+
+describe('the site file that a change shows does the same with `ctl apply`', () => {
+  test('less access', async () => {
+    await page.goto(`${stage.url}/sites/${SITE_ID}/clients`);
+    await page.getByLabel('Access of billing to orders').selectOption('read');
+    await applyShown('clients', 'client_id');
+    expect(await grantsOf('billing')).toEqual([['orders', 'read']]);
+  });
+
+  test('another context', async () => {
+    await page.getByRole('row').filter({ hasText: 'billing' }).getByRole('button', { name: 'Edit' }).click();
+    await page.getByRole('dialog').getByLabel('Context').fill('team=money');
+    await applyShown('clients', 'client_id');
+    const client = await stage.control.ctl('get', 'client', 'billing', '--site', SITE_ID);
+    expect(client).toMatchObject({ context: { team: 'money' } });
+    expect(await grantsOf('billing')).toEqual([['orders', 'read']]);
+  });
+
+  test('another definition of a route, with the source rules that it has', async () => {
+    await page.getByRole('tab', { name: 'Routes' }).click();
+    const payouts = page.getByRole('row').filter({ hasText: 'payouts-read' });
+    await payouts.getByRole('button', { name: 'Edit' }).click();
+    await page.getByRole('dialog').getByLabel('Audience').fill('https://payouts.shop.example');
+    await applyShown('routes', 'route_id');
+    expect(await definitionOf('payouts-read')).toMatchObject({ audience: 'https://payouts.shop.example' });
+    await payouts.getByRole('button', { name: 'Source rules' }).click();
+    await page
+      .getByRole('dialog')
+      .getByRole('textbox', { name: 'Subject', exact: true })
+      .fill('client:reporting:');
+    await applyShown('routes', 'route_id');
+    const rules = await stage.control.ctl('get', 'route-sources', 'payouts-read', '--site', SITE_ID);
+    expect(rules).toMatchObject({ allowed_sources: [{ subject_prefix: 'client:reporting:' }] });
+  });
+});
+
+/** Puts what the dialogue shows into the site file that is declared, and applies it. */
+async function applyShown(member: string, id: string): Promise<void> {
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('button', { name: 'As site file' }).click();
+  const shown = parse((await dialog.getByText('# in the site file').textContent()) ?? '')[member];
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  const file = join(stage.control.directory, 'site.yaml');
+  const site = parse(await readFile(file, 'utf8'));
+  const merged = site[member].map(
+    (item: JsonObject) => shown.find((each: JsonObject) => each[id] === item[id]) ?? item,
+  );
+  await writeFile(file, stringify({ ...site, [member]: merged }));
+  await stage.control.ctl('apply', '-f', file);
+}
 
 async function definitionOf(route: string): Promise<unknown> {
   return (await stage.control.ctl('get', 'route', route, '--site', SITE_ID)).definition;

@@ -79,7 +79,7 @@ const CONTROLS: { readonly [page: string]: { readonly [control: string]: string 
   '/clients?view=routes': {
     'Create route': 'POST /v1/sites/:site_id/routes',
     Edit: 'PUT /v1/sites/:site_id/routes/:route_id',
-    Sources: 'PUT /v1/sites/:site_id/routes/:route_id/sources',
+    'Source rules': 'PUT /v1/sites/:site_id/routes/:route_id/sources',
     Delete: 'DELETE /v1/sites/:site_id/routes/:route_id',
   },
   '/try-request': { Explain: 'POST /v1/sites/:site_id/explanations' },

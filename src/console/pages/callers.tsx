@@ -2,7 +2,7 @@
 import { Select, Stack, Table, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { ApiError, api, bodyOf, type Schemas } from '../api/client';
+import { api, bodyOf, type Schemas } from '../api/client';
 import { nameWord } from '../api/ctl-command';
 import { useSite } from '../api/session';
 import { useUrlState } from '../api/url-state';
@@ -12,6 +12,7 @@ import { Empty, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { TableFrame, TableHead } from '../parts/table-frame';
 import { State, UntrustedText } from '../parts/values';
+import { readRules } from './route-rules';
 
 export function Callers() {
   return (
@@ -93,19 +94,10 @@ function WhoMayCall() {
 function OtherCallers({ route, ownIssuer }: { readonly route: string; readonly ownIssuer: string }) {
   const { site_id } = useSite();
   const { data } = useQuery({
-    queryKey: ['site', site_id, 'route-sources', route],
-    queryFn: () =>
-      bodyOf(
-        api.GET('/v1/sites/{site_id}/routes/{route_id}/sources', {
-          params: { path: { site_id, route_id: route } },
-        }),
-      ).catch((error: unknown) => {
-        // A route without sources.
-        if (error instanceof ApiError && error.status === 404) return undefined;
-        throw error;
-      }),
+    queryKey: ['site', site_id, 'source-rules', route],
+    queryFn: () => readRules({ site_id, route_id: route }),
   });
-  const others = data?.allowed_sources.filter(({ issuer }) => issuer !== ownIssuer) ?? [];
+  const others = data?.rules.filter(({ issuer }) => issuer !== ownIssuer) ?? [];
   if (others.length === 0) return null;
   return (
     <Stack gap={4}>

@@ -5,8 +5,30 @@ import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { nameWord } from '../api/ctl-command';
 import { useSite } from '../api/session';
 import { Action } from '../parts/action';
-import { EditForm } from '../parts/edit-form';
-import { AsSiteFile } from '../parts/site-file';
+import { EditForm } from '../parts/edit';
+import { UntrustedText } from '../parts/values';
+
+/** As in the site file: a grant that it does not name is removed. */
+export type DeclaredGrant = Pick<Schemas['Grant'], 'resource' | 'access'>;
+
+/** Page by page, at most so many. */
+export async function readGrants<G>(
+  pageAt: (query: { readonly limit: number; readonly cursor?: string }) => Promise<{
+    readonly items: readonly G[];
+    readonly next_cursor?: string;
+  }>,
+  maxPages = Number.POSITIVE_INFINITY,
+): Promise<{ readonly items: readonly G[]; readonly isWhole: boolean }> {
+  const items: G[] = [];
+  let query: Parameters<typeof pageAt>[0] = { limit: 200 };
+  for (let pages = 0; pages < maxPages; pages += 1) {
+    const page = await pageAt(query);
+    items.push(...page.items);
+    if (page.next_cursor === undefined) return { items, isWhole: true };
+    query = { ...query, cursor: page.next_cursor };
+  }
+  return { items, isWhole: false };
+}
 
 interface ClientDraft {
   readonly subject: string;
@@ -23,6 +45,7 @@ export function CreateClient({ label = 'Create client' }: { readonly label?: str
   return (
     <Action
       label={label}
+      command={{ siteFile: { clients: [{ ...body, grants: [] }] } }}
       confirm={{
         consequence: 'A client is who keys act for. Each of its keys inherits its grants.',
         fields: (
@@ -41,7 +64,6 @@ export function CreateClient({ label = 'Create client' }: { readonly label?: str
               change={(changes) => setDraft({ ...draft, ...changes })}
               placeholder={`client:${id}`}
             />
-            <AsSiteFile member="clients" value={{ ...body, grants: [] }} />
           </>
         ),
       }}
@@ -56,14 +78,26 @@ export function CreateClient({ label = 'Create client' }: { readonly label?: str
 
 export function EditClient({ client: { site_id, client_id } }: { readonly client: Schemas['Client'] }) {
   const path = { site_id, client_id };
+  const [grants, setGrants] = useState<readonly DeclaredGrant[]>([]);
   return (
     <EditForm<ClientDraft>
-      label="Edit"
-      title={`Client ${client_id}`}
+      consequence={
+        <>
+          Client <UntrustedText value={client_id} />: its keys have the new context as soon as each target has
+          the next revision.
+        </>
+      }
+      command={(_, { subject, context }) => ({
+        siteFile: { clients: [{ client_id, subject, context: contextOf(context), grants }] },
+      })}
       load={async () => {
         const { body, etag } = await versionedBodyOf(
           api.GET('/v1/sites/{site_id}/clients/{client_id}', { params: { path } }),
         );
+        const { items } = await readGrants((query) =>
+          bodyOf(api.GET('/v1/sites/{site_id}/clients/{client_id}/grants', { params: { path, query } })),
+        );
+        setGrants(items.map(({ resource, access }) => ({ resource, access })));
         return { draft: { subject: body.subject, context: contextText(body.context) }, etag };
       }}
       fields={(draft, change) => <ClientFields draft={draft} change={change} />}

@@ -1,12 +1,11 @@
 /** Creating an Auth Site, with its environment and fleet when they are new: one declaration, as `ctl apply` sends it. */
-import { Autocomplete, Checkbox, Textarea, TextInput } from '@mantine/core';
+import { Autocomplete, Textarea, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api, bodyOf } from '../api/client';
-import { visibleJson } from '../api/visible';
 import { Action } from '../parts/action';
-import { CopyText } from '../parts/command';
 import { usePlaces } from '../parts/scope';
+import { linesOf, SingleVerifier } from './site-forms';
 
 export function CreateSite() {
   const navigate = useNavigate();
@@ -22,16 +21,14 @@ export function CreateSite() {
     site_id: siteId,
     trust_domain: trustDomain,
     issuer_url: issuer === '' ? `https://${trustDomain}/sites/${siteId}` : issuer,
-    origins: origins
-      .split('\n')
-      .map((line) => line.trim())
-      .filter((line) => line !== ''),
+    origins: linesOf(origins),
     single_verifier: isSingle,
   };
   const body = { format: 'proofgate.site/v1' as const, environment, fleet, site };
   return (
     <Action
       label="Create site"
+      command={{ siteFile: body }}
       confirm={{
         consequence:
           'An Auth Site is an API with its gateway: the routes that it lets through, and who may call them.',
@@ -88,12 +85,7 @@ export function CreateSite() {
               onChange={setFleet}
               required
             />
-            <Checkbox
-              label="One verifier process serves the site, so that it may keep used proofs in memory"
-              checked={isSingle}
-              onChange={({ currentTarget }) => setSingle(currentTarget.checked)}
-            />
-            <CopyText text={siteFile(body)} label="Copy as site file" />
+            <SingleVerifier isSingle={isSingle} change={setSingle} />
           </>
         ),
       }}
@@ -103,9 +95,4 @@ export function CreateSite() {
       onDone={() => void navigate({ to: `/sites/${encodeURIComponent(siteId)}/setup` })}
     />
   );
-}
-
-/** YAML 1.2 takes JSON as it is. */
-function siteFile(body: object): string {
-  return `# site.yaml, for: proofgate ctl apply -f site.yaml\n${visibleJson(body, 2)}`;
 }

@@ -5,7 +5,6 @@ import { api, bodyOf, type Schemas } from '../api/client';
 import { useSite } from '../api/session';
 import { Action } from '../parts/action';
 import { ShownOnce } from '../parts/shown-once';
-import { AsSiteFile } from '../parts/site-file';
 import { VerifierStart } from '../parts/verifier-start';
 
 /** Stays on the page until the token was saved: do not unmount it when the target is there. */
@@ -17,21 +16,19 @@ export function CreateTarget() {
     <>
       <Action
         label="Create target"
+        command={{ siteFile: { targets: [name] }, flags: ['--token-dir', 'tokens'] }}
         confirm={{
           consequence:
             'A target stands for one verifier, or for a group of verifiers with the same token. Control shows its token once.',
           fields: (
-            <>
-              <TextInput
-                label="Name"
-                placeholder="gateway"
-                value={name}
-                onChange={({ currentTarget }) => setName(currentTarget.value)}
-                required
-                data-autofocus
-              />
-              <AsSiteFile member="targets" value={name} flags={['--token-dir', 'tokens']} />
-            </>
+            <TextInput
+              label="Name"
+              placeholder="gateway"
+              value={name}
+              onChange={({ currentTarget }) => setName(currentTarget.value)}
+              required
+              data-autofocus
+            />
           ),
         }}
         run={async () => {

@@ -10,9 +10,8 @@ import { Empty } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { TableFrame } from '../parts/table-frame';
 import { UntrustedText } from '../parts/values';
-import { CreateClient, DeleteClient, EditClient } from './client-forms';
+import { CreateClient, type DeclaredGrant, DeleteClient, EditClient, readGrants } from './client-forms';
 
-const PAGE = 200;
 /** So many grants are read at most, page by page. */
 const MAX_PAGES = 10;
 type Access = 'none' | Schemas['Grant']['access'];
@@ -72,49 +71,73 @@ export function GrantMatrix() {
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
-            {clients.map((client) => (
-              <Table.Tr key={client.client_id}>
-                <Table.Th scope="row">
-                  <UntrustedText value={client.client_id} />
-                </Table.Th>
-                <Table.Td>
-                  <UntrustedText value={client.subject} />
-                </Table.Td>
-                {data.resources.map((resource) => (
-                  <Table.Td key={resource}>
-                    <GrantCell
-                      clientId={client.client_id}
-                      resource={resource}
-                      access={data.access.get(`${client.client_id} ${resource}`) ?? 'none'}
-                    />
-                  </Table.Td>
-                ))}
-                {mayOperate && (
+            {clients
+              .map((client) => [client, grantsOf(data, client)] as const)
+              .map(([client, grants]) => (
+                <Table.Tr key={client.client_id}>
+                  <Table.Th scope="row">
+                    <UntrustedText value={client.client_id} />
+                  </Table.Th>
                   <Table.Td>
-                    <Group gap="xs" wrap="nowrap">
-                      <EditClient client={client} />
-                      <DeleteClient client={client} />
-                    </Group>
+                    <UntrustedText value={client.subject} />
                   </Table.Td>
-                )}
-              </Table.Tr>
-            ))}
+                  {data.resources.map((resource) => (
+                    <Table.Td key={resource}>
+                      <GrantCell
+                        client={client}
+                        grants={data.isWhole ? grants : undefined}
+                        resource={resource}
+                        access={data.access.get(`${client.client_id} ${resource}`) ?? 'none'}
+                      />
+                    </Table.Td>
+                  ))}
+                  {mayOperate && (
+                    <Table.Td>
+                      <Group gap="xs" wrap="nowrap">
+                        <EditClient client={client} />
+                        <DeleteClient client={client} />
+                      </Group>
+                    </Table.Td>
+                  )}
+                </Table.Tr>
+              ))}
           </Table.Tbody>
         </TableFrame>
       )}
       <AsCommand words={['get', 'grants', '--site', site_id]} />
+      {mayOperate && data.isWhole && data.clients.length > 0 && (
+        <AsCommand
+          words={{
+            siteFile: { clients: data.clients.map((client) => declared(client, grantsOf(data, client))) },
+          }}
+        />
+      )}
     </Stack>
   );
 }
 
+function grantsOf({ resources, access }: Matrix, { client_id }: Schemas['Client']): readonly DeclaredGrant[] {
+  return resources.flatMap((resource) => {
+    const level = access.get(`${client_id} ${resource}`);
+    return level === undefined || level === 'none' ? [] : [{ resource, access: level }];
+  });
+}
+
+function declared({ client_id, subject, context }: Schemas['Client'], grants: readonly DeclaredGrant[]) {
+  return { client_id, subject, context, grants };
+}
+
 interface CellProps {
-  readonly clientId: string;
+  readonly client: Schemas['Client'];
+  /** All of the client, if they are known. */
+  readonly grants: readonly DeclaredGrant[] | undefined;
   readonly resource: string;
   readonly access: Access;
 }
 
 /** More access is granted at once; less is asked first, because requests are denied then. */
-function GrantCell({ clientId, resource, access }: CellProps) {
+function GrantCell({ client, grants, resource, access }: CellProps) {
+  const { client_id: clientId } = client;
   const { site_id } = useSite();
   const mayOperate = useMay('operate');
   const queries = useQueryClient();
@@ -151,6 +174,13 @@ function GrantCell({ clientId, resource, access }: CellProps) {
             as each target has the next revision.
           </Text>
           {error && <Problem error={error} />}
+          {grants && (
+            <AsCommand
+              words={{
+                siteFile: { clients: [declared(client, granted(grants, resource, asked ?? access))] },
+              }}
+            />
+          )}
           <Group justify="flex-end">
             <Button variant="default" onClick={() => setAsked(undefined)}>
               Cancel
@@ -165,6 +195,15 @@ function GrantCell({ clientId, resource, access }: CellProps) {
   );
 }
 
+function granted(
+  grants: readonly DeclaredGrant[],
+  resource: string,
+  access: Access,
+): readonly DeclaredGrant[] {
+  const others = grants.filter((grant) => grant.resource !== resource);
+  return access === 'none' ? others : [...others, { resource, access }];
+}
+
 function putGrant(
   path: { readonly site_id: string; readonly client_id: string; readonly resource: string },
   access: Access,
@@ -177,31 +216,25 @@ function putGrant(
 
 async function readMatrix(siteId: string): Promise<Matrix> {
   const path = { site_id: siteId };
-  const query = { limit: PAGE };
+  const query = { limit: 200 };
   const [clients, routes] = await Promise.all([
     bodyOf(api.GET('/v1/sites/{site_id}/clients', { params: { path, query } })),
     bodyOf(api.GET('/v1/sites/{site_id}/routes', { params: { path, query } })),
   ]);
   const access = new Map<string, Access>();
   const resources = new Set(routes.items.map(({ route_id, definition }) => definition.resource ?? route_id));
-  let cursor: string | undefined;
-  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
-    const page = await bodyOf(
-      api.GET('/v1/sites/{site_id}/grants', {
-        params: { path, query: { ...query, ...(cursor === undefined ? {} : { cursor }) } },
-      }),
-    );
-    for (const { client_id, resource, access: level } of page.items) {
-      access.set(`${client_id} ${resource}`, level);
-      resources.add(resource);
-    }
-    cursor = page.next_cursor;
-    if (cursor === undefined) break;
+  const grants = await readGrants(
+    (page) => bodyOf(api.GET('/v1/sites/{site_id}/grants', { params: { path, query: page } })),
+    MAX_PAGES,
+  );
+  for (const { client_id, resource, access: level } of grants.items) {
+    access.set(`${client_id} ${resource}`, level);
+    resources.add(resource);
   }
   return {
     clients: clients.items,
     resources: [...resources].sort(),
     access,
-    isWhole: cursor === undefined && clients.next_cursor === undefined && routes.next_cursor === undefined,
+    isWhole: grants.isWhole && clients.next_cursor === undefined && routes.next_cursor === undefined,
   };
 }

@@ -10,7 +10,6 @@ import { AsCommand } from '../parts/command';
 import { bodyOfValues, Fields, type Values } from '../parts/fields';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
-import { AsSiteFile } from '../parts/site-file';
 import { State, UntrustedText } from '../parts/values';
 import { activeRevisions, POLICY_TERMS } from './policy-terms';
 
@@ -137,19 +136,18 @@ function CreatePolicy() {
     <Action
       label="Create policy"
       isDisabled={chosen === undefined}
+      command={{
+        siteFile: {
+          enrollment_policies: [
+            { name: display_name, source: chosen?.source.display_name, client: client_id, ...terms },
+          ],
+        },
+      }}
       onOpen={() => setValues(DEFAULTS)}
       confirm={{
         submit: 'Create',
         consequence: 'Workloads with this identity can enroll as soon as it exists.',
-        fields: (
-          <>
-            <Fields fields={fields} values={values} onChange={setValues} />
-            <AsSiteFile
-              member="enrollment_policies"
-              value={{ name: display_name, source: chosen?.source.display_name, client: client_id, ...terms }}
-            />
-          </>
-        ),
+        fields: <Fields fields={fields} values={values} onChange={setValues} />,
       }}
       run={async () => {
         if (chosen === undefined) return;

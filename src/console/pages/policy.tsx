@@ -4,10 +4,11 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { ApiError, api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { useMay, useSite } from '../api/session';
+import { useSources } from '../api/site-lists';
 import { Action } from '../parts/action';
-import { AsCommand, CopyText } from '../parts/command';
+import { AsCommand, CopyText, renaming } from '../parts/command';
 import { Edit } from '../parts/edit';
-import type { Values } from '../parts/fields';
+import { bodyOfValues, type Values } from '../parts/fields';
 import { Empty, Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
@@ -91,17 +92,22 @@ function PolicyActions({ policy, etag }: { readonly policy: Policy; readonly eta
         }),
       ),
   });
+  const source = useSources(site_id)?.find(({ source_id }) => source_id === policy.source_id);
+  const { client_id: client, verified_subject } = policy;
+  const declared = { source: source?.display_name, client, verified_subject };
   const denied = `Enrollments that wait are denied (${countOf(waiting)}). Issued keys stay valid.`;
   return (
     <Group gap="xs">
       <Edit
         consequence="Issued keys stay as they are. Source, identity and client stay; rebind it to change the source."
         fields={[{ name: 'display_name', label: 'Name' }, ...POLICY_TERMS]}
-        values={valuesOf(policy)}
-        etag={etag}
-        reload={async () => {
+        command={(changes, { display_name: name = '', ...terms }) => ({
+          ...renaming('policy', policy_id, changes.display_name),
+          siteFile: { enrollment_policies: [{ name, ...declared, ...bodyOfValues(POLICY_TERMS, terms) }] },
+        })}
+        load={async () => {
           const current = await read(policy_id);
-          return { values: valuesOf(current.body), etag: current.etag };
+          return { draft: valuesOf(current.body), etag: current.etag };
         }}
         save={(body, version) =>
           bodyOf(

@@ -1,25 +1,23 @@
-/** Creating, changing and deleting routes and their sources. */
-import {
-  Button,
-  Fieldset,
-  Group,
-  JsonInput,
-  NumberInput,
-  Select,
-  SimpleGrid,
-  Stack,
-  TextInput,
-} from '@mantine/core';
+/** Creating, changing and deleting routes. */
+import { JsonInput, NumberInput, Select, SimpleGrid, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { ApiError, api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
+import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { nameWord } from '../api/ctl-command';
 import { useSite } from '../api/session';
 import { Action } from '../parts/action';
-import { EditForm } from '../parts/edit-form';
-import { AsSiteFile } from '../parts/site-file';
+import { EditForm } from '../parts/edit';
+import { UntrustedText } from '../parts/values';
+import {
+  ownRule,
+  putRules,
+  type RulesDraft,
+  RulesFields,
+  readRules,
+  ruleOf,
+  type SourceRule,
+} from './route-rules';
 
 type Definition = Schemas['RouteDefinition'];
-type Source = Schemas['RouteSources']['allowed_sources'][number];
 
 /** Members that have a field of their own; the others are edited as JSON. */
 interface DefinitionDraft {
@@ -79,12 +77,12 @@ function parsed(text: string): object {
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-interface FieldsProps<D> {
-  readonly draft: D;
-  readonly change: (changes: Partial<D>) => void;
+interface FieldsProps {
+  readonly draft: DefinitionDraft;
+  readonly change: (changes: Partial<DefinitionDraft>) => void;
 }
 
-function DefinitionFields({ draft, change }: FieldsProps<DefinitionDraft>) {
+function DefinitionFields({ draft, change }: FieldsProps) {
   const isBounded = draft.freshness_class === 'bounded';
   return (
     <>
@@ -155,137 +153,21 @@ function DefinitionFields({ draft, change }: FieldsProps<DefinitionDraft>) {
   );
 }
 
-interface SourceDraft {
-  readonly issuer: string;
-  readonly trust_domain: string;
-  readonly match: 'prefix' | 'exact';
-  readonly subject: string;
-  readonly required_key_binding: Source['required_key_binding'];
-}
-
-function sourceDraftOf({
-  subject_exact,
-  subject_prefix,
-  issuer,
-  trust_domain,
-  required_key_binding,
-}: Source): SourceDraft {
-  return {
-    issuer,
-    trust_domain,
-    required_key_binding,
-    match: subject_exact === undefined ? 'prefix' : 'exact',
-    subject: subject_exact ?? subject_prefix ?? '',
-  };
-}
-
-function sourceOf({ match, subject, ...members }: SourceDraft): Source {
-  return { ...members, ...(match === 'exact' ? { subject_exact: subject } : { subject_prefix: subject }) };
-}
-
-/** The clients of the site. */
-function ownSource({ issuer_url, trust_domain }: Schemas['Site']): SourceDraft {
-  return {
-    issuer: issuer_url,
-    trust_domain,
-    match: 'prefix',
-    subject: 'client:',
-    required_key_binding: 'software',
-  };
-}
-
-interface SourcesDraft {
-  readonly sources: readonly SourceDraft[];
-}
-
-function SourcesFields({ draft: { sources }, change }: FieldsProps<SourcesDraft>) {
-  const site = useSite();
-  const replace = (index: number, changes: Partial<SourceDraft>) =>
-    change({ sources: sources.map((each, at) => (at === index ? { ...each, ...changes } : each)) });
-  return (
-    <Stack>
-      {sources.map((source, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a row is its place; its values change as one types
-        <Fieldset key={index} legend={`Source ${index + 1}`}>
-          <SimpleGrid cols={{ base: 1, sm: 2 }}>
-            <TextInput
-              label="Issuer"
-              value={source.issuer}
-              onChange={({ currentTarget }) => replace(index, { issuer: currentTarget.value })}
-              required
-            />
-            <TextInput
-              label="Trust domain"
-              value={source.trust_domain}
-              onChange={({ currentTarget }) => replace(index, { trust_domain: currentTarget.value })}
-              required
-            />
-            <Select
-              label="Subjects"
-              data={[
-                { value: 'prefix', label: 'that begin with' },
-                { value: 'exact', label: 'exactly' },
-              ]}
-              value={source.match}
-              allowDeselect={false}
-              onChange={(next) => replace(index, { match: next === 'exact' ? 'exact' : 'prefix' })}
-            />
-            <TextInput
-              label="Subject"
-              value={source.subject}
-              onChange={({ currentTarget }) => replace(index, { subject: currentTarget.value })}
-              required
-            />
-            <Select
-              label="Key binding"
-              description="The weakest class that is enough."
-              data={['software', 'attested_workload'] satisfies Source['required_key_binding'][]}
-              value={source.required_key_binding}
-              allowDeselect={false}
-              onChange={(next) =>
-                replace(index, {
-                  required_key_binding: next === 'attested_workload' ? 'attested_workload' : 'software',
-                })
-              }
-            />
-          </SimpleGrid>
-          <Group justify="flex-end" mt="sm">
-            <Button
-              variant="subtle"
-              size="compact-sm"
-              color="red"
-              onClick={() => change({ sources: sources.filter((_, at) => at !== index) })}
-            >
-              Remove source {index + 1}
-            </Button>
-          </Group>
-        </Fieldset>
-      ))}
-      <Button
-        variant="default"
-        size="compact-sm"
-        onClick={() => change({ sources: [...sources, ownSource(site)] })}
-      >
-        Add source
-      </Button>
-    </Stack>
-  );
-}
-
 export function CreateRoute({ label = 'Create route' }: { readonly label?: string }) {
   const site = useSite();
   const { site_id } = site;
   const [id, setId] = useState('');
   const [draft, setDraft] = useState(NEW);
-  const [sources, setSources] = useState<SourcesDraft>({ sources: [ownSource(site)] });
+  const [rules, setRules] = useState<RulesDraft>({ rules: [ownRule(site)] });
   const [isCreated, setCreated] = useState(false);
-  const allowed_sources = sources.sources.map(sourceOf);
+  const allowed_sources = rules.rules.map(ruleOf);
   return (
     <Action
       label={label}
+      command={{ siteFile: { routes: [{ route_id: id, ...siteFileMembers(draft), allowed_sources }] } }}
       confirm={{
         consequence:
-          'A route lets requests through. A caller must match one of its sources; a client needs a grant for its resource, too.',
+          'A route lets requests through. A caller must match one of its source rules; a client needs a grant for its resource, too.',
         fields: (
           <>
             <TextInput
@@ -301,11 +183,7 @@ export function CreateRoute({ label = 'Create route' }: { readonly label?: strin
               data-autofocus
             />
             <DefinitionFields draft={draft} change={(changes) => setDraft({ ...draft, ...changes })} />
-            <SourcesFields draft={sources} change={(changes) => setSources({ ...sources, ...changes })} />
-            <AsSiteFile
-              member="routes"
-              value={{ route_id: id, ...siteFileMembers(draft), allowed_sources }}
-            />
+            <RulesFields draft={rules} change={setRules} />
           </>
         ),
       }}
@@ -314,22 +192,15 @@ export function CreateRoute({ label = 'Create route' }: { readonly label?: strin
         if (!isCreated) {
           const body = { route_id: id, definition: definitionOf(draft) };
           await bodyOf(api.POST('/v1/sites/{site_id}/routes', { params: { path: { site_id } }, body }));
-          // The sources may be rejected: then only they are sent again.
+          // The rules may be rejected: then only they are sent again.
           setCreated(true);
         }
-        if (allowed_sources.length > 0) {
-          await bodyOf(
-            api.PUT('/v1/sites/{site_id}/routes/{route_id}/sources', {
-              params: { path },
-              body: { allowed_sources },
-            }),
-          );
-        }
+        if (allowed_sources.length > 0) await putRules(path, allowed_sources);
       }}
       onDone={() => {
         setId('');
         setDraft(NEW);
-        setSources({ sources: [ownSource(site)] });
+        setRules({ rules: [ownRule(site)] });
         setCreated(false);
       }}
     />
@@ -344,20 +215,34 @@ function siteFileMembers(draft: DefinitionDraft): object {
   }
 }
 
+interface RouteDraft extends DefinitionDraft {
+  /** For the site file, where a route has its rules. */
+  readonly allowed_sources: readonly SourceRule[];
+}
+
 export function EditRoute({ site_id, route_id }: Schemas['Route']) {
   const path = { site_id, route_id };
   return (
-    <EditForm<DefinitionDraft>
-      label="Edit"
-      title={`Route ${route_id}`}
+    <EditForm<RouteDraft>
+      consequence={
+        <>
+          Route <UntrustedText value={route_id} />: requests are judged by the new definition as soon as each
+          target has the next revision.
+        </>
+      }
+      command={(_, { allowed_sources, ...draft }) => ({
+        siteFile: { routes: [{ route_id, ...siteFileMembers(draft), allowed_sources }] },
+      })}
       load={async () => {
-        const { body, etag } = await versionedBodyOf(
-          api.GET('/v1/sites/{site_id}/routes/{route_id}', { params: { path } }),
-        );
-        return { draft: draftOf(body.definition), etag };
+        const [{ body, etag }, { rules }] = await Promise.all([
+          versionedBodyOf(api.GET('/v1/sites/{site_id}/routes/{route_id}', { params: { path } })),
+          readRules(path),
+        ]);
+        return { draft: { ...draftOf(body.definition), allowed_sources: rules }, etag };
       }}
+      labels={[{ name: 'allowed_sources', label: 'source rules' }]}
       fields={(draft, change) => <DefinitionFields draft={draft} change={change} />}
-      save={(draft, etag) =>
+      save={({ allowed_sources: _, ...draft }, etag) =>
         bodyOf(
           api.PUT('/v1/sites/{site_id}/routes/{route_id}', {
             params: { path, header: { 'if-match': etag } },
@@ -369,38 +254,6 @@ export function EditRoute({ site_id, route_id }: Schemas['Route']) {
   );
 }
 
-export function EditSources({ site_id, route_id }: Schemas['Route']) {
-  const path = { site_id, route_id };
-  const url = '/v1/sites/{site_id}/routes/{route_id}/sources';
-  return (
-    <EditForm<SourcesDraft>
-      label="Sources"
-      title={`Sources of route ${route_id}`}
-      load={async () => {
-        try {
-          const { body, etag } = await versionedBodyOf(api.GET(url, { params: { path } }));
-          return { draft: { sources: body.allowed_sources.map(sourceDraftOf) }, etag };
-        } catch (error) {
-          if (!(error instanceof ApiError) || error.status !== 404) throw error;
-          return { draft: { sources: [] }, etag: '' };
-        }
-      }}
-      fields={(draft, change) => <SourcesFields draft={draft} change={change} />}
-      save={({ sources }, etag) => {
-        const header = etag === '' ? {} : { header: { 'if-match': etag } };
-        return sources.length === 0 && etag !== ''
-          ? bodyOf(api.DELETE(url, { params: { path, header: { 'if-match': etag } } }))
-          : bodyOf(
-              api.PUT(url, {
-                params: { path, ...header },
-                body: { allowed_sources: sources.map(sourceOf) },
-              }),
-            );
-      }}
-    />
-  );
-}
-
 export function DeleteRoute({ site_id, route_id, version, definition }: Schemas['Route']) {
   return (
     <Action
@@ -408,7 +261,7 @@ export function DeleteRoute({ site_id, route_id, version, definition }: Schemas[
       command={['delete', 'route', nameWord(route_id), '--site', site_id, '--yes']}
       confirm={{
         name: route_id,
-        consequence: `For good, with its sources. ${definition.method} ${definition.path_template} is denied as soon as each target has the next revision.`,
+        consequence: `For good, with its source rules. ${definition.method} ${definition.path_template} is denied as soon as each target has the next revision.`,
       }}
       run={() =>
         bodyOf(

@@ -6,7 +6,8 @@ import { AsCommand } from '../parts/command';
 import { type Column, List, PAGE_ITEMS } from '../parts/list';
 import { Empty } from '../parts/page';
 import { State, UntrustedText } from '../parts/values';
-import { CreateRoute, DeleteRoute, EditRoute, EditSources } from './route-forms';
+import { CreateRoute, DeleteRoute, EditRoute } from './route-forms';
+import { EditSourceRules } from './route-rules';
 
 type Route = Schemas['Route'];
 
@@ -38,8 +39,8 @@ const COLUMNS: readonly Column<Route>[] = [
   },
   {
     title: 'State',
-    text: ({ published }) => (published ? 'published' : 'no sources'),
-    cell: ({ published }) => <State value={published ? 'published' : 'no sources'} />,
+    text: ({ published }) => (published ? 'published' : 'no source rules'),
+    cell: ({ published }) => <State value={published ? 'published' : 'no source rules'} />,
   },
 ];
 
@@ -48,7 +49,7 @@ const ACTIONS: Column<Route> = {
   cell: (route) => (
     <Group gap="xs" wrap="nowrap">
       <EditRoute {...route} />
-      <EditSources {...route} />
+      <EditSourceRules {...route} />
       <DeleteRoute {...route} />
     </Group>
   ),

@@ -9,7 +9,7 @@ import { Edit } from '../parts/edit';
 import type { Values } from '../parts/fields';
 import { Facts, Section } from '../parts/page';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
-import { isDraft, REVISION_FIELDS, valuesOfRevision } from './source-rules';
+import { isDraft, REVISION_FIELDS, valuesOfRevision } from './source-fields';
 
 type Revision = Schemas['SourceRevision'];
 
@@ -126,6 +126,7 @@ function RevisionActions({ source, revision: shown }: RevisionProps) {
       {state === 'validated' && <Activate source={source} revision={shown} />}
       <Action
         label={state === 'validated' ? 'Validate again' : 'Validate'}
+        command={['validate', source_id]}
         run={() =>
           bodyOf(api.POST('/v1/sources/{source_id}/revisions/{revision}/validate', { params: { path } }))
         }
@@ -134,14 +135,12 @@ function RevisionActions({ source, revision: shown }: RevisionProps) {
         label="Edit draft"
         consequence="It must be validated again."
         fields={REVISION_FIELDS}
-        values={valuesOfRevision(shown)}
-        etag={etag}
         command={(changes) => ['draft', source_id, ...flagsOf(changes)]}
-        reload={async () => {
+        load={async () => {
           const current = await versionedBodyOf(
             api.GET('/v1/sources/{source_id}/revisions/{revision}', { params: { path } }),
           );
-          return { values: valuesOfRevision(current.body), etag: current.etag };
+          return { draft: valuesOfRevision(current.body), etag: current.etag };
         }}
         save={(body, current) =>
           bodyOf(
@@ -170,8 +169,8 @@ function RevisionActions({ source, revision: shown }: RevisionProps) {
   );
 }
 
-function flagsOf(changes: Values): readonly string[] {
-  return Object.entries(changes).flatMap(([name, value]) => [`--${name.replaceAll('_', '-')}`, value]);
+function flagsOf(changes: Partial<Values>): readonly string[] {
+  return Object.entries(changes).flatMap(([name, value = '']) => [`--${name.replaceAll('_', '-')}`, value]);
 }
 
 function Activate({

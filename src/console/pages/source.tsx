@@ -6,13 +6,13 @@ import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { useMay, useSite } from '../api/session';
 import { usePolicies } from '../api/site-lists';
 import { Action } from '../parts/action';
-import { AsCommand } from '../parts/command';
+import { AsCommand, renaming } from '../parts/command';
 import { Edit } from '../parts/edit';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Id, Moment, UntrustedText } from '../parts/values';
+import { holdsSlot, isDraft, SOURCE_FIELDS, valuesOfRevision, valuesOfSource } from './source-fields';
 import { SourceRevision } from './source-revision';
-import { holdsSlot, isDraft, SOURCE_FIELDS, valuesOfSource } from './source-rules';
 
 type Source = Schemas['Source'];
 
@@ -96,17 +96,21 @@ function SourceActions({ source, etag }: { readonly source: Source; readonly eta
   const params = { path: { source_id } };
   const versioned = { ...params, header: { 'if-match': etag } };
   const navigate = useNavigate();
+  const newest = revisions.find(({ state }) => state === 'active') ?? revisions.at(-1);
+  const declared = newest && { ...valuesOfRevision(newest), expected_scope: newest.detected_scope };
   const policies = usePolicies(site_id).filter((policy) => policy.source_id === source_id).length;
   return (
     <Group gap="xs">
       <Edit
         consequence="The name is for people. What happens to keys applies to the next suspension or retirement."
         fields={SOURCE_FIELDS}
-        values={valuesOfSource(source)}
-        etag={etag}
-        reload={async () => {
+        command={(changes, { display_name: name = '', ...rules }) => ({
+          ...renaming('source', source_id, changes.display_name),
+          siteFile: { sources: [{ name, ...declared, ...rules }] },
+        })}
+        load={async () => {
           const current = await read(source_id);
-          return { values: valuesOfSource(current.body), etag: current.etag };
+          return { draft: valuesOfSource(current.body), etag: current.etag };
         }}
         save={(body, version) =>
           bodyOf(

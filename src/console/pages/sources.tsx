@@ -2,7 +2,7 @@
 import { Anchor, Group, Text } from '@mantine/core';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
+import { api, bodyOf, type Schemas } from '../api/client';
 import { useMay, useSite } from '../api/session';
 import { useSources } from '../api/site-lists';
 import { Action } from '../parts/action';
@@ -11,9 +11,9 @@ import { Edit } from '../parts/edit';
 import { bodyOfValues, type Field, Fields, type Values } from '../parts/fields';
 import { List, PAGE_ITEMS } from '../parts/list';
 import { Empty, Page } from '../parts/page';
-import { AsSiteFile } from '../parts/site-file';
 import { State, UntrustedText } from '../parts/values';
-import { holdsSlot, REVISION_FIELDS, SOURCE_FIELDS } from './source-rules';
+import { changeSite, declaredSite, readSite } from './site-forms';
+import { holdsSlot, REVISION_FIELDS, SOURCE_FIELDS } from './source-fields';
 
 type Source = Schemas['Source'];
 
@@ -110,8 +110,8 @@ function living(revisions: Source['revisions']): Source['revisions'] {
 const CAPACITY: readonly Field[] = [{ name: 'source_capacity', label: 'Slots', isNumber: true }];
 
 function Capacity() {
-  const { site_id, source_capacity, version } = useSite();
-  const path = { site_id };
+  const site = useSite();
+  const { site_id, source_capacity } = site;
   const mayAdminister = useMay('administer');
   const sources = useSources(site_id);
   if (sources === undefined) return null;
@@ -127,23 +127,13 @@ function Capacity() {
           label="Change capacity"
           consequence="How many sources of the site can be in use at the same time: activating, publishing, active or suspended."
           fields={CAPACITY}
-          values={{ source_capacity: String(source_capacity) }}
-          etag={`"${version}"`}
-          reload={async () => {
-            const { body, etag } = await versionedBodyOf(
-              api.GET('/v1/sites/{site_id}', { params: { path } }),
-            );
-            return { values: { source_capacity: String(body.source_capacity) }, etag };
+          command={(_, draft) => declaredSite({ ...site, ...bodyOfValues(CAPACITY, draft) })}
+          load={async () => {
+            const { body, etag } = await readSite(site_id);
+            return { draft: { source_capacity: String(body.source_capacity) }, etag };
           }}
-          save={(body, etag) =>
-            bodyOf(
-              api.PATCH('/v1/sites/{site_id}', {
-                params: { path, header: { 'if-match': etag } },
-                // Control checks it.
-                body: body as Schemas['SiteChange'],
-              }),
-            )
-          }
+          // Control checks it.
+          save={(body, etag) => changeSite(site_id, body as Schemas['SiteChange'], etag)}
         />
       )}
     </Group>
@@ -161,19 +151,16 @@ function CreateSource() {
   return (
     <Action
       label="Create source"
+      command={{
+        siteFile: {
+          sources: [{ name: display_name, ...rest, expected_scope: values.issuer?.replace('https://', '') }],
+        },
+      }}
       onOpen={() => setValues(DEFAULTS)}
       confirm={{
         submit: 'Create draft',
         consequence: 'It begins as a draft. No token is accepted until it is validated and activated.',
-        fields: (
-          <>
-            <Fields fields={FIELDS} values={values} onChange={setValues} />
-            <AsSiteFile
-              member="sources"
-              value={{ name: display_name, ...rest, expected_scope: values.issuer?.replace('https://', '') }}
-            />
-          </>
-        ),
+        fields: <Fields fields={FIELDS} values={values} onChange={setValues} />,
       }}
       run={async () => {
         const { source_id } = await bodyOf(

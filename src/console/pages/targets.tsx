@@ -1,14 +1,15 @@
 /** The verifiers of a site, and what each has loaded. */
-import { Group, Skeleton, Stack, Table, Text, TextInput } from '@mantine/core';
+import { Group, Skeleton, Stack, Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { api, bodyOf, type Schemas } from '../api/client';
+import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { nameWord } from '../api/ctl-command';
 import { useMay, useSite } from '../api/session';
 import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
 import { Empty, Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
+import { Rename } from '../parts/rename';
 import { TableFrame, TableHead } from '../parts/table-frame';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
 import { CreateTarget, TargetToken } from './create-target';
@@ -112,7 +113,7 @@ function Matrix({ targets, onToken }: MatrixProps) {
               <Table.Td>
                 <Group gap="xs">
                   <RotateToken target={target} onToken={onToken} />
-                  <Rename target={target} />
+                  <RenameTarget {...target} />
                   <Detach target={target} />
                 </Group>
               </Table.Td>
@@ -192,29 +193,16 @@ function RotateToken({
   );
 }
 
-function Rename({ target: { target_id, name: before } }: { readonly target: Target }) {
-  const [name, setName] = useState(before);
+function RenameTarget({ target_id }: Target) {
+  const path = { target_id };
   return (
-    <Action
-      label="Rename"
-      command={['rename', 'target', target_id, nameWord(name)]}
-      confirm={{
-        consequence: 'The name is for people. Nothing else changes.',
-        fields: (
-          <TextInput
-            label="Name"
-            value={name}
-            onChange={({ currentTarget }) => setName(currentTarget.value)}
-            required
-          />
-        ),
-      }}
-      run={async () => {
-        const path = { target_id };
-        const { version } = await bodyOf(api.GET('/v1/targets/{target_id}', { params: { path } }));
-        const header = { 'if-match': `"${version}"` };
-        return bodyOf(api.PATCH('/v1/targets/{target_id}', { params: { path, header }, body: { name } }));
-      }}
+    <Rename
+      kind="target"
+      id={target_id}
+      read={() => versionedBodyOf(api.GET('/v1/targets/{target_id}', { params: { path } }))}
+      save={(body, etag) =>
+        bodyOf(api.PATCH('/v1/targets/{target_id}', { params: { path, header: { 'if-match': etag } }, body }))
+      }
     />
   );
 }

@@ -8,16 +8,18 @@ import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { visible } from '../api/visible';
-import { AsCommand, type CommandWords } from './command';
+import { AsCommand, type Command } from './command';
 import { Problem } from './problem';
 import { UntrustedText } from './values';
 
 export interface ActionProps {
   readonly label: string;
-  /** Arguments of `proofgate ctl` for the same. */
-  readonly command?: CommandWords;
+  /** What does the same without the console. */
+  readonly command: Command;
   /** When the dialogue opens. */
   readonly onOpen?: () => void;
+  /** Reads what the dialogue shows, before it opens. */
+  readonly load?: () => Promise<unknown>;
   readonly run: () => Promise<unknown>;
   readonly onDone?: () => void;
   readonly isDisabled?: boolean;
@@ -31,10 +33,12 @@ export interface ActionProps {
     readonly fields?: ReactNode;
     /** Of the button that does it. Default: the label. */
     readonly submit?: string;
+    /** In place of a failure that needs more than its own words. */
+    readonly explain?: (error: unknown) => ReactNode;
   };
 }
 
-export function Action({ label, command, onOpen, run, onDone, isDisabled, confirm }: ActionProps) {
+export function Action({ label, command, onOpen, load, run, onDone, isDisabled, confirm }: ActionProps) {
   const [opened, { open, close }] = useDisclosure(false);
   const [typed, setTyped] = useState('');
   const client = useQueryClient();
@@ -47,27 +51,30 @@ export function Action({ label, command, onOpen, run, onDone, isDisabled, confir
     // After a failure too: what the page shows may be outdated.
     onSettled: () => client.invalidateQueries({ predicate: ({ queryKey: [kind] }) => kind !== 'session' }),
   });
+  const loading = useMutation({ mutationFn: async () => load?.(), onSuccess: open });
   const isDestructive = confirm?.name !== undefined;
   const start = () => {
     reset();
     setTyped('');
     onOpen?.();
     if (confirm === undefined) mutate();
-    else open();
+    else if (load === undefined) open();
+    else loading.mutate();
   };
+  const failure = confirm === undefined ? error : loading.error;
   return (
     <>
       <Button
         size="compact-sm"
         variant={isDestructive ? 'outline' : 'default'}
         {...(isDestructive ? { color: 'red' } : {})}
-        loading={isPending && !opened}
+        loading={(isPending && !opened) || loading.isPending}
         disabled={isDisabled === true}
         onClick={start}
       >
         {label}
       </Button>
-      {confirm === undefined && error && <Problem error={error} />}
+      {failure && <Problem error={failure} />}
       {confirm !== undefined && (
         <Modal opened={opened} onClose={close} title={label} size="lg">
           <form
@@ -94,8 +101,8 @@ export function Action({ label, command, onOpen, run, onDone, isDisabled, confir
                   data-autofocus
                 />
               )}
-              {error && <Problem error={error} />}
-              {command && <AsCommand words={command} />}
+              {error && (confirm.explain?.(error) ?? <Problem error={error} />)}
+              <AsCommand words={command} />
               <Group justify="flex-end">
                 <Button variant="default" onClick={close}>
                   Cancel

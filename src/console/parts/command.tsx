@@ -1,31 +1,66 @@
-/** "Copy as command": the `ctl` lines that do the same. */
+/** What does the same as a page or an act: `ctl` commands, or what `ctl apply` takes. */
 import { Button, Code, Collapse, CopyButton, Group, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { controlUrl } from '../api/client';
-import { ctlCommand } from '../api/ctl-command';
+import { ctlCommand, nameWord } from '../api/ctl-command';
+import { visibleJson } from '../api/visible';
 
 /** Arguments of `proofgate ctl`, of one command or of several. */
 export type CommandWords = readonly string[] | readonly (readonly string[])[];
 
-export function AsCommand({ words }: { readonly words: CommandWords }) {
+/** Members of the site file, for `proofgate ctl apply`, which creates and changes what a site consists of. */
+export interface Declared {
+  readonly siteFile: { readonly [member: string]: unknown };
+  /** To run before: what the file does not hold, such as another name. */
+  readonly first?: readonly (readonly string[])[];
+  readonly flags?: readonly string[];
+}
+
+export type Command = CommandWords | Declared;
+
+export function AsCommand({ words }: { readonly words: Command }) {
   const [shown, { toggle }] = useDisclosure(false);
-  const lines = commandsOf(words).map((each) => ctlCommand(controlUrl, each));
+  const text = 'siteFile' in words ? siteFileText(words) : commandText(words);
   return (
     <Stack gap={4} align="flex-start">
       <Button variant="subtle" size="compact-sm" color="gray" onClick={toggle} aria-expanded={shown}>
-        As command
+        {'siteFile' in words ? 'As site file' : 'As command'}
       </Button>
-      <Collapse expanded={shown}>
-        {lines.includes(undefined) ? (
+      <Collapse expanded={shown} w="100%">
+        {text === undefined ? (
           <Text size="sm" c="dimmed">
             A name holds characters that are unsafe in a terminal. Use the ID.
           </Text>
         ) : (
-          <CopyText text={lines.join('\n')} />
+          <CopyText text={text} />
         )}
       </Collapse>
     </Stack>
   );
+}
+
+/** What to run before the site file has another name: it names resources, and `ctl apply` would create another one. */
+export function renaming(kind: string, id: string, name: string | undefined): Pick<Declared, 'first'> {
+  return name === undefined ? {} : { first: [['rename', kind, id, nameWord(name)]] };
+}
+
+function commandText(words: CommandWords): string | undefined {
+  const lines = commandsOf(words).map((each) => ctlCommand(controlUrl, each));
+  return lines.includes(undefined) ? undefined : lines.join('\n');
+}
+
+/** YAML 1.2 is a superset of JSON, so that nothing needs another way of quoting. */
+function siteFileText({ siteFile, first = [], flags = [] }: Declared): string {
+  const run = (words: readonly string[]) => `# ${ctlCommand(controlUrl, words) ?? ''}`;
+  const members = Object.entries(siteFile).flatMap(([member, value]) =>
+    Array.isArray(value)
+      ? [`${member}:`, ...value.map((item) => `  - ${visibleJson(item)}`)]
+      : [`${member}: ${visibleJson(value)}`],
+  );
+  return [
+    ...(first.length > 0 ? ['# run', ...first.map(run)] : []),
+    ...['# in the site file', ...members, '# then run', run(['apply', '-f', 'site.yaml', ...flags])],
+  ].join('\n');
 }
 
 function commandsOf(words: CommandWords): readonly (readonly string[])[] {

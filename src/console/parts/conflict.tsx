@@ -1,20 +1,24 @@
 /** Somebody else changed what is being edited: what it was, what it is now, and what the operator wants. */
 import { Alert, Table } from '@mantine/core';
+import { visibleJson } from '../api/visible';
 import type { Field, Values } from './fields';
 import { TableHead } from './table-frame';
 import { UntrustedText } from './values';
 
 interface ConflictProps {
-  readonly fields: readonly Pick<Field, 'name' | 'label'>[];
+  readonly labels: readonly Pick<Field, 'name' | 'label'>[];
   /** When the editing began. */
-  readonly before: Values;
-  readonly current: Values;
-  readonly yours: Values;
+  readonly before: object;
+  readonly current: object;
+  readonly yours: object;
 }
 
-export function Conflict({ fields, before, current, yours }: ConflictProps) {
-  const concerned = fields.filter(
-    ({ name }) => before[name] !== current[name] || before[name] !== yours[name],
+export function Conflict({ labels, ...versions }: ConflictProps) {
+  const before = textsOf(versions.before);
+  const current = textsOf(versions.current);
+  const yours = textsOf(versions.yours);
+  const concerned = Object.keys(yours).filter(
+    (name) => before[name] !== current[name] || before[name] !== yours[name],
   );
   return (
     <Alert color="yellow" title="Somebody else changed it meanwhile">
@@ -22,9 +26,11 @@ export function Conflict({ fields, before, current, yours }: ConflictProps) {
       <Table mt="xs">
         <TableHead titles={['Field', 'Now', 'Yours']} />
         <Table.Tbody>
-          {concerned.map(({ name, label }) => (
+          {concerned.map((name) => (
             <Table.Tr key={name}>
-              <Table.Th scope="row">{label}</Table.Th>
+              <Table.Th scope="row">
+                {labels.find((each) => each.name === name)?.label ?? name.replaceAll('_', ' ')}
+              </Table.Th>
               <Table.Td>
                 <UntrustedText value={current[name] ?? ''} />
               </Table.Td>
@@ -37,4 +43,12 @@ export function Conflict({ fields, before, current, yours }: ConflictProps) {
       </Table>
     </Alert>
   );
+}
+
+/** Members as they are shown and compared. */
+export function textsOf(draft: object): Values {
+  const texts = Object.entries(draft).map(([name, value]) => {
+    return [name, typeof value === 'string' ? value : visibleJson(value ?? '', 2)] as const;
+  });
+  return Object.fromEntries(texts);
 }

@@ -1,73 +1,118 @@
 /**
- * Changes a versioned resource: sends what the operator changed, for the version that was shown. When somebody else was faster,
- * it shows both versions, and the operator may apply the change to the new one.
+ * Changes a versioned resource: sends what the operator changed, for the version that the form began with. When somebody else was
+ * faster, it shows both versions, and the operator may apply the change to the new one.
  */
 import { type ReactNode, useState } from 'react';
 import { ApiError } from '../api/client';
 import { Action } from './action';
-import type { CommandWords } from './command';
-import { Conflict } from './conflict';
-import { bodyOfValues, changedValues, type Field, Fields, type Values } from './fields';
+import type { Command } from './command';
+import { Conflict, textsOf } from './conflict';
+import { bodyOfValues, type Field, Fields, type Values } from './fields';
 
-interface Version {
-  readonly values: Values;
+interface Version<D> {
+  readonly draft: D;
   readonly etag: string;
 }
 
-interface EditProps extends Version {
+interface CommonProps<D extends object> {
   readonly label?: string;
+  /** What it is, and what a change means. */
   readonly consequence: ReactNode;
-  readonly fields: readonly Field[];
-  readonly reload: () => Promise<Version>;
-  readonly save: (changes: { readonly [name: string]: string | number }, etag: string) => Promise<unknown>;
-  /** For what was changed. */
-  readonly command?: (changes: Values) => CommandWords;
+  /** Reads the current version. */
+  readonly load: () => Promise<Version<D>>;
+  /** @param draft as it will be */
+  readonly command: (changes: Partial<D>, draft: D) => Command;
 }
 
-export function Edit({
+interface EditFormProps<D extends object> extends CommonProps<D> {
+  /** Of members whose names do not say enough. */
+  readonly labels?: readonly Pick<Field, 'name' | 'label'>[];
+  readonly fields: (draft: D, change: (changes: Partial<D>) => void) => ReactNode;
+  /** @param draft as it will be */
+  readonly save: (draft: D, etag: string, changes: Partial<D>) => Promise<unknown>;
+}
+
+interface Editing<D> {
+  readonly before: Version<D>;
+  readonly yours: D;
+  /** The version that somebody else saved meanwhile. */
+  readonly newer?: Version<D>;
+}
+
+/** A form for members of many kinds, such as those of a route. */
+export function EditForm<D extends object>({
   label = 'Edit',
   consequence,
+  load,
+  labels = [],
   fields,
-  values,
-  etag,
-  reload,
   save,
   command,
-}: EditProps) {
-  // What the page shows may change while the dialogue is open.
-  const [before, setBefore] = useState<Version>({ values, etag });
-  const [current, setCurrent] = useState<Version>();
-  const [yours, setYours] = useState(values);
-  const changes = changedValues(before.values, yours);
+}: EditFormProps<D>) {
+  const [editing, setEditing] = useState<Editing<D>>();
+  const { before, yours, newer } = editing ?? {};
+  const changes = before && yours ? changesOf(before.draft, yours) : {};
+  const base = newer ?? before;
+  const wanted = base && { ...base.draft, ...changes };
   return (
     <Action
       label={label}
-      {...(command === undefined ? {} : { command: command(changes) })}
-      onOpen={() => {
-        setBefore({ values, etag });
-        setYours(values);
-        setCurrent(undefined);
+      command={wanted === undefined ? [] : command(changes, wanted)}
+      load={async () => {
+        const loaded = await load();
+        setEditing({ before: loaded, yours: loaded.draft });
       }}
       confirm={{
-        submit: current === undefined ? 'Save' : 'Apply mine to the new version',
+        submit: newer === undefined ? 'Save' : 'Apply mine to the new version',
         consequence,
-        fields: (
-          <>
-            {current && (
-              <Conflict fields={fields} before={before.values} current={current.values} yours={yours} />
-            )}
-            <Fields fields={fields} values={yours} onChange={setYours} />
-          </>
-        ),
+        fields:
+          editing &&
+          fields(editing.yours, (changed) =>
+            setEditing({ ...editing, yours: { ...editing.yours, ...changed } }),
+          ),
+        explain: (error) =>
+          isOutdated(error) && before && yours && newer ? (
+            <Conflict labels={labels} before={before.draft} current={newer.draft} yours={yours} />
+          ) : undefined,
       }}
       run={async () => {
+        if (editing === undefined || base === undefined || wanted === undefined) return;
+        if (Object.keys(changes).length === 0) return;
         try {
-          await save(bodyOfValues(fields, changes), (current ?? before).etag);
+          await save(wanted, base.etag, changes);
         } catch (error) {
-          if (error instanceof ApiError && error.status === 412) setCurrent(await reload());
+          if (isOutdated(error)) setEditing({ ...editing, newer: await load() });
           throw error;
         }
       }}
     />
   );
+}
+
+interface EditProps extends CommonProps<Values> {
+  readonly fields: readonly Field[];
+  /** @param body what was changed */
+  readonly save: (body: { readonly [name: string]: string | number }, etag: string) => Promise<unknown>;
+}
+
+/** A form for flat values. */
+export function Edit({ fields, save, ...common }: EditProps) {
+  return (
+    <EditForm<Values>
+      {...common}
+      labels={fields}
+      fields={(values, change) => <Fields fields={fields} values={values} onChange={change} />}
+      save={(_, etag, changes) => save(bodyOfValues(fields, changes), etag)}
+    />
+  );
+}
+
+function changesOf<D extends object>(before: D, yours: D): Partial<D> {
+  const [known, texts] = [textsOf(before), textsOf(yours)];
+  const changed = Object.entries(yours).filter(([name]) => texts[name] !== known[name]);
+  return Object.fromEntries(changed) as Partial<D>;
+}
+
+function isOutdated(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 412;
 }

@@ -73,7 +73,10 @@ export function Fields({ fields, values, onChange }: FieldsProps) {
 }
 
 /** The body of a request: without what was left out. What is no number is sent as it is: Control names it. */
-export function bodyOfValues(fields: readonly Field[], values: Values): { [name: string]: string | number } {
+export function bodyOfValues(
+  fields: readonly Field[],
+  values: Partial<Values>,
+): { [name: string]: string | number } {
   const given = fields.filter(({ name }) => (values[name] ?? '') !== '');
   return Object.fromEntries(
     given.map(({ name, isNumber }) => {
@@ -81,9 +84,4 @@ export function bodyOfValues(fields: readonly Field[], values: Values): { [name:
       return [name, isNumber === true && /^\d{1,15}$/.test(text) ? Number(text) : text];
     }),
   );
-}
-
-/** What differs from before. */
-export function changedValues(before: Values, after: Values): Values {
-  return Object.fromEntries(Object.entries(after).filter(([name, value]) => before[name] !== value));
 }

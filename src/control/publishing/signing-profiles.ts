@@ -231,7 +231,7 @@ function callBlockedBy(
   site: RowOf<'site'>,
   { subject }: RowOf<'client'>,
 ): string | undefined {
-  if (sources === undefined) return 'the route has no sources yet, so it is not published';
+  if (sources === undefined) return 'the route has no source rules yet, so it is not published';
   if (!isCanonicalSubject(subject)) return "the client's subject is no canonical SPIFFE ID";
   const admits = sources.some(
     (source) =>
@@ -242,5 +242,5 @@ function callBlockedBy(
         ? source.subject_prefix !== undefined && subject.startsWith(source.subject_prefix)
         : source.subject_exact === subject),
   );
-  return admits ? undefined : 'no source of the route admits the client';
+  return admits ? undefined : 'no source rule of the route admits the client';
 }
