@@ -18,7 +18,11 @@ import { everyPage, settled } from './every-page.ts';
 
 /** Controls that change something, by page and accessible name; what each calls. */
 const CONTROLS: { readonly [page: string]: { readonly [control: string]: string } } = {
-  '/': { 'Create site': 'POST /v1/fleets/:fleet_id/sites' },
+  '/': {
+    'Create site': 'POST /v1/fleets/:fleet_id/sites',
+    'Rename environment': 'PATCH /v1/environments/:environment_id',
+    'Rename fleet': 'PATCH /v1/fleets/:fleet_id',
+  },
   '/access': { 'Grant a role': 'POST /v1/role-grants', Remove: 'DELETE /v1/role-grants/:role_grant_id' },
   '/access?view=tokens': {
     'Create access token': 'POST /v1/access-tokens',
@@ -26,7 +30,11 @@ const CONTROLS: { readonly [page: string]: { readonly [control: string]: string 
     Delete: 'DELETE /v1/access-tokens/:access_token_id',
   },
   '/access?view=session': { 'Disable the bootstrap token': 'DELETE /v1/bootstrap-token' },
-  '/setup': { 'Create target': 'POST /v1/sites/:site_id/targets' },
+  '/setup': {
+    'Edit site': 'PATCH /v1/sites/:site_id',
+    'Delete site': 'DELETE /v1/sites/:site_id',
+    'Create target': 'POST /v1/sites/:site_id/targets',
+  },
   '/sources': {
     'Create source': 'POST /v1/sites/:site_id/sources',
     'Change capacity': 'PATCH /v1/sites/:site_id',
@@ -139,6 +147,7 @@ beforeAll(async () => {
   names = {
     ...{ site_id: SITE_ID, key_id: keyId, client_id: 'billing', resource: 'orders', revision: '2' },
     ...idIn([(await api.get(site)).body], 'fleet_id'),
+    ...idIn([(await api.get(site)).body], 'environment_id'),
     ...idIn(await api.list('/v1/role-grants'), 'role_grant_id'),
     ...idIn(await api.list('/v1/access-tokens'), 'access_token_id'),
     ...idIn(await api.list(`${site}/sources`), 'source_id'),

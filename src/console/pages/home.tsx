@@ -11,6 +11,7 @@ import { useMayCreateSites } from '../parts/roles';
 import { Steps } from '../parts/steps';
 import { Moment, UntrustedText } from '../parts/values';
 import { CreateSite } from './create-site';
+import { Places } from './places';
 
 type Overview = Schemas['SiteOverview'];
 
@@ -66,6 +67,7 @@ export default function Home() {
         }
       />
       <AsCommand words={['get', 'sites']} />
+      <Places />
     </Page>
   );
 }

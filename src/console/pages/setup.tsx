@@ -16,6 +16,7 @@ import { VerifierStart } from '../parts/verifier-start';
 import { CreateClient } from './client-forms';
 import { CreateTarget } from './create-target';
 import { CreateRoute } from './route-forms';
+import { DeleteSite, EditSite } from './site-forms';
 
 export default function SetUp() {
   const site = useSite();
@@ -31,7 +32,18 @@ export default function SetUp() {
     return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
   const given: Given = { site, mayOperate, mayAdminister, ...data };
   return (
-    <Page title="Set-up" question="What is missing until the first allowed request?">
+    <Page
+      title="Set-up"
+      question="What is missing until the first allowed request?"
+      actions={
+        mayAdminister && (
+          <Group gap="xs">
+            <EditSite />
+            <DeleteSite />
+          </Group>
+        )
+      }
+    >
       {error && <Problem error={error} />}
       <Steps
         steps={[

@@ -1,9 +1,19 @@
-/** Changing an Auth Site. */
-import { Checkbox } from '@mantine/core';
+/** Changing and deleting an Auth Site. */
+import { Checkbox, NumberInput, Textarea, TextInput } from '@mantine/core';
+import { useNavigate } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
+import { nameWord } from '../api/ctl-command';
+import { useSite } from '../api/session';
+import { Action } from '../parts/action';
 import type { Declared } from '../parts/command';
+import { EditForm } from '../parts/edit';
 
 type Site = Schemas['Site'];
+/** Origins line by line. The capacity for sources is changed where it is used up. */
+type SiteDraft = Pick<
+  Site,
+  'display_name' | 'single_verifier' | 'skew_seconds' | 'bundle_lifetime_seconds'
+> & { readonly origins: string };
 
 export function readSite(site_id: string) {
   return versionedBodyOf(api.GET('/v1/sites/{site_id}', { params: { path: { site_id } } }));
@@ -33,6 +43,76 @@ export function linesOf(text: string): string[] {
     .filter((line) => line !== '');
 }
 
+export function EditSite() {
+  const site = useSite();
+  const { site_id } = site;
+  return (
+    <EditForm<SiteDraft>
+      label="Edit site"
+      consequence="Site ID, trust domain and issuer stay: living keys name them. A larger clock skew makes verifiers deny every request for a while."
+      command={(_, { origins, ...draft }) => declaredSite({ ...site, ...draft, origins: linesOf(origins) })}
+      load={async () => {
+        const { body, etag } = await readSite(site_id);
+        const { display_name, single_verifier, skew_seconds, bundle_lifetime_seconds, origins } = body;
+        const draft = { display_name, single_verifier, skew_seconds, bundle_lifetime_seconds };
+        return { draft: { ...draft, origins: origins.join('\n') }, etag };
+      }}
+      fields={(draft, change) => <SiteFields draft={draft} change={change} />}
+      save={(_, etag, { origins, ...changes }) =>
+        changeSite(
+          site_id,
+          { ...changes, ...(origins === undefined ? {} : { origins: linesOf(origins) }) },
+          etag,
+        )
+      }
+    />
+  );
+}
+
+interface FieldsProps {
+  readonly draft: SiteDraft;
+  readonly change: (changes: Partial<SiteDraft>) => void;
+}
+
+function SiteFields({ draft, change }: FieldsProps) {
+  return (
+    <>
+      <TextInput
+        label="Name"
+        value={draft.display_name}
+        onChange={({ currentTarget }) => change({ display_name: currentTarget.value })}
+        required
+      />
+      <Textarea
+        label="Origins"
+        description="scheme://host that callers send requests to, one on each line."
+        autosize
+        value={draft.origins}
+        onChange={({ currentTarget }) => change({ origins: currentTarget.value })}
+        required
+      />
+      <NumberInput
+        label="Clock skew in seconds"
+        description="How far the clocks of callers and verifiers may differ, 1 to 60."
+        value={draft.skew_seconds}
+        onChange={(next) => change({ skew_seconds: Number(next) })}
+        required
+      />
+      <NumberInput
+        label="Lifetime of a bundle in seconds"
+        description="At least 300. A verifier that does not reach Control denies every request then."
+        value={draft.bundle_lifetime_seconds}
+        onChange={(next) => change({ bundle_lifetime_seconds: Number(next) })}
+        required
+      />
+      <SingleVerifier
+        isSingle={draft.single_verifier}
+        change={(single_verifier) => change({ single_verifier })}
+      />
+    </>
+  );
+}
+
 interface SingleVerifierProps {
   readonly isSingle: boolean;
   readonly change: (isSingle: boolean) => void;
@@ -44,6 +124,30 @@ export function SingleVerifier({ isSingle, change }: SingleVerifierProps) {
       label="One verifier process serves the site, so that it may keep used proofs in memory"
       checked={isSingle}
       onChange={({ currentTarget }) => change(currentTarget.checked)}
+    />
+  );
+}
+
+export function DeleteSite() {
+  const { site_id, version } = useSite();
+  const navigate = useNavigate();
+  return (
+    <Action
+      label="Delete site"
+      command={['delete', 'site', nameWord(site_id), '--yes']}
+      confirm={{
+        name: site_id,
+        consequence:
+          'For good. Control refuses it while anything belongs to the site: clients, routes, sources, policies, targets, keys, role grants.',
+      }}
+      run={() =>
+        bodyOf(
+          api.DELETE('/v1/sites/{site_id}', {
+            params: { path: { site_id }, header: { 'if-match': `"${version}"` } },
+          }),
+        )
+      }
+      onDone={() => void navigate({ to: '/' })}
     />
   );
 }

@@ -1,0 +1,95 @@
+/** Environments with their fleets, which sites belong to. */
+import { Skeleton, Table } from '@mantine/core';
+import { api, bodyOf, versionedBodyOf } from '../api/client';
+import { may, type Place } from '../api/permissions';
+import { useSession } from '../api/session';
+import { AsCommand } from '../parts/command';
+import { Section } from '../parts/page';
+import { Problem } from '../parts/problem';
+import { Rename } from '../parts/rename';
+import { useMayCreateSites } from '../parts/roles';
+import { usePlaces } from '../parts/scope';
+import { TableFrame, TableHead } from '../parts/table-frame';
+import { UntrustedText } from '../parts/values';
+
+/** For those who may rename one of them, as who may create sites there. */
+export function Places() {
+  return useMayCreateSites() ? <PlacesTable /> : null;
+}
+
+function PlacesTable() {
+  const session = useSession();
+  const administers = (place: Place) => may(session, 'administer', place);
+  const { data, error } = usePlaces();
+  if (data === undefined)
+    return error ? <Problem error={error} /> : <Skeleton height={160} aria-label="Loading" />;
+  const rows = data.environments.flatMap(({ environment_id, name: environment }) => [
+    {
+      key: environment_id,
+      names: [environment, ''],
+      rename: administers({ environment_id }) && <RenameEnvironment id={environment_id} />,
+    },
+    ...data.fleets
+      .filter((fleet) => fleet.environment_id === environment_id)
+      .map(({ fleet_id, name }) => ({
+        key: fleet_id,
+        names: [environment, name],
+        rename: administers({ environment_id, fleet_id }) && <RenameFleet id={fleet_id} />,
+      })),
+  ]);
+  if (rows.length === 0) return null;
+  return (
+    <Section title="Environments and fleets">
+      <TableFrame label="Environments and fleets">
+        <TableHead titles={['Environment', 'Fleet', 'Actions']} />
+        <Table.Tbody>
+          {rows.map(({ key, names: [environment = '', fleet = ''], rename }) => (
+            <Table.Tr key={key}>
+              <Table.Td>
+                <UntrustedText value={environment} />
+              </Table.Td>
+              <Table.Td>
+                <UntrustedText value={fleet} />
+              </Table.Td>
+              <Table.Td>{rename}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </TableFrame>
+      <AsCommand
+        words={[
+          ['get', 'environments'],
+          ['get', 'fleets'],
+        ]}
+      />
+    </Section>
+  );
+}
+
+function RenameEnvironment({ id }: { readonly id: string }) {
+  const path = { environment_id: id };
+  const url = '/v1/environments/{environment_id}';
+  return (
+    <Rename
+      label="Rename environment"
+      kind="environment"
+      id={id}
+      read={() => versionedBodyOf(api.GET(url, { params: { path } }))}
+      save={(body, etag) => bodyOf(api.PATCH(url, { params: { path, header: { 'if-match': etag } }, body }))}
+    />
+  );
+}
+
+function RenameFleet({ id }: { readonly id: string }) {
+  const path = { fleet_id: id };
+  const url = '/v1/fleets/{fleet_id}';
+  return (
+    <Rename
+      label="Rename fleet"
+      kind="fleet"
+      id={id}
+      read={() => versionedBodyOf(api.GET(url, { params: { path } }))}
+      save={(body, etag) => bodyOf(api.PATCH(url, { params: { path, header: { 'if-match': etag } }, body }))}
+    />
+  );
+}
