@@ -46,6 +46,7 @@ const REFUSALS: { readonly [code: string]: string } = {
   token_lifetime: 'the workload token lives longer than 48 h: project a shorter one (expirationSeconds)',
 };
 
+const REBOUND = 'the policy was bound to another source meanwhile: run again to enroll anew';
 const TOKEN_REFUSED = 'Control does not take the workload token: it is not in the form that it must have';
 
 export function refusal(code: string): EnrollError {
@@ -54,6 +55,7 @@ export function refusal(code: string): EnrollError {
 }
 
 export function denied(denialCode: string): EnrollError {
+  if (denialCode === 'policy_rebound') return new EnrollError('refused', denialCode, REBOUND);
   return new EnrollError('refused', 'enrollment_denied', `the enrollment was denied: ${denialCode}`);
 }
 

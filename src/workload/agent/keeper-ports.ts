@@ -110,6 +110,7 @@ const REFUSED_FOR_NOW: ReadonlySet<string> = new Set([
   'challenge_expired',
   'challenge_unknown',
   'enrollment_unknown',
+  'policy_rebound',
   'poll_unauthorized',
 ]);
 

@@ -119,6 +119,15 @@ describe('approval', () => {
     await agent.renewToken();
     await agent.checkUntil(() => agent.control.enrollments.size === 2);
   });
+
+  it('that ended with a rebound policy is asked for again with the same token', async () => {
+    await start({ approval: 'manual' });
+    agent.onSleep = () => agent.control.denyAll('policy_rebound');
+    await agent.checkUntil(() => agent.trouble === 'policy_rebound');
+    agent.onSleep = () => agent.control.approveAll();
+    await agent.checkUntil(() => agent.count('replaced') === 1);
+    expect(agent.control.enrollments.size).toBe(2);
+  });
 });
 
 describe('a Control that', () => {
