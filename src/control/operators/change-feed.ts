@@ -29,6 +29,8 @@ const ROUND_MS = 1000;
  * last number without a gap before it, and gives up on a gap after this time: its transaction was rolled back.
  */
 const MAX_GAP_MS = 10_000;
+/** How far before the newest event the feed starts: events that are not committed yet have numbers in this range. */
+const START_BEFORE = 1000;
 
 export class ChangeFeed {
   readonly #options: ChangeFeedOptions;
@@ -40,7 +42,7 @@ export class ChangeFeed {
   #settledSeq = 0;
   /** Numbers of known events after it, by place and kind. */
   #known: ReadonlyMap<string, number> = new Map();
-  #gapSinceMs: number | undefined;
+  #gap: Gap | undefined;
 
   constructor(options: ChangeFeedOptions) {
     this.#options = options;
@@ -68,9 +70,11 @@ export class ChangeFeed {
   }
 
   async #start(): Promise<void> {
-    this.#settledSeq = await this.#options.store.read((tx) => tx.audit.newestSeq());
-    this.#known = new Map();
-    this.#gapSinceMs = undefined;
+    const { settledSeq, counts } = await this.#options.store.read(async (tx) => {
+      const start = Math.max(0, (await tx.audit.newestSeq()) - START_BEFORE);
+      return { settledSeq: start, counts: await tx.audit.countsAfter(start) };
+    });
+    this.#settleAt(settledSeq, counts);
     this.#schedule();
   }
 
@@ -95,26 +99,48 @@ export class ChangeFeed {
 
   async #round(): Promise<void> {
     const started = this.#started;
-    const counts = await this.#options.store.read((tx) => tx.audit.countsAfter(this.#settledSeq));
+    const givenUp = this.#givenUpGap();
+    const { counts, afterGap } = await this.#options.store.read(async (tx) => ({
+      counts: await tx.audit.countsAfter(this.#settledSeq),
+      afterGap: givenUp && (await tx.audit.countsAfter(givenUp.newestSeq)),
+    }));
     if (counts.length === 0 || this.#started !== started) return;
-    const known = new Map(counts.map((one) => [keyOf(one), one.events]));
     const changed = counts.filter((one) => this.#known.get(keyOf(one)) !== one.events).map(changeOf);
-    this.#known = known;
-    this.#settle(counts);
+    const newestSeq = Math.max(...counts.map((one) => one.newestSeq));
+    const events = counts.reduce((sum, one) => sum + one.events, 0);
+    if (events >= newestSeq - this.#settledSeq) this.#settleAt(newestSeq, []);
+    else if (givenUp !== undefined) this.#settleAt(givenUp.newestSeq, afterGap ?? []);
+    else {
+      this.#known = eventsByKey(counts);
+      this.#gap ??= { sinceMs: this.#options.nowMs(), newestSeq };
+    }
     if (changed.length === 0) return;
     for (const listener of this.#listeners) listener(changed);
   }
 
-  #settle(counts: readonly Counted[]): void {
-    const now = this.#options.nowMs();
-    const newest = Math.max(...counts.map(({ newestSeq }) => newestSeq));
-    const events = counts.reduce((sum, one) => sum + one.events, 0);
-    this.#gapSinceMs ??= now;
-    if (events < newest - this.#settledSeq && now - this.#gapSinceMs < MAX_GAP_MS) return;
-    this.#settledSeq = newest;
-    this.#known = new Map();
-    this.#gapSinceMs = undefined;
+  /** Only what was committed when it was seen: later events may have gaps that are younger. */
+  #givenUpGap(): Gap | undefined {
+    const gap = this.#gap;
+    return gap !== undefined && this.#options.nowMs() - gap.sinceMs >= MAX_GAP_MS ? gap : undefined;
   }
+
+  #settleAt(seq: number, known: readonly Counted[]): void {
+    this.#settledSeq = seq;
+    this.#known = eventsByKey(known);
+    this.#gap = undefined;
+  }
+}
+
+function eventsByKey(counts: readonly Counted[]): ReadonlyMap<string, number> {
+  return new Map(counts.map((one) => [keyOf(one), one.events]));
+}
+
+/** Numbers without a visible event. */
+interface Gap {
+  /** When it was first seen. */
+  readonly sinceMs: number;
+  /** The newest event then. */
+  readonly newestSeq: number;
 }
 
 interface Counted {

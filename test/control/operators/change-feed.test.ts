@@ -27,18 +27,22 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
     let told: string[] = [];
     let unsubscribe = () => {};
 
+    async function follow(): Promise<void> {
+      const report = (error: unknown) => told.push(String(error));
+      const feed = new ChangeFeed({ store, nowMs: () => ms, report, roundMs: 10 });
+      unsubscribe = await feed.subscribe((changes) =>
+        told.push(...changes.map(({ resourceKind }) => resourceKind)),
+      );
+    }
+
     beforeAll(() => kind.start());
     afterAll(() => kind.stop());
     beforeEach(async () => {
       open = await kind.fresh();
       store = await open();
       await store.writeUnaudited(undefined, record('before'));
-      const report = (error: unknown) => told.push(String(error));
-      const feed = new ChangeFeed({ store, nowMs: () => ms, report, roundMs: 10 });
       told = [];
-      unsubscribe = await feed.subscribe((changes) =>
-        told.push(...changes.map(({ resourceKind }) => resourceKind)),
-      );
+      await follow();
     });
     afterEach(async () => {
       unsubscribe();
@@ -58,27 +62,59 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
     });
 
     if (name !== 'sqlite') {
-      test('a change of another instance that commits late is told, after a gap', async () => {
+      /** Appends an event in a transaction of another instance, which stays open. @returns what commits it */
+      async function appendUncommitted(event: string): Promise<() => Promise<void>> {
         const other = await open();
         let commit = () => {};
         const held = new Promise<void>((resolve) => {
           commit = resolve;
         });
         let isAppended = false;
-        const late = other.writeUnaudited(undefined, async (tx) => {
-          await record('late')(tx);
+        const done = other.writeUnaudited(undefined, async (tx) => {
+          await record(event)(tx);
           isAppended = true;
           await held;
         });
         await waitFor('the open transaction', WAIT_MS, () => isAppended);
+        return async () => {
+          commit();
+          await done;
+          await other.close();
+        };
+      }
+
+      test('a change of another instance that commits late is told, after a gap', async () => {
+        const commit = await appendUncommitted('late');
         await store.writeUnaudited(undefined, record('early'));
         await isTold('early');
         await store.writeUnaudited(undefined, record('next'));
         await isTold('early', 'next');
-        commit();
-        await late;
+        await commit();
         await isTold('early', 'next', 'late');
-        await other.close();
+      });
+
+      test('a change is told whose number is before the newest event at the start', async () => {
+        unsubscribe();
+        const commit = await appendUncommitted('late');
+        await store.writeUnaudited(undefined, record('early'));
+        await follow();
+        await commit();
+        await isTold('late');
+      });
+
+      test('giving up on an old gap keeps a younger one', async () => {
+        const commitOld = await appendUncommitted('old');
+        await store.writeUnaudited(undefined, record('first'));
+        await isTold('first');
+        const commitYoung = await appendUncommitted('young');
+        await store.writeUnaudited(undefined, record('second'));
+        await isTold('first', 'second');
+        ms += 20_000;
+        await store.writeUnaudited(undefined, record('third'));
+        await isTold('first', 'second', 'third');
+        await commitYoung();
+        await isTold('first', 'second', 'third', 'young');
+        await commitOld();
       });
 
       test('a gap that a rollback left is given up', async () => {

@@ -37,7 +37,7 @@ const EVENT_STREAM = Type.Unsafe<Readable>({
 });
 
 export function registerChangeRoutes(app: ControlApp, parts: ChangeRouteParts): void {
-  const places = new StreamPlaces(
+  const limit = new StreamLimit(
     parts.maxStreams ?? MAX_STREAMS,
     parts.maxStreamsPerOperator ?? MAX_STREAMS_PER_OPERATOR,
   );
@@ -54,7 +54,7 @@ export function registerChangeRoutes(app: ControlApp, parts: ChangeRouteParts): 
       },
     },
     async (request, reply) => {
-      const stream = await openStream(app, request, parts, places);
+      const stream = await openStream(app, request, parts, limit);
       // nginx would buffer it.
       reply.header('x-accel-buffering', 'no');
       return reply.type('text/event-stream').send(stream);
@@ -66,24 +66,25 @@ async function openStream(
   app: ControlApp,
   request: FastifyRequest,
   { feed, operators, sessionCookieName, checkMs = CHECK_MS }: ChangeRouteParts,
-  places: StreamPlaces,
+  limit: StreamLimit,
 ): Promise<Readable> {
   let principal = principalOf(request);
   const credentials: Credentials = {
     authorization: request.headers.authorization,
     sessionCookie: request.cookies[sessionCookieName],
   };
-  const leave = places.take(principal.actor);
+  const release = limit.acquire(principal.actor);
   const stream = new Readable({ read() {} });
+  let isOpen = true;
   const write = (text: string) => {
-    if (stream.destroyed || stream.readableEnded) return;
+    if (!isOpen) return;
     stream.push(text);
     if (stream.readableLength > MAX_UNREAD_BYTES) request.socket.destroy();
   };
   const unsubscribe = await feed
     .subscribe((changes) => write(eventsFor(principal, changes)))
     .catch((error: unknown) => {
-      leave();
+      release();
       throw error;
     });
   const check = setInterval(async () => {
@@ -97,13 +98,12 @@ async function openStream(
     }
   }, checkMs).unref();
   const signal = longPollSignal(app, request);
-  let isOpen = true;
   const end = () => {
     if (!isOpen) return;
     isOpen = false;
     clearInterval(check);
     unsubscribe();
-    leave();
+    release();
     stream.push(null);
   };
   signal.addEventListener('abort', end);
@@ -127,7 +127,7 @@ function eventsFor({ roles }: Principal, changes: readonly RecordedChange[]): st
 }
 
 /** Bounds the open streams, of all operators and of each. */
-class StreamPlaces {
+class StreamLimit {
   readonly #max: number;
   readonly #maxPerOperator: number;
   readonly #taken = new Map<string, number>();
@@ -138,8 +138,8 @@ class StreamPlaces {
     this.#maxPerOperator = maxPerOperator;
   }
 
-  /** @returns a function that gives the place back @throws ApiProblem `too_many_streams` */
-  take(actor: string): () => void {
+  /** @returns a function that releases the stream @throws ApiProblem `too_many_streams` */
+  acquire(actor: string): () => void {
     const taken = this.#taken.get(actor) ?? 0;
     if (this.#total >= this.#max || taken >= this.#maxPerOperator) {
       throw new ApiProblem('too_many_streams', undefined, { retryAfterSeconds: RETRY_SECONDS });
