@@ -3,8 +3,9 @@ import { useEffect, useState } from 'react';
 import { controlUrl } from './client';
 import { endSession, queries } from './session';
 
-/** Changes that come meanwhile wait: a busy site must not make every console read again for each of them. */
-const MIN_PAUSE_MS = 4_000;
+/** Between two reads, in which changes wait. It doubles while they keep coming: many consoles of a busy site must not load Control. */
+const MIN_PAUSE_MS = 2_000;
+const MAX_PAUSE_MS = 16_000;
 /** Between two tries to connect. */
 const RETRY_MS = 3_000;
 
@@ -55,16 +56,17 @@ export function useLiveChanges(): boolean | undefined {
   return connected;
 }
 
-/** Reads again what belongs to the sites that changed, at most once in a while. */
+/** Reads again what belongs to the sites that changed, with a pause after each time. */
 class Reader {
   readonly #waiting = new Set<string | undefined>();
   #timer: number | undefined;
   #readAtMs = 0;
+  #pauseMs = MIN_PAUSE_MS;
 
   /** @param siteId undefined: anything may have changed */
   note(siteId: string | undefined): void {
     this.#waiting.add(siteId);
-    const waitMs = Math.max(0, this.#readAtMs + MIN_PAUSE_MS - Date.now());
+    const waitMs = Math.max(0, this.#readAtMs + this.#pauseMs - Date.now());
     this.#timer ??= window.setTimeout(() => this.#read(), waitMs);
   }
 
@@ -76,6 +78,9 @@ class Reader {
     const sites = new Set(this.#waiting);
     this.#waiting.clear();
     this.#timer = undefined;
+    const sinceReadMs = Date.now() - this.#readAtMs;
+    this.#pauseMs =
+      sinceReadMs < 2 * this.#pauseMs ? Math.min(2 * this.#pauseMs, MAX_PAUSE_MS) : MIN_PAUSE_MS;
     this.#readAtMs = Date.now();
     void queries.invalidateQueries({
       predicate: ({ queryKey: [kind, siteId] }) =>
