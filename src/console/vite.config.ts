@@ -18,6 +18,8 @@ export default defineConfig({
     chunkSizeWarningLimit: 1000,
     reportCompressedSize: false,
     rolldownOptions: {
+      // What the first page needs is one file: each costs a request.
+      output: { codeSplitting: { groups: [{ name: 'first', tags: ['$initial'] }] } },
       // Of React's libraries, for servers that render: there is none.
       onwarn: (warning, report) => {
         if (warning.code !== 'MODULE_LEVEL_DIRECTIVE') report(warning);

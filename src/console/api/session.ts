@@ -1,5 +1,5 @@
 /** The signed-in operator, and the site of the page. */
-import { QueryClient, useQuery, useSuspenseQuery } from '@tanstack/react-query';
+import { QueryClient, queryOptions, useQuery, useSuspenseQuery } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { ApiError, api, bodyOf, type Schemas } from './client';
 import { may, type Permission } from './permissions';
@@ -33,16 +33,18 @@ export function endSession(): void {
 
 const SESSION_KEY = ['session'];
 
-/** Null without a session. */
+/** Its data is null without a session. */
+export const sessionQuery = queryOptions({
+  queryKey: SESSION_KEY,
+  queryFn: () =>
+    bodyOf(api.GET('/v1/session')).catch((failure: unknown) => {
+      if (failure instanceof ApiError && failure.status === 401) return null;
+      throw failure;
+    }),
+});
+
 export function useSignedIn(): { session: Schemas['Session'] | null | undefined; error: unknown } {
-  const { data, error } = useQuery({
-    queryKey: SESSION_KEY,
-    queryFn: () =>
-      bodyOf(api.GET('/v1/session')).catch((failure: unknown) => {
-        if (failure instanceof ApiError && failure.status === 401) return null;
-        throw failure;
-      }),
-  });
+  const { data, error } = useQuery(sessionQuery);
   return { session: data, error };
 }
 

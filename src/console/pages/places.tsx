@@ -2,13 +2,13 @@
 import { Skeleton, Table } from '@mantine/core';
 import { api, bodyOf, versionedBodyOf } from '../api/client';
 import { may, type Place } from '../api/permissions';
+import { usePlaces } from '../api/places';
 import { useSession } from '../api/session';
 import { AsCommand } from '../parts/command';
 import { Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Rename } from '../parts/rename';
 import { useMayCreateSites } from '../parts/roles';
-import { usePlaces } from '../parts/scope';
 import { TableFrame, TableHead } from '../parts/table-frame';
 import { UntrustedText } from '../parts/values';
 

@@ -3,6 +3,7 @@ import { Checkbox, NumberInput, Textarea, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { nameWord } from '../api/ctl-command';
+import { linesOf } from '../api/lines';
 import { useSite } from '../api/session';
 import { Action } from '../parts/action';
 import type { Declared } from '../parts/command';
@@ -34,13 +35,6 @@ export function declaredSite({
   ...site
 }: Site): Declared {
   return { siteFile: { site } };
-}
-
-export function linesOf(text: string): string[] {
-  return text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '');
 }
 
 export function EditSite() {

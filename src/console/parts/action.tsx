@@ -6,7 +6,7 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, Suspense, useState } from 'react';
 import { visible } from '../api/visible';
 import { AsCommand, type Command } from './command';
 import { Problem } from './problem';
@@ -40,6 +40,7 @@ export interface ActionProps {
 
 export function Action({ label, command, onOpen, load, run, onDone, isDisabled, confirm }: ActionProps) {
   const [opened, { open, close }] = useDisclosure(false);
+  const [wasOpened, setWasOpened] = useState(false);
   const [typed, setTyped] = useState('');
   const client = useQueryClient();
   const { mutate, isPending, error, reset } = useMutation({
@@ -60,6 +61,7 @@ export function Action({ label, command, onOpen, load, run, onDone, isDisabled, 
     if (confirm === undefined) mutate();
     else if (load === undefined) open();
     else loading.mutate();
+    setWasOpened(true);
   };
   const failure = confirm === undefined ? error : loading.error;
   return (
@@ -75,7 +77,7 @@ export function Action({ label, command, onOpen, load, run, onDone, isDisabled, 
         {label}
       </Button>
       {failure && <Problem error={failure} />}
-      {confirm !== undefined && (
+      {confirm !== undefined && wasOpened && (
         <Modal opened={opened} onClose={close} title={label} size="lg">
           <form
             onSubmit={(event) => {
@@ -87,7 +89,7 @@ export function Action({ label, command, onOpen, load, run, onDone, isDisabled, 
               <Text component="div" size="sm">
                 {confirm.consequence}
               </Text>
-              {confirm.fields}
+              <Suspense>{confirm.fields}</Suspense>
               {confirm.name !== undefined && (
                 <TextInput
                   label={

@@ -221,8 +221,6 @@ function matching<T>(items: readonly T[], columns: readonly Column<T>[], search:
   return items.filter((item) => columns.some(({ text }) => text?.(item).toLowerCase().includes(wanted)));
 }
 
-const collator = new Intl.Collator('en', { numeric: true });
-
 function sorted<T>(
   items: readonly T[],
   columns: readonly Column<T>[],
@@ -232,5 +230,6 @@ function sorted<T>(
   const text = columns.find(({ title }) => title === sort)?.text;
   if (text === undefined) return items;
   const sign = order === 'down' ? -1 : 1;
-  return items.toSorted((a, b) => sign * collator.compare(text(a), text(b)));
+  const { compare } = new Intl.Collator('en', { numeric: true });
+  return items.toSorted((a, b) => sign * compare(text(a), text(b)));
 }

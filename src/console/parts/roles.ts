@@ -1,8 +1,8 @@
 /** Roles, and which of them the session may grant. */
 import type { Schemas } from '../api/client';
 import { may, type Place } from '../api/permissions';
+import { usePlaces } from '../api/places';
 import { useSession } from '../api/session';
-import { usePlaces } from './scope';
 
 type Role = Schemas['RoleGrant']['role'];
 type Scope = Schemas['Scope'];

@@ -1,43 +1,10 @@
 /** Where a role applies: choosing it, and showing it. */
 import { Group, Select } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
-import { api, bodyOf, type Schemas } from '../api/client';
+import type { Schemas } from '../api/client';
+import { type Places, usePlaces } from '../api/places';
 import { UntrustedText } from './values';
 
 type Scope = Schemas['Scope'];
-
-/** Names of all places that the operator may read. */
-export function usePlaces() {
-  return useQuery({ queryKey: ['all', 'places'], queryFn: readPlaces });
-}
-
-export interface Places {
-  readonly environments: readonly Schemas['Environment'][];
-  readonly fleets: readonly Schemas['Fleet'][];
-  readonly sites: readonly Schemas['Site'][];
-}
-
-async function readPlaces(): Promise<Places> {
-  const query = { limit: 200 };
-  const [environments, sites] = await Promise.all([
-    bodyOf(api.GET('/v1/environments', { params: { query } })),
-    bodyOf(api.GET('/v1/sites', { params: { query } })),
-  ]);
-  const fleets = await Promise.all(
-    environments.items.map(({ environment_id }) =>
-      bodyOf(
-        api.GET('/v1/environments/{environment_id}/fleets', {
-          params: { path: { environment_id }, query },
-        }),
-      ),
-    ),
-  );
-  return {
-    environments: environments.items,
-    sites: sites.items,
-    fleets: fleets.flatMap(({ items }) => items),
-  };
-}
 
 export function ScopeFields({
   scope,

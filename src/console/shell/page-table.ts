@@ -1,6 +1,7 @@
-/** Every page of the console, in the order of the navigation. Each is loaded when it is first opened. */
+/** Every page of the console, in the order of the navigation. Each but Home is loaded when it is first opened. */
 import type { ComponentType } from 'react';
 import type { Permission } from '../api/permissions';
+import * as home from '../pages/home';
 
 export interface PageEntry {
   /** Below the installation or `/sites/<site>`; parameters as TanStack Router writes them. */
@@ -12,7 +13,7 @@ export interface PageEntry {
 }
 
 export const INSTALLATION_PAGES: readonly PageEntry[] = [
-  { path: '/', title: 'Home', load: () => import('../pages/home') },
+  { path: '/', title: 'Home', load: async () => home },
   { path: '/audit', title: 'Audit', load: () => import('../pages/audit') },
   { path: '/access', title: 'Access', load: () => import('../pages/access') },
 ];
