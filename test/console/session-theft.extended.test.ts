@@ -145,7 +145,8 @@ describe.each(['127.0.0.1', 'localhost'])('a page of %s', (host) => {
           .slice(1)
           .map((frame) => frame.evaluate('location.href').catch(() => 'gone')),
       );
-      expect(shown).toEqual(['chrome-error://chromewebdata/']);
+      // The frame before may still be going.
+      expect(shown.filter((url) => url !== 'gone')).toEqual(['chrome-error://chromewebdata/']);
     }
   });
 
