@@ -15,9 +15,6 @@ const FILES_LEFT_OUT = [
   // Random requests: what they show needs tens of thousands of them.
   'test/verifier/decision/order.property.test.ts',
   'test/verifier/redis/replay-scripts.property.test.ts',
-  // Groups of real servers take half a minute and more.
-  'test/verifier/replay/redis-cluster.test.ts',
-  'test/verifier/replay/redis-sentinel.test.ts',
   // Mounts a file system while it is loaded, and processes that are ended leave it mounted.
   'test/verifier/audit/full-disk.test.ts',
   // Writes to the standard output of the process that it is in.
