@@ -107,7 +107,7 @@ const BUNDLE = Type.Object(
     issued_at: Type.String(),
     fresh_as_of: Type.String(),
     expires_at: Type.String(),
-    signatures: Type.Enum(['hold', 'not_checked']),
+    signatures: Type.Enum(['valid', 'not_checked']),
     warnings: Type.Array(Type.String()),
   },
   closed,

@@ -71,7 +71,7 @@ export interface SignerSummary {
   readonly keyId: string;
   readonly algorithm: SignatureAlgorithm;
   /** `unknown`: none of the given keys. */
-  readonly verdict: 'holds' | 'does_not_hold' | 'unknown';
+  readonly verdict: 'valid' | 'invalid' | 'unknown';
 }
 
 export interface FreshnessSummary {
@@ -162,14 +162,14 @@ function signersOf(
     const { keyId, algorithm } = signature;
     const key = keys.find(({ thumbprint }) => thumbprint === keyId);
     if (key === undefined) return { keyId, algorithm, verdict: 'unknown' };
-    const holds = signature.type === DOCUMENTS[kind].type && signatureHolds(document, signature, key);
-    return { keyId, algorithm, verdict: holds ? 'holds' : 'does_not_hold' };
+    const isValid = signature.type === DOCUMENTS[kind].type && signatureHolds(document, signature, key);
+    return { keyId, algorithm, verdict: isValid ? 'valid' : 'invalid' };
   });
 }
 
 /** A freshness key may have signed the statement, so only a signature that claims one of the given keys is checked. */
 function forgedStatement(statement: FreshnessSummary | undefined): BundleError | undefined {
-  const forged = statement?.signers.find(({ verdict }) => verdict === 'does_not_hold');
+  const forged = statement?.signers.find(({ verdict }) => verdict === 'invalid');
   if (forged === undefined) return undefined;
   return bundleError('signature_invalid', FRESHNESS_FILE, '/signatures', 'a signature is invalid');
 }

@@ -24,7 +24,7 @@ import { readInputText } from '../../program/input-files.ts';
 interface LintReport {
   readonly findings: readonly Finding[];
   /** `none`: a source file has no signatures. */
-  readonly signatures: 'none' | 'hold' | 'not_checked';
+  readonly signatures: 'none' | 'valid' | 'not_checked';
 }
 
 const MAX_YAML_BYTES = 64 * 1024 * 1024;
@@ -61,7 +61,7 @@ async function lintDirectory(path: string, signers: Signers | undefined): Promis
     });
     return read.content;
   });
-  return { findings: lintBundle(content), signatures: signers === undefined ? 'not_checked' : 'hold' };
+  return { findings: lintBundle(content), signatures: signers === undefined ? 'not_checked' : 'valid' };
 }
 
 interface DiffSource {
@@ -71,7 +71,7 @@ interface DiffSource {
   /** False when signing would set the expiry. */
   readonly saysExpiry: boolean;
   /** `none`: a source file has no signatures. */
-  readonly signatures: 'none' | 'hold' | 'not_checked';
+  readonly signatures: 'none' | 'valid' | 'not_checked';
 }
 
 /**
@@ -90,7 +90,7 @@ function readDirectory(directory: string, signers: Signers | undefined): Promise
       content: await contentOfChain(chain),
       position: chain.position,
       saysExpiry: true,
-      signatures: signers === undefined ? 'not_checked' : 'hold',
+      signatures: signers === undefined ? 'not_checked' : 'valid',
     };
   });
 }

@@ -86,7 +86,7 @@ async function loadVerified({
       found === undefined ? [] : [`${found.error.code}: ${found.error.message}`],
     );
     const warnings = [...problems, ...warningsOf(snapshot)];
-    return { snapshot, signatures: 'hold', warnings };
+    return { snapshot, signatures: 'valid', warnings };
   } finally {
     loader.close();
     await persisted?.close();

@@ -228,7 +228,7 @@ function factsOf({ at, at_source, bundle, decision, recorded }: Report) {
   if (bundle !== null) {
     rows.push([
       'Bundle revision',
-      `${bundle.revision}${bundle.signatures === 'hold' ? '' : ', not verified'}`,
+      `${bundle.revision}${bundle.signatures === 'valid' ? '' : ', not verified'}`,
     ]);
     rows.push(['Latest as of', <Moment key="fresh" at={bundle.fresh_as_of} />]);
     if (bundle.warnings.length > 0) {

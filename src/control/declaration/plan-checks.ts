@@ -145,7 +145,7 @@ function rejectAnotherIdentity(
   requireSame(`${place}'s verified issuer`, issuer, held.verifiedIssuer, rebind);
 }
 
-/** Keys are pinned by `broker-keys refresh` alone: a changed file must not make anybody trusted, nor seem to end trust. */
+/** Keys are pinned by `broker-keys refresh` alone: a changed file must neither add trusted keys nor seem to remove them. */
 function rejectOtherKeys(
   place: string,
   broker: DeclaredBroker,

@@ -304,7 +304,7 @@ function planPolicy(
   const isBound = bound === compared?.revision && !moves;
   const changes = [
     ...differences(policy, members, POLICY_FIELDS, 'declared').map(describe),
-    ...(isBound ? [] : ['source_revision: to the newest one, when it is active']),
+    ...(isBound ? [] : ['source_revision: to the declared one, when it is active']),
   ];
   if (changes.length === 0) return [];
   const change = (run: DeclarationRun) => run.changePolicy(held, policy.source, pick(policy, POLICY_FIELDS));

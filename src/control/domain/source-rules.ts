@@ -72,6 +72,9 @@ export const SOURCE_MACHINE: Machine<SourceState, SourceEvent> = {
 
 export const SLOT_STATES: readonly SourceState[] = ['activating', 'publishing', 'active', 'suspended'];
 
+/** Becomes active by itself. */
+export const IN_PROGRESS_STATES: readonly SourceState[] = ['activating', 'publishing'];
+
 /** Whether a revision in this state occupies its source's capacity slot. A source uses one slot for all its revisions. */
 export function holdsSlot(state: SourceState): boolean {
   return SLOT_STATES.includes(state);

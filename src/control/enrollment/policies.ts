@@ -15,7 +15,7 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import { POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment-rules.ts';
 import { move } from '../domain/machine.ts';
 import { newId, newPolicyReference } from '../domain/resource-identifiers.ts';
-import { canStillBeEdited } from '../domain/source-rules.ts';
+import { canStillBeEdited, IN_PROGRESS_STATES } from '../domain/source-rules.ts';
 import { newVersion, placeInSite, requireRow } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
@@ -191,8 +191,7 @@ async function boundTo(
 }
 
 const ACTIVE: readonly SourceState[] = ['active'];
-/** Becomes active by itself. */
-const COMING: readonly SourceState[] = ['activating', 'publishing', 'active'];
+const COMING: readonly SourceState[] = [...IN_PROGRESS_STATES, 'active'];
 const WITH_FUTURE = SOURCE_STATES.filter((state) => state !== 'retired' && state !== 'removed');
 
 /**

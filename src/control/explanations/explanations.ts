@@ -117,11 +117,11 @@ function rejectUsableProof(endSeconds: number | undefined, nowSeconds: number): 
   if (!Number.isFinite(endSeconds)) {
     throw new ApiProblem(
       'proof_not_expired',
-      'its transcript does not say when it expires: remove X-Proofgate-Signature',
+      'the transcript has no expiry time: remove X-Proofgate-Signature',
     );
   }
   const seconds = endSeconds - nowSeconds;
-  const detail = `it can be explained in ${seconds} s, when no verifier accepts it any more; without X-Proofgate-Signature, now`;
+  const detail = `a verifier could still accept the proof: wait ${seconds} s, or remove X-Proofgate-Signature`;
   throw new ApiProblem('proof_not_expired', detail, { retryAfterSeconds: seconds });
 }
 
@@ -130,7 +130,7 @@ const reportShape = Compile(EXPLAIN_REPORT);
 /** The explanation that the verifier wrote: the capture has no request to explain again. */
 function asCaptured({ explanation, lines }: CapturedDenial): Explained {
   if (!reportShape.Check(explanation)) {
-    throw new ApiProblem('request_invalid', '/explanation: is none that this version of Control can show');
+    throw new ApiProblem('request_invalid', '/explanation: this version of Control cannot read it');
   }
   return { explained_by: 'verifier', report: explanation as unknown as ExplainReport, lines };
 }

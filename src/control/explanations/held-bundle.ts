@@ -33,20 +33,20 @@ export interface WantedBundle {
 /** @throws ApiProblem `not_found`, `revision_not_held` */
 export async function heldBundle(store: ControlStore, wanted: WantedBundle): Promise<ExplainedBundle> {
   const { siteId, nowSeconds } = wanted;
-  const place = await store.read((tx) => findPlace(tx, wanted));
+  const published = await store.read((tx) => findRevision(tx, wanted));
   try {
-    const snapshot = await compileChain(store, siteId, place);
+    const snapshot = await compileChain(store, siteId, published);
     const warnings = snapshot.warnings.map((fault) => `${fault.code}: ${describeFault(fault)}`);
-    return { ...freshen(snapshot, siteId, place, nowSeconds), signatures: 'hold', warnings };
+    return { ...freshen(snapshot, siteId, published, nowSeconds), signatures: 'valid', warnings };
   } catch (error) {
     // A publication may have removed the documents meanwhile.
-    const isLost = error instanceof BundleError && !(await store.read((tx) => isHeld(tx, siteId, place)));
+    const isLost = error instanceof BundleError && !(await store.read((tx) => isHeld(tx, siteId, published)));
     throw isLost ? new ApiProblem('revision_not_held') : error;
   }
 }
 
 /** What is published for the revision, as far as it is small. */
-interface Place {
+interface PublishedRevision {
   readonly revision: number;
   readonly baseRevision: number;
   readonly files: ReadonlyMap<string, string>;
@@ -58,7 +58,7 @@ interface Place {
   readonly replacedAtMs: number | undefined;
 }
 
-async function findPlace(tx: Transaction, wanted: WantedBundle): Promise<Place> {
+async function findRevision(tx: Transaction, wanted: WantedBundle): Promise<PublishedRevision> {
   const { siteId, preferred } = wanted;
   const site = await tx.sites.find(siteId);
   if (site === undefined) throw new ApiProblem('not_found');
@@ -84,7 +84,11 @@ async function findPlace(tx: Transaction, wanted: WantedBundle): Promise<Place> 
   throw new ApiProblem('revision_not_held', bases.length === 0 ? 'nothing is published yet' : undefined);
 }
 
-async function isHeld(tx: Transaction, siteId: string, { baseRevision }: Place): Promise<boolean> {
+async function isHeld(
+  tx: Transaction,
+  siteId: string,
+  { baseRevision }: PublishedRevision,
+): Promise<boolean> {
   return (await tx.publication.bases(siteId)).some(({ revision }) => revision === baseRevision);
 }
 
@@ -100,11 +104,15 @@ function signersOf(rows: readonly RowOf<'signingKey'>[], purpose: RowOf<'signing
   return { keys, threshold: 1 };
 }
 
-async function compileChain(store: ControlStore, siteId: string, place: Place): Promise<Snapshot> {
-  const { signers } = place;
+async function compileChain(
+  store: ControlStore,
+  siteId: string,
+  published: PublishedRevision,
+): Promise<Snapshot> {
+  const { signers } = published;
   const slice = new TimeSlice();
   const readFile = async (name: string) => {
-    const sha256 = place.files.get(name) ?? '';
+    const sha256 = published.files.get(name) ?? '';
     const content = await store.read((tx) => tx.distribution.blob(siteId, sha256));
     if (content === undefined) throw new ApiProblem('revision_not_held');
     return content;
@@ -117,7 +125,7 @@ async function compileChain(store: ControlStore, siteId: string, place: Place): 
     head: position.head,
     readShard: readFile,
   });
-  for await (const { document, kind, revision } of stepsOf(store, siteId, place)) {
+  for await (const { document, kind, revision } of stepsOf(store, siteId, published)) {
     if (kind === 'bundle') throw new ApiProblem('revision_not_held');
     const file = stepFile(kind, revision);
     const step = openStep(kind, Buffer.from(document), { ...options, file });
@@ -125,11 +133,11 @@ async function compileChain(store: ControlStore, siteId: string, place: Place): 
     if (fault !== undefined) throw fault;
     snapshot = (await prepareStep(snapshot, step, { importKey: importPublicKey, slice })).commit();
   }
-  if (snapshot.revision !== place.revision) throw new ApiProblem('revision_not_held');
+  if (snapshot.revision !== published.revision) throw new ApiProblem('revision_not_held');
   return snapshot;
 }
 
-async function* stepsOf(store: ControlStore, siteId: string, { baseRevision, revision }: Place) {
+async function* stepsOf(store: ControlStore, siteId: string, { baseRevision, revision }: PublishedRevision) {
   for (let from = baseRevision; from < revision; ) {
     const page = await store.read((tx) => tx.distribution.stepsAfter(siteId, from, MAX_STEPS));
     const steps = page.filter((step) => step.revision <= revision);
@@ -145,7 +153,7 @@ async function* stepsOf(store: ControlStore, siteId: string, { baseRevision, rev
 function freshen(
   snapshot: Snapshot,
   siteId: string,
-  { freshness, freshnessSigners: signers, replacedAtMs }: Place,
+  { freshness, freshnessSigners: signers, replacedAtMs }: PublishedRevision,
   nowSeconds: number,
 ): { readonly snapshot: Snapshot } {
   if (replacedAtMs !== undefined) {

@@ -1,6 +1,7 @@
 /** What needs attention at an Auth Site, in one answer. */
 import type { SiteOverviewView } from '../../api-contract/overview-contract.ts';
 import { isNotRenewed } from '../enrollment/key-renewal.ts';
+import { momentOf } from '../resource/change.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { sitePropagation } from './propagation.ts';
 
@@ -21,7 +22,7 @@ export async function siteOverview(
     revision,
     ...(publishedAt === undefined ? {} : { published_at: publishedAt }),
     ...(unpublishedSince === undefined ? {} : { unpublished_since: unpublishedSince }),
-    ...(freshness === undefined ? {} : { fresh_at: moment(freshness.asOfSeconds * 1000) }),
+    ...(freshness === undefined ? {} : { fresh_at: momentOf(freshness.asOfSeconds * 1000) }),
     targets: {
       attached: targets.length,
       current,
@@ -43,11 +44,7 @@ async function publishingSources(
   for (const { sourceId, revision, stateSinceMs } of await tx.sources.inStates(siteId, ['publishing'])) {
     const source = await tx.sources.find(sourceId);
     const displayName = source?.displayName ?? '';
-    found.push({ source_id: sourceId, display_name: displayName, revision, since: moment(stateSinceMs) });
+    found.push({ source_id: sourceId, display_name: displayName, revision, since: momentOf(stateSinceMs) });
   }
   return found;
-}
-
-function moment(ms: number): string {
-  return new Date(ms).toISOString();
 }

@@ -192,7 +192,7 @@ function nothingInDeletedSite(error: unknown): boolean[] {
 async function signingKeysOf(tx: Transaction, siteId: string): Promise<readonly StoredSecret[]> {
   const rows = (await tx.signingKeys.ofSite(siteId)).filter(({ state }) => state !== 'retired');
   return rows.map(({ id, sealedPrivateKey }) => ({
-    advice: `signing key ${id} of site ${siteId} is encrypted with a key that the file does not have: add the key, or rotate and retire that signing key`,
+    advice: `signing key ${id} of site ${siteId} is encrypted with neither key of the file: rotate and retire that signing key`,
     sealed: sealedPrivateKey,
     purposes: [sealingPurpose(id)],
     replace: (sealed) => tx.signingKeys.change(id, { sealedPrivateKey: sealed }),
@@ -202,7 +202,7 @@ async function signingKeysOf(tx: Transaction, siteId: string): Promise<readonly 
 function signInSecret(tx: Transaction, { stateHash, sealed }: RowOf<'signIn'>): StoredSecret {
   return {
     advice:
-      'a sign-in is encrypted with a key that the file does not have: run this again when it is over, in ten minutes at most',
+      'a sign-in is encrypted with neither key of the file: run this again when it is over, in ten minutes at most',
     sealed,
     purposes: signInPurposes(stateHash),
     replace: (text) => tx.operators.resealSignIn(stateHash, text),

@@ -4,9 +4,14 @@
  * Source: specification "Trust Anchor Source", "States and transitions"; docs/control.md "Trust Anchor Source".
  */
 import type { SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
-import type { SourceState } from '../../api-contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { activationProblem, holdsSlot, isDraft, SLOT_STATES } from '../domain/source-rules.ts';
+import {
+  activationProblem,
+  holdsSlot,
+  IN_PROGRESS_STATES,
+  isDraft,
+  SLOT_STATES,
+} from '../domain/source-rules.ts';
 import { revokeKeysOfSource } from '../enrollment/keys.ts';
 import { denyWaiting } from '../enrollment/outcomes.ts';
 import {
@@ -31,8 +36,6 @@ import {
 } from './source-changes.ts';
 import { SourceDrafts } from './source-drafts.ts';
 import { sourceView } from './source-views.ts';
-
-const IN_PROGRESS: readonly SourceState[] = ['activating', 'publishing'];
 
 export interface SourceLifecycleOptions extends ResourceDeps {
   /** Never rejects. For example `validateSource` with its fetcher. */
@@ -280,7 +283,7 @@ async function rejectActivation(
     event,
     detectedScope: event === 'declare' ? declaredScope(row) : (row.detectedScope ?? undefined),
     expectedScope,
-    anotherInProgress: others.some(({ state }) => IN_PROGRESS.includes(state)),
+    anotherInProgress: others.some(({ state }) => IN_PROGRESS_STATES.includes(state)),
     sourceHoldsSlot: others.some(({ state }) => holdsSlot(state)),
     slotsUsed: new Set(slots.map(({ sourceId }) => sourceId)).size,
     capacity: site?.sourceCapacity ?? 0,
@@ -315,11 +318,11 @@ function revokeKeys(
 
 /** Another revision would open enrollment when it becomes active. @throws ApiProblem `source_revision_in_progress` */
 async function rejectOtherInProgress(context: RevisionContext): Promise<void> {
-  const other = (await otherRevisions(context)).find(({ state }) => IN_PROGRESS.includes(state));
+  const other = (await otherRevisions(context)).find(({ state }) => IN_PROGRESS_STATES.includes(state));
   if (other === undefined) return;
   throw new ApiProblem(
     'source_revision_in_progress',
-    `revision ${other.revision} would become active and open enrollment again: retire it first`,
+    `revision ${other.revision} is ${other.state}: retire it, or wait until it is active`,
   );
 }
 

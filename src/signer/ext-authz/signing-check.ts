@@ -121,7 +121,7 @@ function isOnlyPassport(headers: RequestHeaders): boolean {
 
 const OTHER_CREDENTIALS: Refusal = {
   code: 'header_reserved',
-  message: 'the header authorization has a passport and other credentials',
+  message: 'the header authorization has a passport and other credentials: send only one of them',
 };
 const NOT_CANONICAL: Refusal = {
   code: 'target_not_canonical',

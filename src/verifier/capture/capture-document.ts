@@ -57,7 +57,7 @@ function explain(
   const report = reportOf({
     explanation,
     facts,
-    bundle: snapshot && { snapshot, signatures: 'hold', warnings: [] },
+    bundle: snapshot && { snapshot, signatures: 'valid', warnings: [] },
     momentSource: 'event',
     recorded: recordedOf(event, nowSeconds),
     isAsSigned: false,

@@ -290,7 +290,7 @@ describe('inspecting', () => {
       authSite: AUTH_SITE,
       isExpired: true,
       signers: [
-        { keyId: keys.bundle.publicKey.thumbprint, algorithm: 'Ed25519', verdict: 'holds' },
+        { keyId: keys.bundle.publicKey.thumbprint, algorithm: 'Ed25519', verdict: 'valid' },
         { keyId: stranger.publicKey.thumbprint, algorithm: 'Ed25519', verdict: 'unknown' },
       ],
       counts: { routes: 2, issuers: 1, clients: 1, derivedKeys: 1, revokedKeys: 0 },
@@ -313,7 +313,7 @@ describe('inspecting', () => {
       nowSeconds: NOW_SECONDS,
       signers: { keys: [keys.bundle.publicKey], threshold: 1 },
     });
-    expect(summary.signers[0]?.verdict).toBe('does_not_hold');
+    expect(summary.signers[0]?.verdict).toBe('invalid');
     expect(summary.signatureProblem?.code).toBe('signature_invalid');
   });
 });

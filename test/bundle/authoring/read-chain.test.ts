@@ -98,9 +98,9 @@ describe('a directory with deltas and links', () => {
       signatureProblem: undefined,
     });
     expect(summary.steps.map(({ kind, revision, signers: by }) => [kind, revision, by[0]?.verdict])).toEqual([
-      ['delta', 2, 'holds'],
-      ['link', 3, 'holds'],
-      ['delta', 4, 'holds'],
+      ['delta', 2, 'valid'],
+      ['link', 3, 'valid'],
+      ['delta', 4, 'valid'],
     ]);
   });
 

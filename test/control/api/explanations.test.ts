@@ -117,7 +117,7 @@ describe('a capture', () => {
           decision: MISMATCH,
           at: MADE_AT,
           at_source: 'event',
-          bundle: { auth_site: SITE, signatures: 'hold' },
+          bundle: { auth_site: SITE, signatures: 'valid' },
           recorded: { comparison: 'agrees' },
           rules: [{ rule: 0, matches: true }],
           values: 'redacted',

@@ -56,7 +56,7 @@ async function diff(
 
 interface Side {
   readonly position: { readonly revision: number; readonly head: string } | undefined;
-  readonly signatures: 'none' | 'hold' | 'not_checked';
+  readonly signatures: 'none' | 'valid' | 'not_checked';
 }
 
 function noteUnchecked(sides: readonly Side[], output: Output): void {

@@ -69,8 +69,8 @@ function baseText({ base, steps }: BundleSummary): string {
 }
 
 const VERDICTS: { readonly [V in SignerSummary['verdict']]: string } = {
-  holds: 'holds',
-  does_not_hold: 'DOES NOT HOLD',
+  valid: 'valid',
+  invalid: 'INVALID',
   unknown: 'not checked',
 };
 

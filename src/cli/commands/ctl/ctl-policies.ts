@@ -71,7 +71,7 @@ export const ctlPolicyCommands: readonly CommandLineNode[] = [
   rebind,
   policyCommand(
     'deactivate',
-    'Deactivate an enrollment policy: what waits is denied, issued keys stay valid',
+    'Deactivate an enrollment policy: pending enrollments are denied, issued keys stay valid',
   ),
   policyCommand('reactivate', 'Let a deactivated enrollment policy accept enrollments again'),
 ];

@@ -148,7 +148,7 @@ async function revisionIn(api: ControlApi, sourceId: string, states: readonly st
   const { body } = await api.get(`/v1/sources/${encodeURIComponent(sourceId)}`);
   const newest = revisionsIn(body, states).at(-1);
   if (newest !== undefined) return newest;
-  const all = (Array.isArray(body.revisions) ? body.revisions.filter(isJsonObject) : [])
+  const all = jsonObjects(body.revisions)
     .map(({ revision, state }) => `${String(revision)}: ${String(state)}`)
     .join(', ');
   throw new CliError(

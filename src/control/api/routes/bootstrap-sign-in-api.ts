@@ -79,12 +79,12 @@ export function registerBootstrapSignIn(app: ControlApp, parts: BootstrapSignInP
 }
 
 /** Header fields by which a proxy names itself or its client. */
-const OF_PROXIES = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip'];
+const PROXY_HEADERS = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip'];
 
 /** Whether it came over loopback, by no proxy, to a public URL of loopback: `Host` excludes DNS rebinding. */
 function isFromThisMachine(request: FastifyRequest, publicUrls: PublicUrls): boolean {
   const { headers, ip, socket } = request;
-  if (OF_PROXIES.some((name) => headers[name] !== undefined)) return false;
+  if (PROXY_HEADERS.some((name) => headers[name] !== undefined)) return false;
   if (![ip, socket.remoteAddress ?? ''].every((address) => isLoopback(address.replace(/^::ffff:/, '')))) {
     return false;
   }

@@ -177,7 +177,7 @@ function registerSignOut(app: ControlApp, parts: SessionRouteParts): void {
         assertSameOrigin(request, originsOf(parts.publicUrls));
       const token = bearer ?? cookie;
       if (token !== undefined && tokenKind(token) === 'session') await parts.sessions.end(token, request.id);
-      // Other sites' pages can send forms here, without the cookie: they must not sign anybody out.
+      // Other sites' pages can send forms here, without the cookie: they must not end a session.
       if (cookie !== undefined) reply.clearCookie(parts.cookies.session, cookieOptions(parts.cookies));
       return reply.code(204).send(null);
     },

@@ -57,7 +57,7 @@ function named({ reason, detail }: Named): string {
 
 function bundleLines({ bundle }: ExplainReport): readonly string[] {
   if (bundle === null) return [];
-  const trust = bundle.signatures === 'hold' ? 'signatures valid' : 'SIGNATURES WERE NOT CHECKED';
+  const trust = bundle.signatures === 'valid' ? 'signatures valid' : 'SIGNATURES WERE NOT CHECKED';
   return [
     `bundle: ${bundle.auth_site}, revision ${bundle.revision}, head ${bundle.head}, ${trust}`,
     ...bundle.warnings.map((warning) => `  warning: ${warning}`),

@@ -28,7 +28,7 @@ export type MomentSource = 'flag' | 'event' | 'check_request' | 'now';
 /** A bundle, with what the report says about it. */
 export interface ExplainedBundle {
   readonly snapshot: Snapshot;
-  readonly signatures: 'hold' | 'not_checked';
+  readonly signatures: 'valid' | 'not_checked';
   /** Warnings, one line each: what blocks newer content, what was not checked, and which rules match nothing. */
   readonly warnings: readonly string[];
 }
