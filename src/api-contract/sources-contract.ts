@@ -94,6 +94,50 @@ export const SOURCE = object(
   'Source',
 );
 
+const HOLDING_REVISION = Type.Integer({ minimum: 1, description: 'The revision that they belong to.' });
+
+/** The key sets of a source's revisions as Control holds them: public keys, as the issuer published them. */
+export const SOURCE_KEYS = object(
+  {
+    source_id: givenId('The source.'),
+    key_sets: Type.Array(
+      Type.Object(
+        {
+          revision: HOLDING_REVISION,
+          refreshed_at: moment('When Control last fetched the key set.'),
+          usable_until: moment('When Control stops using these keys, unless it fetches them again.'),
+          next_refresh_at: Type.Optional(
+            moment('When the next scheduled fetch is due. Absent for a revision that is not in use.'),
+          ),
+          last_failure: Type.Optional(
+            Type.Object(
+              { at: moment('When that fetch began.'), code: givenId('Stable.') },
+              { ...closed, description: 'The last fetch that failed. Absent when none did.' },
+            ),
+          ),
+        },
+        closed,
+      ),
+      { description: 'Of each revision that was validated and is not retired; oldest first.' },
+    ),
+    keys: Type.Array(
+      Type.Object(
+        {
+          revision: HOLDING_REVISION,
+          kid: identifier('Name of the key, as in the header of tokens.'),
+          algorithms: Type.Array(identifier('As in the header of tokens.'), {
+            description: 'Algorithms of tokens that this key verifies.',
+          }),
+          thumbprint: givenId('RFC 7638, SHA-256. base64url.'),
+        },
+        closed,
+      ),
+      { description: 'Keys that can verify tokens. Control skips others.' },
+    ),
+  },
+  'SourceKeys',
+);
+
 export const SOURCE_CREATION = object(
   {
     kind: Type.Enum([...SOURCE_KINDS], { description: 'Only oidc_jwks is supported.' }),
@@ -137,6 +181,7 @@ export const SOURCE_REVISION_PATH = {
 
 export type SourceView = Static<typeof SOURCE>;
 export type SourceRevisionView = Static<typeof SOURCE_REVISION>;
+export type SourceKeysView = Static<typeof SOURCE_KEYS>;
 export type SourceCreation = Static<typeof SOURCE_CREATION>;
 export type SourceChange = Static<typeof SOURCE_CHANGE>;
 export type SourceRevisionChange = Static<typeof SOURCE_REVISION_CHANGE>;

@@ -2,12 +2,18 @@
  * Key set records in memory, with the real contract: of two records, the one fetched later stays. Several caches may share
  * them.
  */
-import type { KeySetRecord, KeySetRecords, KeySource } from '../../src/control/issuers/source-keys.ts';
+import type {
+  KeySetFailure,
+  KeySetRecord,
+  KeySetRecords,
+  KeySource,
+} from '../../src/control/issuers/source-keys.ts';
 
 export class MemoryKeySetRecords implements KeySetRecords {
   /** While true, every call fails. */
   isBroken = false;
   loads = 0;
+  readonly failures: KeySetFailure[] = [];
   readonly #records = new Map<string, KeySetRecord>();
 
   async load(source: KeySource): Promise<KeySetRecord | undefined> {
@@ -22,6 +28,11 @@ export class MemoryKeySetRecords implements KeySetRecords {
     if (before === undefined || before.fetchedAtMs <= record.fetchedAtMs) {
       this.#records.set(keyOf(source), record);
     }
+  }
+
+  async saveFailure(_source: KeySource, failure: KeySetFailure): Promise<void> {
+    if (this.isBroken) throw new Error('the database is gone');
+    this.failures.push(failure);
   }
 }
 

@@ -106,6 +106,7 @@ export const KINDS: { readonly [kind: string]: Kind } = {
     prefix: 'tas_',
     member: 'display_name',
   }),
+  'source-keys': viewOf('sources', (source) => `/v1/sources/${source}/keys`),
   policies: byId(
     'enrollment-policies',
     ['policy_id', 'display_name', 'client_id', 'approval', 'state', 'refuses_with', 'reference'],

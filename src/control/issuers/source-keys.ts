@@ -168,22 +168,25 @@ export class SourceKeys {
     const { fetcher, nowMs, report } = this.#options;
     const source = this.#source;
     if (!this.#budget.take(nowMs())) return 'throttled';
-    this.#attemptedAtMs = nowMs();
+    const attemptedAtMs = nowMs();
+    this.#attemptedAtMs = attemptedAtMs;
     const fetched = await fetchKeySet(source.jwksUri, fetcher, nowMs);
     if (fetched.kind === 'failed') {
-      report({ kind: 'refresh_failed', source, code: fetched.code, detail: fetched.detail });
+      const { code, detail } = fetched;
+      report({ kind: 'refresh_failed', source, code, detail });
+      await this.#save((records) => records.saveFailure(source, { code, attemptedAtMs }));
       return 'failed';
     }
     const { keys, jwks, fetchedAtMs } = fetched;
     this.#held = { keys, fetchedAtMs };
     report({ kind: 'refreshed', source, usableKeys: keys.length });
-    await this.#save({ jwks, fetchedAtMs });
+    await this.#save((records) => records.save(source, { jwks, fetchedAtMs }));
     return 'refreshed';
   }
 
-  async #save(record: KeySetRecord): Promise<void> {
+  async #save(save: (records: KeySetRecords) => Promise<void>): Promise<void> {
     try {
-      await this.#options.records.save(this.#source, record);
+      await save(this.#options.records);
     } catch {
       this.#options.report({ kind: 'records_failed', source: this.#source, while: 'save' });
     }
@@ -242,11 +245,19 @@ export interface KeySetRecord {
   readonly fetchedAtMs: number;
 }
 
+/** A fetch that failed, for operators. */
+export interface KeySetFailure {
+  readonly code: SourceFailureCode;
+  readonly attemptedAtMs: number;
+}
+
 export interface KeySetRecords {
   /** Returns only a set fetched from the revision's current JWKS URI: editing a draft removes its record. */
   load(source: KeySource): Promise<KeySetRecord | undefined>;
   /** Keeps the later fetched of two records. */
   save(source: KeySource, record: KeySetRecord): Promise<void>;
+  /** Changes no key. Does nothing when there is no record. */
+  saveFailure(source: KeySource, failure: KeySetFailure): Promise<void>;
 }
 
 /** Event of a key set, for logs and metrics. Holds no key and no token. */

@@ -6,6 +6,7 @@
 import type {
   SourceChange,
   SourceCreation,
+  SourceKeysView,
   SourceRevisionChange,
   SourceRevisionView,
   SourceView,
@@ -27,7 +28,7 @@ import {
   revisionAudit,
   stateAfter,
 } from './source-changes.ts';
-import { revisionView, revisionViewNow, sourceView } from './source-views.ts';
+import { revisionView, revisionViewNow, sourceKeysView, sourceView } from './source-views.ts';
 
 export class SourceDrafts extends VersionedResource<'source', 'source', SourceView> {
   constructor(deps: ResourceDeps) {
@@ -51,6 +52,14 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
 
   ofSite(siteId: string, page: Page): Promise<readonly SourceView[]> {
     return this.listRows((tx) => tx.sources.list({ siteId }, page));
+  }
+
+  /** The issuer's keys that Control holds for its revisions. @throws ApiProblem `not_found` */
+  keys(sourceId: string): Promise<SourceKeysView> {
+    return this.store.read(async (tx) => {
+      const { id } = requireRow(await tx.sources.find(sourceId));
+      return sourceKeysView(tx, id, this.nowMs());
+    });
   }
 
   /** Creates a source with its first draft. Takes no slot. @throws ApiProblem `audience_taken` */

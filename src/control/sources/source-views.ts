@@ -1,10 +1,14 @@
 /** API views of sources and revisions. */
 
-import type { SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
+import type { SourceKeysView, SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
 import { MAX_SHOWN_TARGETS } from '../../api-contract/vocabulary.ts';
+import { parseKeySetText } from '../issuers/key-set.ts';
+import { DEFAULT_REFRESH_INTERVAL_MS } from '../issuers/key-set-cache.ts';
+import { isTimely, MAX_KEY_AGE_MS } from '../issuers/source-keys.ts';
 import { momentOf, versionOf } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { LIVE_STATES } from './key-set-records.ts';
 
 /** View of a revision with the targets that it waits for now. */
 export async function revisionViewNow(
@@ -53,6 +57,43 @@ export async function sourceView(tx: Transaction, row: RowOf<'source'>): Promise
     on_retire: row.onRetire,
     revisions,
     ...versionOf(row),
+  };
+}
+
+/** What the records hold, so that every instance answers the same. */
+export async function sourceKeysView(
+  tx: Transaction,
+  sourceId: string,
+  nowMs: number,
+): Promise<SourceKeysView> {
+  const view: SourceKeysView = { source_id: sourceId, key_sets: [], keys: [] };
+  for (const row of await tx.sources.revisions(sourceId)) {
+    const keySet = await tx.sources.keySet(sourceId, row.revision);
+    if (keySet === undefined || row.state === 'retired') continue;
+    view.key_sets.push(keySetView(row, keySet, nowMs));
+    for (const { kid, algorithms, thumbprint } of parseKeySetText(keySet.jwks) ?? []) {
+      view.keys.push({ revision: row.revision, kid, algorithms: [...algorithms], thumbprint });
+    }
+  }
+  return view;
+}
+
+function keySetView(
+  { state }: RowOf<'sourceRevision'>,
+  { revision, fetchedAtMs, failedAtMs, failureCode }: RowOf<'keySet'>,
+  nowMs: number,
+): SourceKeysView['key_sets'][number] {
+  // Keys that are too old are fetched at every opportunity, not on schedule.
+  const isScheduled = LIVE_STATES.includes(state) && isTimely(fetchedAtMs, nowMs);
+  const nextMs = Math.max(fetchedAtMs, failedAtMs ?? 0) + DEFAULT_REFRESH_INTERVAL_MS;
+  return {
+    revision,
+    refreshed_at: momentOf(fetchedAtMs),
+    usable_until: momentOf(fetchedAtMs + MAX_KEY_AGE_MS),
+    ...(isScheduled ? { next_refresh_at: momentOf(nextMs) } : {}),
+    ...(failedAtMs === null || failureCode === null
+      ? {}
+      : { last_failure: { at: momentOf(failedAtMs), code: failureCode } }),
   };
 }
 

@@ -52,6 +52,11 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
     `alter table installation add column previous_master_key_id ${dialect.text}`,
     'alter table installation add column master_key_rotating integer not null default 0',
   ),
+  // When fetching a key set again last failed, and why.
+  '0010-key-set-failures': statements(
+    'alter table key_set add column failed_at_ms bigint',
+    `alter table key_set add column failure_code ${dialect.text}`,
+  ),
 });
 
 function statements(...texts: readonly string[]): Migration {

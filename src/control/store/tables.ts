@@ -211,6 +211,9 @@ export interface Tables {
     revision: Fixed<number>;
     jwks: JsonText;
     fetchedAtMs: number;
+    /** Of the last fetch that failed since the first key set; null when none did. */
+    failedAtMs: number | null;
+    failureCode: string | null;
   };
 
   enrollmentPolicy: Versioned & {

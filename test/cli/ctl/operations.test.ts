@@ -93,6 +93,7 @@ const VERBS: { readonly [operation: string]: string | readonly string[] | Withou
   createSource: declared,
   listSources: 'get sources',
   getSource: 'get sources',
+  getSourceKeys: 'get source-keys',
   changeSource: 'rename sources',
   deleteSource: 'delete sources',
   getSourceRevision: 'delete sources',

@@ -131,6 +131,7 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'GET /v1/sources/:source_id': operator('read', 'site'),
   'PATCH /v1/sources/:source_id': operator('operate', 'site'),
   'DELETE /v1/sources/:source_id': operator('operate', 'site'),
+  'GET /v1/sources/:source_id/keys': operator('read', 'site'),
   'POST /v1/sources/:source_id/retire': operator('operate', 'site'),
   'POST /v1/sources/:source_id/revisions': operator('operate', 'site'),
   'GET /v1/sources/:source_id/revisions/:revision': operator('read', 'site'),

@@ -340,6 +340,7 @@ test('problems have their codes and statuses', async () => {
       'audience_taken',
     ],
     [await world.call('GET', '/v1/sources/tas_none'), 404, 'not_found'],
+    [await world.call('GET', '/v1/sources/tas_none/keys'), 404, 'not_found'],
     [await world.call('GET', `/v1/sources/${id}/revisions/2`), 404, 'not_found'],
     [await world.call('GET', `/v1/sources/${id}/revisions/x`), 400, 'request_malformed'],
     [await world.call('GET', '/v1/derived-keys/dk_none'), 404, 'not_found'],
@@ -376,6 +377,8 @@ test('sources, policies and keys come in pages, and changes from what was read',
   expect((await world.call('PATCH', `/v1/sources/${id}`, { body, ifMatch: 1 })).code).toBe(
     'precondition_failed',
   );
+  const keys = await world.expect(200, 'GET', `/v1/sources/${id}/keys`);
+  expect(keys.json.keys).toMatchObject([{ revision: 1, kid: issuer.signer.kid }]);
   const revisions = `/v1/sources/${id}/revisions`;
   const created = await world.expect(201, 'POST', revisions, { body: {}, key: 'second' });
   expect(created.headers.location).toBe(`${revisions}/2`);

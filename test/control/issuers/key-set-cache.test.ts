@@ -207,6 +207,25 @@ describe('records', () => {
     expect(issuer.requests.keys).toBe(3);
   });
 
+  it('hold why a fetch failed, and keep the keys', async () => {
+    const cache = newCache();
+    await ask(cache, issuer.signer.kid);
+    issuer.setFault('keys', { kind: 'status', status: 503 });
+    clock.nowMs += DEFAULT_REFRESH_INTERVAL_MS;
+    expect(await ask(cache, issuer.signer.kid)).toBe('known');
+    expect(records.failures).toEqual([{ code: 'http_status', attemptedAtMs: clock.nowMs }]);
+  });
+
+  it('that cannot be written when a fetch fails leave the keys in memory', async () => {
+    const cache = newCache();
+    await ask(cache, issuer.signer.kid);
+    issuer.setFault('keys', { kind: 'status', status: 503 });
+    records.isBroken = true;
+    clock.nowMs += DEFAULT_REFRESH_INTERVAL_MS;
+    expect(await ask(cache, issuer.signer.kid)).toBe('known');
+    expect(events.at(-1)).toEqual({ kind: 'records_failed', source, while: 'save' });
+  });
+
   it('from the future, or that are no key sets, are not believed', async () => {
     const jwks = JSON.stringify({ keys: [issuer.signer.jwk] });
     const { kid } = issuer.signer;

@@ -1,5 +1,8 @@
 /** Tests Trust Anchor Sources from draft to retired, with a real issuer and a real store. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { DEFAULT_REFRESH_INTERVAL_MS } from '../../../src/control/issuers/key-set-cache.ts';
+import { MAX_KEY_AGE_MS } from '../../../src/control/issuers/source-keys.ts';
+import { liveKeySources } from '../../../src/control/sources/key-set-records.ts';
 import { makeSigner } from '../../fakes/token-signer.ts';
 import { BY, EnrollmentEnvironment, refusalOf, SITE } from '../enrollment/enrollment-fixture.ts';
 
@@ -354,7 +357,6 @@ describe('Trust Anchor Sources', () => {
     env.ms += 400_000;
     const signer = makeSigner('RS256');
     env.issuer.extraKeys = [signer.jwk];
-    const { liveKeySources } = await import('../../../src/control/sources/key-set-records.ts');
     const live = await liveKeySources(env.store);
     expect(live).toEqual([{ ...name, jwksUri: env.issuer.jwksUri }]);
     await env.cache.refreshDue(live);
@@ -363,5 +365,39 @@ describe('Trust Anchor Sources', () => {
     expect(stored?.fetchedAtMs).toBe(env.ms);
     await env.sources.lifecycle.suspend(name, BY);
     expect(await liveKeySources(env.store)).toEqual([]);
+  });
+
+  test('the records show the keys, their last refresh and its last failure, also after a restart', async () => {
+    const name = await env.active();
+    const shown = () => env.sources.drafts.keys(name.sourceId);
+    const { kid } = env.issuer.signer;
+    const at = (ms: number) => new Date(ms).toISOString();
+    const fetchedAtMs = env.ms;
+    const keySet = {
+      revision: 1,
+      refreshed_at: at(fetchedAtMs),
+      usable_until: at(fetchedAtMs + MAX_KEY_AGE_MS),
+      next_refresh_at: at(fetchedAtMs + DEFAULT_REFRESH_INTERVAL_MS),
+    };
+    expect(await shown()).toEqual({
+      source_id: name.sourceId,
+      key_sets: [keySet],
+      keys: [{ revision: 1, kid, algorithms: ['RS256'], thumbprint: expect.stringMatching(/^[\w-]{43}$/) }],
+    });
+    env.issuer.setFault('keys', { kind: 'status', status: 503 });
+    env.ms += DEFAULT_REFRESH_INTERVAL_MS;
+    await env.cache.refreshDue(await liveKeySources(env.store));
+    const failed = {
+      ...keySet,
+      next_refresh_at: at(env.ms + DEFAULT_REFRESH_INTERVAL_MS),
+      last_failure: { at: at(env.ms), code: 'http_status' },
+    };
+    await env.restart();
+    expect((await shown()).key_sets).toEqual([failed]);
+    await env.sources.lifecycle.suspend(name, BY);
+    const { next_refresh_at: _, ...suspended } = failed;
+    expect((await shown()).key_sets).toEqual([suspended]);
+    await env.sources.lifecycle.retire(name, BY);
+    expect(await shown()).toEqual({ source_id: name.sourceId, key_sets: [], keys: [] });
   });
 });

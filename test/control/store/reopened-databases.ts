@@ -18,14 +18,16 @@ interface ReopenedDatabase {
 }
 
 /** Undoes what the last step adds. */
-export const DROP_MASTER_KEY_ROTATION = [
-  'alter table installation drop column previous_master_key_id',
-  'alter table installation drop column master_key_rotating',
+export const DROP_KEY_SET_FAILURES = [
+  'alter table key_set drop column failed_at_ms',
+  'alter table key_set drop column failure_code',
 ];
 
 /** Undoes what the steps from `0007-blocked-callers` on add. */
 export const DROP_FROM_BLOCKED_CALLERS = [
-  ...DROP_MASTER_KEY_ROTATION,
+  ...DROP_KEY_SET_FAILURES,
+  'alter table installation drop column previous_master_key_id',
+  'alter table installation drop column master_key_rotating',
   'alter table enrollment_policy drop column next_source_revision',
   'drop table blocked_caller',
   'alter table site drop column blocked_published',

@@ -11,6 +11,7 @@ import {
   SOURCE_ACTIVATION,
   SOURCE_CHANGE,
   SOURCE_CREATION,
+  SOURCE_KEYS,
   SOURCE_PATH,
   SOURCE_REVISION,
   SOURCE_REVISION_CHANGE,
@@ -85,6 +86,13 @@ export function registerSourceRoutes(app: ControlApp, sources: Sources): void {
       problems: ['source_state_conflict'],
       run: (operation, { source_id: id }, version) => sources.drafts.deleteSource(id, version, operation),
     },
+  });
+  registerRead(app, SOURCE_RESOURCE, {
+    below: '/keys',
+    operationId: 'getSourceKeys',
+    summary: "The issuer's keys that Control holds for a source, and when it refreshed them",
+    answer: SOURCE_KEYS,
+    run: ({ source_id: id }) => sources.drafts.keys(id),
   });
   registerAction(app, SOURCE_RESOURCE, {
     verb: 'retire',

@@ -1,4 +1,4 @@
-import type { Insertable } from 'kysely';
+import type { Insertable, Updateable } from 'kysely';
 import type { SourceState } from '../../../api-contract/vocabulary.ts';
 import { MAX_KEY_SET_LEAD_MS } from '../../domain/source-rules.ts';
 import type { Tables } from '../tables.ts';
@@ -72,6 +72,15 @@ export class Sources extends VersionedTable<'source'> {
           ),
       )
       .execute();
+  }
+
+  /** Does nothing when the revision has no key set. */
+  async noteFailedFetch(
+    sourceId: string,
+    revision: number,
+    failure: Pick<Updateable<Tables['keySet']>, 'failedAtMs' | 'failureCode'>,
+  ): Promise<void> {
+    await this.update('keySet', { sourceId, revision }, failure);
   }
 
   async removeKeySet(sourceId: string, revision: number): Promise<void> {

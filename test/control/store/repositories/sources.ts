@@ -73,7 +73,11 @@ export function sourceCases({ read, write, ground }: Bench): void {
       await sources.putKeySet(keySet('3', NOW_MS + 2));
       await sources.putKeySet(keySet('2', NOW_MS + 1));
     });
-    expect(await read((tx) => tx.sources.keySet(source.id, 1))).toEqual(keySet('3', NOW_MS + 2));
+    const latest = { ...keySet('3', NOW_MS + 2), failedAtMs: null, failureCode: null };
+    expect(await read((tx) => tx.sources.keySet(source.id, 1))).toEqual(latest);
+    const failure = { failedAtMs: NOW_MS + 3, failureCode: 'http_status' };
+    await write((tx) => tx.sources.noteFailedFetch(source.id, 1, failure));
+    expect(await read((tx) => tx.sources.keySet(source.id, 1))).toEqual({ ...latest, ...failure });
     await write((tx) => tx.sources.removeKeySet(source.id, 1));
     expect(await read((tx) => tx.sources.keySet(source.id, 1))).toBeUndefined();
   });
