@@ -36,6 +36,7 @@ describe('a source', () => {
     await dialog().getByLabel('Audience').fill('proofgate-other');
     await confirm(page, 'Create draft');
     await page.getByRole('heading', { name: 'Revision 1' }).waitFor();
+    await page.getByText('Control holds no keys').waitFor();
     sourceId = page.url().split('/').at(-1) ?? '';
     expect(await states()).toEqual(['draft']);
   });
@@ -50,6 +51,13 @@ describe('a source', () => {
     await button('Validate').click();
     await page.getByText('Detected scope').waitFor();
     expect(await states()).toEqual(['validated']);
+  });
+
+  test('shows the keys of the issuer, and whether Control can still fetch them', async () => {
+    const { kid } = stage.control.issuer.signer;
+    await page.getByRole('region', { name: 'Keys of the issuer' }).getByText(kid).waitFor();
+    await page.getByText('Last refresh').waitFor();
+    expect(await page.getByText('The last refresh failed').count()).toBe(0);
   });
 
   test('is activated only for the scope that the operator expects', async () => {

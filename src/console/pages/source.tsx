@@ -12,6 +12,7 @@ import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Id, Moment, UntrustedText } from '../parts/values';
 import { holdsSlot, isDraft, SOURCE_FIELDS, valuesOfRevision, valuesOfSource } from './source-fields';
+import { SourceKeys } from './source-keys';
 import { SourceRevision } from './source-revision';
 
 type Source = Schemas['Source'];
@@ -60,6 +61,7 @@ export default function SourcePage() {
       {source.revisions.toReversed().map((revision) => (
         <SourceRevision key={revision.revision} source={source} revision={revision} />
       ))}
+      <SourceKeys sourceId={sourceId} />
     </Page>
   );
 }
