@@ -92,7 +92,12 @@ export class ConsoleStage {
 
   /** A page of a browser of its own, with its own cookies and no session. */
   async newPage(options: BrowserContextOptions = {}): Promise<Page> {
-    const context = await this.browser.newContext({ ignoreHTTPSErrors: true, ...options });
+    const context = await this.browser.newContext({
+      ignoreHTTPSErrors: true,
+      // What is half faded in has no contrast.
+      reducedMotion: 'reduce',
+      ...options,
+    });
     const page = await context.newPage();
     page.on('pageerror', (error) => this.faults.push(`script error: ${error.message}`));
     page.on('response', (response) => {
@@ -145,12 +150,12 @@ export class ConsoleStage {
     return page;
   }
 
-  /** What axe says of the page as it is now, by rule with the elements. */
+  /** What axe says of the open dialogue, or else of the page, by rule with the elements. */
   async axeViolations(page: Page): Promise<readonly string[]> {
     // Injected by the debugger, which the page's Content-Security-Policy does not concern.
     await page.evaluate(await readFile(axe, 'utf8'));
     const result: unknown = await page.evaluate(
-      "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))",
+      "axe.run(document.querySelector('[role=dialog]') ?? document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))",
     );
     return Array.isArray(result) ? result.map(String) : ['axe did not answer'];
   }

@@ -33,6 +33,38 @@ function nameOf(path: string): string {
   return path.split('/').at(-1) || 'home';
 }
 
+/** Buttons that open no dialogue. */
+const WITHOUT = /^(?:Copy.*|Choose file|Export .*|Validate.*|Resume|Reactivate|Next page|First page|)$/;
+
+/** Those of the page itself, by name; of several with one name the last. */
+async function buttonsOf(page: Page): Promise<ReadonlyMap<string, number>> {
+  const names: unknown = await page.evaluate(
+    `[...document.querySelectorAll('main button')].map((button) => button.disabled || button.matches('th button, [role=tab]') ? '' : button.getAttribute('aria-label') ?? button.textContent)`,
+  );
+  const all = Array.isArray(names) ? names.map(String) : [];
+  return new Map(all.map((name, at) => [name, at] as const).filter(([name]) => !WITHOUT.test(name)));
+}
+
+/** Presses each button, and gives its name while what it opens is open. */
+export async function* openDialogues(page: Page, what: string): AsyncGenerator<string> {
+  for (const name of (await buttonsOf(page)).keys()) {
+    const at = (await buttonsOf(page)).get(name);
+    if (at === undefined) continue;
+    await page.locator('main button').nth(at).click();
+    const dialogue = page.getByRole('dialog');
+    if (!/^As /.test(name)) {
+      await dialogue.waitFor().catch(() => {
+        throw new Error(`${what}: ${name} opens no dialogue`);
+      });
+      for (const more of await dialogue.getByRole('button', { name: /^As / }).all()) await more.click();
+    }
+    yield name;
+    if (/^As /.test(name)) continue;
+    await page.keyboard.press('Escape');
+    await dialogue.waitFor({ state: 'detached' });
+  }
+}
+
 /** Everything that the page asked for is shown. */
 export async function settled(page: Page): Promise<void> {
   await page.getByRole('heading', { level: 1 }).waitFor();

@@ -8,6 +8,12 @@ export const theme = createTheme({
   fontFamily: 'system-ui, sans-serif',
   autoContrast: true,
   primaryShade: { light: 8, dark: 9 },
+  respectReducedMotion: true,
+  components: {
+    Modal: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
+    // A `header` in a dialogue would be a second banner of the page.
+    ModalHeader: { defaultProps: { component: 'div' } },
+  },
 });
 
 /** Shades of green and yellow that are dark enough on a pale ground; of the others Mantine's darkest is. */
