@@ -4,7 +4,7 @@ import { controlUrl } from './client';
 import { endSession, queries } from './session';
 
 /** Between two reads, in which changes wait. It doubles while they keep coming: many consoles of a busy site must not load Control. */
-const MIN_PAUSE_MS = 2_000;
+const MIN_PAUSE_MS = 4_000;
 const MAX_PAUSE_MS = 16_000;
 /** Between two tries to connect. */
 const RETRY_MS = 3_000;
