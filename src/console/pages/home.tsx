@@ -2,7 +2,7 @@
 import { Anchor, Group, Skeleton, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
+import { lazy, type ReactNode, Suspense } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { AsCommand } from '../parts/command';
 import { List } from '../parts/list';
@@ -11,7 +11,9 @@ import { useMayCreateSites } from '../parts/roles';
 import { Steps } from '../parts/steps';
 import { Moment, UntrustedText } from '../parts/values';
 import { CreateSite } from './create-site';
-import { Places } from './places';
+
+/** The first page is shown without them. */
+const Places = lazy(() => import('./places'));
 
 type Overview = Schemas['SiteOverview'];
 
@@ -67,7 +69,12 @@ export default function Home() {
         }
       />
       <AsCommand words={['get', 'sites']} />
-      <Places />
+      {/* Who may rename one of them is who may create sites there. */}
+      {mayCreate && (
+        <Suspense fallback={<Skeleton height={160} aria-label="Loading" />}>
+          <Places />
+        </Suspense>
+      )}
     </Page>
   );
 }

@@ -8,16 +8,10 @@ import { AsCommand } from '../parts/command';
 import { Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Rename } from '../parts/rename';
-import { useMayCreateSites } from '../parts/roles';
 import { TableFrame, TableHead } from '../parts/table-frame';
 import { UntrustedText } from '../parts/values';
 
-/** For those who may rename one of them, as who may create sites there. */
-export function Places() {
-  return useMayCreateSites() ? <PlacesTable /> : null;
-}
-
-function PlacesTable() {
+export default function Places() {
   const session = useSession();
   const administers = (place: Place) => may(session, 'administer', place);
   const { data, error } = usePlaces();

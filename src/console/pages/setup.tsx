@@ -286,7 +286,8 @@ function keySteps({ site, sources, policies, enrollments, keys }: Given): readon
           'Control issues the key when the enrollment is accepted.'
         ) : (
           <>
-            Of <UntrustedText value={keys[0].verified_subject} />, until <Moment at={keys[0].expires_at} />
+            Of <UntrustedText value={keys[0].verified_subject} />; it expires{' '}
+            <Moment at={keys[0].expires_at} />
           </>
         ),
       ...(pending.length > 0
@@ -370,7 +371,7 @@ function propagatedStep({ site, keys, propagation: { targets }, readiness }: Giv
       ? {
           blockedBy: (
             <>
-              Not yet: {CONDITIONS[waiting.condition].toLowerCase()}.{' '}
+              Not yet: “{CONDITIONS[waiting.condition]}”:{' '}
               <UntrustedText value={waiting.blocked_by ?? waiting.state.replaceAll('_', ' ')} />
             </>
           ),

@@ -2,11 +2,9 @@
 import {
   ActionIcon,
   Alert,
-  AppShell,
   Burger,
   Button,
   Group,
-  NavLink,
   Skeleton,
   Text,
   useMantineColorScheme,
@@ -27,12 +25,8 @@ export function Frame() {
   const [opened, { toggle, close }] = useDisclosure(false);
   const connected = useLiveChanges();
   return (
-    <AppShell
-      header={{ height: 52 }}
-      navbar={{ width: 220, breakpoint: 'sm', collapsed: { mobile: !opened } }}
-      padding="md"
-    >
-      <AppShell.Header>
+    <div className="frame">
+      <header>
         <Group h="100%" px="md" justify="space-between" wrap="nowrap">
           <Group gap="sm" wrap="nowrap">
             <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Navigation" />
@@ -42,11 +36,11 @@ export function Frame() {
           </Group>
           <Account />
         </Group>
-      </AppShell.Header>
-      <AppShell.Navbar p="xs" aria-label="Pages">
+      </header>
+      <nav aria-label="Pages" data-opened={opened}>
         <Navigation onChoice={close} />
-      </AppShell.Navbar>
-      <AppShell.Main>
+      </nav>
+      <main>
         {connected === false && (
           <Alert color="yellow" mb="md" role="status" title="No connection to Control">
             What you see may be outdated. The console connects again by itself.
@@ -55,8 +49,8 @@ export function Frame() {
         <Suspense fallback={<Skeleton height={320} aria-label="Loading" />}>
           <Outlet />
         </Suspense>
-      </AppShell.Main>
-    </AppShell>
+      </main>
+    </div>
   );
 }
 
@@ -65,14 +59,14 @@ function Navigation({ onChoice }: { readonly onChoice: () => void }) {
   const { pathname } = useLocation();
   const session = useSession();
   const link = (to: string, label: string) => (
-    <NavLink
+    <Link
       key={to}
-      component={Link}
       to={to}
-      label={label}
-      active={pathname === to || (to !== '/' && pathname.startsWith(`${to}/`))}
+      data-active={pathname === to || (to !== '/' && pathname.startsWith(`${to}/`))}
       onClick={onChoice}
-    />
+    >
+      {label}
+    </Link>
   );
   return (
     <>
