@@ -14,6 +14,7 @@ import {
   ROUND_SECONDS,
   type SiteFigures,
 } from './enrollments.ts';
+import { measureFirstPage, PAGE_ROUNDS } from './first-page.ts';
 import { DECLARED_CLIENTS, measureLargeDeclaration } from './large-declaration.ts';
 import { CHANGES, MANY_TARGETS, MOST_SPREAD_MS, measureManyTargets } from './many-targets.ts';
 import { CONSOLE_ROUNDS, CONSOLES, ENROLLED_PER_SECOND, measureOpenConsoles } from './open-consoles.ts';
@@ -41,6 +42,7 @@ async function main(): Promise<void> {
     `${CONSOLES} open consoles, ${ENROLLED_PER_SECOND} enrollments a second, ${CONSOLE_ROUNDS} rounds with and without`,
     reportConsoles,
   );
+  await part(`The console's first page beside a page with one word, ${PAGE_ROUNDS} rounds`, reportFirstPage);
   await part(`A declaration of ${DECLARED_CLIENTS} clients`, reportDeclarations);
 }
 
@@ -64,6 +66,17 @@ async function reportConsoles(): Promise<void> {
   );
   const extra = quantile(withConsoles, 0.5) - quantile(without, 0.5);
   verdict(`extra ${percent(extra)} of a core`, extra <= MOST_CONSOLE_SHARE, percent(MOST_CONSOLE_SHARE));
+}
+
+/** Most that the console's first page may take, as a multiple of what the page with one word does. */
+const MOST_PAGE_RATIO = 3;
+
+async function reportFirstPage(): Promise<void> {
+  const { console: page, empty } = await measureFirstPage();
+  const [pageMs, emptyMs] = [quantile(page, 0.5), quantile(empty, 0.5)];
+  console.log(`  time to interactive: ${pageMs.toFixed(0)} ms and ${emptyMs.toFixed(0)} ms`);
+  const ratio = pageMs / emptyMs;
+  verdict(`${ratio.toFixed(2)} times`, ratio <= MOST_PAGE_RATIO, String(MOST_PAGE_RATIO));
 }
 
 async function part(title: string, measure: () => Promise<void>): Promise<void> {
