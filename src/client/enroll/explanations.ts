@@ -10,6 +10,7 @@ import { EnrollError, type EnrollFault } from './enroll-error.ts';
 const REFUSALS: { readonly [code: string]: string } = {
   policy_unknown: 'Control knows no such policy: copy --policy from the generated command',
   policy_not_active: 'the enrollment policy is deactivated or deleted',
+  policy_rebound: 'the policy was bound to another source meanwhile: run again to enroll anew',
   policy_issuer_mismatch:
     'the source has another issuer now than the policy names: an operator has to rebind the policy',
   policy_revision_outdated:
@@ -46,7 +47,6 @@ const REFUSALS: { readonly [code: string]: string } = {
   token_lifetime: 'the workload token lives longer than 48 h: project a shorter one (expirationSeconds)',
 };
 
-const REBOUND = 'the policy was bound to another source meanwhile: run again to enroll anew';
 const TOKEN_REFUSED = 'Control does not take the workload token: it is not in the form that it must have';
 
 export function refusal(code: string): EnrollError {
@@ -55,7 +55,8 @@ export function refusal(code: string): EnrollError {
 }
 
 export function denied(denialCode: string): EnrollError {
-  if (denialCode === 'policy_rebound') return new EnrollError('refused', denialCode, REBOUND);
+  // Not an operator's decision about this enrollment: it may be asked for again.
+  if (Object.hasOwn(REFUSALS, denialCode)) return refusal(denialCode);
   return new EnrollError('refused', 'enrollment_denied', `the enrollment was denied: ${denialCode}`);
 }
 

@@ -40,8 +40,8 @@ export class ChangeFeed {
   #timer: NodeJS.Timeout | undefined;
   /** Every event up to this one is known. */
   #settledSeq = 0;
-  /** Numbers of known events after it, by place and kind. */
-  #known: ReadonlyMap<string, number> = new Map();
+  /** Known events after it, by place and kind. */
+  #known: ReadonlyMap<string, Counted> = new Map();
   #gap: Gap | undefined;
 
   constructor(options: ChangeFeedOptions) {
@@ -105,13 +105,13 @@ export class ChangeFeed {
       afterGap: givenUp && (await tx.audit.countsAfter(givenUp.newestSeq)),
     }));
     if (counts.length === 0 || this.#started !== started) return;
-    const changed = counts.filter((one) => this.#known.get(keyOf(one)) !== one.events).map(changeOf);
+    const changed = counts.filter((one) => hasMore(one, this.#known.get(keyOf(one)))).map(changeOf);
     const newestSeq = Math.max(...counts.map((one) => one.newestSeq));
     const events = counts.reduce((sum, one) => sum + one.events, 0);
     if (events >= newestSeq - this.#settledSeq) this.#settleAt(newestSeq, []);
     else if (givenUp !== undefined) this.#settleAt(givenUp.newestSeq, afterGap ?? []);
     else {
-      this.#known = eventsByKey(counts);
+      this.#known = new Map(counts.map((one) => [keyOf(one), one]));
       this.#gap ??= { sinceMs: this.#options.nowMs(), newestSeq };
     }
     if (changed.length === 0) return;
@@ -126,13 +126,14 @@ export class ChangeFeed {
 
   #settleAt(seq: number, known: readonly Counted[]): void {
     this.#settledSeq = seq;
-    this.#known = eventsByKey(known);
+    this.#known = new Map(known.map((one) => [keyOf(one), one]));
     this.#gap = undefined;
   }
 }
 
-function eventsByKey(counts: readonly Counted[]): ReadonlyMap<string, number> {
-  return new Map(counts.map((one) => [keyOf(one), one.events]));
+/** Old events may have been removed meanwhile. */
+function hasMore({ events, newestSeq }: Counted, known: Counted | undefined): boolean {
+  return known === undefined || events > known.events || newestSeq > known.newestSeq;
 }
 
 /** Numbers without a visible event. */

@@ -120,14 +120,17 @@ describe('approval', () => {
     await agent.checkUntil(() => agent.control.enrollments.size === 2);
   });
 
-  it('that ended with a rebound policy is asked for again with the same token', async () => {
-    await start({ approval: 'manual' });
-    agent.onSleep = () => agent.control.denyAll('policy_rebound');
-    await agent.checkUntil(() => agent.trouble === 'policy_rebound');
-    agent.onSleep = () => agent.control.approveAll();
-    await agent.checkUntil(() => agent.count('replaced') === 1);
-    expect(agent.control.enrollments.size).toBe(2);
-  });
+  it.each(['policy_rebound', 'policy_not_active', 'source_not_active'])(
+    'that ended with %s is asked for again with the same token',
+    async (code) => {
+      await start({ approval: 'manual' });
+      agent.onSleep = () => agent.control.denyAll(code);
+      await agent.checkUntil(() => agent.trouble === code);
+      agent.onSleep = () => agent.control.approveAll();
+      await agent.checkUntil(() => agent.count('replaced') === 1);
+      expect(agent.control.enrollments.size).toBe(2);
+    },
+  );
 });
 
 describe('a Control that', () => {
