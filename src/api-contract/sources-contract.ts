@@ -54,7 +54,10 @@ export const SOURCE_REVISION = object(
     validated_at: Type.Optional(moment('When its metadata was last found valid.')),
     failure: Type.Optional(
       Type.Object(
-        { code: givenId('Stable.'), detail: text(1024, 'Details of the failure.') },
+        {
+          code: givenId('A code of docs/control.md "Outbound fetches".'),
+          detail: text(1024, 'Details of the failure.'),
+        },
         { ...closed, description: 'Why the last validation, or the check while activating, failed.' },
       ),
     ),
@@ -94,7 +97,7 @@ export const SOURCE = object(
   'Source',
 );
 
-const HOLDING_REVISION = Type.Integer({ minimum: 1, description: 'The revision that they belong to.' });
+const KEY_SET_REVISION = Type.Integer({ minimum: 1, description: 'The revision that the keys belong to.' });
 
 /** The key sets of a source's revisions as Control holds them: public keys, as the issuer published them. */
 export const SOURCE_KEYS = object(
@@ -103,15 +106,20 @@ export const SOURCE_KEYS = object(
     key_sets: Type.Array(
       Type.Object(
         {
-          revision: HOLDING_REVISION,
+          revision: KEY_SET_REVISION,
           refreshed_at: moment('When Control last fetched the key set.'),
           usable_until: moment('When Control stops using these keys, unless it fetches them again.'),
           next_refresh_at: Type.Optional(
-            moment('When the next scheduled fetch is due. Absent for a revision that is not in use.'),
+            moment(
+              'When the next scheduled fetch is due. Absent for a revision that is not in use, and for keys that are too old: those are fetched at every opportunity.',
+            ),
           ),
           last_failure: Type.Optional(
             Type.Object(
-              { at: moment('When that fetch began.'), code: givenId('Stable.') },
+              {
+                at: moment('When that fetch began.'),
+                code: givenId('A code of docs/control.md "Outbound fetches".'),
+              },
               { ...closed, description: 'The last fetch that failed. Absent when none did.' },
             ),
           ),
@@ -123,7 +131,7 @@ export const SOURCE_KEYS = object(
     keys: Type.Array(
       Type.Object(
         {
-          revision: HOLDING_REVISION,
+          revision: KEY_SET_REVISION,
           kid: identifier('Name of the key, as in the header of tokens.'),
           algorithms: Type.Array(identifier('As in the header of tokens.'), {
             description: 'Algorithms of tokens that this key verifies.',
