@@ -30,7 +30,7 @@ function Console() {
   return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
 }
 
-const ready = Promise.all([router.load(), queries.prefetchQuery(sessionQuery)]);
+const ready = Promise.allSettled([router.load(), queries.prefetchQuery(sessionQuery)]);
 await Promise.race([ready, new Promise((resolve) => setTimeout(resolve, MAX_BLANK_MS))]);
 
 const root = document.getElementById('root');

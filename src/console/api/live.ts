@@ -22,7 +22,7 @@ export function useLiveChanges(): boolean | undefined {
       source = opened;
       opened.onopen = () => {
         setConnected(true);
-        if (wasLost) reader.note(undefined);
+        if (wasLost) reader.readAll();
         wasLost = false;
       };
       opened.onerror = () => {
@@ -68,6 +68,12 @@ class Reader {
     this.#waiting.add(siteId);
     const waitMs = Math.max(0, this.#readAtMs + this.#pauseMs - Date.now());
     this.#timer ??= window.setTimeout(() => this.#read(), waitMs);
+  }
+
+  readAll(): void {
+    window.clearTimeout(this.#timer);
+    this.#waiting.add(undefined);
+    this.#read();
   }
 
   stop(): void {

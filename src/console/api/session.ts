@@ -41,6 +41,8 @@ export const sessionQuery = queryOptions({
       if (failure instanceof ApiError && failure.status === 401) return null;
       throw failure;
     }),
+  // Until Control answers again.
+  refetchInterval: ({ state }) => (state.error === null ? false : 5_000),
 });
 
 export function useSignedIn(): { session: Schemas['Session'] | null | undefined; error: unknown } {

@@ -6,6 +6,7 @@ import { nameWord } from '../api/ctl-command';
 import { useSite } from '../api/session';
 import { Action } from '../parts/action';
 import { EditForm } from '../parts/edit';
+import { linesOf } from '../parts/lines';
 import { UntrustedText } from '../parts/values';
 
 /** As in the site file: a grant that it does not name is removed. */
@@ -29,6 +30,9 @@ export async function readGrants<G>(
   }
   return { items, isWhole: false };
 }
+
+/** For the site file, in which a client has its grants. */
+const MAX_GRANT_PAGES = 5;
 
 interface ClientDraft {
   readonly subject: string;
@@ -78,7 +82,8 @@ export function CreateClient({ label = 'Create client' }: { readonly label?: str
 
 export function EditClient({ client: { site_id, client_id } }: { readonly client: Schemas['Client'] }) {
   const path = { site_id, client_id };
-  const [grants, setGrants] = useState<readonly DeclaredGrant[]>([]);
+  /** Undefined: too many to read. */
+  const [grants, setGrants] = useState<readonly DeclaredGrant[]>();
   return (
     <EditForm<ClientDraft>
       consequence={
@@ -87,17 +92,21 @@ export function EditClient({ client: { site_id, client_id } }: { readonly client
           the next revision.
         </>
       }
-      command={(_, { subject, context }) => ({
-        siteFile: { clients: [{ client_id, subject, context: contextOf(context), grants }] },
-      })}
+      command={(_, { subject, context }) =>
+        grants === undefined
+          ? { none: `The client has more than ${MAX_GRANT_PAGES * 200} grants. Edit it in the site file.` }
+          : { siteFile: { clients: [{ client_id, subject, context: contextOf(context), grants }] } }
+      }
       load={async () => {
         const { body, etag } = await versionedBodyOf(
           api.GET('/v1/sites/{site_id}/clients/{client_id}', { params: { path } }),
         );
-        const { items } = await readGrants((query) =>
-          bodyOf(api.GET('/v1/sites/{site_id}/clients/{client_id}/grants', { params: { path, query } })),
+        const { items, isWhole } = await readGrants(
+          (query) =>
+            bodyOf(api.GET('/v1/sites/{site_id}/clients/{client_id}/grants', { params: { path, query } })),
+          MAX_GRANT_PAGES,
         );
-        setGrants(items.map(({ resource, access }) => ({ resource, access })));
+        setGrants(isWhole ? items.map(({ resource, access }) => ({ resource, access })) : undefined);
         return { draft: { subject: body.subject, context: contextText(body.context) }, etag };
       }}
       fields={(draft, change) => <ClientFields draft={draft} change={change} />}
@@ -142,9 +151,8 @@ function ClientFields({ draft: { subject, context }, change, placeholder }: Fiel
 }
 
 function contextOf(text: string): { readonly [name: string]: string } {
-  const lines = text.split('\n').filter((line) => line.trim() !== '');
   return Object.fromEntries(
-    lines.map((line) => {
+    linesOf(text).map((line) => {
       const [name = '', ...value] = line.split('=');
       return [name.trim(), value.join('=').trim()];
     }),

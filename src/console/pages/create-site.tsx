@@ -1,13 +1,11 @@
 /** Creating an Auth Site, with its environment and fleet when they are new: one declaration, as `ctl apply` sends it. */
 import { useNavigate } from '@tanstack/react-router';
-import { lazy, useState } from 'react';
+import { useState } from 'react';
 import { api, bodyOf } from '../api/client';
-import { linesOf } from '../api/lines';
 import { Action } from '../parts/action';
+import { linesOf } from '../parts/lines';
+import type NewSiteFields from './new-site-fields';
 import type { NewSite } from './new-site-fields';
-
-/** Home is loaded first, without what only this dialogue needs. */
-const NewSiteFields = lazy(() => import('./new-site-fields'));
 
 const START: NewSite = {
   siteId: '',
@@ -21,6 +19,7 @@ const START: NewSite = {
 
 export function CreateSite() {
   const navigate = useNavigate();
+  const [Fields, setFields] = useState<typeof NewSiteFields>();
   const [entered, setEntered] = useState(START);
   const { siteId, trustDomain, origins, issuer, environment, fleet, isSingle } = entered;
   const site = {
@@ -35,11 +34,16 @@ export function CreateSite() {
     <Action
       label="Create site"
       command={{ siteFile: body }}
+      // Home is loaded first, without what only this dialogue needs.
+      load={async () => {
+        const module = await import('./new-site-fields');
+        setFields(() => module.default);
+      }}
       confirm={{
         consequence:
           'An Auth Site is an API with its gateway: the routes that it lets through, and who may call them.',
-        fields: (
-          <NewSiteFields
+        fields: Fields && (
+          <Fields
             entered={entered}
             issuerUrl={site.issuer_url}
             change={(changes) => setEntered({ ...entered, ...changes })}

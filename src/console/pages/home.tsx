@@ -1,8 +1,8 @@
 /** Is anything wrong now? */
 import { Anchor, Group, Skeleton, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
-import { lazy, type ReactNode, Suspense } from 'react';
+import { Link, lazyRouteComponent } from '@tanstack/react-router';
+import { type ReactNode, Suspense } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { AsCommand } from '../parts/command';
 import { List } from '../parts/list';
@@ -13,7 +13,7 @@ import { Moment, UntrustedText } from '../parts/values';
 import { CreateSite } from './create-site';
 
 /** The first page is shown without them. */
-const Places = lazy(() => import('./places'));
+const Places = lazyRouteComponent(() => import('./places'));
 
 type Overview = Schemas['SiteOverview'];
 

@@ -8,6 +8,7 @@ import { Action } from '../parts/action';
 import { EditForm } from '../parts/edit';
 import { UntrustedText } from '../parts/values';
 import {
+  declaredRoute,
   ownRule,
   putRules,
   type RulesDraft,
@@ -164,7 +165,7 @@ export function CreateRoute({ label = 'Create route' }: { readonly label?: strin
   return (
     <Action
       label={label}
-      command={{ siteFile: { routes: [{ route_id: id, ...siteFileMembers(draft), allowed_sources }] } }}
+      command={declaredRoute({ route_id: id, ...siteFileMembers(draft), allowed_sources })}
       confirm={{
         consequence:
           'A route lets requests through. A caller must match one of its source rules; a client needs a grant for its resource, too.',
@@ -195,7 +196,9 @@ export function CreateRoute({ label = 'Create route' }: { readonly label?: strin
           // The rules may be rejected: then only they are sent again.
           setCreated(true);
         }
-        if (allowed_sources.length > 0) await putRules(path, allowed_sources);
+        // They may be there: the answer may have been lost.
+        const etag = isCreated ? (await readRules(path)).etag : undefined;
+        if (allowed_sources.length > 0) await putRules(path, allowed_sources, etag);
       }}
       onDone={() => {
         setId('');
@@ -230,9 +233,9 @@ export function EditRoute({ site_id, route_id }: Schemas['Route']) {
           target has the next revision.
         </>
       }
-      command={(_, { allowed_sources, ...draft }) => ({
-        siteFile: { routes: [{ route_id, ...siteFileMembers(draft), allowed_sources }] },
-      })}
+      command={(_, { allowed_sources, ...draft }) =>
+        declaredRoute({ route_id, ...siteFileMembers(draft), allowed_sources })
+      }
       load={async () => {
         const [{ body, etag }, { rules }] = await Promise.all([
           versionedBodyOf(api.GET('/v1/sites/{site_id}/routes/{route_id}', { params: { path } })),

@@ -2,6 +2,7 @@
 import { Button, Fieldset, Group, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
 import { ApiError, api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { useSite } from '../api/session';
+import type { Command } from '../parts/command';
 import { EditForm } from '../parts/edit';
 import { UntrustedText } from '../parts/values';
 
@@ -131,6 +132,15 @@ export function RulesFields({ draft: { rules }, change }: RulesFieldsProps) {
   );
 }
 
+/** As in the site file, which takes no route without a rule. */
+export function declaredRoute(
+  route: object & { readonly route_id: string; readonly allowed_sources: readonly SourceRule[] },
+): Command {
+  return route.allowed_sources.length === 0
+    ? { none: 'A site file declares no route without a source rule.' }
+    : { siteFile: { routes: [route] } };
+}
+
 /** The rules of a route, of which there are none before the first are set. */
 export async function readRules(path: { readonly site_id: string; readonly route_id: string }) {
   try {
@@ -162,9 +172,9 @@ export function EditSourceRules({ site_id, route_id, definition }: Schemas['Rout
           a rule, no request is let through.
         </>
       }
-      command={(_, { rules }) => ({
-        siteFile: { routes: [{ route_id, ...definition, allowed_sources: rules.map(ruleOf) }] },
-      })}
+      command={(_, { rules }) =>
+        declaredRoute({ route_id, ...definition, allowed_sources: rules.map(ruleOf) })
+      }
       load={async () => {
         const { rules, etag = '' } = await readRules(path);
         return { draft: { rules: rules.map(ruleDraftOf) }, etag };

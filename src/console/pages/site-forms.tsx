@@ -3,11 +3,11 @@ import { Checkbox, NumberInput, Textarea, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { nameWord } from '../api/ctl-command';
-import { linesOf } from '../api/lines';
 import { useSite } from '../api/session';
 import { Action } from '../parts/action';
 import type { Declared } from '../parts/command';
 import { EditForm } from '../parts/edit';
+import { linesOf } from '../parts/lines';
 
 type Site = Schemas['Site'];
 /** Origins line by line. The capacity for sources is changed where it is used up. */

@@ -49,10 +49,15 @@ function KeySet({
   const isFailing = last_failure !== undefined && last_failure.at > refreshed_at;
   return (
     <>
-      {isFailing && (
+      {isFailing && next_refresh_at !== undefined && (
         <Alert color="red" variant="light" title="The last refresh failed">
           Control uses the keys below at most 24 hours after the last refresh. No workload of this cluster can
           enroll after that.
+        </Alert>
+      )}
+      {Date.parse(usable_until) < Date.now() && (
+        <Alert color="red" variant="light" title="The keys are too old">
+          Control uses them again when it has fetched them again. A draft must be validated again.
         </Alert>
       )}
       <Facts

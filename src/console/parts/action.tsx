@@ -6,13 +6,13 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type ReactNode, Suspense, useState } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { visible } from '../api/visible';
 import { AsCommand, type Command } from './command';
 import { Problem } from './problem';
 import { UntrustedText } from './values';
 
-export interface ActionProps {
+interface ActionProps {
   readonly label: string;
   /** What does the same without the console. */
   readonly command: Command;
@@ -39,7 +39,8 @@ export interface ActionProps {
 }
 
 export function Action({ label, command, onOpen, load, run, onDone, isDisabled, confirm }: ActionProps) {
-  const [opened, { open, close }] = useDisclosure(false);
+  const button = useRef<HTMLButtonElement>(null);
+  const [opened, { open, close }] = useDisclosure(false, { onOpen: () => setWasOpened(true) });
   const [wasOpened, setWasOpened] = useState(false);
   const [typed, setTyped] = useState('');
   const client = useQueryClient();
@@ -53,6 +54,9 @@ export function Action({ label, command, onOpen, load, run, onDone, isDisabled, 
     onSettled: () => client.invalidateQueries({ predicate: ({ queryKey: [kind] }) => kind !== 'session' }),
   });
   const loading = useMutation({ mutationFn: async () => load?.(), onSuccess: open });
+  useEffect(() => {
+    if (wasOpened && !opened && !isPending) button.current?.focus({ preventScroll: true });
+  }, [wasOpened, opened, isPending]);
   const isDestructive = confirm?.name !== undefined;
   const start = () => {
     reset();
@@ -61,12 +65,12 @@ export function Action({ label, command, onOpen, load, run, onDone, isDisabled, 
     if (confirm === undefined) mutate();
     else if (load === undefined) open();
     else loading.mutate();
-    setWasOpened(true);
   };
   const failure = confirm === undefined ? error : loading.error;
   return (
     <>
       <Button
+        ref={button}
         size="compact-sm"
         variant={isDestructive ? 'outline' : 'default'}
         {...(isDestructive ? { color: 'red' } : {})}
@@ -78,7 +82,7 @@ export function Action({ label, command, onOpen, load, run, onDone, isDisabled, 
       </Button>
       {failure && <Problem error={failure} />}
       {confirm !== undefined && wasOpened && (
-        <Modal opened={opened} onClose={close} title={label} size="lg">
+        <Modal opened={opened} onClose={close} title={label} size="lg" returnFocus={false}>
           <form
             onSubmit={(event) => {
               event.preventDefault();
@@ -89,7 +93,7 @@ export function Action({ label, command, onOpen, load, run, onDone, isDisabled, 
               <Text component="div" size="sm">
                 {confirm.consequence}
               </Text>
-              <Suspense>{confirm.fields}</Suspense>
+              {confirm.fields}
               {confirm.name !== undefined && (
                 <TextInput
                   label={

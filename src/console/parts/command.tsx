@@ -6,7 +6,7 @@ import { ctlCommand, nameWord } from '../api/ctl-command';
 import { visibleJson } from '../api/visible';
 
 /** Arguments of `proofgate ctl`, of one command or of several. */
-export type CommandWords = readonly string[] | readonly (readonly string[])[];
+type CommandWords = readonly string[] | readonly (readonly string[])[];
 
 /** Members of the site file, for `proofgate ctl apply`, which creates and changes what a site consists of. */
 export interface Declared {
@@ -16,11 +16,16 @@ export interface Declared {
   readonly flags?: readonly string[];
 }
 
-export type Command = CommandWords | Declared;
+/** Why there is no command. */
+interface None {
+  readonly none: string;
+}
+
+export type Command = CommandWords | Declared | None;
 
 export function AsCommand({ words }: { readonly words: Command }) {
   const [shown, { toggle }] = useDisclosure(false);
-  const text = 'siteFile' in words ? siteFileText(words) : commandText(words);
+  const text = 'siteFile' in words ? siteFileText(words) : 'none' in words ? undefined : commandText(words);
   return (
     <Stack gap={4} align="flex-start">
       <Button variant="subtle" size="compact-sm" color="gray" onClick={toggle} aria-expanded={shown}>
@@ -29,7 +34,9 @@ export function AsCommand({ words }: { readonly words: Command }) {
       <Collapse expanded={shown} w="100%">
         {text === undefined ? (
           <Text size="sm" c="dimmed">
-            A name holds characters that are unsafe in a terminal. Use the ID.
+            {'none' in words
+              ? words.none
+              : 'A name holds characters that are unsafe in a terminal. Use the ID.'}
           </Text>
         ) : (
           <CopyText text={text} />
@@ -50,16 +57,19 @@ function commandText(words: CommandWords): string | undefined {
 }
 
 /** YAML 1.2 is a superset of JSON, so that nothing needs another way of quoting. */
-function siteFileText({ siteFile, first = [], flags = [] }: Declared): string {
-  const run = (words: readonly string[]) => `# ${ctlCommand(controlUrl, words) ?? ''}`;
+function siteFileText({ siteFile, first = [], flags = [] }: Declared): string | undefined {
+  const [apply, ...before] = [['apply', '-f', 'site.yaml', ...flags], ...first].map((words) =>
+    ctlCommand(controlUrl, words),
+  );
+  if (apply === undefined || before.includes(undefined)) return undefined;
   const members = Object.entries(siteFile).flatMap(([member, value]) =>
     Array.isArray(value)
       ? [`${member}:`, ...value.map((item) => `  - ${visibleJson(item)}`)]
       : [`${member}: ${visibleJson(value)}`],
   );
   return [
-    ...(first.length > 0 ? ['# run', ...first.map(run)] : []),
-    ...['# in the site file', ...members, '# then run', run(['apply', '-f', 'site.yaml', ...flags])],
+    ...(before.length > 0 ? ['# run', ...before.map((line) => `# ${line}`)] : []),
+    ...['# in the site file', ...members, '# then run', `# ${apply}`],
   ].join('\n');
 }
 

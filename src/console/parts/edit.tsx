@@ -68,7 +68,7 @@ export function EditForm<D extends object>({
         fields:
           editing &&
           fields(editing.yours, (changed) =>
-            setEditing({ ...editing, yours: { ...editing.yours, ...changed } }),
+            setEditing((now) => now && { ...now, yours: { ...now.yours, ...changed } }),
           ),
         explain: (error) =>
           isOutdated(error) && before && yours && newer ? (
@@ -77,11 +77,17 @@ export function EditForm<D extends object>({
       }}
       run={async () => {
         if (editing === undefined || base === undefined || wanted === undefined) return;
-        if (Object.keys(changes).length === 0) return;
+        if (Object.keys(changes).length === 0) {
+          if (newer === undefined) return;
+          throw new Error('Nothing of yours is left to apply. Cancel, and edit the new version.');
+        }
         try {
           await save(wanted, base.etag, changes);
         } catch (error) {
-          if (isOutdated(error)) setEditing({ ...editing, newer: await load() });
+          if (isOutdated(error)) {
+            const loaded = await load();
+            setEditing((now) => now && { ...now, newer: loaded });
+          }
           throw error;
         }
       }}
@@ -114,5 +120,6 @@ function changesOf<D extends object>(before: D, yours: D): Partial<D> {
 }
 
 function isOutdated(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 412;
+  // Control demands a version, when this form began before there was one.
+  return error instanceof ApiError && (error.status === 412 || error.code === 'precondition_required');
 }

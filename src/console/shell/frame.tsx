@@ -9,10 +9,10 @@ import {
   Text,
   useMantineColorScheme,
 } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
+import { useDisclosure, useWindowEvent } from '@mantine/hooks';
 import { useMutation } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useParams } from '@tanstack/react-router';
-import { Suspense } from 'react';
+import { Suspense, useRef } from 'react';
 import { api, bodyOf } from '../api/client';
 import { useLiveChanges } from '../api/live';
 import { may } from '../api/permissions';
@@ -23,13 +23,28 @@ import { INSTALLATION_PAGES, SITE_PAGES } from './page-table';
 
 export function Frame() {
   const [opened, { toggle, close }] = useDisclosure(false);
+  const burger = useRef<HTMLButtonElement>(null);
   const connected = useLiveChanges();
+  useWindowEvent('keydown', ({ key }) => {
+    if (key !== 'Escape' || !opened) return;
+    close();
+    burger.current?.focus();
+  });
   return (
     <div className="frame">
       <header>
         <Group h="100%" px="md" justify="space-between" wrap="nowrap">
           <Group gap="sm" wrap="nowrap">
-            <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Navigation" />
+            <Burger
+              ref={burger}
+              opened={opened}
+              onClick={toggle}
+              hiddenFrom="sm"
+              size="sm"
+              aria-label="Navigation"
+              aria-expanded={opened}
+              aria-controls="pages"
+            />
             <Text component={Link} to="/" fw={700} c="inherit" td="none">
               Proofgate
             </Text>
@@ -37,7 +52,7 @@ export function Frame() {
           <Account />
         </Group>
       </header>
-      <nav aria-label="Pages" data-opened={opened}>
+      <nav id="pages" aria-label="Pages" data-opened={opened}>
         <Navigation onChoice={close} />
       </nav>
       <main>
