@@ -1,5 +1,5 @@
 /** What does the same as a page or an act: `ctl` commands, or what `ctl apply` takes. */
-import { Button, Code, Collapse, CopyButton, Group, Stack, Text } from '@mantine/core';
+import { Button, Code, CopyButton, Group, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { controlUrl } from '../api/client';
 import { ctlCommand, nameWord } from '../api/ctl-command';
@@ -25,24 +25,23 @@ export type Command = CommandWords | Declared | None;
 
 export function AsCommand({ words }: { readonly words: Command }) {
   const [shown, { toggle }] = useDisclosure(false);
-  const text = 'siteFile' in words ? siteFileText(words) : 'none' in words ? undefined : commandText(words);
   return (
     <Stack gap={4} align="flex-start">
       <Button variant="subtle" size="compact-sm" color="gray" onClick={toggle} aria-expanded={shown}>
         {'siteFile' in words ? 'As site file' : 'As command'}
       </Button>
-      <Collapse expanded={shown} w="100%">
-        {text === undefined ? (
-          <Text size="sm" c="dimmed">
-            {'none' in words
-              ? words.none
-              : 'A name holds characters that are unsafe in a terminal. Use the ID.'}
-          </Text>
-        ) : (
-          <CopyText text={text} />
-        )}
-      </Collapse>
+      {shown && <CommandText words={words} />}
     </Stack>
+  );
+}
+
+function CommandText({ words }: { readonly words: Command }) {
+  const text = 'siteFile' in words ? siteFileText(words) : 'none' in words ? undefined : commandText(words);
+  if (text !== undefined) return <CopyText text={text} />;
+  return (
+    <Text size="sm" c="dimmed">
+      {'none' in words ? words.none : 'A name holds characters that are unsafe in a terminal. Use the ID.'}
+    </Text>
   );
 }
 
