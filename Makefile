@@ -26,7 +26,7 @@ demo-keep: build tools openssl envoy-demo ## the same, left running, with comman
 	@node .build/demo/main.js --keep
 
 .PHONY: test
-test: lint types architecture build system-packages envoy-demo proxies ## before every commit: format, lint, types, import directions, and the fast tests, end to end on one Envoy; about ten minutes
+test: lint types architecture build system-packages envoy-demo proxies ## before every commit: format, lint, types, import directions, and the fast tests, end to end on one Envoy; about twelve minutes
 	@$(JEST) $(FAST_LANE)
 
 .PHONY: test-extended
