@@ -32,6 +32,20 @@ test.each([
   }
 });
 
+test('a token that is shown once keeps the focus', async () => {
+  await page.goto(`${stage.url}/sites/${SITE_ID}/setup`);
+  await page.getByRole('button', { name: 'Create target' }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').getByLabel('Name').fill('gateway');
+  const reread = page.waitForResponse((response) => response.url().includes('/targets'));
+  await page.keyboard.press('Enter');
+  const shown = page.getByRole('dialog', { name: 'gateway' });
+  await shown.getByRole('button', { name: 'I have saved it' }).waitFor();
+  await reread;
+  await page.getByRole('dialog', { name: 'Create target' }).waitFor({ state: 'detached' });
+  expect(await page.evaluate(`document.activeElement?.closest('[role=dialog]') !== null`)).toBe(true);
+});
+
 test.each([
   [768, false],
   [767, true],

@@ -55,8 +55,8 @@ export function Action({ label, command, onOpen, load, run, onDone, isDisabled, 
   });
   const loading = useMutation({ mutationFn: async () => load?.(), onSuccess: open });
   useEffect(() => {
-    if (wasOpened && !opened && !isPending) button.current?.focus({ preventScroll: true });
-  }, [wasOpened, opened, isPending]);
+    if (wasOpened && !opened) button.current?.focus({ preventScroll: true });
+  }, [wasOpened, opened]);
   const isDestructive = confirm?.name !== undefined;
   const start = () => {
     reset();
@@ -74,7 +74,7 @@ export function Action({ label, command, onOpen, load, run, onDone, isDisabled, 
         size="compact-sm"
         variant={isDestructive ? 'outline' : 'default'}
         {...(isDestructive ? { color: 'red' } : {})}
-        loading={(isPending && !opened) || loading.isPending}
+        loading={(isPending && confirm === undefined) || loading.isPending}
         disabled={isDisabled === true}
         onClick={start}
       >
