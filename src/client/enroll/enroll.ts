@@ -109,7 +109,7 @@ async function awaitDecision(run: EnrollRun, enrollmentId: string): Promise<Enro
 
 /**
  * Saves the outcome of an enrollment; undefined while it is pending.
- * @throws EnrollError `enrollment_denied`, `policy_rebound`, `enrollment_expired`
+ * @throws EnrollError `enrollment_denied`, `policy_rebound`, `policy_not_active`, `source_not_active`, `enrollment_expired`
  */
 async function settle(run: EnrollRun, enrollment: Enrollment): Promise<EnrolledKeyRecord | undefined> {
   switch (enrollment.state) {
