@@ -49,7 +49,7 @@ export class ChangeFeed {
   }
 
   /**
-   * Resolves when every event that is committed from now on will be told.
+   * Resolves when every event that is committed from now on will be reported.
    * @returns a function that unsubscribes
    * @throws StoreUnavailableError
    */

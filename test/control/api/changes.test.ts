@@ -1,4 +1,4 @@
-/** Tests the stream of changes: who is told what, bounds, and what ends it. */
+/** Tests the stream of changes: who learns of what, bounds, and what ends it. */
 import { type ClientRequest, request as httpRequest } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { type ChangeRouteParts, registerChangeRoutes } from '../../../src/control/api/routes/changes-api.ts';
@@ -98,7 +98,7 @@ function follow(headers: { readonly [name: string]: string }): Promise<Follower>
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const cookie = (token: string) => ({ cookie: `proofgate_session=${token}` });
 
-test('each is told of what they may read, and of nothing else', async () => {
+test('each operator learns of what they may read, and of nothing else', async () => {
   const [one, other] = [await fixture.shop('one'), await fixture.shop('other')];
   const site = (siteId: string) => ({ kind: 'site', id: siteId }) as const;
   const all = await follow(bearer(fixture.root));
@@ -106,7 +106,7 @@ test('each is told of what they may read, and of nothing else', async () => {
   const ofFleet = await follow(
     bearer(fixture.operator('fleet', 'viewer', { kind: 'fleet', id: other.fleetId })),
   );
-  const stranger = await follow(bearer(fixture.operator('nobody', 'viewer', site('none'))));
+  const elsewhere = await follow(bearer(fixture.operator('elsewhere', 'viewer', site('none'))));
   expect(all).toMatchObject({ status: 200, type: 'text/event-stream' });
   for (const siteId of [one.siteId, other.siteId]) {
     await fixture.expect(201, 'POST', `/v1/sites/${siteId}/clients`, {
@@ -114,18 +114,18 @@ test('each is told of what they may read, and of nothing else', async () => {
     });
   }
   await fixture.expect(201, 'POST', '/v1/environments', { body: { name: 'more' } });
-  const told = (site_id: string, kind: string) => ({ name: 'change', data: { site_id, kinds: [kind] } });
+  const changeOf = (site_id: string, kind: string) => ({ name: 'change', data: { site_id, kinds: [kind] } });
   const environment = { name: 'change', data: { kinds: ['environment'] } };
   await waitFor('all changes', WAIT_MS, () => all.events().length === 3);
   expect(all.events()).toEqual(
-    expect.arrayContaining([told('one', 'client'), told('other', 'client'), environment]),
+    expect.arrayContaining([changeOf('one', 'client'), changeOf('other', 'client'), environment]),
   );
   await waitFor('the change of a site', WAIT_MS, () => ofOne.events().length > 0);
-  expect(ofOne.events()).toEqual([told('one', 'client')]);
+  expect(ofOne.events()).toEqual([changeOf('one', 'client')]);
   await waitFor('the change of the fleet', WAIT_MS, () => ofFleet.events().length > 0);
-  expect(ofFleet.events()).toEqual([told('other', 'client')]);
-  expect(stranger.events()).toEqual([]);
-  await waitFor('a heartbeat', WAIT_MS, () => stranger.text().includes('\n:\n\n'));
+  expect(ofFleet.events()).toEqual([changeOf('other', 'client')]);
+  expect(elsewhere.events()).toEqual([]);
+  await waitFor('a heartbeat', WAIT_MS, () => elsewhere.text().includes('\n:\n\n'));
 });
 
 test('one reader serves every stream, and rests without one', async () => {
@@ -157,12 +157,12 @@ describe('ends', () => {
   test('without a reader', async () => {
     const kind = 'x'.repeat(1_000_000);
     await fixture.close();
-    let tell = () => {};
+    let report = () => {};
     let isCut = false;
     await openFixture({
       feed: {
         subscribe: async (listener) => {
-          tell = () => listener([{ place: {}, siteId: undefined, resourceKind: kind }]);
+          report = () => listener([{ place: {}, siteId: undefined, resourceKind: kind }]);
           return () => {
             isCut = true;
           };
@@ -175,7 +175,7 @@ describe('ends', () => {
     request.on('response', (response) => response.pause());
     request.end();
     await waitFor('that it is cut', WAIT_MS, () => {
-      tell();
+      report();
       return isCut;
     });
   });

@@ -24,14 +24,14 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
     let open: Opener;
     let store: ControlStore;
     let ms = 0;
-    let told: string[] = [];
+    let reported: string[] = [];
     let unsubscribe = () => {};
 
     async function follow(): Promise<void> {
-      const report = (error: unknown) => told.push(String(error));
+      const report = (error: unknown) => reported.push(String(error));
       const feed = new ChangeFeed({ store, nowMs: () => ms, report, roundMs: 10 });
       unsubscribe = await feed.subscribe((changes) =>
-        told.push(...changes.map(({ resourceKind }) => resourceKind)),
+        reported.push(...changes.map(({ resourceKind }) => resourceKind)),
       );
     }
 
@@ -41,7 +41,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
       open = await kind.fresh();
       store = await open();
       await store.writeUnaudited(undefined, record('before'));
-      told = [];
+      reported = [];
       await follow();
     });
     afterEach(async () => {
@@ -49,16 +49,18 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
       await store.close();
     });
 
-    const isTold = (...kinds: readonly string[]) =>
-      waitFor(`${kinds.join()} instead of ${told.join()}`, WAIT_MS, () => told.length >= kinds.length).then(
-        () => expect(told).toEqual(kinds),
-      );
+    const expectReported = (...kinds: readonly string[]) =>
+      waitFor(
+        `${kinds.join()} instead of ${reported.join()}`,
+        WAIT_MS,
+        () => reported.length >= kinds.length,
+      ).then(() => expect(reported).toEqual(kinds));
 
-    test('each change is told once, not what was before', async () => {
+    test('each change is reported once, not what was before', async () => {
       await store.writeUnaudited(undefined, record('first'));
-      await isTold('first');
+      await expectReported('first');
       await store.writeUnaudited(undefined, record('second'));
-      await isTold('first', 'second');
+      await expectReported('first', 'second');
     });
 
     if (name !== 'sqlite') {
@@ -83,37 +85,37 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
         };
       }
 
-      test('a change of another instance that commits late is told, after a gap', async () => {
+      test('a change of another instance that commits late is reported, after a gap', async () => {
         const commit = await appendUncommitted('late');
         await store.writeUnaudited(undefined, record('early'));
-        await isTold('early');
+        await expectReported('early');
         await store.writeUnaudited(undefined, record('next'));
-        await isTold('early', 'next');
+        await expectReported('early', 'next');
         await commit();
-        await isTold('early', 'next', 'late');
+        await expectReported('early', 'next', 'late');
       });
 
-      test('a change is told whose number is before the newest event at the start', async () => {
+      test('a change is reported whose number is before the newest event at the start', async () => {
         unsubscribe();
         const commit = await appendUncommitted('late');
         await store.writeUnaudited(undefined, record('early'));
         await follow();
         await commit();
-        await isTold('late');
+        await expectReported('late');
       });
 
       test('giving up on an old gap keeps a younger one', async () => {
         const commitOld = await appendUncommitted('old');
         await store.writeUnaudited(undefined, record('first'));
-        await isTold('first');
+        await expectReported('first');
         const commitYoung = await appendUncommitted('young');
         await store.writeUnaudited(undefined, record('second'));
-        await isTold('first', 'second');
+        await expectReported('first', 'second');
         ms += 20_000;
         await store.writeUnaudited(undefined, record('third'));
-        await isTold('first', 'second', 'third');
+        await expectReported('first', 'second', 'third');
         await commitYoung();
-        await isTold('first', 'second', 'third', 'young');
+        await expectReported('first', 'second', 'third', 'young');
         await commitOld();
       });
 
@@ -124,12 +126,12 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
         });
         await expect(failed).rejects.toThrow('rolled back');
         await store.writeUnaudited(undefined, record('first'));
-        await isTold('first');
+        await expectReported('first');
         ms += 20_000;
         await store.writeUnaudited(undefined, record('second'));
-        await isTold('first', 'second');
+        await expectReported('first', 'second');
         await store.writeUnaudited(undefined, record('third'));
-        await isTold('first', 'second', 'third');
+        await expectReported('first', 'second', 'third');
       });
     }
   },
