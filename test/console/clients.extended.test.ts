@@ -87,6 +87,42 @@ test('who changes a route that was changed meanwhile sees both versions, and kee
   });
 });
 
+test('of two who set the first source rules of a route, the second sees those of the first', async () => {
+  const openRules = async (of: Page) => {
+    await of
+      .getByRole('row')
+      .filter({ hasText: 'stock-read' })
+      .getByRole('button', { name: 'Source rules' })
+      .click();
+    const dialog = of.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Add rule' }).waitFor();
+    return dialog;
+  };
+  const emptied = await openRules(page);
+  await emptied.getByRole('button', { name: 'Remove rule 1' }).click();
+  await emptied.getByRole('button', { name: 'Save' }).click();
+  await emptied.waitFor({ state: 'detached' });
+  const mine = await openRules(page);
+  await mine.getByRole('button', { name: 'Add rule' }).click();
+  await mine.getByRole('textbox', { name: 'Subject', exact: true }).fill('client:mine:');
+  const other = await stage.adminPage();
+  await other.goto(page.url());
+  const first = await openRules(other);
+  await first.getByRole('button', { name: 'Add rule' }).click();
+  await first.getByRole('button', { name: 'Save' }).click();
+  await first.waitFor({ state: 'detached' });
+  await other.context().close();
+  await mine.getByRole('button', { name: 'Save' }).click();
+  await mine.getByText('Somebody else changed it meanwhile').waitFor();
+  expect(await mine.innerText()).not.toContain('U+');
+  await mine.getByRole('button', { name: 'Apply mine to the new version' }).click();
+  await mine.waitFor({ state: 'detached' });
+  const path = `/v1/sites/${SITE_ID}/routes/stock-read/sources`;
+  expect((await stage.api.get(path)).body.allowed_sources).toMatchObject([
+    { subject_prefix: 'client:mine:' },
+  ]);
+});
+
 test('the callers of a route are those that were granted its resource', async () => {
   await page.goto(`${stage.url}/sites/${SITE_ID}/clients?view=callers&route=orders-write`);
   await page.getByRole('cell', { name: 'billing' }).waitFor();

@@ -48,7 +48,7 @@ export function Conflict({ labels, ...versions }: ConflictProps) {
 /** Members as they are shown and compared. */
 export function textsOf(draft: object): Values {
   const texts = Object.entries(draft).map(([name, value]) => {
-    return [name, typeof value === 'string' ? value : visibleJson(value ?? '', 2)] as const;
+    return [name, typeof value === 'string' ? value : visibleJson(value ?? '')] as const;
   });
   return Object.fromEntries(texts);
 }
