@@ -81,7 +81,8 @@ use third; link_tools helm HASH
 
 it('a set is installed once, complete, and found by every checkout', () => {
   const env = { ...process.env, XDG_CACHE_HOME: root };
-  const { status, stderr } = spawnSync('bash', ['-euc', TWO_CHECKOUTS], { env, encoding: 'utf8' });
+  // Bash reads its startup file, too, when its input is a socket and no shell started it.
+  const { status, stderr } = spawnSync('bash', ['--norc', '-euc', TWO_CHECKOUTS], { env, encoding: 'utf8' });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   for (const checkout of ['first', 'second', 'third'])
     expect(readFileSync(join(root, checkout, '.cache', 'helm', 'tool'), 'utf8')).toBe('first\n');
