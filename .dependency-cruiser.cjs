@@ -204,6 +204,13 @@ module.exports = {
       from: { path: '^src/' },
       to: { path: '^(test|bench|demo)/' },
     },
+    {
+      name: 'programs-run-without-jest',
+      comment: 'its globals cannot be imported outside of a test',
+      severity: 'error',
+      from: { path: '^(bench|demo)/' },
+      to: { path: 'node_modules/@jest/', reachable: true },
+    },
   ],
   options: {
     tsPreCompilationDeps: true,

@@ -1,5 +1,5 @@
 /**
- * Checks the imports in src/ against the directions in .dependency-cruiser.cjs. A checker that looked at nothing would report
+ * Checks the imports of the programs against the directions in .dependency-cruiser.cjs. A checker that looked at nothing would report
  * success (dependency-cruiser 17 does, when it cannot load the compiler), so two canaries come first: it must have seen every
  * TypeScript file, and it must reject a forbidden import made for it.
  */
@@ -41,8 +41,9 @@ async function canaryIsCaught() {
 }
 
 if (!(await canaryIsCaught())) fail('the checker did not object to a forbidden import: it sees nothing');
-const files = typescriptFiles('src');
-const { modules, summary } = await check(['src']);
+const folders = ['src', 'bench', 'demo'];
+const files = folders.flatMap(typescriptFiles);
+const { modules, summary } = await check(folders);
 const seen = new Set(modules.map(({ source }) => source));
 const unseen = files.filter((file) => !seen.has(file));
 if (unseen.length > 0) fail(`the checker did not look at ${unseen.join(', ')}`);

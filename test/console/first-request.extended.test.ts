@@ -9,8 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/
 import type { Locator, Page } from 'playwright-core';
 import { type Child, startChild } from '../e2e/harness/child.ts';
 import { envoyVersions, type RunningEnvoy, startEnvoy } from '../e2e/harness/envoy.ts';
-import { patient } from '../e2e/harness/envoy-config.ts';
-import { closeAtOnce } from '../e2e/harness/fixture.ts';
+import { closeAtOnce, patient } from '../e2e/harness/envoy-config.ts';
 import { proofgateCommand } from '../e2e/harness/program.ts';
 import { startUpstream, type Upstream } from '../e2e/harness/upstream.ts';
 import { waitFor } from '../e2e/harness/wait.ts';

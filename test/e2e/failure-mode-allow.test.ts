@@ -13,8 +13,7 @@ import { CALL_LIMITS } from '../../src/enforcement/ext-authz-grpc/open-calls.ts'
 import { useExtAuthzServers } from '../enforcement/ext-authz-grpc/server-fixture.ts';
 import { CHECK_PATH } from '../fakes/check-client.ts';
 import { type RunningEnvoy, startEnvoy } from './harness/envoy.ts';
-import { patient, shipped } from './harness/envoy-config.ts';
-import { closeAtOnce } from './harness/fixture.ts';
+import { closeAtOnce, patient, shipped } from './harness/envoy-config.ts';
 import { startUpstream, type Upstream } from './harness/upstream.ts';
 import { waitFor } from './harness/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';

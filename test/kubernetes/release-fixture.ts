@@ -7,8 +7,7 @@ import { isJsonObject, type JsonObject, parseStrictJson } from '../../src/protoc
 import { checkoutPath } from '../e2e/harness/checkout.ts';
 import { startChild } from '../e2e/harness/child.ts';
 import { envoyVersions, type RunningEnvoy, startEnvoyWith } from '../e2e/harness/envoy.ts';
-import { adaptConfig, patient } from '../e2e/harness/envoy-config.ts';
-import { closeAtOnce } from '../e2e/harness/fixture.ts';
+import { adaptConfig, closeAtOnce, patient } from '../e2e/harness/envoy-config.ts';
 import { type CommandResult, runProofgate } from '../e2e/harness/proofgate-command.ts';
 import { httpGet, waitFor } from '../e2e/harness/wait.ts';
 import { freePort } from '../fakes/free-port.ts';

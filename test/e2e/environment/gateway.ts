@@ -4,8 +4,7 @@ import type { WireAddress, WireClient } from '../../../src/conformance/wire/exch
 import { http1Client } from '../../../src/conformance/wire/http1.ts';
 import { http2Client } from '../../../src/conformance/wire/http2.ts';
 import { type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
-import { type ConfigEdit, patient, shipped } from '../harness/envoy-config.ts';
-import { closeAtOnce } from '../harness/fixture.ts';
+import { type ConfigEdit, closeAtOnce, patient, shipped } from '../harness/envoy-config.ts';
 import { startUpstream, type Upstream, type UpstreamOptions } from '../harness/upstream.ts';
 import { UNBUFFERED_PREFIXES } from './routes.ts';
 import type { VerifierProcess } from './verifier.ts';

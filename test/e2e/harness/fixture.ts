@@ -10,7 +10,7 @@ import {
 import { http1Client } from '../../../src/conformance/wire/http1.ts';
 import { http2Client } from '../../../src/conformance/wire/http2.ts';
 import { type RunningEnvoy, startEnvoy } from './envoy.ts';
-import { type ConfigEdit, type EnvoyAdaptation, patient, shipped } from './envoy-config.ts';
+import { closeAtOnce, type EnvoyAdaptation, patient } from './envoy-config.ts';
 import {
   type CheckedHttp,
   type CheckMessage,
@@ -38,12 +38,6 @@ export interface Measurement {
   /** What reached the upstream, in order. */
   readonly forwarded: readonly UpstreamRequest[];
 }
-
-/** Envoy holds a refused connection open for a second, so that the answer is read; here that only takes time. */
-export const closeAtOnce: ConfigEdit = {
-  path: [...shipped.connectionManager, 'delayed_close_timeout'],
-  value: '0.01s',
-};
 
 export interface RecordedEnvoyOptions extends Omit<EnvoyAdaptation, 'verifier' | 'upstream'> {
   readonly upstreamProtocol?: UpstreamOptions['protocol'];

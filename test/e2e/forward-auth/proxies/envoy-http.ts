@@ -6,11 +6,11 @@ import { startEnvoy } from '../../harness/envoy.ts';
 import {
   type ConfigEdit,
   type ConfigPath,
+  closeAtOnce,
   patient,
   shipped,
   shippedText,
 } from '../../harness/envoy-config.ts';
-import { closeAtOnce } from '../../harness/fixture.ts';
 import { clientsAt, type ForwardProxy, type ProxyKind, type ProxyParts } from './proxy.ts';
 
 export const envoyHttp = (version: string): ProxyKind => ({
