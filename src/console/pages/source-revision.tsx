@@ -126,7 +126,6 @@ function RevisionActions({ source, revision: shown }: RevisionProps) {
       {state === 'validated' && <Activate source={source} revision={shown} />}
       <Action
         label={state === 'validated' ? 'Validate again' : 'Validate'}
-        command={['validate', source_id]}
         run={() =>
           bodyOf(api.POST('/v1/sources/{source_id}/revisions/{revision}/validate', { params: { path } }))
         }

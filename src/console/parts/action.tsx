@@ -14,8 +14,6 @@ import { UntrustedText } from './values';
 
 interface ActionProps {
   readonly label: string;
-  /** What does the same without the console. */
-  readonly command: Command;
   /** When the dialogue opens. */
   readonly onOpen?: () => void;
   /** Reads what the dialogue shows, before it opens. */
@@ -23,8 +21,13 @@ interface ActionProps {
   readonly run: () => Promise<unknown>;
   readonly onDone?: () => void;
   readonly isDisabled?: boolean;
-  /** Asks first. */
-  readonly confirm?: {
+}
+
+/** Asks first. */
+interface Asking {
+  /** What does the same without the console. */
+  readonly command: Command;
+  readonly confirm: {
     /** What happens, and what will stop working. */
     readonly consequence: ReactNode;
     /** What must be typed; for what cannot be undone. */
@@ -38,7 +41,22 @@ interface ActionProps {
   };
 }
 
-export function Action({ label, command, onOpen, load, run, onDone, isDisabled, confirm }: ActionProps) {
+/** Without a dialogue: the page shows the command. */
+interface AtOnce {
+  readonly command?: undefined;
+  readonly confirm?: undefined;
+}
+
+export function Action({
+  label,
+  command,
+  onOpen,
+  load,
+  run,
+  onDone,
+  isDisabled,
+  confirm,
+}: ActionProps & (Asking | AtOnce)) {
   const button = useRef<HTMLButtonElement>(null);
   const [opened, { open, close }] = useDisclosure(false, { onOpen: () => setWasOpened(true) });
   const [wasOpened, setWasOpened] = useState(false);
