@@ -3,7 +3,7 @@ import { useEffect, useState } from 'react';
 import { controlUrl } from './client';
 import { endSession, queries } from './session';
 
-/** Between two reads, in which changes wait. It doubles while they keep coming: many consoles of a busy site must not load Control. */
+/** Pause after a read: changes wait meanwhile. It doubles while they keep coming, so that consoles of a busy site do not load Control. */
 const MIN_PAUSE_MS = 4_000;
 const MAX_PAUSE_MS = 16_000;
 /** Between two tries to connect. */

@@ -12,7 +12,7 @@ import { UntrustedText } from '../parts/values';
 /** As in the site file: a grant that it does not name is removed. */
 export type DeclaredGrant = Pick<Schemas['Grant'], 'resource' | 'access'>;
 
-/** Page by page, at most so many. */
+/** Reads page by page. @returns also whether that was all */
 export async function readGrants<G>(
   pageAt: (query: { readonly limit: number; readonly cursor?: string }) => Promise<{
     readonly items: readonly G[];

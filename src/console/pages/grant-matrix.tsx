@@ -12,7 +12,7 @@ import { TableFrame } from '../parts/table-frame';
 import { UntrustedText } from '../parts/values';
 import { CreateClient, type DeclaredGrant, DeleteClient, EditClient, readGrants } from './client-forms';
 
-/** So many grants are read at most, page by page. */
+/** Of grants. */
 const MAX_PAGES = 10;
 type Access = 'none' | Schemas['Grant']['access'];
 const LEVELS: readonly Access[] = ['none', 'read', 'write'];

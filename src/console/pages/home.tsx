@@ -69,7 +69,7 @@ export default function Home() {
         }
       />
       <AsCommand words={['get', 'sites']} />
-      {/* Who may rename one of them is who may create sites there. */}
+      {/* Whoever may rename a place may create sites in it. */}
       {mayCreate && (
         <Suspense fallback={<Skeleton height={160} aria-label="Loading" />}>
           <Places />

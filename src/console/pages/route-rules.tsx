@@ -8,7 +8,7 @@ import { UntrustedText } from '../parts/values';
 
 export type SourceRule = Schemas['RouteSources']['allowed_sources'][number];
 
-const URL = '/v1/sites/{site_id}/routes/{route_id}/sources';
+const RULES_URL = '/v1/sites/{site_id}/routes/{route_id}/sources';
 
 interface RuleDraft {
   readonly issuer: string;
@@ -144,7 +144,7 @@ export function declaredRoute(
 /** The rules of a route, of which there are none before the first are set. */
 export async function readRules(path: { readonly site_id: string; readonly route_id: string }) {
   try {
-    const { body, etag } = await versionedBodyOf(api.GET(URL, { params: { path } }));
+    const { body, etag } = await versionedBodyOf(api.GET(RULES_URL, { params: { path } }));
     return { rules: body.allowed_sources, etag };
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
@@ -158,7 +158,9 @@ export function putRules(
   etag?: string,
 ) {
   const header = etag === undefined ? {} : { 'if-match': etag };
-  return bodyOf(api.PUT(URL, { params: { path, header }, body: { allowed_sources: [...allowed_sources] } }));
+  return bodyOf(
+    api.PUT(RULES_URL, { params: { path, header }, body: { allowed_sources: [...allowed_sources] } }),
+  );
 }
 
 export function EditSourceRules({ site_id, route_id, definition }: Schemas['Route']) {
@@ -182,7 +184,7 @@ export function EditSourceRules({ site_id, route_id, definition }: Schemas['Rout
       fields={(draft, change) => <RulesFields draft={draft} change={change} />}
       save={({ rules }, etag) =>
         rules.length === 0 && etag !== ''
-          ? bodyOf(api.DELETE(URL, { params: { path, header: { 'if-match': etag } } }))
+          ? bodyOf(api.DELETE(RULES_URL, { params: { path, header: { 'if-match': etag } } }))
           : putRules(path, rules.map(ruleOf), etag || undefined)
       }
     />

@@ -72,7 +72,7 @@ export const SOURCE_MACHINE: Machine<SourceState, SourceEvent> = {
 
 export const SLOT_STATES: readonly SourceState[] = ['activating', 'publishing', 'active', 'suspended'];
 
-/** Becomes active by itself. */
+/** States of a revision that becomes active by itself. */
 export const IN_PROGRESS_STATES: readonly SourceState[] = ['activating', 'publishing'];
 
 /** Whether a revision in this state occupies its source's capacity slot. A source uses one slot for all its revisions. */
