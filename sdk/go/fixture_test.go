@@ -138,3 +138,16 @@ func newRecorder(t testing.TB) *recorder {
 	t.Cleanup(r.Close)
 	return r
 }
+
+// signedWith counts the requests that arrived with a proof of this key.
+func (r *recorder) signedWith(keyID string) int {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	count := 0
+	for _, a := range r.all {
+		if a.transcript["key-id"] == keyID {
+			count++
+		}
+	}
+	return count
+}
