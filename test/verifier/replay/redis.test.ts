@@ -302,7 +302,9 @@ describe('redis: a server that must not be used', () => {
   ];
 
   it.each(unfit)('%s: not ready, and refuses', async (_name, settings, problem) => {
-    const other = await TestRedisServer.start(...settings);
+    // By default the port of Cluster mode is 10,000 above the other, where connections that go out have theirs.
+    const busPort = await freePort();
+    const other = await TestRedisServer.start(...settings, '--cluster-port', `${busPort}`);
     try {
       const store = open({ url: other.url });
       await waitUntil(() => problem.test(problemOf(store)));
