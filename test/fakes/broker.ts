@@ -14,6 +14,7 @@ import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
 import type { PublicKey } from '../../src/protocol/public-key.ts';
 import { generateSigningKey, type SigningKey, signPassport } from '../../src/protocol/signing.ts';
 import { verifySignature } from '../../src/protocol/verify-signature.ts';
+import { freePort } from './free-port.ts';
 
 export const ISSUER = 'https://broker.shop.example';
 export const TRUST_DOMAIN = 'shop.example';
@@ -61,9 +62,10 @@ export class FakeBroker {
   }
 
   /** @param port of an earlier broker, to be its successor */
-  static async start(tls?: ServerOptions, port = 0): Promise<FakeBroker> {
+  static async start(tls?: ServerOptions, port?: number): Promise<FakeBroker> {
     const broker = new FakeBroker(tls);
-    await new Promise<void>((resolve) => broker.#server.listen(port, '127.0.0.1', resolve));
+    const taken = port ?? (await freePort());
+    await new Promise<void>((resolve) => broker.#server.listen(taken, '127.0.0.1', resolve));
     return broker;
   }
 

@@ -31,6 +31,7 @@ import {
 import type { BundleContent, DeltaContent } from '../../src/bundle/format/schema.ts';
 import { formatTime } from '../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
+import { freePort } from './free-port.ts';
 
 export interface FakeControlOptions {
   readonly authSite: string;
@@ -73,7 +74,7 @@ const acknowledgement = Compile(ACKNOWLEDGEMENT);
 
 export async function startFakeControl(options: FakeControlOptions): Promise<FakeControl> {
   const control = new FakeControl(options);
-  await control.listen(options.port ?? 0);
+  await control.listen(options.port ?? (await freePort()));
   return control;
 }
 

@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { freePort } from './free-port.ts';
 import { RedisErrorReply, type RedisReply } from './redis-reply.ts';
 
 /** `SILENCE`: the answer never comes, nor any behind it on that connection. */
@@ -38,9 +39,9 @@ export class RedisSpeaker {
     server.on('connection', (socket) => this.#serve(socket));
   }
 
-  static async start(spoken: Spoken, port = 0): Promise<RedisSpeaker> {
+  static async start(spoken: Spoken, port?: number): Promise<RedisSpeaker> {
     const server = createServer();
-    server.listen(port, '127.0.0.1');
+    server.listen(port ?? (await freePort()), '127.0.0.1');
     await once(server, 'listening');
     return new RedisSpeaker(server, spoken);
   }

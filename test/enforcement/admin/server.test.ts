@@ -9,6 +9,7 @@ import {
   type ReadinessCheck,
 } from '../../../src/enforcement/admin/admin-server.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
+import { freePort } from '../../fakes/free-port.ts';
 
 const opened: AdminListener[] = [];
 
@@ -135,8 +136,8 @@ describe('its address', () => {
   });
 
   it('is free again after close, also of clients that stay connected', async () => {
-    const listener = await open();
-    const port = Number(listener.address.split(':')[1]);
+    const port = await freePort();
+    const listener = await open({ port });
     await (await ask(listener, '/livez')).text();
     await listener.close();
     opened.splice(0);

@@ -18,6 +18,7 @@ import { AUTHORITY } from '../../e2e/environment/routes.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { useProxies } from '../../enforcement/reverse-proxy/proxy-fixture.ts';
+import { freePort } from '../../fakes/free-port.ts';
 import { encodeFrame, FLAG, type Frame, PREFACE, readFrames, TYPE } from '../../smuggling/http2/frames.ts';
 import { type EgressOptions, useEgress } from './egress-fixture.ts';
 
@@ -43,13 +44,14 @@ interface Listening {
 }
 
 /** Listens until the end of the test, or until `stop`, which also ends its connections. */
-async function start(server: Listening, port = 0): Promise<{ port: number; stop: () => void }> {
+async function start(server: Listening, port?: number): Promise<{ port: number; stop: () => void }> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined);
   });
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const taken = port ?? (await freePort());
+  await new Promise<void>((resolve) => server.listen(taken, '127.0.0.1', resolve));
   const stop = () => {
     server.close();
     for (const socket of sockets) socket.destroy();
