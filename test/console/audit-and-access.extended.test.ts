@@ -41,6 +41,23 @@ test('filters are in the address, and hold for the export; no cell is a formula'
   expect(JSON.parse(await exported('JSON'))).toHaveLength(3);
 });
 
+test('what is typed into a filter stays when the list arrives', async () => {
+  let answer: () => void = () => undefined;
+  const typed = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  await page.route(/\/v1\/audit-events/, async (route) => {
+    await typed;
+    await route.continue();
+  });
+  await page.goto(`${stage.url}/audit`);
+  await page.getByLabel('Kind').pressSequentially('proofgate.control.client.create');
+  answer();
+  await page.waitForURL(/kind=proofgate.control.client.create/);
+  await page.unroute(/\/v1\/audit-events/);
+  await page.getByText('3 shown').waitFor();
+});
+
 test('an event shows what was before and after', async () => {
   await page.getByRole('row').filter({ hasText: 'reporting' }).getByRole('button', { name: 'Show' }).click();
   const dialog = page.getByRole('dialog');

@@ -66,14 +66,20 @@ export function List<T>(props: ListProps<T>) {
     queryFn: () => fetch(cursor),
     placeholderData: (before) => before,
   });
+  // At the same place before and after the first answer, so that what is typed meanwhile stays.
+  const head = (searchField?: ReactNode) => (
+    <Group gap="sm" align="flex-end">
+      {searchField}
+      {filters}
+    </Group>
+  );
   // The filters stay: one that Control rejects must be mended.
   if (data === undefined)
     return (
       <Stack gap="sm">
-        <Group gap="sm" align="flex-end">
-          {filters}
-        </Group>
-        {error ? <Problem error={error} /> : <Skeleton height={240} aria-label="Loading" />}
+        {error && <Problem error={error} />}
+        {head()}
+        {!error && <Skeleton height={240} aria-label="Loading" />}
       </Stack>
     );
   const isWhole = cursor === undefined && data.next_cursor === undefined;
@@ -82,17 +88,16 @@ export function List<T>(props: ListProps<T>) {
   return (
     <Stack gap="sm">
       {error && <Problem error={error} />}
-      <Group gap="sm" align="flex-end">
-        {isWhole && !isEmpty && (
+      {head(
+        isWhole && !isEmpty && (
           <TextInput
             type="search"
             label="Search"
             value={search}
             onChange={({ currentTarget }) => set({ search: currentTarget.value })}
           />
-        )}
-        {filters}
-      </Group>
+        ),
+      )}
       {isEmpty ? (
         empty
       ) : (
