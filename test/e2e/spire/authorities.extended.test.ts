@@ -58,6 +58,10 @@ describeWithSpire("a change of SPIRE's X.509 authority", () => {
     // A tainted authority stays in the bundle, so that SVIDs can be replaced in peace.
     expect(await former.passport()).toEqual(PASSPORT);
 
+    // The agent replaces its own seconds later; with one of a revoked authority the server would refuse it.
+    await waitFor("the agent's own SVID of the next authority", CHANGE_TIMEOUT_MS, async () =>
+      authorityOf(await started.agent.ownSvid()) === authorityOf(formerSvid) ? undefined : true,
+    );
     const before = former.connections();
     await server.changeAuthority('revoke', formerId);
     const refused = await waitFor('the former SVID to be refused', CHANGE_TIMEOUT_MS, async () => {

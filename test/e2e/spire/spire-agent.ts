@@ -28,7 +28,7 @@ export interface PemSvid {
 }
 
 /** Name of the authority that signed the SVID; SPIRE gives each one a serial number. */
-export function authorityOf({ chain }: PemSvid): string {
+export function authorityOf({ chain }: Pick<PemSvid, 'chain'>): string {
   return new X509Certificate(chain).issuer;
 }
 

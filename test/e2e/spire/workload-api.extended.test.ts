@@ -11,6 +11,7 @@ import type { WorkloadApiError } from '../../../src/spiffe/workload-api/workload
 import { watchX509Svids, type X509SvidUpdate } from '../../../src/spiffe/workload-api/x509-svids.ts';
 import { verifyX509Svid } from '../../../src/spiffe/x509-svid.ts';
 import { waitFor } from '../harness/wait.ts';
+import { authorityOf } from './spire-agent.ts';
 import { type StartedSpire, useSpire } from './spire-fixture.ts';
 import { describeWithSpire } from './spire-programs.ts';
 
@@ -135,11 +136,16 @@ describeWithSpire('the Workload API client with real SPIRE', () => {
       async () => store.bundleOf('shop.example')?.x509Authorities.length === 2 || undefined,
     );
     const old = svidOf('/orders')?.chainDer ?? [];
+    const formerAuthority = authorityOf(await started.agent.ownSvid());
     await started.server.changeAuthority('activate', prepared);
     await started.server.changeAuthority('taint', active);
     await waitFor('an SVID of the new authority', TIMEOUT_MS, async () => {
       const chain = svidOf('/orders')?.chainDer ?? [];
       return verifyX509Svid(chain, newest(store), Date.now()).kind === 'svid' || undefined;
+    });
+    // The agent replaces its own seconds later; with one of a revoked authority the server would refuse it.
+    await waitFor("the agent's own SVID of the new authority", TIMEOUT_MS, async () => {
+      return authorityOf(await started.agent.ownSvid()) !== formerAuthority || undefined;
     });
     const generation = store.generation;
     await started.server.changeAuthority('revoke', active);
