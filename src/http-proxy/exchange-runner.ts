@@ -16,8 +16,13 @@ export interface RunnerOptions {
 export interface RunnerMetrics {
   refused(code: string): void;
   requests(open: number): void;
-  served(status: '1xx' | '2xx' | '3xx' | '4xx' | '5xx' | 'gone', seconds: number): void;
+  served(status: StatusClass, seconds: number): void;
 }
+
+type StatusClass = '1xx' | '2xx' | '3xx' | '4xx' | '5xx' | 'gone';
+
+/** A status that is no HTTP status, such as 999, counts as 5xx (RFC 9110 section 15). */
+const CLASS_OF_DIGIT: readonly (StatusClass | undefined)[] = [undefined, '1xx', '2xx', '3xx', '4xx'];
 
 export class ExchangeRunner {
   readonly #options: RunnerOptions;
@@ -58,8 +63,8 @@ export class ExchangeRunner {
       await closed;
       clearTimeout(unread);
     }
-    const status = served === 'gone' ? served : (`${Math.floor(served / 100)}xx` as '2xx');
-    metrics.served(status, (performance.now() - startedMs) / 1000);
+    const status = served === 'gone' ? served : CLASS_OF_DIGIT[Math.floor(served / 100)];
+    metrics.served(status ?? '5xx', (performance.now() - startedMs) / 1000);
     this.#open -= 1;
     if (this.#open === 0) this.#onIdle?.();
   }

@@ -85,8 +85,8 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
       const { protocolVersion = '1.1' } = controller;
       const head = { status, protocolVersion, acceptsTrailers, withheld } as const;
       const lines = responseLines(linesOf(controller.rawHeaders), head);
-      response.begin(status, lines, acceptsTrailers);
       this.#status = status;
+      response.begin(status, lines, acceptsTrailers);
     } catch {
       this.#fail('upstream_response_invalid');
     }
@@ -98,7 +98,8 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
     this.#drainTimer = setTimeout(() => this.#settle({ kind: 'client_gone' }), this.#options.idleTimeoutMs);
     this.#options.response.onceDrained(() => {
       clearTimeout(this.#drainTimer);
-      if (!this.#isSettled) controller.resume();
+      // A write for another client may have drained this one, while undici's only parser is at work.
+      process.nextTick(() => !this.#isSettled && controller.resume());
     });
   }
 
