@@ -51,6 +51,8 @@ export interface EnforcementPoint {
   /** Whether it resets an HTTP/2 stream that has trailers, before its answer or after it. */
   readonly resetsTrailers?: boolean;
   readonly upstream: PointUpstream;
+  /** Process of the verifier; undefined where it is the test's own. */
+  readonly pid?: number;
   /** Every decision that the verifier recorded, in order. Empty with `full_disk`. */
   decisions(): Promise<readonly DecisionEvent[]>;
   /** Ends everything that {@link EnforcementPointDriver.start} started. Rejects when a process did not end in order. */

@@ -33,14 +33,17 @@ export interface CampaignTarget {
   readonly upstreamHost?: string | undefined;
   /** How long the point may need to serve again after the last case. Default 10 s. */
   readonly servesWithinMs?: number;
+  /** Cases at a time. Default 12. */
+  readonly lanes?: number;
+  /** A well-behaved caller comes after this many cases. Default 1. */
+  readonly casesBetweenVictims?: number;
 }
-
-const LANES = 12;
 
 export async function runCampaign(
   target: CampaignTarget,
   cases: readonly (Http1Case | Http2Case)[],
 ): Promise<CampaignResult> {
+  const { casesBetweenVictims = 1, lanes = 12 } = target;
   target.point.upstream.clear();
   const exchanges: Exchange[] = [];
   const victims = { sent: 0, answered: 0 };
@@ -48,13 +51,14 @@ export async function runCampaign(
   const runLane = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       exchanges.push(await attack(target, next[1], `c${next[0]}`));
+      if (next[0] % casesBetweenVictims !== 0) continue;
       victims.sent += 1;
       const victim = await askAsVictim(target, `v${next[0]}`);
       if (victim.name === VICTIM) victims.answered += 1;
       exchanges.push(victim);
     }
   };
-  await Promise.all(Array.from({ length: LANES }, runLane));
+  await Promise.all(Array.from({ length: lanes }, runLane));
   const outage = await stillServes(target, exchanges);
   return resultOf(target, { cases, exchanges, victims, outage });
 }

@@ -19,6 +19,7 @@ const envoyGrpc = (version: string): EnforcementPointDriver => ({
     return {
       address: gateway.envoy,
       upstream: gateway.upstream,
+      pid: verifier.pid,
       decisions: () => verifier.auditEvents(),
       stop: async () => {
         await gateway.stop();

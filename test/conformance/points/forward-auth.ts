@@ -24,6 +24,7 @@ export const forwardAuthPoint = ({ kind, name, protocols }: ForwardAuthPoint): E
       http2Address: { host: api.proxy.host, port: api.proxy.http2Port },
       resetsTrailers: kind.name === 'nginx',
       upstream: api.upstream,
+      pid: api.verifier.pid,
       decisions: () => api.verifier.auditEvents(),
       stop: () => api.stop(),
     };

@@ -25,6 +25,7 @@ async function start(options: PointOptions): Promise<EnforcementPoint> {
     return {
       address: { host, port },
       upstream,
+      pid: proxy.pid,
       decisions: () => proxy.auditEvents(),
       stop: async () => {
         await proxy.stop();

@@ -64,6 +64,8 @@ export async function startUpstream(options: UpstreamOptions = {}): Promise<Upst
       : createServer({ maxHeaderSize: maxHeaderBytes }, (request, response) =>
           receive(request, response, answer, extra),
         );
+  // Node.js would silently drop all lines after about 1,000.
+  if ('maxHeadersCount' in server) server.maxHeadersCount = 0;
   // Envoy keeps idle connections, and a request that it sends as one is closed gets a 503.
   if ('keepAliveTimeout' in server) server.keepAliveTimeout = 0;
   const connections = trackConnections(server);

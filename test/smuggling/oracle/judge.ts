@@ -118,7 +118,7 @@ interface Arrival {
   readonly host: string | undefined;
 }
 
-function alterations(
+export function alterations(
   { body, headers, method, url }: UpstreamRequest,
   signed: Transcript,
   { host, isComplete }: Arrival,

@@ -1,0 +1,5 @@
+/** Generated requests at `proofgate proxy`. */
+import { REVERSE_PROXY } from '../conformance/points/reverse-proxy.ts';
+import { wireFuzz } from './suite.ts';
+
+wireFuzz(REVERSE_PROXY);
