@@ -2,7 +2,7 @@
  * The request as it was received. A protected server captures it before anything of the application runs, and cleans every view
  * of the headers that handlers have. The credentials remain here only.
  */
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
 import { AUTHORIZATION_HEADER, hasPassportScheme } from '../../protocol/wire-names.ts';
 import { isWithheldFromUpstream } from '../upstream-headers.ts';
@@ -20,12 +20,21 @@ export interface CapturedRequest {
   readonly hasUpgrade: boolean;
   /** Whether the client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean;
+  /** Whether something else has begun to answer the request, such as a response time-out. */
+  readonly isAnswered: () => boolean;
+}
+
+/** How the server emitted a request. */
+export interface Emitted {
+  readonly expectsContinue: boolean;
+  /** Undefined for an upgrade, which has none. */
+  readonly response: ServerResponse | undefined;
 }
 
 export function captureRequest(
   request: IncomingMessage,
   origin: Origin,
-  expectsContinue: boolean,
+  { expectsContinue, response }: Emitted,
 ): CapturedRequest {
   const { method = '', rawHeaders, url: target = '' } = request;
   const names = lowerCaseNames(rawHeaders);
@@ -36,6 +45,7 @@ export function captureRequest(
     announcesBody: announcesBody(names, rawHeaders),
     hasUpgrade: names.includes('upgrade'),
     expectsContinue,
+    isAnswered: () => response?.headersSent === true,
   };
   removeHeaders(request, (name) => isWithheldFromHandlers(name, rawHeaders, origin));
   normalizeHost(request, names, rawHeaders, origin);

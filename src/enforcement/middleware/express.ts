@@ -22,13 +22,16 @@ interface ExpressRequest extends IncomingMessage {
 /** For `app.use`, before any body parser. The server must be protected: `verifier.protect(createServer(app))`. */
 export function proofgate(
   verifier: AdmissionGate,
-): (request: ExpressRequest, response: ServerResponse, next: () => void) => void {
+): (request: ExpressRequest, response: ServerResponse, next: (error?: unknown) => void) => void {
   return (request, response, next) => {
     const look = () => ({ method: request.method, target: targetOf(request) });
-    void verifier.admit(request, look).then((admission) => {
-      if (admission.kind === 'refused') sendProblem(response, admission.problem);
-      if (admission.kind === 'allowed') next();
-    });
+    verifier
+      .admit(request, look)
+      .then((admission) => {
+        if (admission.kind === 'refused') sendProblem(response, admission.problem);
+        if (admission.kind === 'allowed') next();
+      })
+      .catch(next);
   };
 }
 

@@ -1,6 +1,7 @@
 /** Plugin for Fastify 5. Its types are structural, so that Fastify is no dependency. */
 import type { IncomingMessage } from 'node:http';
 import type { AdmissionGate, HttpServer, ProblemResponse } from './admission-gate.ts';
+import { endFailed } from './failed-handler.ts';
 import type { Proof } from './proof.ts';
 import { isHttpServer } from './protected-server.ts';
 
@@ -54,13 +55,16 @@ export function proofgate(
   fastify.addHook('onRequest', (request, reply, proceed) => {
     const { raw } = request;
     const look = () => ({ method: request.method, target: raw.url });
-    void verifier.admit(raw, look).then((admission) => {
-      if (admission.kind === 'allowed') {
-        Object.assign(request, { proof: admission.proof });
-        proceed();
-      }
-      if (admission.kind === 'refused') answer(reply, admission.problem);
-    });
+    verifier
+      .admit(raw, look)
+      .then((admission) => {
+        if (admission.kind === 'allowed') {
+          Object.assign(request, { proof: admission.proof });
+          proceed();
+        }
+        if (admission.kind === 'refused') answer(reply, admission.problem);
+      })
+      .catch((error: unknown) => endFailed(error, raw.socket));
   });
   done();
 }

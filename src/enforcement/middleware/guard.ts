@@ -14,7 +14,13 @@ import type { BodyState, RequestFacts } from '../../verifier/decision/request-fa
 import type { Verifier } from '../../verifier/verifier.ts';
 import { internalDenial, problemOfDenial } from '../denial-problem.ts';
 import type { Admission, SeenRequest } from './admission-gate.ts';
-import { type CapturedRequest, captureRequest, isHostOf, restoreAuthorization } from './captured-request.ts';
+import {
+  type CapturedRequest,
+  captureRequest,
+  type Emitted,
+  isHostOf,
+  restoreAuthorization,
+} from './captured-request.ts';
 import type { Proof } from './proof.ts';
 import { isBodyTouched, readBody } from './request-body.ts';
 
@@ -52,8 +58,8 @@ export class Guard {
   }
 
   /** Notes a request as the server received it, and cleans its headers. A request that is emitted again stays as it was noted. */
-  capture(request: IncomingMessage, expectsContinue: boolean): CapturedRequest {
-    const captured = this.#captured.get(request) ?? captureRequest(request, this.origin, expectsContinue);
+  capture(request: IncomingMessage, emitted: Emitted): CapturedRequest {
+    const captured = this.#captured.get(request) ?? captureRequest(request, this.origin, emitted);
     this.#captured.set(request, captured);
     return captured;
   }
@@ -64,12 +70,14 @@ export class Guard {
   }
 
   async #guarded(request: IncomingMessage, admit: () => Promise<Admission>): Promise<Admission> {
-    try {
-      return await admit();
-    } catch (error) {
+    const admission = await admit().catch((error: unknown) => {
       this.#options.onInternalError(error);
       return refused(internalProblem(), request);
-    }
+    });
+    if (admission.kind !== 'refused' || this.#captured.get(request)?.isAnswered() !== true) return admission;
+    // No denial can follow what was answered, and no request may follow this one.
+    request.socket.destroy();
+    return GONE;
   }
 
   async #admit(request: IncomingMessage, look: () => SeenRequest): Promise<Admission> {
@@ -109,7 +117,7 @@ export class Guard {
     const { maxBodyBytes, verifier } = this.#options;
     const lengthBytes = announcedBytes(facts);
     if (captured.expectsContinue || lengthBytes > COSTLY_BODY_BYTES) {
-      const denied = verifier.denyBeforeBody(facts, callOf(request));
+      const denied = verifier.denyBeforeBody(facts, callOf(request, captured));
       if (denied !== undefined) return refused(problemOfDenial(denied), request);
     }
     if (lengthBytes > maxBodyBytes && Number.isFinite(lengthBytes)) return refused(TOO_LARGE, request);
@@ -147,7 +155,7 @@ export class Guard {
 
   async #admitUpgrade(request: IncomingMessage): Promise<UpgradeAdmission> {
     const { verifier } = this.#options;
-    const captured = this.capture(request, false);
+    const captured = this.capture(request, { expectsContinue: false, response: undefined });
     const fault = faultIn(request, captured);
     if (fault !== undefined) return refused(fault, request);
     const facts = { ...this.#factsOf(captured), body: NO_BODY };
@@ -155,7 +163,7 @@ export class Guard {
     const isHandshake = isWebSocketHandshake({ method, hasBody, lines: headerLines(rawHeaders) });
     if (!isHandshake || !verifier.allowsWebSocket(facts)) return refused(UPGRADE_REFUSED, request);
     if (this.#isClosed) return refused(internalProblem(), request);
-    const decision = await verifier.check(facts, callOf(request));
+    const decision = await verifier.check(facts, callOf(request, captured));
     if (decision.kind === 'denied') return refused(problemOfDenial(decision), request);
     // The bundle may have changed since.
     if (decision.route.upgrade !== 'websocket') return refused(UPGRADE_REFUSED, request);
@@ -169,7 +177,7 @@ export class Guard {
     captured?: CapturedRequest,
   ): Promise<Admission> {
     if (this.#isClosed) return refused(internalProblem(), request);
-    const decision = await this.#options.verifier.check(facts, callOf(request));
+    const decision = await this.#options.verifier.check(facts, callOf(request, captured));
     if (decision.kind === 'denied') return refused(problemOfDenial(decision), request);
     // Only a request whose line is unknown has no capture here, and no route matches that.
     if (captured === undefined) return refused(internalProblem(), request);
@@ -247,12 +255,13 @@ function internalProblem(): ProblemResponse {
   return problemOfDenial(internalDenial());
 }
 
-function callOf({ socket }: IncomingMessage): CallContext {
+/** A request that is answered already counts as gone: its handler must not run. */
+function callOf({ socket }: IncomingMessage, captured: CapturedRequest | undefined): CallContext {
   return {
     waitedTooLong: false,
     trace: undefined,
     traceparent: () => undefined,
-    isGone: () => socket.destroyed,
+    isGone: () => socket.destroyed || captured?.isAnswered() === true,
   };
 }
 

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sendProblem } from '../http/problem-response.ts';
 import type { AdmissionGate } from './admission-gate.ts';
+import { endFailed } from './failed-handler.ts';
 import type { Proof } from './proof.ts';
 
 export interface VerifiedRequest extends IncomingMessage {
@@ -20,10 +21,14 @@ export function proofgate(
 ): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {
     const look = () => ({ method: request.method, target: request.url });
-    void verifier.admit(request, look).then((admission) => {
-      if (admission.kind === 'refused') sendProblem(response, admission.problem);
-      if (admission.kind === 'allowed') handler(verified(request, admission.proof), response);
-    });
+    verifier
+      .admit(request, look)
+      .then((admission) => {
+        if (admission.kind === 'refused') sendProblem(response, admission.problem);
+        // Also catches what an asynchronous handler throws.
+        return admission.kind === 'allowed' && handler(verified(request, admission.proof), response);
+      })
+      .catch((error: unknown) => endFailed(error, request.socket));
   };
 }
 

@@ -6,10 +6,17 @@
 import { IncomingMessage, Server, ServerResponse, STATUS_CODES } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import { Duplex } from 'node:stream';
+import { problemOf } from '../../http-proxy/problem.ts';
+import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
+import { internalDenial, problemOfDenial } from '../denial-problem.ts';
+import { sendProblem } from '../http/problem-response.ts';
 import type { HttpServer, ProblemResponse } from './admission-gate.ts';
+import { endFailed } from './failed-handler.ts';
 import type { Guard } from './guard.ts';
 
 const GUARDS = new WeakMap<object, Guard>();
+/** Connections whose parser keeps as many header lines as a protected server says. */
+const CONNECTIONS = new WeakSet<object>();
 
 export type ProtectFault = 'server_not_supported' | 'server_already_protected';
 
@@ -19,17 +26,24 @@ export function protectServer(server: unknown, guard: Guard): ProtectFault | und
   const present = GUARDS.get(server);
   if (present !== undefined) return present === guard ? undefined : 'server_already_protected';
   GUARDS.set(server, guard);
+  // Node.js reads it for each new connection, so the application may not change it later either.
+  Object.defineProperty(server, 'maxHeadersCount', {
+    configurable: false,
+    get: () => KEPT_HEADER_LINES,
+    set: () => undefined,
+  });
   const emit = server.emit.bind(server);
   server.emit = (event: string, ...values: unknown[]): boolean => {
     const [request, second, head] = values;
+    if (CONNECTED.has(event) && request instanceof Duplex) CONNECTIONS.add(request);
     if (!GUARDED.has(event) || !(request instanceof IncomingMessage)) {
       return emit(event, ...values);
     }
     if (second instanceof ServerResponse) return admitLater(guard, event, request, second, emit);
     if (second instanceof Duplex && event === 'upgrade') {
-      void admitUpgrade(guard, request, second).then(
-        (isAllowed) => isAllowed && emit(event, request, second, head),
-      );
+      admitUpgrade(guard, request, second)
+        .then((isAllowed) => isAllowed && emit(event, request, second, head))
+        .catch((error: unknown) => endFailed(error, second));
     } else if (second instanceof Duplex) second.destroy();
     return true;
   };
@@ -58,11 +72,32 @@ function admitLater(
     response.writeHead(417).end();
     return true;
   }
+  const fault = faultOf(request);
+  if (fault !== undefined) {
+    sendProblem(response, fault);
+    return true;
+  }
   const expectsContinue = event === 'checkContinue';
-  guard.capture(request, expectsContinue);
+  guard.capture(request, { expectsContinue, response });
   if (expectsContinue) continueWhenRead(request, response);
   return emit('request', request, response);
 }
+
+/** Why not even the application may see a request: some of its header lines may be missing. */
+function faultOf({ rawHeaders, socket }: IncomingMessage): ProblemResponse | undefined {
+  if (hasTooManyLines(rawHeaders)) return TOO_MANY_LINES;
+  return CONNECTIONS.has(socket) ? undefined : closing(problemOfDenial(internalDenial()));
+}
+
+const TOO_MANY_LINES = closing(
+  problemOf(431, 'urn:proofgate:fault:headers_too_large', 'The request has too many header lines'),
+);
+
+function closing(problem: ProblemResponse): ProblemResponse {
+  return { ...problem, headers: [...problem.headers, ['connection', 'close']] };
+}
+
+const CONNECTED: ReadonlySet<string> = new Set(['connection', 'secureConnection']);
 
 const GUARDED: ReadonlySet<string> = new Set([
   'request',
@@ -87,6 +122,11 @@ async function admitUpgrade(guard: Guard, request: IncomingMessage, socket: Dupl
   // Node has removed its own listener, and without one an error ends the process.
   const ignore = () => undefined;
   socket.on('error', ignore);
+  const fault = faultOf(request);
+  if (fault !== undefined) {
+    endWith(socket, fault);
+    return false;
+  }
   const admission = await guard.admitUpgrade(request);
   if (socket.destroyed) return false;
   if (admission.kind === 'refused') {

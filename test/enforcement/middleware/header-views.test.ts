@@ -23,6 +23,9 @@ function valuesSeen({ distinct, headers, raw }: Handled, name: string): readonly
   return [headers[name], distinct[name], rawValues];
 }
 
+/** A request has at most 100 header lines. */
+const NAMES_AT_ONCE = 80;
+
 describe.each(KINDS)('%s', (kind) => {
   async function handledOf(route: SiteRoute, more: readonly HeaderLine[], change: Partial<WireRequest> = {}) {
     const { site } = middleware;
@@ -36,12 +39,15 @@ describe.each(KINDS)('%s', (kind) => {
 
   it('shows no smuggled header in any spelling', async () => {
     expect(SMUGGLED_NAMES.length).toBeGreaterThan(100);
-    const handled = await handledOf(
-      ROUTES.readOrder,
-      SMUGGLED_NAMES.map((name): HeaderLine => [name, 'smuggled']),
-    );
-    expect(namesSeen(handled).filter(isForbidden)).toEqual([]);
-    expect(JSON.stringify([handled.headers, handled.distinct, handled.raw])).not.toContain('smuggled');
+    for (let at = 0; at < SMUGGLED_NAMES.length; at += NAMES_AT_ONCE) {
+      const names = SMUGGLED_NAMES.slice(at, at + NAMES_AT_ONCE);
+      const handled = await handledOf(
+        ROUTES.readOrder,
+        names.map((name): HeaderLine => [name, 'smuggled']),
+      );
+      expect(namesSeen(handled).filter(isForbidden)).toEqual([]);
+      expect(JSON.stringify([handled.headers, handled.distinct, handled.raw])).not.toContain('smuggled');
+    }
   });
 
   it('shows neither the proof nor the passport', async () => {
