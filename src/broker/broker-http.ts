@@ -15,7 +15,7 @@ import fastify, {
   type RawRequestDefaultExpression,
   type RawServerDefault,
 } from 'fastify';
-import { answerClientError } from '../http-service/http-listener.ts';
+import { answerClientError, rejectTooManyHeaders } from '../http-service/http-listener.ts';
 import { commonProblem } from '../http-service/http-problem.ts';
 import type { ProblemAnswers } from '../http-service/problem-answers.ts';
 import {
@@ -93,6 +93,7 @@ function addHooks(
     reply.header('x-request-id', request.id);
     reply.header('cache-control', 'no-store');
   });
+  app.addHook('onRequest', rejectTooManyHeaders);
   const byAddress = app.createRateLimit({ max, timeWindow: SECOND_MS });
   app.addHook('onRequest', async (request) => {
     if (ports.connectionOf(request.raw).kind === 'unix_socket') return;

@@ -1,6 +1,7 @@
 /** node:http without a socket of its own, with every limit set: the listener hands connections to it. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { KEPT_HEADER_LINES } from '../protocol/header-line-limit.ts';
 import type { ClientExchange } from './client-exchange.ts';
 import { http1Exchange, http1UpgradeExchange } from './http1-exchange.ts';
 import { type ProxyFaultCode, problemOfProxyFault } from './proxy-faults.ts';
@@ -35,8 +36,8 @@ export function createHttp1Server({ handle, onRefused }: Http1ServerOptions): Ht
     // A missing Host gets a problem like every other fault.
     requireHostHeader: false,
   });
-  // Node.js would silently drop further lines; `request-head.ts` rejects such a request.
-  server.maxHeadersCount = 0;
+  // `request-head.ts` and the signing API reject a request that has as many.
+  server.maxHeadersCount = KEPT_HEADER_LINES;
   server.timeout = 0;
   let draining = false;
   const isDraining = () => draining;

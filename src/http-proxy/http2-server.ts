@@ -34,7 +34,7 @@ const OPTIONS: LimitedServerOptions = {
     maxHeaderListSize: MAX_HEADER_BYTES,
     enableConnectProtocol: false,
   },
-  // One more than `request-head.ts` allows, with the pseudo-headers.
+  // More than `request-head.ts` allows, with the pseudo-headers. Node.js resets a stream that has more, and drops no line.
   maxHeaderListPairs: 128,
   // Megabytes; also ends CONTINUATION floods (CVE-2024-27983, CVE-2024-28182).
   maxSessionMemory: 10,

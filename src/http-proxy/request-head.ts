@@ -1,14 +1,11 @@
 /** Faults of a request's head that are answered before anything is verified. */
-
+import { hasTooManyLines } from '../protocol/header-line-limit.ts';
 import type { ClientExchange, ClientRequest, HeaderLines } from './client-exchange.ts';
 import { type ProblemResponse, problemOfFault } from './problem.ts';
 import { type ProxyFaultCode, problemOfProxyFault } from './proxy-faults.ts';
 import { headerLines } from './raw-headers.ts';
 import { faultOf } from './request-faults.ts';
 import { isWebSocketHandshake } from './websocket-handshake.ts';
-
-/** Envoy's default. */
-const MAX_HEADER_LINES = 100;
 
 export interface HeadFault {
   readonly code: string;
@@ -17,6 +14,8 @@ export interface HeadFault {
 
 export function headFaultOf({ request, upgrade }: ClientExchange): HeadFault | undefined {
   const { method, protocolVersion, pseudoHeaders, rawHeaders } = request;
+  // First, because the other checks need all lines.
+  if (hasTooManyLines(rawHeaders)) return TOO_MANY_LINES;
   const lines = headerLines(rawHeaders);
   const shared = faultOf({
     httpVersion: protocolVersion,
@@ -29,13 +28,17 @@ export function headFaultOf({ request, upgrade }: ClientExchange): HeadFault | u
   return code && { code, problem: problemOfProxyFault(code) };
 }
 
+const TOO_MANY_LINES: HeadFault = {
+  code: 'headers_too_large',
+  problem: problemOfProxyFault('headers_too_large'),
+};
+
 function ownFaultOf(
   { protocolVersion, pseudoHeaders, scheme }: ClientRequest,
   lines: HeaderLines,
 ): ProxyFaultCode | undefined {
   // A client of HTTP/1.0 cannot tell a response that broke off from a complete one.
   if (protocolVersion === '1.0') return 'http_version';
-  if (lines.length > MAX_HEADER_LINES) return 'headers_too_large';
   if (pseudoHeaders?.scheme !== undefined && pseudoHeaders.scheme !== scheme) return 'scheme_differs';
   for (const [name, value] of lines) {
     const lower = name.toLowerCase();

@@ -2,7 +2,9 @@
 import { createServer, type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
-import { COMMON_PROBLEMS } from './http-problem.ts';
+import type { FastifyRequest } from 'fastify';
+import { hasTooManyLines, KEPT_HEADER_LINES } from '../protocol/header-line-limit.ts';
+import { COMMON_PROBLEMS, commonProblem } from './http-problem.ts';
 import { PROBLEM_MEDIA_TYPE } from './problem-answers.ts';
 
 export interface ListenerOptions {
@@ -43,7 +45,14 @@ export function createListener(options: ListenerOptions, handler: RequestListene
       ? createServer(http, handler)
       : createTlsServer({ ...http, ...options.tls, minVersion: 'TLSv1.2' }, handler);
   server.maxConnections = options.maxConnections;
+  // `rejectTooManyHeaders` rejects a request that has as many.
+  server.maxHeadersCount = KEPT_HEADER_LINES;
   return server;
+}
+
+/** The first hook that may refuse, because no other one can see all header lines of such a request. */
+export async function rejectTooManyHeaders({ raw }: FastifyRequest): Promise<void> {
+  if (hasTooManyLines(raw.rawHeaders)) throw commonProblem('headers_too_large');
 }
 
 /** Responds to input that never became a request: not HTTP, headers too large, or too slow. */

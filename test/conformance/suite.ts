@@ -58,7 +58,10 @@ export function casesAt(driver: EnforcementPointDriver): readonly ConformanceCas
   return CASES.filter((one) => protocolsAt(driver, one).length > 0);
 }
 
-function protocolsAt({ protocols }: EnforcementPointDriver, one: ConformanceCase): readonly Protocol[] {
+export function protocolsAt(
+  { protocols }: EnforcementPointDriver,
+  one: ConformanceCase,
+): readonly Protocol[] {
   return protocols.filter((protocol) => one.protocols?.includes(protocol) ?? true);
 }
 

@@ -5,6 +5,7 @@
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
 import { signInCode } from '../../protocol/sign-in-code.ts';
 import type { ControlApi } from './control-api.ts';
 import { OperatorError } from './operator-error.ts';
@@ -154,6 +155,7 @@ export class SignInRedirect {
   /** @throws OperatorError `listen_failed` */
   static async listen(options: SignInRedirectOptions): Promise<SignInRedirect> {
     const server = createServer();
+    server.maxHeadersCount = KEPT_HEADER_LINES;
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error) => reject(listenFailed(error, options.port)));
       server.listen(options.port, HOST, resolve);
@@ -207,7 +209,8 @@ export class SignInRedirect {
     sendPage(response, answer.kind === 'code' ? ALLOWED : DENIED);
   }
 
-  #judge({ headers, method, url = '' }: IncomingMessage): SignInAnswer | Refusal {
+  #judge({ headers, method, rawHeaders, url = '' }: IncomingMessage): SignInAnswer | Refusal {
+    if (hasTooManyLines(rawHeaders)) return 'too_many_headers';
     const [path, query = ''] = url.split(/\?(.*)/s);
     // Another host name that resolves to loopback is a DNS rebinding attack.
     if (headers.host !== this.#authority || path !== PATH) return 'not_here';
@@ -253,8 +256,9 @@ const DENIED: StaticPage = {
   text: 'The command line was denied. This page can be closed.',
 };
 
-type Refusal = 'not_here' | 'wrong_method' | 'answered' | 'stray';
+type Refusal = 'too_many_headers' | 'not_here' | 'wrong_method' | 'answered' | 'stray';
 const REFUSALS: { readonly [R in Refusal]: StaticPage } = {
+  too_many_headers: { status: 431, title: 'Nothing here', text: 'The request has too many headers.' },
   not_here: { status: 404, title: 'Nothing here', text: 'This port waits for a sign-in.' },
   wrong_method: { status: 405, title: 'Nothing here', text: 'This port waits for a sign-in.' },
   answered: { status: 410, title: 'Over', text: 'This sign-in has had its answer.' },

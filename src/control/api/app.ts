@@ -33,6 +33,7 @@ import {
   createListener,
   DEFAULT_LISTENER,
   type ListenerOptions,
+  rejectTooManyHeaders,
 } from '../../http-service/http-listener.ts';
 import {
   compileSerializer,
@@ -149,6 +150,7 @@ function addHooks(app: ControlApp, options: ControlAppOptions): void {
     // Responses are private to the caller, and some hold secrets that are shown once.
     reply.header('cache-control', 'no-store');
   });
+  app.addHook('onRequest', rejectTooManyHeaders);
   app.addHook('onRequest', authenticator(access));
   app.addHook('preValidation', rejectUnexpectedBody);
   app.addHook('preHandler', authorizer(access));

@@ -5,6 +5,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
 
 /** A condition that must hold before the verifier serves requests. */
 export interface ReadinessCheck {
@@ -57,7 +58,6 @@ const LIMITS = {
 } as const;
 const MAX_CONNECTIONS = 32;
 const MAX_REQUESTS_OF_CONNECTION = 100;
-const MAX_HEADERS = 50;
 /** Timeout for a client that does not read its response, milliseconds. */
 const IDLE_TIMEOUT_MS = 10_000;
 
@@ -72,7 +72,7 @@ export async function openAdminListener(options: AdminOptions): Promise<AdminLis
   });
   server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = MAX_REQUESTS_OF_CONNECTION;
-  server.maxHeadersCount = MAX_HEADERS;
+  server.maxHeadersCount = KEPT_HEADER_LINES;
   server.setTimeout(IDLE_TIMEOUT_MS, (socket) => socket.destroy());
   await listen(server, options);
   const { address, family, port } = server.address() as AddressInfo;
@@ -130,6 +130,10 @@ async function answer(
   response: ServerResponse,
   { metrics, readiness }: Answers,
 ): Promise<void> {
+  if (hasTooManyLines(request.rawHeaders)) {
+    response.writeHead(431, { connection: 'close' }).end();
+    return;
+  }
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     // The listener does not read the request body.
     response.writeHead(405, { allow: 'GET, HEAD', connection: 'close' }).end();

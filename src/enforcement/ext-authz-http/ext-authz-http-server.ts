@@ -4,6 +4,8 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
+import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
 import { deny } from '../../protocol/reasons.ts';
 import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
 import type { ExtAuthzHttpMetrics } from '../../telemetry/ext-authz-http-metrics.ts';
@@ -103,8 +105,8 @@ function createHttpServer(
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     insecureHTTPParser: false,
   });
-  // Node.js would silently drop the headers beyond its default of 2000.
-  server.maxHeadersCount = 0;
+  // `answerCheck` rejects a request that has as many.
+  server.maxHeadersCount = KEPT_HEADER_LINES;
   server.on('request', (request, response) => void handle(request, response));
   const reject = (socket: Socket) => {
     metrics.refused('request');
@@ -137,6 +139,11 @@ async function answerCheck(
     close();
   });
   const isLast = () => !request.complete || connections.isRetired(request.socket);
+  if (hasTooManyLines(request.rawHeaders)) {
+    metrics.refused('request');
+    send(response, problemOfProxyFault('headers_too_large'), isLast());
+    return;
+  }
   try {
     const body =
       reader.bodyMode === 'forwarded' ? await readWholeBody(request, options.maxBodyBytes) : undefined;

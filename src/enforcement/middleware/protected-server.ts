@@ -6,7 +6,7 @@
 import { IncomingMessage, Server, ServerResponse, STATUS_CODES } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import { Duplex } from 'node:stream';
-import { problemOf } from '../../http-proxy/problem.ts';
+import { problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
 import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
 import { internalDenial, problemOfDenial } from '../denial-problem.ts';
 import { sendProblem } from '../http/problem-response.ts';
@@ -89,9 +89,7 @@ function faultOf({ rawHeaders, socket }: IncomingMessage): ProblemResponse | und
   return CONNECTIONS.has(socket) ? undefined : closing(problemOfDenial(internalDenial()));
 }
 
-const TOO_MANY_LINES = closing(
-  problemOf(431, 'urn:proofgate:fault:headers_too_large', 'The request has too many header lines'),
-);
+const TOO_MANY_LINES = closing(problemOfProxyFault('headers_too_large'));
 
 function closing(problem: ProblemResponse): ProblemResponse {
   return { ...problem, headers: [...problem.headers, ['connection', 'close']] };

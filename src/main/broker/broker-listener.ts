@@ -9,6 +9,7 @@ import {
   openConnectionListener,
 } from '../../enforcement/connections/connection-listener.ts';
 import type { ServerTls, TlsMaterial } from '../../enforcement/connections/tls-material.ts';
+import { KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
 import { withinMs } from '../../verifier/time-limit.ts';
 import type { ClientConnections } from './client-connections.ts';
 
@@ -32,6 +33,8 @@ export function createBrokerServer(handler: RequestListener): Server {
     },
     handler,
   );
+  // `rejectTooManyHeaders` rejects a request that has as many.
+  server.maxHeadersCount = KEPT_HEADER_LINES;
   // Starts the check of time-outs, which Node.js otherwise starts when the server itself listens.
   server.emit('listening');
   return server;

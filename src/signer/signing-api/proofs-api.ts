@@ -16,6 +16,7 @@ import {
 import { problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
 import { receiveBody } from '../../http-proxy/receive-body.ts';
 import { breakOff, respond, type Served } from '../../http-proxy/respond.ts';
+import { hasTooManyLines } from '../../protocol/header-line-limit.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { ownerOnly } from '../owner-only.ts';
 import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
@@ -64,6 +65,10 @@ async function serve(exchange: ClientExchange, options: ProofsApiOptions): Promi
     options.metrics.refused(refusal.code);
     return respond(response, problemOfRefusal(refusal));
   };
+  if (hasTooManyLines(request.rawHeaders)) {
+    options.metrics.refused('headers_too_large');
+    return respond(response, problemOfProxyFault('headers_too_large'));
+  }
   const refusal = refusalOf(request, options.token);
   if (refusal !== undefined) return refuse(refusal);
   const body = await textOf(exchange);

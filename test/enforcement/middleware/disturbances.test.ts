@@ -117,24 +117,30 @@ describe.each(KINDS)('%s', (kind) => {
   it.each([
     ['unsigned', unsigned, 'invalid_request_proof/proof_missing'],
     ['signed', signed, 'verifier_unavailable/overloaded'],
-  ])('an answer by something else before the verification of a request that is %s', async (_how, make, denial) => {
-    const found = await denialsDuring(async () => {
-      const client = open();
-      client.socket.write(encodeHttp1(make(ROUTES.readOrder, [['X-Answer', 'now']])));
-      await client.closed();
-      expect(client.text()).not.toContain('handled');
-    });
-    expect(found).toEqual([denial]);
-  });
+  ])(
+    'an answer by something else before the verification of a request that is %s',
+    async (_how, make, denial) => {
+      const found = await denialsDuring(async () => {
+        const client = open();
+        client.socket.write(encodeHttp1(make(ROUTES.readOrder, [['X-Answer', 'now']])));
+        await client.closed();
+        expect(client.text()).not.toContain('handled');
+      });
+      expect(found).toEqual([denial]);
+    },
+  );
 
   it('an answer by something else while Redis is late', async () => {
     const found = await denialsDuring(async () => {
       redis.server.freeze();
-      const client = open();
-      client.socket.write(encodeHttp1(signed(ROUTES.readOrder, [['X-Answer', 'soon']])));
-      await client.until(/^HTTP\/1\.1 503 .*late/s);
-      await client.closed();
-      redis.server.thaw();
+      try {
+        const client = open();
+        client.socket.write(encodeHttp1(signed(ROUTES.readOrder, [['X-Answer', 'soon']])));
+        await client.until(/^HTTP\/1\.1 503 .*late/s);
+        await client.closed();
+      } finally {
+        redis.server.thaw();
+      }
       await waitFor('Redis', DEADLINE_MS, async () => {
         return (await http1Client(address).send(signed(ROUTES.readOrder, []))).status === 200;
       });
