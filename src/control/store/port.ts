@@ -34,6 +34,11 @@ export interface ControlStore {
   /** Runs reads on one consistent snapshot, read-only and without locks. `work` may run more than once. */
   read<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
+   * The same for reads that may take long: lists, whole sites. They have a few connections of their own, for which they
+   * wait, and never hold one that a revocation or a freshness statement needs.
+   */
+  readAside<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /**
    * Runs one mutation with its audit rows. `work` runs again from the start when the database asks for a retry, so it must
    * not have effects outside the transaction. After a StoreUnavailableError the mutation may have committed, because the
    * commit's response can be lost.

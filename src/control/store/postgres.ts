@@ -1,7 +1,8 @@
 /**
  * The store on PostgreSQL, 14 or later, which several instances of Control can share. A site's row is the lock of the
  * site. Notices use LISTEN and NOTIFY. Each leader of background jobs holds an advisory lock on its own connection.
- * An instance uses its pool, one connection for notices, and one for each job that it leads or wants to lead.
+ * An instance uses its pool, a few connections for long reads, one for notices, and one for each job that it leads or wants
+ * to lead.
  */
 import { randomUUID } from 'node:crypto';
 import { CamelCasePlugin, Kysely, PostgresDialect, sql } from 'kysely';
@@ -31,6 +32,8 @@ export interface PostgresOptions {
 }
 
 const DEFAULT_MAX_CONNECTIONS = 10;
+/** For reads that may take long. */
+const CONNECTIONS_ASIDE = 3;
 const STATEMENT_TIMEOUT = '-c statement_timeout=30s';
 /** Prevents a frozen instance from locking a site for the others. */
 const IDLE_TIMEOUT = '-c idle_in_transaction_session_timeout=4s';
@@ -51,7 +54,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Contr
   }
   const session = connectionOf(url, STATEMENT_TIMEOUT, IDLE_TIMEOUT);
   const db = connect(session, options.maxConnections ?? DEFAULT_MAX_CONNECTIONS);
-  return RelationalStore.open(postgresEngine(db, connectionOf(url), report), nowMs, report);
+  const aside = connect(session, CONNECTIONS_ASIDE);
+  return RelationalStore.open(postgresEngine({ db, aside }, connectionOf(url), report), nowMs, report);
 }
 
 const IDENTITY = 'bigint generated always as identity primary key';
@@ -77,10 +81,16 @@ const INSTALLATION_LOCKS = {
   master_key: sql`update`,
 } as const;
 
-function postgresEngine(db: Kysely<Tables>, connection: pg.ClientConfig, report: ReportIncident): Engine {
+function postgresEngine(
+  { db, aside }: { readonly db: Kysely<Tables>; readonly aside: Kysely<Tables> },
+  connection: pg.ClientConfig,
+  report: ReportIncident,
+): Engine {
   const instance = randomUUID();
   return {
     db,
+    reader: db,
+    aside: [aside],
     async lock(tx, lock) {
       const { rows } =
         lock.kind === 'site'
@@ -97,7 +107,10 @@ function postgresEngine(db: Kysely<Tables>, connection: pg.ClientConfig, report:
     listen: (listener) => listenForNotices({ connection, instance, listener, report }),
     lead: (name, work) => leadByAdvisoryLock({ connection, name, work, report }),
     faultOf: postgresFaultOf,
-    close: () => db.destroy(),
+    async close() {
+      await aside.destroy();
+      await db.destroy();
+    },
   };
 }
 

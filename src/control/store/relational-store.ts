@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Kysely } from 'kysely';
+import type { Kysely, TransactionBuilder } from 'kysely';
 import { type DatabaseFault, errorOf } from './database-fault.ts';
 import {
   type ControlStore,
@@ -21,6 +21,10 @@ import { openTransaction, type Transaction } from './transaction.ts';
 /** Database-specific operations. */
 export interface Engine {
   readonly db: Kysely<Tables>;
+  /** For reads: the same as `db` where those do not wait for writes. */
+  readonly reader: Kysely<Tables>;
+  /** For reads that may take long; they use none of the connections above. */
+  readonly aside: readonly Kysely<Tables>[];
   /** Waits for the lock. @returns whether the site exists */
   lock(db: Database, lock: Lock): Promise<boolean>;
   /** Called inside the transaction: other instances receive the notices when it commits. */
@@ -50,12 +54,14 @@ export class RelationalStore implements ControlStore {
   readonly #leads = new Set<() => Promise<void>>();
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #turns = new Turns();
+  readonly #aside: Lanes;
   #stopListening = async () => {};
   #closing: Promise<void> | undefined;
   #isClosed = false;
 
   private constructor(engine: Engine, nowMs: () => number, report: ReportIncident) {
     this.#engine = engine;
+    this.#aside = new Lanes(engine.aside);
     this.#nowMs = nowMs;
     this.#report = report;
   }
@@ -67,7 +73,16 @@ export class RelationalStore implements ControlStore {
   }
 
   async read<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
-    const { result } = await this.#track(() => this.#transact('read only', undefined, work));
+    const { result } = await this.#track(() =>
+      this.#transact(this.#reading(this.#engine.reader), undefined, work),
+    );
+    return result;
+  }
+
+  async readAside<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    const { result } = await this.#track(() =>
+      this.#aside.run((db) => this.#transact(this.#reading(db), undefined, work)),
+    );
     return result;
   }
 
@@ -84,7 +99,7 @@ export class RelationalStore implements ControlStore {
   }
 
   async #write<T>(lock: Lock | undefined, work: (tx: Transaction) => Promise<T>): Promise<T> {
-    const once = () => this.#transact('read write', lock, work);
+    const once = () => this.#transact(this.#writing(), lock, work);
     // Queue mutations of a site before they take a connection, so that waiting ones do not exhaust the pool.
     const { result, notices } = await this.#track(() =>
       lock === undefined || lock.kind === 'encrypting'
@@ -107,14 +122,14 @@ export class RelationalStore implements ControlStore {
   }
 
   async #transact<T>(
-    accessMode: 'read only' | 'read write',
+    begin: TransactionBuilder<Tables>,
     lock: Lock | undefined,
     work: (tx: Transaction) => Promise<T>,
   ): Promise<Committed<T>> {
     for (let attempt = 1; ; attempt++) {
       let isCommitting = false;
       try {
-        return await this.#begin(accessMode).execute(async (db) => {
+        return await begin.execute(async (db) => {
           const done = await this.#inside(db, lock, work);
           isCommitting = true;
           return done;
@@ -130,10 +145,14 @@ export class RelationalStore implements ControlStore {
     }
   }
 
-  #begin(accessMode: 'read only' | 'read write') {
-    // Reads use one snapshot. Writes must see what was committed while they waited for the lock.
-    const isolation = accessMode === 'read only' ? 'repeatable read' : 'read committed';
-    return this.#engine.db.transaction().setIsolationLevel(isolation).setAccessMode(accessMode);
+  /** Reads use one snapshot. */
+  #reading(db: Kysely<Tables>): TransactionBuilder<Tables> {
+    return db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
+  }
+
+  /** Writes must see what was committed while they waited for the lock. */
+  #writing(): TransactionBuilder<Tables> {
+    return this.#engine.db.transaction().setIsolationLevel('read committed').setAccessMode('read write');
   }
 
   async #inside<T>(
@@ -241,5 +260,24 @@ class Turns {
         if (this.#ends.get(name) === end) this.#ends.delete(name);
       });
     });
+  }
+}
+
+/** Runs work on the databases that have the least of it; each queues what exceeds its connections. */
+class Lanes {
+  readonly #lanes: readonly { readonly db: Kysely<Tables>; running: number }[];
+
+  constructor(databases: readonly Kysely<Tables>[]) {
+    this.#lanes = databases.map((db) => ({ db, running: 0 }));
+  }
+
+  async run<T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T> {
+    const lane = this.#lanes.reduce((least, each) => (each.running < least.running ? each : least));
+    lane.running += 1;
+    try {
+      return await work(lane.db);
+    } finally {
+      lane.running -= 1;
+    }
   }
 }

@@ -1,17 +1,18 @@
 /**
  * The store on embedded SQLite: one file in the data directory, for one Control process. Every commit is on disk before
- * it is confirmed (WAL with `synchronous=FULL`), so a killed process loses nothing that it acknowledged.
+ * it is confirmed (WAL with `synchronous=FULL`), so a killed process loses nothing that it acknowledged. One connection
+ * writes. Reads use connections of their own, each on a snapshot, and never wait for a write.
  */
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   CamelCasePlugin,
-  CompiledQuery,
+  type CompiledQuery,
   type DatabaseConnection,
   Kysely,
   SqliteDialect,
   SqliteDriver,
-  type TransactionSettings,
 } from 'kysely';
 import LibsqlDatabase from 'libsql';
 import { codeOf, type DatabaseFault, isError } from './database-fault.ts';
@@ -33,40 +34,76 @@ export interface SqliteOptions {
 /** @throws SchemaNewerError, or StoreUnavailableError when the file cannot be opened or another process uses it */
 export async function openSqliteStore(options: SqliteOptions): Promise<ControlStore> {
   const { dataDirectory, nowMs, report = () => {} } = options;
-  const database = openDatabase(join(dataDirectory, DATABASE_FILE));
-  const db = new Kysely<Tables>({
-    dialect: new LibsqlDialect(database),
-    plugins: [new CamelCasePlugin()],
-  });
+  const path = join(dataDirectory, DATABASE_FILE);
+  const { database, unlock } = openDatabase(path);
+  const db = kyselyOf(new LibsqlDialect(database));
   try {
     await migrate(db, { text: 'text', bytes: 'blob', sequence: 'integer primary key autoincrement' });
   } catch (error) {
     await db.destroy();
+    unlock();
     throw error instanceof SchemaNewerError ? error : cannotOpen(error);
   }
-  return RelationalStore.open(sqliteEngine(db, report), nowMs, report);
+  const reader = kyselyOf(new LibsqlDialect(openReader(path)));
+  const aside = Array.from({ length: READERS_ASIDE }, () => openReaderAside(path));
+  const close = async () => {
+    for (const each of [reader, ...aside, db]) await each.destroy();
+    unlock();
+  };
+  return RelationalStore.open(sqliteEngine({ db, reader, aside, close }, report), nowMs, report);
 }
 
-const PRAGMAS = [
-  // The first write takes a lock that only this process can release. Otherwise two Controls on one file could both believe
-  // to hold a site's lock.
-  'locking_mode = exclusive',
-  'journal_mode = wal',
-  'synchronous = full',
-  'foreign_keys = on',
-];
+/** Connections for reads that may take long. More would only share the same processor. */
+const READERS_ASIDE = 2;
 
-function openDatabase(path: string) {
+function kyselyOf(dialect: LibsqlDialect): Kysely<Tables> {
+  return new Kysely<Tables>({ dialect, plugins: [new CamelCasePlugin()] });
+}
+
+/** A connection on which other work gets a turn before each statement. The schema must be current. */
+export function openReaderAside(path: string): Kysely<Tables> {
+  return kyselyOf(new LibsqlDialect(openReader(path), nextTurn));
+}
+
+const PRAGMAS = ['journal_mode = wal', 'synchronous = full', 'foreign_keys = on'];
+
+function openDatabase(path: string): { readonly database: Libsql; readonly unlock: () => void } {
   try {
-    // The file holds token hashes and sealed keys, so only its owner may read it. The journal inherits the mode.
-    closeSync(openSync(path, 'a', 0o600));
-    const database = new LibsqlDatabase(path);
+    const unlock = lockFile(`${path}-lock`);
+    const database = openFile(path);
     for (const pragma of PRAGMAS) database.pragma(pragma);
-    database.exec('begin exclusive; commit');
-    return database;
+    // Fails while a Control of 0.3.0 or before uses the file.
+    database.exec('begin immediate; commit');
+    return { database, unlock };
   } catch (error) {
     throw cannotOpen(error);
   }
+}
+
+function openReader(path: string): Libsql {
+  const database = openFile(path);
+  database.pragma('query_only = on');
+  return database;
+}
+
+/** The file holds token hashes and sealed keys, so only its owner may read it. Its journal inherits the mode. */
+function openFile(path: string): Libsql {
+  closeSync(openSync(path, 'a', 0o600));
+  return new LibsqlDatabase(path);
+}
+
+/**
+ * An empty database whose lock this process holds until it ends. Otherwise two Controls on one file could both believe to
+ * hold a site's lock. An exclusive lock of the file itself would exclude our own readers.
+ * @returns a function that releases it
+ */
+function lockFile(path: string): () => void {
+  const database = openFile(path);
+  database.exec('begin exclusive');
+  return () => {
+    database.exec('rollback');
+    database.close();
+  };
 }
 
 function cannotOpen(error: unknown): StoreUnavailableError {
@@ -77,10 +114,13 @@ function cannotOpen(error: unknown): StoreUnavailableError {
 
 const LEAD_PAUSE_MS = 500;
 
-/** One connection runs one transaction at a time, so no other locks are needed. One process always leads. */
-function sqliteEngine(db: Kysely<Tables>, report: ReportIncident): Engine {
+/** One connection writes, one transaction at a time, so no other locks are needed. One process always leads. */
+function sqliteEngine(
+  databases: Pick<Engine, 'db' | 'reader' | 'aside' | 'close'>,
+  report: ReportIncident,
+): Engine {
   return {
-    db,
+    ...databases,
     async lock(tx, lock) {
       if (lock.kind !== 'site') return true;
       const row = await tx.selectFrom('site').select('id').where('id', '=', lock.siteId).executeTakeFirst();
@@ -90,7 +130,6 @@ function sqliteEngine(db: Kysely<Tables>, report: ReportIncident): Engine {
     listen: async () => async () => {},
     lead: (name, work) => keepTrying(LEAD_PAUSE_MS, (stop) => leadOnce(name, work, stop, report)),
     faultOf,
-    close: () => db.destroy(),
   };
 }
 
@@ -109,50 +148,50 @@ function faultOf(error: unknown): DatabaseFault | undefined {
 
 type Libsql = InstanceType<typeof LibsqlDatabase>;
 
-/** Kysely's SQLite dialect over one open connection, with enforced read-only transactions. */
+/** Called before each statement. */
+type BeforeStatement = () => Promise<unknown>;
+
+/** Kysely's SQLite dialect over one open connection. */
 class LibsqlDialect extends SqliteDialect {
   readonly #database: Libsql;
+  readonly #before: BeforeStatement | undefined;
 
-  constructor(database: Libsql) {
+  constructor(database: Libsql, before?: BeforeStatement) {
     super({ database });
     this.#database = database;
+    this.#before = before;
   }
 
   override createDriver(): LibsqlDriver {
-    return new LibsqlDriver(this.#database);
+    return new LibsqlDriver(this.#database, this.#before);
   }
 }
 
 class LibsqlDriver extends SqliteDriver {
   readonly #database: Libsql;
+  readonly #before: BeforeStatement | undefined;
 
-  constructor(database: Libsql) {
+  constructor(database: Libsql, before: BeforeStatement | undefined) {
     super({ database });
     this.#database = database;
+    this.#before = before;
   }
 
-  override async beginTransaction(
-    connection: DatabaseConnection,
-    settings?: TransactionSettings,
-  ): Promise<void> {
-    const isReadOnly = settings?.accessMode === 'read only';
-    await connection.executeQuery(CompiledQuery.raw(`pragma query_only = ${isReadOnly ? 'on' : 'off'}`));
-    await super.beginTransaction(connection);
+  override async acquireConnection(): Promise<DatabaseConnection> {
+    const connection = await super.acquireConnection();
+    const before = this.#before;
+    if (before === undefined) return connection;
+    return {
+      async executeQuery<R>(query: CompiledQuery) {
+        await before();
+        return connection.executeQuery<R>(query);
+      },
+      streamQuery: <R>(query: CompiledQuery, size: number) => connection.streamQuery<R>(query, size),
+    };
   }
 
   override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
     // Errors such as a full disk end the transaction by themselves; another rollback would hide them.
     if (this.#database.inTransaction) await super.rollbackTransaction(connection);
-  }
-
-  override async destroy(): Promise<void> {
-    // The library closes the file only when its statements are garbage-collected. Leaving WAL mode and the exclusive lock,
-    // which WAL mode does not release, frees the file now.
-    try {
-      for (const pragma of ['journal_mode = delete', 'locking_mode = normal']) this.#database.pragma(pragma);
-      this.#database.prepare('select count(*) from sqlite_schema').all([]);
-    } finally {
-      await super.destroy();
-    }
   }
 }

@@ -210,14 +210,57 @@ describe.each(databaseKinds())('$name', (database) => {
       const [before, after] = await store.read(async (tx) => {
         const first = await clients(tx, siteId);
         committed = mutateSite(store, siteId, (other) => other.clients.add(clientRow(siteId, 'late')));
-        // With one connection the mutation waits for this read; with several it commits before the second read.
-        if (database.name === 'postgres') await committed;
+        await committed;
         return [first, await clients(tx, siteId)];
       });
       await committed;
       expect(before).toEqual([]);
       expect(after).toEqual([]);
       expect(namesOf(await store.read((tx) => clients(tx, siteId)))).toEqual(['late']);
+    });
+
+    it('that are long hold up neither writes nor other reads, and see their moment', async () => {
+      const { siteId } = await addGround(store);
+      const [begun, finish] = [newSignal(), newSignal()];
+      const long = Array.from({ length: 8 }, () =>
+        store.readAside(async (tx) => {
+          const before = await clients(tx, siteId);
+          begun.give();
+          await finish.given;
+          return [before.length, (await clients(tx, siteId)).length];
+        }),
+      );
+      await begun.given;
+      await mutateSite(store, siteId, (tx) => tx.clients.add(clientRow(siteId, 'meanwhile')));
+      expect(namesOf(await store.read((tx) => clients(tx, siteId)))).toEqual(['meanwhile']);
+      finish.give();
+      const [first, ...rest] = await Promise.all(long);
+      expect(first).toEqual([0, 0]);
+      for (const counts of rest) expect(counts[0]).toBe(counts[1]);
+    });
+
+    it('do not wait for a write that is under way', async () => {
+      const { siteId } = await addGround(store);
+      const [begun, finish] = [newSignal(), newSignal()];
+      const writing = mutateSite(store, siteId, async (tx) => {
+        await tx.clients.add(clientRow(siteId, 'one'));
+        begun.give();
+        await finish.given;
+      });
+      await begun.given;
+      for (const read of ['read', 'readAside'] as const) {
+        expect(await store[read]((tx) => clients(tx, siteId))).toEqual([]);
+      }
+      finish.give();
+      await writing;
+      expect(await store.read((tx) => clients(tx, siteId))).toHaveLength(1);
+    });
+
+    it('aside cannot write', async () => {
+      const write = store.readAside((tx) =>
+        tx.environments.add({ id: 'env_x', name: 'x', version: 1, createdAtMs: 1, updatedAtMs: 1 }),
+      );
+      await expect(write).rejects.toThrow();
     });
 
     it('give pages that stay in place under inserts, sorted by bytes', async () => {
