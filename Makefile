@@ -65,8 +65,8 @@ bench-soak: build tools ## half an hour of steady load: whether memory stays fla
 	@node .build/bench/main.js soak
 
 .PHONY: bench-control
-bench-control: build tools system-packages envoy-demo ## how fast decisions reach verifiers, and what 100,000 keys, 20 open consoles and a large declaration cost Control, and how soon the console is there
-	@node .build/bench/control/main.js
+bench-control: build tools system-packages envoy-demo ## how fast decisions reach verifiers, and what 100,000 keys, 20 open consoles and large declarations cost Control, and how soon the console is there; PARTS="declarations" runs some
+	@node .build/bench/control/main.js $(PARTS)
 
 .PHONY: build
 build: node_modules/.installed ## compile src/ to dist/

@@ -1,8 +1,16 @@
 /**
  * `make bench-control`: how fast a decision reaches the verifiers, and what the enrollment plane costs on a large site. Each
  * part prints its figures and their bounds; the exit code is 1 when a figure crosses its bound. See docs/performance.md.
+ * Arguments name the parts to run. `PROOFGATE_BENCH_RELEASE` is the program file of another version, for `declarations`.
  */
 import { availableParallelism, loadavg } from 'node:os';
+import {
+  AT_ONCE,
+  ROUND_SECONDS as DECLARATION_SECONDS,
+  MOST_WAIT_MS,
+  measureDeclarationsAtOnce,
+  SITE_CLIENTS,
+} from './declarations-at-once.ts';
 import {
   ENROLLMENT_ROUNDS,
   ENROLLMENT_TARGETS,
@@ -26,24 +34,60 @@ const MOST_RATIO = 1.5;
 async function main(): Promise<void> {
   console.log(`Node ${process.versions.node}, ${availableParallelism()} cores`);
   await part(
+    'revocation',
     `Revocation, ${REVOCATION_RUNS} runs: from the revoke call's answer to the first denial`,
     async () => reportTimes(await measureRevocation(), MOST_REVOCATION_MS),
   );
   await part(
+    'targets',
     `${MANY_TARGETS} targets, ${CHANGES} changes: from the answer until all have acknowledged`,
     async () => reportTimes(await measureManyTargets(), MOST_SPREAD_MS),
   );
   await part(
+    'enrollments',
     `${PER_SECOND} enrollments a second, ${ENROLLMENT_TARGETS} targets: ${FEW_KEYS} and ${MANY_KEYS} keys, ` +
       `${ENROLLMENT_ROUNDS} rounds of ${ROUND_SECONDS} s each`,
     async () => reportEnrollments(await measureEnrollments()),
   );
   await part(
+    'consoles',
     `${CONSOLES} open consoles, ${ENROLLED_PER_SECOND} enrollments a second, ${CONSOLE_ROUNDS} rounds with and without`,
     reportConsoles,
   );
-  await part(`The console's first page beside a page with one word, ${PAGE_ROUNDS} rounds`, reportFirstPage);
-  await part(`A declaration of ${DECLARED_CLIENTS} clients`, reportDeclarations);
+  await part(
+    'first-page',
+    `The console's first page beside a page with one word, ${PAGE_ROUNDS} rounds`,
+    reportFirstPage,
+  );
+  await part('declaration', `A declaration of ${DECLARED_CLIENTS} clients`, reportDeclarations);
+  await part(
+    'declarations',
+    `${AT_ONCE} declarations at once on a site of ${SITE_CLIENTS} clients, ${DECLARATION_SECONDS} s each`,
+    reportDeclarationsAtOnce,
+  );
+}
+
+/** Of a site's statements; each is renewed within this time. */
+const STATEMENT_INTERVAL_MS = 4000;
+
+async function reportDeclarationsAtOnce(): Promise<void> {
+  const release = process.env.PROOFGATE_BENCH_RELEASE;
+  for (const { database, rounds, peakRssMiB } of await measureDeclarationsAtOnce(release)) {
+    console.log(`  ${database}: Control's peak RSS ${peakRssMiB.toFixed(0)} MiB`);
+    for (const round of rounds) {
+      const { name, answers, revocations, failedRevocations } = round;
+      const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
+      console.log(
+        `  ${name}: answers ${JSON.stringify(answers)}; oldest statement ${seconds(round.oldestStatementMs)}; ` +
+          `slowest of ${revocations} revocations ${seconds(round.slowestRevocationMs)}, ${failedRevocations} failed first`,
+      );
+    }
+    const slowestMs = Math.max(...rounds.map((round) => round.slowestRevocationMs));
+    verdict(`slowest revocation ${slowestMs.toFixed(0)} ms`, slowestMs <= MOST_WAIT_MS, `${MOST_WAIT_MS} ms`);
+    const oldestMs = Math.max(...rounds.map((round) => round.oldestStatementMs));
+    const most = MOST_WAIT_MS + STATEMENT_INTERVAL_MS;
+    verdict(`oldest statement ${oldestMs.toFixed(0)} ms`, oldestMs <= most, `${most} ms`);
+  }
 }
 
 async function reportDeclarations(): Promise<void> {
@@ -79,7 +123,10 @@ async function reportFirstPage(): Promise<void> {
   verdict(`${ratio.toFixed(2)} times`, ratio <= MOST_PAGE_RATIO, String(MOST_PAGE_RATIO));
 }
 
-async function part(title: string, measure: () => Promise<void>): Promise<void> {
+const wanted = process.argv.slice(2);
+
+async function part(name: string, title: string, measure: () => Promise<void>): Promise<void> {
+  if (wanted.length > 0 && !wanted.includes(name)) return;
   console.log(`\n${title}`);
   const startedMs = performance.now();
   await measure();

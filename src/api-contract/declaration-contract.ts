@@ -14,7 +14,6 @@ import { MAX_SOURCE_REVISION } from './vocabulary.ts';
 export const SITE_FORMAT = 'proofgate.site/v1';
 export const MAX_DECLARATION_BYTES = 16 * 1024 * 1024;
 
-/** Steps for these run one by one, and nothing else can use a SQLite database meanwhile: these limits keep that to seconds. */
 export const MAX_SOURCES = 500;
 export const MAX_POLICIES = 2000;
 export const MAX_TARGETS = 10_000;

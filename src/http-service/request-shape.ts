@@ -25,6 +25,10 @@ export class RequestShapeError extends Error {
 }
 
 declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The handler gets the body's bytes, and validates them itself: parsing a large body would stop all other work. */
+    isBodyParsedLater?: boolean;
+  }
   interface FastifyRequest {
     /** SHA-256 of the body bytes, base64url. */
     bodyHash: string;
@@ -39,6 +43,11 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 export async function parseJsonBody(request: FastifyRequest, body: Buffer): Promise<unknown> {
   if (body.length === 0) return undefined;
   request.bodyHash = hash('sha256', body, 'base64url');
+  return request.routeOptions.config.isBodyParsedLater === true ? body : parseJson(body);
+}
+
+/** @throws RequestShapeError */
+export function parseJson(body: Uint8Array): unknown {
   try {
     return parseStrictJson(utf8.decode(body));
   } catch (error) {
@@ -63,6 +72,11 @@ function whenNeeded(schema: TSchema): () => Validator {
     validator ??= Compile(schema);
     return validator;
   };
+}
+
+/** For routes that parse their body later. */
+export function compileAllButBody(route: { schema: TSchema; httpPart?: string }) {
+  return route.httpPart === 'body' ? (value: unknown) => ({ value }) : compileValidator(route);
 }
 
 /** Fastify's validator compiler. */

@@ -24,7 +24,12 @@ import {
 import { MAX_BODY_BYTES } from '../../src/control/api/app.ts';
 import { MAX_PAGE_ITEMS } from '../../src/control/api/pagination.ts';
 import { DEFAULT_LIMITS } from '../../src/control/api/rate-limits.ts';
+import { MAX_BYTES_IN_FLIGHT } from '../../src/control/api/routes/declaration-api.ts';
 import { MAX_DEFINITION_BYTES } from '../../src/control/api/routes/site-policy-api.ts';
+import {
+  MAX_STEPS as MAX_APPLIED_STEPS,
+  MAX_SINGLE_STEPS,
+} from '../../src/control/declaration/comparison.ts';
 import { PROBLEMS } from '../../src/control/domain/api-problem.ts';
 import { AUDITED } from '../../src/control/domain/audit-kinds.ts';
 import {
@@ -141,6 +146,8 @@ it('has the limits', () => {
     [MAX_KEY_AGE_MS, DEFAULT_REFRESH_INTERVAL_MS],
     [MAX_CLIENTS],
     [MAX_SOURCES, MAX_POLICIES, MAX_TARGETS],
+    [MAX_APPLIED_STEPS, MAX_SINGLE_STEPS],
+    [MAX_BYTES_IN_FLIGHT],
     [bundle.properties.key_shards.maxItems, MAX_KEYS_PER_SHARD],
     [MAX_WAIT_SECONDS],
     [MAX_STEPS],

@@ -6,6 +6,7 @@ import { isCanonicalSubject, SPIFFE_ID_RULE, subjectLiesInTrustDomain } from '..
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import {
+  about,
   audited,
   momentOf,
   mutateEach,
@@ -18,13 +19,20 @@ import {
 } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
-import type { Transactions } from '../store/port.ts';
+import type { AuditEntry, Transactions } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
 interface ClientName {
   readonly siteId: string;
   readonly clientId: string;
+}
+
+/** A client as read, and what it becomes. */
+export interface ClientReplacement {
+  readonly row: RowOf<'client'>;
+  readonly subject: string;
+  readonly context: { readonly [name: string]: string };
 }
 
 export class Clients extends VersionedResource<'client', 'client', ClientView> {
@@ -104,12 +112,66 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
     });
   }
 
+  /** Changes many, as read under the site's lock. @throws ApiProblem as {@link Clients.change}, naming the client */
+  changeAll(operation: Operation, siteId: string, changes: readonly ClientReplacement[]): Promise<void> {
+    const nowMs = this.nowMs();
+    return mutateEach(this.store, siteId, changes, async (tx) => {
+      const site = requireRow(await tx.sites.find(siteId));
+      const moved = changes.filter(({ row, subject }) => subject !== row.subject);
+      for (const { row, subject } of moved) {
+        naming(`client ${row.clientId}`, () => rejectFaultySubject(subject, site));
+      }
+      await rejectLivingKeysOf(
+        tx,
+        siteId,
+        moved.map(({ row }) => row.clientId),
+        nowMs,
+      );
+      const rows = changes.map(({ row, subject, context }) => ({
+        ...row,
+        subject,
+        context: JSON.stringify(context),
+      }));
+      await tx.clients.changeAll(rows, nowMs);
+      const place = await placeInSite(tx, siteId);
+      const entries: AuditEntry[] = [];
+      for (const [index, row] of rows.entries()) {
+        const before = clientView(site, requireRow(changes[index]).row);
+        const after = clientView(site, { ...row, version: row.version + 1, updatedAtMs: nowMs });
+        await publishChange(tx, siteId, { kind: 'client', clientId: row.clientId }, nowMs);
+        entries.push(audited(operation, { what: 'client.change', id: row.clientId, place, before, after }));
+      }
+      return entries;
+    });
+  }
+
+  /** Removes many, as read under the site's lock. @throws ApiProblem as {@link Clients.remove}, naming the client */
+  removeAll(operation: Operation, siteId: string, rows: readonly RowOf<'client'>[]): Promise<void> {
+    const nowMs = this.nowMs();
+    return mutateEach(this.store, siteId, rows, async (tx) => {
+      const site = requireRow(await tx.sites.find(siteId));
+      const clientIds = rows.map(({ clientId }) => clientId);
+      const named = await tx.policies.namedClients(siteId);
+      const used = clientIds.find((clientId) => named.has(clientId));
+      if (used !== undefined) throw about(`client ${used}`, namedByPolicies());
+      await rejectLivingKeysOf(tx, siteId, clientIds, nowMs);
+      await tx.clients.removeGrantsOf(siteId, clientIds);
+      await tx.clients.removeAll(siteId, clientIds);
+      const place = await placeInSite(tx, siteId);
+      const entries: AuditEntry[] = [];
+      for (const row of rows) {
+        await publishChange(tx, siteId, { kind: 'client', clientId: row.clientId }, nowMs);
+        const before = clientView(site, row);
+        entries.push(audited(operation, { what: 'client.delete', id: row.clientId, place, before }));
+      }
+      return entries;
+    });
+  }
+
   /** @throws ApiProblem `not_found`, `precondition_failed`, `still_in_use` while policies name it or its keys are alive */
   remove(operation: Operation, { siteId, clientId }: ClientName, version: number): Promise<void> {
     return this.removeRow(operation, [siteId, clientId], version, async (tx, row, nowMs) => {
-      if (await tx.policies.hasOfClient(siteId, clientId)) {
-        throw new ApiProblem('still_in_use', 'enrollment policies name the client; delete them first');
-      }
+      if (await tx.policies.hasOfClient(siteId, clientId)) throw namedByPolicies();
       await rejectLivingKeys(tx, row, nowMs);
       await tx.clients.removeGrants(siteId, clientId);
       return { publish: { kind: 'client', clientId } };
@@ -126,7 +188,10 @@ function newClient(
 }
 
 /** SPIFFE-ID specification section 2. @throws ApiProblem `definition_invalid` */
-function rejectFaultySubject(subject: string, { trustDomain }: RowOf<'site'>): void {
+export function rejectFaultySubject(
+  subject: string,
+  { trustDomain }: Pick<RowOf<'site'>, 'trustDomain'>,
+): void {
   const isInside = subjectLiesInTrustDomain(subject, trustDomain);
   if (isInside && isCanonicalSubject(subject)) return;
   const reason = isInside
@@ -141,7 +206,26 @@ async function rejectLivingKeys(
   nowMs: number,
 ): Promise<void> {
   if (!(await tx.keys.hasLivingOfClient(siteId, clientId, Math.floor(nowMs / 1000)))) return;
-  throw new ApiProblem('still_in_use', 'derived keys of the client are alive; revoke them first');
+  throw keysAlive();
+}
+
+/** @throws ApiProblem `still_in_use`, naming the client */
+async function rejectLivingKeysOf(
+  tx: Transaction,
+  siteId: string,
+  clientIds: readonly string[],
+  nowMs: number,
+): Promise<void> {
+  const living = await tx.keys.findLivingOfClients(siteId, clientIds, Math.floor(nowMs / 1000));
+  if (living !== undefined) throw about(`client ${living}`, keysAlive());
+}
+
+function keysAlive(): ApiProblem {
+  return new ApiProblem('still_in_use', 'derived keys of the client are alive; revoke them first');
+}
+
+function namedByPolicies(): ApiProblem {
+  return new ApiProblem('still_in_use', 'enrollment policies name the client; delete them first');
 }
 
 function clientView(site: RowOf<'site'>, row: RowOf<'client'>): ClientView {
@@ -168,6 +252,11 @@ interface GrantName {
   readonly siteId: string;
   readonly clientId: string;
   readonly resource: string;
+}
+
+export interface GrantReplacement {
+  readonly row: RowOf<'clientGrant'>;
+  readonly access: Access;
 }
 
 export class Grants {
@@ -237,6 +326,40 @@ export class Grants {
       return rows.map((row) =>
         audited(operation, { what: 'grant.create', id: grantId(row), place, after: grantView(row) }),
       );
+    });
+  }
+
+  /** Changes the access of many, as read under the site's lock. */
+  changeAll(operation: Operation, siteId: string, changes: readonly GrantReplacement[]): Promise<void> {
+    const nowMs = this.#nowMs();
+    return mutateEach(this.#store, siteId, changes, async (tx) => {
+      const rows = changes.map(({ row, access }) => ({ ...row, access, createdAtMs: nowMs }));
+      await tx.clients.putGrants(rows);
+      const place = await placeInSite(tx, siteId);
+      const entries: AuditEntry[] = [];
+      for (const [index, row] of rows.entries()) {
+        await publishChange(tx, siteId, { kind: 'client', clientId: row.clientId }, nowMs);
+        const [before, after] = [grantView(requireRow(changes[index]).row), grantView(row)];
+        entries.push(audited(operation, { what: 'grant.change', id: grantId(row), place, before, after }));
+      }
+      return entries;
+    });
+  }
+
+  /** Removes many, as read under the site's lock. */
+  removeAll(operation: Operation, siteId: string, rows: readonly RowOf<'clientGrant'>[]): Promise<void> {
+    const nowMs = this.#nowMs();
+    return mutateEach(this.#store, siteId, rows, async (tx) => {
+      await tx.clients.removeEachGrant(siteId, rows);
+      const place = await placeInSite(tx, siteId);
+      const entries: AuditEntry[] = [];
+      for (const row of rows) {
+        await publishChange(tx, siteId, { kind: 'client', clientId: row.clientId }, nowMs);
+        entries.push(
+          audited(operation, { what: 'grant.delete', id: grantId(row), place, before: grantView(row) }),
+        );
+      }
+      return entries;
     });
   }
 

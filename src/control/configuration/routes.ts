@@ -31,7 +31,7 @@ import {
 import type { Created, Operation } from '../resource/operation.ts';
 import { siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { AuditEntry } from '../store/port.ts';
-import type { Page } from '../store/repositories/records.ts';
+import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { originsOf } from './sites.ts';
 import { storedDefinition } from './stored-definition.ts';
@@ -43,6 +43,26 @@ interface RouteName {
 
 const readDefinition = storedDefinition(ROUTE_DEFINITION);
 
+/** A route as read, and whether it has sources. */
+export interface RouteInSite {
+  readonly row: RowOf<'route'>;
+  readonly published: boolean;
+}
+
+export interface RouteReplacement extends RouteInSite {
+  readonly definition: RouteDefinition;
+}
+
+function routeView(row: RowOf<'route'>, published: boolean): RouteView {
+  return {
+    site_id: row.siteId,
+    route_id: row.routeId,
+    definition: readDefinition(row.definition),
+    published,
+    ...versionOf(row),
+  };
+}
+
 export class Routes extends VersionedResource<'route', 'route', RouteView> {
   readonly #siteCheck: ConfigurationDeps['siteCheck'];
 
@@ -53,13 +73,7 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
       lock: siteLock,
       place: (tx, { siteId }) => placeInSite(tx, siteId),
       id: ({ routeId }) => routeId,
-      view: async (tx, row) => ({
-        site_id: row.siteId,
-        route_id: row.routeId,
-        definition: readDefinition(row.definition),
-        published: await isPublished(tx, row),
-        ...versionOf(row),
-      }),
+      view: async (tx, row) => routeView(row, await isPublished(tx, row)),
     });
     this.#siteCheck = deps.siteCheck;
   }
@@ -123,6 +137,50 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
       const set = { definition: JSON.stringify(definition) };
       if (!(await isPublished(tx, name))) return { set };
       return { set, check: () => this.#siteCheck(tx, siteId), publish: { kind: 'policy' } };
+    });
+  }
+
+  /** Replaces many, as read under the site's lock. @throws ApiProblem `definition_invalid`, naming the route */
+  replaceAll(operation: Operation, siteId: string, routes: readonly RouteReplacement[]): Promise<void> {
+    const nowMs = this.nowMs();
+    return mutateEach(this.store, siteId, routes, async (tx) => {
+      const origins = originsOf(requireRow(await tx.sites.find(siteId)));
+      for (const { row, definition } of routes) {
+        const name = { siteId, routeId: row.routeId };
+        naming(`route ${row.routeId}`, () => rejectFaultyDefinition(name, definition, origins));
+      }
+      const withHeader = routes.find(({ definition }) => definition.passport_header !== undefined);
+      if (withHeader !== undefined) await rejectUnknownMember(tx, siteId, withHeader.definition);
+      const rows = routes.map(({ row, definition }) => ({ ...row, definition: JSON.stringify(definition) }));
+      await tx.routes.changeAll(rows, nowMs);
+      if (routes.some(({ published }) => published)) {
+        await this.#siteCheck(tx, siteId);
+        await publishChange(tx, siteId, { kind: 'policy' }, nowMs);
+      }
+      const place = await placeInSite(tx, siteId);
+      return routes.map(({ row, published }, index) => {
+        const next = { ...requireRow(rows[index]), version: row.version + 1, updatedAtMs: nowMs };
+        const [before, after] = [routeView(row, published), routeView(next, published)];
+        return audited(operation, { what: 'route.change', id: row.routeId, place, before, after });
+      });
+    });
+  }
+
+  /** Removes many with their sources, as read under the site's lock. */
+  removeAll(operation: Operation, siteId: string, routes: readonly RouteInSite[]): Promise<void> {
+    const nowMs = this.nowMs();
+    return mutateEach(this.store, siteId, routes, async (tx) => {
+      const routeIds = routes.map(({ row }) => row.routeId);
+      await tx.routeSources.removeAll(siteId, routeIds);
+      await tx.routes.removeAll(siteId, routeIds);
+      if (routes.some(({ published }) => published)) {
+        await publishChange(tx, siteId, { kind: 'policy' }, nowMs);
+      }
+      const place = await placeInSite(tx, siteId);
+      return routes.map(({ row, published }) => {
+        const before = routeView(row, published);
+        return audited(operation, { what: 'route.delete', id: row.routeId, place, before });
+      });
     });
   }
 
@@ -202,6 +260,20 @@ async function rejectUnknownMember(
 
 const readSources = storedDefinition(ROUTE_SOURCES_REPLACEMENT.properties.allowed_sources);
 
+export interface SourcesReplacement {
+  readonly row: RowOf<'routeSources'>;
+  readonly sources: AllowedSources;
+}
+
+function routeSourcesView(row: RowOf<'routeSources'>): RouteSourcesView {
+  return {
+    site_id: row.siteId,
+    route_id: row.routeId,
+    allowed_sources: readSources(row.allowedSources),
+    ...versionOf(row),
+  };
+}
+
 export class RouteSources extends VersionedResource<'route_sources', 'routeSources', RouteSourcesView> {
   readonly #siteCheck: ConfigurationDeps['siteCheck'];
 
@@ -212,12 +284,7 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
       lock: siteLock,
       place: (tx, { siteId }) => placeInSite(tx, siteId),
       id: ({ routeId }) => routeId,
-      view: (_tx, row) => ({
-        site_id: row.siteId,
-        route_id: row.routeId,
-        allowed_sources: readSources(row.allowedSources),
-        ...versionOf(row),
-      }),
+      view: (_tx, row) => routeSourcesView(row),
     });
     this.#siteCheck = deps.siteCheck;
   }
@@ -273,6 +340,23 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
       return sets.map(({ routeId, sources }) => {
         const after = { site_id: siteId, route_id: routeId, allowed_sources: sources, ...versionOf(version) };
         return audited(operation, { what: 'route_sources.create', id: routeId, place, after });
+      });
+    });
+  }
+
+  /** Changes those of many routes, as read under the site's lock. Subjects are in canonical form already. @throws ApiProblem `definition_invalid` */
+  changeAll(operation: Operation, siteId: string, changes: readonly SourcesReplacement[]): Promise<void> {
+    const nowMs = this.nowMs();
+    return mutateEach(this.store, siteId, changes, async (tx) => {
+      const rows = changes.map(({ row, sources }) => ({ ...row, allowedSources: JSON.stringify(sources) }));
+      await tx.routeSources.changeAll(rows, nowMs);
+      await this.#siteCheck(tx, siteId);
+      await publishChange(tx, siteId, { kind: 'policy' }, nowMs);
+      const place = await placeInSite(tx, siteId);
+      return changes.map(({ row }, index) => {
+        const next = { ...requireRow(rows[index]), version: row.version + 1, updatedAtMs: nowMs };
+        const [before, after] = [routeSourcesView(row), routeSourcesView(next)];
+        return audited(operation, { what: 'route_sources.change', id: row.routeId, place, before, after });
       });
     });
   }

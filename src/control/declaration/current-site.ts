@@ -27,8 +27,8 @@ export interface CurrentSite {
   readonly brokers: ReadonlyMap<string, RowOf<'broker'>>;
   /** By client_id. */
   readonly clients: ReadonlyMap<string, RowOf<'client'>>;
-  /** Access by client_id, then by resource. */
-  readonly grants: ReadonlyMap<string, ReadonlyMap<string, string>>;
+  /** By client_id, then by resource. */
+  readonly grants: ReadonlyMap<string, ReadonlyMap<string, RowOf<'clientGrant'>>>;
   /** By route_id. */
   readonly routes: ReadonlyMap<string, RowOf<'route'>>;
   /** By route_id. */
@@ -59,10 +59,10 @@ const EVERYTHING: Page = { after: undefined, limit: Number.MAX_SAFE_INTEGER };
 export async function readCurrentSite(tx: Transaction, declaration: SiteDeclaration): Promise<CurrentSite> {
   const siteId = declaration.site.site_id;
   const site = await tx.sites.find(siteId);
-  const grants = new Map<string, Map<string, string>>();
-  for (const { clientId, resource, access } of await tx.clients.allGrants(siteId)) {
-    const ofClient = grants.get(clientId) ?? new Map<string, string>();
-    grants.set(clientId, ofClient.set(resource, access));
+  const grants = new Map<string, Map<string, RowOf<'clientGrant'>>>();
+  for (const row of await tx.clients.allGrants(siteId)) {
+    const ofClient = grants.get(row.clientId) ?? new Map<string, RowOf<'clientGrant'>>();
+    grants.set(row.clientId, ofClient.set(row.resource, row));
   }
   const sources = await readSources(tx, declaration);
   const policies = await tx.policies.ofSite(siteId, EVERYTHING);

@@ -12,7 +12,6 @@ import type { SiteChange } from '../../api-contract/hierarchy-contract.ts';
 import type {
   AllowedSources,
   BrokerReplacement,
-  ClientChange,
   NewClient,
   NewRoute,
   RouteDefinition,
@@ -24,9 +23,15 @@ import type {
 } from '../../api-contract/sources-contract.ts';
 import type { Access } from '../../protocol/access.ts';
 import { Brokers } from '../configuration/brokers.ts';
-import { Clients, Grants } from '../configuration/clients.ts';
+import { type ClientReplacement, Clients, type GrantReplacement, Grants } from '../configuration/clients.ts';
 import { Environments, Fleets } from '../configuration/environments.ts';
-import { RouteSources, Routes } from '../configuration/routes.ts';
+import {
+  type RouteInSite,
+  type RouteReplacement,
+  RouteSources,
+  Routes,
+  type SourcesReplacement,
+} from '../configuration/routes.ts';
 import { type CreateSiteKeys, Sites } from '../configuration/sites.ts';
 import { Targets } from '../configuration/targets.ts';
 import { isDraft } from '../domain/source-rules.ts';
@@ -39,21 +44,33 @@ import { SourceDrafts } from '../sources/source-drafts.ts';
 import { SourceLifecycle } from '../sources/source-lifecycle.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import type { CurrentSite, CurrentSource } from './current-site.ts';
+import type { CurrentSource } from './current-site.ts';
 
 export interface DeclarationRunOptions {
   readonly tx: Transaction;
   readonly operation: Operation;
-  readonly current: CurrentSite;
   readonly siteId: string;
+  readonly environmentId: string | undefined;
+  readonly fleetId: string | undefined;
+  /** The revision of each source that exists, by name. */
+  readonly revisions: ReadonlyMap<string, RevisionName>;
   /** One time for all steps. */
   readonly nowMs: number;
   readonly siteCheck: SiteCheck;
   readonly createSiteKeys: CreateSiteKeys;
 }
 
-/** Kinds of members that a declaration can remove with `prune`. */
-export type PrunedKind = 'enrollment_policy' | 'route' | 'client' | 'broker' | 'source';
+/** Methods that are steps. */
+type StepMethod = Exclude<keyof DeclarationRun, 'audit' | 'tokens' | 'activated' | 'writeMany' | 'finish'>;
+
+/** A method of {@link DeclarationRun} with its arguments. */
+export type RunCall = {
+  [M in StepMethod]: readonly [M, ...Parameters<DeclarationRun[M]>];
+}[StepMethod];
+
+export function runCall(run: DeclarationRun, [method, ...args]: RunCall): Promise<unknown> {
+  return Reflect.apply(run[method], run, args);
+}
 
 export class DeclarationRun {
   readonly #options: DeclarationRunOptions;
@@ -62,20 +79,20 @@ export class DeclarationRun {
   #environmentId: string | undefined;
   #fleetId: string | undefined;
   #mustCheck = false;
-  #created = nothingCreated();
+  #many = nothing();
   /** The revision of each source that is as declared, or becomes it, by name. */
-  readonly #revisions = new Map<string, RevisionName>();
+  readonly #revisions: Map<string, RevisionName>;
   /** Revisions whose activation began. */
   readonly activated: (RevisionName & { readonly name: string })[] = [];
   readonly tokens: DeclarationResult['tokens'] = [];
 
   constructor(options: DeclarationRunOptions) {
-    const { tx, current } = options;
+    const { tx, environmentId, fleetId, revisions } = options;
     this.#options = options;
     this.#store = new JoinedStore(tx);
-    this.#environmentId = current.environmentId;
-    this.#fleetId = current.fleetId;
-    for (const [name, { compared }] of current.sources) this.#revisions.set(name, compared);
+    this.#environmentId = environmentId;
+    this.#fleetId = fleetId;
+    this.#revisions = new Map(revisions);
     this.#services = openServices(this.#store, options, async () => {
       this.#mustCheck = true;
     });
@@ -88,7 +105,7 @@ export class DeclarationRun {
   /** Writes and checks what the steps left. @throws ApiProblem `definition_invalid` */
   async finish(): Promise<void> {
     const { siteCheck, siteId, tx } = this.#options;
-    await this.writeCreated();
+    await this.writeMany();
     if (this.#mustCheck) await siteCheck(tx, siteId);
   }
 
@@ -121,53 +138,66 @@ export class DeclarationRun {
   }
 
   async createClient(client: NewClient): Promise<void> {
-    this.#created.clients.push(client);
+    this.#many.created.clients.push(client);
   }
 
-  changeClient(clientId: string, version: number, change: ClientChange) {
-    const name = { siteId: this.#siteId, clientId };
-    return this.#services.clients.change(this.#operation, name, version, change);
+  async changeClient(change: ClientReplacement): Promise<void> {
+    this.#many.changed.clients.push(change);
+  }
+
+  async removeClient(row: RowOf<'client'>): Promise<void> {
+    this.#many.removed.clients.push(row);
   }
 
   async createGrant(clientId: string, resource: string, access: Access): Promise<void> {
-    this.#created.grants.push({ clientId, resource, access });
+    this.#many.created.grants.push({ clientId, resource, access });
   }
 
-  changeGrant(clientId: string, resource: string, access: Access) {
-    return this.#services.grants.put(this.#operation, { siteId: this.#siteId, clientId, resource }, access);
+  async changeGrant(row: RowOf<'clientGrant'>, access: Access): Promise<void> {
+    this.#many.changed.grants.push({ row, access });
   }
 
-  removeGrant(clientId: string, resource: string) {
-    return this.#services.grants.remove(this.#operation, { siteId: this.#siteId, clientId, resource });
+  async removeGrant(row: RowOf<'clientGrant'>): Promise<void> {
+    this.#many.removed.grants.push(row);
   }
 
   async createRoute(routeId: string, definition: RouteDefinition): Promise<void> {
-    this.#created.routes.push({ route_id: routeId, definition });
+    this.#many.created.routes.push({ route_id: routeId, definition });
   }
 
-  replaceRoute(routeId: string, version: number, definition: RouteDefinition) {
-    const name = { siteId: this.#siteId, routeId };
-    return this.#services.routes.replace(this.#operation, name, version, definition);
+  async replaceRoute(route: RouteReplacement): Promise<void> {
+    this.#many.changed.routes.push(route);
+  }
+
+  async removeRoute(route: RouteInSite): Promise<void> {
+    this.#many.removed.routes.push(route);
   }
 
   async createRouteSources(routeId: string, sources: AllowedSources): Promise<void> {
-    this.#created.routeSources.push({ routeId, sources });
+    this.#many.created.routeSources.push({ routeId, sources });
   }
 
-  changeRouteSources(routeId: string, version: number, sources: AllowedSources) {
-    const name = { siteId: this.#siteId, routeId };
-    return this.#services.routeSources.put(this.#operation, name, version, sources);
+  async changeRouteSources(change: SourcesReplacement): Promise<void> {
+    this.#many.changed.routeSources.push(change);
   }
 
   /** Writes what there may be thousands of: one by one they take milliseconds each. */
-  async writeCreated(): Promise<void> {
-    const { clients, grants, routes, routeSources } = this.#created;
-    this.#created = nothingCreated();
+  async writeMany(): Promise<void> {
+    const { removed, changed, created } = this.#many;
+    this.#many = nothing();
     const [operation, siteId, services] = [this.#operation, this.#siteId, this.#services];
-    await services.clients.createAll(operation, siteId, clients);
-    await services.grants.createAll(operation, siteId, grants);
-    await services.routes.createAll(operation, siteId, routes);
-    await services.routeSources.createAll(operation, siteId, routeSources);
+    const { clients, grants, routes, routeSources } = services;
+    await routes.removeAll(operation, siteId, removed.routes);
+    await grants.removeAll(operation, siteId, removed.grants);
+    await clients.removeAll(operation, siteId, removed.clients);
+    await clients.changeAll(operation, siteId, changed.clients);
+    await grants.changeAll(operation, siteId, changed.grants);
+    await routes.replaceAll(operation, siteId, changed.routes);
+    await routeSources.changeAll(operation, siteId, changed.routeSources);
+    await clients.createAll(operation, siteId, created.clients);
+    await grants.createAll(operation, siteId, created.grants);
+    await routes.createAll(operation, siteId, created.routes);
+    await routeSources.createAll(operation, siteId, created.routeSources);
   }
 
   async createSource(source: DeclaredSource): Promise<void> {
@@ -229,33 +259,15 @@ export class DeclarationRun {
     this.tokens.push({ target_id: view.target_id, name, token: requireRow(shownOnce?.token) });
   }
 
-  /** Removes what a declaration does not name. */
-  async remove(kind: PrunedKind, name: string, current: CurrentSite): Promise<unknown> {
-    const siteId = this.#siteId;
-    const { policies, routes, clients, brokers } = this.#services;
-    switch (kind) {
-      case 'enrollment_policy': {
-        const { id, version } = requireRow(current.policies.get(name));
-        return policies.delete(id, version, this.#operation);
-      }
-      case 'route': {
-        const { version } = requireRow(current.routes.get(name));
-        return routes.remove(this.#operation, { siteId, routeId: name }, version);
-      }
-      case 'client': {
-        const { version } = requireRow(current.clients.get(name));
-        return clients.remove(this.#operation, { siteId, clientId: name }, version);
-      }
-      case 'broker': {
-        const row = requireRow(current.brokers.get(name));
-        return brokers.remove(this.#operation, row, row.version);
-      }
-      case 'source':
-        return this.#removeSource(requireRow(current.sources.get(name)));
-    }
+  removePolicy({ id, version }: RowOf<'enrollmentPolicy'>) {
+    return this.#services.policies.delete(id, version, this.#operation);
   }
 
-  #removeSource({ row, revisions }: CurrentSource): Promise<unknown> {
+  removeBroker(row: RowOf<'broker'>) {
+    return this.#services.brokers.remove(this.#operation, row, row.version);
+  }
+
+  removeSource({ row, revisions }: CurrentSource): Promise<unknown> {
     const { drafts, lifecycle } = this.#services;
     return revisions.every(({ state }) => isDraft(state))
       ? drafts.deleteSource(row.id, row.version, this.#operation)
@@ -271,12 +283,25 @@ export class DeclarationRun {
   }
 }
 
-function nothingCreated() {
+function nothing() {
   return {
-    clients: [] as NewClient[],
-    grants: [] as { clientId: string; resource: string; access: Access }[],
-    routes: [] as NewRoute[],
-    routeSources: [] as { routeId: string; sources: AllowedSources }[],
+    removed: {
+      routes: [] as RouteInSite[],
+      grants: [] as RowOf<'clientGrant'>[],
+      clients: [] as RowOf<'client'>[],
+    },
+    changed: {
+      clients: [] as ClientReplacement[],
+      grants: [] as GrantReplacement[],
+      routes: [] as RouteReplacement[],
+      routeSources: [] as SourcesReplacement[],
+    },
+    created: {
+      clients: [] as NewClient[],
+      grants: [] as { clientId: string; resource: string; access: Access }[],
+      routes: [] as NewRoute[],
+      routeSources: [] as { routeId: string; sources: AllowedSources }[],
+    },
   };
 }
 

@@ -15,13 +15,18 @@ import type {
 import type { BrokerReplacement, RouteDefinition } from '../../api-contract/routes-contract.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { holdsSlot } from '../domain/source-rules.ts';
+import { requireRow } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import { brokerName, type CurrentSite, definitionOf } from './current-site.ts';
-import type { DeclarationRun, PrunedKind } from './declaration-run.ts';
+import type { RunCall } from './declaration-run.ts';
 
+/** Plain data: a step is planned in one thread and runs in another. */
 export interface PlannedStep extends DeclarationStep {
-  readonly run: (run: DeclarationRun) => Promise<unknown>;
+  readonly call: RunCall;
 }
+
+/** Kinds of members that a declaration can remove with `prune`. */
+type PrunedKind = 'enrollment_policy' | 'route' | 'client' | 'broker' | 'source';
 
 /** What each kind's own operations require. */
 const PERMISSIONS: { readonly [K in MemberKind]: DeclarationStep['permission'] } = {
@@ -58,7 +63,7 @@ export function planSite(
     ...policies.flatMap((policy) => planPolicy(policy, current, declaredSources.get(policy.source))),
     ...targets
       .filter((name) => !current.targets.has(name))
-      .map((name) => step('create', 'target', name, [], (run) => run.createTarget(name))),
+      .map((name) => step('create', 'target', name, [], ['createTarget', name])),
   ];
 }
 
@@ -95,8 +100,25 @@ function declaredNames(declaration: SiteDeclaration) {
 /** Targets are never removed: detaching one cuts off a verifier that may be running. */
 function planRemovals(declaration: SiteDeclaration, current: CurrentSite): readonly PlannedStep[] {
   return unnamedMembers(declaration, current).flatMap(({ kind, name }) =>
-    kind === 'target' ? [] : [step('remove', kind, name, [], (run) => run.remove(kind, name, current))],
+    kind === 'target' ? [] : [step('remove', kind, name, [], removal(kind, name, current))],
   );
+}
+
+function removal(kind: PrunedKind, name: string, current: CurrentSite): RunCall {
+  switch (kind) {
+    case 'enrollment_policy':
+      return ['removePolicy', requireRow(current.policies.get(name))];
+    case 'route': {
+      const row = requireRow(current.routes.get(name));
+      return ['removeRoute', { row, published: current.routeSources.has(name) }];
+    }
+    case 'client':
+      return ['removeClient', requireRow(current.clients.get(name))];
+    case 'broker':
+      return ['removeBroker', requireRow(current.brokers.get(name))];
+    case 'source':
+      return ['removeSource', requireRow(current.sources.get(name))];
+  }
 }
 
 function step(
@@ -104,9 +126,9 @@ function step(
   kind: MemberKind,
   name: string,
   changes: readonly string[],
-  run: PlannedStep['run'],
+  call: RunCall,
 ): PlannedStep {
-  return { verb, kind, name, changes: [...changes], permission: PERMISSIONS[kind], run };
+  return { verb, kind, name, changes: [...changes], permission: PERMISSIONS[kind], call };
 }
 
 /** Members of an existing site that can change. */
@@ -123,20 +145,18 @@ function planHierarchy(declaration: SiteDeclaration, current: CurrentSite): read
   const { environment, fleet, site } = declaration;
   const above = [
     ...(current.environmentId === undefined
-      ? [step('create', 'environment', environment, [], (run) => run.createEnvironment(environment))]
+      ? [step('create', 'environment', environment, [], ['createEnvironment', environment])]
       : []),
-    ...(current.fleetId === undefined
-      ? [step('create', 'fleet', fleet, [], (run) => run.createFleet(fleet))]
-      : []),
+    ...(current.fleetId === undefined ? [step('create', 'fleet', fleet, [], ['createFleet', fleet])] : []),
   ];
   if (current.site === undefined) {
-    return [...above, step('create', 'site', site.site_id, [], (run) => run.createSite(site))];
+    return [...above, step('create', 'site', site.site_id, [], ['createSite', site])];
   }
   const { version } = current.site;
   const changes = differences(site, siteMembers(current.site), SITE_FIELDS, 'declared');
   if (changes.length === 0) return above;
-  const run = (to: DeclarationRun) => to.changeSite(version, pick(site, SITE_FIELDS));
-  return [...above, step('change', 'site', site.site_id, changes.map(describe), run)];
+  const call: RunCall = ['changeSite', version, pick(site, SITE_FIELDS)];
+  return [...above, step('change', 'site', site.site_id, changes.map(describe), call)];
 }
 
 function siteMembers(row: RowOf<'site'>): JsonObject {
@@ -155,11 +175,10 @@ function planBroker(broker: DeclaredBroker, { brokers }: CurrentSite): readonly 
   const { issuer, url, keys, ...members } = broker;
   const name = brokerName(issuer, broker.trust_domain);
   const held = brokers.get(name);
-  const put = (version: number | undefined, pinned: unknown) => (run: DeclarationRun) =>
-    run.putBroker(issuer, broker.trust_domain, version, {
-      definition: { ...members, keys: pinned },
-      ...(url === undefined ? {} : { url }),
-    } as BrokerReplacement);
+  const put = (version: number | undefined, pinned: unknown): RunCall => {
+    const replacement = { definition: { ...members, keys: pinned }, ...(url === undefined ? {} : { url }) };
+    return ['putBroker', issuer, broker.trust_domain, version, replacement as BrokerReplacement];
+  };
   if (held === undefined) return [step('create', 'broker', name, [], put(undefined, keys ?? []))];
   const { issuer: _, keys: pinned, ...definition } = definitionOf(held.definition);
   const current = { ...definition, url: held.url };
@@ -173,24 +192,23 @@ function planBroker(broker: DeclaredBroker, { brokers }: CurrentSite): readonly 
 function planClient(client: DeclaredClient, current: CurrentSite): readonly PlannedStep[] {
   const { client_id: id, subject, context = {}, grants = [] } = client;
   const row = current.clients.get(id);
-  const held = current.grants.get(id) ?? new Map<string, string>();
+  const held = current.grants.get(id) ?? new Map<string, RowOf<'clientGrant'>>();
   const wanted = new Map(grants.map(({ resource, access }) => [resource, access]));
   return [
     ...planClientItself({ id, subject, context }, row),
     ...[...wanted].flatMap(([resource, access]) => {
       const before = held.get(resource);
-      if (before === access) return [];
-      const change = `access: ${before ?? '(none)'} -> ${access}`;
-      const verb = before === undefined ? 'create' : 'change';
-      const put = (run: DeclarationRun) =>
-        before === undefined ? run.createGrant(id, resource, access) : run.changeGrant(id, resource, access);
-      return [step(verb, 'grant', `${id} ${resource}`, [change], put)];
+      if (before?.access === access) return [];
+      const change = `access: ${before?.access ?? '(none)'} -> ${access}`;
+      const [verb, call]: readonly ['create' | 'change', RunCall] =
+        before === undefined
+          ? ['create', ['createGrant', id, resource, access]]
+          : ['change', ['changeGrant', before, access]];
+      return [step(verb, 'grant', `${id} ${resource}`, [change], call)];
     }),
-    ...[...held.keys()]
-      .filter((resource) => !wanted.has(resource))
-      .map((resource) =>
-        step('remove', 'grant', `${id} ${resource}`, [], (run) => run.removeGrant(id, resource)),
-      ),
+    ...[...held.values()]
+      .filter(({ resource }) => !wanted.has(resource))
+      .map((grant) => step('remove', 'grant', `${id} ${grant.resource}`, [], ['removeGrant', grant])),
   ];
 }
 
@@ -202,24 +220,22 @@ function planClientItself(
   row: RowOf<'client'> | undefined,
 ): readonly PlannedStep[] {
   if (row === undefined) {
-    return [step('create', 'client', id, [], (run) => run.createClient({ client_id: id, ...declared }))];
+    return [step('create', 'client', id, [], ['createClient', { client_id: id, ...declared }])];
   }
   const current = { subject: row.subject, context: definitionOf(row.context) };
   const changes = differences(declared, current, ['subject', 'context'], 'exact').map(describe);
   if (changes.length === 0) return [];
-  return [step('change', 'client', id, changes, (run) => run.changeClient(id, row.version, declared))];
+  return [step('change', 'client', id, changes, ['changeClient', { row, ...declared }])];
 }
 
 function planRoute(route: DeclaredRoute, { routes, routeSources }: CurrentSite): readonly PlannedStep[] {
   const { route_id: id, allowed_sources: sources, ...definition } = route;
   const held = routeSources.get(id);
   const isSame = held !== undefined && isEqual(JSON.parse(held.allowedSources), sources);
-  const put = (run: DeclarationRun) =>
-    held === undefined
-      ? run.createRouteSources(id, sources)
-      : run.changeRouteSources(id, held.version, sources);
+  const put: RunCall =
+    held === undefined ? ['createRouteSources', id, sources] : ['changeRouteSources', { row: held, sources }];
   return [
-    ...planRouteItself(id, definition, routes.get(id)),
+    ...planRouteItself(id, definition, routes.get(id), held !== undefined),
     ...(isSame ? [] : [step(held === undefined ? 'create' : 'change', 'route_sources', id, [], put)]),
   ];
 }
@@ -228,15 +244,16 @@ function planRouteItself(
   id: string,
   definition: RouteDefinition,
   row: RowOf<'route'> | undefined,
+  published: boolean,
 ): readonly PlannedStep[] {
   if (row === undefined) {
-    return [step('create', 'route', id, [], (run) => run.createRoute(id, definition))];
+    return [step('create', 'route', id, [], ['createRoute', id, definition])];
   }
   const current = definitionOf(row.definition);
   const fields = [...new Set([...Object.keys(definition), ...Object.keys(current)])];
   const changes = differences({ ...definition }, current, fields, 'exact').map(describe);
   if (changes.length === 0) return [];
-  return [step('change', 'route', id, changes, (run) => run.replaceRoute(id, row.version, definition))];
+  return [step('change', 'route', id, changes, ['replaceRoute', { row, published, definition }])];
 }
 
 /** Members whose change needs a new revision of a source. */
@@ -246,22 +263,18 @@ const SOURCE_FIELDS = ['on_suspend', 'on_retire'] as const;
 function planSource(source: DeclaredSource, { sources }: CurrentSite): readonly PlannedStep[] {
   const { name } = source;
   const current = sources.get(name);
-  const activate = step('activate', 'source', name, [], (run) =>
-    run.activateSource(name, source.expected_scope),
-  );
+  const activate = step('activate', 'source', name, [], ['activateSource', name, source.expected_scope]);
   if (current === undefined) {
-    return [step('create', 'source', name, [], (run) => run.createSource(source)), activate];
+    return [step('create', 'source', name, [], ['createSource', source]), activate];
   }
   const { row, compared } = current;
   const settings = { on_suspend: row.onSuspend, on_retire: row.onRetire };
   const settingChanges = differences(source, settings, SOURCE_FIELDS, 'declared');
   const moves = coordinateChanges(source, compared);
   const changes = [...settingChanges, ...moves].map(describe);
-  const change = (run: DeclarationRun) =>
-    run.changeSource(current, {
-      settings: settingChanges.length === 0 ? undefined : pick(source, SOURCE_FIELDS),
-      coordinates: moves.length === 0 ? undefined : pick(source, COORDINATES),
-    });
+  const settled = settingChanges.length === 0 ? undefined : pick(source, SOURCE_FIELDS);
+  const coordinates = moves.length === 0 ? undefined : pick(source, COORDINATES);
+  const change: RunCall = ['changeSource', current, { settings: settled, coordinates }];
   return [
     ...(changes.length === 0 ? [] : [step('change', 'source', name, changes, change)]),
     // A revision that holds the slot is active, will be, or an operator has suspended it.
@@ -290,7 +303,7 @@ function planPolicy(
   const { name } = policy;
   const held = current.policies.get(name);
   if (held === undefined) {
-    const create = (run: DeclarationRun) => run.createPolicy(policy, source?.issuer ?? '');
+    const create: RunCall = ['createPolicy', policy, source?.issuer ?? ''];
     return [step('create', 'enrollment_policy', name, [], create)];
   }
   const members = {
@@ -307,7 +320,7 @@ function planPolicy(
     ...(isBound ? [] : ['source_revision: to the declared one, when it is active']),
   ];
   if (changes.length === 0) return [];
-  const change = (run: DeclarationRun) => run.changePolicy(held, policy.source, pick(policy, POLICY_FIELDS));
+  const change: RunCall = ['changePolicy', held, policy.source, pick(policy, POLICY_FIELDS)];
   return [step('change', 'enrollment_policy', name, changes, change)];
 }
 

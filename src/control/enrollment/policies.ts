@@ -259,7 +259,7 @@ const KUBERNETES = new RegExp(`^${SERVICE_ACCOUNT}(?<namespace>${LABEL}):(?<name
 const MAX_SERVICE_ACCOUNT_NAME = 253;
 
 /** Subjects compare exactly; there are no patterns. A `*` in what looks like a service account is thus a mistake. */
-function isPossibleSubject(subject: string): boolean {
+export function isPossibleSubject(subject: string): boolean {
   if (!isIdentifier(subject)) return false;
   if (!subject.toLowerCase().startsWith(SERVICE_ACCOUNT)) return true;
   const name = KUBERNETES.exec(subject)?.groups?.name;

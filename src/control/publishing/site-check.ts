@@ -24,12 +24,18 @@ const MAX_REMEMBERED_KEYS = 10_000;
 const MAX_SHOWN_FAULTS = 5;
 
 export function createSiteCheck(): SiteCheck {
-  const importKey = rememberingImporter();
+  const check = createPolicyCheck();
   return async (tx, siteId) => {
     const site = await tx.sites.find(siteId);
     if (site === undefined) throw new ApiProblem('not_found');
-    await checkPolicy(await readSitePolicy(tx, site), importKey);
+    await check(await readSitePolicy(tx, site, 'one'));
   };
+}
+
+/** @throws ApiProblem `definition_invalid` */
+export function createPolicyCheck(): (policy: JsonObject) => Promise<void> {
+  const importKey = rememberingImporter();
+  return (policy) => checkPolicy(policy, importKey);
 }
 
 function rememberingImporter(): KeyImporter {

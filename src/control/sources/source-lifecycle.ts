@@ -274,7 +274,7 @@ async function rejectActivation(
   }
   // An operator may replace a suspended revision, but an automated declaration must not end a suspension.
   if (event === 'declare' && others.some(({ state }) => state === 'suspended')) {
-    throw new ApiProblem('source_state_conflict', 'the source is suspended: resume or retire it first');
+    throw stillSuspended();
   }
   const slots = await tx.sources.inStates(source.siteId, SLOT_STATES);
   const site = await tx.sites.find(source.siteId);
@@ -289,14 +289,21 @@ async function rejectActivation(
     capacity: site?.sourceCapacity ?? 0,
   });
   if (problem === 'source_scope_mismatch') {
-    const scope = event === 'declare' ? declaredScope(row) : row.detectedScope;
-    throw new ApiProblem(problem, `the detected scope is ${scope ?? 'unknown'}`);
+    throw scopeMismatch(event === 'declare' ? declaredScope(row) : row.detectedScope);
   }
   if (problem !== undefined) throw new ApiProblem(problem);
 }
 
+export function stillSuspended(): ApiProblem {
+  return new ApiProblem('source_state_conflict', 'the source is suspended: resume or retire it first');
+}
+
+export function scopeMismatch(detected: string | null): ApiProblem {
+  return new ApiProblem('source_scope_mismatch', `the detected scope is ${detected ?? 'unknown'}`);
+}
+
 /** The scope that a validation would detect. @throws ApiProblem `definition_invalid` */
-function declaredScope({ issuer }: RowOf<'sourceRevision'>): string {
+export function declaredScope({ issuer }: Pick<RowOf<'sourceRevision'>, 'issuer'>): string {
   const reading = readIssuerUrl(issuer);
   if (reading.kind === 'url') return scopeOf(reading.url);
   throw new ApiProblem('definition_invalid', `issuer: ${reading.detail}`);

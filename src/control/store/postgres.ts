@@ -19,7 +19,7 @@ import {
 } from './port.ts';
 import { connectionOf, endConnection, postgresFaultOf } from './postgres-connection.ts';
 import { leadByAdvisoryLock } from './postgres-lead.ts';
-import { type Engine, RelationalStore } from './relational-store.ts';
+import { type Engine, RelationalStore, type SnapshotStore, snapshotsOf } from './relational-store.ts';
 import type { Tables } from './tables.ts';
 
 export interface PostgresOptions {
@@ -56,6 +56,11 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Contr
   const db = connect(session, options.maxConnections ?? DEFAULT_MAX_CONNECTIONS);
   const aside = connect(session, CONNECTIONS_ASIDE);
   return RelationalStore.open(postgresEngine({ db, aside }, connectionOf(url), report), nowMs, report);
+}
+
+/** Reads beside an open store of the same database, on one connection. */
+export function openPostgresSnapshots(url: string): SnapshotStore {
+  return snapshotsOf(connect(connectionOf(url, STATEMENT_TIMEOUT, IDLE_TIMEOUT), 1), postgresFaultOf);
 }
 
 const IDENTITY = 'bigint generated always as identity primary key';

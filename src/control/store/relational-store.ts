@@ -263,6 +263,28 @@ class Turns {
   }
 }
 
+/** Reads of another thread, each on one snapshot. */
+export interface SnapshotStore {
+  /** @throws StoreUnavailableError, StoreFaultError, and whatever `work` throws */
+  read<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+export function snapshotsOf(db: Kysely<Tables>, faultOf: Engine['faultOf']): SnapshotStore {
+  return {
+    async read(work) {
+      try {
+        const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
+        return await reading.execute((tx) => work(openTransaction(tx, async () => {})));
+      } catch (error) {
+        const fault = faultOf(error);
+        throw fault === undefined ? error : errorOf(fault);
+      }
+    },
+    close: () => db.destroy(),
+  };
+}
+
 /** Runs work on the databases that have the least of it; each queues what exceeds its connections. */
 class Lanes {
   readonly #lanes: readonly { readonly db: Kysely<Tables>; running: number }[];

@@ -19,7 +19,7 @@ import { codeOf, type DatabaseFault, isError } from './database-fault.ts';
 import { keepTrying, leadOnce } from './keep-trying.ts';
 import { migrate } from './migrate.ts';
 import { type ControlStore, type ReportIncident, SchemaNewerError, StoreUnavailableError } from './port.ts';
-import { type Engine, RelationalStore } from './relational-store.ts';
+import { type Engine, RelationalStore, type SnapshotStore, snapshotsOf } from './relational-store.ts';
 import type { Tables } from './tables.ts';
 
 export const DATABASE_FILE = 'control.sqlite';
@@ -60,8 +60,13 @@ function kyselyOf(dialect: LibsqlDialect): Kysely<Tables> {
   return new Kysely<Tables>({ dialect, plugins: [new CamelCasePlugin()] });
 }
 
-/** A connection on which other work gets a turn before each statement. The schema must be current. */
-export function openReaderAside(path: string): Kysely<Tables> {
+/** Reads beside an open store of the same directory. */
+export function openSqliteSnapshots(dataDirectory: string): SnapshotStore {
+  return snapshotsOf(kyselyOf(new LibsqlDialect(openReader(join(dataDirectory, DATABASE_FILE)))), faultOf);
+}
+
+/** A connection on which other work gets a turn before each statement. */
+function openReaderAside(path: string): Kysely<Tables> {
   return kyselyOf(new LibsqlDialect(openReader(path), nextTurn));
 }
 

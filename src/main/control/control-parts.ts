@@ -14,6 +14,7 @@ import { registerHealthRoutes } from '../../control/api/routes/health-api.ts';
 import { registerRuntimeRoutes } from '../../control/api/routes/runtime-api.ts';
 import { registerSessionRoutes } from '../../control/api/routes/session-api.ts';
 import { registerTargetSelfRoutes } from '../../control/api/routes/targets-api.ts';
+import { ComparisonThread } from '../../control/declaration/comparison-thread.ts';
 import { Declarations } from '../../control/declaration/declarations.ts';
 import { createEnrollmentPlane, type EnrollmentPlane } from '../../control/enrollment/enrollment-plane.ts';
 import { Explanations } from '../../control/explanations/explanations.ts';
@@ -69,7 +70,9 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
   };
   registerConfigurationRoutes(app, configuration);
   const { lifecycle } = enrollment.sources;
-  registerDeclarationRoute(app, new Declarations({ ...configuration, store, lifecycle }));
+  const { dataDirectory, databaseUrl } = options.plan;
+  const comparer = new ComparisonThread({ dataDirectory, databaseUrl });
+  registerDeclarationRoute(app, new Declarations({ ...configuration, store, comparer, lifecycle }));
   registerEnrollmentPlaneRoutes(app, enrollment);
   registerTargetSelfRoutes(app, distribution);
   registerRuntimeRoutes(app, { store, nowMs });
@@ -94,6 +97,7 @@ export async function openControlParts(options: ControlPartsOptions): Promise<Co
     drain: (timeoutMs) => drain(app, timeoutMs),
     async close() {
       await Promise.all(stops.map((stop) => stop()));
+      await comparer.close();
       await distribution.close();
       await operators.identityProvider?.close();
     },

@@ -9,6 +9,7 @@ import LibsqlDatabase from 'libsql';
 import { parse } from 'yaml';
 import type { SiteDeclaration } from '../../../src/api-contract/declaration-contract.ts';
 import { registerDeclarationRoute } from '../../../src/control/api/routes/declaration-api.ts';
+import { compareIn } from '../../../src/control/declaration/comparison.ts';
 import { Declarations } from '../../../src/control/declaration/declarations.ts';
 import type { SourceValidation } from '../../../src/control/issuers/validate-source.ts';
 import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
@@ -143,7 +144,8 @@ export class DeclarationFixture {
             throw error;
           },
         });
-        const deps = { store, nowMs, siteCheck: createSiteCheck(), lifecycle: this.#lifecycle };
+        const comparer = compareIn({ read: (work) => store.readAside(work) });
+        const deps = { store, comparer, nowMs, siteCheck: createSiteCheck(), lifecycle: this.#lifecycle };
         registerDeclarationRoute(
           app,
           new Declarations({ ...deps, createSiteKeys: (tx, id, now) => signingKeys.create(tx, id, now) }),

@@ -2,22 +2,32 @@
 import {
   DECLARATION_QUERY,
   DECLARATION_RESULT,
+  type DeclarationResult,
   MAX_DECLARATION_BYTES,
   SITE_DECLARATION,
 } from '../../../api-contract/declaration-contract.ts';
 import { parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import { compileAllButBody } from '../../../http-service/request-shape.ts';
 import type { Declarations } from '../../declaration/declarations.ts';
 import { ApiProblem } from '../../domain/api-problem.ts';
 import { principalOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { IF_MATCH } from '../versions.ts';
 
-export function registerDeclarationRoute(app: ControlApp, declarations: Declarations): void {
+export function registerDeclarationRoute(app: ControlApp, declarations: Pick<Declarations, 'apply'>): void {
+  const space = new DeclarationSpace();
   app.put(
     '/v1/sites/:site_id/declaration',
     {
       bodyLimit: MAX_DECLARATION_BYTES,
+      validatorCompiler: compileAllButBody,
+      onRequest: async (request, reply) => {
+        const bytes = Number(request.headers['content-length'] ?? MAX_DECLARATION_BYTES);
+        const release = space.take(Math.min(bytes, MAX_DECLARATION_BYTES));
+        reply.raw.once('close', release);
+      },
       config: {
+        isBodyParsedLater: true,
         // The steps decide which permissions are required, and where: the site may not exist yet.
         access: { kind: 'signed_in' },
         problems: [
@@ -30,6 +40,8 @@ export function registerDeclarationRoute(app: ControlApp, declarations: Declarat
           'definition_invalid',
           'already_exists',
           'still_in_use',
+          'request_too_large',
+          'rate_limited',
           'audience_taken',
           'source_state_conflict',
           'source_scope_mismatch',
@@ -54,22 +66,49 @@ export function registerDeclarationRoute(app: ControlApp, declarations: Declarat
       },
     },
     async (request, reply) => {
-      const { body, query, headers, params } = request;
-      if (body.site.site_id !== params.site_id) {
-        const faults = [{ pointer: '/body/site/site_id', reason: 'must be the site of the path' }];
-        throw new ApiProblem('request_malformed', undefined, { faults });
-      }
+      const { query, headers, params } = request;
+      const body: unknown = request.body;
+      if (!Buffer.isBuffer(body)) throw missingBody();
       const { actor, roles } = principalOf(request);
-      const { result, tag } = await declarations.apply({
-        operation: { actor, requestId: request.id },
-        roles,
-        declaration: body,
-        dryRun: query.dry_run === 'true',
+      const dryRun = query.dry_run === 'true';
+      const declared = await declarations.apply({
+        ...{ operation: { actor, requestId: request.id }, signal: request.signal },
+        ...{ body, siteId: params.site_id, roles, dryRun },
         prune: query.prune === 'true',
         ifMatch: headers['if-match'],
       });
-      if (result.dry_run) reply.header('etag', tag);
-      return result;
+      if (declared.kind === 'applied') return declared.result;
+      if (dryRun) reply.header('etag', declared.tag);
+      // It was serialized by the schema where it was made.
+      reply.type('application/json; charset=utf-8');
+      return declared.answer as unknown as DeclarationResult;
     },
   );
+}
+
+function missingBody(): ApiProblem {
+  return new ApiProblem('request_malformed', undefined, {
+    faults: [{ pointer: '/body', reason: 'missing' }],
+  });
+}
+
+/** Bytes of the declarations that are being received, compared or applied. */
+export const MAX_BYTES_IN_FLIGHT = 4 * MAX_DECLARATION_BYTES;
+const RETRY_AFTER_SECONDS = 5;
+
+class DeclarationSpace {
+  #usedBytes = 0;
+
+  /** @returns a function that gives them back @throws ApiProblem `rate_limited` */
+  take(bytes: number): () => void {
+    if (this.#usedBytes + bytes > MAX_BYTES_IN_FLIGHT) {
+      throw new ApiProblem('rate_limited', 'too many declarations at once', {
+        retryAfterSeconds: RETRY_AFTER_SECONDS,
+      });
+    }
+    this.#usedBytes += bytes;
+    return () => {
+      this.#usedBytes -= bytes;
+    };
+  }
 }

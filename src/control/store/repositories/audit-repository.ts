@@ -97,6 +97,25 @@ export class AuditTrail extends Repository {
     return query.orderBy('seq', 'desc').limit(limit).execute();
   }
 
+  /** Whether a site has an event above a sequence number, except of these kinds of resources. */
+  async hasAfter(siteId: string, seq: number, except: readonly string[]): Promise<boolean> {
+    const row = await this.db
+      .selectFrom('auditEvent')
+      .select('seq')
+      .where('siteId', '=', siteId)
+      .where('seq', '>', seq)
+      .where('resourceKind', 'not in', [...except])
+      .limit(1)
+      .executeTakeFirst();
+    return row !== undefined;
+  }
+
+  /** 0 without events. */
+  async newestSeqOf(siteId: string): Promise<number> {
+    const query = this.db.selectFrom('auditEvent').select('seq').where('siteId', '=', siteId);
+    return (await query.orderBy('seq', 'desc').limit(1).executeTakeFirst())?.seq ?? 0;
+  }
+
   /** 0 without events. */
   async newestSeq(): Promise<number> {
     const query = this.db.selectFrom('auditEvent').select('seq').orderBy('seq', 'desc').limit(1);

@@ -1,7 +1,10 @@
-import type { Insertable } from 'kysely';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type Insertable, sql } from 'kysely';
 import type { Tables } from '../tables.ts';
-import type { Page, RowOf } from './records.ts';
+import { inParts, type Page, type RowOf } from './records.ts';
 import { VersionedTable } from './versioned-table.ts';
+
+type GrantOfClient = Pick<RowOf<'clientGrant'>, 'clientId' | 'resource'>;
 
 /** Clients and their grants. */
 export class Clients extends VersionedTable<'client'> {
@@ -62,6 +65,23 @@ export class Clients extends VersionedTable<'client'> {
           .doUpdateSet({ access: row.access, createdAtMs: row.createdAtMs }),
       )
       .execute();
+  }
+
+  putGrants(rows: readonly RowOf<'clientGrant'>[]): Promise<void> {
+    return this.putAll('clientGrant', ['siteId', 'clientId', 'resource'], rows);
+  }
+
+  async removeEachGrant(siteId: string, grants: readonly GrantOfClient[]): Promise<void> {
+    for (const part of inParts(grants)) {
+      const names = part.map(({ clientId, resource }) => sql`(${clientId}, ${resource})`);
+      await sql`delete from client_grant where site_id = ${siteId}
+        and (client_id, resource) in (values ${sql.join(names)})`.execute(this.db);
+      if (part.length < grants.length) await nextTurn();
+    }
+  }
+
+  removeGrantsOf(siteId: string, clientIds: readonly string[]): Promise<void> {
+    return this.deleteAll('clientGrant', { siteId }, 'clientId', clientIds);
   }
 
   addGrants(rows: readonly Insertable<Tables['clientGrant']>[]): Promise<void> {

@@ -140,6 +140,27 @@ export class Keys extends VersionedTable<'derivedKey'> {
     return row !== undefined;
   }
 
+  /** The first of the clients that has a living key. */
+  async findLivingOfClients(
+    siteId: string,
+    clientIds: readonly string[],
+    nowSeconds: number,
+  ): Promise<string | undefined> {
+    for (const part of inParts(clientIds)) {
+      const row = await this.db
+        .selectFrom('derivedKey')
+        .select('clientId')
+        .where('siteId', '=', siteId)
+        .where('clientId', 'in', part)
+        .where('status', '=', 'active')
+        .where('expiresAtSeconds', '>', nowSeconds)
+        .limit(1)
+        .executeTakeFirst();
+      if (row !== undefined) return row.clientId;
+    }
+    return undefined;
+  }
+
   /** Records published revisions without a new version of the key. */
   async noteRevision(
     keyIds: readonly string[],

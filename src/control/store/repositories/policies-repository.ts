@@ -72,6 +72,18 @@ export class Policies extends VersionedTable<'enrollmentPolicy'> {
       .execute();
   }
 
+  /** Clients that a policy names that is not deleted. */
+  async namedClients(siteId: string): Promise<ReadonlySet<string>> {
+    const rows = await this.db
+      .selectFrom('enrollmentPolicy')
+      .select('clientId')
+      .distinct()
+      .where('siteId', '=', siteId)
+      .where('state', '!=', 'deleted')
+      .execute();
+    return new Set(rows.map(({ clientId }) => clientId));
+  }
+
   /** Whether a policy that is not deleted names the client. */
   async hasOfClient(siteId: string, clientId: string): Promise<boolean> {
     const row = await this.db

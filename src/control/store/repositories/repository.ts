@@ -1,4 +1,5 @@
-import type { Expression, Insertable, Kysely, SqlBool, Updateable } from 'kysely';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type Expression, type Insertable, type Kysely, type SqlBool, sql, type Updateable } from 'kysely';
 import type { Database, Tables } from '../tables.ts';
 import { inParts, type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
 
@@ -32,7 +33,51 @@ export class Repository {
     table: T,
     rows: readonly Insertable<Tables[T]>[],
   ): Promise<void> {
-    for (const part of inParts(rows)) await this.#any.insertInto(nameOf(table)).values(part).execute();
+    for (const part of inParts(rows)) {
+      await this.#any.insertInto(nameOf(table)).values(part).execute();
+      // SQLite runs in the event loop's thread.
+      if (part.length < rows.length) await nextTurn();
+    }
+  }
+
+  /** Inserts the rows, or replaces those of the same key. */
+  protected async putAll<T extends TableName>(
+    table: T,
+    key: readonly ColumnOf<T>[],
+    rows: readonly RowOf<T>[],
+  ): Promise<void> {
+    const columns = Object.keys(rows[0] ?? {}).filter((column) => !key.some((name) => name === column));
+    for (const part of inParts(rows)) {
+      await this.#any
+        .insertInto(nameOf(table))
+        .values(part)
+        .onConflict((conflict) =>
+          conflict
+            .columns([...key])
+            .doUpdateSet(
+              Object.fromEntries(columns.map((column) => [column, sql.ref(`excluded.${column}`)])),
+            ),
+        )
+        .execute();
+      if (part.length < rows.length) await nextTurn();
+    }
+  }
+
+  /** Removes the rows whose first columns have these values and whose last has one of many. */
+  protected async deleteAll<T extends TableName>(
+    table: T,
+    having: Having<T>,
+    column: ColumnOf<T>,
+    values: readonly string[],
+  ): Promise<void> {
+    for (const part of inParts(values)) {
+      await this.#any
+        .deleteFrom(nameOf(table))
+        .where((is) => is.and(present(having)))
+        .where(column as string, 'in', part)
+        .execute();
+      if (part.length < values.length) await nextTurn();
+    }
   }
 
   protected async row<T extends TableName>(table: T, having: Having<T>): Promise<RowOf<T> | undefined> {

@@ -63,6 +63,22 @@ export class VersionedTable<T extends VersionedTableName> extends Repository {
     return this.insertAll(this.#table, rows);
   }
 
+  /** Writes the next versions of rows that were read under the lock that is held: unlike `change`, it compares none. */
+  async changeAll(rows: readonly RowOf<T>[], nowMs: number): Promise<void> {
+    const next = rows.map((row) => {
+      const { version } = row as unknown as { readonly version: number };
+      return { ...row, version: version + 1, updatedAtMs: nowMs };
+    });
+    await this.putAll(this.#table, this.#columns as readonly (keyof RowOf<T> & string)[], next);
+  }
+
+  /** Removes many of a site. For tables whose key is a site and a name. */
+  removeAll(siteId: string, names: readonly string[]): Promise<void> {
+    const [site = '', name = ''] = this.#columns;
+    const having = { [site]: siteId } as Having<T>;
+    return this.deleteAll(this.#table, having, name as keyof RowOf<T> & string, names);
+  }
+
   find(...name: NameOf<T>): Promise<VersionedRow<T> | undefined> {
     return this.row(this.#table, this.#named(name)) as Promise<VersionedRow<T> | undefined>;
   }
