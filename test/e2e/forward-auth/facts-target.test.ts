@@ -44,11 +44,19 @@ const TARGETS: readonly TargetFact[] = [
   {
     target: '/a b',
     nginx: refused,
-    caddy: [refused, '/a%20b'],
+    caddy: refused,
     envoy: refused,
     traefik: [refused, '/a%20b'],
   },
-  { target: '/a?b c', nginx: refused, caddy: refused, envoy: refused, traefik: [refused, refusedByApi] },
+  { target: '/a?b c', nginx: refused, caddy: refused, envoy: refused, traefik: refused },
+  // A header with the target would lose spaces at its end. In HTTP/1.1 some take them for the space behind the target.
+  {
+    target: '/a?b=c   ',
+    nginx: ['/a?b=c', refused],
+    caddy: refused,
+    envoy: ['/a?b=c', refused],
+    traefik: refused,
+  },
   {
     target: '/a|`{d}"<e>',
     nginx: same,
@@ -58,8 +66,8 @@ const TARGETS: readonly TargetFact[] = [
   },
   // Placeholders of Caddy, variables of nginx.
   { target: '/a?{http.request.host}&$host', nginx: same, caddy: same, envoy: same, traefik: same },
-  { target: '/é', nginx: refusedByApi, caddy: '/%E9', envoy: [refused, '/%E9'], traefik: '/%E9' },
-  { target: '/a?é', nginx: refusedByApi, caddy: refused, envoy: refused, traefik: refusedByApi },
+  { target: '/é', nginx: refusedByApi, caddy: refused, envoy: [refused, '/%E9'], traefik: '/%E9' },
+  { target: '/a?é', nginx: refusedByApi, caddy: refused, envoy: refused, traefik: refused },
   { target: '/a%E9', nginx: same, caddy: same, envoy: same, traefik: same },
   { target: '/a?', nginx: same, caddy: same, envoy: same, traefik: same },
   { target: '/a?x=/../y', nginx: same, caddy: same, envoy: same, traefik: same },

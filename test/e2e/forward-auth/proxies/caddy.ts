@@ -24,7 +24,11 @@ export const caddy: ProxyKind = {
   start: (parts) => startCaddy(parts),
 };
 
-async function startCaddy(parts: ProxyParts): Promise<ForwardProxy> {
+/** @param edits further replacements in the shipped file */
+export async function startCaddy(
+  parts: ProxyParts,
+  edits: readonly (readonly [from: string, to: string])[] = [],
+): Promise<ForwardProxy> {
   const folder = await temporaryFolder();
   const port = await freePort();
   const configPath = join(folder.path, 'Caddyfile');
@@ -38,6 +42,7 @@ async function startCaddy(parts: ProxyParts): Promise<ForwardProxy> {
     // On a busy test machine the verifier may be slower than it may be in service.
     ['250ms', '8s'],
     ['500ms', '8s'],
+    ...edits,
   ]);
   await writeFile(configPath, text);
   const env = { XDG_DATA_HOME: folder.path, XDG_CONFIG_HOME: folder.path };
