@@ -1,21 +1,27 @@
 /** Envoy with ext_authz over gRPC, from the shipped configuration. */
 import { startGateway } from '../../e2e/environment/gateway.ts';
 import { envoyVersions } from '../../e2e/harness/envoy.ts';
+import type { UpstreamOptions } from '../../e2e/harness/upstream.ts';
 import type { EnforcementPointDriver } from '../enforcement-point.ts';
 import { startPointVerifier } from '../point-verifier.ts';
 
-const envoyGrpc = (version: string): EnforcementPointDriver => ({
+/** @param upstream how Envoy speaks to the API */
+export const envoyGrpc = (
+  version: string,
+  upstream: Pick<UpstreamOptions, 'protocol'> = {},
+): EnforcementPointDriver => ({
   name: `envoy-grpc-${version}`,
   protocols: ['HTTP/1.1', 'HTTP/2'],
   start: async (options) => {
     const verifier = await startPointVerifier(options);
     const { openUpstream } = options;
-    const gateway = await startGateway(version, verifier, { ...(openUpstream && { openUpstream }) }).catch(
-      async (error: unknown) => {
-        await verifier.stop();
-        throw error;
-      },
-    );
+    const gateway = await startGateway(version, verifier, {
+      upstream,
+      ...(openUpstream && { openUpstream }),
+    }).catch(async (error: unknown) => {
+      await verifier.stop();
+      throw error;
+    });
     return {
       address: gateway.envoy,
       upstream: gateway.upstream,
@@ -29,4 +35,6 @@ const envoyGrpc = (version: string): EnforcementPointDriver => ({
   },
 });
 
-export const ENVOY_GRPC: readonly EnforcementPointDriver[] = envoyVersions.map(envoyGrpc);
+export const ENVOY_GRPC: readonly EnforcementPointDriver[] = envoyVersions.map((version) =>
+  envoyGrpc(version),
+);

@@ -64,6 +64,8 @@ interface BundleTimes {
   readonly expiresAtSeconds?: number;
   /** IDs of routes that may become WebSockets. */
   readonly webSocketRoutes?: readonly string[];
+  /** Beside the usual ones. */
+  readonly moreRoutes?: readonly SiteRoute[];
 }
 
 export function nowSeconds(): number {
@@ -130,10 +132,11 @@ function makeKeys<K extends string>(
 }
 
 function bundleContent(keys: Pick<Site, 'derivedKeys' | 'issuerKeys'>, times: BundleTimes): object {
-  const { webSocketRoutes = [] } = times;
-  const routes: readonly SiteRoute[] = Object.values(ROUTES).map((route) =>
+  const { moreRoutes = [], webSocketRoutes = [] } = times;
+  const usual: readonly SiteRoute[] = Object.values(ROUTES).map((route) =>
     webSocketRoutes.includes(route.route_id) ? { ...route, upgrade: 'websocket' } : route,
   );
+  const routes = [...usual, ...moreRoutes];
   return {
     format: 'proofgate.bundle/v1',
     auth_site: AUTH_SITE,

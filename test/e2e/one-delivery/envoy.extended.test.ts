@@ -1,0 +1,19 @@
+/** One proof, one delivery at Envoy, with ext_authz over gRPC and over HTTP, and with an API that speaks HTTP/2. */
+import { ENVOY_GRPC, envoyGrpc } from '../../conformance/points/envoy-grpc.ts';
+import { ENVOY_HTTP } from '../../conformance/points/envoy-http.ts';
+import { envoyVersions } from '../harness/envoy.ts';
+import { HTTP2_OCCASIONS, startCountingHttp2Upstream } from './counting-http2-upstream.ts';
+import { oneDeliverySuite } from './suite.ts';
+
+// Envoy waits for an API for 15 s.
+const silenceMs = 20_000;
+
+for (const driver of [...ENVOY_GRPC, ...ENVOY_HTTP]) oneDeliverySuite(driver, { silenceMs });
+
+for (const version of envoyVersions) {
+  const driver = envoyGrpc(version, { protocol: 'h2c' });
+  oneDeliverySuite(
+    { ...driver, name: `${driver.name} before HTTP/2` },
+    { silenceMs, openUpstream: () => startCountingHttp2Upstream(), occasions: HTTP2_OCCASIONS },
+  );
+}
