@@ -18,6 +18,7 @@ import {
   KeyUsage,
   NameConstraints,
   SubjectAlternativeName,
+  Version,
 } from '@peculiar/asn1-x509';
 import { LRUCache } from 'lru-cache';
 
@@ -121,7 +122,9 @@ function parseFirst(ders: Buffer): ParsedCertificate | undefined {
 }
 
 function describe(der: Buffer, x509: X509Certificate, certificate: Certificate): ParsedCertificate {
-  const { extensions: list = [], validity, subject } = certificate.tbsCertificate;
+  const { extensions: list = [], validity, subject, version } = certificate.tbsCertificate;
+  // RFC 5280 section 4.1.2.1: only version 3 has extensions. A reader that follows the version sees none.
+  if (list.length > 0 && version !== Version.v3) throw new Error('extensions need version 3');
   const extensions = byOid(list);
   const basic = valueFor(extensions, id_ce_basicConstraints, BasicConstraints);
   const usage = valueFor(extensions, id_ce_keyUsage, KeyUsage);
@@ -172,14 +175,25 @@ function byOid(list: readonly Extension[]): ReadonlyMap<string, Extension> {
   return extensions;
 }
 
-/** @throws Error for a value that is not of the extension's type */
+/** @throws Error for a value that is not of the extension's type, or has bytes behind it */
 function valueFor<T>(
   extensions: ReadonlyMap<string, Extension>,
   oid: string,
   type: new () => T,
 ): T | undefined {
-  const extension = extensions.get(oid);
-  return extension && AsnConvert.parse(extension.extnValue.buffer, type);
+  const value = extensions.get(oid)?.extnValue.buffer;
+  if (value === undefined) return undefined;
+  if (elementBytes(Buffer.from(value)) !== value.byteLength)
+    throw new Error('an extension has trailing bytes');
+  return AsnConvert.parse(value, type);
+}
+
+/** Size of the first element in DER, whose tag has one byte in every extension read here (X.690 section 8.1). */
+function elementBytes(der: Buffer): number {
+  const first = der[1] ?? 0;
+  if (first < 0x80) return 2 + first;
+  const lengthBytes = first - 0x80;
+  return lengthBytes >= 1 && lengthBytes <= 4 ? 2 + lengthBytes + der.readUIntBE(2, lengthBytes) : Number.NaN;
 }
 
 function sortNames(names: readonly GeneralName[]): CertificateNames {

@@ -7,7 +7,12 @@
  */
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { KeyUsageFlags } from '@peculiar/asn1-x509';
-import { describeCertificate, type ParsedCertificate, type SubtreeConstraints } from './certificate.ts';
+import {
+  type CertificateNames,
+  describeCertificate,
+  type ParsedCertificate,
+  type SubtreeConstraints,
+} from './certificate.ts';
 import { type SpiffeProblem, spiffeProblem } from './spiffe-problem.ts';
 import { parseTrustDomainId } from './workload-id.ts';
 
@@ -128,8 +133,19 @@ function checkSigner(
   }
   const { nameConstraints } = signer;
   if (nameConstraints === undefined) return undefined;
+  if (!isComparable(nameConstraints.permitted) || !isComparable(nameConstraints.excluded)) {
+    return spiffeProblem('svid_constraints', "a signer's name constraints need hosts, such as example.com");
+  }
   if (issued.every((certificate) => mayBeNamed(certificate, nameConstraints))) return undefined;
   return spiffeProblem('svid_constraints', "a signer's name constraints forbid a name on its path");
+}
+
+const HOST_OR_DOMAIN = /^\.?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/i;
+
+/** A whole URI, or anything else that equals no host, would exclude nothing (RFC 5280 section 4.2.1.10). */
+function isComparable({ dnsNames, uris }: CertificateNames): boolean {
+  // The empty DNS name holds all.
+  return [...uris, ...dnsNames.filter((name) => name !== '')].every((base) => HOST_OR_DOMAIN.test(base));
 }
 
 /**

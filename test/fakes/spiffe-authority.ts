@@ -60,6 +60,10 @@ export interface CertificateContent {
     readonly excluded?: readonly GeneralName[];
   };
   readonly extensions?: readonly Extension[];
+  /** OID of an extension of the certificate whose value has a further element behind it. */
+  readonly trailingBytesIn?: string;
+  /** 0 is v1. Default v3. */
+  readonly version?: 0 | 1 | 2;
   readonly notBeforeMs?: number;
   readonly notAfterMs?: number;
   readonly key?: KeyKind;
@@ -195,7 +199,7 @@ function issue(content: CertificateContent, issuer?: IssuedCertificate): IssuedC
   const now = Date.now();
   const signatureAlgorithm = algorithmOf(signer, content.digest ?? 'sha256');
   const tbsCertificate = new TBSCertificate({
-    version: 2,
+    version: content.version ?? 2,
     serialNumber: Uint8Array.from([1, ...randomBytes(8)]).buffer,
     signature: signatureAlgorithm,
     issuer: issuer === undefined ? subject : subjectOf(issuer.der),
@@ -205,7 +209,11 @@ function issue(content: CertificateContent, issuer?: IssuedCertificate): IssuedC
     }),
     subject,
     subjectPublicKeyInfo: publicKeyInfo(privateKey),
-    extensions: new Extensions([...extensionsOf(content), ...(content.extensions ?? [])]),
+    extensions: new Extensions(
+      [...extensionsOf(content), ...(content.extensions ?? [])].map((each) =>
+        each.extnID === content.trailingBytesIn ? withTrailingBytes(each) : each,
+      ),
+    ),
   });
   const digest = signer.asymmetricKeyType === 'ed25519' ? null : (content.digest ?? 'sha256');
   const signature = sign(digest, Buffer.from(AsnConvert.serialize(tbsCertificate)), signer);
@@ -295,6 +303,12 @@ function extensionsOf(content: CertificateContent): Extension[] {
           ),
         ]),
   ];
+}
+
+/** An empty SEQUENCE behind the value. */
+function withTrailingBytes({ critical, extnID, extnValue }: Extension): Extension {
+  const bytes = Uint8Array.from([...new Uint8Array(extnValue.buffer), 0x30, 0x00]);
+  return new Extension({ critical, extnID, extnValue: new OctetString(bytes) });
 }
 
 export function extension(extnID: string, value: unknown, critical: boolean): Extension {

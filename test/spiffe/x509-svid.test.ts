@@ -102,6 +102,39 @@ const LEAF_FAULTS: readonly (readonly [string, CertificateContent, SpiffeProblem
   ],
 ];
 
+const READ_EXTENSIONS = [
+  ['basic constraints', '2.5.29.19'],
+  ['key usage', '2.5.29.15'],
+  ['extended key usage', '2.5.29.37'],
+  ['subject alternative name', '2.5.29.17'],
+  ['name constraints', '2.5.29.30'],
+] as const;
+
+describe('bytes that readers see differently', () => {
+  const nameConstraints = { permitted: [new GeneralName({ uniformResourceIdentifier: 'shop.example' })] };
+  const content = { nameConstraints, purposes: ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'] };
+
+  test('are not in the certificates of these tests', () => {
+    expect(codeOf(authority.issueIntermediate(content).issueSvid('/orders', content).chainDer)).toBe('svid');
+  });
+
+  test.each(READ_EXTENSIONS)('behind the value of %s are refused', (_name, trailingBytesIn) => {
+    const faulty = { ...content, trailingBytesIn };
+    expect(codeOf(authority.issueSvid('/orders', faulty).chainDer)).toBe('svid_malformed');
+    const signer = authority.issueIntermediate(faulty);
+    expect(codeOf(signer.issueSvid('/orders').chainDer)).toBe('svid_malformed');
+    const root = SpiffeAuthority.create('shop.example', faulty);
+    expect(() => bundlesOf(root)).toThrow();
+  });
+
+  test.each([0, 1] as const)('as extensions of version %i + 1 are refused', (version) => {
+    expect(codeOf(authority.issueSvid('/orders', { version }).chainDer)).toBe('svid_malformed');
+    const signer = authority.issueIntermediate({ version });
+    expect(['svid_malformed', 'svid_untrusted']).toContain(codeOf(signer.issueSvid('/orders').chainDer));
+    expect(() => bundlesOf(SpiffeAuthority.create('shop.example', { version }))).toThrow();
+  });
+});
+
 test.each(LEAF_FAULTS)('a leaf %s is refused', (_name, content, code) => {
   expect(codeOf(authority.issueSvid('/orders', content).chainDer)).toBe(code);
 });
@@ -244,6 +277,40 @@ test.each([
     expect(codeOf(signer.issueSvid('/orders', content).chainDer)).toBe(code);
   },
 );
+
+describe('name constraints that equal no host', () => {
+  test.each([
+    'spiffe://shop.example',
+    'spiffe://shop.example/',
+    'https://shop.example/a',
+    'shop.example/a',
+    'shop.example:443',
+    'shop.example.',
+    '*.example',
+    '..example',
+    'shop example',
+  ])('%s: refused, permitted or excluded, as URI or DNS name, at an intermediate or the root', (base) => {
+    for (const name of [uri(base), dns(base)]) {
+      for (const nameConstraints of [{ permitted: [name] }, { excluded: [name] }]) {
+        const signer = authority.issueIntermediate({ nameConstraints });
+        expect(codeOf(signer.issueSvid('/orders').chainDer)).toBe('svid_constraints');
+        const root = SpiffeAuthority.create('shop.example', { nameConstraints });
+        expect(codeOf(root.issueSvid('/orders').chainDer, Date.now(), bundlesOf(root))).toBe(
+          'svid_constraints',
+        );
+      }
+    }
+  });
+
+  test('an empty URI is one of them, an empty DNS name holds all', () => {
+    const codeWith = (excluded: GeneralName) =>
+      codeOf(
+        authority.issueIntermediate({ nameConstraints: { excluded: [excluded] } }).issueSvid('/orders')
+          .chainDer,
+      );
+    expect([codeWith(uri('')), codeWith(dns(''))]).toEqual(['svid_constraints', 'svid']);
+  });
+});
 
 describe('bytes that are no chain', () => {
   const [leaf = Buffer.alloc(0)] = authority.issueSvid('/orders').chainDer;
