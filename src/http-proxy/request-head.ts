@@ -53,8 +53,8 @@ function upgradeFaultOf(
   isUpgrade: boolean,
   lines: HeaderLines,
 ): ProxyFaultCode | undefined {
-  const { body, method } = request;
-  const isHandshake = isWebSocketHandshake({ method, hasBody: body.kind !== 'none', lines });
+  const { body, method, protocolVersion: httpVersion } = request;
+  const isHandshake = isWebSocketHandshake({ httpVersion, method, hasBody: body.kind !== 'none', lines });
   const named = lines.some(([name]) => name.toLowerCase() === 'upgrade');
   return named && !(isUpgrade && isHandshake) ? 'upgrade_refused' : undefined;
 }

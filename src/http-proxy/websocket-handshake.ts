@@ -2,18 +2,21 @@
 import type { HeaderLine } from './raw-headers.ts';
 
 export interface HandshakeRequest {
+  readonly httpVersion: string;
   readonly method: string;
   readonly hasBody: boolean;
   readonly lines: readonly HeaderLine[];
 }
 
 /** Of a request whose parser has seen `Connection: upgrade`. */
-export function isWebSocketHandshake({ hasBody, lines, method }: HandshakeRequest): boolean {
+export function isWebSocketHandshake({ hasBody, httpVersion, lines, method }: HandshakeRequest): boolean {
   const values = (wanted: string) =>
     lines.filter(([name]) => name.toLowerCase() === wanted).map(([, value]) => value.trim());
   const [upgrade, ...moreUpgrades] = values('upgrade');
   const [key, ...moreKeys] = values('sec-websocket-key');
   return (
+    // HTTP/1.0 has no upgrades (RFC 9110 section 7.8), HTTP/2 none of this form.
+    httpVersion === '1.1' &&
     method === 'GET' &&
     !hasBody &&
     upgrade?.toLowerCase() === 'websocket' &&

@@ -160,7 +160,9 @@ export class Guard {
     if (fault !== undefined) return refused(fault, request);
     const facts = { ...this.#factsOf(captured), body: NO_BODY };
     const { announcesBody: hasBody, method, rawHeaders } = captured;
-    const isHandshake = isWebSocketHandshake({ method, hasBody, lines: headerLines(rawHeaders) });
+    const { httpVersion } = request;
+    const lines = headerLines(rawHeaders);
+    const isHandshake = isWebSocketHandshake({ httpVersion, method, hasBody, lines });
     if (!isHandshake || !verifier.allowsWebSocket(facts)) return refused(UPGRADE_REFUSED, request);
     if (this.#isClosed) return refused(internalProblem(), request);
     const decision = await verifier.check(facts, callOf(request, captured));

@@ -226,6 +226,16 @@ describe('what never reaches a framework', () => {
     },
   );
 
+  it('an upgrade over HTTP/1.0 is refused and destroyed, and its proof is not consumed', async () => {
+    const { app, events } = await start();
+    const request = signed(ROUTES.whoAmI);
+    const bytes = bytesOf(upgrading(request)).toString('latin1').replace(' HTTP/1.1', ' HTTP/1.0');
+    const { text } = await conversation(app, Buffer.from(bytes, 'latin1'));
+    expect([text().slice(8, 12), events]).toEqual([' 400', []]);
+    expect(text()).toContain('urn:proofgate:fault:upgrade_refused');
+    expect((await http1Client(app.address).send(request)).status).toBe(200);
+  });
+
   it('a verified WebSocket reaches its listener, with the proof, once', async () => {
     const { app, events } = await start();
     const bytes = bytesOf(upgrading(signed(ROUTES.whoAmI)));

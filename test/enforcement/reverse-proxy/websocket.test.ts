@@ -196,6 +196,17 @@ it.each<[string, readonly HeaderLine[]]>([
   client.socket.destroy();
 });
 
+it('refuses a handshake over HTTP/1.0, and consumes no proof', async () => {
+  const upstream = await echoing();
+  const { address, verified } = await proxies.open(upstream.url);
+  const bytes = handshake().toString('latin1').replace(' HTTP/1.1', ' HTTP/1.0');
+  const client = open(address, Buffer.from(bytes, 'latin1'));
+  await waitFor('the end', 10_000, client.isClosed);
+  expect(client.text()).toMatch(/^HTTP\/1\.\d [45]/);
+  expect(verified.store.claims).toEqual([]);
+  expect(upstream.open.size).toBe(0);
+});
+
 it('refuses a handshake where the route does not allow it, and consumes no proof', async () => {
   proxies.snapshot = plain;
   const upstream = await echoing();
