@@ -347,8 +347,8 @@ func withoutCredentials(headers http.Header) http.Header {
 	return own
 }
 
-// vendorPattern is that of src/protocol/wire-names.ts: upstreams may read other characters as "-".
-var vendorPattern = regexp.MustCompile(`^x[^a-z0-9]proofgate(?:[^a-z0-9]|$)`)
+// vendorPattern is that of src/protocol/wire-names.ts: upstreams may read other characters as "-", or drop them.
+var vendorPattern = regexp.MustCompile("^[^a-z0-9]*" + strings.Join(strings.Split("xproofgate", ""), "[^a-z0-9]*"))
 
 func isCredential(lowerName string, values []string) bool {
 	if lowerName == "authorization" {

@@ -6,7 +6,9 @@
 import type { Route } from '../bundle/compile/snapshot.ts';
 import {
   AUTHORIZATION_HEADER,
+  anySpelling,
   CONTEXT_HEADERS,
+  isVendorSpelling,
   PASSPORT_HEADER,
   REQUEST_REWRITING_HEADERS,
   SIGNATURE_HEADER,
@@ -36,13 +38,12 @@ export function keepsAuthorization(route: CredentialRoute): boolean {
   return !usualNamesToRemove(route).includes(AUTHORIZATION_HEADER);
 }
 
-const REWRITING: ReadonlySet<string> = new Set(REQUEST_REWRITING_HEADERS);
-const REWRITING_LENGTHS: ReadonlySet<number> = new Set(REQUEST_REWRITING_HEADERS.map((name) => name.length));
+const REWRITING = new RegExp(`^(?:${REQUEST_REWRITING_HEADERS.map(anySpelling).join('|')})[^a-z0-9]*$`);
 const ALWAYS_SET: ReadonlySet<string> = new Set(
   Object.values(CONTEXT_HEADERS).filter((name) => name !== CONTEXT_HEADERS.clientId),
 );
-/** Upstreams behind CGI-like interfaces read `_`, `.` and other characters as `-`. */
-const VENDOR_SPELLING = /^x[^a-z0-9]proofgate(?:[^a-z0-9]|$)/;
+/** Reserved names begin with x, or with punctuation. */
+const OTHER_FIRST = /^[a-wyz0-9]/i;
 
 /**
  * Further inbound names to remove: our prefix in every spelling, and headers that make upstreams serve another request.
@@ -75,13 +76,9 @@ const NONE: readonly string[] = [];
  * headers that rewrite requests.
  */
 export function isReservedName(name: string): boolean {
-  const first = name.charCodeAt(0);
-  // Fast path: the patterns match only names that begin with x.
-  if (first !== 0x78 && first !== 0x58) return false;
-  if (name === TRANSCRIPT_HEADER || name === SIGNATURE_HEADER) return false;
+  if (OTHER_FIRST.test(name) || name === TRANSCRIPT_HEADER || name === SIGNATURE_HEADER) return false;
   const lower = name.toLowerCase();
-  if (lower.startsWith('proofgate', 2)) return VENDOR_SPELLING.test(lower);
-  return REWRITING_LENGTHS.has(lower.length) && REWRITING.has(lower.replace(/[^a-z0-9]/g, '-'));
+  return isVendorSpelling(lower) || REWRITING.test(lower);
 }
 
 /** Whether no server behind an enforcement point may see the header: a proof, our prefix, or one that rewrites requests. */

@@ -14,10 +14,20 @@ export function hasPassportScheme(authorization: string): boolean {
   return PASSPORT_IN_LIST.test(authorization);
 }
 
-/** Upstreams behind CGI-like interfaces read `_`, `.` and other characters as `-`. */
-const VENDOR_SPELLING = /^x[^a-z0-9]proofgate(?:[^a-z0-9]|$)/;
+/**
+ * Matches `name` and each spelling with other punctuation, or with none: CGI-like upstreams read `_`, `.` and other characters as `-`,
+ * and some frameworks compare letters and digits only.
+ * @param name in lower case
+ */
+export function anySpelling(name: string): string {
+  const letters = name.replace(/[^a-z0-9]/g, '');
+  return [...letters].map((letter) => `[^a-z0-9]*${letter}`).join('');
+}
 
-/** Whether an upstream may read the name as one of `X-Proofgate-`. */
+/** The one rule for our prefix. docs/protocol.md "What upstream receives". */
+const VENDOR_SPELLING = new RegExp(`^${anySpelling('x-proofgate')}`);
+
+/** Whether an upstream may read the name as one of ours: its letters and digits begin with `xproofgate`. */
 export function isVendorSpelling(lowerName: string): boolean {
   return VENDOR_SPELLING.test(lowerName);
 }

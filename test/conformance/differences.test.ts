@@ -1,26 +1,40 @@
 /** docs/conformance.md has the differences that the recorded results show; `make conformance` writes them. */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { PUBLIC_CASES } from '../../src/conformance/public-cases.ts';
 import { checkoutPath } from '../e2e/harness/checkout.ts';
-import { type CoreResults, deniedMoreTable, kindOf, type NamedResults, summaryTable } from './differences.ts';
+import { type CoreResults, deniedMoreTable, kindOf, summaryTable } from './differences.ts';
+import { forwardedTable } from './forwarded-headers.ts';
 import { POINTS } from './points.ts';
-import { outcomesOf, readCoreResults, readResults, WRITES_RESULTS } from './results.ts';
+import {
+  forwardedResultsOf,
+  type NamedResults,
+  outcomesOf,
+  readCoreResults,
+  readResults,
+  WRITES_RESULTS,
+} from './results.ts';
 
-const PAGE = checkoutPath('docs', 'conformance.md');
 const core: CoreResults = readCoreResults();
-const points = POINTS.flatMap(({ name }): readonly NamedResults[] => {
-  const results = readResults(name);
-  return results === undefined ? [] : [{ point: name, results }];
-});
+const recorded = (fileOf: (point: string) => string) =>
+  POINTS.flatMap(({ name }): readonly NamedResults[] => {
+    const results = readResults(fileOf(name));
+    return results === undefined ? [] : [{ point: name, results }];
+  });
+const points = recorded((name) => name);
 
 const TABLES = {
   summary: summaryTable(core, points),
   'denied more': deniedMoreTable(core, points),
 } as const;
 
-function withTables(page: string): string {
-  return Object.entries(TABLES).reduce((text, [name, lines]) => {
+const PAGES = [
+  { file: 'conformance.md', tables: TABLES },
+  { file: 'enforcement-points.md', tables: { forwarded: forwardedTable(recorded(forwardedResultsOf)) } },
+];
+
+function withTables(page: string, tables: Readonly<Record<string, readonly string[]>>): string {
+  return Object.entries(tables).reduce((text, [name, lines]) => {
     const [begin, end] = [`<!-- table: ${name} -->`, `<!-- end: ${name} -->`];
     const [from, to] = [text.indexOf(begin), text.indexOf(end)];
     if (from === -1 || to < from) throw new Error(`the page has no place for the table ${name}`);
@@ -28,12 +42,17 @@ function withTables(page: string): string {
   }, page);
 }
 
-describe('docs/conformance.md', () => {
-  it('has the tables of the recorded results', () => {
-    const page = readFileSync(PAGE, 'utf8');
-    if (WRITES_RESULTS) writeFileSync(PAGE, withTables(page));
-    else expect(page).toBe(withTables(page));
-  });
+it.each(PAGES)('docs/$file has the tables of the recorded results', ({ file, tables }) => {
+  const path = checkoutPath('docs', file);
+  const page = readFileSync(path, 'utf8');
+  if (WRITES_RESULTS) writeFileSync(path, withTables(page, tables));
+  else expect(page).toBe(withTables(page, tables));
+});
+
+it('has a row for each header of other proxies at each point', () => {
+  const measured = recorded(forwardedResultsOf);
+  expect(measured.map(({ point }) => point)).toEqual(points.map(({ point }) => point));
+  expect(new Set(measured.map(({ results }) => Object.keys(results).join())).size).toBe(1);
 });
 
 it.each(points)('$point has every case that its protocols allow', ({ point, results }) => {

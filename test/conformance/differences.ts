@@ -1,11 +1,6 @@
 /** The tables of docs/conformance.md: how the points differ from the verification core. */
 import { type Reason, STATUS_OF_REASON } from '../../src/protocol/reasons.ts';
-import { outcomesOf, type PointResults, type Result } from './results.ts';
-
-export interface NamedResults {
-  readonly point: string;
-  readonly results: PointResults;
-}
+import { type NamedResults, outcomesOf, type Result } from './results.ts';
 
 /** The core's decision: `allowed`, `malformed` or `reason/detail`. */
 export type CoreResults = { readonly [name: string]: string };

@@ -12,6 +12,14 @@ export const WRITES_RESULTS = process.env.PROOFGATE_TEST_WRITE_RESULTS === '1';
 
 const fileOf = (point: string) => checkoutPath('test', 'conformance', 'results', `${point}.json`);
 
+export interface NamedResults {
+  readonly point: string;
+  readonly results: PointResults;
+}
+
+/** What becomes of the headers of other proxies, by their names. */
+export const forwardedResultsOf = (point: string) => `forwarded/${point}`;
+
 /** Undefined for a point that has not run yet. */
 export function readResults(point: string): PointResults | undefined {
   const file = fileOf(point);

@@ -11,8 +11,16 @@ import type { ConformanceCase } from './conformance-case.ts';
 import type { EnforcementPointDriver } from './enforcement-point.ts';
 import { exchange } from './exchange.ts';
 import { expectForwarded } from './forwarded.ts';
+import { forwardedHeaders } from './forwarded-headers.ts';
 import { coreDecision } from './oracle.ts';
-import { type Result, readResults, resultOf, WRITES_RESULTS, writeResults } from './results.ts';
+import {
+  forwardedResultsOf,
+  type Result,
+  readResults,
+  resultOf,
+  WRITES_RESULTS,
+  writeResults,
+} from './results.ts';
 import { type PointStates, pointStates, type StartedState } from './states.ts';
 
 export function conformanceSuite(driver: EnforcementPointDriver): void {
@@ -44,6 +52,14 @@ function runCases(driver: EnforcementPointDriver): void {
       outcomes.set(protocol, await outcomeOf(one, { state, protocol, site }));
     }
     results.set(one.name, resultOf(outcomes));
+  });
+
+  it('treats headers of other proxies as docs/enforcement-points.md says', async () => {
+    const { point } = await states.of('usual');
+    const found = await forwardedHeaders(point, driver.protocols, site);
+    const file = forwardedResultsOf(driver.name);
+    if (WRITES_RESULTS) writeResults(file, found);
+    expect(found).toEqual(readResults(file));
   });
 
   it('gives the recorded results; `make conformance` writes them again', () => {

@@ -17,12 +17,31 @@ export function cgiName(name: string): string {
   return name.toUpperCase().replace(/[^A-Z0-9]/g, '_');
 }
 
+/** What an upstream reads that compares letters and digits only. */
+const lettersOf = (name: string) => name.toLowerCase().replace(/[^a-z0-9]/g, '');
+
+/** Equal for an upstream that drops punctuation: none, some left out, more than usual, and in other places. */
+function withOtherPunctuation(name: string): readonly string[] {
+  const capital = capitalised(name);
+  return [
+    lettersOf(name),
+    capital.replaceAll('-', ''),
+    name.replace('-', ''),
+    name.replace(/-(?=[^-]*$)/, ''),
+    name.replaceAll('-', '--'),
+    `-${name}`,
+    `.${name}-`,
+    [...lettersOf(name)].join('-'),
+  ];
+}
+
 function spellingsOf(name: string): readonly string[] {
   const [first = '', ...rest] = name.split('-');
   const spelled = SEPARATORS.map((separator) => name.replaceAll('-', separator));
   const mixed = SEPARATORS.map((separator) => `${first}${separator}${rest.join('-')}`);
   const lastOnly = name.replace(/-([^-]*)$/, '_$1');
-  return [...spelled, ...mixed, lastOnly, capitalised(name), name.toUpperCase(), alternating(name)];
+  const cases = [capitalised(name), name.toUpperCase(), alternating(name)];
+  return [...spelled, ...mixed, lastOnly, ...cases, ...withOtherPunctuation(name)];
 }
 
 const NAMES = [
@@ -33,6 +52,7 @@ const NAMES = [
   'x-proofgate-anything-else',
   'x-proofgate-reason',
   'x-proofgate-transcript-2',
+  'x-proofgates',
 ];
 
 /** HTTP/1.1 spells them as they are here; HTTP/2 knows lower case only. */
@@ -46,10 +66,10 @@ export const SMUGGLED_NAMES: readonly string[] = [
   ]),
 ];
 
-const FORBIDDEN = new Set(REQUEST_REWRITING_HEADERS.map(cgiName));
+const REWRITING = new Set(REQUEST_REWRITING_HEADERS.map(lettersOf));
 
 /** Whether an upstream might take a name for one of ours, or for one that rewrites requests. */
 export function isForbidden(name: string): boolean {
-  const cgi = cgiName(name);
-  return cgi === 'X_PROOFGATE' || cgi.startsWith('X_PROOFGATE_') || FORBIDDEN.has(cgi);
+  const letters = lettersOf(name);
+  return letters.startsWith('xproofgate') || REWRITING.has(letters);
 }

@@ -115,12 +115,14 @@ describe('an allowed request', () => {
       (name: string) => name.replaceAll('-', '.'),
       (name: string) => name.replace('-', '_').toUpperCase(),
       (name: string) => name.replace(/^x-/, 'X~'),
+      (name: string) => name.replaceAll('-', ''),
+      (name: string) => `-${name.replace('-', '--')}`,
     ];
     const inbound = unwanted.flatMap((name) => spellings.map((spell) => spell(name)));
     const harmless = [
-      'x-proofgateway',
       'x-my-proofgate-subject',
-      'xproofgate-subject',
+      'x-proofgat',
+      'my-x-proofgate-subject',
       'x-original-urls',
       'proofgate',
     ];

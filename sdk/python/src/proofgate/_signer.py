@@ -38,8 +38,8 @@ _MAX_CREDENTIAL_BYTES = 8192
 _log = logging.getLogger("proofgate")
 
 
-# As in src/protocol/wire-names.ts: upstreams may read other characters as "-", and values may be joined from several lines.
-_VENDOR_HEADER = re.compile(r"x[^a-z0-9]proofgate(?:[^a-z0-9]|\Z)")
+# As in src/protocol/wire-names.ts: upstreams may read other characters as "-", or drop them. Values may be joined from several lines.
+_VENDOR_HEADER = re.compile("[^a-z0-9]*" + "[^a-z0-9]*".join("xproofgate"))
 _PASSPORT = re.compile(r"(?:^|,)\s*Passport(?:[\s,]|\Z)", re.IGNORECASE)
 
 
