@@ -28,7 +28,7 @@ interface Caller {
 interface Failure {
   readonly status: number;
   readonly code?: string;
-  readonly retryAfterSeconds?: number;
+  readonly retryAfter?: number | string;
 }
 
 export class FakeBroker {
@@ -92,8 +92,8 @@ export class FakeBroker {
     this.requests.push({ path, body, atMs: performance.now() });
     const failure = this.interfere?.(path) ?? this.#reply(path, body, request, response);
     if (failure === undefined) return;
-    const { code, retryAfterSeconds, status } = failure;
-    if (retryAfterSeconds !== undefined) response.setHeader('retry-after', retryAfterSeconds);
+    const { code, retryAfter, status } = failure;
+    if (retryAfter !== undefined) response.setHeader('retry-after', retryAfter);
     response.writeHead(status, {
       'content-type': code === undefined ? 'text/html' : 'application/problem+json',
     });

@@ -19,7 +19,7 @@ export interface FakeEnrollment {
 export interface Answer {
   readonly status: number;
   readonly body: object;
-  readonly retryAfterSeconds?: number;
+  readonly retryAfter?: number | string;
 }
 
 /** A refusal, as problem+json (RFC 9457). */

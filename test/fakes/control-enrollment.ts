@@ -71,7 +71,7 @@ export class FakeControl {
         method: string,
         path: string,
       ) =>
-        | { readonly status: number; readonly code: string; readonly retryAfterSeconds?: number }
+        | { readonly status: number; readonly code: string; readonly retryAfter?: number | string }
         | undefined)
     | undefined;
   /** What issued keys may be signed for. */
@@ -170,7 +170,7 @@ export class FakeControl {
     );
     if (response.destroyed) return;
     const isProblem = answer.status >= 400;
-    if (answer.retryAfterSeconds !== undefined) response.setHeader('retry-after', answer.retryAfterSeconds);
+    if (answer.retryAfter !== undefined) response.setHeader('retry-after', answer.retryAfter);
     response.writeHead(answer.status, {
       'content-type': isProblem ? 'application/problem+json' : 'application/json; charset=utf-8',
     });
@@ -186,8 +186,8 @@ export class FakeControl {
     const interference = this.interfere?.(method, path);
     if (interference !== undefined) {
       const { answer } = new Problem(interference.status, interference.code);
-      const { retryAfterSeconds } = interference;
-      return retryAfterSeconds === undefined ? answer : { ...answer, retryAfterSeconds };
+      const { retryAfter } = interference;
+      return retryAfter === undefined ? answer : { ...answer, retryAfter };
     }
     if (method === 'POST' && path === '/v1/enrollments/challenges') return this.#challenge(readObject(body));
     if (method === 'POST' && path === '/v1/enrollments') return this.#recordedSubmission(body);

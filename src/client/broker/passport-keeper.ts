@@ -4,6 +4,7 @@
  * A failure leaves the current set in place until it ends.
  * Source: docs/workloads.md "With a broker".
  */
+import { boundedWaitMs } from '../../protocol/bounded-wait.ts';
 import { BrokerError, type BrokerFault } from './broker-error.ts';
 
 export interface Moment {
@@ -136,7 +137,7 @@ export class PassportKeeper<S extends Kept> {
     const waitMs = retryWaitMs(
       failure,
       { count: this.#failures, retryAfterMs, kept: this.#current },
-      random(),
+      { nowMs: now().wallMs, random: random() },
     );
     this.#retryAtMonotonicMs = now().monotonicMs + waitMs;
     report({ kind: 'failed', failure, waitMs });
@@ -158,14 +159,29 @@ interface Retry {
   readonly kept: Kept | undefined;
 }
 
-/** Doubles from a second on. Short-lived passports leave less time, so retries follow their life. */
+/** Time in which passports are renewed. */
+const RENEW_MS = 10_000;
+/** Maximum wait when less is left of the passports. */
+const LATE_MS = 2000;
+/** Maximum wait that `Retry-After` may request without passports. */
+const MAX_RETRY_AFTER_MS = 10_000;
+
+/**
+ * Doubles from a second on. Short-lived passports leave less time, so retries follow their life. No wait is longer than
+ * they allow; without passports the backoff alone counts, and a short `Retry-After`.
+ * @param random 0 to below 1
+ */
 export function retryWaitMs(
   { kind }: KeepFailure,
   { count, kept, retryAfterMs = 0 }: Retry,
-  random: number,
+  { nowMs, random }: { readonly nowMs: number; readonly random: number },
 ): number {
   const mostMs = kind === 'refused' ? MAX_REFUSED_RETRY_MS : MAX_RETRY_MS;
   const limitMs = Math.min(mostMs, Math.max(FIRST_RETRY_MS, (kept?.lifetimeMs ?? Infinity) / 10));
-  const backOffMs = Math.min(FIRST_RETRY_MS * 2 ** Math.min(count - 1, 30), limitMs);
-  return Math.max(backOffMs * (1 - JITTER_SHARE * random), retryAfterMs * (1 + JITTER_SHARE * random));
+  const longestMs = Math.min(FIRST_RETRY_MS * 2 ** Math.min(count - 1, 30), limitMs);
+  const backOffMs = longestMs * (1 - JITTER_SHARE * random);
+  const wishedMs = Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));
+  const leftMs = (kept?.endsAtMs ?? 0) - nowMs;
+  const lateMs = leftMs > 0 ? Math.min(limitMs, LATE_MS) : Math.max(backOffMs, MAX_RETRY_AFTER_MS);
+  return boundedWaitMs(wishedMs, { leftMs, renewMs: RENEW_MS, lateMs });
 }

@@ -16,7 +16,7 @@ export class EnrollError extends Error {
   readonly kind: EnrollFault;
   /** Snake case: a code of the client, or the `code` of Control's problem document. */
   readonly code: string;
-  /** Control's `Retry-After`, if it exceeded the remaining time. */
+  /** Control's last `Retry-After`. */
   readonly retryAfterMs: number | undefined;
 
   constructor(kind: EnrollFault, code: string, message: string, retryAfterMs?: number) {

@@ -1,5 +1,6 @@
 /** One enrollment run: its request, dependencies, persisted state and remaining time. */
 
+import { boundedWaitMs } from '../../protocol/bounded-wait.ts';
 import type { Redacted } from '../../protocol/redacted.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { ControlCall, ControlClient } from './control-client.ts';
@@ -10,6 +11,7 @@ import type {
   EnrollmentStates,
   EnrollmentTarget,
 } from './enrollment-state.ts';
+import { MAX_RETRY_AFTER_MS } from './pacing.ts';
 
 /** Inputs and dependencies of enrollment. */
 export interface EnrollRequest {
@@ -25,6 +27,8 @@ export interface EnrollRequest {
   /** Maximum time of one request. */
   readonly requestTimeoutMs: number;
   readonly pollIntervalMs: number;
+  /** Maximum wait for Control's `Retry-After` at this moment; default {@link MAX_RETRY_AFTER_MS}. */
+  readonly maxRetryAfterMs?: () => number;
   /** Number of retries of the challenge request and of the submission. */
   readonly submitRetries: number;
   readonly refreshSkewMs: number;
@@ -107,6 +111,13 @@ export class EnrollRun {
 
   get remainingMs(): number {
     return this.request.timeoutMs - this.elapsedMs;
+  }
+
+  /** The part of Control's `Retry-After` that is waited for: a last request has to fit into the remaining time. */
+  retryAfterMs(verdict: { readonly kind: string; readonly retryAfterMs?: number | undefined }): number {
+    const { maxRetryAfterMs, requestTimeoutMs } = this.request;
+    const wishedMs = Math.min(verdict.retryAfterMs ?? 0, maxRetryAfterMs?.() ?? MAX_RETRY_AFTER_MS);
+    return boundedWaitMs(wishedMs, { leftMs: this.remainingMs, renewMs: requestTimeoutMs, lateMs: 0 });
   }
 
   get call(): ControlCall {

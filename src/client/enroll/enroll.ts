@@ -147,11 +147,11 @@ async function pause(
   const state = fault ?? 'it awaits approval';
   if (run.isStopped) throw stillPending(enrollmentId, 'stopped');
   if (!run.request.waitsForActivation) throw stillPending(enrollmentId, state);
-  const retryAfterMs = verdict.kind === 'later' ? (verdict.retryAfterMs ?? 0) : 0;
-  if (run.remainingMs <= 0 || retryAfterMs >= run.remainingMs) {
-    throw stillPending(enrollmentId, `time is up; ${state}`, retryAfterMs);
+  if (run.remainingMs <= 0) {
+    const askedMs = verdict.kind === 'later' ? verdict.retryAfterMs : undefined;
+    throw stillPending(enrollmentId, `time is up; ${state}`, askedMs);
   }
   run.ports.report({ kind: 'waiting', enrollmentId, elapsedMs: run.elapsedMs, fault });
-  await run.sleep(Math.min(pacing.next(retryAfterMs), run.remainingMs));
+  await run.sleep(Math.min(pacing.next(run.retryAfterMs(verdict)), run.remainingMs));
   if (run.isStopped) throw stillPending(enrollmentId, 'stopped');
 }

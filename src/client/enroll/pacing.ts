@@ -1,7 +1,9 @@
-/** Exponential backoff with jitter that respects Control's `Retry-After`. */
+/** Exponential backoff with jitter that respects a short `Retry-After`. */
 
 /** Maximum wait between two requests, unless the first wait is longer. */
 const MAX_WAIT_MS = 30_000;
+/** Maximum wait that `Retry-After` may request. */
+export const MAX_RETRY_AFTER_MS = 60_000;
 const GROWTH = 1.5;
 /** Maximum share of a wait that the jitter takes off. */
 const JITTER_SHARE = 0.25;

@@ -148,7 +148,7 @@ async function retryUntilAnswered<T>(
     arrived ||= verdict.kind === 'unclear' || (verdict.kind === 'later' && !verdict.isFromService);
     if (verdict.kind === 'done' || verdict.kind === 'refused') return { verdict, mayHaveArrived: arrived };
     if (run.isStopped || !retries.take()) return { verdict, mayHaveArrived: arrived };
-    const waitMs = retries.pacing.next(verdict.kind === 'later' ? verdict.retryAfterMs : 0);
+    const waitMs = retries.pacing.next(run.retryAfterMs(verdict));
     if (waitMs >= run.remainingMs) return { verdict, mayHaveArrived: arrived };
     run.ports.report({ kind: 'retrying', what, fault: describeFault(verdict), waitMs });
     await run.sleep(waitMs);

@@ -126,11 +126,11 @@ function portsOf(
       await delay(waitMs, undefined, { signal: stop }).catch(() => undefined);
     },
     readToken: () => readTokenFile(plan.tokenFile),
-    enroll: async ({ keyFile, pollIntervalMs, stop, report: reportProgress }) => {
+    enroll: async ({ keyFile, maxRetryAfterMs, pollIntervalMs, stop, report: reportProgress }) => {
       const caPem = await readCaFile(settings.controlCaFile);
       const keyChoice = { kind: 'make', file: keyFile } as const;
       const { record } = await enrollWithFiles(
-        { ...plan, target, keyChoice, pollIntervalMs, forcesReenrollment: false },
+        { ...plan, target, keyChoice, pollIntervalMs, maxRetryAfterMs, forcesReenrollment: false },
         { connection: { url: parseControlUrl(target.controlUrl), caPem }, stop, report: reportProgress },
       );
       return record;

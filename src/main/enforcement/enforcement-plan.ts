@@ -46,7 +46,6 @@ export async function planEnforcement(
       capture: await planCapture(settings, isWorker),
       holderQuotaPerMinute: settings.holderQuota,
       subjectQuotaPerMinute: settings.subjectQuota,
-      realtimeStalenessSeconds: Math.floor(settings.realtimeStalenessMs / 1000),
       maxInFlight: settings.maxInFlight,
     },
   };
@@ -91,7 +90,9 @@ async function planBundle(settings: EnforcementSettings, isWorker: boolean): Pro
   if (directory === undefined && control === undefined) {
     throw usageError('bundle_source_missing', 'give --bundle, --control-url or both');
   }
-  return { authSite, stateDirectory, isWorker, directory, control, replay, ...signers };
+  const realtimeStalenessSeconds = Math.floor(settings.realtimeStalenessMs / 1000);
+  const state = { stateDirectory, isWorker, directory, control };
+  return { authSite, ...state, replay, realtimeStalenessSeconds, ...signers };
 }
 
 async function readSigners(settings: EnforcementSettings) {

@@ -3,6 +3,7 @@ import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Signers } from '../../bundle/format/documents.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { createRefreshMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
+import { secondsUntilStale } from '../decision/steps/freshness.ts';
 import { BundleLoader } from '../loading/bundle-loader.ts';
 import { FileMark } from '../loading/high-water-mark.ts';
 import type { ControlConnectionOptions } from '../loading/refresh/control-connection.ts';
@@ -26,6 +27,8 @@ export interface BundleSetup {
   readonly control: ControlConnectionOptions | undefined;
   readonly bundleSigners: Signers;
   readonly freshnessSigners: Signers;
+  /** Maximum age of the bundle for `realtime` routes. */
+  readonly realtimeStalenessSeconds: number;
   /** A store in Redis also holds the mark that the site's verifiers share; one in memory serves only one verifier. */
   readonly replay: ReplaySetup;
 }
@@ -73,7 +76,17 @@ async function ownState(setup: BundleSetup, logger: Logger, metrics: VerifierMet
   const refresher =
     connection &&
     persisted &&
-    new Refresher({ authSite, connection, loader, persisted, mark, nowSeconds, listener });
+    new Refresher({
+      authSite,
+      connection,
+      loader,
+      persisted,
+      mark,
+      nowSeconds,
+      secondsUntilStale: () =>
+        secondsUntilStale(loader.snapshot, nowSeconds(), setup.realtimeStalenessSeconds),
+      listener,
+    });
   let lock: DirectoryLock | undefined;
   return {
     loader,

@@ -24,8 +24,6 @@ export interface VerifierSetup extends BundleSetup {
   readonly holderQuotaPerMinute: number;
   /** The same for all holder keys of one issuer and subject. */
   readonly subjectQuotaPerMinute: number;
-  /** Maximum age of the bundle for `realtime` routes. */
-  readonly realtimeStalenessSeconds: number;
   /** Behind a proxy that rewrites host or scheme: the only origin that this verifier serves. */
   readonly externalOrigin: Origin | undefined;
   /** Maximum number of requests that wait for the replay store. */

@@ -20,6 +20,8 @@ export interface TokenReading {
 export interface KeyRun {
   readonly keyFile: string;
   readonly pollIntervalMs: number;
+  /** Maximum wait for Control's `Retry-After` at this moment. */
+  readonly maxRetryAfterMs: () => number;
   readonly stop: AbortSignal;
   readonly report: (event: EnrollEvent) => void;
 }

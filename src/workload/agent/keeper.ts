@@ -6,8 +6,9 @@
 import type { EnrollEvent } from '../../client/enroll/enroll-run.ts';
 import type { EnrolledKeyRecord } from '../../client/enroll/enrollment-state.ts';
 import { refusal } from '../../client/enroll/explanations.ts';
-import { Pacing } from '../../client/enroll/pacing.ts';
+import { MAX_RETRY_AFTER_MS, Pacing } from '../../client/enroll/pacing.ts';
 import { usageError } from '../../program/errors.ts';
+import { boundedWaitMs, type Urgency } from '../../protocol/bounded-wait.ts';
 import type {
   KeeperOptions,
   KeeperPorts,
@@ -20,6 +21,7 @@ import { type EnrollmentFailure, failureOf } from './keeper-ports.ts';
 import type { KeyPair } from './key-pairs.ts';
 import {
   isUsable,
+  keyUrgency,
   type LastFailure,
   nextStep,
   propagationWaitMs,
@@ -134,6 +136,7 @@ export class KeyKeeper {
     await enroll({
       keyFile: await pairs.nextKeyFile(),
       pollIntervalMs: isPending ? patientMs : pollIntervalMs,
+      maxRetryAfterMs: () => boundedWaitMs(MAX_RETRY_AFTER_MS, this.#urgency()),
       stop,
       report: (event) => this.#underWay(troubleOf(event)),
     });
@@ -192,11 +195,16 @@ export class KeyKeeper {
       await pairs.dropNext().catch(() => undefined);
     }
     this.#failures = this.#lastFailure?.kind === kind ? this.#failures + 1 : 1;
-    const waitMs = retryWaitMs({ kind, count: this.#failures, retryAfterMs }, random());
+    const waitMs = retryWaitMs({ kind, count: this.#failures, retryAfterMs }, this.#urgency(), random());
     this.#lastFailure = { kind, code, tokenDigest, notBeforeMonotonicMs: now().monotonicMs + waitMs };
     this.#failureTrouble = { code, text };
     this.#state = { ...this.#state, trouble: this.#failureTrouble };
     report({ kind: 'failed', failure, waitMs });
+  }
+
+  #urgency(): Urgency {
+    const { isRevoked, record } = this.#state;
+    return keyUrgency(isRevoked || this.#startsAnew ? undefined : record, this.#ports.now().wallMs);
   }
 
   #succeeded(): void {

@@ -3,6 +3,7 @@
  * sleep need no special handling. Source: docs/workloads.md "When it enrolls".
  */
 import { type EnrolledKeyRecord, refreshFromMs } from '../../client/enroll/enrollment-state.ts';
+import { boundedWaitMs, type Urgency } from '../../protocol/bounded-wait.ts';
 
 /** Maximum interval between checks. New tokens, clock changes and machine wake-ups are noticed within it. */
 export const CHECK_INTERVAL_MS = 10_000;
@@ -142,11 +143,33 @@ export interface Failure {
   readonly retryAfterMs: number | undefined;
 }
 
-/** Exponential backoff after a failure, at least `Retry-After`. @param random 0 to below 1 */
-export function retryWaitMs({ kind, count, retryAfterMs = 0 }: Failure, random: number): number {
+/** Time that enrollment and the distribution of a key to verifiers take. */
+const RENEW_MS = 60_000;
+/** Maximum wait when less is left of the key, or nothing. */
+const LATE_MS = 10_000;
+
+/** What is left of the installed key. @param current undefined without a usable one */
+export function keyUrgency(current: EnrolledKeyRecord | undefined, nowMs: number): Urgency {
+  const leftMs = current !== undefined && isUsable(current, nowMs) ? current.key.expiresAtMs - nowMs : 0;
+  return { leftMs, renewMs: RENEW_MS, lateMs: LATE_MS };
+}
+
+/**
+ * Exponential backoff after a failure, or `Retry-After`; no longer than the installed key allows. Without a usable key
+ * the backoff alone counts, and a short `Retry-After`. An attempt after a denial needs another token.
+ * @param random 0 to below 1
+ */
+export function retryWaitMs(
+  { kind, count, retryAfterMs = 0 }: Failure,
+  urgency: Urgency,
+  random: number,
+): number {
   const { firstMs, mostMs } = PACES[kind];
   const backOffMs = Math.min(firstMs * 2 ** Math.min(count - 1, 30), mostMs) * (1 - JITTER_SHARE * random);
-  return Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));
+  if (kind === 'denied') return backOffMs;
+  const wishedMs = Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));
+  const { lateMs, leftMs } = urgency;
+  return boundedWaitMs(wishedMs, { ...urgency, lateMs: leftMs > 0 ? lateMs : Math.max(backOffMs, lateMs) });
 }
 
 /** Maximum wait for verifiers without an installed key: a missing verifier must not prevent a pod from starting. */

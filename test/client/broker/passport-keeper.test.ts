@@ -1,7 +1,13 @@
 /** When passports are renewed: a fake clock that the keeper's waits advance. */
 import { describe, expect, it } from '@jest/globals';
+import { BrokerClient } from '../../../src/client/broker/broker-client.ts';
 import { BrokerError } from '../../../src/client/broker/broker-error.ts';
+import { parseBrokerUrl } from '../../../src/client/broker/broker-url.ts';
+import { newHolderKey } from '../../../src/client/broker/caller-prover.ts';
 import { type Kept, PassportKeeper, retryWaitMs } from '../../../src/client/broker/passport-keeper.ts';
+import { ServiceHttp } from '../../../src/client/service-http.ts';
+import { hostileRetryAfters } from '../../fakes/retry-after-headers.ts';
+import { startServer } from '../local-server.ts';
 
 const STOP = new AbortController().signal;
 
@@ -151,16 +157,50 @@ describe('failure', () => {
   });
 
   it.each([
-    ['unreachable', 300_000, 5, undefined, 10_000],
-    ['unreachable', 20_000, 5, undefined, 2000],
-    ['unreachable', 5000, 5, undefined, 1000],
-    ['refused', 3_600_000, 9, undefined, 60_000],
-    ['unreachable', 300_000, 1, 30_000, 30_000],
+    ['unreachable', 300_000, 100_000, 5, undefined, 10_000],
+    ['unreachable', 20_000, 6000, 5, undefined, 2000],
+    ['unreachable', 5000, 1000, 5, undefined, 1000],
+    ['refused', 3_600_000, 1_200_000, 9, undefined, 60_000],
+    ['unreachable', 300_000, 100_000, 1, 30_000, 30_000],
+    ['unreachable', 300_000, 100_000, 1, 3_600_000, 90_000],
+    ['refused', 3_600_000, 50_000, 9, undefined, 40_000],
+    ['unreachable', 300_000, 10_000, 1, 3_600_000, 2000],
+    ['unreachable', 300_000, 0, 1, 3_600_000, 10_000],
+    ['refused', 3_600_000, 0, 9, undefined, 60_000],
   ] as const)(
-    '%s, life %i ms, attempt %i, Retry-After %s: %i ms',
-    (kind, lifetimeMs, count, retryAfterMs, expected) => {
-      const kept = { endsAtMs: 0, lifetimeMs };
-      expect(retryWaitMs({ kind, code: 'c', text: '' }, { count, retryAfterMs, kept }, 0)).toBe(expected);
+    '%s, life %i ms, %i ms left, attempt %i, Retry-After %s: %i ms',
+    (kind, lifetimeMs, leftMs, count, retryAfterMs, expected) => {
+      const kept = { endsAtMs: 7000 + leftMs, lifetimeMs };
+      const failure = { kind, code: 'c', text: '' };
+      expect(retryWaitMs(failure, { count, retryAfterMs, kept }, { nowMs: 7000, random: 0 })).toBe(expected);
+    },
+  );
+
+  it.each(hostileRetryAfters())(
+    'renews before the end, whatever a proxy answers: Retry-After: %s',
+    async (text) => {
+      let isAway = true;
+      const server = await startServer((_seen, response) => {
+        if (isAway) response.writeHead(503, { 'retry-after': text });
+        else response.setHeader('content-type', 'application/json');
+        response.end('{"profiles":[]}');
+      });
+      const url = parseBrokerUrl(`http://127.0.0.1:${server.port}`);
+      const http = new ServiceHttp({ url, caPem: undefined });
+      const clientCertificate = { chainPem: '', keyPem: '' };
+      const prover = { holderKey: newHolderKey(), proof: { kind: 'connection', clientCertificate } as const };
+      const { goOn, issuedAtMs } = start({
+        issue: async (atMs) => {
+          if (atMs === 0) return;
+          isAway = atMs < 204_000;
+          const brokerUrl = url.origin;
+          await new BrokerClient({ http, brokerUrl, prover, timeoutMs: 10_000, stop: STOP }).profiles();
+        },
+      });
+      await goOn(300_000);
+      await Promise.all([http.close(), server.close()]);
+      expect(issuedAtMs[1]).toBeGreaterThan(200_000);
+      expect(issuedAtMs[1]).toBeLessThanOrEqual(290_000);
     },
   );
 });

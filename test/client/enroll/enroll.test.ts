@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { EnrollRequest } from '../../../src/client/enroll/enroll-run.ts';
 import { FakeControl, type FakeControlOptions, POLICY } from '../../fakes/control-enrollment.ts';
 import { profile } from '../../fakes/control-enrollment-answers.ts';
+import { hostileRetryAfters } from '../../fakes/retry-after-headers.ts';
 import { newWorkload, outcomeOf, runEnroll, startEnroll, type Workload } from './enroll-fixture.ts';
 
 let control: FakeControl;
@@ -266,7 +267,7 @@ describe('manual approval', () => {
       if (method !== 'GET') return undefined;
       polls += 1;
       if (polls === 3) control.approveAll();
-      return polls < 3 ? { status: 429, code: 'rate_limited', retryAfterSeconds: 45 } : undefined;
+      return polls < 3 ? { status: 429, code: 'rate_limited', retryAfter: 45 } : undefined;
     };
     const { ended, waits } = begin();
     await ended;
@@ -274,13 +275,32 @@ describe('manual approval', () => {
     expect(control.submissions).toHaveLength(1);
   });
 
-  it('leaves at once when Control wishes for more time than there is', async () => {
+  it.each(hostileRetryAfters())('waits at most a minute, and asks a last time: %s', async (retryAfter) => {
     await start({ approval: 'manual' });
-    control.interfere = (method) =>
-      method === 'GET' ? { status: 429, code: 'rate_limited', retryAfterSeconds: 301 } : undefined;
-    const { ended, waits } = begin();
+    let polls = 0;
+    control.interfere = (method) => {
+      if (method !== 'GET') return undefined;
+      polls += 1;
+      return { status: 503, code: 'unavailable', retryAfter };
+    };
+    const { ended, waits } = begin({ timeoutMs: 90_000 });
     expect(await outcomeOf(ended)).toBe('enrollment_pending');
-    expect(waits).toEqual([]);
+    expect(Math.max(...waits)).toBeLessThanOrEqual(61_000);
+    expect(polls).toBe(waits.length + 1);
+    expect(polls).toBeGreaterThan(3);
+  });
+
+  it.each(hostileRetryAfters())('submits again within a minute: %s', async (retryAfter) => {
+    await start();
+    let asked = 0;
+    control.interfere = () => {
+      asked += 1;
+      return asked < 3 ? { status: 503, code: 'unavailable', retryAfter } : undefined;
+    };
+    const { ended, waits } = begin();
+    await ended;
+    expect(waits).toHaveLength(2);
+    expect(Math.max(...waits)).toBeLessThanOrEqual(61_000);
   });
 });
 
@@ -397,7 +417,7 @@ describe('a Control that cannot answer', () => {
 
   it('is distinguished from one that throttles', async () => {
     await start();
-    control.interfere = () => ({ status: 429, code: 'rate_limited', retryAfterSeconds: 20 });
+    control.interfere = () => ({ status: 429, code: 'rate_limited', retryAfter: 20 });
     const { ended, waits } = begin();
     await expect(ended).rejects.toMatchObject({ code: 'rate_limited', kind: 'pending' });
     expect(waits.every((waitMs) => waitMs >= 20_000)).toBe(true);

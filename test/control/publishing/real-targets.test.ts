@@ -79,6 +79,7 @@ async function startVerifier(target: TestTarget, directory?: string): Promise<Ve
     persisted,
     mark,
     nowSeconds,
+    secondsUntilStale: () => 10,
     retryFirstMs: 10,
     retryMaxMs: 100,
   });

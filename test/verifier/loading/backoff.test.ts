@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
+import { parseRetryAfterMs } from '../../../src/protocol/retry-after.ts';
 import { Backoff, MAX_RETRY_AFTER_MS, NO_JITTER } from '../../../src/verifier/loading/backoff.ts';
+import { hostileRetryAfters } from '../../fakes/retry-after-headers.ts';
 
 describe('waits after failures', () => {
   it('double up to a limit, cut by up to half at random, and begin anew after a success', () => {
@@ -17,6 +19,14 @@ describe('waits after failures', () => {
     expect(backoff.failed(1)).toBe(200);
     expect(backoff.failed(1e12)).toBe(MAX_RETRY_AFTER_MS);
   });
+
+  it.each(hostileRetryAfters())(
+    'are at most 30 s after Retry-After: %s, as for a collector of audit events',
+    (text) => {
+      const backoff = new Backoff({ firstMs: 500, maxMs: 30_000 });
+      expect(backoff.failed(parseRetryAfterMs(text, Date.now()))).toBeLessThanOrEqual(30_000);
+    },
+  );
 
   it('are over before the first failure, and after a reset', () => {
     const backoff = new Backoff({ firstMs: 60_000, maxMs: 60_000 });

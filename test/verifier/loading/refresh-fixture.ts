@@ -1,8 +1,9 @@
 /** A verifier's bundle that follows a fake Control, without the rest of a verifier. */
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
+import { secondsUntilStale } from '../../../src/verifier/decision/steps/freshness.ts';
 import type { BundleLoaderOptions } from '../../../src/verifier/loading/bundle-loader.ts';
 import { ControlConnection } from '../../../src/verifier/loading/refresh/control-connection.ts';
-import { Refresher } from '../../../src/verifier/loading/refresh/refresher.ts';
+import { Refresher, type RefresherOptions } from '../../../src/verifier/loading/refresh/refresher.ts';
 import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';
 import { type FakeControl, startFakeControl } from '../../fakes/control-distribution.ts';
@@ -33,12 +34,16 @@ export interface FollowerOptions extends Partial<BundleLoaderOptions> {
   readonly answerTimeoutMs?: number;
   readonly retryFirstMs?: number;
   readonly retryMaxMs?: number;
+  readonly realtimeStalenessSeconds?: number;
+  readonly sleep?: RefresherOptions['sleep'];
 }
 
 /** Starts a loader from its state directory, and a refresher. */
 export async function startFollower(options: FollowerOptions) {
   const { stateDirectory, url, readToken = async () => 'target-token', ...others } = options;
-  const { answerTimeoutMs = 2000, retryFirstMs = 10, retryMaxMs = 100, ...more } = others;
+  const { answerTimeoutMs = 2000, retryFirstMs = 10, retryMaxMs = 100, sleep, ...rest } = others;
+  const { realtimeStalenessSeconds = 10, ...more } = rest;
+  const { nowSeconds = () => NOW_SECONDS } = more;
   const persisted = new PersistedBundle(stateDirectory);
   const { events, loader, mark, ...started } = newTestLoader({
     signer: keys.bundle,
@@ -53,9 +58,11 @@ export async function startFollower(options: FollowerOptions) {
     loader,
     persisted,
     mark,
-    nowSeconds: more.nowSeconds ?? (() => NOW_SECONDS),
+    nowSeconds,
     retryFirstMs,
     retryMaxMs,
+    secondsUntilStale: () => secondsUntilStale(loader.snapshot, nowSeconds(), realtimeStalenessSeconds),
+    ...(sleep && { sleep }),
     listener: {
       failed: (activity, code) => activity !== 'acknowledge' && events.push(['failed', code]),
       recovered: (activity) => activity !== 'acknowledge' && events.push(['recovered']),

@@ -182,7 +182,13 @@ export class AgentFixture {
     this.skippedMs += waitMs;
   }
 
-  async #enroll({ keyFile, pollIntervalMs, stop, report }: KeyRun): Promise<EnrolledKeyRecord> {
+  async #enroll({
+    keyFile,
+    maxRetryAfterMs,
+    pollIntervalMs,
+    stop,
+    report,
+  }: KeyRun): Promise<EnrolledKeyRecord> {
     const key = await openEnrollmentKey({ kind: 'make', file: keyFile }, this.#target);
     return this.#withControl(key, async (control) => {
       const { refreshSkewMs, timeoutMs } = this.#options;
@@ -195,6 +201,7 @@ export class AgentFixture {
           timeoutMs,
           requestTimeoutMs: 5000,
           pollIntervalMs,
+          maxRetryAfterMs,
           submitRetries: 0,
           refreshSkewMs,
           forcesReenrollment: false,

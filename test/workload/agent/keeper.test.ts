@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { KeeperOptions } from '../../../src/workload/agent/keeper-ports.ts';
 import type { FakeControlOptions } from '../../fakes/control-enrollment.ts';
+import { hostileRetryAfters } from '../../fakes/retry-after-headers.ts';
 import { AgentFixture } from './keeper-fixture.ts';
 
 const MINUTE = 60_000;
@@ -158,16 +159,29 @@ describe('a Control that', () => {
     expect(agent.control.requests.length).toBeLessThan(80);
   });
 
-  it('asks to be left alone for longer than a run lasts is left alone', async () => {
-    await start();
-    agent.control.interfere = () => ({ status: 429, code: 'rate_limited', retryAfterSeconds: 900 });
-    await agent.checkUntil(() => agent.trouble === 'rate_limited');
-    const until = agent.nowMs + 14 * MINUTE;
-    await agent.checkUntil(() => agent.nowMs > until);
-    expect(agent.control.requests.length).toBe(1);
+  it.each(hostileRetryAfters())(
+    'without a key, is back within 10 s of it, whatever it asks: %s',
+    async (after) => {
+      await start();
+      agent.control.interfere = () => ({ status: 503, code: 'unavailable', retryAfter: after });
+      await agent.checkUntil(() => agent.trouble === 'unavailable');
+      agent.control.interfere = undefined;
+      const backAtMs = agent.nowMs;
+      await agent.checkUntil(() => agent.isReady);
+      expect(agent.nowMs - backAtMs).toBeLessThanOrEqual(11_000);
+    },
+  );
+
+  it.each(hostileRetryAfters())('does not outlast the key, whatever it asks: %s', async (after) => {
+    await startEnrolled();
+    const endsAtMs = agent.keeper.state.record?.key.expiresAtMs ?? 0;
+    agent.pass(48 * MINUTE);
+    await agent.renewToken();
+    agent.control.interfere = () => ({ status: 503, code: 'unavailable', retryAfter: after });
+    await agent.checkUntil(() => agent.trouble === 'unavailable');
     agent.control.interfere = undefined;
-    await agent.checkUntil(() => agent.isReady);
-    expect(agent.nowMs).toBeGreaterThan(until);
+    await agent.checkUntil(() => agent.count('replaced') === 2);
+    expect(agent.nowMs).toBeLessThanOrEqual(endsAtMs - 50_000);
   });
 
   it.each(['policy_not_active', 'source_not_active', 'policy_revision_outdated'])(

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import type { EnrolledKeyRecord, IssuedKey } from '../../../src/client/enroll/enrollment-state.ts';
 import {
   CHECK_INTERVAL_MS,
+  keyUrgency,
   type LastFailure,
   type Moment,
   nextStep,
@@ -195,7 +196,9 @@ describe('after a lastFailure', () => {
 
 describe('back-off', () => {
   const waits = (kind: LastFailure['kind'], random: number) =>
-    [1, 2, 3, 7, 50].map((count) => retryWaitMs({ kind, count, retryAfterMs: undefined }, random));
+    [1, 2, 3, 7, 50].map((count) =>
+      retryWaitMs({ kind, count, retryAfterMs: undefined }, keyUrgency(undefined, T0), random),
+    );
 
   it('doubles to its bound', () => {
     expect(waits('unavailable', 0)).toEqual([1000, 2000, 4000, 60_000, 60_000]);
@@ -208,13 +211,27 @@ describe('back-off', () => {
     expect(waits('unavailable', 0.999)[0]).toBeCloseTo(750, -1);
   });
 
-  it('is never shorter than Retry-After', () => {
+  it('is never shorter than Retry-After, where the key allows', () => {
     const failure = { kind: 'unavailable', count: 1, retryAfterMs: 90_000 } as const;
-    expect([0, 0.5, 0.999].map((random) => retryWaitMs(failure, random) >= 90_000)).toEqual([
-      true,
-      true,
-      true,
-    ]);
+    const urgency = keyUrgency(keyUntil(T0 + 5 * MINUTE), T0);
+    expect([0, 0.5, 0.999].every((random) => retryWaitMs(failure, urgency, random) >= 90_000)).toBe(true);
+  });
+
+  it.each<readonly [LastFailure['kind'], number, EnrolledKeyRecord | undefined, number]>([
+    // A minute before the key ends, for Retry-After and for the backoff.
+    ['unavailable', 1, keyUntil(T0 + 5 * MINUTE), 4 * MINUTE],
+    ['refused', 50, keyUntil(T0 + 5 * MINUTE), 4 * MINUTE],
+    ['pending', 1, keyUntil(T0 + 1.25 * MINUTE), 15_000],
+    ['unavailable', 50, keyUntil(T0 + MINUTE), 10_000],
+    ['refused', 50, keyUntil(T0 + 1), 10_000],
+    ['unavailable', 1, undefined, 10_000],
+    ['unavailable', 50, undefined, MINUTE],
+    ['unavailable', 1, keyUntil(T0), 10_000],
+    ['unavailable', 1, keyUntil(T0 + HOUR, { status: 'revoked' }), 10_000],
+    ['denied', 1, keyUntil(T0 + 5 * MINUTE), Number.POSITIVE_INFINITY],
+  ])('%s, failure %i, Retry-After of an hour: what the key allows', (kind, count, current, expectedMs) => {
+    const failure = { kind, count, retryAfterMs: HOUR };
+    expect(retryWaitMs(failure, keyUrgency(current, T0), 0)).toBe(expectedMs);
   });
 });
 

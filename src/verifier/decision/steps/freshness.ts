@@ -41,3 +41,18 @@ export function mostAgeSeconds(
   if (rule.kind === 'bounded') return rule.maxStalenessSeconds;
   return Math.min(rule.maxStalenessSeconds ?? realtimeStalenessSeconds, realtimeStalenessSeconds);
 }
+
+/** Seconds until the first route is denied as stale or the bundle expires; zero or less when it is, or without a bundle. */
+export function secondsUntilStale(
+  snapshot: Snapshot | undefined,
+  nowSeconds: number,
+  realtimeStalenessSeconds: number,
+): number {
+  if (snapshot === undefined) return 0;
+  const { expiresAtSeconds, freshAsOfSeconds, routesByFreshness } = snapshot;
+  const endSeconds = routesByFreshness.reduce(
+    (end, { rule }) => Math.min(end, freshAsOfSeconds + mostAgeSeconds(rule, realtimeStalenessSeconds)),
+    expiresAtSeconds,
+  );
+  return endSeconds - nowSeconds;
+}

@@ -2,7 +2,6 @@
  * Acknowledges to Control what the verifier accepted or rejected. Runs concurrently with the polls, so that neither
  * waits for the other. It sends only the latest acknowledgement; older ones are dropped.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Acknowledgement } from '../../../bundle/format/distribution-contract.ts';
 import type { Backoff } from '../backoff.ts';
 import type { ControlConnection } from './control-connection.ts';
@@ -14,6 +13,8 @@ export interface AcknowledgerOptions {
   readonly onFailure: (error: unknown) => void;
   readonly onSent: (acknowledgement: Acknowledgement) => void;
   readonly backoff: Backoff;
+  /** Resolves after the time, or at once when aborted. */
+  readonly sleep: (waitMs: number, signal: AbortSignal) => Promise<void>;
 }
 
 export class Acknowledger {
@@ -37,7 +38,7 @@ export class Acknowledger {
   }
 
   async #run(): Promise<void> {
-    const { connection, backoff, onFailure, onSent, signal } = this.#options;
+    const { connection, backoff, onFailure, onSent, signal, sleep } = this.#options;
     while (this.#pending !== undefined && !signal.aborted) {
       const acknowledgement = this.#pending;
       try {
@@ -48,7 +49,7 @@ export class Acknowledger {
       } catch (error) {
         if (signal.aborted) break;
         onFailure(error);
-        await sleep(backoff.failed(retryAfterOf(error)), undefined, { signal }).catch(() => undefined);
+        await sleep(backoff.failed(retryAfterOf(error)), signal);
       }
     }
     // In the same turn as the check for a pending one, so that a later `send` starts a new run.

@@ -10,7 +10,6 @@ import { createHash } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';
 import { copyFile, type FileHandle, link, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { BundleError } from '../../../bundle/format/bundle-error.ts';
 import type { DistributedBundle, DistributedFile } from '../../../bundle/format/distribution-contract.ts';
 import { DOCUMENTS, MAX_SHARD_BYTES } from '../../../bundle/format/documents.ts';
@@ -31,6 +30,8 @@ export interface BaseFetcherOptions {
   readonly persisted: PersistedBundle;
   readonly signal: AbortSignal;
   readonly backoff: Backoff;
+  /** Resolves after the time, or at once when aborted. */
+  readonly sleep: (waitMs: number, signal: AbortSignal) => Promise<void>;
   readonly onFailure: (error: unknown) => void;
   readonly onFetched: (revision: number, bytesFetched: number) => void;
 }
@@ -74,7 +75,7 @@ export class BaseFetcher {
   }
 
   async #rebase(whole: DistributedBundle): Promise<void> {
-    const { loader, backoff, onFailure, onFetched, signal } = this.#options;
+    const { loader, backoff, onFailure, onFetched, signal, sleep } = this.#options;
     try {
       await this.#fetch(whole, async (incoming, bytesFetched) => {
         if (await loader.rebase(incoming)) onFetched(whole.revision, bytesFetched);
@@ -86,7 +87,7 @@ export class BaseFetcher {
       onFailure(error);
       if (error instanceof BundleError && !PASSING.has(error.code)) this.#unfit = whole.head;
       // The next response repeats the offer; this delays the next attempt.
-      await sleep(backoff.failed(retryAfterOf(error)), undefined, { signal }).catch(() => undefined);
+      await sleep(backoff.failed(retryAfterOf(error)), signal);
     }
   }
 

@@ -3,7 +3,7 @@
  * for it, and an outage of Control has no effect until freshness expires.
  * Source: docs/bundle.md "Distribution".
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { asBundleError, type BundleError } from '../../../bundle/format/bundle-error.ts';
 import { MAX_WAIT_SECONDS } from '../../../bundle/format/bundle-limits.ts';
 import type { ChainPosition } from '../../../bundle/format/chain.ts';
@@ -31,9 +31,13 @@ export interface RefresherOptions {
   readonly listener?: RefreshListener;
   /** Wait that polls request from Control; default {@link MAX_WAIT_SECONDS}. */
   readonly waitSeconds?: number;
+  /** Time until the first route is denied as stale; zero or less when it is, or without a bundle. */
+  readonly secondsUntilStale: () => number;
   /** First and longest backoff after failures, milliseconds; default 250 and 30,000. */
   readonly retryFirstMs?: number;
   readonly retryMaxMs?: number;
+  /** Resolves after the time, or at once when aborted. Default: the timer of Node.js. */
+  readonly sleep?: (waitMs: number, signal: AbortSignal) => Promise<void>;
 }
 
 /** Must not throw. */
@@ -82,7 +86,7 @@ export class Refresher {
   #refusedEnd: ChainPosition | undefined;
 
   constructor(options: RefresherOptions) {
-    const { connection, listener, nowSeconds } = options;
+    const { connection, listener, nowSeconds, sleep = pause } = options;
     this.#options = options;
     this.#backoff = newBackoff(options);
     const recordOf = (activity: RefreshActivity) =>
@@ -97,6 +101,7 @@ export class Refresher {
     const { signal } = this.#stop;
     this.#acknowledger = new Acknowledger({
       connection,
+      sleep,
       signal,
       backoff: newBackoff(options),
       onFailure: (error) => this.#failed('acknowledge', error),
@@ -107,6 +112,7 @@ export class Refresher {
     });
     this.#bases = new BaseFetcher({
       ...options,
+      sleep,
       signal,
       backoff: newBackoff(options),
       onFailure: (error) => this.#failed('fetch', error),
@@ -140,6 +146,7 @@ export class Refresher {
 
   async #run(): Promise<void> {
     const { signal } = this.#stop;
+    const { sleep = pause } = this.#options;
     while (!signal.aborted) {
       let waitMs = 0;
       const startedMs = performance.now();
@@ -154,7 +161,7 @@ export class Refresher {
         this.#failed('poll', error);
         waitMs = this.#backoff.failed(retryAfterOf(error));
       }
-      if (waitMs > 0) await sleep(waitMs, undefined, { signal }).catch(() => undefined);
+      if (waitMs > 0) await sleep(waitMs, signal);
     }
   }
 
@@ -266,9 +273,22 @@ export class Refresher {
 }
 
 const MOST_DETAIL_CHARACTERS = 512;
+/** A poll and the loading of what it brings, and a second because statements have whole seconds. */
+const RENEW_MS = 2000;
+/** Maximum wait while a route is denied as stale, or nothing is loaded. */
+const LATE_MS = 2000;
 
-function newBackoff({ retryFirstMs = 250, retryMaxMs = 30_000 }: RefresherOptions): Backoff {
-  return new Backoff({ firstMs: retryFirstMs, maxMs: retryMaxMs });
+async function pause(waitMs: number, signal: AbortSignal): Promise<void> {
+  await delay(waitMs, undefined, { signal }).catch(() => undefined);
+}
+
+function newBackoff(options: RefresherOptions): Backoff {
+  const { retryFirstMs = 250, retryMaxMs = 30_000, secondsUntilStale } = options;
+  return new Backoff({
+    firstMs: retryFirstMs,
+    maxMs: retryMaxMs,
+    urgency: () => ({ leftMs: secondsUntilStale() * 1000, renewMs: RENEW_MS, lateMs: LATE_MS }),
+  });
 }
 
 function asDocument({ kind, revision, document }: DistributedStep): StepDocument {

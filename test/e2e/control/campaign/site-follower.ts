@@ -53,7 +53,15 @@ export class SiteFollower {
     await loader.start();
     const readToken = async () => (await readFile(tokenFile, 'utf8')).trim();
     const connection = new ControlConnection({ url: new URL(controlUrl), readToken });
-    const common = { authSite: SITE_ID, connection, loader, persisted, mark, nowSeconds };
+    const common = {
+      authSite: SITE_ID,
+      connection,
+      loader,
+      persisted,
+      mark,
+      nowSeconds,
+      secondsUntilStale: () => 10,
+    };
     const refresher = new Refresher({ ...common, retryFirstMs: 20, retryMaxMs: 200 });
     refresher.start();
     return new SiteFollower(loader, problems, async () => {
