@@ -14,10 +14,12 @@ import { AuditFileError, type OpenAudit, openAudit } from '../../verifier/assemb
 import { Closers } from '../closers.ts';
 import { listenFailure, reopenOnHangUp } from '../enforcement/enforcement-process.ts';
 import { followTlsFiles } from '../enforcement/listener-tls.ts';
+import { auditCheck } from '../enforcement/verifier-readiness.ts';
 import { openBrokerFiles } from './broker-files.ts';
 import { createBrokerServer, openBrokerListener } from './broker-listener.ts';
 import { type BrokerPlan, planBroker } from './broker-plan.ts';
 import type { BrokerProcessSettings } from './broker-settings.ts';
+import { callersCheck } from './callers-check.ts';
 import { ClientConnections } from './client-connections.ts';
 import { openTrustSources } from './trust-sources.ts';
 
@@ -112,10 +114,11 @@ async function openBroker(opening: Opening): Promise<RunningBroker> {
   opened.add(() => app.close());
   await app.ready();
   let isDraining = false;
+  const callerSources = { ...files.ports, trustBundles: trust.bundles, nowMs: Date.now };
   const checks: (() => readonly ReadinessCheck[])[] = [
     () => files.checks(),
     () => trust.checks(),
-    () => [{ name: 'audit', problem: undefined, warning: auditWarning(audit) }],
+    () => [callersCheck(callerSources, plan.settings.acceptsJwtSvids), auditCheck(audit.health())],
     () => [{ name: 'listener', problem: isDraining ? 'draining: no new requests are taken' : undefined }],
   ];
   const adminAddress = await openAdmin(opening, () => checks.flatMap((read) => read()));
@@ -140,12 +143,6 @@ async function openAuditTrail({ plan, logger, metrics, opened }: Opening): Promi
   } catch (error) {
     throw error instanceof AuditFileError ? usageError('audit_file_unusable', error.message) : error;
   }
-}
-
-function auditWarning(audit: OpenAudit): string | undefined {
-  const { collector, recorder } = audit.health();
-  const code = recorder ?? collector;
-  return code && `audit events cannot be written (${code})`;
 }
 
 /** @throws CliError `listen_failed` */

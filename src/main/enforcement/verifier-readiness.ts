@@ -49,7 +49,7 @@ export function bundleCheck({ problem, snapshot }: BundleStatus): ReadinessCheck
 }
 
 /** With `--audit required` a request without an audit record is denied, so a failing sink is a problem. */
-function auditCheck({ collector, mode, recorder }: AuditHealth): ReadinessCheck {
+export function auditCheck({ collector, mode, recorder }: AuditHealth): ReadinessCheck {
   const notRecorded =
     recorder && `decisions cannot be recorded (${recorder}): mend what --audit-file names; it is tried again`;
   const notSent =
