@@ -1,6 +1,6 @@
 /** Jest in ESM mode; swc strips the types, `tsc` checks them in the same test command. */
 export default {
-  testEnvironment: 'node',
+  testEnvironment: '<rootDir>/scripts/jest-environment.mjs',
   extensionsToTreatAsEsm: ['.ts'],
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   transform: {
@@ -13,7 +13,8 @@ export default {
     ],
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.build/'],
-  testTimeout: 30_000,
+  // Generous, for a busy machine: a test that passes is no slower. `--testTimeout=20000` ends a wait sooner.
+  testTimeout: 180_000,
   // One more than the two cores: most tests wait for processes, not for a processor.
   maxWorkers: 3,
   // A worker keeps the modules of finished files, so one that has grown is replaced.

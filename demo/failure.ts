@@ -41,7 +41,7 @@ async function decisionLines(
     const recorded = audit.filter((line) => decisionIds.some((id) => line.includes(id)));
     return recorded.length < decisionIds.length ? undefined : recorded;
   };
-  const recorded = await waitFor('the decisions to be recorded', auditTimeoutMs, readRecorded).catch(
+  const recorded = await waitFor('the decisions to be recorded', readRecorded, auditTimeoutMs).catch(
     () => [],
   );
   return tail("sidecar's decisions", recorded);

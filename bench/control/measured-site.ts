@@ -16,8 +16,6 @@ import { cpuUsOf } from '../machine.ts';
 import { seedKeys } from './seed-keys.ts';
 import { SimulatedTargets } from './simulated-targets.ts';
 
-const START_MS = 30_000;
-const PUBLISH_MS = 120_000;
 const CREATIONS_AT_ONCE = 4;
 /** Another one than the declared route has. */
 const CHANGED_STALENESS_SECONDS = 29;
@@ -102,7 +100,6 @@ function startControl(stage: ControlStage): Promise<Service> {
   const args = instanceArguments(stage.instanceSettings());
   const level = args.indexOf('--log-level');
   return startProofgate(args.toSpliced(level, 2), {
-    readyTimeoutMs: START_MS,
     readyUrl: `${stage.controlUrl}/healthz`,
   });
 }
@@ -136,7 +133,7 @@ async function untilListed(
     if (statusCode !== 200) throw new Error(`${path} was answered ${statusCode}`);
     return text;
   };
-  const whole = await waitFor('a bundle that lists the keys', PUBLISH_MS, async () => {
+  const whole = await waitFor('a bundle that lists the keys', async () => {
     const { whole } = JSON.parse(await get(POLL_PATH));
     return whole.revision > after ? whole : undefined;
   });

@@ -125,10 +125,14 @@ class DeltaStream {
   async untilTaken(): Promise<number> {
     const startMs = performance.now();
     const { head, revision } = this.#control.position;
-    const atMs = await waitFor(`void run: revision ${revision} to be taken`, MOST_BEHIND_MS, () => {
-      const last = this.#control.acknowledgements.findLast(({ outcome }) => outcome === 'accepted');
-      return last?.revision === revision && last.head === head ? last.atMs : undefined;
-    });
+    const atMs = await waitFor(
+      `void run: revision ${revision} to be taken`,
+      () => {
+        const last = this.#control.acknowledgements.findLast(({ outcome }) => outcome === 'accepted');
+        return last?.revision === revision && last.head === head ? last.atMs : undefined;
+      },
+      MOST_BEHIND_MS,
+    );
     return Math.max(0, atMs - startMs);
   }
 

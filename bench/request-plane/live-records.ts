@@ -51,7 +51,7 @@ async function bytesInRedis(): Promise<number> {
     holderQuotaPerMinute: REDIS_RECORDS,
   });
   try {
-    await waitFor('the store to be ready', 30_000, async () => (store.health().ready ? true : undefined));
+    await waitFor('the store to be ready', async () => (store.health().ready ? true : undefined));
     const before = await usedMemory(server);
     await fill(store);
     return ((await usedMemory(server)) - before) / REDIS_RECORDS;

@@ -87,7 +87,6 @@ export const READY = {
     const admin = startOf(lines)?.admin_listen;
     return admin === undefined ? undefined : `http://${admin}/readyz`;
   },
-  readyTimeoutMs: 120_000,
 };
 
 export function startOf(

@@ -44,7 +44,6 @@ export async function startVerifier(options: VerifierOptions): Promise<RunningVe
     ],
     {
       readyUrl: (lines) => listening(lines, 'admin_listen', (address) => `http://${address}/readyz`),
-      readyTimeoutMs: 120_000,
     },
   );
   const readyAfterMs = performance.now() - startMs;

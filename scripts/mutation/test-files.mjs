@@ -8,7 +8,7 @@ import { addEventHandler, getState, resetState, run, setState } from 'jest-circu
 import { isLeftOut } from './tests.mjs';
 
 /** As in jest.config.mjs. */
-const TEST_TIMEOUT_MS = 30_000;
+const TEST_TIMEOUT_MS = 180_000;
 
 /**
  * @typedef {object} TestRun
@@ -114,7 +114,11 @@ export function onTests({ ended, started }) {
   Object.assign(listeners, { started, ended });
 }
 
-addEventHandler((event) => {
+addEventHandler((event, { testTimeout }) => {
+  if (event.name === 'hook_start' || event.name === 'test_fn_start') {
+    // For test/e2e/harness/wait.ts.
+    globalThis.waitsEndAtMs = performance.now() + ((event.hook ?? event.test).timeout || testTimeout);
+  }
   switch (event.name) {
     case 'hook_start':
       if (event.hook.type === 'beforeAll') listeners.started(wantedIdsUnder(event.hook.parent));

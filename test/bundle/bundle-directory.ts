@@ -46,15 +46,3 @@ export async function putBundle(directory: string, content: BundleContent, key: 
   await writeFile(join(directory, 'bundle.jws'), bytes);
   return position;
 }
-
-const DEADLINE_MS = 10_000;
-const LOOK_EVERY_MS = 5;
-
-/** Waits until something holds, and fails when it does not in time. */
-export async function until(condition: () => boolean): Promise<void> {
-  const deadline = performance.now() + DEADLINE_MS;
-  while (!condition()) {
-    if (performance.now() > deadline) throw new Error('did not come about in time');
-    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
-  }
-}

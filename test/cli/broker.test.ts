@@ -137,7 +137,7 @@ it('gives up after ten seconds where no SPIFFE agent answers', async () => {
     'workload_api_unavailable',
     5,
   );
-}, 30_000);
+});
 
 describe('settings', () => {
   const key = () => ['--key', file('key.pem')];

@@ -16,8 +16,6 @@ export interface ShownSignIn {
   readonly code: string;
 }
 
-const WAIT_MS = 20_000;
-
 /** Parses what a run of `ctl login` printed on stderr. */
 export function readShown(stderr: string): ShownSignIn | undefined {
   const url = /^Sign in with the browser: (\S+)$/m.exec(stderr)?.[1];
@@ -85,7 +83,7 @@ export class LoginStage {
   }
 
   shown(run: RunningCli): Promise<ShownSignIn> {
-    return waitFor('the page to sign in at', WAIT_MS, () => readShown(run.stderr()));
+    return waitFor('the page to sign in at', () => readShown(run.stderr()));
   }
 
   /** Signs in at the printed URL. @returns the page that asks for confirmation */

@@ -6,13 +6,11 @@ import { type Child, startChild } from '../e2e/harness/child.ts';
 import { LAUNCHER } from './compiled-cli.ts';
 import { LoginStage, readShown, type ShownSignIn } from './ctl-login-fixture.ts';
 
-const STARTUP_TIMEOUT_MS = 120_000;
-
 let stage: LoginStage;
 const running: Child[] = [];
 beforeAll(async () => {
   stage = await LoginStage.start();
-}, STARTUP_TIMEOUT_MS);
+});
 afterAll(() => stage.close());
 beforeEach(() => stage.newPerson());
 afterEach(() => Promise.all(running.splice(0).map((child) => child.stop())));
@@ -25,7 +23,7 @@ function startLogin(): Child {
 }
 
 async function shownBy(child: Child): Promise<ShownSignIn> {
-  await child.waitForLine(/shows this code/, 20_000);
+  await child.waitForLine(/shows this code/);
   return readShown(child.stderrLines.join('\n')) ?? { url: '', code: '' };
 }
 

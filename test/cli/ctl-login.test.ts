@@ -83,7 +83,7 @@ describe('login', () => {
     const granted = await stage.call({ method: 'POST', path: '/v1/role-grants', token, body });
     expect(granted.status).toBe(201);
     const run = stage.login('--output', 'json');
-    const notes = await waitFor('the notes', 20_000, () => {
+    const notes = await waitFor('the notes', () => {
       const lines = run.stderr().split('\n').filter(Boolean);
       return lines.length >= 2 ? lines.map((line) => JSON.parse(line)) : undefined;
     });
@@ -261,9 +261,7 @@ describe('the browser', () => {
     const run = stage.startWithBrowser();
     const shown = await stage.shown(run);
     const openedUrls =
-      opened === undefined
-        ? ''
-        : await waitFor('the browser to be opened', 20_000, () => readFile(opened, 'utf8'));
+      opened === undefined ? '' : await waitFor('the browser to be opened', () => readFile(opened, 'utf8'));
     const browser = stage.world.browser();
     await browser.visit(await stage.decided(browser, shown, 'deny'));
     expectLoginError(await run.ended, 'sign_in_denied', 3);

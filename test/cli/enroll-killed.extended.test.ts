@@ -12,8 +12,6 @@ import { type Exchange, type Fault, type LossyProxy, startLossyProxy } from '../
 import { LAUNCHER } from './compiled-cli.ts';
 import { expectNoStackTrace, runCli } from './run-cli.ts';
 
-const TEST_TIMEOUT_MS = 60_000;
-
 let folder = '';
 let control: FakeControl;
 let proxy: LossyProxy;
@@ -95,87 +93,71 @@ const STEPS = [
   { at: 'it polls again', index: 3, fault: 'hold_answer' },
 ] as const;
 
-it(
-  'a key that something may have been issued to is for its Control and policy alone',
-  async () => {
-    await start();
-    faultOf = ({ index }) => (index >= 1 ? 'drop_answer' : 'pass');
-    expect((await run()).stderr).toContain('submission_unconfirmed');
-    faultOf = () => 'pass';
-    await writeFile(join(folder, 'token'), await control.token());
-    expect((await run()).stderr).toContain('challenge_consumed');
-    expect(control.enrollments.size).toBe(1);
-    expect((await run('epr_other')).stderr).toContain('file_exists');
-    expect(await run()).toMatchObject({ exitCode: 0 });
-  },
-  TEST_TIMEOUT_MS,
-);
+it('a key that something may have been issued to is for its Control and policy alone', async () => {
+  await start();
+  faultOf = ({ index }) => (index >= 1 ? 'drop_answer' : 'pass');
+  expect((await run()).stderr).toContain('submission_unconfirmed');
+  faultOf = () => 'pass';
+  await writeFile(join(folder, 'token'), await control.token());
+  expect((await run()).stderr).toContain('challenge_consumed');
+  expect(control.enrollments.size).toBe(1);
+  expect((await run('epr_other')).stderr).toContain('file_exists');
+  expect(await run()).toMatchObject({ exitCode: 0 });
+});
 
 describe('killed', () => {
-  it.each(STEPS)(
-    'when $at',
-    async ({ index, fault }) => {
-      await start({ approval: 'manual' });
-      const arrived = new Promise<void>((resolve) => {
-        faultOf = (exchange) => {
-          if (exchange.index === 3) control.approveAll();
-          if (exchange.index !== index) return 'pass';
-          resolve();
-          // The proxy applies this fault only after the process has exited.
-          return fault === 'reset_before' ? killed.then(() => fault) : fault;
-        };
-      });
-      let tellKilled: () => void = () => {};
-      const killed = new Promise<void>((resolve) => {
-        tellKilled = resolve;
-      });
-      const child = spawnRun();
-      await arrived;
-      await kill(child);
-      tellKilled();
-      await proxy.settled();
+  it.each(STEPS)('when $at', async ({ index, fault }) => {
+    await start({ approval: 'manual' });
+    const arrived = new Promise<void>((resolve) => {
       faultOf = (exchange) => {
-        if (exchange.method === 'GET') control.approveAll();
-        return 'pass';
+        if (exchange.index === 3) control.approveAll();
+        if (exchange.index !== index) return 'pass';
+        resolve();
+        // The proxy applies this fault only after the process has exited.
+        return fault === 'reset_before' ? killed.then(() => fault) : fault;
       };
-      await expectOneKey();
-    },
-    TEST_TIMEOUT_MS,
-  );
+    });
+    let tellKilled: () => void = () => {};
+    const killed = new Promise<void>((resolve) => {
+      tellKilled = resolve;
+    });
+    const child = spawnRun();
+    await arrived;
+    await kill(child);
+    tellKilled();
+    await proxy.settled();
+    faultOf = (exchange) => {
+      if (exchange.method === 'GET') control.approveAll();
+      return 'pass';
+    };
+    await expectOneKey();
+  });
 
-  it(
-    'after any number of milliseconds, again and again',
-    async () => {
-      await start();
-      for (let i = 0; i < 12; i++) {
-        const child = spawnRun();
-        const wait = 60 + i * 15;
-        await new Promise((resolve) => setTimeout(resolve, wait));
-        await kill(child);
-      }
-      await expectOneKey();
-    },
-    TEST_TIMEOUT_MS,
-  );
+  it('after any number of milliseconds, again and again', async () => {
+    await start();
+    for (let i = 0; i < 12; i++) {
+      const child = spawnRun();
+      const wait = 60 + i * 15;
+      await new Promise((resolve) => setTimeout(resolve, wait));
+      await kill(child);
+    }
+    await expectOneKey();
+  });
 
-  it(
-    'while it writes its first files, whatever is there afterwards',
-    async () => {
-      await start();
-      let watched = 0;
-      for (let i = 0; i < 6; i++) {
-        const child = spawnRun();
-        const seen = watched;
-        while (child.exitCode === null && (await readdir(folder)).length <= 1 + seen) {
-          await new Promise((resolve) => setImmediate(resolve));
-        }
-        await kill(child);
-        watched = Math.min((await readdir(folder)).length - 1, 2);
+  it('while it writes its first files, whatever is there afterwards', async () => {
+    await start();
+    let watched = 0;
+    for (let i = 0; i < 6; i++) {
+      const child = spawnRun();
+      const seen = watched;
+      while (child.exitCode === null && (await readdir(folder)).length <= 1 + seen) {
+        await new Promise((resolve) => setImmediate(resolve));
       }
-      await expectOneKey();
-    },
-    TEST_TIMEOUT_MS,
-  );
+      await kill(child);
+      watched = Math.min((await readdir(folder)).length - 1, 2);
+    }
+    await expectOneKey();
+  });
 });
 
 describe('behind a lossy proxy', () => {
@@ -184,31 +166,23 @@ describe('behind a lossy proxy', () => {
     ['throttles after Control acted', ['pass', 'throttle_after', 'pass']],
     ['resets, then cuts short', ['reset_after', 'truncate', 'pass', 'truncate', 'reset_after', 'pass']],
     ['garbles, then says 504', ['garble', 'pass', 'garble', 'gateway_timeout', 'pass']],
-  ])(
-    'that %s, gets the one key',
-    async (_what, faults) => {
-      await start();
-      faultOf = ({ index }) => faults[index] ?? 'pass';
-      const first = await run();
-      expect(first.exitCode).toBe(0);
-      await expectOneKey();
-    },
-    TEST_TIMEOUT_MS,
-  );
+  ])('that %s, gets the one key', async (_what, faults) => {
+    await start();
+    faultOf = ({ index }) => faults[index] ?? 'pass';
+    const first = await run();
+    expect(first.exitCode).toBe(0);
+    await expectOneKey();
+  });
 
-  it(
-    'that never lets a submission be answered, ends with 4; the next run gets the one key',
-    async () => {
-      await start();
-      faultOf = ({ index }) => (index === 0 ? 'pass' : 'drop_answer');
-      const lost = await run();
-      expect(lost).toMatchObject({ exitCode: 4, stdout: '' });
-      expect(lost.stderr).toMatch(/\{"error":"submission_unconfirmed","message":"[^"]+"\}\n$/);
-      faultOf = () => 'pass';
-      await expectOneKey();
-      const token = await readFile(join(folder, 'token'), 'utf8');
-      expect(lost.stderr).not.toContain(token);
-    },
-    TEST_TIMEOUT_MS,
-  );
+  it('that never lets a submission be answered, ends with 4; the next run gets the one key', async () => {
+    await start();
+    faultOf = ({ index }) => (index === 0 ? 'pass' : 'drop_answer');
+    const lost = await run();
+    expect(lost).toMatchObject({ exitCode: 4, stdout: '' });
+    expect(lost.stderr).toMatch(/\{"error":"submission_unconfirmed","message":"[^"]+"\}\n$/);
+    faultOf = () => 'pass';
+    await expectOneKey();
+    const token = await readFile(join(folder, 'token'), 'utf8');
+    expect(lost.stderr).not.toContain(token);
+  });
 });

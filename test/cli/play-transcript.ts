@@ -105,7 +105,7 @@ class Player {
 
   async #repeatUntil(pattern: RegExp): Promise<void> {
     const options = { cwd: this.#folder, env: this.#env };
-    this.#run = await waitFor(String(pattern), 20_000, async () => {
+    this.#run = await waitFor(String(pattern), async () => {
       const run = await this.#program(this.#args, { ...options, stdin: '' });
       return pattern.test(run.stdout) ? run : undefined;
     });

@@ -10,20 +10,15 @@ import { runCli } from './run-cli.ts';
 import { parseTranscript } from './transcript.ts';
 
 const FOLDER = join(dirname(fileURLToPath(import.meta.url)), 'transcripts');
-const TRANSCRIPT_TIMEOUT_MS = 120_000;
 
 describe('command line transcripts', () => {
-  it.each(readdirSync(FOLDER).filter((name) => name.endsWith('.txt')))(
-    '%s',
-    async (name) => {
-      const folder = await mkdtemp(join(tmpdir(), 'proofgate-cli-'));
-      try {
-        const transcript = parseTranscript(readFileSync(join(FOLDER, name), 'utf8'));
-        await playTranscript(transcript, (args, options) => runCli(LAUNCHER, args, options), folder);
-      } finally {
-        await rm(folder, { recursive: true, force: true });
-      }
-    },
-    TRANSCRIPT_TIMEOUT_MS,
-  );
+  it.each(readdirSync(FOLDER).filter((name) => name.endsWith('.txt')))('%s', async (name) => {
+    const folder = await mkdtemp(join(tmpdir(), 'proofgate-cli-'));
+    try {
+      const transcript = parseTranscript(readFileSync(join(FOLDER, name), 'utf8'));
+      await playTranscript(transcript, (args, options) => runCli(LAUNCHER, args, options), folder);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
 });

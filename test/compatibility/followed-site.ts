@@ -25,7 +25,6 @@ const ORIGIN = { scheme: 'http', authority: 'api.shop.example' };
 const TARGET = '/v1/orders/7';
 /** Long, because verifiers start while Control is down, on busy test machines. */
 const MAX_STALENESS_SECONDS = 600;
-const WAIT_MS = 30_000;
 
 export interface FollowingVerifier {
   /** `allowed`, or `reason/detail status`. */
@@ -80,7 +79,6 @@ export class FollowedSite {
       ],
       {
         env: { PROOFGATE_REPLAY: replay },
-        readyTimeoutMs: WAIT_MS,
         readyUrl: (lines) => readyUrl(listening(lines)?.admin_listen),
       },
       program,
@@ -116,7 +114,7 @@ export class FollowedSite {
   async awaitOutcome(verifier: FollowingVerifier, keyFile: string, expected: string): Promise<Buffer> {
     let last = '';
     try {
-      return await waitFor(expected, WAIT_MS, async () => {
+      return await waitFor(expected, async () => {
         const proof = await this.sign(keyFile);
         last = await verifier.present(proof);
         return last === expected ? proof : undefined;

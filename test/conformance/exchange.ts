@@ -50,7 +50,7 @@ async function recorded(point: EnforcementPoint, answer: WireResponse | NoRespon
   // The audit log may be what is unavailable.
   if (id === undefined || headerValues(answer.headers, 'x-proofgate-reason')[0] === 'verifier_unavailable')
     return;
-  await waitFor(`decision ${id}`, 10_000, async () =>
+  await waitFor(`decision ${id}`, async () =>
     (await point.decisions()).some(({ decision_id }) => decision_id === id),
   );
 }

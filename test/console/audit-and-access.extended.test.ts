@@ -11,7 +11,7 @@ let page: Page;
 beforeAll(async () => {
   stage = await ConsoleStage.start();
   page = await stage.adminPage();
-}, 60_000);
+});
 afterAll(() => stage.stop());
 
 async function exported(format: 'CSV' | 'JSON'): Promise<string> {

@@ -15,7 +15,7 @@ let page: Page;
 beforeAll(async () => {
   stage = await ConsoleStage.start();
   page = await stage.adminPage();
-}, 60_000);
+});
 afterAll(() => stage.stop());
 
 async function grantsOf(client: string): Promise<unknown> {
@@ -186,5 +186,5 @@ async function definitionOf(route: string): Promise<unknown> {
 
 async function expectSoon(read: () => Promise<unknown>, wanted: unknown): Promise<void> {
   const text = JSON.stringify(wanted);
-  await waitFor(`${text}`, 10_000, async () => (JSON.stringify(await read()) === text ? true : undefined));
+  await waitFor(`${text}`, async () => (JSON.stringify(await read()) === text ? true : undefined));
 }

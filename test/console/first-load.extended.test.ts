@@ -10,7 +10,7 @@ let stage: ConsoleStage;
 
 beforeAll(async () => {
   stage = await ConsoleStage.start();
-}, 60_000);
+});
 afterAll(() => stage.stop());
 
 test('the first page loads at most 300 KiB, compressed', async () => {

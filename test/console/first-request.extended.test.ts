@@ -29,7 +29,7 @@ let page: Page;
 
 beforeAll(async () => {
   postgres = await TestPostgresServer.start();
-}, 60_000);
+});
 afterAll(() => postgres.stop());
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'pg-first-request-'));
@@ -42,7 +42,7 @@ beforeEach(async () => {
   const [command, ...args] = Object.values(proofgateCommand([])).flat();
   const words = [command, ...args].map((word) => `'${word}'`).join(' ');
   await program('proofgate', `exec ${words} "$@"`);
-}, 60_000);
+});
 afterEach(async () => {
   await verifier?.stop();
   await envoy.stop();
@@ -190,7 +190,7 @@ test.each(['SQLite', 'PostgreSQL'])(
     await badge('First allowed request', 'next');
     const command = await copied(step('First allowed request'), 'Copy');
     const sent = command.replace('GATEWAY:PORT', `${envoy.host}:${envoy.port}`);
-    const answer = await waitFor('the verifier to accept requests', 20_000, async () => {
+    const answer = await waitFor('the verifier to accept requests', async () => {
       const { exited, stdoutLines } = await inShell('workload', `${sent} --include`);
       await exited;
       const isFenced = stdoutLines.some((line) => line.includes('"detail":"fenced"'));
@@ -199,5 +199,4 @@ test.each(['SQLite', 'PostgreSQL'])(
     expect(answer[0]).toMatch(/^HTTP\/1\.1 200 /);
     expect(upstream.requests).toHaveLength(1);
   },
-  120_000,
 );

@@ -9,7 +9,7 @@ let page: Page;
 beforeAll(async () => {
   stage = await ConsoleStage.start({ isEmpty: true });
   page = await stage.adminPage();
-}, 60_000);
+});
 afterAll(() => stage.stop());
 
 const step = (title: string) => page.getByRole('listitem').filter({ hasText: title });

@@ -37,7 +37,7 @@ beforeAll(async () => {
   await fill(stage.api);
   const browser = { viewport: { width: 360, height: 740 }, userAgent: NAME };
   page = await stage.operatorPage({ name: OPERATOR, role: 'admin', browser });
-}, 90_000);
+});
 afterAll(() => stage.stop());
 
 async function fill(api: ControlApi): Promise<void> {

@@ -10,7 +10,7 @@ let page: Page;
 beforeAll(async () => {
   stage = await ConsoleStage.start();
   page = await stage.adminPage();
-}, 60_000);
+});
 afterAll(() => stage.stop());
 
 const focused = (target: Page) => target.evaluate('document.activeElement?.textContent');

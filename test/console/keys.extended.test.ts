@@ -16,7 +16,7 @@ beforeAll(async () => {
   const flags = ['--wait-for-activation=false'];
   billing = (await stage.control.enroll('billing', { flags })).keyId;
   reporting = (await stage.control.enroll('reporting', { flags })).keyId;
-}, 60_000);
+});
 afterAll(() => stage.stop());
 
 const site = `/v1/sites/${SITE_ID}`;

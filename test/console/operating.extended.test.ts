@@ -24,7 +24,7 @@ beforeAll(async () => {
   await mkdir(pins());
   await stage.control.ctl('signing-keys', '--site', SITE_ID, '--out-dir', pins());
   for (const target of TARGETS) verifiers.set(target, await startVerifier(target));
-}, 120_000);
+});
 afterAll(async () => {
   for (const verifier of verifiers.values()) await verifier.stop();
   await stage.stop();
@@ -49,7 +49,7 @@ async function startVerifier(target: string): Promise<Service> {
       ...['--listen', `unix:${join(directory, `${target}.sock`)}`, '--admin-listen', admin],
       ...['--control-url', controlUrl, '--control-token-file', join(directory, `${target}.token`)],
     ],
-    { readyUrl: `http://${admin}/readyz`, readyTimeoutMs: 60_000 },
+    { readyUrl: `http://${admin}/readyz` },
   );
 }
 
@@ -81,7 +81,7 @@ test('two operators approve at once: one key, and each learns the state', async 
   const told = await Promise.all(operators.map((page) => page.getByRole('alert').allTextContents()));
   expect(told.flat()).toEqual([expect.stringMatching(/It is now issued by /)]);
   for (const page of [...operators, watcher]) await page.context().close();
-}, 60_000);
+});
 
 test('a key is revoked while a target is cut off: the pages show who has it and who has not', async () => {
   const page = await stage.adminPage();
@@ -100,7 +100,7 @@ test('a key is revoked while a target is cut off: the pages show who has it and 
   verifiers.get('edge-2')?.signal('SIGCONT');
   await state('edge-2', 'current');
   await page.context().close();
-}, 60_000);
+});
 
 test(`${KEYS} keys: the page opens, finds one by its subject, and pages`, async () => {
   await stage.control.stopControl();
@@ -136,4 +136,4 @@ test(`${KEYS} keys: the page opens, finds one by its subject, and pages`, async 
   await page.getByText('1 shown').waitFor();
   await page.locator('tbody').getByText(`worker-${KEYS}`).waitFor();
   await page.context().close();
-}, 120_000);
+});

@@ -21,7 +21,7 @@ beforeAll(async () => {
   stage = await ConsoleStage.start();
   await stage.control.enroll('billing');
   await stage.control.tryEnroll('reviewed', { flags: ['--wait-for-activation=false'] });
-}, 60_000);
+});
 afterAll(() => stage.stop());
 
 describe.each(Object.keys(LOOKS))('every page, %s', (look) => {

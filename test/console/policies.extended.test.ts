@@ -14,7 +14,7 @@ let path = '';
 beforeAll(async () => {
   stage = await ConsoleStage.start({ targets: [] });
   page = await stage.adminPage();
-}, 60_000);
+});
 afterAll(() => stage.stop());
 
 const button = (name: string) => page.getByRole('button', { name, exact: true });

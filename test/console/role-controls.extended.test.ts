@@ -165,7 +165,7 @@ beforeAll(async () => {
   ];
   everything = await controlsOf(admin);
   await admin.context().close();
-}, 120_000);
+});
 afterAll(() => stage.stop());
 
 /** Names of controls by page. */
@@ -237,38 +237,34 @@ test('the pages show every control of the table', () => {
 });
 
 describe.each(SCOPES)('at %s', (scope) => {
-  test.each(ROLES)(
-    '%s',
-    async (role) => {
-      const refused: string[] = [];
-      const page = await stage.operatorPage({ name: `${role}-${scope.length}`, role, scope });
-      page.on('response', (response) => {
-        if (response.status() === 403) refused.push(response.url());
-      });
-      const faults: string[] = [];
-      const hidden = new Set<string>();
-      const shown = await controlsOf(page);
-      // No page reads what the role may not read.
-      expect(refused).toEqual([]);
-      for (const [entry, controls] of everything) {
-        for (const control of controls) {
-          const operation = operationOf(entry, control);
-          const isShown = shown.get(entry)?.has(control) === true;
-          if (isShown !== isPermitted(operation, role, scope)) {
-            faults.push(`${entry} ${isShown ? 'shows' : 'hides'} ${control}`);
-          }
-          if (!isShown) hidden.add(operation);
+  test.each(ROLES)('%s', async (role) => {
+    const refused: string[] = [];
+    const page = await stage.operatorPage({ name: `${role}-${scope.length}`, role, scope });
+    page.on('response', (response) => {
+      if (response.status() === 403) refused.push(response.url());
+    });
+    const faults: string[] = [];
+    const hidden = new Set<string>();
+    const shown = await controlsOf(page);
+    // No page reads what the role may not read.
+    expect(refused).toEqual([]);
+    for (const [entry, controls] of everything) {
+      for (const control of controls) {
+        const operation = operationOf(entry, control);
+        const isShown = shown.get(entry)?.has(control) === true;
+        if (isShown !== isPermitted(operation, role, scope)) {
+          faults.push(`${entry} ${isShown ? 'shows' : 'hides'} ${control}`);
         }
-        const own = [...(shown.get(entry) ?? [])].filter((control) => !controls.has(control));
-        faults.push(...own.map((control) => `${entry} shows only this role ${control}`));
+        if (!isShown) hidden.add(operation);
       }
-      for (const operation of hidden) {
-        const status = await statusOf(page, operation);
-        if (status !== 403 && status !== 404) faults.push(`${operation}: ${status}`);
-      }
-      await page.context().close();
-      expect(faults).toEqual([]);
-    },
-    120_000,
-  );
+      const own = [...(shown.get(entry) ?? [])].filter((control) => !controls.has(control));
+      faults.push(...own.map((control) => `${entry} shows only this role ${control}`));
+    }
+    for (const operation of hidden) {
+      const status = await statusOf(page, operation);
+      if (status !== 403 && status !== 404) faults.push(`${operation}: ${status}`);
+    }
+    await page.context().close();
+    expect(faults).toEqual([]);
+  });
 });

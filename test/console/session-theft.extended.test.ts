@@ -21,7 +21,7 @@ beforeAll(async () => {
     response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>evil</title>');
   });
   await new Promise<void>((resolve) => attacker.listen(0, '127.0.0.1', resolve));
-}, 90_000);
+});
 afterAll(async () => {
   attacker.closeAllConnections();
   attacker.close();
@@ -53,7 +53,7 @@ describe.each(['127.0.0.1', 'localhost'])('a page of %s', (host) => {
   beforeAll(async () => {
     operator = await stage.adminPage();
     evil = await evilPage(host, operator);
-  }, 30_000);
+  });
   afterAll(() => operator.context().close());
 
   /** @param script in the attacker's page, with the URL of Control in `control`; its value as text */
@@ -337,7 +337,7 @@ describe('a crafted address', () => {
   let page: Page;
   beforeAll(async () => {
     page = await stage.adminPage();
-  }, 30_000);
+  });
   afterAll(() => page.context().close());
 
   async function faultsAt(address: string): Promise<readonly string[]> {
@@ -355,15 +355,11 @@ describe('a crafted address', () => {
     return faults;
   }
 
-  test.each(queries)(
-    'runs nothing by its query: %.60s',
-    async (query) => {
-      const faults: string[] = [];
-      for (const path of paths) faults.push(...(await faultsAt(`${path}?${query}`)));
-      expect(faults).toEqual([]);
-    },
-    60_000,
-  );
+  test.each(queries)('runs nothing by its query: %.60s', async (query) => {
+    const faults: string[] = [];
+    for (const path of paths) faults.push(...(await faultsAt(`${path}?${query}`)));
+    expect(faults).toEqual([]);
+  });
 
   test.each(unknown)('runs nothing by its path: %.60s', async (path) => {
     expect(await faultsAt(path)).toEqual([]);

@@ -8,7 +8,7 @@ let stage: ConsoleStage;
 
 beforeAll(async () => {
   stage = await ConsoleStage.start();
-}, 60_000);
+});
 afterAll(() => stage.stop());
 
 describe('signing in', () => {
@@ -75,5 +75,5 @@ describe('while a page is open', () => {
     await page.getByText(keyId).waitFor();
     await page.getByText('No connection to Control').waitFor({ state: 'detached' });
     await page.context().close();
-  }, 60_000);
+  });
 });

@@ -17,7 +17,7 @@ beforeAll(async () => {
   const declaration = { format: 'proofgate.site/v1', environment: 'production', fleet: 'main', site };
   await stage.api.put(`${SITE}/declaration`, declaration, undefined);
   page = await stage.adminPage();
-}, 60_000);
+});
 afterAll(() => stage.stop());
 
 const dialog = () => page.getByRole('dialog');

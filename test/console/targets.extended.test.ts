@@ -11,7 +11,7 @@ beforeAll(async () => {
   stage = await ConsoleStage.start();
   page = await stage.adminPage();
   await page.goto(`${stage.url}/sites/${SITE_ID}/targets`);
-}, 60_000);
+});
 afterAll(() => stage.stop());
 
 /** Of the verifier's interface. */

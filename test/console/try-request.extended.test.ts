@@ -15,7 +15,7 @@ let page: Page;
 beforeAll(async () => {
   stage = await ConsoleStage.start({ origin: 'https://api.shop.example' });
   page = await stage.operatorPage({ name: 'ada', role: 'viewer' });
-}, 60_000);
+});
 afterAll(() => stage.stop());
 
 /** A request that was changed under way. Its key is none of the site's. */

@@ -53,7 +53,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
 
   it('has each of them in the access log, by decision and reason', async () => {
     const gateways = await Promise.all(STATES.map((one) => environment.gateway(version, one)));
-    const reasons = await waitFor('the last lines of the access log', 5_000, () => {
+    const reasons = await waitFor('the last lines of the access log', () => {
       const logged = reasonsByDecision(gateways.flatMap(({ envoy }) => envoy.accessLog));
       return [...denied.keys()].every((id) => logged.has(id)) ? logged : undefined;
     });

@@ -144,7 +144,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       const before = recorded.envoy.accessLog.length;
       const headers = [['authorization', 'Passport secret-1']] as const;
       await recorded.measure(recorded.http1, { ...get, target: '/logged?token=secret-2', headers });
-      const line = await waitFor('the access log line', 5_000, () =>
+      const line = await waitFor('the access log line', () =>
         recorded.envoy.accessLog.slice(before).find((text) => text.includes('/logged')),
       );
       expect(JSON.parse(line)).toMatchObject({

@@ -19,7 +19,6 @@ import { waitFor } from './harness/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const MAX_MESSAGE_BYTES = 64 * 1024;
-const WAIT_MS = 20_000;
 const get = { method: 'GET', target: '/', authority: 'api.example' } as const;
 const post = { ...get, method: 'POST' } as const;
 /** Over the limit, but not over Envoy's. */
@@ -82,9 +81,7 @@ async function fill({ address }: ExtAuthzServer, calls: number): Promise<void> {
     stream.on('error', () => undefined);
   }
   await once(session, 'remoteSettings');
-  await waitFor('the calls to begin', WAIT_MS, async () =>
-    (await started()) >= before + calls ? true : undefined,
-  );
+  await waitFor('the calls to begin', async () => ((await started()) >= before + calls ? true : undefined));
 }
 
 async function started(): Promise<number> {

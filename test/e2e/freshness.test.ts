@@ -36,11 +36,11 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       routeId: livePrices.route_id,
     } as const;
     await expectDenial(gateway, await observe(gateway, client, signed(livePrices)), stale);
-    await waitFor('the route to open', 10_000, async () => {
+    await waitFor('the route to open', async () => {
       await fixture.site.freshen(fixture.bundleDirectory);
       return (await status()) === 200 ? true : undefined;
     });
-    await waitFor('the route to close', 10_000, async () => ((await status()) === 503 ? true : undefined));
+    await waitFor('the route to close', async () => ((await status()) === 503 ? true : undefined));
     await expectDenial(gateway, await observe(gateway, client, signed(livePrices)), stale);
     const { status: httpStatus, text } = await verifier.probe('/readyz');
     const { checks, status: word } = JSON.parse(text);

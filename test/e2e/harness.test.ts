@@ -6,6 +6,7 @@ import { readResponse } from '../../src/conformance/wire/http1-response.ts';
 import { http2Client } from '../../src/conformance/wire/http2.ts';
 import { type Service, startService } from './harness/sidecar.ts';
 import { type Echo, startUpstream, type Upstream } from './harness/upstream.ts';
+import { waitFor, waitUntil } from './harness/wait.ts';
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -82,13 +83,29 @@ describe('HTTP/1.1 bytes', () => {
   });
 });
 
+describe('a wait', () => {
+  it('gives up before its test does, and says what it saw last', async () => {
+    const probe = () => Promise.reject(new Error('status 503'));
+    await expect(waitFor('readiness', probe)).rejects.toThrow(/^readiness: .*status 503/);
+  }, 3_000);
+
+  it('ends although its probe hangs', async () => {
+    const probe = () => new Promise<never>(() => undefined);
+    await expect(waitFor('readiness', probe)).rejects.toThrow(/^readiness: .*did not answer/);
+  }, 3_000);
+
+  it('ends with what its condition throws', async () => {
+    const ended = () => Promise.reject(new Error('the server ended'));
+    await expect(waitUntil(ended)).rejects.toThrow(/^the server ended$/);
+  });
+});
+
 describe('a service', () => {
   function start(script: string): Promise<Service> {
     return startService({
       command: process.execPath,
       args: ['-e', script],
       readyUrl: (lines) => lines.map((line) => /^ready at (\S+)$/.exec(line)?.[1]).find((url) => url),
-      readyTimeoutMs: 5_000,
     });
   }
   const serve = `const s = require('http').createServer((q, r) => r.end()).listen(0, '127.0.0.1',

@@ -59,7 +59,7 @@ const allowedAmong = (statuses: readonly number[]) => statuses.filter((status) =
 
 async function expectOpenAgain(ways: readonly Way[]): Promise<void> {
   for (const way of ways) {
-    await waitFor('requests to be let through again', 10_000, async () =>
+    await waitFor('requests to be let through again', async () =>
       (await statusOf(way, signed())) === 200 ? true : undefined,
     );
   }
@@ -117,7 +117,7 @@ describe('a verifier that waits for its Redis', () => {
     const verifier = await fixture.verifier({ replay: url, flags: ['--redis-timeout', '5s', ...flags] });
     const ways = await waysTo(verifier);
     const areWaiting = async (count: number) => {
-      await waitFor(`${count} requests to wait for Redis`, 5_000, async () =>
+      await waitFor(`${count} requests to wait for Redis`, async () =>
         (await verifier.examined()) >= count ? true : undefined,
       );
     };
@@ -130,7 +130,7 @@ describe('a verifier that waits for its Redis', () => {
     const answers = Promise.all([...ways, ...ways].map((way) => statusOf(way, signed())));
     await areWaiting(2 * ways.length);
     verifier.signal('SIGTERM');
-    await waitFor('the drain', 5_000, async () =>
+    await waitFor('the drain', async () =>
       (await verifier.outputs()).get('the log')?.includes('"msg":"draining"') ? true : undefined,
     );
     redis.thaw();
@@ -204,7 +204,7 @@ describe('secrets', () => {
     for (const way of ways) {
       await statusOf(way, { ...signed(), target: '/v1/orders/1' });
       const { accessLog } = way.gateway.envoy;
-      await waitFor('the access log', 5_000, () => (accessLog.length > 0 ? true : undefined));
+      await waitFor('the access log', () => (accessLog.length > 0 ? true : undefined));
     }
     for (const gateway of gatewaysOf(ways)) {
       expect(await leaks(fixture.site, [verifier], [gateway])).toContain('a passport in the access log');

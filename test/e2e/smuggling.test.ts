@@ -152,7 +152,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
       expect(response.headers.filter(([name]) => isForbidden(name))).toEqual([]);
       const [arrived] = gateway.upstream.requests.slice(-1);
       const [decisionId = ''] = headerValues(arrived?.headers ?? [], 'x-proofgate-decision-id');
-      const line = await waitFor('the access log line', 5_000, () =>
+      const line = await waitFor('the access log line', () =>
         gateway.envoy.accessLog.find((text) => text.includes(decisionId)),
       );
       expect(JSON.parse(line)).toMatchObject({ status: 200, decision_id: decisionId });

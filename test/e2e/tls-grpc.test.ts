@@ -20,7 +20,6 @@ import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const VERIFIER_NAME = 'verifier.shop.example';
 const GATEWAY_URI = 'spiffe://shop.example/gateway';
-const WAIT_MS = 20_000;
 
 /** Two issuers of the same names. The third certificate is from an unknown issuer, the fourth names another client. */
 let [first, second, stranger, other]: TestCertificates[] = [];
@@ -160,7 +159,7 @@ describe.each(LANE_ENVOYS)('Envoy %s with the shipped TLS block', (version) => {
     for (let round = 1; round <= 4; round += 1) {
       const { server } = made(round % 2 === 1 ? second : first);
       await swap({ ...usual(), server });
-      await waitFor('the change to be taken', WAIT_MS, async () =>
+      await waitFor('the change to be taken', async () =>
         (await metric(verifier, RELOADED)) === round ? true : undefined,
       );
       expect(await shakeHands(verifier, pair(made(first).client))).toBe(round % 2 === 1 ? 'second' : 'first');
@@ -188,7 +187,7 @@ describe.each(LANE_ENVOYS)('Envoy %s with the shipped TLS block', (version) => {
     const client = gateway.client('HTTP/1.1');
     expect((await client.send(readOrder())).status).toBe(200);
     await swap({ server: made(first).server, clientCa: made(second).ca.cert });
-    await waitFor('the gateway to be refused', WAIT_MS, async () =>
+    await waitFor('the gateway to be refused', async () =>
       (await client.send(readOrder())).status === 503 ? true : undefined,
     );
     gateway.upstream.clear();
@@ -236,9 +235,7 @@ it.each([
   expect(expiry).toBeGreaterThan(Date.now() / 1000);
   const { cert } = made(second).server;
   await swap({ ...usual(), server: { cert, key: key() } });
-  await waitFor('the refusal', WAIT_MS, async () =>
-    (await metric(verifier, NOT_RELOADED)) === 1 ? true : undefined,
-  );
+  await waitFor('the refusal', async () => ((await metric(verifier, NOT_RELOADED)) === 1 ? true : undefined));
   const { status, text } = await verifier.probe('/readyz');
   expect([status, JSON.parse(text).checks]).toEqual([
     200,
@@ -252,7 +249,7 @@ it.each([
   ]);
   expect(await shakeHands(verifier, pair(made(first).client))).toBe('first');
   await swap({ ...usual(), server: made(second).server });
-  await waitFor('the pair that fits', WAIT_MS, async () =>
+  await waitFor('the pair that fits', async () =>
     (await metric(verifier, RELOADED)) === 1 ? true : undefined,
   );
   expect(await shakeHands(verifier, pair(made(first).client))).toBe('second');

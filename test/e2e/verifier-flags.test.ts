@@ -48,7 +48,7 @@ it('--freshness-key alone may sign statements, the bundle key no longer', async 
   await writeFile(file, JSON.stringify(generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' })));
   const { client, gateway, verifier } = await withFlags('--freshness-key', file);
   await site.freshen(bundleDirectory);
-  const refused = await waitFor('the statement to be refused', 10_000, async () => {
+  const refused = await waitFor('the statement to be refused', async () => {
     const { text } = await verifier.probe('/metrics');
     return /^proofgate_bundle_refused_total\{code="([a-z_]+)"\} [1-9]/m.exec(text)?.[1];
   });
@@ -69,7 +69,7 @@ it('--capture-denied keeps denied requests for explain, and no credentials', asy
   const observed = await observe(gateway, client, sent);
   const decisionId = await expectDenial(gateway, observed, { ...expected, callerVerified: false });
   const file = join(directory, `${decisionId}.json`);
-  const text = await waitFor('the capture', 10_000, () => readFile(file, 'utf8').catch(() => undefined));
+  const text = await waitFor('the capture', () => readFile(file, 'utf8').catch(() => undefined));
   const explained = await runInProcess(['explain', '--request', file, '--output', 'json']);
   expect(explained).toMatchObject({ exitCode: 1, stderr: '' });
   const { decision, recorded, transcript } = JSON.parse(explained.stdout);

@@ -13,10 +13,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { waitUntil } from '../e2e/harness/wait.ts';
 import { freePort } from './free-port.ts';
-import { waitUntil } from './redis-server.ts';
 
-const READY_TIMEOUT_MS = 20_000;
 /** Debian's directory for programs that are not on the path. */
 const DEBIAN_VERSIONS = '/usr/lib/postgresql';
 const USER = 'proofgate';
@@ -97,7 +96,7 @@ export class TestPostgresServer {
         () => true,
         () => false,
       );
-    }, READY_TIMEOUT_MS);
+    });
   }
 
   #spawn(): ChildProcess {

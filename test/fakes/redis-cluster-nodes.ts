@@ -1,13 +1,13 @@
 /** The nodes of a test's Redis Cluster: each has its gates; they are joined and stopped together. */
 
+import { waitUntil } from '../e2e/harness/wait.ts';
 import { freePort } from './free-port.ts';
 import { RedisGate } from './redis-gate.ts';
-import { TestRedisServer, waitUntil } from './redis-server.ts';
+import { TestRedisServer } from './redis-server.ts';
 
 export const PRIMARY_COUNT = 3;
 export const NODE_COUNT = 2 * PRIMARY_COUNT;
 export const SLOT_COUNT = 16_384;
-const INTRODUCTION_TIMEOUT_MS = 30_000;
 
 export interface ClusterOptions {
   /** Default 1: each primary has one replica. */
@@ -94,7 +94,7 @@ export async function introduce(nodes: readonly ClusterNode[]): Promise<void> {
 export async function follow({ server }: Pick<ClusterNode, 'server'>, primaryId: string): Promise<void> {
   const replicate = async () =>
     (await server.ask('CLUSTER', 'REPLICATE', primaryId).catch(() => '')) === 'OK';
-  await waitUntil(replicate, INTRODUCTION_TIMEOUT_MS);
+  await waitUntil(replicate);
 }
 
 export async function stopAll(nodes: readonly ClusterNode[]): Promise<void> {

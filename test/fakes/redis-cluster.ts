@@ -2,6 +2,8 @@
  * A real Redis Cluster on free loopback ports, for tests: three primaries with a replica each. Gates in front of each node's
  * client port and cluster bus can cut the network between them. Only the nodes' view of the cluster survives a restart.
  */
+
+import { waitUntil } from '../e2e/harness/wait.ts';
 import {
   type ClusterNode,
   type ClusterOptions,
@@ -15,11 +17,9 @@ import {
 } from './redis-cluster-nodes.ts';
 import { type GateSource, isOfProcess } from './redis-gate.ts';
 import { infoFields, type RedisReply } from './redis-reply.ts';
-import { waitUntil } from './redis-server.ts';
 
 /** `CLUSTER_MF_TIMEOUT` of Redis is 5 s. */
 const FAILOVER_GIVEN_UP_MS = 6_000;
-const SETTLE_TIMEOUT_MS = 30_000;
 const MIGRATE_TIMEOUT_MS = 5_000;
 
 export type { ClusterNode, ClusterOptions };
@@ -101,7 +101,7 @@ export class TestRedisCluster {
     // The end of an import is what lets a claim count for more than the owner's.
     await target.server.ask('CLUSTER', 'SETSLOT', `${slot}`, 'IMPORTING', owner.id);
     await target.server.ask('CLUSTER', 'SETSLOT', `${slot}`, 'NODE', target.id);
-    await waitUntil(() => this.#agreeOn(slot, target), SETTLE_TIMEOUT_MS);
+    await waitUntil(() => this.#agreeOn(slot, target));
   }
 
   /** From now on the owner answers for keys that it has, and sends (ASK) to the target for others. */
@@ -133,7 +133,7 @@ export class TestRedisCluster {
     for (const { server } of [target, ...others]) {
       await server.ask('CLUSTER', 'SETSLOT', `${slot}`, 'NODE', target.id);
     }
-    await waitUntil(() => this.#agreeOn(slot, target), SETTLE_TIMEOUT_MS);
+    await waitUntil(() => this.#agreeOn(slot, target));
   }
 
   /**
@@ -149,11 +149,11 @@ export class TestRedisCluster {
       await replica.server.ask('CLUSTER', 'FAILOVER', ...(how === undefined ? [] : [how]));
       tellAgainAt = performance.now() + FAILOVER_GIVEN_UP_MS;
       return false;
-    }, SETTLE_TIMEOUT_MS);
+    });
   }
 
   async promoted(replica: ClusterNode): Promise<void> {
-    await waitUntil(async () => (await roleOf(replica)) === 'master', SETTLE_TIMEOUT_MS);
+    await waitUntil(async () => (await roleOf(replica)) === 'master');
   }
 
   /** The primary's writes no longer reach its replica. */
@@ -200,7 +200,7 @@ export class TestRedisCluster {
 
   /** Resolves when all nodes run, all slots are served, and every replica follows its primary. */
   async settled(): Promise<void> {
-    await waitUntil(() => this.#isSettled().catch(() => false), SETTLE_TIMEOUT_MS);
+    await waitUntil(() => this.#isSettled().catch(() => false));
   }
 
   async stop(): Promise<void> {

@@ -2,15 +2,16 @@
  * Real Redis under real Sentinels on free loopback ports, for tests: one primary, replicas, three Sentinels, with a gate in
  * front of each, so that tests can partition the network. They keep nothing on disk: after a restart they are empty.
  */
+
+import { waitUntil } from '../e2e/harness/wait.ts';
 import { type GateSource, isOfProcess, RedisGate } from './redis-gate.ts';
 import { infoFields, pairFields } from './redis-reply.ts';
-import { type TestRedisOptions, TestRedisServer, waitUntil } from './redis-server.ts';
+import { type TestRedisOptions, TestRedisServer } from './redis-server.ts';
 
 const PRIMARY_NAME = 'replay';
 const SENTINEL_COUNT = 3;
 const USUAL_PRIORITY = 100;
 const QUORUM = 2;
-const SETTLE_TIMEOUT_MS = 30_000;
 
 export interface SentinelOptions {
   /** `replica-priority` of each replica; with 0 it is never promoted. Default two of 100. */
@@ -108,7 +109,7 @@ export class TestRedisSentinel {
     await waitUntil(async () => {
       await this.#commandFailover(before);
       return (await this.#successorOf(before)) !== undefined;
-    }, SETTLE_TIMEOUT_MS);
+    });
     return this.promoted(before);
   }
 
@@ -118,14 +119,14 @@ export class TestRedisSentinel {
     await waitUntil(async () => {
       after = await this.#successorOf(before);
       return after !== undefined;
-    }, SETTLE_TIMEOUT_MS);
+    });
     if (after === undefined) throw new Error('nothing was promoted');
     return after;
   }
 
   /** Resolves when Sentinels are agreed, and every node runs, one as the primary and the others as replicas that follow. */
   async settled(): Promise<void> {
-    await waitUntil(() => this.#isSettled().catch(() => false), SETTLE_TIMEOUT_MS);
+    await waitUntil(() => this.#isSettled().catch(() => false));
   }
 
   /** Only this replica may be promoted next. Resolves when the Sentinels know. */

@@ -6,11 +6,10 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { waitUntil } from '../e2e/harness/wait.ts';
 import { freePort } from './free-port.ts';
 import { askRedis, type RedisReply } from './redis-reply.ts';
 
-const READY_TIMEOUT_MS = 10_000;
 /** Of util-linux: the server ends when this process does, whichever way that ends. */
 const SETPRIV = '/usr/bin/setpriv';
 
@@ -77,7 +76,7 @@ export class TestRedisServer {
       if (started.exitCode !== null)
         throw new Error(`redis-server ended at start: ${await this.#lastWords()}`);
       return (await this.command('PING').catch(() => '')) !== '';
-    }, READY_TIMEOUT_MS);
+    });
   }
 
   /** The file in which a Sentinel keeps its state across restarts. */
@@ -164,18 +163,6 @@ export async function startImpostor(
       await once(server, 'close');
     },
   };
-}
-
-/** Looks again every few milliseconds until the condition holds. Errors: when it does not in time. */
-export async function waitUntil(
-  condition: () => boolean | Promise<boolean>,
-  timeoutMs = READY_TIMEOUT_MS,
-): Promise<void> {
-  const deadline = performance.now() + timeoutMs;
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`not so within ${timeoutMs} ms`);
-    await sleep(5);
-  }
 }
 
 /** Reads one raw answer: a line, or a bulk string with its length line. */

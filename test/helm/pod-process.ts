@@ -10,9 +10,6 @@ import { type Service, startProofgate } from '../e2e/harness/sidecar.ts';
 import { freePort } from '../fakes/free-port.ts';
 import type { Container } from './chart.ts';
 
-/** Includes the fence of a new replay store, on a busy test machine. */
-const READY_TIMEOUT_MS = 120_000;
-
 const LISTEN = /^(--(?:admin-|http-)?listen=)(?:0\.0\.0\.0|127\.0\.0\.1|\[::\]):(\d+)$/;
 
 export interface PodFolder {
@@ -64,7 +61,6 @@ export async function startContainer(
   const service = await startProofgate(argsHere(container, pod, address), {
     env,
     readyUrl: `http://${address(probed?.containerPort ?? 0)}${path}`,
-    readyTimeoutMs: READY_TIMEOUT_MS,
   });
   return { service, address };
 }

@@ -17,7 +17,6 @@ import { TestRedisServer } from '../fakes/redis-server.ts';
 import { containersOf, describeChart, podsOf, render } from './chart.ts';
 import { makePodFolder, type PodFolder, type StartedContainer, startContainer } from './pod-process.ts';
 
-const TIMEOUT_MS = 120_000;
 const SERVER_NAME = 'rel-proofgate.gateway.svc';
 const NGINX_SECRET = 'An-nginx-secret-of-32-characters';
 const SETTINGS = { externalOrigin: `http://${AUTHORITY}` };
@@ -112,84 +111,64 @@ async function askAsNginx(to: RequestOptions, { method, target, headers = [] } =
 }
 
 describeChart('as the chart starts it', () => {
-  it(
-    'the HTTP port answers nginx, which has a certificate and the secret',
-    async () => {
-      await putTls('');
-      await putTls('http-');
-      await pod.put('/etc/proofgate/http-client-ca/ca.crt', certificates.ca.cert);
-      await pod.put('/etc/proofgate/http-secret/secret', NGINX_SECRET);
-      const { address } = await start('verifier-http-nginx', 'verifier', {});
-      expect((await httpGet(`http://${address(9192)}/readyz`)).text).toContain('"http_tls"');
-      const port = portOf(address(9195));
-      expect(await askAsNginx(withCertificate(port))).toEqual({ status: 200, subject: 'client:billing' });
-      const unsigned = await askAsNginx(withCertificate(port), { ...signed(), headers: [] });
-      expect(unsigned).toEqual({ status: 401, subject: undefined });
-      await expect(askAsNginx(withoutCertificate(port))).rejects.toThrow();
-    },
-    TIMEOUT_MS,
-  );
+  it('the HTTP port answers nginx, which has a certificate and the secret', async () => {
+    await putTls('');
+    await putTls('http-');
+    await pod.put('/etc/proofgate/http-client-ca/ca.crt', certificates.ca.cert);
+    await pod.put('/etc/proofgate/http-secret/secret', NGINX_SECRET);
+    const { address } = await start('verifier-http-nginx', 'verifier', {});
+    expect((await httpGet(`http://${address(9192)}/readyz`)).text).toContain('"http_tls"');
+    const port = portOf(address(9195));
+    expect(await askAsNginx(withCertificate(port))).toEqual({ status: 200, subject: 'client:billing' });
+    const unsigned = await askAsNginx(withCertificate(port), { ...signed(), headers: [] });
+    expect(unsigned).toEqual({ status: 401, subject: undefined });
+    await expect(askAsNginx(withoutCertificate(port))).rejects.toThrow();
+  });
 
-  it(
-    'a sidecar answers nginx on a second socket, with a Secret that every user of the pod can read',
-    async () => {
-      await pod.put('/etc/proofgate/http-secret/secret', NGINX_SECRET, 0o444);
-      await start('sidecar-http', 'verifier', {});
-      const asked = await askAsNginx({ socketPath: pod.at('/run/proofgate/http.sock') });
-      expect(asked).toEqual({ status: 200, subject: 'client:billing' });
-    },
-    TIMEOUT_MS,
-  );
+  it('a sidecar answers nginx on a second socket, with a Secret that every user of the pod can read', async () => {
+    await pod.put('/etc/proofgate/http-secret/secret', NGINX_SECRET, 0o444);
+    await start('sidecar-http', 'verifier', {});
+    const asked = await askAsNginx({ socketPath: pod.at('/run/proofgate/http.sock') });
+    expect(asked).toEqual({ status: 200, subject: 'client:billing' });
+  });
 
-  it(
-    'a sidecar answers Caddy on loopback',
-    async () => {
-      const { address } = await start('sidecar-http-loopback', 'verifier', { http: { body: 'removed' } });
-      const { headers = [], method, target } = signed();
-      const original: readonly HeaderLine[] = [
-        ['x-forwarded-method', method],
-        ['x-forwarded-uri', target],
-      ];
-      const to = { host: '127.0.0.1', port: portOf(address(9195)) };
-      const { statusCode } = await answerTo(to, '/check', [['host', AUTHORITY], ...original, ...headers]);
-      expect(statusCode).toBe(200);
-    },
-    TIMEOUT_MS,
-  );
+  it('a sidecar answers Caddy on loopback', async () => {
+    const { address } = await start('sidecar-http-loopback', 'verifier', { http: { body: 'removed' } });
+    const { headers = [], method, target } = signed();
+    const original: readonly HeaderLine[] = [
+      ['x-forwarded-method', method],
+      ['x-forwarded-uri', target],
+    ];
+    const to = { host: '127.0.0.1', port: portOf(address(9195)) };
+    const { statusCode } = await answerTo(to, '/check', [['host', AUTHORITY], ...original, ...headers]);
+    expect(statusCode).toBe(200);
+  });
 
-  it(
-    'a proxy without TLS forwards what is signed, with a body that needs its volume, and nothing else',
-    async () => {
-      const upstream = { url: `http://${api.host}:${api.port}` };
-      const { address } = await start('proxy-memory', 'proxy', { upstream });
-      const proxy = http1Client({ host: '127.0.0.1', port: portOf(address(8443)) });
-      const body = Buffer.alloc(300_000, 'x');
-      const plan = { caller: derivedKeyCaller(site), route: ROUTES.createOrder, body };
-      expect((await proxy.send(signedRequest(site, plan))).status).toBe(200);
-      expect(api.requests.at(-1)?.body).toEqual(body);
-      expect(headerValues(api.requests.at(-1)?.headers ?? [], 'x-proofgate-subject')).toEqual([
-        'client:billing',
-      ]);
-      api.clear();
-      expect((await proxy.send({ ...signedRequest(site, plan), headers: [] })).status).toBe(401);
-      expect(api.requests).toEqual([]);
-    },
-    TIMEOUT_MS,
-  );
+  it('a proxy without TLS forwards what is signed, with a body that needs its volume, and nothing else', async () => {
+    const upstream = { url: `http://${api.host}:${api.port}` };
+    const { address } = await start('proxy-memory', 'proxy', { upstream });
+    const proxy = http1Client({ host: '127.0.0.1', port: portOf(address(8443)) });
+    const body = Buffer.alloc(300_000, 'x');
+    const plan = { caller: derivedKeyCaller(site), route: ROUTES.createOrder, body };
+    expect((await proxy.send(signedRequest(site, plan))).status).toBe(200);
+    expect(api.requests.at(-1)?.body).toEqual(body);
+    expect(headerValues(api.requests.at(-1)?.headers ?? [], 'x-proofgate-subject')).toEqual([
+      'client:billing',
+    ]);
+    api.clear();
+    expect((await proxy.send({ ...signedRequest(site, plan), headers: [] })).status).toBe(401);
+    expect(api.requests).toEqual([]);
+  });
 
-  it(
-    'a proxy with TLS on both sides takes only clients with a certificate',
-    async () => {
-      await putTls('');
-      await putTls('upstream-');
-      await pod.put('/etc/proofgate/client-ca/ca.crt', certificates.ca.cert);
-      await pod.put('/etc/proofgate/upstream-ca/ca.crt', certificates.ca.cert);
-      const { address } = await start('proxy', 'proxy', {});
-      const port = portOf(address(8443));
-      const host: HeaderLine = ['host', AUTHORITY];
-      expect((await answerTo(withCertificate(port), '/v1/orders/7', [host])).statusCode).toBe(401);
-      await expect(answerTo(withoutCertificate(port), '/v1/orders/7', [host])).rejects.toThrow();
-    },
-    TIMEOUT_MS,
-  );
+  it('a proxy with TLS on both sides takes only clients with a certificate', async () => {
+    await putTls('');
+    await putTls('upstream-');
+    await pod.put('/etc/proofgate/client-ca/ca.crt', certificates.ca.cert);
+    await pod.put('/etc/proofgate/upstream-ca/ca.crt', certificates.ca.cert);
+    const { address } = await start('proxy', 'proxy', {});
+    const port = portOf(address(8443));
+    const host: HeaderLine = ['host', AUTHORITY];
+    expect((await answerTo(withCertificate(port), '/v1/orders/7', [host])).statusCode).toBe(401);
+    await expect(answerTo(withoutCertificate(port), '/v1/orders/7', [host])).rejects.toThrow();
+  });
 });

@@ -25,8 +25,6 @@ import {
   startContainer,
 } from './pod-process.ts';
 
-const TIMEOUT_MS = 180_000;
-
 let certificates: TestCertificates;
 let pod: PodFolder;
 const running: StartedContainer[] = [];
@@ -107,40 +105,28 @@ async function expectListening(address: string): Promise<void> {
 }
 
 describeChart('as processes', () => {
-  it(
-    'one verifier without Redis gets ready, over TLS',
-    async () => {
-      const bundleKeys = { 'bundle-1.jwk.json': await putBundle(true) };
-      const objects = render({ file: 'verifier-memory', also: { verifier: { trust: { bundleKeys } } } });
-      await putTrust(objects);
-      await putTls();
-      const { address } = started(await startContainer(containerOf(objects, 'verifier'), pod));
-      // `degraded`, since its bundle is too old for realtime routes.
-      const { status, text } = await httpGet(`http://${address(9192)}/readyz`);
-      expect(status).toBe(200);
-      expect(text).toContain('"tls"');
-    },
-    TIMEOUT_MS,
-  );
+  it('one verifier without Redis gets ready, over TLS', async () => {
+    const bundleKeys = { 'bundle-1.jwk.json': await putBundle(true) };
+    const objects = render({ file: 'verifier-memory', also: { verifier: { trust: { bundleKeys } } } });
+    await putTrust(objects);
+    await putTls();
+    const { address } = started(await startContainer(containerOf(objects, 'verifier'), pod));
+    // `degraded`, since its bundle is too old for realtime routes.
+    const { status, text } = await httpGet(`http://${address(9192)}/readyz`);
+    expect(status).toBe(200);
+    expect(text).toContain('"tls"');
+  });
 
-  it(
-    'a sidecar gets ready on its socket, with the Redis that its Secret names',
-    async () => {
-      await startSidecar((also) => render({ file: 'sidecar', also }));
-      expect((await stat(pod.at('/run/proofgate/verifier.sock'))).isSocket()).toBe(true);
-    },
-    TIMEOUT_MS,
-  );
+  it('a sidecar gets ready on its socket, with the Redis that its Secret names', async () => {
+    await startSidecar((also) => render({ file: 'sidecar', also }));
+    expect((await stat(pod.at('/run/proofgate/verifier.sock'))).isSocket()).toBe(true);
+  });
 
-  it(
-    'a sidecar on loopback listens there, and has no socket',
-    async () => {
-      const { address } = await startSidecar((also) => render({ file: 'sidecar-loopback', also }));
-      await expectListening(address(9191));
-      await expect(stat(pod.at('/run/proofgate/verifier.sock'))).rejects.toThrow('ENOENT');
-    },
-    TIMEOUT_MS,
-  );
+  it('a sidecar on loopback listens there, and has no socket', async () => {
+    const { address } = await startSidecar((also) => render({ file: 'sidecar-loopback', also }));
+    await expectListening(address(9191));
+    await expect(stat(pod.at('/run/proofgate/verifier.sock'))).rejects.toThrow('ENOENT');
+  });
 
   it.each(['sidecar', 'sidecar-loopback'])(
     'a sidecar in the pod of a chart that depends on this one gets ready: %s',
@@ -154,89 +140,72 @@ describeChart('as processes', () => {
         parent.remove();
       }
     },
-    TIMEOUT_MS,
   );
 
-  it(
-    'a sidecar whose Secret says `memory` in place of a Redis does not start: each would remember its own proofs',
-    async () => {
-      const sidecar = containerOf(render({ file: 'sidecar' }), 'proofgate');
-      const { exitCode, stderr } = await runContainer(sidecar, pod, { PROOFGATE_REPLAY: 'memory' });
-      expect([exitCode, stderr]).toEqual([2, expect.stringContaining('error: redis_setting_unused: ')]);
-    },
-    TIMEOUT_MS,
-  );
+  it('a sidecar whose Secret says `memory` in place of a Redis does not start: each would remember its own proofs', async () => {
+    const sidecar = containerOf(render({ file: 'sidecar' }), 'proofgate');
+    const { exitCode, stderr } = await runContainer(sidecar, pod, { PROOFGATE_REPLAY: 'memory' });
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('error: redis_setting_unused: ')]);
+  });
 
-  it(
-    'one Control on SQLite gets ready, makes its master key, and speaks TLS',
-    async () => {
-      await putTls();
-      const container = containerOf(render({ file: 'control-sqlite' }), 'control');
-      const { address } = started(await startContainer(container, pod));
-      expect((await stat(pod.at('/var/lib/proofgate/master-key'))).mode & 0o777).toBe(0o600);
-      const ca = certificates.ca.cert;
-      expect(await callApi(`https://${address(9193)}`, { path: '/openapi.json', ca })).toMatchObject({
-        status: 200,
-      });
-    },
-    TIMEOUT_MS,
-  );
+  it('one Control on SQLite gets ready, makes its master key, and speaks TLS', async () => {
+    await putTls();
+    const container = containerOf(render({ file: 'control-sqlite' }), 'control');
+    const { address } = started(await startContainer(container, pod));
+    expect((await stat(pod.at('/var/lib/proofgate/master-key'))).mode & 0o777).toBe(0o600);
+    const ca = certificates.ca.cert;
+    expect(await callApi(`https://${address(9193)}`, { path: '/openapi.json', ca })).toMatchObject({
+      status: 200,
+    });
+  });
 
-  it(
-    'several Controls share a PostgreSQL, a master key and the bootstrap token of a Secret',
-    async () => {
-      const database = await TestPostgresServer.start();
-      const [objects, token] = [
-        render({ file: 'control-postgresql' }),
-        `pgb_${randomBytes(32).toString('base64url')}`,
-      ];
-      const others = await makePodFolder(['/var/lib/proofgate', '/run/proofgate/secrets']);
-      try {
-        const url = await database.createDatabase();
-        const [masterKey, ca] = [randomBytes(32).toString('base64url'), certificates.ca.cert];
-        for (const own of [pod, others]) {
-          await own.put('/etc/proofgate/database/url', `${url}\n`);
-          await own.put('/etc/proofgate/tls/tls.crt', certificates.server.cert);
-          await own.put('/etc/proofgate/tls/tls.key', certificates.server.key);
-          await own.put('/mnt/secrets/master-key', masterKey);
-          await own.put('/mnt/secrets/bootstrap-token', token);
-          await runOwnSecrets(objects, own);
-          const { address } = started(await startContainer(containerOf(objects, 'control'), own));
-          const session = { path: '/v1/session', token, ca };
-          expect(await callApi(`https://${address(9193)}`, session)).toMatchObject({ status: 200 });
-        }
-        await Promise.all(running.splice(0).map(({ service }) => service.stop()));
-      } finally {
-        await others.remove();
-        await database.stop();
+  it('several Controls share a PostgreSQL, a master key and the bootstrap token of a Secret', async () => {
+    const database = await TestPostgresServer.start();
+    const [objects, token] = [
+      render({ file: 'control-postgresql' }),
+      `pgb_${randomBytes(32).toString('base64url')}`,
+    ];
+    const others = await makePodFolder(['/var/lib/proofgate', '/run/proofgate/secrets']);
+    try {
+      const url = await database.createDatabase();
+      const [masterKey, ca] = [randomBytes(32).toString('base64url'), certificates.ca.cert];
+      for (const own of [pod, others]) {
+        await own.put('/etc/proofgate/database/url', `${url}\n`);
+        await own.put('/etc/proofgate/tls/tls.crt', certificates.server.cert);
+        await own.put('/etc/proofgate/tls/tls.key', certificates.server.key);
+        await own.put('/mnt/secrets/master-key', masterKey);
+        await own.put('/mnt/secrets/bootstrap-token', token);
+        await runOwnSecrets(objects, own);
+        const { address } = started(await startContainer(containerOf(objects, 'control'), own));
+        const session = { path: '/v1/session', token, ca };
+        expect(await callApi(`https://${address(9193)}`, session)).toMatchObject({ status: 200 });
       }
-    },
-    TIMEOUT_MS,
-  );
+      await Promise.all(running.splice(0).map(({ service }) => service.stop()));
+    } finally {
+      await others.remove();
+      await database.stop();
+    }
+  });
 
-  it(
-    'a master key as a Secret is mounted would end Control: hence the copies',
-    async () => {
-      await pod.put('/run/proofgate/secrets/master-key', randomBytes(32).toString('base64url'), 0o440);
-      const flags = [
-        '--data-dir',
-        pod.at('/var/lib/proofgate'),
-        '--listen',
-        '127.0.0.1:0',
-        '--admin-listen',
-        '127.0.0.1:0',
-      ];
-      const masterKey = [
-        '--public-url',
-        'https://x.example',
-        '--master-key-file',
-        pod.at('/run/proofgate/secrets/master-key'),
-      ];
-      const { exitCode, stderr } = await runProofgate(['control', ...flags, ...masterKey]);
-      expect([exitCode, stderr]).toEqual([2, expect.stringContaining('error: file_permissions: ')]);
-    },
-    TIMEOUT_MS,
-  );
+  it('a master key as a Secret is mounted would end Control: hence the copies', async () => {
+    await pod.put('/run/proofgate/secrets/master-key', randomBytes(32).toString('base64url'), 0o440);
+    const flags = [
+      '--data-dir',
+      pod.at('/var/lib/proofgate'),
+      '--listen',
+      '127.0.0.1:0',
+      '--admin-listen',
+      '127.0.0.1:0',
+    ];
+    const masterKey = [
+      '--public-url',
+      'https://x.example',
+      '--master-key-file',
+      pod.at('/run/proofgate/secrets/master-key'),
+    ];
+    const { exitCode, stderr } = await runProofgate(['control', ...flags, ...masterKey]);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('error: file_permissions: ')]);
+  });
 });
 
 /** Runs twice, as after a restart of the node. */

@@ -40,7 +40,7 @@ describeChart('what is rendered', () => {
         await writeFile(at(`${file}-${kubernetes}`), text + sidecarPods(text));
       }
     }
-  }, 120_000);
+  });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
   it('comes of enough values', async () => {

@@ -20,7 +20,6 @@ import {
 } from './pod-process.ts';
 
 const AUDIENCE = 'shop-eu-1';
-const TIMEOUT_MS = 180_000;
 
 interface Seen {
   readonly url: string | undefined;
@@ -68,7 +67,7 @@ describeChart('helm test', () => {
     const [url, ca] = [`https://127.0.0.1:${port}`, certificates.ca.cert];
     program = { call: (call) => callApi(url, { ca, ...call }) };
     await makeSite(program, token);
-  }, TIMEOUT_MS);
+  });
   afterEach(async () => {
     seen.splice(0);
     await control.service.stop();
@@ -110,7 +109,7 @@ describeChart('helm test', () => {
     const path = `/v1/sources/${source}/revisions/1`;
     const { body } = await post(`${path}/validate`);
     await post(`${path}/activate`, { expected_scope: body.detected_scope });
-    await waitFor('the source to be active', 15_000, async () =>
+    await waitFor('the source to be active', async () =>
       (await program.call({ path, token })).body.state === 'active' ? true : undefined,
     );
     return source;
@@ -129,27 +128,23 @@ describeChart('helm test', () => {
     );
   }
 
-  it(
-    'enrolls a key as its ServiceAccount and sends one signed request',
-    async () => {
-      const account = 'rel-proofgate-test';
-      const rendered = objects(await policyFor(account));
-      expect(objectOf(rendered, 'ServiceAccount', account).automountServiceAccountToken).toBe(false);
-      const [pod] = podsOf(rendered.filter(({ kind }) => kind === 'Pod'));
-      const [enroll, request] = pod === undefined ? [] : containersOf(pod.spec);
-      if (enroll === undefined || request === undefined) throw new Error('no test');
-      const workload = issuer.token({ namespace: NAMESPACE, serviceAccount: account, audience: AUDIENCE });
-      await testPod.put('/var/run/secrets/proofgate/token', workload);
-      for (const name of ['control-ca', 'gateway-ca']) {
-        await testPod.put(`/etc/proofgate/${name}/ca.crt`, certificates.ca.cert);
-      }
-      const enrolled = await runContainer(enroll, testPod);
-      expect({ ...enrolled, stdout: '' }).toMatchObject({ exitCode: 0 });
-      expect(await runContainer(request, testPod)).toMatchObject({ exitCode: 0, stdout: '{}' });
-      expect(seen).toMatchObject([{ url: '/v1/orders/7' }]);
-      const signed = ['authorization', 'x-proofgate-transcript', 'x-proofgate-signature'];
-      expect(seen[0]?.headers).toEqual(expect.arrayContaining(signed));
-    },
-    TIMEOUT_MS,
-  );
+  it('enrolls a key as its ServiceAccount and sends one signed request', async () => {
+    const account = 'rel-proofgate-test';
+    const rendered = objects(await policyFor(account));
+    expect(objectOf(rendered, 'ServiceAccount', account).automountServiceAccountToken).toBe(false);
+    const [pod] = podsOf(rendered.filter(({ kind }) => kind === 'Pod'));
+    const [enroll, request] = pod === undefined ? [] : containersOf(pod.spec);
+    if (enroll === undefined || request === undefined) throw new Error('no test');
+    const workload = issuer.token({ namespace: NAMESPACE, serviceAccount: account, audience: AUDIENCE });
+    await testPod.put('/var/run/secrets/proofgate/token', workload);
+    for (const name of ['control-ca', 'gateway-ca']) {
+      await testPod.put(`/etc/proofgate/${name}/ca.crt`, certificates.ca.cert);
+    }
+    const enrolled = await runContainer(enroll, testPod);
+    expect({ ...enrolled, stdout: '' }).toMatchObject({ exitCode: 0 });
+    expect(await runContainer(request, testPod)).toMatchObject({ exitCode: 0, stdout: '{}' });
+    expect(seen).toMatchObject([{ url: '/v1/orders/7' }]);
+    const signed = ['authorization', 'x-proofgate-transcript', 'x-proofgate-signature'];
+    expect(seen[0]?.headers).toEqual(expect.arrayContaining(signed));
+  });
 });

@@ -21,7 +21,6 @@ import {
   runInContainer,
 } from './container.ts';
 
-const TIMEOUT_MS = 120_000;
 const STOP_MS = 20_000;
 
 export function containerTests(image: () => BuiltImage): void {
@@ -81,24 +80,20 @@ export function containerTests(image: () => BuiltImage): void {
     for (const code of writes) expect(['EROFS', 'EACCES']).toContain(code);
   });
 
-  it(
-    'finds every module that its own import',
-    () => {
-      const dist = join(image().root, HOME, 'dist');
-      const modules = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((file) =>
-        file.endsWith('.js'),
-      );
-      // cli/main.js is the program itself, which runs when it is loaded; the console is a browser's.
-      const loaded = modules
-        .filter((file) => file !== 'cli/main.js' && !file.startsWith('console/'))
-        .map((file) => `/${HOME}/dist/${file}`);
-      const script = `for (const file of ${JSON.stringify(loaded)}) await import(file); console.log('all');`;
-      const { stderr, stdout } = evaluateInContainer(image(), script);
-      expect({ stdout, stderr }).toEqual({ stdout: 'all\n', stderr: '' });
-      expect(loaded.length).toBeGreaterThan(300);
-    },
-    TIMEOUT_MS,
-  );
+  it('finds every module that its own import', () => {
+    const dist = join(image().root, HOME, 'dist');
+    const modules = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((file) =>
+      file.endsWith('.js'),
+    );
+    // cli/main.js is the program itself, which runs when it is loaded; the console is a browser's.
+    const loaded = modules
+      .filter((file) => file !== 'cli/main.js' && !file.startsWith('console/'))
+      .map((file) => `/${HOME}/dist/${file}`);
+    const script = `for (const file of ${JSON.stringify(loaded)}) await import(file); console.log('all');`;
+    const { stderr, stdout } = evaluateInContainer(image(), script);
+    expect({ stdout, stderr }).toEqual({ stdout: 'all\n', stderr: '' });
+    expect(loaded.length).toBeGreaterThan(300);
+  });
 
   it.each<readonly [name: string, args: (at: (name: string) => string) => readonly string[]]>([
     [
@@ -122,41 +117,33 @@ export function containerTests(image: () => BuiltImage): void {
         ...['--spool-dir', at('')],
       ],
     ],
-  ])(
-    'is a %s that gets ready as process 1, and ends on a signal',
-    async (name, argsOf) => {
-      const folder = join(volume, name);
-      mkdirSync(folder);
-      const at = (file: string) => join(folder, file);
-      mkdirSync(at('state'));
-      for (const owned of [folder, at('state')]) await chown(owned, USER.id, USER.id);
-      proofgate('keygen', '--out', at('signer.pem'), '--public-out', at('signer.jwk.json'));
-      const setBySigning = [{ at: '/revision' }, { at: '/issued_at' }, { at: '/expires_at' }];
-      const content = { ...bundleContent(newTestKeys()), single_verifier: true };
-      writeFileSync(at('bundle.yaml'), stringify(edited(content, ...setBySigning)));
-      proofgate('bundle', 'sign', at('bundle.yaml'), '--key', at('signer.pem'), '--out', at('bundle'));
-      const point = startAsFirst(image(), volume, [
-        ...[...argsOf(at), '--auth-site', String(content.auth_site), '--bundle', at('bundle')],
-        ...['--bundle-key', at('signer.jwk.json'), '--state-dir', at('state'), '--replay', 'memory'],
-        ...['--admin-listen', '127.0.0.1:0'],
-      ]);
-      await expectReadyAndStop(point);
-    },
-    TIMEOUT_MS,
-  );
+  ])('is a %s that gets ready as process 1, and ends on a signal', async (name, argsOf) => {
+    const folder = join(volume, name);
+    mkdirSync(folder);
+    const at = (file: string) => join(folder, file);
+    mkdirSync(at('state'));
+    for (const owned of [folder, at('state')]) await chown(owned, USER.id, USER.id);
+    proofgate('keygen', '--out', at('signer.pem'), '--public-out', at('signer.jwk.json'));
+    const setBySigning = [{ at: '/revision' }, { at: '/issued_at' }, { at: '/expires_at' }];
+    const content = { ...bundleContent(newTestKeys()), single_verifier: true };
+    writeFileSync(at('bundle.yaml'), stringify(edited(content, ...setBySigning)));
+    proofgate('bundle', 'sign', at('bundle.yaml'), '--key', at('signer.pem'), '--out', at('bundle'));
+    const point = startAsFirst(image(), volume, [
+      ...[...argsOf(at), '--auth-site', String(content.auth_site), '--bundle', at('bundle')],
+      ...['--bundle-key', at('signer.jwk.json'), '--state-dir', at('state'), '--replay', 'memory'],
+      ...['--admin-listen', '127.0.0.1:0'],
+    ]);
+    await expectReadyAndStop(point);
+  });
 
-  it(
-    'is a Control on SQLite that gets ready as process 1, and ends on a signal',
-    async () => {
-      const data = join(volume, 'control');
-      mkdirSync(data, { mode: 0o700 });
-      await chown(data, USER.id, USER.id);
-      const listen = ['--listen', `127.0.0.1:${await freePort()}`, '--admin-listen', '127.0.0.1:0'];
-      await expectReadyAndStop(startAsFirst(image(), volume, ['control', '--data-dir', data, ...listen]));
-      expect((await readFile(join(data, 'bootstrap-token'), 'utf8')).trim().length).toBeGreaterThan(20);
-    },
-    TIMEOUT_MS,
-  );
+  it('is a Control on SQLite that gets ready as process 1, and ends on a signal', async () => {
+    const data = join(volume, 'control');
+    mkdirSync(data, { mode: 0o700 });
+    await chown(data, USER.id, USER.id);
+    const listen = ['--listen', `127.0.0.1:${await freePort()}`, '--admin-listen', '127.0.0.1:0'];
+    await expectReadyAndStop(startAsFirst(image(), volume, ['control', '--data-dir', data, ...listen]));
+    expect((await readFile(join(data, 'bootstrap-token'), 'utf8')).trim().length).toBeGreaterThan(20);
+  });
 }
 
 /** Starts the program as PID 1 of a PID namespace. The kernel delivers only signals that PID 1 handles. */
@@ -173,9 +160,9 @@ function startAsFirst(image: BuiltImage, volume: string, args: readonly string[]
 const ENVIRONMENT_HERE = { ...ENVIRONMENT, PATH: process.env.PATH, NODE_EXTRA_CA_CERTS: undefined };
 
 async function expectReadyAndStop(child: Child): Promise<void> {
-  const [line] = await child.waitForLine(/^.*"msg":"listening".*$/, TIMEOUT_MS);
+  const [line] = await child.waitForLine(/^.*"msg":"listening".*$/);
   const { admin_listen: admin, pid } = JSON.parse(line);
-  await waitFor('it to be ready', TIMEOUT_MS, async () =>
+  await waitFor('it to be ready', async () =>
     (await httpGet(`http://${admin}/readyz`)).status === 200 ? true : undefined,
   );
   expect(pid ?? 1).toBe(1);

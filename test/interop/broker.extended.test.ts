@@ -62,7 +62,7 @@ suite('a caller in Python', () => {
       flags: ['--accept-jwt-svid', '--software-keys', await folder.put('software-keys.yaml', softwareKeys)],
     });
     verifier = await startSite(folder, broker);
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await verifier.stop();

@@ -8,7 +8,6 @@ import type { Cluster } from './cluster.ts';
 import { Helm } from './helm.ts';
 import { type ApiObject, Objects } from './objects.ts';
 
-const TIMEOUT_MS = 120_000;
 /** Enables everything, but keeps nothing after an uninstall. */
 const WHOLE = { file: 'everything', also: { control: { persistence: { keep: false } } } };
 const CHANGED = {
@@ -68,12 +67,12 @@ function lifecycle(clusterOf: () => Cluster): void {
     objects = new Objects(clusterOf());
     helm = new Helm(clusterOf());
     before = await objects.all();
-  }, TIMEOUT_MS);
+  });
   afterEach(async () => {
     // Cleans up after a failed test, so that the next one finds an empty cluster.
     if ((await changes()).length > 0) await helm.uninstall().catch(() => {});
     if ((await objects.find(CLAIM)) !== undefined) await objects.remove(CLAIM);
-  }, TIMEOUT_MS);
+  });
 
   /** Objects that appeared or disappeared. */
   async function changes(): Promise<readonly string[]> {
@@ -87,77 +86,61 @@ function lifecycle(clusterOf: () => Cluster): void {
   const isOwn = (name: string) =>
     !name.startsWith('IPAddress ') && !name.startsWith(`Secret ${NAMESPACE}/sh.helm.release.`);
 
-  it(
-    'installs all that it renders, and leaves nothing when it is uninstalled',
-    async () => {
-      await helm.install(WHOLE);
-      expect((await changes()).filter(isOwn)).toEqual(installed(render(WHOLE)).map(nameOf).sort());
-      await helm.uninstall();
-      expect(await changes()).toEqual([]);
-    },
-    TIMEOUT_MS,
-  );
+  it('installs all that it renders, and leaves nothing when it is uninstalled', async () => {
+    await helm.install(WHOLE);
+    expect((await changes()).filter(isOwn)).toEqual(installed(render(WHOLE)).map(nameOf).sort());
+    await helm.uninstall();
+    expect(await changes()).toEqual([]);
+  });
 
-  it(
-    'installs the values of the quickstart: Control, one verifier, and nothing that they do not name',
-    async () => {
-      const quickstart = {
-        files: [`${CHART}/values-quickstart.yaml`],
-        also: { control: { persistence: { keep: false } } },
-      };
-      await helm.install(quickstart);
-      const made = (await changes()).filter(isOwn);
-      expect(made.filter((name) => /^(?:Deployment|PersistentVolumeClaim|Service) /.test(name))).toEqual([
-        `Deployment ${NAMESPACE}/${RELEASE}-proofgate-control`,
-        `Deployment ${NAMESPACE}/${RELEASE}-proofgate-verifier`,
-        `PersistentVolumeClaim ${NAMESPACE}/${RELEASE}-proofgate-control`,
-        `Service ${NAMESPACE}/${RELEASE}-proofgate-control`,
-        `Service ${NAMESPACE}/${RELEASE}-proofgate-verifier`,
-      ]);
-      const verifier = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: placed('verifier') };
-      expect((await objects.read(verifier)).spec).toMatchObject({ replicas: 1 });
-      await helm.uninstall();
-      expect(await changes()).toEqual([]);
-    },
-    TIMEOUT_MS,
-  );
+  it('installs the values of the quickstart: Control, one verifier, and nothing that they do not name', async () => {
+    const quickstart = {
+      files: [`${CHART}/values-quickstart.yaml`],
+      also: { control: { persistence: { keep: false } } },
+    };
+    await helm.install(quickstart);
+    const made = (await changes()).filter(isOwn);
+    expect(made.filter((name) => /^(?:Deployment|PersistentVolumeClaim|Service) /.test(name))).toEqual([
+      `Deployment ${NAMESPACE}/${RELEASE}-proofgate-control`,
+      `Deployment ${NAMESPACE}/${RELEASE}-proofgate-verifier`,
+      `PersistentVolumeClaim ${NAMESPACE}/${RELEASE}-proofgate-control`,
+      `Service ${NAMESPACE}/${RELEASE}-proofgate-control`,
+      `Service ${NAMESPACE}/${RELEASE}-proofgate-verifier`,
+    ]);
+    const verifier = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: placed('verifier') };
+    expect((await objects.read(verifier)).spec).toMatchObject({ replicas: 1 });
+    await helm.uninstall();
+    expect(await changes()).toEqual([]);
+  });
 
-  it(
-    'upgrades, takes away what is switched off, and rolls back to what was there',
-    async () => {
-      await helm.install(WHOLE);
-      const first = await contents(render(WHOLE));
-      await helm.upgrade(CHANGED);
-      const verifier = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: placed('verifier') };
-      expect((await objects.read(verifier)).spec).toMatchObject({
-        replicas: 3,
-        template: { spec: { containers: [{ image: 'proofgate:9.9.9' }] } },
-      });
-      const gone = { apiVersion: 'v1', kind: 'ConfigMap', metadata: placed('dashboard') };
-      expect([first.has(nameOf(gone)), await objects.find(gone)]).toEqual([true, undefined]);
-      await helm.rollback(1);
-      expect(await contents(render(WHOLE))).toEqual(first);
-      await helm.uninstall();
-      expect(await changes()).toEqual([]);
-    },
-    TIMEOUT_MS,
-  );
+  it('upgrades, takes away what is switched off, and rolls back to what was there', async () => {
+    await helm.install(WHOLE);
+    const first = await contents(render(WHOLE));
+    await helm.upgrade(CHANGED);
+    const verifier = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: placed('verifier') };
+    expect((await objects.read(verifier)).spec).toMatchObject({
+      replicas: 3,
+      template: { spec: { containers: [{ image: 'proofgate:9.9.9' }] } },
+    });
+    const gone = { apiVersion: 'v1', kind: 'ConfigMap', metadata: placed('dashboard') };
+    expect([first.has(nameOf(gone)), await objects.find(gone)]).toEqual([true, undefined]);
+    await helm.rollback(1);
+    expect(await contents(render(WHOLE))).toEqual(first);
+    await helm.uninstall();
+    expect(await changes()).toEqual([]);
+  });
 
-  it(
-    "keeps Control's claim and nothing else, and takes it up again",
-    async () => {
-      await helm.install({ file: 'control-sqlite' });
-      const claim = await objects.read(CLAIM);
-      await helm.uninstall();
-      expect(await changes()).toEqual([nameOf(CLAIM)]);
-      await helm.install({ file: 'control-sqlite' });
-      expect((await objects.read(CLAIM)).metadata.uid).toBe(claim.metadata.uid);
-      await helm.uninstall();
-      await objects.remove(CLAIM);
-      expect(await changes()).toEqual([]);
-    },
-    TIMEOUT_MS,
-  );
+  it("keeps Control's claim and nothing else, and takes it up again", async () => {
+    await helm.install({ file: 'control-sqlite' });
+    const claim = await objects.read(CLAIM);
+    await helm.uninstall();
+    expect(await changes()).toEqual([nameOf(CLAIM)]);
+    await helm.install({ file: 'control-sqlite' });
+    expect((await objects.read(CLAIM)).metadata.uid).toBe(claim.metadata.uid);
+    await helm.uninstall();
+    await objects.remove(CLAIM);
+    expect(await changes()).toEqual([]);
+  });
 
   /** Spec or data of each object, by its name. */
   async function contents(rendered: readonly Rendered[]): Promise<ReadonlyMap<string, unknown>> {

@@ -17,7 +17,6 @@ import { type ApiAnswer, type ApiCall, callApi } from '../main/control/control-p
 
 export const KUBERNETES_CACHE = checkoutPath('.cache', 'kubernetes');
 const HELM_INSTALLED = checkoutPath('.cache', 'helm', 'installed');
-const START_TIMEOUT_MS = 120_000;
 
 /** A skipped test states the reason in its name; the scripts print more. */
 export function describeCluster(name: string, tests: () => void): void {
@@ -126,7 +125,7 @@ async function becomesReady(
   child: Child | undefined,
   isReady: () => Promise<boolean>,
 ): Promise<void> {
-  await waitFor(`${name} to be ready`, START_TIMEOUT_MS, async () => {
+  await waitFor(`${name} to be ready`, async () => {
     if (child?.exitStatus() !== undefined) return true;
     return (await isReady()) ? true : undefined;
   });

@@ -11,8 +11,6 @@ import { type Cluster, KUBERNETES_CACHE } from './cluster.ts';
 import { gatewayManifests } from './gateway-manifests.ts';
 import { type ApiObject, Objects } from './objects.ts';
 
-const SERVED_TIMEOUT_MS = 60_000;
-
 interface Definition extends ApiObject {
   readonly spec: {
     readonly group: string;
@@ -31,7 +29,7 @@ export async function installCustomResources(cluster: Cluster): Promise<readonly
     const version = spec.versions.find(({ served }) => served);
     const path = `/apis/${spec.group}/${version?.name}/${spec.names.plural}`;
     // The server answers 429 for a moment after it knows the kind.
-    await waitFor(`${metadata.name} to be served`, SERVED_TIMEOUT_MS, async () => {
+    await waitFor(`${metadata.name} to be served`, async () => {
       const { status } = await cluster.call({ path });
       return status === 200 ? true : undefined;
     });

@@ -11,7 +11,6 @@ import { claimedBlocks } from '../docs/blocks/claimed.ts';
 import { checkoutPath } from '../e2e/harness/checkout.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
 
-const TIMEOUT_MS = 150_000;
 /** Prefix of lines about the shell itself. */
 const MARK = '\u001e';
 /** Runs the files named on descriptor 3, one after another, and keeps their variables. */
@@ -114,7 +113,7 @@ export class FollowedPage {
     const from = this.#said.length;
     const end = `\n${MARK}end\n`;
     (this.#shell.stdio[3] as Writable).write(`${file}\n`);
-    await waitFor(`the end of ${text}`, TIMEOUT_MS, () =>
+    await waitFor(`the end of ${text}`, () =>
       this.#said.includes(end, from) || this.#shell.exitCode !== null ? true : undefined,
     );
     const said = this.#said.slice(from);

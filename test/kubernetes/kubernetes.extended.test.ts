@@ -22,7 +22,7 @@ describeCluster('Kubernetes', () => {
     customResources = await installCustomResources(cluster);
     await makeRestricted(cluster, NAMESPACE);
   }, 300_000);
-  afterAll(() => cluster?.stop(), 60_000);
+  afterAll(() => cluster?.stop());
 
   it('is the version that was built, with the custom resources of the chart and of gateways', async () => {
     const module = readFileSync(checkoutPath('test', 'kubernetes', 'server', 'go.mod'), 'utf8');

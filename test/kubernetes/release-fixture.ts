@@ -21,7 +21,6 @@ import { HandRunPod, podOf, templateOf } from './pod.ts';
 import { DOCUMENT, RELEASE_NAME, SITE_ID } from './site.ts';
 
 const [CONTROL_PORT, VERIFIER_PORT] = [9193, 9191];
-const API_START_MS = 30_000;
 
 interface Ports {
   readonly control: number;
@@ -127,7 +126,7 @@ export class ReleaseStage {
     const env = { HOST: '127.0.0.1', PORT: String(this.#ports.api) };
     const child = startChild({ command: process.execPath, args, env });
     this.#ends.push(() => child.stop());
-    await waitFor('the API', API_START_MS, async () => {
+    await waitFor('the API', async () => {
       const { status } = await httpGet(`http://127.0.0.1:${this.#ports.api}/`);
       return status === 200 ? true : undefined;
     });

@@ -28,9 +28,6 @@ import {
 import { tokenSuite } from './token-suite.ts';
 import { documentedWorkload, WORKLOAD_NAMESPACE } from './workload.ts';
 
-const TIMEOUT_MS = 180_000;
-/** Time for a check by the agent, a run of Control's jobs, and a poll of the verifier. */
-const WAIT_MS = 30_000;
 const ORDER = '/v1/orders/7';
 const NODE = 'node-1';
 const OF_THE_RELEASE =
@@ -43,18 +40,18 @@ export function releaseSuite(clusterOf: () => Cluster): void {
   beforeAll(async () => {
     stage = await ReleaseStage.prepare(clusterOf());
     kubelet = await Kubelet.start(stage.objects, NODE);
-  }, TIMEOUT_MS);
+  });
   afterAll(async () => {
     await stage?.stop();
     await kubelet?.stop();
-  }, TIMEOUT_MS);
+  });
 
   const paste = async (section: string) => {
     const said = await stage.page.paste(section);
     expect(said).not.toContain('would violate PodSecurity');
     return said;
   };
-  const follows = (step: string, test: () => Promise<void>) => it(step, test, TIMEOUT_MS);
+  const follows = (step: string, test: () => Promise<void>) => it(step, test);
 
   follows('1. Image and commands', async () => {
     expect(await paste('1. Image and commands')).toMatch(/^\d+\.\d+\.\d+$/m);
@@ -224,7 +221,7 @@ export function releaseSuite(clusterOf: () => Cluster): void {
     const helmTest = stage.helm.startTest();
     try {
       const name = { apiVersion: 'v1', kind: 'Pod', metadata: named(HELM_TEST_ACCOUNT, NAMESPACE) };
-      const made = await waitFor("helm's pod", WAIT_MS, () => stage.objects.find(name));
+      const made = await waitFor("helm's pod", () => stage.objects.find(name));
       await bind(stage.objects, made, NODE);
       const pod = stage.keep(await HandRunPod.of(stage.objects, made));
       expect(await runContainer(pod.container('enroll'), pod.files)).toMatchObject({ exitCode: 0 });
@@ -265,7 +262,7 @@ export function releaseSuite(clusterOf: () => Cluster): void {
 
   /** Sends requests through the gateway with the key, until the verifier knows the key. */
   const requestPasses = (keyFile: string) =>
-    waitFor('a request to pass', WAIT_MS, async () => {
+    waitFor('a request to pass', async () => {
       const { exitCode } = await runProofgate([
         'request',
         'GET',
@@ -278,7 +275,7 @@ export function releaseSuite(clusterOf: () => Cluster): void {
 
   /** Restarts the pod until it succeeds: `restartPolicy: OnFailure`. */
   const untilRequestEnds = (pod: HandRunPod) =>
-    waitFor('the request to pass', WAIT_MS, async () => {
+    waitFor('the request to pass', async () => {
       const ran = await runContainer(pod.container('request'), pod.files);
       return ran.exitCode === 0 ? ran.stdout : undefined;
     });

@@ -9,7 +9,6 @@ import type { ReleaseStage } from './release-fixture.ts';
 import { AUDIENCE } from './site.ts';
 import { documentedWorkload, WORKLOAD_NAMESPACE } from './workload.ts';
 
-const TIMEOUT_MS = 60_000;
 const OTHER_NAMESPACE = 'staging';
 const REFUSED = 3;
 
@@ -47,14 +46,10 @@ export function tokenSuite(stageOf: () => ReleaseStage): void {
     ["for the cluster's own API", 'billing', WORKLOAD_NAMESPACE, [], 'token_audience'],
     ['of another namespace', 'billing', OTHER_NAMESPACE, [AUDIENCE], 'token_subject'],
     ['of another service account', 'reporting', WORKLOAD_NAMESPACE, [AUDIENCE], 'token_subject'],
-  ])(
-    'a token %s enrolls nothing',
-    async (_what, name, namespace, audiences, code) => {
-      const result = await enroll(await tokenFor(name, namespace, audiences), 'billing');
-      expect([result.exitCode, errorCode(result)]).toEqual([REFUSED, code]);
-    },
-    TIMEOUT_MS,
-  );
+  ])('a token %s enrolls nothing', async (_what, name, namespace, audiences, code) => {
+    const result = await enroll(await tokenFor(name, namespace, audiences), 'billing');
+    expect([result.exitCode, errorCode(result)]).toEqual([REFUSED, code]);
+  });
 
   it('no token lives for less than 600 s', async () => {
     const { objects } = stageOf();
@@ -71,37 +66,27 @@ export function tokenSuite(stageOf: () => ReleaseStage): void {
   describe('of a service account that is deleted', () => {
     let earlier = '';
 
-    it(
-      'there is no new token, and the API server knows the earlier one no more',
-      async () => {
-        const { objects } = stageOf();
-        const another = await tokenFor('reporting', WORKLOAD_NAMESPACE, [AUDIENCE]);
-        earlier = await tokenFor('reporting', WORKLOAD_NAMESPACE, [AUDIENCE]);
-        expect(await isAuthentic(another)).toBe(true);
-        await objects.remove(account('reporting'));
-        expect(await askForToken(objects, account('reporting'), { audiences: [AUDIENCE] })).toMatchObject({
-          status: 404,
-        });
-        // The API server may cache a successful authentication for some seconds.
-        await waitFor('the token to be refused', TIMEOUT_MS / 2, async () =>
-          (await isAuthentic(earlier)) ? undefined : true,
-        );
-      },
-      TIMEOUT_MS,
-    );
+    it('there is no new token, and the API server knows the earlier one no more', async () => {
+      const { objects } = stageOf();
+      const another = await tokenFor('reporting', WORKLOAD_NAMESPACE, [AUDIENCE]);
+      earlier = await tokenFor('reporting', WORKLOAD_NAMESPACE, [AUDIENCE]);
+      expect(await isAuthentic(another)).toBe(true);
+      await objects.remove(account('reporting'));
+      expect(await askForToken(objects, account('reporting'), { audiences: [AUDIENCE] })).toMatchObject({
+        status: 404,
+      });
+      // The API server may cache a successful authentication for some seconds.
+      await waitFor('the token to be refused', async () => ((await isAuthentic(earlier)) ? undefined : true));
+    });
 
-    it(
-      'the earlier token enrolls until its end, or until an operator blocks the subject (docs/control.md "Tokens")',
-      async () => {
-        const enrolled = await enroll(earlier, 'reporting');
-        expect(enrolled).toMatchObject({ exitCode: 0 });
-        const [, keyId = ''] = /^key id +(\S+)$/m.exec(enrolled.stdout) ?? [];
-        await stageOf().ctl('revoke', keyId, '--block-subject');
-        const result = await enroll(earlier, 'reporting');
-        expect([result.exitCode, errorCode(result)]).toEqual([REFUSED, 'subject_blocked']);
-      },
-      TIMEOUT_MS,
-    );
+    it('the earlier token enrolls until its end, or until an operator blocks the subject (docs/control.md "Tokens")', async () => {
+      const enrolled = await enroll(earlier, 'reporting');
+      expect(enrolled).toMatchObject({ exitCode: 0 });
+      const [, keyId = ''] = /^key id +(\S+)$/m.exec(enrolled.stdout) ?? [];
+      await stageOf().ctl('revoke', keyId, '--block-subject');
+      const result = await enroll(earlier, 'reporting');
+      expect([result.exitCode, errorCode(result)]).toEqual([REFUSED, 'subject_blocked']);
+    });
   });
 
   /** The result of the API server's TokenReview. */

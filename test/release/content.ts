@@ -11,7 +11,6 @@ import { expectAsLocked, expectWholeGraph, pathsOf, schemaFaults } from '../imag
 
 const { version } = JSON.parse(readText('package.json'));
 const lock = JSON.parse(readText('package-lock.json'));
-const INSTALL_TIMEOUT_MS = 180_000;
 
 export function contentTests(release: () => string): void {
   const folder = mkdtempSync(join(tmpdir(), 'pg-release-content-'));
@@ -80,19 +79,15 @@ export function contentTests(release: () => string): void {
     expect(expectLibrary('client').dependencies).toEqual({});
   });
 
-  it(
-    'the Node SDK installs offline in an empty directory, and loads',
-    () => {
-      const project = join(folder, 'client');
-      mkdirSync(project);
-      const run = (program: string, ...args: readonly string[]) =>
-        execFileSync(program, [...args], { cwd: project, encoding: 'utf8' });
-      run('npm', 'install', '--offline', '--no-audit', '--no-fund', at(`proofgate-client-${version}.tgz`));
-      const loads = "import { Signer } from '@proofgate/client'; console.log(typeof Signer.open)";
-      expect(run(process.execPath, '--input-type=module', '--eval', loads)).toBe('function\n');
-    },
-    INSTALL_TIMEOUT_MS,
-  );
+  it('the Node SDK installs offline in an empty directory, and loads', () => {
+    const project = join(folder, 'client');
+    mkdirSync(project);
+    const run = (program: string, ...args: readonly string[]) =>
+      execFileSync(program, [...args], { cwd: project, encoding: 'utf8' });
+    run('npm', 'install', '--offline', '--no-audit', '--no-fund', at(`proofgate-client-${version}.tgz`));
+    const loads = "import { Signer } from '@proofgate/client'; console.log(typeof Signer.open)";
+    expect(run(process.execPath, '--input-type=module', '--eval', loads)).toBe('function\n');
+  });
 
   it('packs the middleware with its declarations, and lists what its dependencies lead to', () => {
     const manifest = expectLibrary('middleware');
@@ -135,48 +130,36 @@ export function contentTests(release: () => string): void {
     if (hasImageTools()) expect(schemaFaults(bom())).toEqual([]);
   });
 
-  it(
-    'installs in an empty directory, and runs',
-    () => {
-      const project = join(folder, 'project');
-      mkdirSync(project);
-      const npm = (...args: readonly string[]) =>
-        execFileSync('npm', [...args], { cwd: project, encoding: 'utf8' });
-      npm(
-        'install',
-        '--prefer-offline',
-        '--no-audit',
-        '--no-fund',
-        '--ignore-scripts',
-        at(`proofgate-${version}.tgz`),
-      );
-      expect(npm('exec', '--offline', '--', 'proofgate', '--version').trim()).toBe(version);
-      expect(npm('exec', '--offline', '--', 'proofgate', 'keygen', '--out', 'key.pem')).toBeDefined();
-    },
-    INSTALL_TIMEOUT_MS,
-  );
+  it('installs in an empty directory, and runs', () => {
+    const project = join(folder, 'project');
+    mkdirSync(project);
+    const npm = (...args: readonly string[]) =>
+      execFileSync('npm', [...args], { cwd: project, encoding: 'utf8' });
+    npm(
+      'install',
+      '--prefer-offline',
+      '--no-audit',
+      '--no-fund',
+      '--ignore-scripts',
+      at(`proofgate-${version}.tgz`),
+    );
+    expect(npm('exec', '--offline', '--', 'proofgate', '--version').trim()).toBe(version);
+    expect(npm('exec', '--offline', '--', 'proofgate', 'keygen', '--out', 'key.pem')).toBeDefined();
+  });
 
-  it(
-    'unpacked, installs the versions of the lock file, and runs',
-    () => {
-      const options = { cwd: folder, encoding: 'utf8' as const };
-      execFileSync('tar', ['--extract', '--gzip', '--file', at(`proofgate-${version}.tgz`)], options);
-      const unpacked = { ...options, cwd: join(folder, 'package') };
-      execFileSync(
-        'npm',
-        ['ci', '--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'],
-        unpacked,
-      );
-      const ran = execFileSync(process.execPath, ['bin/proofgate', '--version'], unpacked);
-      expect(ran.trim()).toBe(version);
-      const file = join(folder, 'package', 'node_modules', '.package-lock.json');
-      const installed = Object.entries<{ readonly version: string }>(
-        JSON.parse(readFileSync(file, 'utf8')).packages,
-      );
-      const others = installed.filter(([path, entry]) => lock.packages[path]?.version !== entry.version);
-      expect(others).toEqual([]);
-      expect(installed.length).toBeGreaterThan(100);
-    },
-    INSTALL_TIMEOUT_MS,
-  );
+  it('unpacked, installs the versions of the lock file, and runs', () => {
+    const options = { cwd: folder, encoding: 'utf8' as const };
+    execFileSync('tar', ['--extract', '--gzip', '--file', at(`proofgate-${version}.tgz`)], options);
+    const unpacked = { ...options, cwd: join(folder, 'package') };
+    execFileSync('npm', ['ci', '--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'], unpacked);
+    const ran = execFileSync(process.execPath, ['bin/proofgate', '--version'], unpacked);
+    expect(ran.trim()).toBe(version);
+    const file = join(folder, 'package', 'node_modules', '.package-lock.json');
+    const installed = Object.entries<{ readonly version: string }>(
+      JSON.parse(readFileSync(file, 'utf8')).packages,
+    );
+    const others = installed.filter(([path, entry]) => lock.packages[path]?.version !== entry.version);
+    expect(others).toEqual([]);
+    expect(installed.length).toBeGreaterThan(100);
+  });
 }

@@ -23,7 +23,7 @@ it('each connection has a window for a Check on every stream', async () => {
   for (let connection = 0; connection < 3; connection += 1) {
     const session = connect(`http://${address}`);
     sessions.push(session);
-    const room = await waitFor('a wider window', 10_000, () => {
+    const room = await waitFor('a wider window', () => {
       const { remoteWindowSize = 0 } = session.state;
       return remoteWindowSize > FIRST_WINDOW_BYTES ? remoteWindowSize : undefined;
     });
@@ -42,11 +42,7 @@ it('each connection has a stream table that forgets closed streams', async () =>
     sessions.push(session);
     const stream = session.request({ ':method': 'POST', ':path': '/unknown/Method' });
     await once(stream.end().resume(), 'close');
-    await waitFor(
-      'the stream to be forgotten',
-      10_000,
-      () => left.mock.results.length === connection || undefined,
-    );
+    await waitFor('the stream to be forgotten', () => left.mock.results.length === connection || undefined);
     expect(kept).toHaveBeenCalledTimes(connection);
     expect(left.mock.results.at(-1)?.value).toBe(true);
   }

@@ -92,7 +92,6 @@ describePython('packages', () => {
         'string',
       ]);
     },
-    60_000,
   );
 
   (MISSING_GO === undefined ? it : it.skip)(

@@ -42,7 +42,7 @@ function get(signer: RunningSigner, path: string) {
 }
 
 const ready = (signer: RunningSigner) =>
-  waitFor('the signer to be ready', 20_000, async () => (await get(signer, '/readyz')).status === 200);
+  waitFor('the signer to be ready', async () => (await get(signer, '/readyz')).status === 200);
 
 it('enrolls, and signs with the key', async () => {
   const control = await FakeControl.start({ approval: 'manual' });
@@ -52,7 +52,7 @@ it('enrolls, and signs with the key', async () => {
     ...{ 'control-url': control.url, policy: POLICY, 'proof-file': join(folder, 'token') },
     'poll-interval': '20ms',
   });
-  await waitFor('it to wait for approval', 10_000, async () => {
+  await waitFor('it to wait for approval', async () => {
     const { status, text } = await get(signer, '/readyz');
     return status === 503 && text.includes('enrollment_pending');
   });
@@ -61,7 +61,7 @@ it('enrolls, and signs with the key', async () => {
   const { text } = await get(signer, '/metrics');
   expect(text).toMatch(/^proofgate_signer_identity_expires_at_seconds [0-9]{10}$/m);
   expect(text).toMatch(/^proofgate_agent_enrollments_total\{outcome="enrolled"\} 1$/m);
-}, 30_000);
+});
 
 it('gets passports from a broker', async () => {
   const broker = await FakeBroker.start();
@@ -78,7 +78,7 @@ it('gets passports from a broker', async () => {
   await ready(signer);
   const { text } = await get(signer, '/metrics');
   expect(text).toMatch(/^proofgate_signer_identity_expires_at_seconds [0-9]{10}$/m);
-}, 30_000);
+});
 
 it.each([
   [{ policy: POLICY, 'private-key-out': '' }, 'private_key_out_required'],

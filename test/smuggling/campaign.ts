@@ -97,11 +97,15 @@ async function askAsVictim({ point, site }: CampaignTarget, id: string): Promise
 
 async function stillServes(target: CampaignTarget, exchanges: Exchange[]): Promise<readonly Success[]> {
   try {
-    await waitFor('the point to serve', target.servesWithinMs ?? 10_000, async () => {
-      const victim = await askAsVictim(target, 'after');
-      exchanges.push(victim);
-      return victim.name === VICTIM;
-    });
+    await waitFor(
+      'the point to serve',
+      async () => {
+        const victim = await askAsVictim(target, 'after');
+        exchanges.push(victim);
+        return victim.name === VICTIM;
+      },
+      target.servesWithinMs,
+    );
     return [];
   } catch (error) {
     return [{ kind: 'outage', what: error instanceof Error ? error.message : String(error) }];

@@ -48,12 +48,12 @@ export function smugglingSuite(driver: EnforcementPointDriver, tempers: readonly
 
     it(`HTTP/1.1: none of ${HTTP1_CASES.length} cases succeeds`, async () => {
       expectNoSuccess(await run(HTTP1_CASES), controlsOf(HTTP1_CASES));
-    }, 120_000);
+    });
 
     if (driver.protocols.includes('HTTP/2')) {
       it(`HTTP/2: none of ${HTTP2_CASES.length} cases succeeds`, async () => {
         expectNoSuccess(await run(HTTP2_CASES), controlsOf(HTTP2_CASES));
-      }, 120_000);
+      });
     }
   });
 }

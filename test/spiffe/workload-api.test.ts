@@ -18,7 +18,6 @@ import { waitFor } from '../e2e/harness/wait.ts';
 import { SpiffeAuthority } from '../fakes/spiffe-authority.ts';
 import { FakeWorkloadApi, type ServedSvid, x509SvidResponse } from '../fakes/workload-api.ts';
 
-const TIMEOUT_MS = 10_000;
 const authority = SpiffeAuthority.create('shop.example');
 const partner = SpiffeAuthority.create('partner.example');
 const served = (path: string, hint?: string): ServedSvid => ({
@@ -54,8 +53,7 @@ function watch(changes: Partial<X509SvidWatch> = {}): Promise<void> {
   const onUpdate = (update: X509SvidUpdate) => void updates.push(update);
   return watchX509Svids(agent.address, { onUpdate, onError, signal, ...changes });
 }
-const until = (what: string, isSo: () => boolean) =>
-  waitFor(what, TIMEOUT_MS, async () => isSo() || undefined);
+const until = (what: string, isSo: () => boolean) => waitFor(what, async () => isSo() || undefined);
 
 describe('X.509-SVIDs', () => {
   test('arrive with hint, chain, key and all bundles', async () => {

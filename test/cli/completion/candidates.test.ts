@@ -78,7 +78,7 @@ describe('of Control', () => {
   let stage: ControlStage;
   beforeAll(async () => {
     stage = await ControlStage.start();
-  }, 60_000);
+  });
   afterAll(async () => stage?.stop());
 
   const asked = async (words: readonly string[], tokenFile = stage.tokenFile) => {

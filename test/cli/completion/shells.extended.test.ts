@@ -56,11 +56,7 @@ describe.each(SHELLS)('%s', (shell) => {
       'proofgate request POST x --body-file order\\t',
       ['request', 'POST', 'x', '--body-file', 'order one.json'],
     ],
-  ])(
-    '%s',
-    async (line, words) => {
-      expect(await run(shell, line)).toEqual(words);
-    },
-    TIMEOUT_MS,
-  );
+  ])('%s', async (line, words) => {
+    expect(await run(shell, line)).toEqual(words);
+  });
 });

@@ -30,7 +30,7 @@ beforeAll(async () => {
     const token = browser.cookie(fixture.url, '__Host-proofgate_session');
     await writeFile(join(directory, `${file}.token`), `${token}\n`, { mode: 0o600 });
   }
-}, 60_000);
+});
 afterAll(async () => {
   await fixture.close();
   await rm(directory, { recursive: true });

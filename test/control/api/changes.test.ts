@@ -7,7 +7,6 @@ import { ChangeFeed } from '../../../src/control/operators/change-feed.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { ApiFixture, PUBLIC_ORIGIN } from './api-fixture.ts';
 
-const WAIT_MS = 10_000;
 const opened: ClientRequest[] = [];
 let fixture: ApiFixture;
 let reads = 0;
@@ -116,16 +115,16 @@ test('each operator learns of what they may read, and of nothing else', async ()
   await fixture.expect(201, 'POST', '/v1/environments', { body: { name: 'more' } });
   const changeOf = (site_id: string, kind: string) => ({ name: 'change', data: { site_id, kinds: [kind] } });
   const environment = { name: 'change', data: { kinds: ['environment'] } };
-  await waitFor('all changes', WAIT_MS, () => all.events().length === 3);
+  await waitFor('all changes', () => all.events().length === 3);
   expect(all.events()).toEqual(
     expect.arrayContaining([changeOf('one', 'client'), changeOf('other', 'client'), environment]),
   );
-  await waitFor('the change of a site', WAIT_MS, () => ofOne.events().length > 0);
+  await waitFor('the change of a site', () => ofOne.events().length > 0);
   expect(ofOne.events()).toEqual([changeOf('one', 'client')]);
-  await waitFor('the change of the fleet', WAIT_MS, () => ofFleet.events().length > 0);
+  await waitFor('the change of the fleet', () => ofFleet.events().length > 0);
   expect(ofFleet.events()).toEqual([changeOf('other', 'client')]);
   expect(elsewhere.events()).toEqual([]);
-  await waitFor('a heartbeat', WAIT_MS, () => elsewhere.text().includes('\n:\n\n'));
+  await waitFor('a heartbeat', () => elsewhere.text().includes('\n:\n\n'));
 });
 
 test('one reader serves every stream, and rests without one', async () => {
@@ -134,7 +133,7 @@ test('one reader serves every stream, and rests without one', async () => {
   const followers = await Promise.all(Array.from({ length: 10 }, () => follow(bearer(fixture.root))));
   expect(reads).toBe(1);
   for (const { close } of followers) close();
-  await waitFor('the end of all', WAIT_MS, () => subscribed === 0);
+  await waitFor('the end of all', () => subscribed === 0);
   await follow(bearer(fixture.root));
   expect(reads).toBe(2);
 });
@@ -144,14 +143,14 @@ describe('ends', () => {
     const token = fixture.operator('browser', 'admin', INSTALLATION, 'session');
     const follower = await follow(cookie(token));
     fixture.operators.remove(token);
-    await waitFor('the end', WAIT_MS, follower.hasEnded);
+    await waitFor('the end', follower.hasEnded);
     expect(follower.events()).toEqual([{ name: 'session_ended', data: {} }]);
   });
 
   test('with Control', async () => {
     const follower = await follow(bearer(fixture.root));
     await fixture.app.close();
-    await waitFor('the end', WAIT_MS, follower.hasEnded);
+    await waitFor('the end', follower.hasEnded);
   });
 
   test('without a reader', async () => {
@@ -174,7 +173,7 @@ describe('ends', () => {
     request.on('error', () => {});
     request.on('response', (response) => response.pause());
     request.end();
-    await waitFor('that it is cut', WAIT_MS, () => {
+    await waitFor('that it is cut', () => {
       report();
       return isCut;
     });
@@ -188,13 +187,13 @@ test('a withdrawn role is withdrawn from the stream', async () => {
   fixture.operator('viewer', 'viewer', { kind: 'site', id: 'another' });
   const checks = () => follower.text().split('\n:\n').length;
   const before = checks();
-  await waitFor('a check', WAIT_MS, () => checks() > before + 1);
+  await waitFor('a check', () => checks() > before + 1);
   await fixture.expect(201, 'POST', '/v1/sites/one/clients', {
     body: { client_id: 'c', subject: 'client:c' },
   });
   const all = await follow(bearer(fixture.root));
   await fixture.expect(201, 'POST', '/v1/environments', { body: { name: 'last' } });
-  await waitFor('a later change', WAIT_MS, () => all.events().length > 0);
+  await waitFor('a later change', () => all.events().length > 0);
   expect(follower.events()).toEqual([]);
 });
 
@@ -206,14 +205,14 @@ test.each([
   await openFixture(limits);
   const [first] = [await follow(bearer(fixture.root)), await follow(bearer(fixture.root))];
   const refused = await follow(bearer(fixture.root));
-  await waitFor('the problem', WAIT_MS, refused.hasEnded);
+  await waitFor('the problem', refused.hasEnded);
   expect([refused.status, JSON.parse(refused.text()).code]).toEqual([429, 'too_many_streams']);
   if ('maxStreamsPerOperator' in limits) {
     const other = fixture.operator('other', 'viewer', INSTALLATION);
     expect((await follow(bearer(other))).status).toBe(200);
   }
   first.close();
-  await waitFor('a place', WAIT_MS, async () => (await follow(bearer(fixture.root))).status === 200);
+  await waitFor('a place', async () => (await follow(bearer(fixture.root))).status === 200);
 });
 
 test('pages of other origins and requests without credentials may not follow', async () => {

@@ -18,7 +18,7 @@ const SECOND_ISSUER = 'https://oidc.example/id/second';
 
 describe.each(databaseServers())('$name', (server) => {
   let fixture: DeclarationFixture;
-  beforeAll(() => server.start(), 60_000);
+  beforeAll(() => server.start());
   beforeEach(async () => {
     fixture = await DeclarationFixture.open(server);
   });

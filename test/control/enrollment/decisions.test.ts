@@ -517,7 +517,7 @@ describe('jobs', () => {
         if (round === 1) throw new Error('the database is gone');
       },
     });
-    await waitFor('four rounds', 5_000, () => (rounds.length >= 4 ? true : undefined));
+    await waitFor('four rounds', () => (rounds.length >= 4 ? true : undefined));
     await stop();
     const ended = rounds.length;
     expect(rounds.slice(0, 4)).toEqual([0, 1, 2, 3]);

@@ -21,7 +21,7 @@ describe.each(databaseKinds())('on $name', (database) => {
     from = await env.active();
     to = await publishingOfCluster();
     await env.acknowledge(to);
-  }, 60_000);
+  });
   afterAll(async () => {
     await env.close();
     await database.stop();

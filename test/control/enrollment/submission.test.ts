@@ -212,7 +212,7 @@ describe('submission', () => {
     expect(new Set(outcomes.flatMap(({ id }) => id ?? [])).size).toBe(1);
     expect(new Set(outcomes.map(({ code }) => code))).toEqual(new Set(['accepted', 'challenge_consumed']));
     expect(await env.keysOf()).toHaveLength(before.length + 1);
-  }, 120_000);
+  });
 
   test('challenge_unknown, challenge_expired', async () => {
     const applied = await env.challenge(env.workload(policy));

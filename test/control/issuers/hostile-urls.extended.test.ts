@@ -57,9 +57,9 @@ it('trap and record see a connection where one is allowed', async () => {
   const fetcher = env.fetcher({ openedNetworks: networks('127.0.0.0/8'), timeoutMs: 300 });
   await record.watch(() => fetcher.fetchJson(`https://127.0.0.1:${trap.port}/`));
   expect(record.attempts).toEqual(['127.0.0.1']);
-  await waitFor('the trap accepts', 2_000, () => (trap.accepted === 1 ? true : undefined));
+  await waitFor('the trap accepts', () => (trap.accepted === 1 ? true : undefined));
   const socket = connect(trap.port, '::1');
-  await waitFor('the trap accepts over IPv6', 2_000, () => (trap.accepted === 2 ? true : undefined));
+  await waitFor('the trap accepts over IPv6', () => (trap.accepted === 2 ? true : undefined));
   socket.destroy();
 });
 
@@ -123,7 +123,7 @@ describe('the connection judges what the URL rules would let through, with the s
   it('the record sees a connection where one is allowed', async () => {
     const { connect, connection } = guarded('127.0.0.0/8', '::1/128');
     const connected = connect('localhost');
-    await waitFor('an attempt', 2_000, () => record.attempts[0]);
+    await waitFor('an attempt', () => record.attempts[0]);
     connection.close();
     expect(await connected).not.toBeNull();
   });

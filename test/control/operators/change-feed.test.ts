@@ -5,8 +5,6 @@ import type { ControlStore, Transaction } from '../../../src/control/store/port.
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { type DatabaseKind, databaseKinds, type Opener } from '../store/databases.ts';
 
-const WAIT_MS = 10_000;
-
 const record = (kind: string) => (tx: Transaction) =>
   tx.audit.append(
     {
@@ -50,11 +48,9 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
     });
 
     const expectReported = (...kinds: readonly string[]) =>
-      waitFor(
-        `${kinds.join()} instead of ${reported.join()}`,
-        WAIT_MS,
-        () => reported.length >= kinds.length,
-      ).then(() => expect(reported).toEqual(kinds));
+      waitFor(`${kinds.join()} instead of ${reported.join()}`, () => reported.length >= kinds.length).then(
+        () => expect(reported).toEqual(kinds),
+      );
 
     test('each change is reported once, not what was before', async () => {
       await store.writeUnaudited(undefined, record('first'));
@@ -77,7 +73,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))(
           isAppended = true;
           await held;
         });
-        await waitFor('the open transaction', WAIT_MS, () => isAppended);
+        await waitFor('the open transaction', () => isAppended);
         return async () => {
           commit();
           await done;

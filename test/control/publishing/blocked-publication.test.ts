@@ -4,7 +4,8 @@ import { BlockedCallers } from '../../../src/control/configuration/blocked-calle
 import { settleBlocked } from '../../../src/control/publishing/blocked-publication.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
-import { addTarget, detach, eventually, startControl, type TestTarget } from './control-server.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
+import { addTarget, detach, startControl, type TestTarget } from './control-server.ts';
 import { ControlWorld, ISSUER_URL, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
@@ -99,7 +100,7 @@ it('targets that are new or old hold the first block back, and are named, until 
   expect(await waitingFor()).toEqual([[old.id]]);
   world.clock.ms += ALL_SEEN_MS;
   await report(old, 'blocked');
-  await eventually(async () => (await world.site()).blockedPublished === 1);
+  await waitUntil(async () => (await world.site()).blockedPublished === 1);
   expect(await published()).toEqual([BILLING]);
   expect(await waitingFor()).toEqual([undefined]);
 });
@@ -118,7 +119,7 @@ it('verifiers of two versions that share a target hold it back while the old one
     world.clock.ms += step;
     await report(shared, 'blocked');
   }
-  await eventually(async () => (await world.site()).blockedPublished === 1);
+  await waitUntil(async () => (await world.site()).blockedPublished === 1);
 });
 
 it('one poll of an old verifier among those of new ones holds it back', async () => {
@@ -165,7 +166,7 @@ it('a poll alone reports the members, and the publisher’s sweep settles the bl
   // Writes what the polls reported.
   await distribution.close();
   const control = await startControl(world);
-  await eventually(async () => (await world.site()).blockedPublished === 1);
+  await waitUntil(async () => (await world.site()).blockedPublished === 1);
   await control.close();
   expect(await published()).toEqual([BILLING]);
 });

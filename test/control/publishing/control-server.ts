@@ -100,15 +100,3 @@ export async function startControl(world: ControlWorld, port = 0): Promise<Contr
     },
   };
 }
-
-const LOOK_AGAIN_MS = 10;
-/** Below the timeout of the tests, so that the failure names the missing condition. */
-const GIVE_UP_MS = 25_000;
-
-export async function eventually(holds: () => Promise<boolean> | boolean): Promise<void> {
-  const endMs = performance.now() + GIVE_UP_MS;
-  while (!(await holds())) {
-    if (performance.now() > endMs) throw new Error(`never: ${holds.toString()}`);
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
-  }
-}

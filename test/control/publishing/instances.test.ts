@@ -3,8 +3,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/gl
 import type { PollQuery } from '../../../src/bundle/format/distribution-contract.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { addTarget, eventually, requestOf, startControl } from './control-server.ts';
+import { addTarget, requestOf, startControl } from './control-server.ts';
 import { Follower } from './follower.ts';
 import { ControlWorld, ORDERS_READ, SITE, TestClock } from './publishing-fixture.ts';
 
@@ -93,9 +94,9 @@ it('targets of either hear of what the leader publishes, and of what the next on
     const source = await second.addSource(1, 'publishing');
     const awaited = async () =>
       (await first.read((tx) => tx.sourceRevisions.find(source, 1)))?.awaitedRevision;
-    await eventually(async () => typeof (await awaited()) === 'number');
+    await waitUntil(async () => typeof (await awaited()) === 'number');
     await Promise.all([follow(0, (await awaited()) ?? 0), follow(1, (await awaited()) ?? 0)]);
-    await eventually(
+    await waitUntil(
       async () => (await second.read((tx) => tx.sourceRevisions.find(source, 1)))?.state === 'active',
     );
     const { revision } = await second.site();

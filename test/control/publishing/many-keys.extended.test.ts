@@ -1,11 +1,8 @@
 /** Tests sites with more keys than a bundle contains inline: shards that stay byte-identical, and whole bundles beside deltas. */
-import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { describeSnapshot, Follower } from './follower.ts';
 import { ControlWorld, ORDERS_READ, SITE } from './publishing-fixture.ts';
-
-/** Twelve thousand keys take a busy machine longer than the usual test timeout. */
-jest.setTimeout(180_000);
 
 let world: ControlWorld;
 let publisher: SitePublisher;

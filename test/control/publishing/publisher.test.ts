@@ -1,12 +1,13 @@
 /** Tests the publishing job: which changes share a revision, what it retries, and what a thousand waiting targets receive. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { Agent, errors, request } from 'undici';
+import { Agent, request } from 'undici';
 import { ACK_PATH, POLL_PATH } from '../../../src/bundle/format/bundle-limits.ts';
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import {
   addTargets,
   type ControlServer,
-  eventually,
   requestOf,
   startControl,
   type TestTarget,
@@ -20,7 +21,7 @@ beforeEach(async () => {
   world = await ControlWorld.open();
   await world.putClient('billing', { orders: 'read' });
   control = await startControl(world);
-  await eventually(async () => (await world.site()).revision === 1);
+  await waitUntil(async () => (await world.site()).revision === 1);
 });
 afterEach(async () => {
   await control.close();
@@ -32,16 +33,18 @@ const isSettled = async () => (await world.read((tx) => tx.changes.pending(SITE,
 
 it('the first change goes out by itself, and those that come soon after share a revision', async () => {
   const first = await world.addKey('billing');
-  await eventually(isSettled);
+  await waitUntil(isSettled);
   const keys = [first];
+  const startMs = performance.now();
   for (let count = 0; count < 20; count++) keys.push(await world.addKey('billing'));
-  await eventually(isSettled);
+  await waitUntil(isSettled);
+  const coalescingSpans = (performance.now() - startMs) / 250;
   const follower = new Follower(world);
   const snapshot = await follower.follow();
   for (const key of keys) expect(snapshot.keys.get(key)).toBeDefined();
   expect((await world.read((tx) => tx.keys.find(first)))?.listedRevision).toBe(2);
-  // Twenty changes arrive within some tens of milliseconds; revisions are at least a quarter of a second apart.
-  expect((await steps(2)).length).toBeLessThan(10);
+  // Revisions are at least a quarter of a second apart, and on a busy machine the changes take a few of those.
+  expect((await steps(2)).length).toBeLessThanOrEqual(1 + coalescingSpans);
 });
 
 it('finds a change without a notification', async () => {
@@ -49,7 +52,7 @@ it('finds a change without a notification', async () => {
   await world.store.writeUnaudited({ kind: 'site', siteId: SITE }, (tx) =>
     tx.changes.record(SITE, { kind: 'policy' }, clock.ms),
   );
-  await eventually(isSettled);
+  await waitUntil(isSettled);
   expect((await steps(1)).map(({ kind }) => kind)).toEqual(['bundle']);
 });
 
@@ -66,7 +69,7 @@ it('a fault is reported and retried, and what was published stays one chain', as
       return done;
     });
   const added = await world.addKey('billing');
-  await eventually(isSettled);
+  await waitUntil(isSettled);
   expect(control.faults.map(String)).toEqual(['Error: the disk is full', 'Error: the disk is full']);
   expect((await steps(1)).map(({ kind }) => kind)).toEqual(['delta']);
   expect((await new Follower(world).follow()).keys.get(added)).toBeDefined();
@@ -80,25 +83,25 @@ it('a publisher that ends in the middle of a whole bundle leaves nothing half do
   const after = await world.site();
   if (after.revision === before.revision) expect(after).toEqual(before);
   control = await startControl(world, control.port);
-  await eventually(isSettled);
-  await eventually(async () => (await new Follower(world).follow()).routes.size === 1);
+  await waitUntil(isSettled);
+  await waitUntil(async () => (await new Follower(world).follow()).routes.size === 1);
 });
 
 it('rotation of both keys: verifiers that know either go on', async () => {
   const old = await world.read((tx) => world.signingKeys.signers(tx, SITE, 'bundle', world.clock.ms));
   await world.change((tx) => world.signingKeys.rotate(tx, SITE, 'bundle', { nowMs: world.clock.ms }));
   await world.change((tx) => world.signingKeys.rotate(tx, SITE, 'freshness', { nowMs: world.clock.ms }));
-  await eventually(async () => (await world.site()).baseRevision > 1);
+  await waitUntil(async () => (await world.site()).baseRevision > 1);
   const { baseRevision } = await world.site();
   const bundle = await control.distribution.file(requestOf((await target()).id), baseRevision, 'bundle.jws');
   expect(kids(bundle.toString())).toHaveLength(2);
   expect(kids(bundle.toString())).toContain(old[0]?.publicKey.thumbprint);
-  await eventually(async () => {
+  await waitUntil(async () => {
     const statement = await world.read((tx) => tx.distribution.freshness(SITE));
     return kids(statement?.document ?? '{"signatures":[]}').length === 2;
   });
   world.clock.ms += 24 * 3600 * 1000;
-  await eventually(async () => {
+  await waitUntil(async () => {
     const rows = await world.read((tx) => tx.signingKeys.ofSite(SITE));
     return rows.filter(({ state }) => state === 'retired').length === 2;
   });
@@ -123,14 +126,14 @@ it.each(['bundle', 'freshness'] as const)('a %s key that is ended signs nothing 
     const found = await published();
     return found.baseRevision > aboveRevision && found.kids.length === signers;
   };
-  await eventually(() => isSignedBy(2, 1));
+  await waitUntil(() => isSignedBy(2, 1));
   const before = await published();
   expect(before.kids).toContain(kid);
 
   const views = await world.read((tx) => signingKeys.ofSite(tx, SITE));
   const id = views.find(({ thumbprint }) => thumbprint === kid)?.id ?? '';
   await world.change((tx) => signingKeys.retire(tx, SITE, id, { nowMs: clock.ms, retiringMs: 0 }));
-  await eventually(() => isSignedBy(1, before.baseRevision));
+  await waitUntil(() => isSignedBy(1, before.baseRevision));
   expect((await published()).kids).not.toContain(kid);
 });
 
@@ -187,10 +190,23 @@ async function acknowledge(agent: Agent, { token }: TestTarget, at: Position): P
   expect(statusCode).toBe(204);
 }
 
-/** Undefined instead of the error. @throws any other one */
-function orNotConnected(error: unknown): undefined {
-  if (error instanceof errors.ConnectTimeoutError) return undefined;
-  throw error;
+const LOST_CONNECTION: readonly unknown[] = [
+  'ECONNRESET',
+  'EPIPE',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_SOCKET',
+];
+
+/** Connects again, as a verifier does: the kernel queues fewer connections than come here at once, and resets the others. */
+async function connected<T>(send: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await send();
+    } catch (error) {
+      if (!LOST_CONNECTION.includes((error as NodeJS.ErrnoException).code)) throw error;
+      await delay(50);
+    }
+  }
 }
 
 it('a thousand targets that wait all get a change, and all of them are counted', async () => {
@@ -201,25 +217,26 @@ it('a thousand targets that wait all get a change, and all of them are counted',
     let at: Position | undefined;
     let etag: string | undefined;
     while ((at?.revision ?? 0) < revision) {
-      const result = await pollOnce(agent, one, at, etag).catch(orNotConnected);
-      // The kernel queues fewer connections than come here at once: a verifier connects again.
-      if (result === undefined) continue;
-      if (result.answer !== undefined && result.answer.revision !== at?.revision) {
-        at = result.answer;
-        await acknowledge(agent, one, at);
+      const result = await connected(() => pollOnce(agent, one, at, etag));
+      const { answer } = result;
+      if (answer !== undefined && answer.revision !== at?.revision) {
+        at = answer;
+        await connected(() => acknowledge(agent, one, answer));
       }
       etag = result.etag;
     }
     return at?.revision;
   });
-  await eventually(async () => (await world.read((tx) => tx.propagation.heldByAll(SITE))).revision === 1);
+  const all = Promise.all(followed);
+  const areAttached = async () => (await world.read((tx) => tx.propagation.heldByAll(SITE))).revision === 1;
+  await Promise.race([waitUntil(areAttached), all]);
   const key = await world.addKey('billing');
   revision = 2;
-  const ends = await Promise.all(followed);
+  const ends = await all;
   expect(ends.every((end) => end === 2)).toBe(true);
   const held = await world.read((tx) => tx.propagation.heldByAll(SITE));
   expect(held).toEqual({ attached: 1000, revision: 2, least: 2 });
   expect((await world.read((tx) => tx.keys.find(key)))?.listedEverywhereAtMs).not.toBeNull();
   expect(control.faults).toEqual([]);
   await agent.destroy();
-}, 60_000);
+});

@@ -10,13 +10,8 @@ import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
 import { ControlConnection } from '../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher } from '../../../src/verifier/loading/refresh/refresher.ts';
 import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
-import {
-  addTarget,
-  type ControlServer,
-  eventually,
-  startControl,
-  type TestTarget,
-} from './control-server.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
+import { addTarget, type ControlServer, startControl, type TestTarget } from './control-server.ts';
 import { ControlWorld, ISSUER_URL, ORDERS_READ, SITE } from './publishing-fixture.ts';
 
 let world: ControlWorld;
@@ -107,14 +102,14 @@ it('a key, its revocation, a route: each comes to the verifier and is acknowledg
   await world.putClient('billing', { orders: 'read' });
   const target = await addTarget(world);
   const verifier = await startVerifier(target);
-  await eventually(() => verifier.loader.snapshot !== undefined);
+  await waitUntil(() => verifier.loader.snapshot !== undefined);
   const key = await world.addKey('billing');
-  await eventually(() => statusIn(verifier, key) === 'active');
+  await waitUntil(() => statusIn(verifier, key) === 'active');
   await world.revokeKey(key);
-  await eventually(() => statusIn(verifier, key) === 'revoked');
+  await waitUntil(() => statusIn(verifier, key) === 'revoked');
   await world.putRoute(ORDERS_READ);
-  await eventually(() => verifier.loader.snapshot?.routes.size === 1);
-  await eventually(async () => (await ackedRevision(target)) === (await world.site()).revision);
+  await waitUntil(() => verifier.loader.snapshot?.routes.size === 1);
+  await waitUntil(async () => (await ackedRevision(target)) === (await world.site()).revision);
   expect(statusIn(verifier, key)).toBe('revoked');
   expect(verifier.events.filter((event) => event.includes('refused'))).toEqual([]);
   expect(control.faults).toEqual([]);
@@ -128,31 +123,31 @@ it('a blocked caller comes to the verifier, which reports that it knows the memb
   const verifier = await startVerifier(await addTarget(world));
   await callers.block(SITE, caller, operation);
   const subjects = () => verifier.loader.snapshot?.blocked?.get(ISSUER_URL)?.subjects ?? new Set();
-  await eventually(() => subjects().has('client:billing'));
+  await waitUntil(() => subjects().has('client:billing'));
   await callers.unblock(SITE, caller, operation);
-  await eventually(() => verifier.loader.snapshot?.blocked === undefined);
+  await waitUntil(() => verifier.loader.snapshot?.blocked === undefined);
   expect(verifier.events.filter((event) => event.includes('refused'))).toEqual([]);
 });
 
 it('freshness goes on while nothing changes, and stops at a change that cannot be published', async () => {
   const target = await addTarget(world);
   const verifier = await startVerifier(target);
-  await eventually(() => verifier.loader.snapshot !== undefined);
+  await waitUntil(() => verifier.loader.snapshot !== undefined);
   const freshAsOf = () => verifier.loader.snapshot?.freshAsOfSeconds ?? 0;
   const before = freshAsOf();
   world.clock.ms += 7000;
-  await eventually(() => freshAsOf() === before + 7);
+  await waitUntil(() => freshAsOf() === before + 7);
   // A route that no bundle can contain; a service would reject it.
   await world.putRoute({ ...ORDERS_READ, method: 'not a method' });
   const stuckSinceSeconds = world.clock.seconds;
   world.clock.ms += 60_000;
-  await eventually(() => control.faults.length > 0);
+  await waitUntil(() => control.faults.length > 0);
   const statement = await world.read((tx) => tx.distribution.freshness(SITE));
-  await eventually(async () => {
+  await waitUntil(async () => {
     const row = await world.read((tx) => tx.distribution.freshness(SITE));
     return row?.document !== statement?.document || (row?.asOfSeconds ?? 0) === stuckSinceSeconds;
   });
-  await eventually(() => freshAsOf() === stuckSinceSeconds);
+  await waitUntil(() => freshAsOf() === stuckSinceSeconds);
   expect(world.clock.seconds - freshAsOf()).toBe(60);
   // A revocation is still published.
   expect(verifier.events.filter((event) => event.includes('refused'))).toEqual([]);
@@ -163,13 +158,13 @@ it('a verifier that knew a later revision takes what a restored Control publishe
   const target = await addTarget(world);
   const verifier = await startVerifier(target);
   const persisted = await world.addKey('billing');
-  await eventually(() => statusIn(verifier, persisted) === 'active');
+  await waitUntil(() => statusIn(verifier, persisted) === 'active');
   await control.close();
   const backup = await world.backUp();
   control = await startControl(world, control.port);
   const lost = [await world.addKey('billing'), await world.addKey('billing')];
-  await eventually(() => lost.every((key) => statusIn(verifier, key) === 'active'));
-  await eventually(async () => (await ackedRevision(target)) === (await world.site()).revision);
+  await waitUntil(() => lost.every((key) => statusIn(verifier, key) === 'active'));
+  await waitUntil(async () => (await ackedRevision(target)) === (await world.site()).revision);
   const { revision: acknowledged } = await world.site();
   await verifier.stop();
   await control.close();
@@ -178,9 +173,9 @@ it('a verifier that knew a later revision takes what a restored Control publishe
   control = await startControl(world, control.port);
   const again = await startVerifier(target, verifier.directory);
   expect(again.loader.position?.revision).toBe(acknowledged);
-  await eventually(() => (again.loader.position?.revision ?? 0) > acknowledged);
+  await waitUntil(() => (again.loader.position?.revision ?? 0) > acknowledged);
   for (const key of lost) expect(statusIn(again, key)).toBeUndefined();
   expect(statusIn(again, persisted)).toBe('active');
-  await eventually(async () => (await ackedRevision(target)) > acknowledged);
+  await waitUntil(async () => (await ackedRevision(target)) > acknowledged);
   expect(again.events.filter((event) => event.includes('refused'))).toEqual([]);
 });

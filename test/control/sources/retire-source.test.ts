@@ -11,7 +11,7 @@ describe.each(databaseKinds())('on $name', (database) => {
     await database.start();
     const open = await database.fresh();
     env = await EnrollmentEnvironment.open((nowMs) => open({ nowMs }));
-  }, 60_000);
+  });
   afterAll(async () => {
     await env.close();
     await database.stop();

@@ -7,8 +7,8 @@ import type { ControlStore } from '../../../src/control/store/port.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
 import { DATABASE_FILE, openSqliteStore } from '../../../src/control/store/sqlite.ts';
 import type { Child } from '../../e2e/harness/child.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { waitUntil } from '../../fakes/redis-server.ts';
 import { runTypescript } from '../../fakes/run-typescript.ts';
 import type { WriterSettings } from '../../fakes/store-writer.ts';
 import { NOW_MS } from './databases.ts';
@@ -16,7 +16,6 @@ import { addGround } from './rows.ts';
 
 const ROUNDS = 2;
 const ROWS_A_ROUND = 100;
-const WAIT_MS = 20_000;
 
 let server: TestPostgresServer;
 let dataDirectory: string;
@@ -35,8 +34,8 @@ const acknowledged = (child: Child): readonly string[] =>
 async function writeUntilKilled(settings: WriterSettings, kill: (child: Child) => Promise<void>) {
   const child = runTypescript('store-writer.ts', settings);
   try {
-    await child.waitForLine(/^ready$/, WAIT_MS);
-    await waitUntil(() => acknowledged(child).length >= ROWS_A_ROUND, WAIT_MS);
+    await child.waitForLine(/^ready$/);
+    await waitUntil(() => acknowledged(child).length >= ROWS_A_ROUND);
     await kill(child);
   } finally {
     child.signal('SIGKILL');

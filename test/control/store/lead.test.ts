@@ -2,8 +2,8 @@
 import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
 import { LEAD_TIMES, type LeadTimes } from '../../../src/control/store/postgres-lead.ts';
 import type { Child } from '../../e2e/harness/child.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { waitUntil } from '../../fakes/redis-server.ts';
 import { runTypescript } from '../../fakes/run-typescript.ts';
 
 interface Entry {
@@ -14,7 +14,6 @@ interface Entry {
 
 const THREE = ['a', 'b', 'c'];
 const TWO = ['a', 'b'];
-const WAIT_MS = 20_000;
 /** Short times, so that tests detect silence soon. */
 const QUICK: LeadTimes = { retryMs: 100, heartbeatMs: 200, answerTimeoutMs: 1000, silenceTimeoutMs: 1500 };
 
@@ -55,7 +54,7 @@ async function nextLeader(...before: readonly string[]): Promise<string> {
       ({ event, instance }) => event === 'begins' && !before.includes(instance),
     )?.instance;
     return entries.filter(({ instance, event }) => instance === found && event === 'leads').length > 20;
-  }, WAIT_MS);
+  });
   if (found === undefined) throw new Error('no instance leads');
   return found;
 }
@@ -96,8 +95,8 @@ it('a leader whose connection is cut ends its work, and somebody leads again', a
   await waitUntil(async () => {
     const entries = await log();
     return entries.some(({ instance, event }) => instance === leader && event === 'ends');
-  }, WAIT_MS);
-  await waitUntil(async () => (await log()).filter(({ event }) => event === 'begins').length === 2, WAIT_MS);
+  });
+  await waitUntil(async () => (await log()).filter(({ event }) => event === 'begins').length === 2);
   expect((await log()).filter(({ event }) => event === 'ends')).toHaveLength(1);
 });
 
@@ -122,12 +121,12 @@ it.each([
   await waitUntil(async () => {
     const entries = await log();
     return entries.some(({ instance, event }) => instance === frozen && event === 'ends');
-  }, WAIT_MS);
+  });
   // At most the write in progress and the end of the term: it detects the lost connection in its first turn.
   expect((await writtenByFrozen()) - before).toBeLessThanOrEqual(3);
   // From then on only the other instance writes.
   const end = (await log()).findLast(({ instance, event }) => instance === frozen && event === 'ends');
   const later = async () => (await log()).filter(({ seq }) => seq > (end?.seq ?? 0));
-  await waitUntil(async () => (await later()).length > 20, WAIT_MS);
+  await waitUntil(async () => (await later()).length > 20);
   expect(termsOf(await later())).toEqual([next]);
 });

@@ -8,8 +8,9 @@ import {
 } from '../../../src/control/store/port.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { startImpostor, waitUntil } from '../../fakes/redis-server.ts';
+import { startImpostor } from '../../fakes/redis-server.ts';
 import { NOW_MS } from './databases.ts';
 import { addGround, clientRow, mutateSite } from './rows.ts';
 

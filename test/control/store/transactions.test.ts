@@ -11,7 +11,7 @@ import {
 } from '../../../src/control/store/port.ts';
 import { VersionConflictError } from '../../../src/control/store/repositories/records.ts';
 import type { Transaction } from '../../../src/control/store/transaction.ts';
-import { waitUntil } from '../../fakes/redis-server.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { databaseKinds, NOW_MS, type Opener } from './databases.ts';
 import { addGround, clientRow, entry, type Ground, mutateSite, siteRow, targetRow } from './rows.ts';
 

@@ -47,7 +47,6 @@ const MOST_MOMENT_MS = 40;
 const LEAST_ANSWERS = 10;
 /** After this many kills, the verifier is killed once more while it starts. */
 const START_KILL_EVERY = 4;
-const WAIT_MS = 60_000;
 const LINE_FEED = 0x0a;
 
 export class KillCampaign {
@@ -121,7 +120,7 @@ export class KillCampaign {
   /** The mark once the verifier has taken everything that was published. */
   async catchesUp(): Promise<unknown> {
     const { revision } = this.end;
-    await waitFor(`revision ${revision}`, WAIT_MS, () =>
+    await waitFor(`revision ${revision}`, () =>
       this.#publisher.acknowledged === revision ? true : undefined,
     );
     const mark = JSON.parse(await readFile(join(this.#folder, 'state', MARK_FILE), 'utf8'));
@@ -182,7 +181,7 @@ export class KillCampaign {
     const answers = this.#load.answers.size + LEAST_ANSWERS;
     const isThere = () =>
       this.#publisher.acknowledged >= revision && this.#load.answers.size >= answers ? true : undefined;
-    await waitFor(`revision ${revision} to be acknowledged, and some answers`, WAIT_MS, isThere);
+    await waitFor(`revision ${revision} to be acknowledged, and some answers`, isThere);
     await sleep(Math.random() * MOST_MOMENT_MS);
   }
 

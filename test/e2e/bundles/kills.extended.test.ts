@@ -39,5 +39,5 @@ describe(`after ${KILLS} × kill -9 of a verifier that follows Control, under lo
 
   it('in the end it has all that Control has', async () => {
     await expect(campaign.catchesUp()).resolves.toEqual(campaign.end);
-  }, 90_000);
+  });
 });

@@ -109,7 +109,7 @@ describe(`${SWAPS} swaps of ..data under load`, () => {
       const revision = await volume.publish();
       if (swap % AWAITED_EVERY === 0 || swap === SWAPS) {
         const isServed = () => (load.highestRevision >= revision ? true : undefined);
-        await waitFor(`revision ${revision} to be served`, 30_000, isServed);
+        await waitFor(`revision ${revision} to be served`, isServed);
       } else {
         await sleep(Math.random() * MOST_PAUSE_MS);
       }

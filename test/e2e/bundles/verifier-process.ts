@@ -16,8 +16,6 @@ export interface RunningVerifier {
   readonly metrics: () => Promise<string>;
 }
 
-const START_MS = 60_000;
-
 export function spawnVerifier({ args, replay }: VerifierSettings): Child {
   const fixed = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
   return startChild({
@@ -29,7 +27,7 @@ export function spawnVerifier({ args, replay }: VerifierSettings): Child {
 /** Returns when it listens and is ready. @throws Error when it ends, or is not ready in time */
 export async function startVerifier(settings: VerifierSettings): Promise<RunningVerifier> {
   const child = spawnVerifier(settings);
-  const [line] = await child.waitForLine(/^.*"msg":"listening".*$/, START_MS);
+  const [line] = await child.waitForLine(/^.*"msg":"listening".*$/);
   const { admin_listen: admin, listen } = JSON.parse(line);
   let last = '';
   const isReady = async () => {
@@ -37,7 +35,7 @@ export async function startVerifier(settings: VerifierSettings): Promise<Running
     last = text;
     return status === 200 ? true : undefined;
   };
-  await waitFor('the verifier to be ready', START_MS, isReady).catch((error: unknown) => {
+  await waitFor('the verifier to be ready', isReady).catch((error: unknown) => {
     throw new Error(`${error}: ${last}`);
   });
   return { child, address: listen, metrics: async () => (await httpGet(`http://${admin}/metrics`)).text };

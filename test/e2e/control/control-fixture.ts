@@ -265,7 +265,7 @@ export class ControlStage {
       const path = `/v1/sources/${sourceId}/revisions/${String(body.revision)}`;
       const validated = await api.act(`${path}/validate`);
       await api.act(`${path}/activate`, { expected_scope: validated.body.detected_scope });
-      await waitFor('the new revision to be active', 15_000, async () =>
+      await waitFor('the new revision to be active', async () =>
         (await api.get(path)).body.state === 'active' ? true : undefined,
       );
     });
@@ -301,7 +301,7 @@ export class ControlStage {
   /** Waits until a revision of the source is in the state. */
   async awaitSource(sourceId: string, state: string): Promise<void> {
     await this.#withApi((api) =>
-      waitFor(`source ${sourceId} to be ${state}`, 15_000, async () => {
+      waitFor(`source ${sourceId} to be ${state}`, async () => {
         const { revisions } = (await api.get(`/v1/sources/${sourceId}`)).body;
         const states = Array.isArray(revisions) ? revisions.map((each: JsonObject) => each.state) : [];
         return states.includes(state) ? true : undefined;

@@ -19,7 +19,6 @@ export interface InstanceSettings {
 export function startInstance(settings: InstanceSettings): Promise<Service> {
   const service = {
     env: instanceEnvironment(settings),
-    readyTimeoutMs: 30_000,
     readyUrl: (lines: readonly string[]) => adminUrl(lines, '/readyz'),
   };
   return startProofgate(instanceArguments(settings), service, settings.release);

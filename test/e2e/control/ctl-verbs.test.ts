@@ -44,7 +44,7 @@ beforeAll(async () => {
     TOKEN: stage.tokenFile,
     WAITING: String(another?.enrollment_id),
   });
-}, 60_000);
+});
 afterAll(async () => {
   stale?.closeAllConnections();
   stale?.close();
@@ -123,9 +123,9 @@ it('plays ctl-apply.txt', async () => {
   site.site.display_name = 'Changed';
   await writeFile(join(stage.directory, 'changed.yaml'), stringify(site));
   await play('ctl-apply.txt');
-}, 60_000);
+});
 
 it('plays ctl-verbs.txt', async () => {
   await addTwins();
   await play('ctl-verbs.txt');
-}, 60_000);
+});

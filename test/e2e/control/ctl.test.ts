@@ -16,7 +16,7 @@ let siteFile: string;
 beforeAll(async () => {
   stage = await ControlStage.start();
   siteFile = join(stage.directory, 'site.yaml');
-}, 60_000);
+});
 afterAll(async () => stage?.stop());
 
 /** The declared site, changed, in a file of its own. */

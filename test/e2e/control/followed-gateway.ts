@@ -90,7 +90,7 @@ export class FollowedGateway {
         ...['--control-url', this.#stage.controlUrl, '--log-level', 'trace'],
         ...['--control-token-file', join(this.#stage.directory, `${TARGET_NAME}.token`)],
       ],
-      { readyUrl: `http://${admin}/readyz`, readyTimeoutMs: 30_000 },
+      { readyUrl: `http://${admin}/readyz` },
     );
     this.#adminAddress = admin;
   }
@@ -173,7 +173,7 @@ export class FollowedGateway {
   async awaitOutcome(keyFile: string, expected: Partial<Outcome>, request?: SentRequest): Promise<Outcome> {
     let last: Outcome | undefined;
     try {
-      return await waitFor(`an answer ${JSON.stringify(expected)}`, 15_000, async () => {
+      return await waitFor(`an answer ${JSON.stringify(expected)}`, async () => {
         last = await this.send(keyFile, request);
         const fits = Object.entries(expected).every(
           ([name, value]) => last?.[name as keyof Outcome] === value,

@@ -19,7 +19,6 @@ import { startInstance } from './control-instance.ts';
 import { SITE_ID } from './site-declaration.ts';
 
 const TIMEOUT_MS = 90_000;
-const WAIT_MS = 20_000;
 const INSTANCES = 3;
 /** Jobs that one instance does for all. */
 const LEADING_JOBS = 5;
@@ -80,7 +79,7 @@ afterAll(async () => {
   }
   await stage?.stop();
   await server?.stop();
-}, TIMEOUT_MS);
+});
 
 function at(index: number): Instance {
   const found = instances[index % instances.length];
@@ -105,7 +104,7 @@ async function enroll(challenger: Instance, submitter: Instance): Promise<string
 /** @returns milliseconds until the follower decides by the key */
 async function seen(keyId: string, { name, follower }: Instance): Promise<number> {
   const begin = performance.now();
-  await waitFor(`${name}'s follower to have ${keyId}`, WAIT_MS, () =>
+  await waitFor(`${name}'s follower to have ${keyId}`, () =>
     follower.statusOf(keyId) === 'active' ? true : undefined,
   );
   return performance.now() - begin;
@@ -117,58 +116,46 @@ function publishedBy({ service }: Instance): number {
 }
 
 describe('any instance', () => {
-  it(
-    'answers for all: a challenge from one, its submission to another, the outcome from the third',
-    async () => {
-      for (let index = 0; index < INSTANCES; index++) {
-        const workload = new Workload(policy, stage.controlUrl);
-        const challenge = await workload.challenge(at(index).connection);
-        if (challenge === undefined) throw new Error('no challenge');
-        const submission = submissionOf(challenge, stage.workloadToken('billing'));
-        const submitted = await workload.submit(submission, at(index + 1).connection);
-        if (submitted.kind !== 'done' || submitted.value.state !== 'issued') throw new Error(submitted.kind);
-        const { enrollmentId, key } = submitted.value;
-        acknowledged.submission(challenge.challengeId, workload.thumbprint, submitted.value);
-        const polled = await workload.poll(enrollmentId, at(index + 2).connection);
-        expect(polled).toMatchObject({ kind: 'done', value: { enrollmentId, key: { keyId: key.keyId } } });
-      }
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    'tells its targets of what was changed through the others',
-    async () => {
-      const delaysMs: number[] = [];
-      for (let round = 0; round < 2 * INSTANCES; round++) {
-        const keyId = await enroll(at(round), at(round));
-        const others = instances.filter((each) => each !== at(round));
-        delaysMs.push(...(await Promise.all(others.map((each) => seen(keyId, each)))));
-      }
-      const sorted = delaysMs.sort((a, b) => a - b).map(Math.round);
-      process.stdout.write(`seen through another instance after ms: ${sorted.join(' ')}\n`);
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    'and all at once make one key of one challenge',
-    async () => {
+  it('answers for all: a challenge from one, its submission to another, the outcome from the third', async () => {
+    for (let index = 0; index < INSTANCES; index++) {
       const workload = new Workload(policy, stage.controlUrl);
-      const challenge = await workload.challenge(at(0).connection);
+      const challenge = await workload.challenge(at(index).connection);
       if (challenge === undefined) throw new Error('no challenge');
       const submission = submissionOf(challenge, stage.workloadToken('billing'));
-      const connections = Array.from({ length: 150 }, (_, index) => new WorkloadConnection(at(index).url));
-      const verdicts = await Promise.all(connections.map((each) => workload.submit(submission, each)));
-      await Promise.all(connections.map((each) => each.close()));
-      const keyIds = verdicts.flatMap((verdict) =>
-        verdict.kind === 'done' && verdict.value.state === 'issued' ? [verdict.value.key.keyId] : [],
-      );
-      expect(keyIds).toHaveLength(connections.length);
-      expect(new Set(keyIds).size).toBe(1);
-    },
-    TIMEOUT_MS,
-  );
+      const submitted = await workload.submit(submission, at(index + 1).connection);
+      if (submitted.kind !== 'done' || submitted.value.state !== 'issued') throw new Error(submitted.kind);
+      const { enrollmentId, key } = submitted.value;
+      acknowledged.submission(challenge.challengeId, workload.thumbprint, submitted.value);
+      const polled = await workload.poll(enrollmentId, at(index + 2).connection);
+      expect(polled).toMatchObject({ kind: 'done', value: { enrollmentId, key: { keyId: key.keyId } } });
+    }
+  });
+
+  it('tells its targets of what was changed through the others', async () => {
+    const delaysMs: number[] = [];
+    for (let round = 0; round < 2 * INSTANCES; round++) {
+      const keyId = await enroll(at(round), at(round));
+      const others = instances.filter((each) => each !== at(round));
+      delaysMs.push(...(await Promise.all(others.map((each) => seen(keyId, each)))));
+    }
+    const sorted = delaysMs.sort((a, b) => a - b).map(Math.round);
+    process.stdout.write(`seen through another instance after ms: ${sorted.join(' ')}\n`);
+  });
+
+  it('and all at once make one key of one challenge', async () => {
+    const workload = new Workload(policy, stage.controlUrl);
+    const challenge = await workload.challenge(at(0).connection);
+    if (challenge === undefined) throw new Error('no challenge');
+    const submission = submissionOf(challenge, stage.workloadToken('billing'));
+    const connections = Array.from({ length: 150 }, (_, index) => new WorkloadConnection(at(index).url));
+    const verdicts = await Promise.all(connections.map((each) => workload.submit(submission, each)));
+    await Promise.all(connections.map((each) => each.close()));
+    const keyIds = verdicts.flatMap((verdict) =>
+      verdict.kind === 'done' && verdict.value.state === 'issued' ? [verdict.value.key.keyId] : [],
+    );
+    expect(keyIds).toHaveLength(connections.length);
+    expect(new Set(keyIds).size).toBe(1);
+  });
 });
 
 describe('one instance', () => {
@@ -181,55 +168,47 @@ describe('one instance', () => {
     expect(locks).toHaveLength(LEADING_JOBS);
   });
 
-  it(
-    'does what is due: an enrollment expires once',
-    async () => {
-      const workload = new Workload(reviewed, stage.controlUrl);
-      const challenge = await workload.challenge(at(1).connection);
-      if (challenge === undefined) throw new Error('no challenge');
-      const submission = submissionOf(challenge, stage.workloadToken('reviewed', { expiresInSeconds: 4 }));
-      const verdict = await workload.submit(submission, at(2).connection);
-      if (verdict.kind !== 'done') throw new Error(verdict.kind);
-      const { enrollmentId } = verdict.value;
-      const events = await waitFor('it to be expired', WAIT_MS, async () => {
-        const { audit } = await database.query({
-          audit: `select kind from audit_event where resource_id = '${enrollmentId}' and kind like '%.expire'`,
-        });
-        return audit.length > 0 ? audit : undefined;
+  it('does what is due: an enrollment expires once', async () => {
+    const workload = new Workload(reviewed, stage.controlUrl);
+    const challenge = await workload.challenge(at(1).connection);
+    if (challenge === undefined) throw new Error('no challenge');
+    const submission = submissionOf(challenge, stage.workloadToken('reviewed', { expiresInSeconds: 4 }));
+    const verdict = await workload.submit(submission, at(2).connection);
+    if (verdict.kind !== 'done') throw new Error(verdict.kind);
+    const { enrollmentId } = verdict.value;
+    const events = await waitFor('it to be expired', async () => {
+      const { audit } = await database.query({
+        audit: `select kind from audit_event where resource_id = '${enrollmentId}' and kind like '%.expire'`,
       });
-      expect(events).toHaveLength(1);
-    },
-    TIMEOUT_MS,
-  );
+      return audit.length > 0 ? audit : undefined;
+    });
+    expect(events).toHaveLength(1);
+  });
 
-  it(
-    'killed: another publishes, keeps fresh, and continues the chain',
-    async () => {
-      const leader = instances.find((each) => publishedBy(each) > 0);
-      if (leader === undefined) throw new Error('no instance publishes');
-      const [first] = instances;
-      if (leader === first) await stage.stopControl('SIGKILL');
-      else {
-        leader.service.signal('SIGKILL');
-        await leader.service.exited;
-      }
-      const survivors = living();
-      expect(survivors).toHaveLength(INSTANCES - 1);
-      const [one, other] = survivors;
-      if (one === undefined || other === undefined) throw new Error('no instance is left');
-      const freshBefore = other.follower.loader.snapshot?.freshAsOfSeconds ?? 0;
-      const keyId = await enroll(one, other);
-      for (const each of survivors) await seen(keyId, each);
-      await waitFor('a younger statement', WAIT_MS, () =>
-        survivors.every(({ follower }) => (follower.loader.snapshot?.freshAsOfSeconds ?? 0) > freshBefore)
-          ? true
-          : undefined,
-      );
-      expect(survivors.map(publishedBy).filter((count) => count > 0)).toHaveLength(1);
-      if (leader === first) await stage.startControl();
-    },
-    TIMEOUT_MS,
-  );
+  it('killed: another publishes, keeps fresh, and continues the chain', async () => {
+    const leader = instances.find((each) => publishedBy(each) > 0);
+    if (leader === undefined) throw new Error('no instance publishes');
+    const [first] = instances;
+    if (leader === first) await stage.stopControl('SIGKILL');
+    else {
+      leader.service.signal('SIGKILL');
+      await leader.service.exited;
+    }
+    const survivors = living();
+    expect(survivors).toHaveLength(INSTANCES - 1);
+    const [one, other] = survivors;
+    if (one === undefined || other === undefined) throw new Error('no instance is left');
+    const freshBefore = other.follower.loader.snapshot?.freshAsOfSeconds ?? 0;
+    const keyId = await enroll(one, other);
+    for (const each of survivors) await seen(keyId, each);
+    await waitFor('a younger statement', () =>
+      survivors.every(({ follower }) => (follower.loader.snapshot?.freshAsOfSeconds ?? 0) > freshBefore)
+        ? true
+        : undefined,
+    );
+    expect(survivors.map(publishedBy).filter((count) => count > 0)).toHaveLength(1);
+    if (leader === first) await stage.startControl();
+  });
 });
 
 it('in the end nothing is lost, nothing doubled, and the chain has one end', async () => {

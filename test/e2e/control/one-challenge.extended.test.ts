@@ -12,7 +12,6 @@ import { ControlStage } from './control-fixture.ts';
 
 const SUBMISSIONS = 1000;
 const MAX_ATTEMPTS = 5;
-const TIMEOUT_MS = 90_000;
 
 interface Case {
   readonly stage: ControlStage;
@@ -52,11 +51,11 @@ describe.each([
     opened = await open();
     const { controlUrl } = opened.stage;
     connections.push(...Array.from({ length: SUBMISSIONS }, () => new WorkloadConnection(controlUrl)));
-  }, TIMEOUT_MS);
+  });
   afterAll(async () => {
     await Promise.all(connections.map((each) => each.close()));
     await opened?.close();
-  }, TIMEOUT_MS);
+  });
 
   /** @param makeOf the index-th submission of one challenge */
   async function submitAll(
@@ -104,54 +103,42 @@ describe.each([
       verdict.kind === 'done' && verdict.value.state === 'issued' ? [verdict.value.key.keyId] : [],
     );
 
-  it(
-    'the same submission a thousand times: each is answered with the one key',
-    async () => {
-      const token = opened.stage.workloadToken('billing');
-      const verdicts = await submitAll((challenge) => submissionOf(challenge, token));
-      const keyIds = keyIdsOf(verdicts);
-      expect(tally(verdicts)).toEqual({ 'done issued': SUBMISSIONS });
-      issued.set(workload.thumbprint, new Set(keyIds));
-    },
-    TIMEOUT_MS,
-  );
+  it('the same submission a thousand times: each is answered with the one key', async () => {
+    const token = opened.stage.workloadToken('billing');
+    const verdicts = await submitAll((challenge) => submissionOf(challenge, token));
+    const keyIds = keyIdsOf(verdicts);
+    expect(tally(verdicts)).toEqual({ 'done issued': SUBMISSIONS });
+    issued.set(workload.thumbprint, new Set(keyIds));
+  });
 
-  it(
-    'ten tokens for one challenge: one of them has the key, the others are refused',
-    async () => {
-      const tokens = Array.from({ length: 10 }, () => opened.stage.workloadToken('billing'));
-      const verdicts = await submitAll((challenge, index) =>
-        submissionOf(challenge, tokens[index % tokens.length] ?? ''),
-      );
-      const keyIds = keyIdsOf(verdicts);
-      const won = SUBMISSIONS / tokens.length;
-      const refused = { 'refused challenge_consumed': SUBMISSIONS - won };
-      expect(tally(verdicts)).toEqual({ 'done issued': won, ...refused });
-      issued.set(workload.thumbprint, new Set(keyIds));
-    },
-    TIMEOUT_MS,
-  );
+  it('ten tokens for one challenge: one of them has the key, the others are refused', async () => {
+    const tokens = Array.from({ length: 10 }, () => opened.stage.workloadToken('billing'));
+    const verdicts = await submitAll((challenge, index) =>
+      submissionOf(challenge, tokens[index % tokens.length] ?? ''),
+    );
+    const keyIds = keyIdsOf(verdicts);
+    const won = SUBMISSIONS / tokens.length;
+    const refused = { 'refused challenge_consumed': SUBMISSIONS - won };
+    expect(tally(verdicts)).toEqual({ 'done issued': won, ...refused });
+    issued.set(workload.thumbprint, new Set(keyIds));
+  });
 
-  it(
-    'the database has that key alone, once audited',
-    async () => {
-      // SQLite's files can only be read when its process is gone.
-      await opened.stage.stopControl();
-      const { enrollments, keys, audit } = await opened.database.query({
-        enrollments: 'select thumbprint, key_id from enrollment',
-        keys: 'select thumbprint, key_id from derived_key',
-        audit: "select resource_id from audit_event where kind = 'proofgate.control.derived_key.issue'",
-      });
-      expect(issued.size).toBe(2);
-      const expected = [...issued].map(([thumbprint, [keyId]]) => ({ thumbprint, key_id: keyId }));
-      expect([...issued.values()].map(({ size }) => size)).toEqual([1, 1]);
-      expect(keys).toHaveLength(expected.length);
-      expect(keys).toEqual(expect.arrayContaining(expected));
-      expect(enrollments).toHaveLength(expected.length);
-      expect(enrollments).toEqual(expect.arrayContaining(expected));
-      expect(audit.map(({ resource_id: id }) => id).sort()).toEqual(keys.map(({ key_id: id }) => id).sort());
-      await opened.stage.startControl();
-    },
-    TIMEOUT_MS,
-  );
+  it('the database has that key alone, once audited', async () => {
+    // SQLite's files can only be read when its process is gone.
+    await opened.stage.stopControl();
+    const { enrollments, keys, audit } = await opened.database.query({
+      enrollments: 'select thumbprint, key_id from enrollment',
+      keys: 'select thumbprint, key_id from derived_key',
+      audit: "select resource_id from audit_event where kind = 'proofgate.control.derived_key.issue'",
+    });
+    expect(issued.size).toBe(2);
+    const expected = [...issued].map(([thumbprint, [keyId]]) => ({ thumbprint, key_id: keyId }));
+    expect([...issued.values()].map(({ size }) => size)).toEqual([1, 1]);
+    expect(keys).toHaveLength(expected.length);
+    expect(keys).toEqual(expect.arrayContaining(expected));
+    expect(enrollments).toHaveLength(expected.length);
+    expect(enrollments).toEqual(expect.arrayContaining(expected));
+    expect(audit.map(({ resource_id: id }) => id).sort()).toEqual(keys.map(({ key_id: id }) => id).sort());
+    await opened.stage.startControl();
+  });
 });

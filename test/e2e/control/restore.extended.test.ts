@@ -58,11 +58,11 @@ describe.each([
     gateway = await FollowedGateway.start(stage);
     kept = await stage.enroll('billing');
     await gateway.awaitOutcome(kept.keyFile, ALLOWED);
-    await waitFor('an acknowledgement', 15_000, async () => (await target()).state === 'current');
+    await waitFor('an acknowledgement', async () => (await target()).state === 'current');
     await opened.backups.take(stage);
     // Stands in for months of revisions.
     await stage.ctl('raise-floor', SITE_ID, '--above', '3000000');
-    await waitFor('the verifier', 30_000, async () => (await gateway.revision()) > 3_000_000);
+    await waitFor('the verifier', async () => (await gateway.revision()) > 3_000_000);
     await stage.stopControl('SIGKILL');
     await opened.backups.bringBack(stage);
     await stage.startControl();
@@ -82,7 +82,7 @@ describe.each([
     'shows its target as ahead, until an operator raises the floor: then it takes bundles again',
     async () => {
       const stands = await gateway.revision();
-      await waitFor('the target to be ahead', 60_000, async () => (await target()).state === 'ahead');
+      await waitFor('the target to be ahead', async () => (await target()).state === 'ahead');
       expect(await target()).toMatchObject({ ahead_revision: stands, behind_revisions: 0 });
       const [listed] = await stage.list('targets');
       expect(listed).toMatchObject({ state: 'attached', ahead_revision: stands });
@@ -91,8 +91,8 @@ describe.each([
 
       const raised = await stage.ctl('raise-floor', SITE_ID, '--above', String(stands));
       expect(raised).toMatchObject({ site_id: SITE_ID, floor_revision: stands });
-      await waitFor('the verifier to move on', 60_000, async () => (await gateway.revision()) > stands);
-      await waitFor('an acknowledgement', 15_000, async () => (await target()).state === 'current');
+      await waitFor('the verifier to move on', async () => (await gateway.revision()) > stands);
+      await waitFor('an acknowledgement', async () => (await target()).state === 'current');
       await gateway.awaitOutcome(kept.keyFile, ALLOWED);
       await stage.ctl('revoke', kept.keyId);
       await gateway.awaitOutcome(kept.keyFile, REVOKED);
@@ -125,7 +125,7 @@ describe.each([
     await stage.ctl('revoke', revokedLater.keyId);
     await gateway.awaitOutcome(enrolledLater.keyFile, ALLOWED);
     await gateway.awaitOutcome(revokedLater.keyFile, REVOKED);
-    acknowledgedBefore = await waitFor('an acknowledgement', 15_000, acknowledgedRevision);
+    acknowledgedBefore = await waitFor('an acknowledgement', acknowledgedRevision);
     await stage.stopControl('SIGKILL');
     await opened.backups.bringBack(stage);
     await stage.startControl();
@@ -143,57 +143,41 @@ describe.each([
     return (target as JsonObject | undefined)?.acked_revision === revision ? revision : undefined;
   }
 
-  it(
-    'what is published next lies above what the verifier knows, and it takes that',
-    async () => {
-      const revision = await waitFor('the verifier to move on', 30_000, async () => {
-        const now = await gateway.revision();
-        return now > acknowledgedBefore ? now : undefined;
-      });
-      expect(revision).toBeGreaterThan(acknowledgedBefore);
-      await waitFor('an acknowledgement', 15_000, acknowledgedRevision);
-      const { items } = await stage.ctl('get', 'audit');
-      const kinds = (Array.isArray(items) ? items : []).map(({ kind }: JsonObject) => kind);
-      expect(kinds).toContain('proofgate.control.site.raise_floor');
-      expect(kinds).not.toContain('proofgate.control.target.refuse_bundle');
-    },
-    TIMEOUT_MS,
-  );
+  it('what is published next lies above what the verifier knows, and it takes that', async () => {
+    const revision = await waitFor('the verifier to move on', async () => {
+      const now = await gateway.revision();
+      return now > acknowledgedBefore ? now : undefined;
+    });
+    expect(revision).toBeGreaterThan(acknowledgedBefore);
+    await waitFor('an acknowledgement', acknowledgedRevision);
+    const { items } = await stage.ctl('get', 'audit');
+    const kinds = (Array.isArray(items) ? items : []).map(({ kind }: JsonObject) => kind);
+    expect(kinds).toContain('proofgate.control.site.raise_floor');
+    expect(kinds).not.toContain('proofgate.control.target.refuse_bundle');
+  });
 
-  it(
-    'a key from before passes; one from after is unknown',
-    async () => {
-      await gateway.awaitOutcome(enrolledLater.keyFile, UNKNOWN);
-      await gateway.awaitOutcome(kept.keyFile, ALLOWED);
-      const lost = await stage.tryCtl('get', 'keys', enrolledLater.keyId);
-      expect(errorCode(lost)).toBe('not_found');
-    },
-    TIMEOUT_MS,
-  );
+  it('a key from before passes; one from after is unknown', async () => {
+    await gateway.awaitOutcome(enrolledLater.keyFile, UNKNOWN);
+    await gateway.awaitOutcome(kept.keyFile, ALLOWED);
+    const lost = await stage.tryCtl('get', 'keys', enrolledLater.keyId);
+    expect(errorCode(lost)).toBe('not_found');
+  });
 
-  it(
-    'a revocation from after is undone, until it is made again',
-    async () => {
-      await gateway.awaitOutcome(revokedLater.keyFile, ALLOWED);
-      expect(await stage.key(revokedLater.keyId)).toMatchObject({ status: 'active' });
-      await stage.ctl('revoke', revokedLater.keyId);
-      await gateway.awaitOutcome(revokedLater.keyFile, REVOKED);
-    },
-    TIMEOUT_MS,
-  );
+  it('a revocation from after is undone, until it is made again', async () => {
+    await gateway.awaitOutcome(revokedLater.keyFile, ALLOWED);
+    expect(await stage.key(revokedLater.keyId)).toMatchObject({ status: 'active' });
+    await stage.ctl('revoke', revokedLater.keyId);
+    await gateway.awaitOutcome(revokedLater.keyFile, REVOKED);
+  });
 
-  it(
-    'a workload whose key is gone learns so, and enrolls anew',
-    async () => {
-      const { keyFile } = enrolledLater;
-      const status = await stage.run(['status', '--key', keyFile, '--output', 'json']);
-      expect([status.exitCode, JSON.parse(status.stdout).readiness]).toEqual([0, null]);
-      expect(status.stderr).toMatch(/enrollment_unknown/);
-      // The local state says that the key is current, but Control does not know the key.
-      const again = await stage.enroll('billing', { keyFile, reuse: true });
-      expect(again.keyId).not.toBe(enrolledLater.keyId);
-      await gateway.awaitOutcome(keyFile, ALLOWED);
-    },
-    TIMEOUT_MS,
-  );
+  it('a workload whose key is gone learns so, and enrolls anew', async () => {
+    const { keyFile } = enrolledLater;
+    const status = await stage.run(['status', '--key', keyFile, '--output', 'json']);
+    expect([status.exitCode, JSON.parse(status.stdout).readiness]).toEqual([0, null]);
+    expect(status.stderr).toMatch(/enrollment_unknown/);
+    // The local state says that the key is current, but Control does not know the key.
+    const again = await stage.enroll('billing', { keyFile, reuse: true });
+    expect(again.keyId).not.toBe(enrolledLater.keyId);
+    await gateway.awaitOutcome(keyFile, ALLOWED);
+  });
 });

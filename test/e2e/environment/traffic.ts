@@ -25,7 +25,7 @@ export function startTraffic(send: () => Promise<number>): Traffic {
     statuses,
     more: async (count) => {
       const wanted = statuses.length + count;
-      await waitFor(`${count} more answers`, 15_000, () => (statuses.length >= wanted ? true : undefined));
+      await waitFor(`${count} more answers`, () => (statuses.length >= wanted ? true : undefined));
     },
     stop: async () => {
       isStopped = true;

@@ -2,7 +2,7 @@
 import { mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DecisionEvent } from '../../../src/telemetry/decision-event.ts';
-import { defaultStopTimeoutMs, describeExit, type ExitStatus } from '../harness/child.ts';
+import { describeExit, type ExitStatus } from '../harness/child.ts';
 import type { VerifierAddress } from '../harness/envoy-config.ts';
 import { type Service, startProofgate } from '../harness/sidecar.ts';
 import { httpGet, waitFor } from '../harness/wait.ts';
@@ -77,7 +77,6 @@ export async function startVerifier(
     ],
     {
       env: { ...options.env, PROOFGATE_REPLAY: options.replay },
-      readyTimeoutMs: READY_TIMEOUT_MS,
       readyUrl: (lines) => {
         const admin = listening(lines)?.admin_listen;
         return admin === undefined ? undefined : `http://${admin}/${options.awaited ?? 'readyz'}`;
@@ -86,9 +85,6 @@ export async function startVerifier(
   );
   return verifierProcess(service, auditFile);
 }
-
-/** Includes the fence of an empty store on a busy test machine. */
-const READY_TIMEOUT_MS = 60_000;
 
 const AUDIT_FILE: {
   readonly [A in NonNullable<VerifierOptions['audit']>]: (folder: string) => string;
@@ -137,7 +133,7 @@ function verifierProcess(service: Service, auditFile: string): VerifierProcess {
     examined: async () => Number(EXAMINED_LINE.exec(await metrics())?.[1] ?? 0),
     auditEvents,
     auditEvent: (decisionId) =>
-      waitFor(`the audit event of ${decisionId}`, 5_000, async () =>
+      waitFor(`the audit event of ${decisionId}`, async () =>
         (await auditEvents()).find(({ decision_id }) => decision_id === decisionId),
       ),
     probe,
@@ -155,7 +151,7 @@ function verifierProcess(service: Service, auditFile: string): VerifierProcess {
 
 async function stopOrderly(service: Service): Promise<void> {
   const ended = service.exitStatus();
-  if (ended === undefined) return service.stop(defaultStopTimeoutMs);
+  if (ended === undefined) return service.stop();
   if (ended.code !== 0 && ended.signal !== 'SIGKILL')
     throw new Error(`the verifier ended early: ${describeExit(ended, service.stderrLines)}`);
 }

@@ -54,7 +54,7 @@ function expectGapsReported(campaign: Campaign, trail: string): void {
 
 /** A gap line is shorter than an event. Where one still fits, only the next request finds that no space is left. */
 async function expectNotReady(verifier: VerifierProcess, campaign: Campaign, code: string): Promise<void> {
-  const text = await waitFor('no readiness', 20_000, async () => {
+  const text = await waitFor('no readiness', async () => {
     await campaign.send(8);
     const answer = await verifier.probe('/readyz');
     return answer.status === 503 ? answer.text : undefined;
@@ -65,7 +65,7 @@ async function expectNotReady(verifier: VerifierProcess, campaign: Campaign, cod
 
 /** Sends until requests are not recorded: then none is allowed, and the verifier is not ready. */
 async function expectFailure({ campaign, verifier }: BegunCampaign, code: string): Promise<void> {
-  await waitFor('the first that is not recorded', 20_000, async () => {
+  await waitFor('the first that is not recorded', async () => {
     await campaign.send(16);
     return campaign.all().has(NOT_RECORDED) ? true : undefined;
   });
@@ -78,7 +78,7 @@ async function expectFailure({ campaign, verifier }: BegunCampaign, code: string
 
 /** Without a request, the verifier detects the recovery by itself. */
 async function expectReadyAgain({ campaign, verifier }: BegunCampaign): Promise<void> {
-  await waitFor('the verifier to be ready again', 60_000, async () =>
+  await waitFor('the verifier to be ready again', async () =>
     (await verifier.probe('/readyz')).status === 200 ? true : undefined,
   );
   campaign.healed();
@@ -150,7 +150,7 @@ it(
       renameSync(auditFile, name);
       rotated.push(name);
       verifier.signal('SIGHUP');
-      await waitFor('the new file', 5_000, () => (isThere(auditFile) ? true : undefined));
+      await waitFor('the new file', () => (isThere(auditFile) ? true : undefined));
       await delay(20);
     }
     await underWay;

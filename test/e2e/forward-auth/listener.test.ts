@@ -125,9 +125,9 @@ it('uses changed TLS files for new connections, and reports a pair that does not
   await put('tls.crt', second.server.cert);
   const isRefused = async () =>
     /http_tls[\s\S]*tls_pair_invalid/.test((await verifier.probe('/readyz')).text);
-  await waitFor('the mismatch to be reported', 10_000, isRefused);
+  await waitFor('the mismatch to be reported', isRefused);
   await mount(second.server);
-  await waitFor('the new certificate to be used', 10_000, async () =>
+  await waitFor('the new certificate to be used', async () =>
     (await verifier.probe('/metrics')).text.includes(
       'proofgate_http_tls_reloads_total{outcome="succeeded"} 1',
     ),

@@ -20,7 +20,6 @@ import { type Parties, startConfigured } from './generated-gateway.ts';
 
 const { createOrder, readOrder, tenantOrders } = ROUTES;
 const text = readText('test/gateways/cilium-like.yaml');
-const START_MS = 90_000;
 
 function bootstrap({ upstream, verifier }: Parties): string {
   const config = parseDocument(text);
@@ -48,7 +47,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     verifier = await fixture.verifier();
     gateway = await startConfigured(version, verifier, { bootstrap, listener: 'ingress' });
     fixture.stops.push(gateway.stop);
-  }, START_MS);
+  });
 
   const signed: (
     ...args: Parameters<typeof signedFor> extends [unknown, ...infer R] ? R : never

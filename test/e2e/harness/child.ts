@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { waitFor } from './wait.ts';
+import { remainingMs, waitFor } from './wait.ts';
 
 export interface ChildOptions {
   readonly command: string;
@@ -32,13 +32,14 @@ export interface Child {
   /** `undefined` while it runs. */
   exitStatus(): ExitStatus | undefined;
   signal(signal: NodeJS.Signals): void;
-  /** SIGTERM, then SIGKILL after `timeoutMs`; returns how it ended. */
+  /** SIGTERM, then SIGKILL after `timeoutMs`, by default when the test must end; returns how it ended. */
   stop(timeoutMs?: number): Promise<ExitStatus>;
   /** The first line of stdout or stderr that matches. Rejects when the child ends first. */
-  waitForLine(pattern: RegExp, timeoutMs?: number): Promise<RegExpExecArray>;
+  waitForLine(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-export const defaultStopTimeoutMs = 10_000;
+/** Outside of tests; a test waits until its deadline. */
+const stopTimeoutMs = 10_000;
 
 const running = new Set<ChildProcess>();
 process.on('exit', () => {
@@ -65,9 +66,9 @@ export function startChild(options: ChildOptions): Child {
     exited,
     exitStatus: () => status,
     signal: (signal) => void child.kill(signal),
-    stop: (timeoutMs = defaultStopTimeoutMs) => stopChild(child, exited, timeoutMs),
-    waitForLine: async (pattern, timeoutMs = 10_000) => {
-      const found = await waitFor(`${options.command} to print ${pattern}`, timeoutMs, () => {
+    stop: (timeoutMs = remainingMs(stopTimeoutMs)) => stopChild(child, exited, timeoutMs),
+    waitForLine: async (pattern) => {
+      const found = await waitFor(`${options.command} to print ${pattern}`, () => {
         // Asked before the lines are looked at: once it has ended they are complete.
         const ended = status;
         const match = [...stdoutLines, ...stderrLines]

@@ -33,7 +33,6 @@ export interface RunningEnvoy {
   stop(): Promise<void>;
 }
 
-const readyTimeoutMs = 20_000;
 const host = '127.0.0.1';
 
 /**
@@ -127,7 +126,7 @@ function envoyArgs(configPath: string, adminAddressPath: string, concurrency = 1
 }
 
 async function waitUntilLive(child: Child, adminAddressPath: string): Promise<number> {
-  const adminPort = await waitFor('Envoy to be live', readyTimeoutMs, async () => {
+  const adminPort = await waitFor('Envoy to be live', async () => {
     if (child.exitStatus() !== undefined) return 0;
     const address = await readFile(adminAddressPath, 'utf8');
     const port = Number(/:(\d+)$/.exec(address)?.[1]);
@@ -141,7 +140,7 @@ async function waitUntilLive(child: Child, adminAddressPath: string): Promise<nu
 
 /** One line a listener: `ingress::127.0.0.1:40123`. */
 function listenerPort(adminPort: number, name: string): Promise<number> {
-  return waitFor('the listener to be bound', readyTimeoutMs, async () => {
+  return waitFor('the listener to be bound', async () => {
     const { text } = await httpGet(`http://${host}:${adminPort}/listeners`);
     const line = text.split('\n').find((one) => one.startsWith(`${name}::`));
     const port = Number(/:(\d+)$/.exec(line ?? '')?.[1] ?? 0);

@@ -1,23 +1,22 @@
 /** Any of our services as a process of its own: started, ready when /readyz says so, stopped by SIGTERM. */
-import { type Child, type ChildOptions, defaultStopTimeoutMs, describeExit, startChild } from './child.ts';
+import { type Child, type ChildOptions, describeExit, startChild } from './child.ts';
 import { proofgateCommand } from './program.ts';
 import { httpGet, waitFor } from './wait.ts';
 
 export interface ServiceOptions extends ChildOptions {
   /** Answers 200 when ready. As a function of the lines so far when the port is only known from them. */
   readonly readyUrl: string | ((lines: readonly string[]) => string | undefined);
-  readonly readyTimeoutMs?: number;
 }
 
 export interface Service extends Omit<Child, 'stop'> {
-  /** SIGTERM, and an orderly end: anything but exit 0 within the time-out is an error. */
-  stop(timeoutMs?: number): Promise<void>;
+  /** SIGTERM, and an orderly end: anything but exit 0 is an error. */
+  stop(): Promise<void>;
 }
 
 /** `proofgate <args>` as a service. */
 export function startProofgate(
   args: readonly string[],
-  options: Pick<ServiceOptions, 'readyUrl' | 'readyTimeoutMs' | 'env' | 'cwd' | 'ownProcessGroup'>,
+  options: Pick<ServiceOptions, 'readyUrl' | 'env' | 'cwd' | 'ownProcessGroup'>,
   release?: string,
 ): Promise<Service> {
   return startService({ ...options, ...proofgateCommand(args, release) });
@@ -27,9 +26,7 @@ export function startProofgate(
 export async function startService(options: ServiceOptions): Promise<Service> {
   const child = startChild(options);
   try {
-    await waitFor(`${options.command} to be ready`, options.readyTimeoutMs ?? 15_000, () =>
-      probe(child, options),
-    );
+    await waitFor(`${options.command} to be ready`, () => probe(child, options));
     assertRunning(child);
   } catch (error) {
     await child.stop();
@@ -37,8 +34,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
   return {
     ...child,
-    stop: async (timeoutMs = defaultStopTimeoutMs) => {
-      const status = await child.stop(timeoutMs);
+    stop: async () => {
+      const status = await child.stop();
       if (status.code !== 0)
         throw new Error(`not an orderly end: ${describeExit(status, child.stderrLines)}`);
     },

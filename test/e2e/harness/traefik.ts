@@ -36,7 +36,6 @@ export interface RunningTraefik {
   stop(): Promise<void>;
 }
 
-const readyTimeoutMs = 20_000;
 const host = '127.0.0.1';
 const binary = checkoutPath('.cache', 'traefik', 'bin', 'traefik');
 
@@ -128,7 +127,7 @@ function apply(config: Document, file: string, { path, value }: Edit): void {
 
 /** Traefik listens before it has loaded its routers; `noop@internal` answers 418 once it has all of them. */
 async function waitUntilRouted(child: Child, readyPort: number): Promise<void> {
-  await waitFor('Traefik to have its routers', readyTimeoutMs, async () => {
+  await waitFor('Traefik to have its routers', async () => {
     if (child.exitStatus() !== undefined) return true;
     return (await httpGet(`http://${host}:${readyPort}/`)).status === 418;
   });

@@ -1,31 +1,67 @@
-/** Waits for a condition, never for a fixed time; every wait has a deadline. */
+/** Waits for a condition, never for a fixed time. A wait ends with the deadline of its test, since only that knows how long a busy machine may take. */
 import { get } from 'node:http';
 
-const probeIntervalMs = 20;
+const probeIntervalMs = 10;
+/** For programs that are not a test, such as benchmarks. */
+const programLimitMs = 600_000;
+
+type Probe<T> = () => Promise<T | false | undefined> | T | false | undefined;
 
 /**
- * Asks until there is an answer.
+ * Repeats `probe` until it returns something other than `undefined` or `false`. It may throw meanwhile.
  *
  * @param what names the condition in the error
- * @throws when `probe` has given nothing but `undefined` or `false` (or errors) for `timeoutMs`
+ * @param mostMs only where the condition may rightly not come about, or where the time is what is tested
+ * @throws shortly before the deadline of the test or hook, with what `probe` gave last
  */
 export async function waitFor<T>(
   what: string,
-  timeoutMs: number,
-  probe: () => Promise<T | undefined> | T | undefined,
+  probe: Probe<T>,
+  mostMs = Number.POSITIVE_INFINITY,
 ): Promise<T> {
-  const deadlineMs = performance.now() + timeoutMs;
-  let lastError = '';
-  while (performance.now() < deadlineMs) {
+  const startMs = performance.now();
+  const endMs = startMs + Math.min(remainingMs(programLimitMs), mostMs);
+  let last = '';
+  do {
     try {
-      const found = await probe();
+      const found = await answerBy(endMs, probe());
       if (found !== undefined && found !== false) return found;
+      last = String(found);
     } catch (error) {
-      lastError = ` (last error: ${error instanceof Error ? error.message : String(error)})`;
+      last = error instanceof Error ? error.message : String(error);
     }
     await new Promise((resolve) => setTimeout(resolve, probeIntervalMs));
-  }
-  throw new Error(`${what}: not within ${timeoutMs} ms${lastError}`);
+  } while (performance.now() < endMs);
+  throw new Error(`${what}: not within ${Math.round(performance.now() - startMs)} ms (last: ${last})`);
+}
+
+/** Waits until a condition holds. What the condition throws ends the wait. */
+export async function waitUntil(holds: () => Promise<boolean> | boolean): Promise<void> {
+  const outcome = await waitFor(`${holds}`, async () => {
+    try {
+      return await holds();
+    } catch (error) {
+      return { error };
+    }
+  });
+  if (outcome !== true) throw outcome.error;
+}
+
+/** How long the test or hook that runs may still wait; `elsewhereMs` in a program that is no test. */
+export function remainingMs(elsewhereMs: number): number {
+  // Set by scripts/jest-environment.mjs and scripts/mutation/test-files.mjs.
+  const { waitsEndAtMs } = globalThis as { readonly waitsEndAtMs?: number };
+  return waitsEndAtMs === undefined ? elsewhereMs : Math.max(0, waitsEndAtMs - performance.now());
+}
+
+/** A probe that hangs does not outlast the wait. */
+async function answerBy<T>(endMs: number, answer: Promise<T> | T): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const end = new Promise<never>((_, reject) => {
+    const leftMs = Math.max(0, endMs - performance.now());
+    timer = setTimeout(() => reject(new Error('the probe did not answer')), leftMs);
+  });
+  return await Promise.race([answer, end]).finally(() => clearTimeout(timer));
 }
 
 export interface ProbeAnswer {
@@ -34,7 +70,7 @@ export interface ProbeAnswer {
 }
 
 /** One GET on a connection of its own, so that no idle socket outlives the probe, without the snapshot that `/metrics` serves for 1 s. */
-export function httpGet(url: string, timeoutMs = 2_000): Promise<ProbeAnswer> {
+export function httpGet(url: string, timeoutMs = 30_000): Promise<ProbeAnswer> {
   return new Promise((resolve, reject) => {
     const request = get(
       url,

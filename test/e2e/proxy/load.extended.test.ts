@@ -85,7 +85,7 @@ async function usedMib(): Promise<number> {
   const collections = () => metric('nodejs_gc_duration_seconds_count{kind="major"}');
   const before = await collections();
   proxy.process.signal('SIGUSR2');
-  await waitFor('a collection', 20_000, async () => (await collections()) > before);
+  await waitFor('a collection', async () => (await collections()) > before);
   const bytes =
     (await metric('nodejs_heap_size_used_bytes')) + (await metric('nodejs_external_memory_bytes'));
   return bytes / MIB;
@@ -97,11 +97,11 @@ function dial(): Socket {
 
 /** Waits until nothing of the load is left. */
 async function settled(): Promise<void> {
-  await waitFor('no request in flight', 20_000, async () => {
+  await waitFor('no request in flight', async () => {
     return (await metric('proofgate_proxy_requests_in_flight')) === 0;
   });
-  await waitFor('no client', 20_000, async () => (await metric('proofgate_proxy_connections')) === 0);
-  await waitFor('nothing on disk', 20_000, async () => (await metric('proofgate_proxy_spooled_bytes')) === 0);
+  await waitFor('no client', async () => (await metric('proofgate_proxy_connections')) === 0);
+  await waitFor('nothing on disk', async () => (await metric('proofgate_proxy_spooled_bytes')) === 0);
 }
 
 test('1,000 slow clients with bodies of 10 MiB: each takes 64 KiB of memory at most', async () => {
@@ -118,7 +118,7 @@ test('1,000 slow clients with bodies of 10 MiB: each takes 64 KiB of memory at m
     at = untilBytes;
     await sleep(2_000);
   }
-  await waitFor('their bodies on disk', 20_000, async () => {
+  await waitFor('their bodies on disk', async () => {
     return (await metric('proofgate_proxy_spooled_bytes')) > 100_000_000;
   });
   expect((await good()).status).toBe(200);
@@ -127,7 +127,7 @@ test('1,000 slow clients with bodies of 10 MiB: each takes 64 KiB of memory at m
   expect(grown).toBeLessThan(200);
   for (const socket of slow) socket.destroy();
   await settled();
-}, 180_000);
+});
 
 /** Each repeats until the time is over. */
 const HOSTILE: { readonly [name: string]: () => Promise<unknown> } = {
@@ -207,7 +207,7 @@ test(
     // What waits for its collection comes on top.
     expect(resident).toBeLessThan(512);
     // Connections to the upstream stay open for some seconds.
-    await waitFor('the files of an idle process', 20_000, () => openFiles() < 60);
+    await waitFor('the files of an idle process', () => openFiles() < 60);
   },
   (SECONDS + 120) * 1000,
 );

@@ -46,13 +46,13 @@ test('SIGTERM: answers requests in progress, ends idle connections, and exits wi
     idleEnded = true;
   });
   const response = http1Client(proxy.address).send(sign());
-  await waitFor('the request', 5_000, () => answer !== undefined);
+  await waitFor('the request', () => answer !== undefined);
   const stopped = proxy.stop();
-  await waitFor('draining', 5_000, async () => (await proxy.process.probe('/readyz')).status === 503);
+  await waitFor('draining', async () => (await proxy.process.probe('/readyz')).status === 503);
   answer?.();
   expect((await response).body.toString()).toBe('late');
   await stopped;
-  await waitFor('the end of the idle connection', 2_000, () => idleEnded);
+  await waitFor('the end of the idle connection', () => idleEnded);
 });
 
 test('--capture-denied explains what the proxy denied', async () => {
@@ -72,13 +72,13 @@ test('1,000 idle connections do not keep others from being served; more than the
   const proxy = await startRecordedProxy(site, { flags: ['--max-connections', '1010'] });
   ends.push(proxy.stop);
   const idle = Array.from({ length: 1_000 }, () => connect(proxy.address).on('error', () => undefined));
-  await waitFor('all connections', 10_000, async () => {
+  await waitFor('all connections', async () => {
     const { text } = await proxy.process.probe('/metrics');
     return /^proofgate_proxy_connections 1000$/m.test(text);
   });
   expect((await http1Client(proxy.address).send(sign())).status).toBe(200);
   idle.push(...Array.from({ length: 20 }, () => connect(proxy.address).on('error', () => undefined)));
-  await waitFor('rejected connections', 10_000, async () => {
+  await waitFor('rejected connections', async () => {
     const { text } = await proxy.process.probe('/metrics');
     return /^proofgate_proxy_refused_total\{why="connections"\} \d+$/m.test(text);
   });

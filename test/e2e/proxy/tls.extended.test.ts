@@ -83,7 +83,7 @@ describe('the listener', () => {
     await copyFile(others.server.keyPath, keyFile);
     await copyFile(others.server.certPath, certFile);
     const { host, port } = proxy.address;
-    await waitFor('the new certificate', 10_000, () => {
+    await waitFor('the new certificate', () => {
       return new Promise<boolean>((resolve) => {
         const socket: TLSSocket = connectTls({
           host,
@@ -172,7 +172,7 @@ describe('the connection to the upstream', () => {
     expect(response.status).toBe(502);
     expect(response.body.toString()).toContain('upstream_unreachable');
     expect(upstream.seen).toEqual([]);
-    await waitFor('the reason in the log', 5_000, async () => {
+    await waitFor('the reason in the log', async () => {
       const log = (await proxy.process.outputs()).get('the log') ?? '';
       return /"code":"[A-Z_]+","msg":"cannot connect to the upstream/.test(log) || undefined;
     });

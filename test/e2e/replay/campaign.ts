@@ -14,7 +14,6 @@ const PACE_MS = 4;
 const PRESENTED_AT_ONCE = 32;
 const LATEST_PRESENTED = 500;
 const OLDER_PRESENTED = 250;
-const RESUME_TIMEOUT_MS = 90_000;
 /** Minimum number of proofs that only the primary accepts before it is lost. */
 const LEAST_LOST = 20;
 /** The primary keeps accepting for 2 s: `min-replicas-max-lag`. */
@@ -84,9 +83,9 @@ export class ReplayCampaign {
   }
 
   /** Resolves when some more were accepted. */
-  async someAccepts(count = ACCEPTS_BEFORE_A_FAULT, timeoutMs = RESUME_TIMEOUT_MS): Promise<void> {
+  async someAccepts(count = ACCEPTS_BEFORE_A_FAULT, mostMs?: number): Promise<void> {
     const enough = this.ledger.acceptCount + count;
-    await waitFor('accepted proofs', timeoutMs, () => (this.ledger.acceptCount >= enough ? true : undefined));
+    await waitFor('accepted proofs', () => (this.ledger.acceptCount >= enough ? true : undefined), mostMs);
   }
 
   /**
@@ -113,7 +112,7 @@ export class ReplayCampaign {
     const outcomes: string[] = [];
     await Promise.all(
       targets.map((target) =>
-        waitFor(`${target.name} to accept`, RESUME_TIMEOUT_MS, async () => {
+        waitFor(`${target.name} to accept`, async () => {
           const outcome = await this.#present(this.#mint(), target);
           outcomes.push(outcome);
           return outcome === 'allowed' ? true : undefined;
@@ -125,7 +124,7 @@ export class ReplayCampaign {
 
   /** Resolves when the target has refused a proof that was made for it. */
   async untilRefusing(target: Target): Promise<void> {
-    await waitFor(`${target.name} to refuse`, RESUME_TIMEOUT_MS, async () => {
+    await waitFor(`${target.name} to refuse`, async () => {
       const outcome = await this.#present(this.#mint(), target);
       return outcome === 'allowed' ? undefined : true;
     });
@@ -136,7 +135,7 @@ export class ReplayCampaign {
     const attempts = this.targets.map(async (target) => {
       const accepted = async () =>
         (await this.#present(this.#mint(), target)) === 'allowed' ? target.name : undefined;
-      return waitFor(`${target.name} to accept`, withinMs, accepted).catch(() => undefined);
+      return waitFor(`${target.name} to accept`, accepted, withinMs).catch(() => undefined);
     });
     return (await Promise.all(attempts)).filter((name) => name !== undefined);
   }

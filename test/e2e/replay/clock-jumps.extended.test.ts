@@ -46,7 +46,7 @@ beforeAll(async () => {
     await stage.startVerifier({ name, replay: redis.url, env: clockOf(name).env });
   }
   campaign = campaignWith(stage.verifiers.map(({ target }) => target));
-}, 90_000);
+});
 afterAll(() => stage?.strike());
 
 const cases = [['redis'], ['north'], ['redis', 'north', 'south']].flatMap((names) =>
@@ -64,7 +64,7 @@ describe.each(cases)('the clock of $who jumps $seconds s, $way', ({ who, names, 
       expect(campaign.ledger.unknown).toEqual([]);
       expect(recovery.seconds).toBeLessThan(FENCE_SECONDS + ALLOWANCE_SECONDS);
     });
-  }, 90_000);
+  });
 });
 
 it('accepted all along', () => {
@@ -84,7 +84,7 @@ it('a store whose records lapse by the clock accepts twice: the campaign finds i
     });
   });
   expect(naive.ledger.doubles.length).toBeGreaterThan(0);
-}, 60_000);
+});
 
 /** Jumps the clocks, waits until no target serves as before and every proof was presented again, and jumps back. */
 async function jump(names: readonly string[], seconds: number): Promise<void> {

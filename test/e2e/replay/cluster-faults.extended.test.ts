@@ -33,7 +33,7 @@ beforeAll(async () => {
   stage.endsWith(() => redis.stop());
   await stage.startTwo(redis.url);
   campaign = stage.campaign();
-}, 90_000);
+});
 afterAll(() => stage?.strike());
 
 const rounds = Array.from({ length: ROUNDS }, () => FAULTS).flat();
@@ -56,7 +56,7 @@ it('accepted all along', async () => {
   process.stdout.write(`Cluster: ${JSON.stringify(Object.fromEntries(ledger.outcomes))}\n`);
   expect(ledger.doubles).toEqual([]);
   expect(recoveries).toHaveLength(rounds.length);
-}, 120_000);
+});
 
 it('a store without a fence accepts twice when a slot moves without its keys: the campaign finds it', async () => {
   const fault = CLUSTER_FAULTS.find(({ name }) => name.includes('without its keys'));
@@ -70,7 +70,7 @@ it('a store without a fence accepts twice when a slot moves without its keys: th
   });
   await naive.underLoad(async () => void (await naive.survive(fault.name, () => strike(fault, naive))));
   expect(naive.ledger.doubles.length).toBeGreaterThan(0);
-}, 120_000);
+});
 
 function strike(fault: ClusterFault, under: ReplayCampaign): Promise<void> {
   return fault.strike({ redis, campaign: under });

@@ -49,7 +49,7 @@ beforeAll(async () => {
     envoyTarget('envoy, HTTP/1.1', http1Client(address)),
     envoyTarget('envoy, HTTP/2', http2Client(address)),
   ];
-}, 60_000);
+});
 afterAll(() => stage?.strike());
 
 /** Answers on whose way an accept may have been lost. */

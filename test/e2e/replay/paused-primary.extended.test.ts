@@ -33,7 +33,7 @@ beforeAll(async () => {
   await newCampaign().untilServing();
   // A promoted replica needs a replica itself.
   await redis.addReplica(await redis.ownerOf(await redis.slotOf(`{${await callerTag(redis)}}`)));
-}, 120_000);
+});
 afterAll(() => stage?.strike());
 
 const rounds = ROUNDS > 1 ? Array.from({ length: ROUNDS }, () => PAUSES).flat() : PAUSES.slice(0, 1);
@@ -47,7 +47,7 @@ describe.each(rounds)('a primary and its verifier stand still $name', (kind) => 
     await campaign.presentAgain();
     expect(campaign.ledger.doubles).toEqual([]);
     expect(campaign.ledger.unknown).toEqual([]);
-  }, 180_000);
+  });
 });
 
 it('a store that goes by the replicas that Redis counts accepts twice: the campaign finds it', async () => {
@@ -56,7 +56,7 @@ it('a store that goes by the replicas that Redis counts accepts twice: the campa
   process.stdout.write(`paused primary: ${JSON.stringify({ found, naive: naive.doubles.length })}\n`);
   expect(campaigns.flatMap(({ ledger }) => ledger.doubles)).toEqual([]);
   expect(naive.doubles.length).toBeGreaterThan(0);
-}, 120_000);
+});
 
 function newCampaign(): ReplayCampaign {
   const targets = stage.verifiers.map(({ target }) => target);

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { TestRedisCluster } from '../../fakes/redis-cluster.ts';
 import { type ClusterNode, roleOf } from '../../fakes/redis-cluster.ts';
-import { waitUntil } from '../../fakes/redis-server.ts';
+import { waitUntil } from '../harness/wait.ts';
 import type { AcceptLedger } from './accept-ledger.ts';
 import type { ReplayCampaign } from './campaign.ts';
 import { callerTag } from './cluster-changes.ts';
@@ -52,7 +52,6 @@ const MOST_TICKS = 500;
  * How long the old primary runs without clients after its return: longer than its lease, the largest lag and the node time-out.
  */
 const ALONE_MS = 15_000;
-const PROMOTION_TIMEOUT_MS = 30_000;
 
 /** Ends with a Cluster that is well. */
 export async function standStill(stage: PauseStage, { isAcknowledged, isLong }: Pause): Promise<void> {
@@ -124,7 +123,7 @@ async function promotedOf(replicas: readonly ClusterNode[]): Promise<ClusterNode
     const roles = await Promise.all(replicas.map(roleOf));
     promoted = replicas.find((_, at) => roles[at] === 'master');
     return promoted !== undefined;
-  }, PROMOTION_TIMEOUT_MS);
+  });
   if (promoted === undefined) throw new Error('nothing was promoted');
   return promoted;
 }

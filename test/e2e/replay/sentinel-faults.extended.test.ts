@@ -29,7 +29,7 @@ beforeAll(async () => {
   await stage.startVerifier({ name: 'north', replay: redis.urlOf([0]) });
   await stage.startVerifier({ name: 'south', replay: redis.urlOf([1, 2]) });
   campaign = stage.campaign();
-}, 90_000);
+});
 afterAll(() => stage?.strike());
 
 const rounds = Array.from({ length: FAILOVERS }, (_, round) => {
@@ -63,7 +63,7 @@ it('accepted all along', async () => {
   process.stdout.write(`Sentinel: ${JSON.stringify(Object.fromEntries(ledger.outcomes))}\n`);
   expect(ledger.doubles).toEqual([]);
   expect(recoveries).toHaveLength(FAILOVERS);
-}, 120_000);
+});
 
 it('a store without a fence accepts twice when writes are lost: the campaign finds it', async () => {
   const lossy = SENTINEL_FAILOVERS.find(({ name }) => name.includes('lost'));
@@ -78,7 +78,7 @@ it('a store without a fence accepts twice when writes are lost: the campaign fin
     );
   });
   expect(naive.ledger.doubles.length).toBeGreaterThan(0);
-}, 120_000);
+});
 
 async function strike(failover: Failover): Promise<void> {
   await failover.strike({ redis, campaign, verifiers: stage.verifiers });

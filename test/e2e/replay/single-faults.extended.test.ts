@@ -45,7 +45,7 @@ beforeAll(async () => {
   stage.endsWith(() => redis.stop());
   await stage.startTwo(redis.url);
   campaign = stage.campaign();
-}, 60_000);
+});
 afterAll(() => stage?.strike());
 
 describe.each(FAULTS)('Redis is $name', ({ name, strike, isLoss }) => {
@@ -75,7 +75,7 @@ it('accepted all along', async () => {
   expect(ledger.doubles).toEqual([]);
   expect(recoveries).toHaveLength(FAULTS.length * ROUNDS);
   expect(ledger.count('jti_replay 403')).toBeGreaterThan(ledger.acceptCount);
-}, 120_000);
+});
 
 describe('a store without a fence', () => {
   it.each(FAULTS.filter(({ isLoss, name }) => isLoss && !name.includes('epoch')))(

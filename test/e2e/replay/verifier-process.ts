@@ -1,7 +1,6 @@
 /** The compiled verifier as a process of its own, on any replay store, under any clock. */
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { defaultStopTimeoutMs } from '../harness/child.ts';
 import { startProofgate } from '../harness/sidecar.ts';
 import { httpGet, type ProbeAnswer } from '../harness/wait.ts';
 import { AUTH_SITE, type ProofSource } from './proof-source.ts';
@@ -45,7 +44,6 @@ export async function startReplayVerifier(
     ],
     {
       env: { ...env, PROOFGATE_REPLAY: replay },
-      readyTimeoutMs: 30_000,
       readyUrl: (lines) => {
         const admin = listening(lines)?.admin_listen;
         return admin === undefined ? undefined : `http://${admin}/${awaited}`;
@@ -63,7 +61,7 @@ export async function startReplayVerifier(
     probe: (path) => httpGet(`http://${admin_listen}${path}`),
     stop: async () => {
       target.close();
-      await service.stop(defaultStopTimeoutMs);
+      await service.stop();
     },
   };
 }

@@ -70,7 +70,6 @@ export class RollStage {
       {
         env: { PROOFGATE_REPLAY: this.redis.url },
         readyUrl: `http://${admin}/readyz`,
-        readyTimeoutMs: 180_000,
       },
     );
     this.#verifiers.add(verifier);
@@ -80,11 +79,11 @@ export class RollStage {
   /** SIGTERM, and an orderly end. */
   async stopVerifier(verifier: Service): Promise<void> {
     this.#verifiers.delete(verifier);
-    await verifier.stop(30_000);
+    await verifier.stop();
   }
 
   async strike(): Promise<void> {
-    for (const verifier of this.#verifiers) await verifier.stop(30_000);
+    for (const verifier of this.#verifiers) await verifier.stop();
     await this.#envoy?.stop();
     await this.upstream.stop();
     await this.source.remove();

@@ -56,8 +56,8 @@ const SHORT_CONNECTIONS: readonly {
 let stage: RollStage;
 beforeEach(async () => {
   stage = await RollStage.set();
-}, 60_000);
-afterEach(() => stage.strike(), 60_000);
+});
+afterEach(() => stage.strike());
 
 interface Roll {
   /** Another verifier is started, and Envoy asks it. */
@@ -101,7 +101,7 @@ function serverErrorLines({ refused }: SteadyLoad): readonly string[] {
 
 async function moreOf(load: SteadyLoad): Promise<void> {
   const before = load.sent;
-  await waitFor('more requests', 60_000, () => (load.sent >= before + REQUESTS_BETWEEN ? true : undefined));
+  await waitFor('more requests', () => (load.sent >= before + REQUESTS_BETWEEN ? true : undefined));
 }
 
 const HEALTHY = 'cluster.proofgate.membership_healthy';
@@ -109,9 +109,7 @@ const HEALTHY = 'cluster.proofgate.membership_healthy';
 describe('Envoy asks each verifier for its health', () => {
   /** The number of endpoints that Envoy considers healthy. */
   const healthy = (count: number) =>
-    waitFor(`${count} healthy`, 30_000, async () =>
-      (await stage.envoy.stat(HEALTHY)) === count ? true : undefined,
-    );
+    waitFor(`${count} healthy`, async () => ((await stage.envoy.stat(HEALTHY)) === count ? true : undefined));
 
   it(
     'and none that is good is refused while they are replaced',
@@ -187,8 +185,10 @@ describe('Envoy knows one address with verifiers behind it', () => {
             // As Kubernetes does: no new connections, and later the signal. Envoy leaves by itself in between: what would be lost otherwise is
             // lost between two packets, and seldom seen.
             address.behind = [running.port];
-            await waitFor('Envoy to leave', HAS_SHIPPED_TIMEOUTS ? PRE_STOP_MS : 60_000, () =>
-              address.connectionsTo(former.port) === 0 ? true : undefined,
+            await waitFor(
+              'Envoy to leave',
+              () => address.connectionsTo(former.port) === 0,
+              HAS_SHIPPED_TIMEOUTS ? PRE_STOP_MS : undefined,
             );
             await stage.stopVerifier(former.verifier);
           },

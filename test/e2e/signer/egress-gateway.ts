@@ -39,7 +39,7 @@ async function startSignerProcess(site: Site): Promise<SignerProcess> {
       ...['signer', '--key', keyFile, '--ext-authz-listen', `unix:${socketPath}`],
       ...['--admin-listen', '127.0.0.1:0', '--drain-timeout', '1s'],
     ],
-    { readyTimeoutMs: 60_000, readyUrl: (lines) => adminOf(lines) && `${adminOf(lines)}/readyz` },
+    { readyUrl: (lines) => adminOf(lines) && `${adminOf(lines)}/readyz` },
   );
   const lines = () => [...service.stdoutLines, ...service.stderrLines];
   return {

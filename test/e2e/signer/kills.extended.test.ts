@@ -123,7 +123,7 @@ let startMs = 0;
 async function start(): Promise<Child> {
   const startedMs = performance.now();
   const signer = startChild(proofgateCommand(args));
-  await signer.waitForLine(/"msg":"listening"/, 60_000);
+  await signer.waitForLine(/"msg":"listening"/);
   startMs = performance.now() - startedMs;
   return signer;
 }
@@ -136,7 +136,7 @@ async function kill(signer: Child): Promise<void> {
 async function untilItAnswers(): Promise<void> {
   const successes = () => seen.get('200') ?? 0;
   const enough = successes() + LEAST_ANSWERS;
-  await waitFor('answers', 30_000, () => successes() >= enough);
+  await waitFor('answers', () => successes() >= enough);
 }
 
 async function killUnderLoad(): Promise<void> {

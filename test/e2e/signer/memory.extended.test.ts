@@ -59,7 +59,7 @@ async function startSigner(isHttp2: boolean): Promise<{ signer: Child; port: num
     ]),
   );
   ends.push(() => signer.stop());
-  const [, port] = await signer.waitForLine(/"listen":"127\.0\.0\.1:(\d+)"/, 60_000);
+  const [, port] = await signer.waitForLine(/"listen":"127\.0\.0\.1:(\d+)"/);
   return { signer, port: Number(port) };
 }
 

@@ -34,7 +34,7 @@ export async function startBroker(options: BrokerOptions): Promise<BrokerProcess
       ...['--key-dir', site.keyDirectory, '--software-keys', site.softwareKeysFile],
       ...['--profiles', site.profilesDirectory, '--admin-listen', '127.0.0.1:0', ...flags],
     ],
-    { readyUrl: (lines) => adminUrl(lines, '/readyz'), readyTimeoutMs: 30_000 },
+    { readyUrl: (lines) => adminUrl(lines, '/readyz') },
   );
   return {
     ...{ url, port, service },

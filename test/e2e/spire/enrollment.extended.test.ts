@@ -42,7 +42,7 @@ describeWithSpire('SPIRE as a source of enrollment', () => {
     const file = join(stage.directory, 'spire-site.yaml');
     await writeFile(file, siteYaml(issuer, provider.jwksUri, started.server));
     await stage.ctl('apply', '-f', file, '--token-dir', stage.directory);
-  }, 120_000);
+  });
   afterAll(async () => {
     await provider?.stop();
     await stage?.stop();

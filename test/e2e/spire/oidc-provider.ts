@@ -48,7 +48,7 @@ export async function startOidcProvider(options: OidcProviderOptions): Promise<O
     args: ['-config', configFile],
   });
   const keySet = () => textOf(`${issuer}/keys`);
-  await waitFor('the OIDC discovery provider to have keys', 15_000, async () => {
+  await waitFor('the OIDC discovery provider to have keys', async () => {
     return child.exitStatus() !== undefined || (await keySet()).includes('"kid"') || undefined;
   });
   const ended = child.exitStatus();
@@ -56,7 +56,7 @@ export async function startOidcProvider(options: OidcProviderOptions): Promise<O
   return {
     jwksUri: `${issuer}/keys`,
     publishes: (keyId) =>
-      waitFor(`the provider to publish ${keyId}`, 15_000, async () =>
+      waitFor(`the provider to publish ${keyId}`, async () =>
         (await keySet()).includes(`"${keyId}"`) ? true : undefined,
       ),
     stop: async () => void (await child.stop()),

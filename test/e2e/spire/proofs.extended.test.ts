@@ -34,7 +34,7 @@ describeWithSpire('a workload of SPIRE', () => {
       workloads: [started.server.id(CHECKOUT), started.server.id(STAGING)],
       brokerFlags: ['--spiffe-socket', started.agent.endpoint, '--accept-jwt-svid'],
     });
-  }, 120_000);
+  });
 
   /** As the workload of that path. */
   const request = (path: string, ...flags: readonly string[]) =>
@@ -63,7 +63,7 @@ describeWithSpire('a workload of SPIRE', () => {
         ...['--listen', `127.0.0.1:${port}`, '--upstream', new URL(stage.url).origin],
         ...['--admin-listen', `127.0.0.1:${adminPort}`],
       ],
-      { readyTimeoutMs: 60_000, readyUrl: () => `http://127.0.0.1:${adminPort}/readyz` },
+      { readyUrl: () => `http://127.0.0.1:${adminPort}/readyz` },
     );
     try {
       const { status } = await fetch(`http://127.0.0.1:${port}${new URL(stage.url).pathname}`);
@@ -76,7 +76,7 @@ describeWithSpire('a workload of SPIRE', () => {
       await signer.stop();
       await rm(folder, { recursive: true });
     }
-  }, 90_000);
+  });
 
   it('must choose among several SVIDs', async () => {
     const { exitCode, stderr } = await stage.request('--spiffe-socket', started.agent.endpoint);
@@ -109,7 +109,7 @@ describeWithSpire('SVIDs that are no caller', () => {
       ...{ trustDomains: [TRUST_DOMAIN], workloads: [started.server.id(CHECKOUT)] },
       brokerFlags: ['--spiffe-socket', started.agent.endpoint],
     });
-  }, 120_000);
+  });
 
   it("get no passport: SPIRE's agent's own", async () => {
     const shown = showSvid(stage, await started.agent.ownSvid());
@@ -153,7 +153,7 @@ describeWithSpire('a workload with an RSA SVID', () => {
       });
       expect(stage.lastCaller().keyBinding).toEqual(['attested_workload']);
     }
-  }, 120_000);
+  });
 });
 
 /** The reason of a denial's problem document. */

@@ -37,7 +37,7 @@ describeWithSpire('workloads of SPIRE under load', () => {
       agents.push(await startAgent(keyFile, proof));
       loads.push(new PassportLoad({ keyFile, url: stage.url }));
     }
-  }, 120_000);
+  });
   afterAll(async () => {
     for (const process of [...loads, ...agents]) await process.stop();
   });
@@ -56,7 +56,7 @@ describeWithSpire('workloads of SPIRE under load', () => {
         ],
         ...['--private-key-out', keyFile, '--admin-listen', admin],
       ],
-      { readyUrl: `http://${admin}/readyz`, readyTimeoutMs: 30_000 },
+      { readyUrl: `http://${admin}/readyz` },
     );
   }
 
@@ -64,7 +64,7 @@ describeWithSpire('workloads of SPIRE under load', () => {
   async function expectNextPassports(): Promise<void> {
     const shown = loads.map(({ passports }) => passports.size);
     // One that was being made may be of the time before.
-    await waitFor('two more passports of each caller', 4_000 * SVID_SECONDS, () =>
+    await waitFor('two more passports of each caller', () =>
       loads.every(({ passports }, i) => passports.size > (shown[i] ?? 0) + 1) ? true : undefined,
     );
     expect(loads.flatMap(({ refused }) => refused)).toEqual([]);
@@ -74,7 +74,7 @@ describeWithSpire('workloads of SPIRE under load', () => {
     'are never refused while their SVIDs rotate',
     async () => {
       const endMs = performance.now() + 1_000 * LOAD_SECONDS;
-      await waitFor('the end of the load', 1_000 * LOAD_SECONDS + 10_000, () => {
+      await waitFor('the end of the load', () => {
         const isRefused = loads.some(({ refused }) => refused.length > 0);
         return performance.now() > endMs || isRefused || undefined;
       });
@@ -99,17 +99,17 @@ describeWithSpire('workloads of SPIRE under load', () => {
     await started.agent.stop();
     await started.agent.startAgain();
     await expectNextPassports();
-  }, 120_000);
+  });
 
   it("are never refused while SPIRE's server restarts", async () => {
     await started.server.stop();
     await started.server.startAgain();
     await expectNextPassports();
-  }, 120_000);
+  });
 
   it('are never refused while the broker restarts', async () => {
     await stage.broker.stop();
     await stage.startBrokerAgain();
     await expectNextPassports();
-  }, 120_000);
+  });
 });

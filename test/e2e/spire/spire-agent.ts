@@ -32,9 +32,6 @@ export function authorityOf({ chain }: Pick<PemSvid, 'chain'>): string {
   return new X509Certificate(chain).issuer;
 }
 
-const READY_TIMEOUT_MS = 30_000;
-/** The agent asks the server for entries each second, and the server reads them each second. */
-const ENTRY_TIMEOUT_MS = 30_000;
 const FETCH_TIMEOUT_MS = 10_000;
 const run = promisify(execFile);
 
@@ -76,7 +73,7 @@ export class SpireAgent {
       args: ['run', '-config', this.#configFile, ...flags],
     });
     this.#child = child;
-    await waitFor(`SPIRE agent ${this.path} to be ready`, READY_TIMEOUT_MS, async () => {
+    await waitFor(`SPIRE agent ${this.path} to be ready`, async () => {
       if (child.exitStatus() !== undefined) return true;
       await run(spireProgram('spire-agent'), ['healthcheck', '-socketPath', this.socketPath]);
       return true;
@@ -152,7 +149,7 @@ export class SpireAgent {
 
   /** Until the entry of the SPIFFE ID has come from the server, or has gone. */
   async waitForId(spiffeId: string, wanted: 'present' | 'absent' = 'present'): Promise<void> {
-    await waitFor(`${spiffeId} to be ${wanted} at the agent`, ENTRY_TIMEOUT_MS, async () => {
+    await waitFor(`${spiffeId} to be ${wanted} at the agent`, async () => {
       const isPresent = (await this.spiffeIds()).includes(spiffeId);
       return isPresent === (wanted === 'present') || undefined;
     });

@@ -35,7 +35,6 @@ export interface LocalAuthorities {
   readonly old?: string;
 }
 
-const READY_TIMEOUT_MS = 30_000;
 const COMMAND_TIMEOUT_MS = 30_000;
 const run = promisify(execFile);
 
@@ -75,7 +74,7 @@ export class SpireServer {
       args: ['run', '-config', this.#configFile],
     });
     this.#child = child;
-    await waitFor(`SPIRE server of ${this.trustDomain} to be ready`, READY_TIMEOUT_MS, async () => {
+    await waitFor(`SPIRE server of ${this.trustDomain} to be ready`, async () => {
       const ended = child.exitStatus();
       if (ended !== undefined) return true;
       await this.#command(['healthcheck']);

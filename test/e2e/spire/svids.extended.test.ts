@@ -26,7 +26,7 @@ describeWithSpire('SVIDs of SPIRE', () => {
   beforeAll(async () => {
     own = await spire.start([{ path: CHECKOUT }]);
     other = await spire.start([{ path: CHECKOUT }], { trustDomain: 'partner.example' });
-  }, 60_000);
+  });
 
   async function chainOf({ agent, server }: StartedSpire): Promise<readonly Uint8Array[]> {
     const { chain } = await agent.x509Svid(server.id(CHECKOUT));

@@ -15,8 +15,6 @@ import { authorityOf } from './spire-agent.ts';
 import { type StartedSpire, useSpire } from './spire-fixture.ts';
 import { describeWithSpire } from './spire-programs.ts';
 
-const TIMEOUT_MS = 60_000;
-
 describeWithSpire('the Workload API client with real SPIRE', () => {
   const spire = useSpire();
   const stop = new AbortController();
@@ -40,11 +38,11 @@ describeWithSpire('the Workload API client with real SPIRE', () => {
     void watchX509Svids(address, { onUpdate, onError, signal });
     const update = store.addSource();
     void followWorkloadBundles({ address, update, withJwt: true, onError, signal, nowMs: Date.now });
-    await waitFor('SVIDs and bundles', TIMEOUT_MS, async () => {
+    await waitFor('SVIDs and bundles', async () => {
       const bundle = store.bundleOf('shop.example');
       return (svidOf('/orders') && bundle?.jwtAuthorities.length) || undefined;
     });
-  }, 120_000);
+  });
   afterAll(() => stop.abort());
 
   it('gets every SVID with its hint, and each verifies against the bundle', () => {
@@ -75,28 +73,28 @@ describeWithSpire('the Workload API client with real SPIRE', () => {
 
   it('gets a new key when the SVID is rotated', async () => {
     const before = svidOf('/orders')?.chainDer[0]?.toString('hex');
-    await waitFor('rotation', TIMEOUT_MS, async () => {
+    await waitFor('rotation', async () => {
       const now = svidOf('/orders')?.chainDer[0]?.toString('hex');
       return (now !== undefined && now !== before) || undefined;
     });
     expect(verifyX509Svid(svidOf('/orders')?.chainDer ?? [], store, Date.now())).toMatchObject({
       kind: 'svid',
     });
-  }, 120_000);
+  });
 
   it('comes back soon after the agent', async () => {
     errors.length = 0;
     await started.agent.stop();
     // Long enough for any backoff to have reached its maximum.
-    await waitFor('failures', TIMEOUT_MS, async () => errors.length > 5 || undefined);
+    await waitFor('failures', async () => errors.length > 5 || undefined);
     expect(errors[0]?.code).toBe('workload_api_unavailable');
     const count = updates.length;
     await started.agent.startAgain();
     const readyMs = Date.now();
-    await waitFor('an update', TIMEOUT_MS, async () => updates.length > count || undefined);
+    await waitFor('an update', async () => updates.length > count || undefined);
     // A second at most, and the rest for a busy machine.
     expect(Date.now() - readyMs).toBeLessThan(5_000);
-  }, 120_000);
+  });
 
   it('takes the bundle from the bundle endpoint of the server, and from no other SPIFFE ID', async () => {
     const network = parseIssuerNetwork('127.0.0.0/8');
@@ -132,26 +130,24 @@ describeWithSpire('the Workload API client with real SPIRE', () => {
     const prepared = await started.server.prepareAuthority();
     await waitFor(
       'two authorities',
-      TIMEOUT_MS,
       async () => store.bundleOf('shop.example')?.x509Authorities.length === 2 || undefined,
     );
     const old = svidOf('/orders')?.chainDer ?? [];
     const formerAuthority = authorityOf(await started.agent.ownSvid());
     await started.server.changeAuthority('activate', prepared);
     await started.server.changeAuthority('taint', active);
-    await waitFor('an SVID of the new authority', TIMEOUT_MS, async () => {
+    await waitFor('an SVID of the new authority', async () => {
       const chain = svidOf('/orders')?.chainDer ?? [];
       return verifyX509Svid(chain, newest(store), Date.now()).kind === 'svid' || undefined;
     });
     // The agent replaces its own seconds later; with one of a revoked authority the server would refuse it.
-    await waitFor("the agent's own SVID of the new authority", TIMEOUT_MS, async () => {
+    await waitFor("the agent's own SVID of the new authority", async () => {
       return authorityOf(await started.agent.ownSvid()) !== formerAuthority || undefined;
     });
     const generation = store.generation;
     await started.server.changeAuthority('revoke', active);
     await waitFor(
       'one authority',
-      TIMEOUT_MS,
       async () => store.bundleOf('shop.example')?.x509Authorities.length === 1 || undefined,
     );
     expect(store.generation).toBeGreaterThan(generation);
@@ -167,10 +163,9 @@ describeWithSpire('the Workload API client with real SPIRE', () => {
     for (const id of started.entryIds) await started.server.deleteEntry(id);
     await waitFor(
       'no identity',
-      TIMEOUT_MS,
       async () => errors.some(({ code }) => code === 'workload_api_no_identity') || undefined,
     );
-  }, 120_000);
+  });
 });
 
 /** Only the newest authority of the bundle. */

@@ -12,7 +12,6 @@ import { waitFor } from '../harness/wait.ts';
 import { type RunningVerifier, startVerifier } from './worker-fixture.ts';
 
 const WORKERS = 3;
-const WAIT_MS = 60_000;
 const TOKEN = 'target-token';
 const site = newEnrolledSite();
 const { keyEntry } = site;
@@ -44,18 +43,18 @@ beforeAll(async () => {
   ];
   verifier = await startVerifier(args, { redisUrl: redis.url });
   clients = Array.from({ length: WORKERS }, () => verifier.connect());
-}, 120_000);
+});
 afterAll(async () => {
   for (const client of clients) client.close();
-  await verifier?.service.stop(30_000);
+  await verifier?.service.stop();
   await control?.close();
   await redis?.stop();
   await rm(folder, { recursive: true, force: true });
-}, 60_000);
+});
 
 /** Checks every connection, and so every worker. */
 async function allBecome(wanted: RegExp): Promise<void> {
-  await waitFor(`all to say ${wanted}`, WAIT_MS, async () => {
+  await waitFor(`all to say ${wanted}`, async () => {
     const outcomes = await Promise.all(clients.map((client) => site.outcome(client).catch(() => '')));
     return outcomes.every((said) => wanted.test(said)) || undefined;
   });
@@ -68,7 +67,7 @@ async function revisions(): Promise<ReadonlyMap<string, number>> {
 }
 
 async function allAt(revision: number): Promise<void> {
-  await waitFor(`all at revision ${revision}`, WAIT_MS, async () => {
+  await waitFor(`all at revision ${revision}`, async () => {
     const at = await revisions();
     return (at.size === WORKERS + 1 && [...at.values()].every((value) => value === revision)) || undefined;
   });
@@ -81,9 +80,9 @@ it('all take a key as it is enrolled, its revocation, and Control hears of each 
   const { revision } = control.publishDelta({ keys_put: [keyEntry('revoked')] });
   await allBecome(/key_revoked/);
   await allAt(revision);
-  await waitFor('the acknowledgement', WAIT_MS, async () => acknowledged(revision) > 0 || undefined);
+  await waitFor('the acknowledgement', async () => acknowledged(revision) > 0 || undefined);
   expect(acknowledged(revision)).toBe(1);
-}, 120_000);
+});
 
 function acknowledged(of: number): number {
   return control.acknowledgements.filter(
@@ -102,7 +101,7 @@ it('a whole bundle, with a link or without, and statements', async () => {
   expect(whole.revision).toBeGreaterThan(after.revision);
   await allBecome(/^allowed$/);
   await allAt(whole.revision);
-  await waitFor('all to be fresh', WAIT_MS, async () => {
+  await waitFor('all to be fresh', async () => {
     control.freshen();
     const { text } = await verifier.get('/metrics');
     const ages = [...text.matchAll(/^proofgate_bundle_age_seconds\{[^}]*\} (\d+)$/gm)].map(([, age]) =>
@@ -110,7 +109,7 @@ it('a whole bundle, with a link or without, and statements', async () => {
     );
     return (ages.length === WORKERS + 1 && ages.every((age) => age <= 2)) || undefined;
   });
-}, 120_000);
+});
 
 it('many deltas reach all, and a worker that is killed meanwhile comes back to where they are', async () => {
   const [pid = 0] = verifier.workerPids();
@@ -126,12 +125,12 @@ it('many deltas reach all, and a worker that is killed meanwhile comes back to w
   expect(mark.revision).toBe(last);
   const { text } = await verifier.get('/readyz');
   expect(JSON.parse(text).status).toBe('ready');
-}, 120_000);
+});
 
 it('goes on without Control', async () => {
   await control.close();
   await allBecome(/^allowed$/);
-  const { status, text } = await waitFor('the warning', WAIT_MS, async () => {
+  const { status, text } = await waitFor('the warning', async () => {
     const answer = await verifier.get('/readyz');
     return answer.text.includes('control_unreachable') ? answer : undefined;
   });
@@ -143,4 +142,4 @@ it('goes on without Control', async () => {
       warning: expect.stringMatching(/^primary: control_unreachable/),
     }),
   );
-}, 120_000);
+});

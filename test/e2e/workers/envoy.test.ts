@@ -22,13 +22,13 @@ beforeAll(async () => {
   source = await ProofSource.create();
   upstream = await startUpstream({});
   workers = await startWorkers(source, { redisUrl: redis.url, workers: WORKERS });
-}, 120_000);
+});
 afterAll(async () => {
-  await workers?.service.stop(30_000);
+  await workers?.service.stop();
   await upstream?.stop();
   await source?.remove();
   await redis?.stop();
-}, 60_000);
+});
 
 /** On the cluster of the verifier. */
 const streamsOfConnection = (count: number): ConfigEdit => ({
@@ -76,16 +76,16 @@ it('one thread keeps one connection, so one worker has it all', async () => {
   const counts = await spread(1, []);
   process.stdout.write(`one thread: ${counts}\n`);
   expect(counts).toHaveLength(1);
-}, 120_000);
+});
 
 it('one thread that may put few checks on a connection opens more', async () => {
   const counts = await spread(1, [streamsOfConnection(4)]);
   process.stdout.write(`one thread, 4 checks a connection: ${counts}\n`);
   expect(counts).toHaveLength(WORKERS);
-}, 120_000);
+});
 
 it('each thread has a connection of its own', async () => {
   const counts = await spread(WORKERS, []);
   process.stdout.write(`${WORKERS} threads: ${counts}\n`);
   expect(counts).toHaveLength(WORKERS);
-}, 120_000);
+});

@@ -37,8 +37,6 @@ export interface RunningWorkers extends RunningVerifier {
   readonly auditFile: string;
 }
 
-const WAIT_MS = 60_000;
-
 export function verifierArgs(source: ProofSource, folder: string): readonly string[] {
   return [
     ...['verifier', '--auth-site', AUTH_SITE, '--state-dir', folder, '--redis-timeout', '2s'],
@@ -65,7 +63,6 @@ export async function startVerifier(
   const service = await startProofgate([...args, '--admin-listen', '127.0.0.1:0'], {
     env: { PROOFGATE_REPLAY: redisUrl },
     ownProcessGroup,
-    readyTimeoutMs: WAIT_MS,
     readyUrl: (lines) => {
       const admin = listening(lines)?.admin_listen;
       return admin === undefined ? undefined : `http://${admin}/readyz`;
@@ -79,7 +76,7 @@ export async function startVerifier(
     connect: () => openCheckClient(listen),
     get,
     becomes: (status) =>
-      waitFor(`/readyz to be ${status}`, WAIT_MS, async () => {
+      waitFor(`/readyz to be ${status}`, async () => {
         const answer = await get('/readyz');
         return answer.status === status ? answer : undefined;
       }),

@@ -225,9 +225,7 @@ describe('what one client may hold', () => {
     for (let at = 0; at < 32; at += 1) held.push(await dial(listener));
     expect(await said(await dial(listener))).toBe('');
     held[0]?.destroy();
-    await waitFor('room', 20_000, async () =>
-      (await ask(listener, '/livez')).status === 200 ? true : undefined,
-    );
+    await waitFor('room', async () => ((await ask(listener, '/livez')).status === 200 ? true : undefined));
   });
 
   it('a head has an end', async () => {

@@ -79,7 +79,7 @@ async function receive(client: TLSSocket, length: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   client.on('data', (chunk: Buffer) => chunks.push(chunk));
   const received = () => Buffer.concat(chunks);
-  await waitFor('the echo', 10_000, async () => (received().length >= length ? true : undefined));
+  await waitFor('the echo', async () => (received().length >= length ? true : undefined));
   return received();
 }
 
@@ -94,7 +94,7 @@ describe.each(VERSIONS)('%s', (version) => {
   it('refuses a handshake beyond the limit', async () => {
     const client = open(version, { cert: chainOf(MAX_HANDSHAKE_BYTES) });
     await closeOf(client);
-    await waitFor('the refusal', 2_000, async () => refused[0]);
+    await waitFor('the refusal', async () => refused[0]);
     expect({ peers, refused }).toEqual({ peers: [], refused: ['tls'] });
   });
 
@@ -119,7 +119,7 @@ describe.each(VERSIONS)('%s', (version) => {
     for (const { cert, key } of [other.client, other.ca, { cert: '', key: '' }]) {
       await closeOf(open(version, { cert, key }));
     }
-    await waitFor('the refusals', 2_000, async () => refused[2]);
+    await waitFor('the refusals', async () => refused[2]);
     expect({ peers, refused }).toEqual({ peers: [], refused: ['tls', 'tls', 'tls'] });
   });
 });
@@ -129,7 +129,7 @@ it('counts a connection that is reset within its handshake', async () => {
   await once(client, 'connect');
   // A TLS record with the beginning of a ClientHello.
   client.write(Buffer.from('16030102000100', 'hex'), () => client.resetAndDestroy());
-  await waitFor('the refusal', 2_000, async () => refused[0]);
+  await waitFor('the refusal', async () => refused[0]);
   expect(refused).toEqual(['tls']);
 });
 
@@ -137,6 +137,6 @@ it('refuses bytes that are no handshake', async () => {
   const client = connectTcp(portOf(listener), '127.0.0.1');
   client.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
   await closeOf(client);
-  await waitFor('the refusal', 2_000, async () => refused[0]);
+  await waitFor('the refusal', async () => refused[0]);
   expect(refused).toEqual(['tls']);
 });

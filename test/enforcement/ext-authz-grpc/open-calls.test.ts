@@ -272,7 +272,7 @@ describe('too many', () => {
       if (!third.closed) await once(third, 'close');
       expect(await refusals('connections')).toBe(before + 1);
       first.destroy();
-      await waitFor('room for another', WAIT_MS, async () => {
+      await waitFor('room for another', async () => {
         const session = newSession(extAuthz);
         return (await checked(session)) === 'allowed' ? true : undefined;
       });
@@ -295,15 +295,15 @@ describe('a caller that is gone', () => {
       const traceparent = `00-${TRACE_OF_CHECK}-00f067aa0ba902b7-01`;
       const stream = begin(newSession(extAuthz), CHECK_PATH, timeout, { traceparent });
       stream.end(validRequest());
-      await waitFor('the store to be asked', WAIT_MS, () => (answers.length > 0 ? true : undefined));
+      await waitFor('the store to be asked', () => (answers.length > 0 ? true : undefined));
       if (how === 'a cancelled call') stream.close(8);
       const ended = await end(stream);
       expect(ended.grpcStatus).toBe(how === 'a passed deadline' ? '4' : undefined);
-      await waitFor('the call to be counted', WAIT_MS, async () =>
+      await waitFor('the call to be counted', async () =>
         (await handled(code)) > before ? true : undefined,
       );
       answers[0]?.(CONSUMED);
-      await waitFor('the record', WAIT_MS, () => events[0]);
+      await waitFor('the record', () => events[0]);
       // The proof was consumed, but no request was let through.
       expect(events).toMatchObject([
         {
@@ -415,7 +415,7 @@ it('health reports only changes to a watcher', async () => {
   stream.end(framed(Buffer.alloc(0)));
   const received = () => Buffer.concat(seen).toString('hex');
   const [notServing, serving] = [framed(Buffer.from([8, 2])), framed(Buffer.from([8, 1]))];
-  const until = (text: string) => waitFor(text, WAIT_MS, () => (received() === text ? true : undefined));
+  const until = (text: string) => waitFor(text, () => (received() === text ? true : undefined));
   await until(notServing.toString('hex'));
   for (const isServing of [false, true, true, true, false]) extAuthz.setServing(isServing);
   await until(Buffer.concat([notServing, serving, notServing]).toString('hex'));

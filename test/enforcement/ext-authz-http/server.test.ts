@@ -161,7 +161,7 @@ describe('TLS', () => {
     const anonymous = { ...address, tls: { ca: certificates.ca.cert, servername: 'verifier.example' } };
     await expect(ask(anonymous)).rejects.toThrow(NoResponse);
     await expect(ask(address)).rejects.toThrow(NoResponse);
-    await waitFor('both to be counted', 5_000, () => metric('proofgate_http_refused_total{why="tls"} 2'));
+    await waitFor('both to be counted', () => metric('proofgate_http_refused_total{why="tls"} 2'));
   });
 
   it('rejects a certificate with another name', async () => {
@@ -318,7 +318,7 @@ describe('bodies', () => {
     const { address, errors, seen } = await start(forwarded);
     const socket = openSocket(address);
     socket.end(RAW.replace('\r\n\r\n', '\r\nContent-Length: 100\r\n\r\nabc'));
-    await waitFor('the decision', 5_000, () => seen.length > 0);
+    await waitFor('the decision', () => seen.length > 0);
     expect([seen.map(({ body }) => body), errors]).toEqual([[{ kind: 'unknown' }], []]);
   });
 
@@ -337,7 +337,7 @@ describe('drain', () => {
     const { address, server } = await start({ verifier: { check, refuse: denied } });
     const [idle, busy] = [await opened(address), await opened(address)];
     busy.write(RAW);
-    await waitFor('the request to be read', 5_000, () => asked.length > 0);
+    await waitFor('the request to be read', () => asked.length > 0);
     const idleClosed = once(idle, 'close');
     const response = once(busy, 'data');
     const drained = server.drain(10_000);

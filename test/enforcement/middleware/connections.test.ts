@@ -45,7 +45,7 @@ async function conversation(app: Pick<App, 'address'>, bytes: Uint8Array, until?
   });
   socket.on('error', () => undefined);
   socket.write(bytes);
-  await waitFor(String(until ?? 'the end of the connection'), 10_000, () => isClosed || until?.test(text));
+  await waitFor(String(until ?? 'the end of the connection'), () => isClosed || until?.test(text));
   return { socket, text: () => text };
 }
 
@@ -85,7 +85,7 @@ describe.each(KINDS)('%s', (kind) => {
     const { socket, text } = await conversation(app, whole.subarray(0, -4), /100 Continue\r\n\r\n/);
     expect(app.handled).toEqual([]);
     socket.write('body');
-    await waitFor('the answer', 10_000, () => / 200 OK/.test(text()));
+    await waitFor('the answer', () => / 200 OK/.test(text()));
     expect(app.handled.map(({ body }) => body.toString())).toEqual(['body']);
     const denied = encodeHttp1(expecting(unsigned(signed(ROUTES.createOrder, 'body'))));
     const answer = await conversation(app, denied.subarray(0, -4));

@@ -45,7 +45,7 @@ export async function openVerifier(options: VerifierOptions): Promise<OpenedVeri
 
 /** The memory store refuses proofs of its first moments. */
 export async function untilReady(verifier: Verifier): Promise<void> {
-  await waitFor('the verifier to be ready', 20_000, () => verifier.status().isReady);
+  await waitFor('the verifier to be ready', () => verifier.status().isReady);
 }
 
 export interface Middleware {

@@ -28,7 +28,6 @@ import { type Child, startChild } from '../../e2e/harness/child.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { KINDS } from './apps.ts';
 
-const SETUP_TIMEOUT_MS = 180_000;
 /** Of the application, not of the package. */
 const OF_THE_APPLICATION = [
   'express',
@@ -70,7 +69,7 @@ beforeAll(() => {
     mkdirSync(dirname(inProject('node_modules', name)), { recursive: true });
     symlinkSync(checkoutPath('node_modules', name), inProject('node_modules', name));
   }
-}, SETUP_TIMEOUT_MS);
+});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** @returns what the compiler complains about */
@@ -212,7 +211,7 @@ describe('an example', () => {
     const caller = derivedKeyCaller(site);
     const get = () => signedRequest(site, { caller, route: ROUTES.readOrder });
     // The memory store refuses proofs of its first moments.
-    const response = await waitFor('a request to pass', 20_000, async () => {
+    const response = await waitFor('a request to pass', async () => {
       const answer = await client.send(get());
       return answer.status === 200 ? answer : undefined;
     });

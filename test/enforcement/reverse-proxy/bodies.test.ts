@@ -54,7 +54,7 @@ describe.each([
     const request = proxies.sign({ route: ROUTES.createOrder, body: LONG, framing });
     expect((await client(proxy.address).send(request)).status).toBe(200);
     expect(upstream.arrived).toEqual([{ method: 'POST', sha256: sha256(LONG), framing: 'length 1000000' }]);
-    await waitFor('nothing on disk', 2_000, async () => (await onDisk(proxy)) === 0);
+    await waitFor('nothing on disk', async () => (await onDisk(proxy)) === 0);
     expect(await proxy.spooledFiles()).toEqual([]);
   });
 
@@ -67,7 +67,7 @@ describe.each([
     const response = await client(proxy.address).send(request);
     expect(JSON.parse(response.body.toString())).toMatchObject({ status: 403, detail: 'content-sha256' });
     expect(upstream.begun()).toBe(0);
-    await waitFor('nothing on disk', 2_000, async () => (await onDisk(proxy)) === 0);
+    await waitFor('nothing on disk', async () => (await onDisk(proxy)) === 0);
   });
 
   it.each(['length', 'open'] as const)('a body above the maximum is 413, framing %s', async (framing) => {
@@ -77,7 +77,7 @@ describe.each([
     expect((await client(proxy.address).send(request)).status).toBe(413);
     expect(upstream.begun()).toBe(0);
     expect(proxy.verified.store.claims).toEqual([]);
-    await waitFor('nothing on disk', 2_000, async () => (await onDisk(proxy)) === 0);
+    await waitFor('nothing on disk', async () => (await onDisk(proxy)) === 0);
   });
 
   it.each(['length', 'open'] as const)(
@@ -112,7 +112,7 @@ describe.each([
       return [response.status, response.body.includes('spool_unavailable')];
     };
     expect(await answer(LONG)).toEqual([503, true]);
-    await waitFor('nothing on disk', 2_000, async () => (await onDisk(proxy)) === 0);
+    await waitFor('nothing on disk', async () => (await onDisk(proxy)) === 0);
     expect(await answer(LONG.subarray(1))).toEqual([200, false]);
   });
 
@@ -185,12 +185,12 @@ test('an unbound body is a stream: the upstream sees its start before its end is
   const bytes = encodeHttp1(proxies.sign({ route: ROUTES.upload, body: LONG, framing: 'length' }));
   const socket = connect(proxy.address);
   socket.write(bytes.subarray(0, 100_000));
-  await waitFor('the start', 2_000, () => seen > 10_000);
+  await waitFor('the start', () => seen > 10_000);
   // The client leaves, so the upstream must not take the body for complete.
   socket.destroy();
-  await waitFor('the end', 2_000, async () => (await inFlight(proxy)) === 0);
+  await waitFor('the end', async () => (await inFlight(proxy)) === 0);
   expect(isComplete).toBe(false);
-  await waitFor('the upstream request to break off', 2_000, () => isBroken);
+  await waitFor('the upstream request to break off', () => isBroken);
 });
 
 /** RST_STREAM of the first stream (RFC 9113 section 6.4). */
@@ -221,9 +221,9 @@ test.each([
   const stream: ClientHttp2Stream = session.request(Object.fromEntries(requestLines(request)));
   stream.on('error', () => undefined);
   stream.write(LONG.subarray(0, 50_000));
-  await waitFor('the start', 2_000, () => state === 'begun');
+  await waitFor('the start', () => state === 'begun');
   end(socket);
-  await waitFor('the end', 2_000, () => state !== 'begun');
+  await waitFor('the end', () => state !== 'begun');
   expect(state).toBe('broken');
   socket.destroy();
 });
@@ -247,7 +247,7 @@ test('an upstream that does not read holds the client back', async () => {
   };
   pump();
   let before = -1;
-  await waitFor('the client to wait', 8_000, async () => {
+  await waitFor('the client to wait', async () => {
     const stopped = before === accepted;
     before = accepted;
     await new Promise((resolve) => setTimeout(resolve, 200));
@@ -271,7 +271,7 @@ describe('Expect: 100-continue', () => {
       text += chunk.toString('latin1');
     });
     socket.write(head);
-    await waitFor('an answer', 2_000, () => text.includes('\r\n\r\n'));
+    await waitFor('an answer', () => text.includes('\r\n\r\n'));
     return { socket, text: () => text };
   };
 
@@ -282,7 +282,7 @@ describe('Expect: 100-continue', () => {
     const { socket, text } = await begin(proxy.address, bytes.subarray(0, -5));
     expect(text()).toBe('HTTP/1.1 100 Continue\r\n\r\n');
     socket.write('hello');
-    await waitFor('the response', 2_000, () => text().includes('HTTP/1.1 200 OK'));
+    await waitFor('the response', () => text().includes('HTTP/1.1 200 OK'));
     expect(upstream.arrived.map(({ sha256: hash }) => hash)).toEqual([sha256(Buffer.from('hello'))]);
     socket.destroy();
   });

@@ -30,7 +30,7 @@ async function breakConnection({ host, port }: WireAddress): Promise<Socket> {
     received = Buffer.concat([received, chunk]);
   });
   socket.write(BYTES);
-  await waitFor('GOAWAY', 5_000, () => received.includes(Buffer.from([TYPE.goaway, 0, 0, 0, 0, 0])));
+  await waitFor('GOAWAY', () => received.includes(Buffer.from([TYPE.goaway, 0, 0, 0, 0, 0])));
   return socket;
 }
 
@@ -39,11 +39,11 @@ if (IS_EXTENDED) {
   it('releases the connection and its requests while the proxy serves', async () => {
     const proxy = await proxies.open('http://127.0.0.1:1');
     for (let count = 0; count < 5; count += 1) (await breakConnection(proxy.address)).destroy();
-    await waitFor('the connections to end', 60_000, async () => {
+    await waitFor('the connections to end', async () => {
       const open = [await proxy.metric(CONNECTIONS), await proxy.metric(IN_FLIGHT)];
       return open.every((count) => count === 0) || undefined;
     });
-  }, 90_000);
+  });
 }
 
 it('does not wait for such a connection when it drains', async () => {
@@ -55,7 +55,7 @@ it('does not wait for such a connection when it drains', async () => {
   await proxy.server.drain(60_000);
   // Not the time-out of the drain, but that of the last PING.
   expect(performance.now() - startedMs).toBeLessThan(30_000);
-  await waitFor('the end of the connection', 5_000, async () => {
+  await waitFor('the end of the connection', async () => {
     return (await proxy.metric(CONNECTIONS)) === 0 || undefined;
   });
-}, 90_000);
+});

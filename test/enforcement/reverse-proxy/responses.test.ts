@@ -161,7 +161,6 @@ describe.each([
     const first = client(address).send(read());
     await waitFor(
       'the first request',
-      2_000,
       async () => (await metric('proofgate_proxy_requests_in_flight')) === 1,
     );
     expect((await client(address).send(read())).status).toBe(503);
@@ -182,10 +181,10 @@ test('HTTP/1.1: the head and each part of a stream arrive at once (server-sent e
     received += text;
   });
   socket.write(encodeHttp1(read()));
-  await waitFor('the head', 2_000, () => received.includes('text/event-stream'));
+  await waitFor('the head', () => received.includes('text/event-stream'));
   for (const event of ['data: 1\n\n', 'data: 2\n\n']) {
     send?.(event);
-    await waitFor(event, 2_000, () => received.includes(event));
+    await waitFor(event, () => received.includes(event));
   }
   socket.destroy();
 });
@@ -226,7 +225,7 @@ async function rawText(
   socket.on('data', (chunk) => {
     text += chunk.toString('latin1');
   });
-  await waitFor('the end', 3_000, () => text.includes('\r\n0\r\n') && text.endsWith('\r\n\r\n'));
+  await waitFor('the end', () => text.includes('\r\n0\r\n') && text.endsWith('\r\n\r\n'));
   socket.destroy();
   return text;
 }
@@ -255,7 +254,7 @@ test('a client that does not read holds the upstream back', async () => {
   const socket = connect(address).pause();
   socket.write(encodeHttp1(read()));
   let before = -1;
-  await waitFor('the upstream to wait', 8_000, async () => {
+  await waitFor('the upstream to wait', async () => {
     const stopped = before === sentBytes && sentBytes > 0;
     before = sentBytes;
     await new Promise((resolve) => setTimeout(resolve, 200));
@@ -263,7 +262,7 @@ test('a client that does not read holds the upstream back', async () => {
   });
   expect(sentBytes).toBeLessThan(30_000_000);
   socket.destroy();
-  await waitFor('the upstream request to end', 3_000, () => !isOpen);
+  await waitFor('the upstream request to end', () => !isOpen);
 });
 
 test('a client that leaves ends the request to the upstream', async () => {
@@ -277,19 +276,18 @@ test('a client that leaves ends the request to the upstream', async () => {
   const { address, metric } = await proxies.open(upstream.url);
   const socket = connect(address);
   socket.write(encodeHttp1(read()));
-  await waitFor('the request', 2_000, () => isOpen);
+  await waitFor('the request', () => isOpen);
   socket.destroy();
-  await waitFor('its end', 2_000, () => !isOpen);
+  await waitFor('its end', () => !isOpen);
 
   const session = connectHttp2(`http://${address.host}:${address.port}`);
   const stream = session.request(Object.fromEntries(requestLines(read())));
-  await waitFor('the request', 2_000, () => isOpen);
+  await waitFor('the request', () => isOpen);
   stream.close(8);
-  await waitFor('its end', 2_000, () => !isOpen);
+  await waitFor('its end', () => !isOpen);
   session.destroy();
   await waitFor(
     'no request in flight',
-    2_000,
     async () => (await metric('proofgate_proxy_requests_in_flight')) === 0,
   );
 });

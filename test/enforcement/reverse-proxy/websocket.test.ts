@@ -85,7 +85,7 @@ it('removes from a 101 what only a denial may contain', async () => {
   const upstream = await echoing({ lines: [...lines, 'X-Proofgate-Reason: jti_replay', 'X-Own: kept'] });
   const { address } = await proxies.open(upstream.url);
   const client = open(address, handshake());
-  await waitFor('the handshake', 2_000, () => client.text().includes('\r\n\r\n'));
+  await waitFor('the handshake', () => client.text().includes('\r\n\r\n'));
   expect(client.text()).toContain('X-Own: kept');
   expect(client.text().toLowerCase()).not.toContain('x-proofgate-reason');
   client.socket.destroy();
@@ -95,16 +95,15 @@ it('passes bytes in both directions after a matching 101, also those right behin
   const upstream = await echoing();
   const { address, metric } = await proxies.open(upstream.url);
   const client = open(address, Buffer.concat([handshake(), Buffer.from('early')]));
-  await waitFor('the echo', 2_000, () => client.text().endsWith('early'));
+  await waitFor('the echo', () => client.text().endsWith('early'));
   expect(client.text()).toMatch(/^HTTP\/1\.1 101 [\s\S]*sec-websocket-accept/i);
   client.socket.write('more');
-  await waitFor('the echo', 2_000, () => client.text().endsWith('earlymore'));
+  await waitFor('the echo', () => client.text().endsWith('earlymore'));
   expect(await metric('proofgate_proxy_websockets')).toBe(1);
   client.socket.destroy();
-  await waitFor('its end at the upstream', 2_000, () => upstream.open.size === 0);
+  await waitFor('its end at the upstream', () => upstream.open.size === 0);
   await waitFor(
     'no request in flight',
-    2_000,
     async () => (await metric('proofgate_proxy_requests_in_flight')) === 0,
   );
 });
@@ -113,7 +112,7 @@ it('the last bytes of the upstream reach the client', async () => {
   const upstream = await echoing({ onOpen: (socket) => socket.end('goodbye') });
   const { address } = await proxies.open(upstream.url);
   const client = open(address, handshake());
-  await waitFor('the end', 2_000, client.isClosed);
+  await waitFor('the end', client.isClosed);
   expect(client.text()).toMatch(/goodbye$/);
 });
 
@@ -121,11 +120,11 @@ it('closes when the key is revoked', async () => {
   const upstream = await echoing();
   const { address } = await proxies.open(upstream.url);
   const client = open(address, handshake());
-  await waitFor('the handshake', 2_000, () => client.text().includes(' 101 '));
+  await waitFor('the handshake', () => client.text().includes(' 101 '));
   const { keys } = proxies.snapshot;
   const revoked = { size: keys.size, get: () => undefined };
   proxies.snapshot = { ...proxies.snapshot, keys: revoked };
-  await waitFor('the end', 4_000, () => client.isClosed() && upstream.open.size === 0);
+  await waitFor('the end', () => client.isClosed() && upstream.open.size === 0);
 });
 
 it.each([
@@ -135,7 +134,7 @@ it.each([
   const upstream = await echoing({ lines });
   const { address } = await proxies.open(upstream.url);
   const client = open(address, handshake());
-  await waitFor('the end', 2_000, client.isClosed);
+  await waitFor('the end', client.isClosed);
   expect(client.text()).toMatch(/^HTTP\/1\.1 502 /);
   expect(client.text()).toContain('upstream_response_invalid');
 });
@@ -144,7 +143,7 @@ it('passes on that the upstream does not switch', async () => {
   const upstream = await upstreamWith((_request, response) => response.writeHead(403).end('no'));
   const { address } = await proxies.open(upstream.url);
   const client = open(address, handshake());
-  await waitFor('the end', 2_000, client.isClosed);
+  await waitFor('the end', client.isClosed);
   expect(client.text()).toMatch(/^HTTP\/1\.1 403 [\s\S]*no\r\n/);
 });
 
@@ -153,9 +152,9 @@ it('denies a replayed handshake', async () => {
   const { address } = await proxies.open(upstream.url);
   const bytes = handshake();
   const first = open(address, bytes);
-  await waitFor('the handshake', 2_000, () => first.text().includes(' 101 '));
+  await waitFor('the handshake', () => first.text().includes(' 101 '));
   const second = open(address, bytes);
-  await waitFor('the end', 2_000, second.isClosed);
+  await waitFor('the end', second.isClosed);
   expect(second.text()).toMatch(/^HTTP\/1\.1 403 [\s\S]*jti_replay/);
   first.socket.destroy();
 });
@@ -189,7 +188,7 @@ it.each<[string, readonly HeaderLine[]]>([
   const upstream = await echoing();
   const { address, verified } = await proxies.open(upstream.url);
   const client = open(address, handshake(headers));
-  await waitFor('the answer', 2_000, () => client.text().includes('\r\n\r\n'));
+  await waitFor('the answer', () => client.text().includes('\r\n\r\n'));
   expect(client.text()).toMatch(/^HTTP\/1\.1 400 /);
   expect(verified.store.claims).toEqual([]);
   expect(upstream.open.size).toBe(0);
@@ -212,7 +211,7 @@ it('refuses a handshake where the route does not allow it, and consumes no proof
   const upstream = await echoing();
   const { address, verified } = await proxies.open(upstream.url);
   const client = open(address, handshake());
-  await waitFor('the end', 2_000, client.isClosed);
+  await waitFor('the end', client.isClosed);
   expect(client.text()).toMatch(/^HTTP\/1\.1 400 [\s\S]*upgrade_refused/);
   expect(verified.store.claims).toEqual([]);
 });
@@ -222,8 +221,8 @@ it('closes the connection for a handshake behind an unfinished response, and ser
   const { address } = await proxies.open(upstream.url, { responseTimeoutMs: 1_000 });
   const first = encodeHttp1(proxies.sign({ route: ROUTES.readOrder }));
   const client = open(address, Buffer.concat([first, handshake()]));
-  await waitFor('the end', 2_000, client.isClosed);
+  await waitFor('the end', client.isClosed);
   const after = open(address, Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\n'));
-  await waitFor('an answer', 2_000, () => after.text().includes(' 403 '));
+  await waitFor('an answer', () => after.text().includes(' 403 '));
   after.socket.destroy();
 });

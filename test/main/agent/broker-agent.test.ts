@@ -62,12 +62,12 @@ function args(...more: readonly string[]): readonly string[] {
 async function startAgent(...more: readonly string[]): Promise<{ child: Child; adminUrl: string }> {
   const child = startChild({ command: process.execPath, args: [LAUNCHER, ...args(...more)] });
   children.push(child);
-  const [, address = ''] = await child.waitForLine(/"event":"listening".*"admin_listen":"([^"]+)"/, 20_000);
+  const [, address = ''] = await child.waitForLine(/"event":"listening".*"admin_listen":"([^"]+)"/);
   return { child, adminUrl: `http://${address}` };
 }
 
 function readiness(adminUrl: string, status: number): Promise<string> {
-  return waitFor(`/readyz to be ${status}`, 20_000, async () => {
+  return waitFor(`/readyz to be ${status}`, async () => {
     const answer = await httpGet(`${adminUrl}/readyz`);
     return answer.status === status ? answer.text : undefined;
   });
@@ -110,14 +110,14 @@ it('keeps a passport for each audience, with which sign asks no broker', async (
   const said = child.stderrLines.join('\n');
   for (const secret of [...broker.secrets, ...key.split('\n').slice(1, 2)])
     expect(said).not.toContain(secret);
-}, 60_000);
+});
 
 it('renews before the end, through failures, and starts again with what is there', async () => {
   broker.passportTtlSeconds = 6;
   const { adminUrl, child } = await startAgent();
   await readiness(adminUrl, 200);
   const first = await state();
-  const renewed = await waitFor('a renewal', 20_000, async () => {
+  const renewed = await waitFor('a renewal', async () => {
     const now = await state();
     return now.passports[0]?.jws === first.passports[0]?.jws ? undefined : now;
   });
@@ -126,7 +126,7 @@ it('renews before the end, through failures, and starts again with what is there
   let passportsAsked = 0;
   broker.interfere = (path) =>
     path === '/v1/passports' && ++passportsAsked % 2 === 0 ? { status: 503, code: 'overloaded' } : undefined;
-  await child.waitForLine(/"event":"passport_failed","code":"overloaded"/, 20_000);
+  await child.waitForLine(/"event":"passport_failed","code":"overloaded"/);
   const during = await state();
   expect(during.passports.map(({ jws }) => jws)).toEqual(renewed.passports.map(({ jws }) => jws));
   expect(await readiness(adminUrl, 200)).toContain('overloaded');
@@ -135,7 +135,6 @@ it('renews before the end, through failures, and starts again with what is there
   broker.passportTtlSeconds = 300;
   await waitFor(
     'long passports',
-    20_000,
     async () => ((await state()).passports[0]?.expiresAtMs ?? 0) > Date.now() + 60_000,
   );
   await child.stop();
@@ -143,7 +142,7 @@ it('renews before the end, through failures, and starts again with what is there
   const next = await startAgent();
   await readiness(next.adminUrl, 200);
   expect(await sign()).toMatchObject({ exitCode: 0 });
-}, 90_000);
+});
 
 it('says that a passport has ended, to probes and to sign', async () => {
   broker.passportTtlSeconds = 3;
@@ -158,7 +157,7 @@ it('says that a passport has ended, to probes and to sign', async () => {
     svid: null,
     signing_profiles: ['orders', 'admin'],
   });
-}, 60_000);
+});
 
 it('replaces no file that is not its own, and runs once', async () => {
   await writeFile(keyFile(), 'something else');
@@ -167,7 +166,7 @@ it('replaces no file that is not its own, and runs once', async () => {
   await rm(keyFile());
   await startAgent();
   expectCliError(await runCli(LAUNCHER, args(), { cwd: folder }), 'agent_running', 2);
-}, 60_000);
+});
 
 it.each([
   ['with Control', ['--control-url', 'https://c.example'], 'set_control_url_or_broker_url'],

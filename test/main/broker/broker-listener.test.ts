@@ -136,9 +136,9 @@ describe.each(VERSIONS)('%s', (version) => {
     const busy = await connectTo(broker, version, svid());
     await idle.client.ask();
     busy.client.send('/slow');
-    await waitFor('the request', 2_000, async () => broker.slow[0]);
+    await waitFor('the request', async () => broker.slow[0]);
     await idle.client.ended;
-    await waitFor('both to close', 2_000, async () => broker.closed[1]);
+    await waitFor('both to close', async () => broker.closed[1]);
     expect(broker.closed).toEqual(['certificate_ended', 'certificate_ended']);
     broker.slow[0]?.end('{}');
     await busy.client.ended;
@@ -161,7 +161,7 @@ describe.each(VERSIONS)('%s', (version) => {
     ];
     await Promise.all([idle.client.ask(), anonymous.client.ask()]);
     busy.client.send('/slow');
-    await waitFor('the request', 2_000, async () => broker.slow[0]);
+    await waitFor('the request', async () => broker.slow[0]);
     broker.connections.bundlesChanged();
     expect(broker.closed).toEqual(['bundles_changed', 'bundles_changed']);
     await idle.client.ended;
@@ -242,7 +242,7 @@ it('drains: answers requests in progress, closes idle connections, takes no othe
   );
   await idle?.ask();
   busy?.send('/slow');
-  await waitFor('the request', 2_000, async () => broker.slow[0]);
+  await waitFor('the request', async () => broker.slow[0]);
   const drained = broker.drain(5_000);
   await idle?.ended;
   broker.slow[0]?.end('{}');
@@ -259,7 +259,7 @@ it('ends a drain in time although a request never ends', async () => {
   const client = new RawClient(connect(broker.port, '127.0.0.1'));
   clients.push(client);
   client.send('/slow');
-  await waitFor('the request', 2_000, async () => broker.slow[0]);
+  await waitFor('the request', async () => broker.slow[0]);
   await broker.drain(50);
   await client.ended;
   expect(client.text).toBe('');

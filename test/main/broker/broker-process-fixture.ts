@@ -45,7 +45,7 @@ export function callerWith(svid?: { readonly cert: string; readonly key: string 
 }
 
 export function eventually(what: string, probe: () => Promise<boolean>): Promise<unknown> {
-  return waitFor(what, 10_000, async () => ((await probe()) ? true : undefined));
+  return waitFor(what, async () => ((await probe()) ? true : undefined));
 }
 
 interface Jwk {

@@ -177,7 +177,7 @@ export async function startBrokerProgram(
   const child = startChild({ command: process.execPath, args: [LAUNCHER, 'broker', ...own, ...flags] });
   const adminUrl = `http://${adminListen}`;
   try {
-    await waitFor('the broker to be ready', 20_000, async () => {
+    await waitFor('the broker to be ready', async () => {
       const ended = child.exitStatus();
       if (ended !== undefined) return ended;
       return (await httpGet(`${adminUrl}/readyz`)).status === readyStatus ? 'ready' : undefined;

@@ -45,7 +45,7 @@ async function warningOf(broker: BrokerProgram, name: string): Promise<string | 
 }
 
 function eventually(what: string, probe: () => Promise<boolean>): Promise<unknown> {
-  return waitFor(what, 10_000, async () => ((await probe()) ? true : undefined));
+  return waitFor(what, async () => ((await probe()) ? true : undefined));
 }
 
 it('follows the Workload API: not ready before it, new authorities, and its absence', async () => {

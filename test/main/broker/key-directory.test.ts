@@ -247,17 +247,13 @@ describe('a running broker', () => {
     });
     const keys = followed;
     const next = await rotate();
-    await waitFor(
-      'the next key',
-      5_000,
-      async () => publishedIds(keys.value).includes(next.keyId) || undefined,
-    );
+    await waitFor('the next key', async () => publishedIds(keys.value).includes(next.keyId) || undefined);
     expect(keys.value.current(SHOP)?.keyId).toBe(first.keyId);
 
     await chmod(join(directory, SHOP, `${next.keyId}.pem`), 0o644);
     await rotate({ activate: next.keyId }).catch(() => undefined);
     await setCurrent(SHOP, next.keyId);
-    await waitFor('the fault', 5_000, async () => keys.check().warning);
+    await waitFor('the fault', async () => keys.check().warning);
     expect(keys.check()).toMatchObject({
       problem: undefined,
       warning: expect.stringContaining('file_permissions'),
@@ -265,11 +261,7 @@ describe('a running broker', () => {
     expect(keys.value.current(SHOP)?.keyId).toBe(first.keyId);
 
     await chmod(join(directory, SHOP, `${next.keyId}.pem`), 0o600);
-    await waitFor(
-      'the key in use',
-      5_000,
-      async () => keys.value.current(SHOP)?.keyId === next.keyId || undefined,
-    );
+    await waitFor('the key in use', async () => keys.value.current(SHOP)?.keyId === next.keyId || undefined);
     expect(keys.check().warning).toBeUndefined();
     expect(lines.map((line) => JSON.parse(line).event)).toEqual([
       'file_reloaded',

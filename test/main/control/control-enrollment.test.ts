@@ -27,7 +27,7 @@ let token = '';
 beforeAll(async () => {
   certificates = await makeCertificates('localhost', 'spiffe://x/y', ['127.0.0.1']);
   issuer = await startServiceAccountIssuer({ certificate: certificates.server, hostname: '127.0.0.1' });
-}, 120_000);
+});
 afterAll(async () => {
   await issuer.close();
   await certificates.remove();
@@ -66,7 +66,7 @@ async function activeSource(): Promise<string> {
   expect(validated).toMatchObject({ status: 200, body: { state: 'validated' } });
   const activated = await post(`${revision}/activate`, { expected_scope: validated.body.detected_scope });
   expect(activated.status).toBeLessThan(300);
-  await waitFor('the source to be active', 15_000, async () => {
+  await waitFor('the source to be active', async () => {
     const { body } = await program.call({ path: revision, token });
     return body.state === 'active' ? true : undefined;
   });
@@ -97,7 +97,7 @@ interface Followed {
 
 /** The answer to a target without a bundle. */
 async function bundleOf(targetToken: string, atLeast: number): Promise<Followed> {
-  return waitFor(`revision ${atLeast}`, 15_000, async () => {
+  return waitFor(`revision ${atLeast}`, async () => {
     const { status, body } = await program.call({ path: '/v1/targets/self/bundle', token: targetToken });
     if (status !== 200 || typeof body.revision !== 'number' || body.revision < atLeast) return undefined;
     return { revision: body.revision, text: JSON.stringify(body) };
@@ -135,7 +135,7 @@ it('leads from an issuer to a key that targets receive', async () => {
   const enrolled = parseStrictJson(run.stdout) as { readonly key_id: string };
   expect(enrolled).toMatchObject({ status: 'active', key_id: expect.stringMatching(/^dk_/) });
 
-  const after = await waitFor('a bundle that holds the key', 15_000, async () => {
+  const after = await waitFor('a bundle that holds the key', async () => {
     const found = await bundleOf(String(other.body.token), before.revision + 1);
     return documentsOf(found.text).includes(enrolled.key_id) ? found : undefined;
   });
@@ -208,7 +208,6 @@ it('counts refused submissions by their code, and stops while targets wait', asy
   });
   await waitFor(
     'the poll to be there',
-    5000,
     async () => (await httpGet(`${program.adminUrl}/readyz`)).status === 200 || undefined,
   );
   program.child.signal('SIGTERM');
@@ -224,7 +223,7 @@ it('shows operators what a policy refuses with, and which target holds its sourc
   const revision = `/v1/sources/${source}/revisions/1`;
   // A target that has never loaded a bundle holds nothing up.
   const targetToken = String(target.token);
-  const acknowledged = await waitFor('the target to acknowledge a bundle', 15_000, async () => {
+  const acknowledged = await waitFor('the target to acknowledge a bundle', async () => {
     const { body } = await program.call({ path: '/v1/targets/self/bundle', token: targetToken });
     if (typeof body.revision !== 'number') return undefined;
     const ack = { revision: body.revision, head: body.head, outcome: 'accepted' };
@@ -236,7 +235,7 @@ it('shows operators what a policy refuses with, and which target holds its sourc
   await post(`${revision}/suspend`);
   expect(await post(`${revision}/resume`)).toMatchObject({ body: { state: 'publishing' } });
   const waitingFor = [{ target_id: target.target_id, name: 'gateway-7' }];
-  const { etag } = await waitFor('the bundle that lists the source', 15_000, async () => {
+  const { etag } = await waitFor('the bundle that lists the source', async () => {
     const { body, headers } = await program.call({ path: revision, token });
     return body.waiting_for === undefined ? undefined : { seen: body.waiting_for, etag: headers.etag };
   });
@@ -266,13 +265,13 @@ it('shows operators what a policy refuses with, and which target holds its sourc
   expect(columnOf((await get('policies')).stdout, 'REFUSES_WITH')).toBe('source_not_active');
   expect(columnOf((await get('sources')).stdout, 'WAITING_FOR')).toBe('gateway-7');
   await post(`/v1/targets/${String(target.target_id)}/detach`);
-  await waitFor('the source to be active', 15_000, async () => {
+  await waitFor('the source to be active', async () => {
     const { body } = await program.call({ path: revision, token });
     return body.state === 'active' ? true : undefined;
   });
   expect(columnOf((await get('policies')).stdout, 'REFUSES_WITH')).toBe('-');
   expect(columnOf((await get('sources')).stdout, 'WAITING_FOR')).toBe('-');
-}, 60_000);
+});
 
 const CREATION = new Set([
   ...['source_id', 'source_revision', 'client_id', 'approval', 'max_key_lifetime_seconds'],

@@ -19,7 +19,7 @@ const running: ControlProgram[] = [];
 
 beforeAll(async () => {
   server = await TestPostgresServer.start();
-}, 120_000);
+});
 afterAll(async () => {
   await server.stop();
 });
@@ -91,17 +91,17 @@ it('go on publishing when one is killed, and wait for a database that is away', 
     const { status, body } = await program.call({ path: '/v1/targets/self/bundle', token: targetToken });
     return status === 200 ? Number(body.revision) : 0;
   };
-  const before = await waitFor('a first bundle', 15_000, async () => (await revisionAt(second)) || undefined);
+  const before = await waitFor('a first bundle', async () => (await revisionAt(second)) || undefined);
   first.child.signal('SIGKILL');
   await first.child.exited;
   const client = { client_id: 'shipping', subject: 'client:shipping', context: {} };
   expect(
     await second.call({ method: 'POST', path: `/v1/sites/${SITE}/clients`, token, body: client }),
   ).toMatchObject({ status: 201 });
-  await waitFor('the next revision', 15_000, async () => (await revisionAt(second)) > before || undefined);
+  await waitFor('the next revision', async () => (await revisionAt(second)) > before || undefined);
 
   await server.kill('SIGINT');
-  await waitFor('readiness to fail', 10_000, async () => {
+  await waitFor('readiness to fail', async () => {
     return (await httpGet(`${second.adminUrl}/readyz`)).status === 503 || undefined;
   });
   expect(await second.call({ path: `/v1/sites/${SITE}`, token })).toMatchObject({
@@ -110,7 +110,7 @@ it('go on publishing when one is killed, and wait for a database that is away', 
     headers: { 'retry-after': expect.stringMatching(/^[0-9]+$/) },
   });
   await server.startAgain();
-  await waitFor('readiness to return', 15_000, async () => {
+  await waitFor('readiness to return', async () => {
     return (await httpGet(`${second.adminUrl}/readyz`)).status === 200 || undefined;
   });
   expect(await second.call({ path: `/v1/sites/${SITE}`, token })).toMatchObject({ status: 200 });

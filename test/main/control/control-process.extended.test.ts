@@ -316,7 +316,7 @@ describe('stopping', () => {
     const calls = Array.from({ length: 20 }, (_, i) =>
       program.call({ method: 'POST', path: '/v1/environments', token, body: { name: `e-${i}` } }),
     );
-    await waitFor('the first of them', 5000, async () =>
+    await waitFor('the first of them', async () =>
       program.child.stderrLines.some((line) => line.includes('"route":"/v1/environments"'))
         ? true
         : undefined,

@@ -87,7 +87,7 @@ export async function startControlProgram(options: ControlProgramOptions): Promi
   });
   const adminUrl = `http://${adminListen}`;
   try {
-    await waitFor('control to be ready', 20_000, async () => {
+    await waitFor('control to be ready', async () => {
       const ended = child.exitStatus();
       if (ended !== undefined) return ended;
       return (await httpGet(`${adminUrl}/readyz`)).status === 200 ? 'ready' : undefined;

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => dev.stop());
 
 const printed = (text: string) =>
-  waitFor(text, 10_000, async () => dev.child.stdoutLines.indexOf(text) + 1 || undefined);
+  waitFor(text, async () => dev.child.stdoutLines.indexOf(text) + 1 || undefined);
 
 it('prints the address, the key, and how to sign in each language', () => {
   const text = dev.child.stdoutLines.join('\n');

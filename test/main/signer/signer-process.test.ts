@@ -246,7 +246,7 @@ describe('the key file', () => {
       body: { type: 'urn:proofgate:fault:identity_not_ready' },
     });
     await enroll();
-    await waitFor('the key', 5_000, async () => (await readiness(signer)) === 200);
+    await waitFor('the key', async () => (await readiness(signer)) === 200);
     const passport = async () => {
       const { headers } = (await ask(address, PROOF_REQUEST)).body;
       return (headers as Record<string, string>).Authorization;
@@ -254,7 +254,7 @@ describe('the key file', () => {
     const first = await passport();
     expect(await passport()).toBe(first);
     await enroll();
-    await waitFor('the next key', 5_000, async () => (await passport()) !== first);
+    await waitFor('the next key', async () => (await passport()) !== first);
   });
 
   it('that has expired signs nothing', async () => {

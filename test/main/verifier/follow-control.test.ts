@@ -13,7 +13,6 @@ import { type FakeControl, startFakeControl } from '../../fakes/control-distribu
 import { newEnrolledSite, wallClockSeconds } from '../../fakes/enrolled-site.ts';
 
 const TOKEN = 'target-token-that-must-show-nowhere';
-const WAIT_MS = 15_000;
 const site = newEnrolledSite();
 const { keyEntry } = site;
 
@@ -35,7 +34,7 @@ beforeAll(async () => {
     tls,
   });
   control.publishWhole(site.content({ single_verifier: true }));
-}, 60_000);
+});
 afterAll(async () => {
   await control?.close();
   await certificates?.remove();
@@ -72,12 +71,14 @@ async function stopVerifier({ child, client }: Verifier): Promise<void> {
 }
 
 const becomes = (verifier: Verifier, wanted: RegExp) =>
-  waitFor(`a request to be ${wanted}`, WAIT_MS, async () =>
-    wanted.test(await site.outcome(verifier.client)) ? true : undefined,
-  );
+  waitFor(`a request to be ${wanted}`, async () => {
+    const outcome = await site.outcome(verifier.client);
+    if (!wanted.test(outcome)) throw new Error(outcome);
+    return true;
+  });
 
 async function becomesReady({ admin }: Verifier): Promise<string> {
-  return waitFor('/readyz to answer 200', WAIT_MS, async () => {
+  return waitFor('/readyz to answer 200', async () => {
     const { status, text } = await httpGet(`${admin}/readyz`);
     if (status !== 200) throw new Error(text);
     return text;
@@ -99,7 +100,7 @@ describe('a verifier that has nothing but Control', () => {
     await becomes(verifier, /^allowed$/);
     const position = control.publishDelta({ keys_put: [keyEntry('revoked')] });
     await becomes(verifier, /key_revoked/);
-    await waitFor('the acknowledgement', WAIT_MS, async () =>
+    await waitFor('the acknowledgement', async () =>
       control.acknowledgements.some(
         ({ revision, outcome: what }) => revision === position.revision && what === 'accepted',
       )
@@ -117,7 +118,7 @@ describe('a verifier that has nothing but Control', () => {
   it('goes on without Control, and says so; a token that was rotated is taken up', async () => {
     control.token = `${TOKEN}-rotated`;
     control.freshen();
-    const seen = await waitFor('the warning', WAIT_MS, async () => {
+    const seen = await waitFor('the warning', async () => {
       const { text } = await httpGet(`${verifier.admin}/readyz`);
       return text.includes('control_unauthorized') ? text : undefined;
     });

@@ -10,7 +10,6 @@ import { AUTH_SITE, bundleContent, edited, newTestKeys } from '../../fakes/bundl
 import { freePort } from '../../fakes/free-port.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 
-const TIMEOUT_MS = 120_000;
 const written = edited(
   bundleContent(newTestKeys()),
   { at: '/revision' },
@@ -93,42 +92,31 @@ const reset = (state: string, ...more: string[]) =>
     PROOFGATE_REDIS: redis.url,
   });
 
-it(
-  'is written by one verifier, binds the next that has none, and is reset on the record',
-  async () => {
-    await withVerifier('a', 'second', async () => {
-      expect(await until(sharedRevision)).toBe(2);
-      expect((await reset('a')).stderr).toMatch(/^error: state_dir_in_use: /);
-    });
-    await withVerifier('b', 'first', async (problemOf) => {
-      await until(async () => ((await problemOf('bundle'))?.includes('revision_lower') ? true : undefined));
-    });
-    const { exitCode, stdout } = await reset('b', '--output', 'json');
-    expect([exitCode, JSON.parse(stdout)]).toMatchObject([
-      0,
-      { own_mark: null, shared_mark: { revision: 2 } },
-    ]);
-    expect(await readFile(at('b/mark-resets.jsonl'), 'utf8')).toContain('"shared_mark":{"revision":2,');
-    expect(await sharedRevision()).toBeUndefined();
-    await withVerifier('c', 'first', async () => {
-      expect(await until(sharedRevision)).toBe(1);
-    });
-  },
-  TIMEOUT_MS,
-);
+it('is written by one verifier, binds the next that has none, and is reset on the record', async () => {
+  await withVerifier('a', 'second', async () => {
+    expect(await until(sharedRevision)).toBe(2);
+    expect((await reset('a')).stderr).toMatch(/^error: state_dir_in_use: /);
+  });
+  await withVerifier('b', 'first', async (problemOf) => {
+    await until(async () => ((await problemOf('bundle'))?.includes('revision_lower') ? true : undefined));
+  });
+  const { exitCode, stdout } = await reset('b', '--output', 'json');
+  expect([exitCode, JSON.parse(stdout)]).toMatchObject([0, { own_mark: null, shared_mark: { revision: 2 } }]);
+  expect(await readFile(at('b/mark-resets.jsonl'), 'utf8')).toContain('"shared_mark":{"revision":2,');
+  expect(await sharedRevision()).toBeUndefined();
+  await withVerifier('c', 'first', async () => {
+    expect(await until(sharedRevision)).toBe(1);
+  });
+});
 
-it(
-  'that cannot be asked for lets a newcomer load nothing, until Redis is back; and cannot be reset',
-  async () => {
-    await redis.kill();
-    const { exitCode, stderr } = await reset('d');
-    expect([exitCode, stderr.split(': ')[1]]).toEqual([5, 'shared_mark_unavailable']);
-    await withVerifier('d', 'first', async (problemOf) => {
-      await until(async () => ((await problemOf('bundle'))?.includes('mark_unavailable') ? true : undefined));
-      await redis.startAgain();
-      expect(await until(sharedRevision)).toBe(1);
-      await until(async () => ((await problemOf('bundle'))?.includes('mark_unavailable') ? undefined : true));
-    });
-  },
-  TIMEOUT_MS,
-);
+it('that cannot be asked for lets a newcomer load nothing, until Redis is back; and cannot be reset', async () => {
+  await redis.kill();
+  const { exitCode, stderr } = await reset('d');
+  expect([exitCode, stderr.split(': ')[1]]).toEqual([5, 'shared_mark_unavailable']);
+  await withVerifier('d', 'first', async (problemOf) => {
+    await until(async () => ((await problemOf('bundle'))?.includes('mark_unavailable') ? true : undefined));
+    await redis.startAgain();
+    expect(await until(sharedRevision)).toBe(1);
+    await until(async () => ((await problemOf('bundle'))?.includes('mark_unavailable') ? undefined : true));
+  });
+});

@@ -16,7 +16,6 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { blocksOf } from '../../docs/blocks/blocks.ts';
 import { checkoutPath } from '../../e2e/harness/checkout.ts';
 
-const SETUP_TIMEOUT_MS = 120_000;
 const MAX_PACKED_BYTES = 100_000;
 
 let folder: string;
@@ -36,7 +35,7 @@ beforeAll(() => {
     folder,
   ).trim();
   run('npm', ['install', '--offline', '--no-audit', '--no-fund', packed], inProject());
-}, SETUP_TIMEOUT_MS);
+});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 it('is small, of the version of the project, and installs nothing else', () => {

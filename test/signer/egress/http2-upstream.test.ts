@@ -177,7 +177,7 @@ describe('limits', () => {
       maxConnections: 3,
     });
     const answers = Array.from({ length: 20 }, () => fetch(`${egress.url}/v1/orders/1`));
-    await waitFor('the streams', 5_000, () => held.length === 6 || undefined);
+    await waitFor('the streams', () => held.length === 6 || undefined);
     isHolding = false;
     for (const stream of held) answer(stream);
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(20).fill(200));
@@ -193,13 +193,13 @@ describe('limits', () => {
       limits: { queueTimeoutMs: 1_000 },
     });
     const first = fetch(`${egress.url}/v1/orders/1`);
-    await waitFor('the first request', 5_000, () => arrived[0]);
+    await waitFor('the first request', () => arrived[0]);
     const second = await fetch(`${egress.url}/v1/orders/2`);
     expect([second.status, await typeOf(second)]).toEqual([503, 'upstream_busy']);
     for (const stream of arrived.splice(0)) answer(stream);
     expect((await first).status).toBe(200);
     const third = fetch(`${egress.url}/v1/orders/3`);
-    const stream = await waitFor('the third request', 5_000, () => arrived[0]);
+    const stream = await waitFor('the third request', () => arrived[0]);
     answer(stream);
     expect([(await third).status, arrived.length]).toEqual([200, 1]);
   });
@@ -286,10 +286,10 @@ describe('the end of a connection', () => {
     first.stop();
     const second = createHttpsServer(pair(), (_request, response) => response.end('ok'));
     const { stop } = await start(second, first.port);
-    await waitFor('HTTP/1.1', 5_000, async () => (await protocol()) === '1.1 proofgate' || undefined);
+    await waitFor('HTTP/1.1', async () => (await protocol()) === '1.1 proofgate' || undefined);
     stop();
     await start(http2Server(answer).server, first.port);
-    await waitFor('HTTP/2', 5_000, async () => (await protocol()) === '2.0 proofgate' || undefined);
+    await waitFor('HTTP/2', async () => (await protocol()) === '2.0 proofgate' || undefined);
   });
 
   it('leaves a connection on which a response does not come in time', async () => {
@@ -325,7 +325,7 @@ describe('the end of a connection', () => {
       });
     });
     (await begin(`${egress.url}/v1/orders/1`)).destroy();
-    await waitFor('the reset', 5_000, () => code === constants.NGHTTP2_CANCEL || undefined);
+    await waitFor('the reset', () => code === constants.NGHTTP2_CANCEL || undefined);
     expect((await fetch(`${egress.url}/v1/orders/2`)).status).toBe(200);
     expect(sessions.length).toBe(1);
   });
@@ -344,7 +344,7 @@ describe('the end of a connection', () => {
       body: Buffer.alloc(5_000_000),
     });
     expect([response.status, await response.text()]).toEqual([413, 'too large']);
-    await waitFor('the end of the stream', 5_000, () => code !== undefined || undefined);
+    await waitFor('the end of the stream', () => code !== undefined || undefined);
   });
 });
 
@@ -437,5 +437,5 @@ it('closes its connections when it drains', async () => {
   const { egress, sessions } = await open(answer);
   expect((await fetch(`${egress.url}/v1/orders/1`)).status).toBe(200);
   await egress.server.drain(1_000);
-  await waitFor('the end of the connection', 5_000, () => sessions[0]?.destroyed || undefined);
+  await waitFor('the end of the connection', () => sessions[0]?.destroyed || undefined);
 });

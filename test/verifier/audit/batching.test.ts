@@ -8,7 +8,8 @@ import {
   type Delivery,
 } from '../../../src/verifier/audit/batching.ts';
 import type { LineBatch } from '../../../src/verifier/audit/line-queue.ts';
-import { numberedEvent, RecordingObserver, readTrail, until, upTo } from './trail.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
+import { numberedEvent, RecordingObserver, readTrail, upTo } from './trail.ts';
 
 const SELDOM_MS = 3_600_000;
 const DELIVERED: Delivery = { kind: 'delivered' };
@@ -89,7 +90,7 @@ describe('events', () => {
     const { transport, observer, sink } = open();
     expect(sink.record(numberedEvent(0))).toBe(true);
     expect(sink.queuedBytes).toBeGreaterThan(0);
-    await until(() => observer.writtenEvents === 1);
+    await waitUntil(() => observer.writtenEvents === 1);
     expect(transport.trail.ids).toEqual([0]);
     expect(sink.queuedBytes).toBe(0);
   });
@@ -97,9 +98,9 @@ describe('events', () => {
   it('are carried at once when a batch is full, one batch at a time, and the rest when its time comes', async () => {
     const { transport, observer, sink } = open(['hold'], { batchBytes: 1, intervalMs: SELDOM_MS });
     for (const number of upTo(3)) sink.record(numberedEvent(number));
-    await until(() => transport.given.length === 1);
+    await waitUntil(() => transport.given.length === 1);
     transport.letGo();
-    await until(() => observer.writtenEvents === 3);
+    await waitUntil(() => observer.writtenEvents === 3);
     expect(transport.given).toEqual([[0], [1], [2]]);
     expect(transport.mostUnderWay).toBe(1);
   });
@@ -107,7 +108,7 @@ describe('events', () => {
   it('that do not fill a batch wait for others', async () => {
     const { transport, observer, sink } = open([], { batchBytes: 500, intervalMs: SELDOM_MS });
     for (const number of upTo(4)) sink.record(numberedEvent(number));
-    await until(() => observer.writtenEvents > 0);
+    await waitUntil(() => observer.writtenEvents > 0);
     const carried = transport.given.flat();
     expect(carried.length).toBeLessThan(4);
     expect(sink.queuedBytes).toBeGreaterThan(0);
@@ -131,7 +132,7 @@ describe('a transport that fails', () => {
       batchBytes: 1,
     });
     sink.record(numberedEvent(0));
-    await until(() => observer.writtenEvents === 1);
+    await waitUntil(() => observer.writtenEvents === 1);
     expect(transport.given).toEqual([[0], [0], [0]]);
     expect(observer).toMatchObject({ codes: ['http_503', 'econnreset'], droppedEvents: 0 });
   });
@@ -141,7 +142,7 @@ describe('a transport that fails', () => {
     const { transport, observer, sink } = open([later]);
     const startedMs = performance.now();
     sink.record(numberedEvent(0));
-    await until(() => observer.writtenEvents === 1);
+    await waitUntil(() => observer.writtenEvents === 1);
     // Half: a timer counts from the start of its loop's turn.
     expect(performance.now() - startedMs).toBeGreaterThan(100);
     expect(transport.given).toHaveLength(2);
@@ -153,7 +154,7 @@ describe('a transport that fails', () => {
       batchBytes: 1,
     });
     sink.record(numberedEvent(0));
-    await until(() => observer.writtenEvents === 1);
+    await waitUntil(() => observer.writtenEvents === 1);
     expect(transport.given).toEqual([[0], [0]]);
     expect(observer).toMatchObject({ codes: [], droppedEvents: 0 });
   });
@@ -161,7 +162,7 @@ describe('a transport that fails', () => {
   it('that refuses a batch loses that one alone, and the trail tells of it', async () => {
     const { transport, observer, sink } = open([{ kind: 'refused', code: 'http_400' }], { batchBytes: 1 });
     for (const number of upTo(3)) sink.record(numberedEvent(number));
-    await until(() => observer.writtenEvents === 2);
+    await waitUntil(() => observer.writtenEvents === 2);
     await sink.close();
     expect(transport.trail).toEqual({ ids: [1, 2], gaps: [1], torn: [] });
     expect(observer).toMatchObject({ codes: ['http_400'], droppedEvents: 1 });
@@ -194,7 +195,7 @@ describe('the end', () => {
     sink.record(numberedEvent(0));
     const ends = [sink.close(), sink.close()];
     expect(sink.record(numberedEvent(1))).toBe(false);
-    await until(() => transport.given.length === 1);
+    await waitUntil(() => transport.given.length === 1);
     expect(transport.closed).toBe(0);
     transport.letGo();
     await Promise.all(ends);

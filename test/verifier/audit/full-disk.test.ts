@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { createJsonLinesSink } from '../../../src/verifier/audit/json-lines.ts';
 import type { AuditMode } from '../../../src/verifier/audit/sink.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { mountSmallDisk } from '../../fakes/small-disk.ts';
-import { numberedEvent, RecordingObserver, readTrail, TrailFolder, until, upTo } from './trail.ts';
+import { numberedEvent, RecordingObserver, readTrail, TrailFolder, upTo } from './trail.ts';
 
 const disk = mountSmallDisk(64, 'an audit file on a full disk');
 const folder = new TrailFolder();
@@ -38,7 +39,7 @@ const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => to
     disk?.fill();
     expect(sink.record(numberedEvent(2000))).toBe(false);
     writeFileSync(file, '');
-    await until(() => readFileSync(file, 'utf8').length > 0);
+    await waitUntil(() => readFileSync(file, 'utf8').length > 0);
     expect(sink.record(numberedEvent(2001))).toBe(true);
     await sink.close();
     const after = readTrail(readFileSync(file, 'utf8'));
@@ -69,13 +70,13 @@ const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => to
   it('best effort: keeps what it can, tells what it could not, and loses nothing of the rest', async () => {
     const { file, observer, sink } = open('best', 'best_effort');
     const kept = upTo(3000).filter((number) => sink.record(numberedEvent(number)));
-    await until(() => observer.codes.includes('enospc'));
+    await waitUntil(() => observer.codes.includes('enospc'));
     expect(observer.droppedEvents).toBe(3000 - kept.length);
     expect(observer.droppedEvents).toBeGreaterThan(0);
     // What was written moves elsewhere, cut end and all, as with a rotation to another disk.
     const before = readFileSync(file, 'utf8');
     writeFileSync(file, '');
-    await until(() => sink.queuedBytes === 0);
+    await waitUntil(() => sink.queuedBytes === 0);
     expect(sink.record(numberedEvent(3000))).toBe(true);
     await sink.close();
     const { gaps, ids } = readTrail(

@@ -3,13 +3,14 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { BatchingSink } from '../../../src/verifier/audit/batching.ts';
 import { HttpTransport, type HttpTransportOptions } from '../../../src/verifier/audit/http-transport.ts';
 import { makeCertificates } from '../../e2e/harness/certificates.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import {
   type AuditCollector,
   type CollectedBatch,
   type CollectorAnswer,
   startAuditCollector,
 } from '../../fakes/audit-collector.ts';
-import { numberedEvent, RecordingObserver, readTrail, until, upTo, wholeIds } from './trail.ts';
+import { numberedEvent, RecordingObserver, readTrail, upTo, wholeIds } from './trail.ts';
 
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -77,7 +78,7 @@ describe('a collector that works', () => {
     const collector = await newCollector();
     const { sink } = open(collector.url);
     sink.record(numberedEvent(1));
-    await until(() => collector.taken.length === 1);
+    await waitUntil(() => collector.taken.length === 1);
     expect(wholeIds(textOf(collector.taken))).toEqual([1]);
   });
 
@@ -86,9 +87,9 @@ describe('a collector that works', () => {
     const tokens = ['first', undefined, undefined, 'second', 'second'];
     const { observer, sink } = open(collector.url, { readToken: async () => tokens.shift() });
     sink.record(numberedEvent(1));
-    await until(() => collector.taken.length === 1);
+    await waitUntil(() => collector.taken.length === 1);
     sink.record(numberedEvent(2));
-    await until(() => collector.taken.length === 2);
+    await waitUntil(() => collector.taken.length === 2);
     expect(collector.received.map(({ headers }) => headers.authorization)).toEqual([
       'Bearer first',
       'Bearer second',
@@ -110,7 +111,7 @@ describe('over TLS', () => {
     expect(trusting.observer.codes).toEqual([]);
     expect(wholeIds(textOf(collector.taken))).toEqual([1]);
     other.sink.record(numberedEvent(2));
-    await until(() => other.observer.codes.length > 0);
+    await waitUntil(() => other.observer.codes.length > 0);
     await other.sink.close();
     expect(other.observer).toMatchObject({ writtenEvents: 0, droppedEvents: 1 });
     expect(collector.received).toHaveLength(1);
@@ -135,7 +136,7 @@ describe('a collector that answers', () => {
     collector.behave(() => (failuresLeft-- > 0 ? answer : { status: 200 }));
     const { observer, sink } = open(collector.url, { timeoutMs: 300 });
     for (const number of upTo(100)) sink.record(numberedEvent(number));
-    await until(() => sink.queuedBytes === 0);
+    await waitUntil(() => sink.queuedBytes === 0);
     expect(wholeIds(textOf(collector.taken))).toEqual(upTo(100));
     expect(observer).toMatchObject({ writtenEvents: 100, droppedEvents: 0, codes: [code, code] });
   });
@@ -145,7 +146,7 @@ describe('a collector that answers', () => {
     collector.behave({ status: 307, headers: { location: elsewhere.url } });
     const { observer, sink } = open(collector.url, { closeTimeoutMs: 100 });
     sink.record(numberedEvent(1));
-    await until(() => observer.codes.length > 2);
+    await waitUntil(() => observer.codes.length > 2);
     await sink.close();
     // The one that was under way when the sink was closed may have been given up.
     const codes = observer.codes.filter((code) => code !== 'aborted');
@@ -159,7 +160,7 @@ describe('a collector that answers', () => {
     collector.behave(({ text }) => ({ status: text.includes('"decision_id":"5"') ? status : 200 }));
     const { observer, sink } = open(collector.url);
     for (const number of upTo(100)) sink.record(numberedEvent(number));
-    await until(() => sink.queuedBytes === 0);
+    await waitUntil(() => sink.queuedBytes === 0);
     sink.record(numberedEvent(100));
     await sink.close();
     const { gaps, ids } = readTrail(textOf(collector.taken));
@@ -178,7 +179,7 @@ describe('a collector that answers', () => {
     for (const number of upTo(60)) {
       sink.record(numberedEvent(number, number === 30 ? 'x'.repeat(800) : undefined));
     }
-    await until(() => sink.queuedBytes === 0);
+    await waitUntil(() => sink.queuedBytes === 0);
     await sink.close();
     const { gaps, ids, torn } = readTrail(textOf(collector.taken));
     expect([torn, gaps]).toEqual([[], [1]]);
@@ -195,7 +196,7 @@ describe('a collector that answers', () => {
     });
     const { sink } = open(collector.url);
     sink.record(numberedEvent(1));
-    await until(() => collector.taken.length === 1);
+    await waitUntil(() => collector.taken.length === 1);
     // Timers may be early by a millisecond.
     expect((arrivedMs[1] ?? 0) - (arrivedMs[0] ?? 0)).toBeGreaterThan(990);
   });
@@ -211,7 +212,7 @@ describe('a collector that is away', () => {
     expect(kept).toEqual(upTo(kept.length));
     expect(observer.droppedEvents).toBe(1000 - kept.length);
     collector.behave({ status: 200 });
-    await until(() => sink.queuedBytes === 0);
+    await waitUntil(() => sink.queuedBytes === 0);
     sink.record(numberedEvent(1000));
     await sink.close();
     const { gaps, ids } = readTrail(textOf(collector.taken));
@@ -223,7 +224,7 @@ describe('a collector that is away', () => {
     collector.behave('silence');
     const { observer, sink } = open(collector.url, { closeTimeoutMs: 100, timeoutMs: 60_000 });
     for (const number of upTo(100)) sink.record(numberedEvent(number));
-    await until(() => collector.received.length === 1);
+    await waitUntil(() => collector.received.length === 1);
     await sink.close();
     expect(observer).toMatchObject({ writtenEvents: 0, droppedEvents: 100 });
     expect(sink.record(numberedEvent(100))).toBe(false);

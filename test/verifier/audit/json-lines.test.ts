@@ -4,10 +4,11 @@ import path from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { createJsonLinesSink } from '../../../src/verifier/audit/json-lines.ts';
 import type { AuditMode, OperatedAuditSink } from '../../../src/verifier/audit/sink.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { signRequest } from '../../fakes/signed-request.ts';
 import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';
-import { idsOf, numberedEvent, RecordingObserver, TrailFolder, until, upTo } from './trail.ts';
+import { idsOf, numberedEvent, RecordingObserver, TrailFolder, upTo } from './trail.ts';
 
 const folder = new TrailFolder();
 afterAll(() => folder.remove());
@@ -110,7 +111,7 @@ describe('best_effort', () => {
     const file = folder.newPath();
     const { sink } = open(file, 'best_effort');
     sink.record(numberedEvent(0));
-    await until(() => readFileSync(file, 'utf8') !== '');
+    await waitUntil(() => readFileSync(file, 'utf8') !== '');
     expect(idsOf(file)).toEqual([0]);
     await sink.close();
   });
@@ -118,7 +119,7 @@ describe('best_effort', () => {
   it('tells what is wrong while the destination takes nothing', async () => {
     const { observer, sink } = open('/dev/full', 'best_effort');
     sink.record(numberedEvent(1));
-    await until(() => observer.codes.length > 1);
+    await waitUntil(() => observer.codes.length > 1);
     expect(observer).toMatchObject({ writtenEvents: 0, droppedEvents: 0 });
     expect(sink.queuedBytes).toBeGreaterThan(0);
     await sink.close();

@@ -3,8 +3,9 @@ import { closeSync } from 'node:fs';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { createJsonLinesSink } from '../../../src/verifier/audit/json-lines.ts';
 import type { AuditMode } from '../../../src/verifier/audit/sink.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { makeFifo, openReader, readAvailable, readToEnd } from './fifo.ts';
-import { numberedEvent, RecordingObserver, readTrail, TrailFolder, until, upTo, wholeIds } from './trail.ts';
+import { numberedEvent, RecordingObserver, readTrail, TrailFolder, upTo, wholeIds } from './trail.ts';
 
 const folder = new TrailFolder();
 afterAll(() => folder.remove());
@@ -24,7 +25,7 @@ describe('required, into a FIFO', () => {
     expect(upTo(3).map((number) => sink.record(numberedEvent(number)))).toEqual([false, false, false]);
     expect(new Set(observer.codes)).toEqual(new Set(['enxio']));
     const reader = openReader(path);
-    await until(() => sink.record(numberedEvent(3)));
+    await waitUntil(() => sink.record(numberedEvent(3)));
     const refused = observer.droppedEvents;
     const text = readAvailable(reader);
     expect(readTrail(text)).toEqual({ ids: [3], gaps: [refused], torn: [] });
@@ -81,7 +82,7 @@ describe('best effort, into a FIFO', () => {
     expect(kept.length).toBeGreaterThan(10_000);
     expect(observer.droppedEvents).toBeGreaterThan(1000);
     const reading = readToEnd(reader);
-    await until(() => sink.queuedBytes < 1_000_000);
+    await waitUntil(() => sink.queuedBytes < 1_000_000);
     expect(sink.record(numberedEvent(count))).toBe(true);
     await sink.close();
     const { gaps, ids, torn } = readTrail(await reading);
@@ -93,9 +94,9 @@ describe('best effort, into a FIFO', () => {
     const path = newFifo();
     const { observer, sink } = open(path, 'best_effort');
     for (const number of upTo(100)) expect(sink.record(numberedEvent(number))).toBe(true);
-    await until(() => observer.codes.includes('enxio'));
+    await waitUntil(() => observer.codes.includes('enxio'));
     const reader = openReader(path);
-    await until(() => sink.queuedBytes === 0);
+    await waitUntil(() => sink.queuedBytes === 0);
     await sink.close();
     expect(wholeIds(readAvailable(reader))).toEqual(upTo(100));
     closeSync(reader);
@@ -106,7 +107,7 @@ describe('best effort, into a FIFO', () => {
     const reader = openReader(path);
     const { observer, sink } = open(path, 'best_effort');
     for (const number of upTo(3000)) sink.record(numberedEvent(number));
-    await until(() => observer.codes.includes('eagain'));
+    await waitUntil(() => observer.codes.includes('eagain'));
     await sink.close();
     const { ids } = readTrail(readAvailable(reader));
     expect(ids.length).toBeGreaterThan(100);

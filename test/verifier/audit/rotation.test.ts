@@ -14,13 +14,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { createJsonLinesSink } from '../../../src/verifier/audit/json-lines.ts';
 import type { AuditMode } from '../../../src/verifier/audit/sink.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import {
   idsOf,
   idsOfShared,
   numberedEvent,
   RecordingObserver,
   TrailFolder,
-  until,
   upTo,
   wholeIds,
 } from './trail.ts';
@@ -53,7 +53,7 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
       await nextTurn();
       if (isThere(file)) renameSync(file, `${file}.${number}`);
       sink.reopen();
-      if (number % 3000 === 2999) await until(() => isThere(file));
+      if (number % 3000 === 2999) await waitUntil(() => isThere(file));
     }
     await sink.close();
     const names = readdirSync(directory);
@@ -78,10 +78,10 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
     const { file } = newTrail();
     const { sink } = open(file, mode);
     sink.record(numberedEvent(0));
-    await until(() => isThere(file) && readFileSync(file, 'utf8') !== '');
+    await waitUntil(() => isThere(file) && readFileSync(file, 'utf8') !== '');
     move(file);
     let number = 1;
-    await until(() => {
+    await waitUntil(() => {
       sink.record(numberedEvent(number++));
       return isThere(file) && readFileSync(file, 'utf8') !== '';
     });
@@ -95,7 +95,7 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
     const { directory, file } = newTrail();
     const { observer, sink } = open(file, mode);
     sink.record(numberedEvent(0));
-    await until(() => observer.writtenEvents === 1);
+    await waitUntil(() => observer.writtenEvents === 1);
     renameSync(directory, `${directory}.moved`);
     sink.reopen();
     expect(observer.codes).toEqual(['enoent']);
@@ -120,7 +120,7 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
         sink.reopen();
         await nextTurn();
       }
-      if (number % 1000 === 999) await until(() => isThere(file));
+      if (number % 1000 === 999) await waitUntil(() => isThere(file));
     }
     for (const { sink } of writers) await sink.close();
     const names = readdirSync(directory);
@@ -133,7 +133,7 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
     const { file } = newTrail();
     const { observer, sink } = open(file, mode);
     for (const number of upTo(10)) sink.record(numberedEvent(number));
-    await until(() => observer.writtenEvents === 10);
+    await waitUntil(() => observer.writtenEvents === 10);
     const copy = readFileSync(file, 'utf8');
     truncateSync(file);
     sink.record(numberedEvent(10));
@@ -147,10 +147,10 @@ it('required: a file that is gone for good records nothing', async () => {
   const { observer, sink } = open(file, 'required');
   expect(sink.record(numberedEvent(0))).toBe(true);
   rmSync(directory, { recursive: true });
-  await until(() => observer.codes.includes('enoent'));
+  await waitUntil(() => observer.codes.includes('enoent'));
   expect(sink.record(numberedEvent(1))).toBe(false);
   mkdirSync(directory);
-  await until(() => sink.record(numberedEvent(2)));
+  await waitUntil(() => sink.record(numberedEvent(2)));
   await sink.close();
   expect(readFileSync(file, 'utf8')).toContain('"decision_id":"2"');
 });

@@ -3,7 +3,8 @@ import { appendFileSync, readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { createJsonLinesSink } from '../../../src/verifier/audit/json-lines.ts';
 import type { AuditMode } from '../../../src/verifier/audit/sink.ts';
-import { idsOfShared, numberedEvent, RecordingObserver, TrailFolder, until, upTo } from './trail.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
+import { idsOfShared, numberedEvent, RecordingObserver, TrailFolder, upTo } from './trail.ts';
 
 const folder = new TrailFolder();
 afterAll(() => folder.remove());
@@ -21,11 +22,11 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
     const torn = '{"event":"proofgate.decision","ti';
     for (let round = 0; round < 3; round++) {
       first.record(numberedEvent(2 * round));
-      await until(() => linesOf(file).length === 3 * round + 1);
+      await waitUntil(() => linesOf(file).length === 3 * round + 1);
       // A process killed within a write, or a full disk, leaves this.
       appendFileSync(file, torn);
       second.record(numberedEvent(2 * round + 1));
-      await until(() => linesOf(file).length === 3 * round + 3);
+      await waitUntil(() => linesOf(file).length === 3 * round + 3);
     }
     await Promise.all([first.close(), second.close()]);
     const whole = linesOf(file).filter((line) => line !== torn);
@@ -41,7 +42,7 @@ describe.each<AuditMode>(['required', 'best_effort'])('%s', (mode) => {
     // One after the other: a process that starts while another is writing may take its line for a torn one.
     for (let number = 0; number < 9; number++) {
       sinks[number % 3]?.record(numberedEvent(number));
-      await until(() => linesOf(file).length === number + 1);
+      await waitUntil(() => linesOf(file).length === number + 1);
     }
     await Promise.all(sinks.map((sink) => sink.close()));
     expect(readFileSync(file, 'utf8')).not.toMatch(/^\n|\n\n/);

@@ -2,7 +2,6 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from '@jest/globals';
 import type { DecisionEvent } from '../../../src/telemetry/decision-event.ts';
 import type { AuditObserver } from '../../../src/verifier/audit/sink.ts';
@@ -101,8 +100,3 @@ export const idsOf = (file: string) => wholeIds(readFileSync(file, 'utf8'));
 /** Who comes while another process is writing may take its line for a torn one, and end it: an empty line. */
 export const idsOfShared = (file: string) => wholeIds(readFileSync(file, 'utf8').replaceAll(/\n{2,}/g, '\n'));
 export const upTo = (count: number) => Array.from({ length: count }, (_, number) => number);
-
-/** The test's own time-out ends it. */
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await delay(5);
-}

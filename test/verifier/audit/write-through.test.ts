@@ -5,8 +5,9 @@
 import { openSync, readFileSync } from 'node:fs';
 import { afterAll, afterEach, describe, expect, it } from '@jest/globals';
 import { WriteThroughSink } from '../../../src/verifier/audit/write-through.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { ScriptedDestination, withFullDevice } from './scripted-destination.ts';
-import { numberedEvent, RecordingObserver, readTrail, TrailFolder, until } from './trail.ts';
+import { numberedEvent, RecordingObserver, readTrail, TrailFolder } from './trail.ts';
 
 const SELDOM_MS = 3_600_000;
 
@@ -45,7 +46,7 @@ describe('a file that is there', () => {
     const file = openFile();
     const destination = new ScriptedDestination(file.descriptor);
     const { observer } = open(destination, 2);
-    await until(() => destination.followed.length >= 3);
+    await waitUntil(() => destination.followed.length >= 3);
     expect(new Set(destination.followed)).toEqual(new Set([false]));
     expect([observer.codes, observer.writtenEvents, readFileSync(file.path, 'utf8')]).toEqual([[], 0, '']);
   });
@@ -87,7 +88,7 @@ describe('a file that is not there', () => {
     expect([sink.record(numberedEvent(1)), sink.record(numberedEvent(2))]).toEqual([false, false]);
     expect([observer.droppedEvents, new Set(observer.codes)]).toEqual([2, new Set(['enxio'])]);
     destination.next = file.descriptor;
-    await until(() => readFileSync(file.path, 'utf8') !== '');
+    await waitUntil(() => readFileSync(file.path, 'utf8') !== '');
     expect(file.trail()).toEqual({ ids: [], gaps: [2], torn: [] });
     expect([sink.record(numberedEvent(3)), file.trail()]).toEqual([true, { ids: [3], gaps: [2], torn: [] }]);
   });

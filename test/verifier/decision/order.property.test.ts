@@ -128,7 +128,7 @@ describe('no change of one thing in a valid request is allowed', () => {
     for (let run = 0; total(counts) < RUNS; run += 1) mutateOnce(run);
     expect(total(counts)).toBe(RUNS);
     expect(internalErrors).toEqual([]);
-  }, 180_000);
+  });
 
   it('of every kind', () => {
     expect(counts.size).toBe(MUTATIONS.length);
@@ -213,5 +213,5 @@ describe('no denial of steps 1 to 5 consumes a jti', () => {
       }),
       { numRuns: 400 },
     );
-  }, 60_000);
+  });
 });

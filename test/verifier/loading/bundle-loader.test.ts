@@ -12,13 +12,8 @@ import {
   MARK_FILE,
   MemoryMark,
 } from '../../../src/verifier/loading/high-water-mark.ts';
-import {
-  bundleDocument,
-  freshnessDocument,
-  newDirectory,
-  putBundle,
-  until,
-} from '../../bundle/bundle-directory.ts';
+import { bundleDocument, freshnessDocument, newDirectory, putBundle } from '../../bundle/bundle-directory.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import {
   AUTH_SITE,
   bundleContent,
@@ -382,9 +377,9 @@ describe('watching', () => {
     await loader.start();
     expect(loader.snapshot?.revision).toBe(1);
     const { head } = await putBundle(directory, revision(2), keys.bundle);
-    await until(() => loader.snapshot?.revision === 2);
+    await waitUntil(() => loader.snapshot?.revision === 2);
     await putFreshness(directory, head, NOW_SECONDS + 5, 2);
-    await until(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 5);
+    await waitUntil(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 5);
   });
 
   it('notices at once, long before the poll', async () => {
@@ -393,7 +388,7 @@ describe('watching', () => {
     const { loader } = newLoader(directory, { pollIntervalMs: 3_600_000 });
     await loader.start();
     await putBundle(directory, revision(2), keys.bundle);
-    await until(() => loader.snapshot?.revision === 2);
+    await waitUntil(() => loader.snapshot?.revision === 2);
   });
 
   it.each([20, 3_600_000])(
@@ -408,7 +403,7 @@ describe('watching', () => {
       expect(loader.snapshot).toMatchObject({ revision: 1, freshAsOfSeconds: NOW_SECONDS + 1 });
       for (const number of [2, 3, 4]) {
         await publish(volume, number);
-        await until(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + number);
+        await waitUntil(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + number);
         expect(loader.snapshot?.revision).toBe(number);
       }
       expect(events.filter(([event]) => event.endsWith('efused'))).toEqual([]);
@@ -435,7 +430,7 @@ describe('watching', () => {
     await loader.start();
     expect(loader.status().problem?.error.code).toBe('mark_corrupt');
     await unlink(join(state, MARK_FILE));
-    await until(() => loader.snapshot !== undefined);
+    await waitUntil(() => loader.snapshot !== undefined);
   });
 
   it('ends', async () => {
@@ -447,7 +442,7 @@ describe('watching', () => {
     const other = newLoader(directory, { pollIntervalMs: 50 }).loader;
     await other.start();
     await putBundle(directory, revision(2), keys.bundle);
-    await until(() => other.snapshot?.revision === 2);
+    await waitUntil(() => other.snapshot?.revision === 2);
     expect(events).toEqual([['loaded', 1, 'directory']]);
   });
 
@@ -470,11 +465,11 @@ describe('watching', () => {
     const { loader } = newLoader(directory, { mark, pollIntervalMs: 10 });
     await loader.start();
     await putBundle(directory, revision(2, { expires_at: formatTime(NOW_SECONDS + 99) }), keys.bundle);
-    await until(() => release !== undefined);
+    await waitUntil(() => release !== undefined);
     await putFreshness(directory, head, NOW_SECONDS + 5);
-    await until(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 5);
+    await waitUntil(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 5);
     expect(loader.snapshot?.revision).toBe(1);
     release?.();
-    await until(() => loader.snapshot?.revision === 2);
+    await waitUntil(() => loader.snapshot?.revision === 2);
   });
 });

@@ -1,8 +1,9 @@
 /** Tests a hostile Control, or an impostor, that tries to keep a verifier busy. It has no signing key. */
 import { describe, expect, it } from '@jest/globals';
 import { hasAtMostParts } from '../../../src/verifier/loading/refresh/control-connection.ts';
-import { newDirectory, until } from '../../bundle/bundle-directory.ts';
+import { newDirectory } from '../../bundle/bundle-directory.ts';
 import { keyNamed } from '../../bundle/deltas.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
 import { newControl, siteContent, startFollower } from './refresh-fixture.ts';
 
@@ -10,7 +11,7 @@ async function following() {
   const control = await newControl();
   control.publishWhole(siteContent());
   const follower = await startFollower({ stateDirectory: await newDirectory(), url: control.url });
-  await until(() => control.acknowledgements.some(({ revision }) => revision === 1));
+  await waitUntil(() => control.acknowledgements.some(({ revision }) => revision === 1));
   return { control, ...follower };
 }
 
@@ -32,11 +33,11 @@ describe('answers of Control', () => {
     }
     // Ends the poll that waits.
     control.freshen(NOW_SECONDS + 1);
-    await until(() => control.faultsLeft === 0);
+    await waitUntil(() => control.faultsLeft === 0);
     // The first eight may follow at once; between the others there is a quarter of a second.
     expect(performance.now() - startedMs).toBeGreaterThan((junk - 10) * 200);
     control.publishDelta({ keys_removed: [] });
-    await until(() => loader.position?.revision === 2);
+    await waitUntil(() => loader.position?.revision === 2);
   });
 
   it('of many parts are not parsed, however large they are allowed to be', async () => {
@@ -44,8 +45,8 @@ describe('answers of Control', () => {
     const half = 24 * 1024 * 1024;
     control.failNext('poll', { kind: 'body', body: Buffer.alloc(half * 2, '[').fill(']', half) });
     control.publishDelta({ keys_removed: [] });
-    await until(() => refresher.status().problem?.error.code === 'control_answer_invalid');
-    await until(() => loader.position?.revision === 2);
+    await waitUntil(() => refresher.status().problem?.error.code === 'control_answer_invalid');
+    await waitUntil(() => loader.position?.revision === 2);
   });
 });
 
@@ -57,7 +58,7 @@ describe('shards of a whole bundle', () => {
     const control = await newControl();
     control.publishWhole(inShards(), true);
     const { loader } = await startFollower({ stateDirectory: await newDirectory(), url: control.url });
-    await until(() => loader.position?.revision === 1);
+    await waitUntil(() => loader.position?.revision === 1);
     expect(control.filesSent).toEqual(['bundle.jws', 'keys-0001.jsonl']);
   });
 
@@ -70,7 +71,7 @@ describe('shards of a whole bundle', () => {
       url: control.url,
       bundleSigners: stranger,
     });
-    await until(() => control.acknowledgements.some(({ outcome }) => outcome === 'refused'));
+    await waitUntil(() => control.acknowledgements.some(({ outcome }) => outcome === 'refused'));
     expect(control.acknowledgements.at(-1)).toMatchObject({ code: 'signatures_insufficient' });
     expect(new Set(control.filesSent)).toEqual(new Set(['bundle.jws']));
     expect(loader.snapshot).toBeUndefined();

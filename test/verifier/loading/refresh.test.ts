@@ -3,8 +3,9 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
-import { newDirectory, putBundle, until } from '../../bundle/bundle-directory.ts';
+import { newDirectory, putBundle } from '../../bundle/bundle-directory.ts';
 import { clientNamed, keyNamed } from '../../bundle/deltas.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
 import type { FakeControl } from '../../fakes/control-distribution.ts';
 import { keys, newControl, siteContent, startFollower } from './refresh-fixture.ts';
@@ -18,7 +19,7 @@ async function following(more: Parameters<typeof startFollower>[0] | object = {}
   const stateDirectory = await newDirectory();
   const follower = await startFollower({ stateDirectory, url: control.url, ...more });
   const reaches = (revision: number) =>
-    until(() =>
+    waitUntil(() =>
       control.acknowledgements.some((ack) => ack.revision === revision && ack.outcome === 'accepted'),
     );
   await reaches(1);
@@ -37,7 +38,7 @@ describe('a verifier that follows Control', () => {
     await reaches(4);
     expect(loader.snapshot?.keys.get('dk_1')).toBeUndefined();
     control.freshen(NOW_SECONDS + 4);
-    await until(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 4);
+    await waitUntil(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 4);
     expect(loader.position).toEqual(control.position);
     expect(events).toEqual([
       ['loaded', 1, 'control'],
@@ -88,7 +89,7 @@ describe('a verifier that follows Control', () => {
     first.control.publishDelta({ keys_put: [newKey('dk_1')] });
     await first.reaches(2);
     first.control.freshen(NOW_SECONDS + 3);
-    await until(() => first.loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 3);
+    await waitUntil(() => first.loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 3);
     await first.stop();
     const { port } = first.control;
     await first.control.close();
@@ -96,7 +97,7 @@ describe('a verifier that follows Control', () => {
       stateDirectory: first.stateDirectory,
       url: `http://127.0.0.1:${port}`,
     });
-    await until(() => again.refresher.status().problem !== undefined);
+    await waitUntil(() => again.refresher.status().problem !== undefined);
     expect(again.refresher.status().problem?.error.code).toBe('control_unreachable');
     expect(again.loader.snapshot).toMatchObject({ revision: 2, freshAsOfSeconds: NOW_SECONDS + 3 });
     expect(again.loader.snapshot?.keys.get('dk_1')?.kind).toBe('derived_key');
@@ -120,7 +121,7 @@ describe('a verifier that follows Control', () => {
     await reaches(2);
     control.restoreTo(backup);
     // Control meanwhile offers a lower revision, which is rejected.
-    await until(() => control.acknowledgements.some(({ code }) => code === 'revision_lower'));
+    await waitUntil(() => control.acknowledgements.some(({ code }) => code === 'revision_lower'));
     expect(control.polls.at(-1)).toMatchObject({ revision: 2, base_revision: 1 });
     expect(loader.snapshot?.revision).toBe(2);
     control.skipTo(2);
@@ -139,7 +140,7 @@ describe('a verifier that follows Control', () => {
     control.publishDelta({ keys_put: [newKey('dk_1')] });
     await reaches(4);
     const bases = join(stateDirectory, 'bases');
-    await until(() => control.filesSent.length === 2);
+    await waitUntil(() => control.filesSent.length === 2);
     control.publishDelta({ keys_put: [newKey('dk_2')] });
     await reaches(5);
     await stop();
@@ -158,11 +159,11 @@ describe('a verifier that follows Control', () => {
     const higher = await putBundle(directory, { ...siteContent(), revision: 7 }, keys.bundle);
     const stateDirectory = await newDirectory();
     const follower = await startFollower({ stateDirectory, url: control.url, directory });
-    await until(() => control.acknowledgements.some(({ code }) => code === 'revision_lower'));
+    await waitUntil(() => control.acknowledgements.some(({ code }) => code === 'revision_lower'));
     expect(follower.loader.position).toEqual(higher);
     control.skipTo(7);
     control.publishWhole(siteContent());
-    await until(() => follower.loader.snapshot?.revision === 8);
+    await waitUntil(() => follower.loader.snapshot?.revision === 8);
     await follower.loader.reload();
     expect(follower.loader.status().problem).toBeUndefined();
     await follower.stop();
@@ -189,7 +190,7 @@ it('a base that is unsound is not taken for the one that is kept, nor fetched ag
   await reaches(2);
   control.publishLinked(siteContent({ routes: [] }));
   await reaches(3);
-  await until(() => events.some(([event]) => event === 'failed'));
+  await waitUntil(() => events.some(([event]) => event === 'failed'));
   expect(events.find(([event]) => event === 'failed')).toEqual(['failed', 'route_unknown']);
   for (const revision of [4, 5]) {
     control.publishDelta({});
@@ -207,7 +208,7 @@ it('a mark that cannot be read lets nothing be fetched, and says so', async () =
   const stateDirectory = await newDirectory();
   await writeFile(join(stateDirectory, 'high-water-mark.json'), '{');
   const { loader, events } = await startFollower({ stateDirectory, url: control.url });
-  await until(() => events.some(([event]) => event === 'failed'));
+  await waitUntil(() => events.some(([event]) => event === 'failed'));
   expect(events).toEqual([['failed', 'mark_corrupt']]);
   expect([loader.snapshot, control.filesSent]).toEqual([undefined, []]);
 });
@@ -240,7 +241,7 @@ describe('what Control sends is refused', () => {
     const { control, loader, reaches, events } = await following();
     const good = loader.snapshot;
     publish(control);
-    await until(() => control.acknowledgements.some(({ outcome }) => outcome === 'refused'));
+    await waitUntil(() => control.acknowledgements.some(({ outcome }) => outcome === 'refused'));
     expect(control.acknowledgements.find(({ outcome }) => outcome === 'refused')).toMatchObject({
       ...control.position,
       code,
@@ -256,12 +257,12 @@ describe('what Control sends is refused', () => {
   it('once, and not fetched again and again', async () => {
     const { control } = await following();
     control.publishWhole(siteContent({ routes: [] }));
-    await until(() => control.acknowledgements.some(({ outcome }) => outcome === 'refused'));
+    await waitUntil(() => control.acknowledgements.some(({ outcome }) => outcome === 'refused'));
     const { length } = control.polls;
     control.freshen(NOW_SECONDS + 1);
-    await until(() => control.polls.length > length + 1);
+    await waitUntil(() => control.polls.length > length + 1);
     control.freshen(NOW_SECONDS + 2);
-    await until(() => control.polls.length > length + 2);
+    await waitUntil(() => control.polls.length > length + 2);
     expect(control.filesSent).toEqual(['bundle.jws', 'bundle.jws']);
     expect(control.acknowledgements.filter(({ outcome }) => outcome === 'refused')).toHaveLength(1);
   });
@@ -269,13 +270,13 @@ describe('what Control sends is refused', () => {
   it('a statement by a stranger', async () => {
     const { control, loader, events } = await following();
     control.freshen(NOW_SECONDS + 2);
-    await until(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 2);
+    await waitUntil(() => loader.snapshot?.freshAsOfSeconds === NOW_SECONDS + 2);
     const statement = JSON.parse(control.freshness ?? '');
     const [signature] = statement.signatures;
     const text: string = signature.signature;
     signature.signature = `${text.startsWith('A') ? 'B' : 'A'}${text.slice(1)}`;
     control.sendFreshness(JSON.stringify(statement));
-    await until(() => events.some(([event]) => event === 'freshnessRefused'));
+    await waitUntil(() => events.some(([event]) => event === 'freshnessRefused'));
     expect(events.at(-1)).toEqual(['freshnessRefused', 'signature_invalid']);
     expect(loader.snapshot?.freshAsOfSeconds).toBe(NOW_SECONDS + 2);
   });
@@ -322,7 +323,7 @@ describe('what can go wrong on the way', () => {
     control.failNext('poll', fault);
     // Ends the poll that waits.
     control.freshen(NOW_SECONDS + 1);
-    await until(() => events.some(([event]) => event === 'failed'));
+    await waitUntil(() => events.some(([event]) => event === 'failed'));
     expect(events.filter(([event]) => event === 'failed')).toEqual([['failed', code]]);
     expect(loader.snapshot?.revision).toBe(1);
     control.publishDelta({ keys_put: [newKey('dk_1')] });
@@ -336,7 +337,7 @@ describe('what can go wrong on the way', () => {
     control.failNext('ack', { kind: 'lose_answer' });
     control.publishDelta({});
     await reaches(2);
-    await until(() => control.acknowledgements.filter(({ revision }) => revision === 2).length === 2);
+    await waitUntil(() => control.acknowledgements.filter(({ revision }) => revision === 2).length === 2);
   });
 
   it('a token is read anew for each request, and shown nowhere', async () => {
@@ -344,7 +345,7 @@ describe('what can go wrong on the way', () => {
     const { control, reaches, events } = await following({ readToken: async () => token });
     control.token = 'rotated-token';
     control.freshen(NOW_SECONDS + 1);
-    await until(() => events.some(([event]) => event === 'failed'));
+    await waitUntil(() => events.some(([event]) => event === 'failed'));
     token = 'rotated-token';
     control.publishDelta({});
     await reaches(2);

@@ -4,7 +4,8 @@ import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { FileMark, type HighWaterMark, MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
 import { MirroredMark, type MirroredMarkOptions } from '../../../src/verifier/loading/shared-mark.ts';
-import { bundleDocument, newDirectory, putBundle, until } from '../../bundle/bundle-directory.ts';
+import { bundleDocument, newDirectory, putBundle } from '../../bundle/bundle-directory.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { AUTH_SITE, bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';
 import { FakeSharedMark } from '../../fakes/shared-mark.ts';
 import { closeAfterTest, newTestLoader } from './loader-fixture.ts';
@@ -76,7 +77,7 @@ describe('a verifier without a mark of its own', () => {
       const { mark } = mirrored(shared);
       const { loader } = await startLoader(directory, mark);
       expect(loader.position).toEqual(loaded);
-      await until(() => shared.raised.length > 0);
+      await waitUntil(() => shared.raised.length > 0);
       expect(await shared.read(AUTH_SITE, 0)).toEqual(loaded);
     }
   });
@@ -90,7 +91,7 @@ describe('a verifier without a mark of its own', () => {
     const { loader, refused } = await startLoader(directory, mark);
     expect([loader.snapshot, refused]).toEqual([undefined, ['directory mark_unavailable']]);
     shared.problem = undefined;
-    await until(() => loader.snapshot?.revision === 5 && loader.status().problem === undefined);
+    await waitUntil(() => loader.snapshot?.revision === 5 && loader.status().problem === undefined);
   });
 
   it('so also for what its state directory kept', async () => {
@@ -104,7 +105,7 @@ describe('a verifier without a mark of its own', () => {
     expect(loader.snapshot).toBeUndefined();
     expect(refused).toContain('state mark_unavailable');
     shared.problem = undefined;
-    await until(() => loader.snapshot?.revision === 5);
+    await waitUntil(() => loader.snapshot?.revision === 5);
   });
 
   it('loads nothing while the shared one is no mark, and says how to go on', async () => {
@@ -155,10 +156,10 @@ describe('the shared mark', () => {
     const shared = new FakeSharedMark();
     const { mark } = mirrored(shared, { own, repeatIntervalMs: 10 });
     await mark.start();
-    await until(() => shared.raised.length === 1);
+    await waitUntil(() => shared.raised.length === 1);
     await shared.reset(AUTH_SITE, 0);
     const before = shared.raised.length;
-    await until(() => shared.raised.length > before);
+    await waitUntil(() => shared.raised.length > before);
     expect(await shared.read(AUTH_SITE, 0)).toEqual(at(5));
   });
 
@@ -167,7 +168,7 @@ describe('the shared mark', () => {
     const { mark } = mirrored(shared, { raiseIntervalMs: 50 });
     for (let number = 1; number <= 30; number++) await mark.raise(at(number));
     expect(await mark.position()).toEqual(at(30));
-    await until(() => shared.raised.at(-1) === 30);
+    await waitUntil(() => shared.raised.at(-1) === 30);
     expect(shared.raised.length).toBeLessThanOrEqual(3);
   });
 
@@ -176,9 +177,9 @@ describe('the shared mark', () => {
     shared.problem = 'connection refused';
     const { mark, events } = mirrored(shared);
     await mark.raise(at(5));
-    await until(() => shared.raised.length > 2);
+    await waitUntil(() => shared.raised.length > 2);
     shared.problem = undefined;
-    await until(() => events.length === 2);
+    await waitUntil(() => events.length === 2);
     expect(events).toEqual([['raiseFailed', 'unavailable'], ['raiseWorksAgain']]);
     expect(await shared.read(AUTH_SITE, 0)).toEqual(at(5));
   });
@@ -189,7 +190,7 @@ describe('the shared mark', () => {
     const { mark, events } = mirrored(shared);
     await mark.raise(at(4));
     await mark.raise(at(5));
-    await until(() => events.length > 0);
+    await waitUntil(() => events.length > 0);
     expect(events).toEqual([['disagrees', at(5).head, at(5, 'B').head]]);
     expect(await shared.read(AUTH_SITE, 0)).toEqual(at(5, 'B'));
   });
@@ -198,7 +199,7 @@ describe('the shared mark', () => {
     const shared = new FakeSharedMark();
     const { mark } = mirrored(shared, { raiseIntervalMs: 3_600_000 });
     await mark.raise(at(1));
-    await until(() => shared.raised.length === 1);
+    await waitUntil(() => shared.raised.length === 1);
     await mark.raise(at(2));
     await mark.close();
     expect(await shared.read(AUTH_SITE, 0)).toEqual(at(2));

@@ -103,7 +103,7 @@ describe('the log of steps', () => {
       const persisted = length === 0 ? 0 : whole.lastIndexOf('\n', length - 1) + 1;
       expect((await readFile(log)).equals(whole.subarray(0, persisted))).toBe(true);
     }
-  }, 90_000);
+  });
 
   it('goes on after a torn line', async () => {
     const { end, log, stateDirectory } = await stateWithDeltas();

@@ -4,9 +4,9 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { CLUSTER_TAGS } from '../../../src/verifier/redis/cluster-view.ts';
 import type { RedisLink } from '../../../src/verifier/redis/link.ts';
 import type { Primaries } from '../../../src/verifier/redis/primaries.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { RedisErrorReply } from '../../fakes/redis-reply.ts';
-import { waitUntil } from '../../fakes/redis-server.ts';
 import { infoText, type RedisSpeaker, SILENCE, type SpokenReply } from '../../fakes/redis-speaker.ts';
 import { primaryOf, TestPrimaries } from './primaries.ts';
 

@@ -216,7 +216,7 @@ describe('the replay scripts: clocks', () => {
     });
     await fc.assert(property, { numRuns: 400 });
     expect(consumed).toBeGreaterThan(200);
-  }, 120_000);
+  });
 
   it('consume nothing twice when data is lost under wrong clocks, whatever they do then', async () => {
     const sign = fc.record({
@@ -234,7 +234,7 @@ describe('the replay scripts: clocks', () => {
     });
     await fc.assert(property, { numRuns: 400 });
     expect(consumed).toBeGreaterThan(100);
-  }, 120_000);
+  });
 });
 
 async function readyWorld(): Promise<World> {

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Primaries } from '../../../src/verifier/redis/primaries.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { RedisErrorReply } from '../../fakes/redis-reply.ts';
-import { waitUntil } from '../../fakes/redis-server.ts';
 import { type RedisSpeaker, SILENCE, type SpokenReply } from '../../fakes/redis-speaker.ts';
 import { primaryOf, TestPrimaries } from './primaries.ts';
 

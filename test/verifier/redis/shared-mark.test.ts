@@ -138,7 +138,7 @@ describe('the shared mark elsewhere', () => {
     } finally {
       await group.stop();
     }
-  }, 60_000);
+  });
 
   it('lies on whichever primary of a Cluster has its slot', async () => {
     const cluster = await TestRedisCluster.start();
@@ -147,5 +147,5 @@ describe('the shared mark elsewhere', () => {
     } finally {
       await cluster.stop();
     }
-  }, 60_000);
+  });
 });

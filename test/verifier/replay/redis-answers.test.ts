@@ -10,8 +10,8 @@ import {
   type ReplayStore,
   UNAVAILABLE,
 } from '../../../src/verifier/replay/store.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { RedisErrorReply } from '../../fakes/redis-reply.ts';
-import { waitUntil } from '../../fakes/redis-server.ts';
 import { infoText, RedisSpeaker, SILENCE, type Spoken, type SpokenReply } from '../../fakes/redis-speaker.ts';
 import { claimAt, SKEW_SECONDS } from './claims.ts';
 

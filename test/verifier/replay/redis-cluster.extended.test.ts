@@ -8,17 +8,10 @@ import {
   type ReplayStore,
   UNAVAILABLE,
 } from '../../../src/verifier/replay/store.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { type ClusterNode, TestRedisCluster } from '../../fakes/redis-cluster.ts';
-import { waitUntil } from '../../fakes/redis-server.ts';
 import { claimAt, randomIdentifier, SKEW_SECONDS } from './claims.ts';
-import {
-  nowSeconds,
-  PATIENCE_MS,
-  problemOf,
-  servingLinks,
-  TestRedisStores,
-  untilAnswered,
-} from './redis-stores.ts';
+import { nowSeconds, problemOf, servingLinks, TestRedisStores, untilAnswered } from './redis-stores.ts';
 
 const MAX_LAG_SECONDS = 2;
 const NODE_TIMEOUT_MS = 3_000;
@@ -35,7 +28,7 @@ beforeAll(async () => {
     minReplicasMaxLagSeconds: MAX_LAG_SECONDS,
     nodeTimeoutMs: NODE_TIMEOUT_MS,
   });
-}, 60_000);
+});
 afterAll(() => cluster.stop());
 afterEach(() => stores.closeAll());
 
@@ -138,10 +131,10 @@ describe('redis as a Cluster: slots that move', () => {
     await cluster.moveSlot(slotOfTag(tagOf(shard)), target);
     expect(await untilAnswered(() => store.consume(moved))).toEqual(UNAVAILABLE.fenced);
     expect(await untilAnswered(() => store.consume(stayed))).toEqual(REPLAYED);
-    await waitUntil(() => stores.raised.includes('primary_changed'), PATIENCE_MS);
+    await waitUntil(() => stores.raised.includes('primary_changed'));
     expect(await untilAnswered(() => store.consume(claimIn(shard)))).toEqual(CONSUMED);
     expect(servingLinks(store)).toBe(PRIMARY_COUNT);
-  }, 60_000);
+  });
 
   it('refuses what would be redirected while a slot is on its way, and serves the others', async () => {
     const store = await openServing({ recheckIntervalMs: 100 });
@@ -159,16 +152,13 @@ describe('redis as a Cluster: slots that move', () => {
     // All keys are missing there: ASK.
     expect(await store.consume(known)).toEqual(UNAVAILABLE.store);
     // The store reports a fence from before first.
-    await waitUntil(
-      () => /served: Redis refuses some keys.*\((?:ASK|TRYAGAIN)\)/.test(warningOf(store)),
-      PATIENCE_MS,
-    );
+    await waitUntil(() => /served: Redis refuses some keys.*\((?:ASK|TRYAGAIN)\)/.test(warningOf(store)));
     const neighbour = (await shardsOf(owner)).own.find((other) => other !== shard) ?? -1;
     expect(await store.consume(claimIn(neighbour))).toEqual(CONSUMED);
     await cluster.finishMove(slot, target);
     expect(await untilAnswered(() => store.consume(claimIn(shard)))).toEqual(CONSUMED);
     expect(await store.consume(known)).not.toEqual(CONSUMED);
-  }, 60_000);
+  });
 
   it('fences when the new owner has none of the keys', async () => {
     const store = await openServing({ recheckIntervalMs: 100 });
@@ -181,7 +171,7 @@ describe('redis as a Cluster: slots that move', () => {
     await cluster.moveSlotWithoutKeys(slotOfTag(tagOf(shard)), target);
     expect(await untilAnswered(() => store.consume(claim))).toEqual(UNAVAILABLE.fenced);
     expect(await untilAnswered(() => store.consume(claimIn(shard)))).toEqual(CONSUMED);
-  }, 60_000);
+  });
 
   it('fences when a move is given up and records stay behind on the other side', async () => {
     const store = await openServing();
@@ -198,9 +188,9 @@ describe('redis as a Cluster: slots that move', () => {
     for (const { server } of [owner, target]) await server.ask('CLUSTER', 'SETSLOT', `${slot}`, 'STABLE');
     expect(await owner.server.ask('EXISTS', `proofgate:{${tagOf(shard)}}:epoch`)).toBe(1);
     expect(await untilAnswered(() => store.consume(claim))).toEqual(UNAVAILABLE.fenced);
-    await waitUntil(() => stores.raised.includes('epoch_missing'), PATIENCE_MS);
+    await waitUntil(() => stores.raised.includes('epoch_missing'));
     expect(await untilAnswered(() => store.consume(claimIn(shard)))).toEqual(CONSUMED);
-  }, 60_000);
+  });
 });
 
 describe('redis as a Cluster: primaries that go away', () => {
@@ -211,7 +201,7 @@ describe('redis as a Cluster: primaries that go away', () => {
     const replica = await cluster.replicaOf(primary);
     const [lost, kept] = [await barelyFresh(0), await barelyFresh(elsewhere)];
     // An existing fence would hide the one that must be raised.
-    await waitUntil(() => nowSeconds() > lost.issuedAtSeconds, PATIENCE_MS);
+    await waitUntil(() => nowSeconds() > lost.issuedAtSeconds);
     cluster.holdReplication(primary, replica);
     const late = { ...lost, issuedAtSeconds: nowSeconds(), nowSeconds: nowSeconds() };
     expect(await store.consume(late)).toEqual(CONSUMED);
@@ -223,11 +213,11 @@ describe('redis as a Cluster: primaries that go away', () => {
     await primary.server.startAgain();
     expect(await untilAnswered(again(late))).toEqual(UNAVAILABLE.fenced);
     expect(await untilAnswered(again(kept))).toEqual(REPLAYED);
-    await waitUntil(() => stores.raised.includes('primary_changed'), PATIENCE_MS);
+    await waitUntil(() => stores.raised.includes('primary_changed'));
     expect(store.health()).toMatchObject({ fence: { why: 'primary_changed' } });
     expect(await untilAnswered(() => store.consume(claimIn(0)))).toEqual(CONSUMED);
     await cluster.settled();
-  }, 90_000);
+  });
 
   it('refuses everything while the Cluster is down, and resumes by itself', async () => {
     const store = await openServing({ recheckIntervalMs: 200 });
@@ -236,14 +226,14 @@ describe('redis as a Cluster: primaries that go away', () => {
     const elsewhere = await shardOnAnotherThan(primary);
     await replica.server.kill();
     await primary.server.kill();
-    await waitUntil(async () => (await store.consume(claimIn(elsewhere))) === UNAVAILABLE.store, PATIENCE_MS);
-    await waitUntil(() => problemOf(store) !== '', PATIENCE_MS);
+    await waitUntil(async () => (await store.consume(claimIn(elsewhere))) === UNAVAILABLE.store);
+    await waitUntil(() => problemOf(store) !== '');
     await primary.server.startAgain();
     await replica.server.startAgain();
     expect(await untilAnswered(() => store.consume(claimIn(elsewhere)))).toEqual(CONSUMED);
     expect(await untilAnswered(() => store.consume(claimIn(0)))).toEqual(CONSUMED);
     await cluster.settled();
-  }, 90_000);
+  });
 });
 
 describe('redis as a Cluster: what must not be used', () => {
@@ -255,7 +245,7 @@ describe('redis as a Cluster: what must not be used', () => {
     expect(await store.consume(claimIn(0))).toEqual(UNAVAILABLE.store);
     for (const { server } of primaries) await server.ask('CONFIG', 'SET', 'min-replicas-to-write', '1');
     expect(await untilAnswered(() => store.consume(claimIn(0)))).toEqual(CONSUMED);
-  }, 60_000);
+  });
 
   it('goes by what the operator says where CONFIG is forbidden', async () => {
     const primaries = await cluster.primaries();
@@ -274,7 +264,7 @@ describe('redis as a Cluster: what must not be used', () => {
     expect(await store.consume(claimIn(9))).toEqual(CONSUMED);
     expect((await epochOf(9)).moment).toBeGreaterThanOrEqual(before + 42);
     for (const { server } of primaries) await server.ask('ACL', 'DELUSER', 'limited');
-  }, 60_000);
+  });
 
   it('refuses a single server', async () => {
     const { TestRedisServer } = await import('../../fakes/redis-server.ts');

@@ -2,10 +2,11 @@
 import { connect } from 'node:net';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { CONSUMED, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { RedisGate } from '../../fakes/redis-gate.ts';
-import { startImpostor, TestRedisServer, waitUntil } from '../../fakes/redis-server.ts';
+import { startImpostor, TestRedisServer } from '../../fakes/redis-server.ts';
 import { claimAt } from './claims.ts';
-import { nowSeconds, PATIENCE_MS, problemOf, servingLinks, TestRedisStores } from './redis-stores.ts';
+import { nowSeconds, problemOf, servingLinks, TestRedisStores } from './redis-stores.ts';
 
 const EPOCH_KEY = 'proofgate:{0}:epoch';
 
@@ -37,16 +38,16 @@ it('several that come back after everything was lost move the epoch once, and ea
   const first = await epochMoment();
   await waitUntil(() => nowSeconds() > first);
   await server.kill();
-  await waitUntil(() => all.every((store) => servingLinks(store) === 0), PATIENCE_MS);
+  await waitUntil(() => all.every((store) => servingLinks(store) === 0));
   stores.raised = [];
   gate.hold(() => true);
   await server.startAgain();
-  await waitUntil(() => soon.every((store) => servingLinks(store) === 1), PATIENCE_MS);
+  await waitUntil(() => soon.every((store) => servingLinks(store) === 1));
   const moment = await epochMoment();
   expect(moment).toBeGreaterThan(first);
   await waitUntil(() => nowSeconds() > moment + 1);
   gate.release();
-  await waitUntil(() => late.every((store) => servingLinks(store) === 1), PATIENCE_MS);
+  await waitUntil(() => late.every((store) => servingLinks(store) === 1));
   expect(await epochMoment()).toBe(moment);
   expect(stores.raised).toEqual(all.map(() => 'epoch_missing'));
   for (const store of all) {
@@ -56,7 +57,7 @@ it('several that come back after everything was lost move the epoch once, and ea
     expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
   }
   expect(await epochMoment()).toBe(moment);
-}, 60_000);
+});
 
 /** The same server, but for the version that it tells. */
 async function startAsVersion6() {
@@ -77,7 +78,7 @@ it('a server older than 7 is not used, though it could do all that is asked of i
   const old = await startAsVersion6();
   closing.push(old.stop);
   const store = stores.open(old.url);
-  await waitUntil(() => / is older than version 7$/.test(problemOf(store)), PATIENCE_MS);
+  await waitUntil(() => / is older than version 7$/.test(problemOf(store)));
   expect(await store.consume(claimAt(nowSeconds()))).toEqual(UNAVAILABLE.store);
   expect(await server.ask('EXISTS', EPOCH_KEY)).toBe(0);
   // The same without the lie.

@@ -1,18 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import type { RedisReplayStoreOptions } from '../../../src/verifier/replay/redis.ts';
 import { CONSUMED, type ReplayStore, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { type GuardedServer, TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
-import { TestRedisServer, waitUntil } from '../../fakes/redis-server.ts';
+import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { claimAt, SKEW_SECONDS } from './claims.ts';
-import {
-  nowSeconds,
-  PATIENCE_MS,
-  problemOf,
-  servingLinks,
-  TestRedisStores,
-  untilAnswered,
-} from './redis-stores.ts';
+import { nowSeconds, problemOf, servingLinks, TestRedisStores, untilAnswered } from './redis-stores.ts';
 
 const MAX_LAG_SECONDS = 2;
 /** At least 10 s, and 2 s. */
@@ -25,7 +19,7 @@ const stores = new TestRedisStores();
 
 beforeAll(async () => {
   group = await TestRedisSentinel.start({ minReplicasMaxLagSeconds: MAX_LAG_SECONDS });
-}, 60_000);
+});
 afterAll(() => group.stop());
 afterEach(() => stores.closeAll());
 
@@ -79,11 +73,11 @@ describe('redis under Sentinels', () => {
     expect(await untilAnswered(again)).toEqual(UNAVAILABLE.fenced);
     expect(await store.consume({ ...lost, nowSeconds: nowSeconds() })).toEqual(UNAVAILABLE.fenced);
     // Without the epoch, too, where the promoted one had not got that yet.
-    await waitUntil(() => stores.raised.some((why) => PROMOTION.includes(why)), PATIENCE_MS);
+    await waitUntil(() => stores.raised.some((why) => PROMOTION.includes(why)));
     expect(await store.consume(claimAt(nowSeconds()))).toEqual(CONSUMED);
     await group.candidates();
     await group.settled();
-  }, 60_000);
+  });
 
   it('finds the primary through whichever Sentinel answers', async () => {
     const gone = await freePort();
@@ -106,7 +100,7 @@ describe('redis under Sentinels', () => {
       for (const { server } of group.sentinels) server.thaw();
     }
     await group.settled();
-  }, 60_000);
+  });
 });
 
 describe('redis under Sentinels: what must not be used', () => {
@@ -133,22 +127,20 @@ describe('redis under Sentinels: what must not be used', () => {
       await waitUntil(() => /min-replicas-to-write 1, and needs 2 at least/.test(problemOf(store)));
       // Without a replica that may be promoted, no primary is ever replaced.
       await replicas[0]?.server.ask('CONFIG', 'SET', 'replica-priority', '0');
-      await waitUntil(() => servingLinks(store) === 1, PATIENCE_MS);
+      await waitUntil(() => servingLinks(store) === 1);
     } finally {
       await group.candidates();
       await configure(group.nodes, 'min-replicas-to-write', '2');
     }
-  }, 60_000);
+  });
 
   it('refuses while the primary has lost its replicas, and serves when they are back', async () => {
     const store = await openServing({ recheckIntervalMs: 50 });
     const replicas = await group.replicas();
     for (const { server } of replicas) server.freeze();
     const primary = await group.primary();
-    await waitUntil(
-      async () =>
-        String(await primary.server.ask('INFO', 'replication')).includes('min_slaves_good_slaves:0'),
-      PATIENCE_MS,
+    await waitUntil(async () =>
+      String(await primary.server.ask('INFO', 'replication')).includes('min_slaves_good_slaves:0'),
     );
     expect(await store.consume(claimAt(nowSeconds()))).toEqual(UNAVAILABLE.store);
     await waitUntil(() => /\(NOREPLICAS\)/.test(problemOf(store)));
@@ -156,7 +148,7 @@ describe('redis under Sentinels: what must not be used', () => {
     const outcome = await untilAnswered(() => store.consume(claimAt(nowSeconds())));
     expect(outcome).toEqual(CONSUMED);
     await group.settled();
-  }, 60_000);
+  });
 
   it('says which name the Sentinels do not know, and that none answers', async () => {
     const [port] = group.sentinelPorts([0]);

@@ -6,11 +6,8 @@ import {
   type ReplayStore,
   UNAVAILABLE,
 } from '../../../src/verifier/replay/store.ts';
-import { waitUntil } from '../../fakes/redis-server.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { SKEW_SECONDS } from './claims.ts';
-
-/** Failovers take seconds, on a busy machine several. */
-export const PATIENCE_MS = 30_000;
 
 export class TestRedisStores {
   readonly #opened: ReplayStore[] = [];
@@ -36,7 +33,7 @@ export class TestRedisStores {
     linkCount = 1,
   ): Promise<ReplayStore> {
     const store = this.open(url, options);
-    await waitUntil(() => servingLinks(store) === linkCount, PATIENCE_MS);
+    await waitUntil(() => servingLinks(store) === linkCount);
     return store;
   }
 
@@ -64,7 +61,7 @@ export async function untilAnswered(
   await waitUntil(async () => {
     outcome = await consume();
     return outcome !== UNAVAILABLE.store;
-  }, PATIENCE_MS);
+  });
   return outcome;
 }
 

@@ -2,8 +2,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import type { RedisReplayStoreOptions } from '../../../src/verifier/replay/redis.ts';
 import { CONSUMED, REPLAYED, type ReplayStore, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { freePort } from '../../fakes/free-port.ts';
-import { TestRedisServer, waitUntil } from '../../fakes/redis-server.ts';
+import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { claimAt } from './claims.ts';
 import { nowSeconds, problemOf, TestRedisStores, untilAnswered } from './redis-stores.ts';
 
@@ -140,5 +141,5 @@ describe('redis over TLS', () => {
     const replicate = () => replica.server.ask('CLUSTER', 'REPLICATE', id).catch(() => '');
     await waitUntil(async () => (await replicate()) === 'OK');
     await consumesOnce(open(`rediss-cluster://127.0.0.1:${replica.tlsPort}`));
-  }, 120_000);
+  });
 });

@@ -39,7 +39,6 @@ const LEAST_ANSWERS = 4;
 const MORE_ANSWERS = 24;
 /** After this many kills, Control is killed once more while it starts. */
 const START_KILL_EVERY = 4;
-const WAIT_MS = 30_000;
 
 export class KillCampaign {
   readonly acknowledged = new Acknowledged();
@@ -96,7 +95,7 @@ export class KillCampaign {
     const enough = acknowledged.mutations + LEAST_ANSWERS + Math.floor(Math.random() * MORE_ANSWERS);
     const stop = new AbortController();
     const running = this.#load.run(stop.signal);
-    await waitFor('enough answers', WAIT_MS, () => (acknowledged.mutations >= enough ? true : undefined));
+    await waitFor('enough answers', () => (acknowledged.mutations >= enough ? true : undefined));
     await stage.stopControl('SIGKILL');
     stop.abort();
     await running;
@@ -110,7 +109,7 @@ export class KillCampaign {
     const command = proofgateCommand(instanceArguments(settings));
     const child = startChild({ ...command, env: instanceEnvironment(settings) });
     // Before it listens, in the middle of opening things: whatever it is at when its first line comes.
-    await waitFor('a first line', WAIT_MS, () => (child.stderrLines.length > 0 ? true : undefined));
+    await waitFor('a first line', () => (child.stderrLines.length > 0 ? true : undefined));
     child.signal('SIGKILL');
     await child.exited;
     this.figures.kills += 1;
@@ -128,7 +127,7 @@ export class KillCampaign {
   async #quiet(): Promise<void> {
     const stop = new AbortController();
     const running = this.#load.operate(stop.signal);
-    await waitFor('every decision', WAIT_MS, () => (this.#load.isIdle ? true : undefined));
+    await waitFor('every decision', () => (this.#load.isIdle ? true : undefined));
     stop.abort();
     await running;
   }
@@ -174,7 +173,7 @@ export class KillCampaign {
       differences = differencesOf(keys, follower);
       return differences.length === 0 ? true : undefined;
     };
-    await waitFor('the follower', WAIT_MS, isSame).catch(() => undefined);
+    await waitFor('the follower', isSame).catch(() => undefined);
     return [...differences, ...follower.problems.map((code) => `refused ${code}`)];
   }
 

@@ -44,7 +44,6 @@ export interface ProxyKind {
 export const SECRET = 'x1IhJ0Yxg9fA6bqk3cTn5rWz8mVdPeSu';
 
 const HOST = '127.0.0.1';
-const READY_TIMEOUT_MS = 20_000;
 
 export function clientsAt(
   port: number,
@@ -76,7 +75,7 @@ export async function temporaryFolder(): Promise<{ readonly path: string; remove
 export async function startListening(options: ChildOptions, port: number): Promise<Child> {
   const child = startChild(options);
   try {
-    await waitFor(`${options.command} to listen`, READY_TIMEOUT_MS, async () => {
+    await waitFor(`${options.command} to listen`, async () => {
       return child.exitStatus() !== undefined || (await accepts(port)) ? true : undefined;
     });
     const status = child.exitStatus();
