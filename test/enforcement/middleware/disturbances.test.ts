@@ -20,8 +20,6 @@ import { KINDS } from './apps.ts';
 import type { DisturbedAppSettings } from './disturbed-app.ts';
 import { usualOptions, WEB_SOCKET_ROUTES } from './open.ts';
 
-const DEADLINE_MS = 20_000;
-
 let site: Site;
 let bundle: string;
 let redis: { readonly server: TestRedisServer; readonly url: string };
@@ -45,7 +43,7 @@ describe.each(KINDS)('%s', (kind) => {
     auditFile = options.auditFile ?? '';
     const settings: DisturbedAppSettings = { kind, options };
     child = runTypescript('../enforcement/middleware/disturbed-app.ts', settings);
-    const [, port] = await child.waitForLine(/^port (\d+)$/, DEADLINE_MS);
+    const [, port] = await child.waitForLine(/^port (\d+)$/);
     address = { ...address, port: Number(port) };
   });
   afterAll(async () => {
@@ -83,8 +81,8 @@ describe.each(KINDS)('%s', (kind) => {
     return {
       socket,
       text: () => text,
-      until: (pattern: RegExp) => waitFor(String(pattern), DEADLINE_MS, () => pattern.test(text)),
-      closed: () => waitFor('the end of the connection', DEADLINE_MS, () => isClosed),
+      until: (pattern: RegExp) => waitFor(String(pattern), () => pattern.test(text)),
+      closed: () => waitFor('the end of the connection', () => isClosed),
     };
   }
 
@@ -141,7 +139,7 @@ describe.each(KINDS)('%s', (kind) => {
       } finally {
         redis.server.thaw();
       }
-      await waitFor('Redis', DEADLINE_MS, async () => {
+      await waitFor('Redis', async () => {
         return (await http1Client(address).send(signed(ROUTES.readOrder, []))).status === 200;
       });
     });

@@ -200,7 +200,7 @@ it('refuses a handshake over HTTP/1.0, and consumes no proof', async () => {
   const { address, verified } = await proxies.open(upstream.url);
   const bytes = handshake().toString('latin1').replace(' HTTP/1.1', ' HTTP/1.0');
   const client = open(address, Buffer.from(bytes, 'latin1'));
-  await waitFor('the end', 10_000, client.isClosed);
+  await waitFor('the end', client.isClosed);
   expect(client.text()).toMatch(/^HTTP\/1\.\d [45]/);
   expect(verified.store.claims).toEqual([]);
   expect(upstream.open.size).toBe(0);

@@ -2,7 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import type { RouteContent } from '../../../src/bundle/format/schema.ts';
-import { newDirectory, until } from '../../bundle/bundle-directory.ts';
+import { newDirectory } from '../../bundle/bundle-directory.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { NOW_SECONDS } from '../../fakes/bundle-content.ts';
 import type { Fault, RequestKind } from '../../fakes/control-distribution.ts';
 import { hostileRetryAfters } from '../../fakes/retry-after-headers.ts';
@@ -60,7 +61,7 @@ describe.each(hostileRetryAfters())('Retry-After: %s', (retryAfter) => {
       if (atMs < 4000) control.failNext('poll', answer(retryAfter));
     };
     await start();
-    await until(isRunning);
+    await waitUntil(isRunning);
     expect(Math.max(...waits)).toBeLessThanOrEqual(LATE_MS);
     expect(passedMs()).toBeLessThanOrEqual(4000 + 2 * LATE_MS);
   });
@@ -68,12 +69,12 @@ describe.each(hostileRetryAfters())('Retry-After: %s', (retryAfter) => {
   it.each<[RequestKind]>([['poll'], ['ack']])('a %s is sent again before a route is stale', async (kind) => {
     const { control, isRunning, start, waits } = await follow();
     await start();
-    await until(isRunning);
+    await waitUntil(isRunning);
     waits.length = 0;
     control.failNext(kind, answer(retryAfter));
     if (kind === 'poll') control.freshen(NOW_SECONDS);
     else control.publishDelta({});
-    await until(() => waits.length > 0);
+    await waitUntil(() => waits.length > 0);
     expect(Math.max(...waits)).toBeLessThanOrEqual(SPARE_MS);
   });
 });
@@ -84,11 +85,11 @@ it.each([
 ] as const)('%s', async (_what, routes, expectedMs) => {
   const { control, isRunning, start, waits } = await follow(routes);
   await start();
-  await until(isRunning);
+  await waitUntil(isRunning);
   waits.length = 0;
   control.failNext('poll', answer('3600'));
   control.freshen(NOW_SECONDS);
-  await until(() => waits.some((waitMs) => waitMs > 250));
+  await waitUntil(() => waits.some((waitMs) => waitMs > 250));
   expect(Math.max(...waits)).toBe(expectedMs);
 });
 
@@ -96,11 +97,11 @@ it('a route that may be stale for long leaves the maximum of 30 s', async () => 
   const bounded = { freshness_class: 'bounded', max_staleness_seconds: 3600 };
   const { control, isRunning, start, waits } = await follow([bounded, bounded]);
   await start();
-  await until(isRunning);
+  await waitUntil(isRunning);
   waits.length = 0;
   control.failNext('poll', answer('3600'));
   control.freshen(NOW_SECONDS);
-  await until(() => waits.some((waitMs) => waitMs > 250));
+  await waitUntil(() => waits.some((waitMs) => waitMs > 250));
   expect(Math.max(...waits)).toBe(LONGEST_MS);
 });
 
@@ -111,6 +112,6 @@ it.each([
   const { control, isRunning, start, waits } = await follow();
   control.failNext('poll', answer('1', status));
   await start();
-  await until(isRunning);
+  await waitUntil(isRunning);
   expect(waits[0]).toBe(expectedMs);
 });
