@@ -3,6 +3,7 @@
  * Meanwhile another site's verifier waits for freshness statements, and keys of both sites are revoked. Each round ends at a
  * deadline; declarations that have no answer by then are dropped.
  */
+import { setMaxListeners } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -162,6 +163,7 @@ class Campaign {
         : String((await this.#put(SITE_ID, '?dry_run=true', body, {}, untilApply)).etag);
     await this.#untilFresh();
     const deadline = AbortSignal.timeout(ROUND_SECONDS * 1000);
+    setMaxListeners(0, deadline);
     const over = new AbortController();
     const ages = this.#watchAge(over.signal);
     const revoked = this.#revokeEach(keys, over.signal);
@@ -196,7 +198,7 @@ class Campaign {
     if (answer.statusCode !== 200) return undefined;
     const { freshness } = JSON.parse(text);
     if (typeof freshness !== 'string') return undefined;
-    const { as_of: asOf } = JSON.parse(Buffer.from(freshness.split('.')[1] ?? '', 'base64url').toString());
+    const { as_of: asOf } = JSON.parse(Buffer.from(JSON.parse(freshness).payload, 'base64url').toString());
     return Date.now() - Date.parse(asOf);
   }
 
