@@ -4,7 +4,7 @@
  */
 import type { Static } from 'typebox';
 import Type from 'typebox';
-import { closed, displayText, givenId, identifier, moment, object } from './members-contract.ts';
+import { closed, givenId, identifier, moment, object, shownText } from './members-contract.ts';
 import { MAX_SHOWN_TARGETS } from './vocabulary.ts';
 
 /** Names a caller: the issuer with exactly one of the others. Body of a new block, and query of its removal. */
@@ -32,14 +32,11 @@ export const BLOCKED_CALLER = object(
     blocked_at: moment('When it was blocked.'),
     blocked_by: Type.String({ description: 'Actor of the change.' }),
     waiting_for: Type.Optional(
-      Type.Array(
-        Type.Object({ target_id: givenId('The target.'), name: displayText('For people.') }, closed),
-        {
-          maxItems: MAX_SHOWN_TARGETS,
-          description:
-            'The first targets that hold the publication back: they did not report yet that they know blocked callers. Absent when there is none.',
-        },
-      ),
+      Type.Array(Type.Object({ target_id: givenId('The target.'), name: shownText('For people.') }, closed), {
+        maxItems: MAX_SHOWN_TARGETS,
+        description:
+          'The first targets that hold the publication back: they did not report yet that they know blocked callers. Absent when there is none.',
+      }),
     ),
   },
   'BlockedCaller',

@@ -13,6 +13,7 @@ import {
   moment,
   object,
   SITE_PATH,
+  shownText,
   VERSIONED,
 } from './members-contract.ts';
 import { DEFAULT_SOURCE_CAPACITY } from './vocabulary.ts';
@@ -20,7 +21,7 @@ import { DEFAULT_SOURCE_CAPACITY } from './vocabulary.ts';
 export const NAMED = object({ name: displayText('For people; unique among its siblings.') }, 'Named');
 
 export const ENVIRONMENT = object(
-  { environment_id: givenId('Names the environment.'), name: displayText('For people.'), ...VERSIONED },
+  { environment_id: givenId('Names the environment.'), name: shownText('For people.'), ...VERSIONED },
   'Environment',
 );
 
@@ -28,7 +29,7 @@ export const FLEET = object(
   {
     fleet_id: givenId('Names the fleet.'),
     environment_id: givenId('The environment that it belongs to.'),
-    name: displayText('For people.'),
+    name: shownText('For people.'),
     ...VERSIONED,
   },
   'Fleet',
@@ -120,6 +121,7 @@ export const SITE = object(
     trust_domain: trustDomain,
     issuer_url: issuerUrl,
     ...SITE_SETTINGS,
+    display_name: shownText('For people.'),
     ...VERSIONED,
   },
   'Site',

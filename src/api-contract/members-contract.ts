@@ -14,9 +14,26 @@ export const text = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, description });
 /** An identifier that Control generates. */
 export const givenId = (description: string) => Type.String({ pattern: '^[!-~]{1,128}$', description });
-/** Display text: no control characters. */
+const CONTROL_CHARACTERS = '\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029';
+/**
+ * Characters without a width, and those that change the direction of text, with which two names look the same: Unicode's
+ * Default_Ignorable_Code_Point and Bidi_Control, and interlinear annotations. Pairs of surrogates are one character each.
+ */
+export const INVISIBLE_CHARACTERS =
+  '\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164' +
+  '\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\ud82f\\udca0-\\ud82f\\udca3\\ud834\\udd73-\\ud834\\udd7a\\udb40\\udc00-\\udb43\\udfff';
+
+/** Patterns that a caller meets as a sentence. */
+export const DISPLAY_TEXT_PATTERN = `^[^${CONTROL_CHARACTERS}${INVISIBLE_CHARACTERS}]{1,128}$`;
+export const DISPLAY_TEXT_RULE =
+  'must be 1 to 128 characters, without control, zero-width and bidirectional characters';
+
+/** A name or a text for people, as Control takes it. */
 export const displayText = (description: string) =>
-  Type.String({ pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]{1,128}$', description });
+  Type.String({ pattern: DISPLAY_TEXT_PATTERN, description });
+/** The same in an answer: 0.3.0 and before took zero-width and bidirectional characters. */
+export const shownText = (description: string) =>
+  Type.String({ pattern: `^[^${CONTROL_CHARACTERS}]{1,128}$`, description });
 export const moment = (description: string) =>
   Type.String({ format: 'date-time', description: `${description} RFC 3339, UTC.` });
 

@@ -2,7 +2,17 @@
 
 import type { Static } from 'typebox';
 import Type from 'typebox';
-import { closed, displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
+import {
+  closed,
+  displayText,
+  givenId,
+  INVISIBLE_CHARACTERS,
+  identifier,
+  moment,
+  object,
+  shownText,
+  VERSIONED,
+} from './members-contract.ts';
 import { ROLES, SCOPE_KINDS } from './vocabulary.ts';
 
 export const SCOPE = object(
@@ -18,17 +28,26 @@ const role = Type.Enum([...ROLES], {
   description:
     'viewer: read. approver: and decide enrollments. operator: and sources, policies, keys, clients, routes. admin: everything.',
 });
-const principal = Type.String({
-  pattern: '^(?:oidc:[!-~]+\\|[^\\u0000-\\u001f\\u007f]+|group:[^\\u0000-\\u001f\\u007f]+)$',
-  maxLength: 1024,
-  description: '`oidc:<issuer>|<subject>`, or `group:<name>` as the identity provider names groups.',
-});
+const principalOf = (character: string) =>
+  Type.String({
+    pattern: `^(?:oidc:[!-~]+\\|${character}+|group:${character}+)$`,
+    maxLength: 1024,
+    description: '`oidc:<issuer>|<subject>`, or `group:<name>` as the identity provider names groups.',
+  });
+const givenPrincipal = principalOf(`[^\\u0000-\\u001f\\u007f${INVISIBLE_CHARACTERS}]`);
+/** 0.3.0 and before took zero-width and bidirectional characters. */
+const principal = principalOf('[^\\u0000-\\u001f\\u007f]');
 
-export const NEW_ROLE_GRANT = object({ principal, role, scope: SCOPE }, 'NewRoleGrant', undefined, {
-  principal: 'group:platform',
-  role: 'operator',
-  scope: { kind: 'site', id: 'shop-eu-1' },
-});
+export const NEW_ROLE_GRANT = object(
+  { principal: givenPrincipal, role, scope: SCOPE },
+  'NewRoleGrant',
+  undefined,
+  {
+    principal: 'group:platform',
+    role: 'operator',
+    scope: { kind: 'site', id: 'shop-eu-1' },
+  },
+);
 
 export const ROLE_GRANT = object(
   {
@@ -58,7 +77,7 @@ export const NEW_ACCESS_TOKEN = object(
 
 const ACCESS_TOKEN_MEMBERS = {
   access_token_id: givenId('Names the token.'),
-  name: displayText('For people.'),
+  name: shownText('For people.'),
   role,
   scope: SCOPE,
   expires_at: Type.Optional(moment('When the token expires.')),

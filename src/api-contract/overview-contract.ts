@@ -1,7 +1,7 @@
 /** Schema of what needs attention at an Auth Site. Source: docs/control.md "Propagation". */
 import type { Static } from 'typebox';
 import Type from 'typebox';
-import { displayText, givenId, identifier, moment, object } from './members-contract.ts';
+import { givenId, identifier, moment, object, shownText } from './members-contract.ts';
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
@@ -28,7 +28,7 @@ export const SITE_OVERVIEW = object(
       object(
         {
           source_id: givenId('The source.'),
-          display_name: displayText('For people.'),
+          display_name: shownText('For people.'),
           revision: count('The revision that waits for targets.'),
           since: moment('When it entered the state publishing.'),
         },

@@ -12,6 +12,7 @@ import {
   identifier,
   moment,
   object,
+  shownText,
   text,
   VERSIONED,
 } from './members-contract.ts';
@@ -68,14 +69,11 @@ export const SOURCE_REVISION = object(
       }),
     ),
     waiting_for: Type.Optional(
-      Type.Array(
-        Type.Object({ target_id: givenId('The target.'), name: displayText('For people.') }, closed),
-        {
-          maxItems: MAX_SHOWN_TARGETS,
-          description:
-            'While publishing: the first targets that have not acknowledged that bundle. Absent when there is none.',
-        },
-      ),
+      Type.Array(Type.Object({ target_id: givenId('The target.'), name: shownText('For people.') }, closed), {
+        maxItems: MAX_SHOWN_TARGETS,
+        description:
+          'While publishing: the first targets that have not acknowledged that bundle. Absent when there is none.',
+      }),
     ),
     state_since: moment('When it entered this state.'),
     ...VERSIONED,
@@ -88,7 +86,7 @@ export const SOURCE = object(
     source_id: givenId('Names the source.'),
     site_id: identifier('Its Auth Site.'),
     kind: Type.Enum([...SOURCE_KINDS]),
-    display_name: displayText('For people.'),
+    display_name: shownText('For people.'),
     on_suspend: KEY_POLICY('suspended'),
     on_retire: KEY_POLICY('retired'),
     revisions: Type.Array(SOURCE_REVISION, { description: 'Oldest first.' }),
@@ -222,7 +220,7 @@ export const ENROLLMENT_POLICY = object(
     policy_id: givenId('Names the policy.'),
     site_id: identifier('Its Auth Site.'),
     reference: givenId('Opaque reference in the enroll command.'),
-    display_name: DISPLAY_NAME,
+    display_name: shownText('For people.'),
     source_id: SOURCE_ID,
     source_revision: BOUND_REVISION,
     client_id: identifier('The client whose grants its keys inherit.'),

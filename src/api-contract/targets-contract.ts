@@ -2,7 +2,15 @@
 
 import type { Static } from 'typebox';
 import Type from 'typebox';
-import { displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
+import {
+  displayText,
+  givenId,
+  identifier,
+  moment,
+  object,
+  shownText,
+  VERSIONED,
+} from './members-contract.ts';
 
 /** Schemas of the distribution state: which revision each target has loaded. Source: docs/control.md "From key to traffic". */
 
@@ -19,7 +27,7 @@ const revision = (description: string) => Type.Integer({ minimum: 0, description
 const TARGET_PROPAGATION = object(
   {
     target_id: givenId('The target.'),
-    name: displayText('For people.'),
+    name: shownText('For people.'),
     state: Type.Enum(['current', 'behind', 'ahead', 'refusing', 'never'], {
       description:
         'ahead: no publication continues from its revision. refusing: it rejected a later revision than the one that it has. never: it has acknowledged nothing.',
@@ -86,7 +94,7 @@ export const TARGET_CHANGE = object({ name: displayText('For people.') }, 'Targe
 const TARGET_MEMBERS = {
   target_id: givenId('Names the target.'),
   site_id: identifier('The Auth Site.'),
-  name: displayText('For people.'),
+  name: shownText('For people.'),
   state: Type.Enum(['attached', 'detached'], {
     description: 'A detached target gets no more bundles, and no publication waits for it. Final.',
   }),

@@ -7,7 +7,7 @@ import type { FastifyRequest, FastifySchema, RouteOptions } from 'fastify';
 import Type, { type TSchema } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
-import type { Fault } from '../api-contract/members-contract.ts';
+import { DISPLAY_TEXT_PATTERN, DISPLAY_TEXT_RULE, type Fault } from '../api-contract/members-contract.ts';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../protocol/strict-json.ts';
 import { nearestName } from './nearest-name.ts';
 
@@ -168,6 +168,10 @@ function faultsOfError(error: TLocalizedValidationError, root: string, schema: T
       }));
     case 'enum':
       return [{ pointer: at, reason: `must be ${error.params.allowedValues.map(String).join(' or ')}` }];
+    case 'pattern': {
+      const isDisplayText = String(error.params.pattern) === DISPLAY_TEXT_PATTERN;
+      return [{ pointer: at, reason: isDisplayText ? DISPLAY_TEXT_RULE : error.message }];
+    }
     default:
       return [{ pointer: at, reason: error.message }];
   }

@@ -32,6 +32,8 @@ export interface SignInSecrets {
 
 const TIMEOUT_SECONDS = 10;
 const MAX_ANSWER_BYTES = 1024 * 1024;
+/** As the library allows for `exp` and `nbf`. */
+const CLOCK_SKEW_SECONDS = 30;
 /** Age after which metadata is fetched again. Old metadata stays in use while the provider is unreachable. */
 const METADATA_AGE_MS = 3_600_000;
 
@@ -97,6 +99,10 @@ export class IdentityProvider {
       });
       const claims = tokens.claims();
       if (claims === undefined) throw new ApiProblem('sign_in_refused', 'no ID token');
+      // The library checks `exp` and `nbf` alone.
+      if (!(claims.iat <= this.#options.nowMs() / 1000 + CLOCK_SKEW_SECONDS)) {
+        throw new ApiProblem('sign_in_refused', 'the iat of the ID token lies ahead; are both clocks right?');
+      }
       const more = await this.#userInfo(configuration, tokens.access_token, claims);
       return claimedIdentity({ ...more, ...claims }, this.#options.groupsClaim);
     } catch (error) {

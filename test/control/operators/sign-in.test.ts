@@ -108,6 +108,16 @@ describe('a sign-in is refused, and no session begins', () => {
     await expectRefused(await visitAsProgram(browser, callback), 400, 'sign_in_state_invalid');
   });
 
+  test('when the ID token begins later than now, by more than 30 s', async () => {
+    // The clock of Control is behind that of the provider.
+    fixture.aheadMs = -3_600_000;
+    const callback = await fixture.callbackUrl(browser, 'ada');
+    const why = 'the iat of the ID token lies ahead; are both clocks right?';
+    await expectRefused(await visitAsProgram(browser, callback), 403, 'sign_in_refused', why);
+    fixture.aheadMs = -20_000;
+    expect((await fixture.signIn(browser, 'ada')).status).toBe(303);
+  });
+
   test('when two callbacks come at once, all but one of them', async () => {
     const callback = await fixture.callbackUrl(browser, 'ada');
     const pages = await Promise.all(Array.from({ length: 8 }, () => visitAsProgram(browser, callback)));
