@@ -5,6 +5,7 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import { RequestShapeError } from '../../http-service/request-shape.ts';
 import { decodeBase64url } from '../../protocol/base64url.ts';
+import type { RangedPage } from '../store/repositories/ranged-list.ts';
 import type { Page } from '../store/repositories/records.ts';
 
 const DEFAULT_PAGE_ITEMS = 50;
@@ -48,25 +49,30 @@ export interface PageView<V> {
 
 /**
  * Returns one page of a list in the store's order.
- * @param fetch returns at most `limit` records after `after`
+ * @param fetch returns at most `limit` records after `after`, or fewer, and where it stopped
  * @param placeOf a record's position in that order
  * @throws RequestShapeError for an invalid cursor
  */
 export async function page<R, V>(
   query: PageQuery,
-  fetch: (page: Page) => Promise<readonly R[]>,
+  fetch: (page: Page) => Promise<RangedPage<R>>,
   placeOf: (record: R) => string,
   view: (record: R) => V | Promise<V>,
 ): Promise<PageView<V>> {
   const limit = query.limit ?? DEFAULT_PAGE_ITEMS;
   // One more than the page holds, to know whether another page follows.
   const records = await fetch({ after: query.cursor && readCursor(query.cursor), limit: limit + 1 });
+  const { stoppedAt } = records;
   const shown = records.slice(0, limit);
   const items: V[] = [];
   for (const record of shown) items.push(await view(record));
   const last = shown.at(-1);
-  if (records.length <= limit || last === undefined) return { items };
-  return { items, next_cursor: Buffer.from(placeOf(last)).toString('base64url') };
+  if (records.length > limit && last !== undefined) return { items, next_cursor: cursorOf(placeOf(last)) };
+  return stoppedAt === undefined ? { items } : { items, next_cursor: cursorOf(String(stoppedAt)) };
+}
+
+function cursorOf(place: string): string {
+  return Buffer.from(place).toString('base64url');
 }
 
 /** List positions consist of visible ASCII identifiers, separated by a space. */

@@ -20,6 +20,7 @@ import { nothing, parameters } from '../../api-contract/members-contract.ts';
 import type { ProblemCode } from '../domain/api-problem.ts';
 import { type Permission, type Reach, reachOf } from '../domain/roles.ts';
 import type { Created, Operation } from '../resource/operation.ts';
+import type { RangedPage } from '../store/repositories/ranged-list.ts';
 import type { Page } from '../store/repositories/records.ts';
 import { principalOf, type ScopePathOf } from './api-access.ts';
 import { PAGE_MEMBERS, type PageQuery, page, pageOf } from './pagination.ts';
@@ -64,7 +65,7 @@ interface Listed<V> extends Described {
 interface ListOperation<P extends TProperties, V, F extends TProperties> extends Listed<V> {
   /** Query parameters beside those of every list. */
   readonly filter?: F;
-  readonly run: (params: Values<P>, page: Page, filter: Values<F>) => Promise<readonly V[]>;
+  readonly run: (params: Values<P>, page: Page, filter: Values<F>) => Promise<RangedPage<V>>;
 }
 
 /** A list of everything that the operator may read, across all sites. */

@@ -112,7 +112,7 @@ function lockOf({ kind, id }: Scope): Lock {
   return kind === 'site' ? { kind: 'site', siteId: id } : INSTALLATION_LOCK;
 }
 
-function roleGrantView(row: RowOf<'roleGrant'>): RoleGrantView {
+function roleGrantView(row: Omit<RowOf<'roleGrant'>, 'environmentId' | 'fleetId'>): RoleGrantView {
   return {
     role_grant_id: row.id,
     principal: row.principal,

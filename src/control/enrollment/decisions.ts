@@ -17,6 +17,7 @@ import { BY_CONTROL, type By, placeInSite, requireRow, requireVersion } from '..
 import type { Operation } from '../resource/operation.ts';
 import { whyNotActive } from '../sources/source-views.ts';
 import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
+import { type RangedPage, viewsOf } from '../store/repositories/ranged-list.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { enrollmentView } from './enrollment-views.ts';
@@ -51,9 +52,13 @@ export class EnrollmentDecisions {
     return this.#store.read(async (tx) => enrollmentView(await requireEnrollment(tx, id)));
   }
 
-  async ofSite(siteId: string, filter: EnrollmentListFilter, page: Page): Promise<readonly EnrollmentView[]> {
+  async ofSite(
+    siteId: string,
+    filter: EnrollmentListFilter,
+    page: Page,
+  ): Promise<RangedPage<EnrollmentView>> {
     const rows = await this.#store.read((tx) => tx.enrollments.ofSite(siteId, page, filter));
-    return rows.map(enrollmentView);
+    return viewsOf(rows, enrollmentView);
   }
 
   /**

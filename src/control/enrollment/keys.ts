@@ -16,6 +16,7 @@ import { move } from '../domain/machine.ts';
 import { audited, placeInSite, requireRow } from '../resource/change.ts';
 import { type Created, createOnce, type Operation } from '../resource/operation.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';
+import { type RangedPage, viewsOf } from '../store/repositories/ranged-list.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { blockedSubjectView, derivedKeyView } from './enrollment-views.ts';
@@ -54,12 +55,12 @@ export class DerivedKeys {
     siteId: string,
     { clientId, status, subject, fingerprint }: DerivedKeyFilter,
     page: Page,
-  ): Promise<readonly DerivedKeyView[]> {
+  ): Promise<RangedPage<DerivedKeyView>> {
     const nowMs = this.#nowMs();
     const state = status && { status, nowSeconds: Math.floor(nowMs / 1000) };
     const filter = { clientId, state, subject, thumbprint: fingerprint };
     const rows = await this.#store.read((tx) => tx.keys.ofSite(siteId, page, filter));
-    return rows.map((row) => derivedKeyView(row, nowMs));
+    return viewsOf(rows, (row) => derivedKeyView(row, nowMs));
   }
 
   /**

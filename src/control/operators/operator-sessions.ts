@@ -7,6 +7,7 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import { mayDo, type Permission } from '../domain/roles.ts';
 import { audited, type By, INSTALLATION_LOCK, momentOf, requireRow } from '../resource/change.ts';
 import type { ControlStore } from '../store/port.ts';
+import { type RangedPage, viewsOf } from '../store/repositories/ranged-list.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { sessionIdOf } from './operator-identity.ts';
@@ -22,13 +23,13 @@ export class OperatorSessions {
   }
 
   /** Living ones: all with `read` on the installation, otherwise the caller's own. */
-  async list(caller: Principal, { after, limit }: Page): Promise<readonly OperatorSessionView[]> {
+  async list(caller: Principal, { after, limit }: Page): Promise<RangedPage<OperatorSessionView>> {
     const principal = mayOnAll(caller, 'read') ? undefined : caller.actor;
     // Behind every hash that begins as the cursor does.
     const page = { after: after === undefined ? undefined : `${hashPrefixOf(after) ?? ''}~`, limit };
     const of = { principal, nowMs: this.#nowMs() };
     const rows = await this.#store.read((tx) => tx.operators.sessions(of, page));
-    return rows.map((row) => viewOf(row, caller));
+    return viewsOf(rows, (row) => viewOf(row, caller));
   }
 
   /** @throws ApiProblem `not_found`, also for one that the caller may not see */

@@ -57,6 +57,39 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
     'alter table key_set add column failed_at_ms bigint',
     `alter table key_set add column failure_code ${dialect.text}`,
   ),
+  // Makes each list a range of an index, for every reach: columns of the place that a role may cover, and indexes that end with
+  // the column that orders the list.
+  '0011-list-ranges': statements(
+    `alter table site add column environment_id ${dialect.text}`,
+    'update site set environment_id = (select environment_id from fleet where fleet.id = site.fleet_id)',
+    ...['role_grant', 'access_token'].flatMap((table) => [
+      `alter table ${table} add column environment_id ${dialect.text}`,
+      `alter table ${table} add column fleet_id ${dialect.text}`,
+      `update ${table} set fleet_id = case scope_kind when 'fleet' then scope_id
+        when 'site' then (select site.fleet_id from site where site.id = scope_id) end`,
+      `update ${table} set environment_id = case scope_kind when 'environment' then scope_id
+        else (select fleet.environment_id from fleet where fleet.id = ${table}.fleet_id) end`,
+      `create index ${table}_environment_list on ${table} (environment_id, id)`,
+      `create index ${table}_fleet_list on ${table} (fleet_id, id)`,
+      `create index ${table}_scope_list on ${table} (scope_kind, scope_id, id)`,
+    ]),
+    'create index fleet_list on fleet (environment_id, id)',
+    'create index site_environment_list on site (environment_id, id)',
+    'create index site_fleet_list on site (fleet_id, id)',
+    'create index target_list on target (site_id, id)',
+    'create index source_list on source (site_id, id)',
+    'create index enrollment_policy_list on enrollment (site_id, policy_id, id)',
+    'create index enrollment_state_list on enrollment (site_id, state, id)',
+    'create index derived_key_thumbprint_list on derived_key (site_id, thumbprint, key_id)',
+    'create index derived_key_client_list on derived_key (site_id, client_id, key_id)',
+    'create index derived_key_status_list on derived_key (site_id, status, key_id)',
+    'create index derived_key_revocations on derived_key (site_id, revoked_at_ms) where revoked_at_ms is not null',
+    'create index operator_session_principal on operator_session (principal, token_hash)',
+    // Their columns begin one of the above.
+    ...['fleet_environment', 'site_fleet', 'source_site', 'derived_key_thumbprint'].map(
+      (index) => `drop index ${index}`,
+    ),
+  ),
 });
 
 function statements(...texts: readonly string[]): Migration {

@@ -59,6 +59,8 @@ export interface Tables {
     /** Never reused, unlike the identifier after the site is deleted. */
     uid: Fixed<string>;
     fleetId: Fixed<string>;
+    /** Of the fleet; null in a row that 0.3.0 or an earlier version made after the migration. */
+    environmentId: Fixed<string | null>;
     displayName: string;
     trustDomain: string;
     /** `iss` of the passports that derived keys sign. */
@@ -387,6 +389,9 @@ export interface Tables {
     scopeId: Fixed<string>;
     createdAtMs: Fixed<number>;
     createdBy: Fixed<string>;
+    /** Of the scope; null where it has none. */
+    environmentId: Fixed<string | null>;
+    fleetId: Fixed<string | null>;
   };
 
   /** Scoped tokens for automation. */
@@ -399,6 +404,9 @@ export interface Tables {
     scopeId: Fixed<string>;
     expiresAtMs: number | null;
     lastUsedAtMs: number | null;
+    /** Of the scope; null where it has none. */
+    environmentId: Fixed<string | null>;
+    fleetId: Fixed<string | null>;
   };
 
   /** Sessions of signed-in operators. */

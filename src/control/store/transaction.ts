@@ -7,7 +7,7 @@ import { Distribution } from './repositories/distribution-repository.ts';
 import { Enrollments } from './repositories/enrollments-repository.ts';
 import { Hierarchy, Sites } from './repositories/hierarchy-repository.ts';
 import { Keys } from './repositories/keys-repository.ts';
-import { Operators } from './repositories/operators-repository.ts';
+import { AccessTokenTable, Operators } from './repositories/operators-repository.ts';
 import { Policies } from './repositories/policies-repository.ts';
 import { Propagation } from './repositories/propagation-repository.ts';
 import { Publication } from './repositories/publication-repository.ts';
@@ -62,7 +62,7 @@ export function openTransaction(db: Database, holdSite: (siteId: string) => Prom
     publication: new Publication(db),
     /** How far publications have spread. */
     propagation: new Propagation(db),
-    accessTokens: new VersionedTable(db, 'accessToken'),
+    accessTokens: new AccessTokenTable(db, 'accessToken'),
     /** Role grants, token usage, sessions. */
     operators: new Operators(db),
     audit: new AuditTrail(db),

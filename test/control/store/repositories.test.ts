@@ -24,6 +24,7 @@ import { sourceCases } from './repositories/sources.ts';
 
 /** Inherited from the class of versioned tables; the program calls none of them. */
 const UNUSED = [
+  'AccessTokenTable.addAll',
   ...[
     'Enrollments.list',
     'Enrollments.remove',

@@ -35,7 +35,7 @@ export interface Ground {
 
 let sites = 0;
 
-export function siteRow(fleetId: string, id: string): Omit<RowOf<'site'>, 'uid'> {
+export function siteRow(fleetId: string, id: string): Omit<RowOf<'site'>, 'environmentId' | 'uid'> {
   return {
     id,
     fleetId,

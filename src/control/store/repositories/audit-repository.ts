@@ -1,7 +1,8 @@
 import type { AuditKind } from '../../domain/audit-kinds.ts';
 import { newId } from '../../domain/resource-identifiers.ts';
 import type { Reach } from '../../domain/roles.ts';
-import { eventWithin } from './hierarchy-repository.ts';
+import { isOneOf, type RangedPage, rangedPage } from './ranged-list.ts';
+import { type Below, distinct, type Reached, whereAny } from './reached.ts';
 import type { RowOf } from './records.ts';
 import { Repository } from './repository.ts';
 
@@ -34,7 +35,8 @@ export interface AuditFilter {
   readonly limit: number;
 }
 
-const FILTER_COLUMNS = ['environmentId', 'fleetId', 'siteId', 'resourceId', 'kind'] as const;
+/** The most selective first. Each has an index with the sequence number. */
+const FILTER_COLUMNS = ['resourceId', 'siteId', 'fleetId', 'environmentId', 'kind'] as const;
 
 type WholePlace = AuditEntry['place'] & { readonly siteUid?: string };
 
@@ -84,17 +86,50 @@ export class AuditTrail extends Repository {
   }
 
   /** Newest first. */
-  list(filter: AuditFilter): Promise<readonly RowOf<'auditEvent'>[]> {
-    const { beforeSeq, limit } = filter;
-    let query = this.db.selectFrom('auditEvent').selectAll();
-    for (const column of FILTER_COLUMNS) {
+  async list(filter: AuditFilter): Promise<RangedPage<RowOf<'auditEvent'>>> {
+    const { beforeSeq, limit, reach, environmentId, fleetId, siteId, resourceId, kind } = filter;
+    const shortcuts = FILTER_COLUMNS.flatMap((column) => {
       const value = filter[column];
-      if (value !== undefined) query = query.where(column, '=', value);
-    }
-    const within = eventWithin(filter.reach);
-    if (within !== undefined) query = query.where(within);
-    if (beforeSeq !== undefined) query = query.where('seq', '<', beforeSeq);
-    return query.orderBy('seq', 'desc').limit(limit).execute();
+      return value === undefined ? [] : [{ [column]: value }];
+    });
+    const reached = reach.kind === 'below' ? await this.#reached(reach) : undefined;
+    return rangedPage(this.db, {
+      table: 'auditEvent',
+      orderedBy: 'seq',
+      direction: 'desc',
+      whole: reached?.ranges ?? [shortcuts[0] ?? {}],
+      shortcuts,
+      within: reached?.within,
+      filter: { environmentId, fleetId, siteId, resourceId, kind },
+      after: beforeSeq,
+      limit,
+    });
+  }
+
+  /**
+   * Events of the installation require reach of all of it. Events of a deleted site require reach of what it was in, because
+   * another site may use its identifier now.
+   */
+  async #reached(reach: Below): Promise<Reached<'auditEvent'>> {
+    const { environmentIds, fleetIds } = distinct(reach);
+    const sites = await this.db
+      .selectFrom('site')
+      .select('uid')
+      .where('id', 'in', [...reach.siteIds, ''])
+      .execute();
+    const siteUids = sites.flatMap(({ uid }) => uid ?? []);
+    return {
+      ranges: [
+        ...environmentIds.map((environmentId) => ({ environmentId })),
+        ...fleetIds.map((fleetId) => ({ fleetId })),
+        ...siteUids.map((siteUid) => ({ siteUid })),
+      ],
+      within: whereAny([
+        ...isOneOf('environmentId', environmentIds),
+        ...isOneOf('fleetId', fleetIds),
+        ...isOneOf('siteUid', siteUids),
+      ]),
+    };
   }
 
   /** Whether a site has an event above a sequence number, except of these kinds of resources. */

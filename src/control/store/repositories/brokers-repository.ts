@@ -25,10 +25,7 @@ export class BrokerTable extends VersionedTable<'broker'> {
     if (after !== undefined) {
       const [issuer = '', trustDomain = ''] = after.split(' ');
       query = query.where((is) =>
-        is.or([
-          is('issuer', '>', issuer),
-          is.and([is('issuer', '=', issuer), is('trustDomain', '>', trustDomain)]),
-        ]),
+        is(is.refTuple('issuer', 'trustDomain'), '>', is.tuple(issuer, trustDomain)),
       );
     }
     return query.orderBy('issuer').orderBy('trustDomain').limit(limit).execute();

@@ -29,12 +29,7 @@ export class Clients extends VersionedTable<'client'> {
     let query = this.db.selectFrom('clientGrant').selectAll().where('siteId', '=', siteId);
     if (after !== undefined) {
       const { clientId, resource } = after;
-      query = query.where((is) =>
-        is.or([
-          is('clientId', '>', clientId),
-          is.and([is('clientId', '=', clientId), is('resource', '>', resource)]),
-        ]),
-      );
+      query = query.where((is) => is(is.refTuple('clientId', 'resource'), '>', is.tuple(clientId, resource)));
     }
     return query.orderBy('clientId').orderBy('resource').limit(limit).execute();
   }

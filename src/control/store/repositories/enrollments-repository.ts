@@ -1,6 +1,7 @@
 import type { Insertable } from 'kysely';
 import type { EnrollmentState } from '../../../api-contract/vocabulary.ts';
 import type { Tables } from '../tables.ts';
+import { type RangedPage, rangedPage } from './ranged-list.ts';
 import { type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
 import { VersionedTable } from './versioned-table.ts';
 
@@ -39,8 +40,23 @@ export class Enrollments extends VersionedTable<'enrollment'> {
     return this.row('enrollment', { challengeId });
   }
 
-  ofSite(siteId: string, page: Page, filter: EnrollmentFilter = {}): Promise<readonly RowOf<'enrollment'>[]> {
-    return this.page('enrollment', { ...filter, siteId }, 'id', page);
+  ofSite(
+    siteId: string,
+    page: Page,
+    { policyId, state }: EnrollmentFilter = {},
+  ): Promise<RangedPage<RowOf<'enrollment'>>> {
+    return rangedPage(this.db, {
+      table: 'enrollment',
+      orderedBy: 'id',
+      direction: 'asc',
+      whole: [{ siteId }],
+      shortcuts: [
+        ...(policyId === undefined ? [] : [{ siteId, policyId }]),
+        ...(state === undefined ? [] : [{ siteId, state }]),
+      ],
+      filter: { policyId, state },
+      ...page,
+    });
   }
 
   /** Number of pending enrollments of a site. */

@@ -1,10 +1,14 @@
-import { type Expression, expressionBuilder, type Insertable, type SqlBool, type Updateable } from 'kysely';
+import type { Insertable, Updateable } from 'kysely';
 import { newId } from '../../domain/resource-identifiers.ts';
 import type { Reach, ScopePath } from '../../domain/roles.ts';
 import type { Tables } from '../tables.ts';
+import { type IndexRange, rangedPage } from './ranged-list.ts';
+import { type Below, distinct, placeOfScopeRow } from './reached.ts';
 import type { Page, RowOf } from './records.ts';
 import { Repository } from './repository.ts';
 import { VersionedTable } from './versioned-table.ts';
+
+const BY_ID = { orderedBy: 'id', direction: 'asc' } as const;
 
 /** The hierarchy of environments, fleets and Auth Sites, and which of them a reach covers. */
 export class Hierarchy extends Repository {
@@ -13,12 +17,14 @@ export class Hierarchy extends Repository {
 
   /** Environments within reach. */
   reachedEnvironments(reach: Reach, page: Page): Promise<readonly RowOf<'environment'>[]> {
-    return this.page('environment', {}, 'id', page, environmentWithin(reach));
+    const whole = reach.kind === 'below' ? distinct(reach).environmentIds.map((id) => ({ id })) : [{}];
+    return rangedPage(this.db, { table: 'environment', ...BY_ID, whole, ...page });
   }
 
   /** Sites within reach, at any level. */
   reachedSites(reach: Reach, page: Page): Promise<readonly RowOf<'site'>[]> {
-    return this.page('site', {}, 'id', page, siteWithin(reach));
+    const whole = reach.kind === 'below' ? rangesOfSites(reach) : [{}];
+    return rangedPage(this.db, { table: 'site', ...BY_ID, whole, ...page });
   }
 
   hasIssuerUrl(issuerUrl: string): Promise<boolean> {
@@ -62,73 +68,13 @@ export class Hierarchy extends Repository {
   }
 }
 
-/** Query conditions that limit lists to a reader's reach, so that pages are full and reveal nothing else. */
-
-type Below = Extract<Reach, { readonly kind: 'below' }>;
-
-/** Adds an ID that never occurs, because PostgreSQL does not accept an empty list. */
-const listed = (ids: readonly string[]) => [...ids, ''];
-
-/** IDs of fleets within reach. */
-function reachedFleets(reach: Below) {
-  return expressionBuilder<Tables>()
-    .selectFrom('fleet')
-    .select('fleet.id')
-    .where((is) =>
-      is.or([
-        is('fleet.id', 'in', listed(reach.fleetIds)),
-        is('fleet.environmentId', 'in', listed(reach.environmentIds)),
-      ]),
-    );
-}
-
-/** IDs of sites within reach. */
-function reachedSites(reach: Below) {
-  return expressionBuilder<Tables>()
-    .selectFrom('site')
-    .select('site.id')
-    .where((is) =>
-      is.or([is('site.id', 'in', listed(reach.siteIds)), is('site.fleetId', 'in', reachedFleets(reach))]),
-    );
-}
-
-/** A condition on rows; undefined when the reach covers everything. */
-type Condition = Expression<SqlBool> | undefined;
-
-function environmentWithin(reach: Reach): Condition {
-  if (reach.kind !== 'below') return undefined;
-  return expressionBuilder<Tables, 'environment'>()('id', 'in', listed(reach.environmentIds));
-}
-
-function siteWithin(reach: Reach): Condition {
-  if (reach.kind !== 'below') return undefined;
-  return expressionBuilder<Tables, 'site'>()('id', 'in', reachedSites(reach));
-}
-
-/** Whether a row's scope lies within reach. Role grants and access tokens use the same column names. */
-export function scopeWithin(reach: Reach): Condition {
-  if (reach.kind !== 'below') return undefined;
-  const is = expressionBuilder<Tables, 'roleGrant'>();
-  return is.or([
-    is.and([is('scopeKind', '=', 'environment'), is('scopeId', 'in', listed(reach.environmentIds))]),
-    is.and([is('scopeKind', '=', 'fleet'), is('scopeId', 'in', reachedFleets(reach))]),
-    is.and([is('scopeKind', '=', 'site'), is('scopeId', 'in', reachedSites(reach))]),
-  ]);
-}
-
-/**
- * Whether an event's place lies within reach. Events of the installation require reach of all of it. Events of a deleted
- * site require reach of what it was in, because another site may use its identifier now.
- */
-export function eventWithin(reach: Reach): Condition {
-  if (reach.kind !== 'below') return undefined;
-  const is = expressionBuilder<Tables, 'auditEvent'>();
-  const uids = is.selectFrom('site').select('site.uid').where('site.id', 'in', listed(reach.siteIds));
-  return is.or([
-    is('environmentId', 'in', listed(reach.environmentIds)),
-    is('fleetId', 'in', listed(reach.fleetIds)),
-    is('siteUid', 'in', uids),
-  ]);
+function rangesOfSites(reach: Below): readonly IndexRange<'site'>[] {
+  const { environmentIds, fleetIds, siteIds } = distinct(reach);
+  return [
+    ...environmentIds.map((environmentId) => ({ environmentId })),
+    ...fleetIds.map((fleetId) => ({ fleetId })),
+    ...siteIds.map((id) => ({ id })),
+  ];
 }
 
 /** Tables with a site's data, ordered so that deletion never breaks a reference. */
@@ -158,8 +104,9 @@ const OF_SITE = [
 
 /** Auth Sites. */
 export class Sites extends VersionedTable<'site'> {
-  override add(row: Omit<Insertable<Tables['site']>, 'uid'>): Promise<void> {
-    return super.add({ ...row, uid: newId('siteUid', row.createdAtMs) });
+  override async add(row: Omit<Insertable<Tables['site']>, 'environmentId' | 'uid'>): Promise<void> {
+    const { environmentId } = await placeOfScopeRow(this.db, { kind: 'fleet', id: row.fleetId });
+    await super.add({ ...row, environmentId, uid: newId('siteUid', row.createdAtMs) });
   }
 
   /** Also removes everything that belongs to the site, except the audit trail and revoked public keys. */

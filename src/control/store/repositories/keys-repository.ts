@@ -1,6 +1,7 @@
-import { type Insertable, sql, type Updateable } from 'kysely';
+import { type Expression, type Insertable, type SqlBool, sql, type Updateable } from 'kysely';
 import type { KeyState } from '../../../api-contract/vocabulary.ts';
 import type { Tables } from '../tables.ts';
+import { type RangedPage, rangedPage } from './ranged-list.ts';
 import { inParts, type Page, type RowOf } from './records.ts';
 import { VersionedTable } from './versioned-table.ts';
 
@@ -13,26 +14,45 @@ export interface KeyFilter {
   readonly thumbprint?: string | undefined;
 }
 
+/** Both databases compare case here; they differ in LIKE. */
+function containing(subject: string | undefined): readonly Expression<SqlBool>[] {
+  if (subject === undefined) return [];
+  const column = sql.ref('verifiedSubject');
+  return [sql<SqlBool>`${column} != replace(${column}, ${subject}, '')`];
+}
+
+/** The sum hides the column from the choice of an index. */
+function endingAsOf(state: KeyFilter['state']): readonly Expression<SqlBool>[] {
+  if (state === undefined || state.status === 'revoked') return [];
+  const end = sql`${sql.ref('expiresAtSeconds')} + 0`;
+  const { nowSeconds } = state;
+  return [
+    state.status === 'active' ? sql<SqlBool>`${end} > ${nowSeconds}` : sql<SqlBool>`${end} <= ${nowSeconds}`,
+  ];
+}
+
 /** Derived keys, revoked public keys and blocked subjects. */
 export class Keys extends VersionedTable<'derivedKey'> {
-  ofSite(siteId: string, page: Page, filter: KeyFilter = {}): Promise<readonly RowOf<'derivedKey'>[]> {
-    let query = this.db.selectFrom('derivedKey').selectAll().where('siteId', '=', siteId);
-    if (filter.clientId !== undefined) query = query.where('clientId', '=', filter.clientId);
-    if (filter.thumbprint !== undefined) query = query.where('thumbprint', '=', filter.thumbprint);
-    if (filter.subject !== undefined) {
-      // Both databases compare case here; they differ in LIKE.
-      const without = sql<string>`replace(${sql.ref('verifiedSubject')}, ${filter.subject}, '')`;
-      query = query.where('verifiedSubject', '!=', without);
-    }
-    if (filter.state !== undefined) {
-      const { status, nowSeconds } = filter.state;
-      query = query.where('status', '=', status === 'revoked' ? 'revoked' : 'active');
-      if (status !== 'revoked') {
-        query = query.where('expiresAtSeconds', status === 'active' ? '>' : '<=', nowSeconds);
-      }
-    }
-    if (page.after !== undefined) query = query.where('keyId', '>', page.after);
-    return query.orderBy('keyId').limit(page.limit).execute();
+  ofSite(
+    siteId: string,
+    page: Page,
+    { clientId, state, subject, thumbprint }: KeyFilter = {},
+  ): Promise<RangedPage<RowOf<'derivedKey'>>> {
+    const status = state && (state.status === 'revoked' ? ('revoked' as const) : ('active' as const));
+    return rangedPage(this.db, {
+      table: 'derivedKey',
+      orderedBy: 'keyId',
+      direction: 'asc',
+      whole: [{ siteId }],
+      shortcuts: [
+        ...(thumbprint === undefined ? [] : [{ siteId, thumbprint }]),
+        ...(clientId === undefined ? [] : [{ siteId, clientId }]),
+        ...(status === undefined ? [] : [{ siteId, status }]),
+      ],
+      filter: { clientId, thumbprint, status },
+      conditions: [...containing(subject), ...endingAsOf(state)],
+      ...page,
+    });
   }
 
   /** Every living key ID with this public key. */
@@ -216,10 +236,7 @@ export class Keys extends VersionedTable<'derivedKey'> {
     const { after } = page;
     if (after !== undefined) {
       query = query.where((is) =>
-        is.or([
-          is('issuer', '>', after.issuer),
-          is.and([is('issuer', '=', after.issuer), is('subject', '>', after.subject)]),
-        ]),
+        is(is.refTuple('issuer', 'subject'), '>', is.tuple(after.issuer, after.subject)),
       );
     }
     return query.orderBy('issuer').orderBy('subject').limit(page.limit).execute();

@@ -1,9 +1,11 @@
-import type { Insertable } from 'kysely';
+import { type Insertable, type SqlBool, sql } from 'kysely';
 import { BOOTSTRAP_ACTOR, type Reach, type Scope } from '../../domain/roles.ts';
 import type { Tables } from '../tables.ts';
-import { scopeWithin } from './hierarchy-repository.ts';
+import { type RangedPage, rangedPage } from './ranged-list.ts';
+import { placeOfScopeRow, rangesOfScopes } from './reached.ts';
 import type { Page, RowOf } from './records.ts';
 import { Repository } from './repository.ts';
+import { VersionedTable } from './versioned-table.ts';
 
 /** IDs of master keys that the database stores. */
 export interface KeptMasterKey {
@@ -15,10 +17,22 @@ export interface KeptMasterKey {
   readonly replacing: string | undefined;
 }
 
+const BY_ID = { orderedBy: 'id', direction: 'asc' } as const;
+
+export class AccessTokenTable extends VersionedTable<'accessToken'> {
+  override async add(
+    row: Omit<Insertable<Tables['accessToken']>, 'environmentId' | 'fleetId'>,
+  ): Promise<void> {
+    const place = await placeOfScopeRow(this.db, { kind: row.scopeKind, id: row.scopeId });
+    await super.add({ ...row, ...place });
+  }
+}
+
 /** Role grants, tokens, sessions, sign-ins and idempotent responses. */
 export class Operators extends Repository {
-  addGrant(row: Insertable<Tables['roleGrant']>): Promise<void> {
-    return this.insert('roleGrant', row);
+  async addGrant(row: Omit<Insertable<Tables['roleGrant']>, 'environmentId' | 'fleetId'>): Promise<void> {
+    const place = await placeOfScopeRow(this.db, { kind: row.scopeKind, id: row.scopeId });
+    await this.insert('roleGrant', { ...row, ...place });
   }
 
   grant(id: string): Promise<RowOf<'roleGrant'> | undefined> {
@@ -35,7 +49,8 @@ export class Operators extends Repository {
 
   /** Grants at scopes within reach. */
   reachedGrants(reach: Reach, page: Page): Promise<readonly RowOf<'roleGrant'>[]> {
-    return this.page('roleGrant', {}, 'id', page, scopeWithin(reach));
+    const whole = rangesOfScopes(reach);
+    return rangedPage(this.db, { table: 'roleGrant', ...BY_ID, whole, ...page });
   }
 
   /** Whether an identical grant exists. */
@@ -72,7 +87,8 @@ export class Operators extends Repository {
 
   /** Tokens at scopes within reach. */
   reachedTokens(reach: Reach, page: Page): Promise<readonly RowOf<'accessToken'>[]> {
-    return this.page('accessToken', {}, 'id', page, scopeWithin(reach));
+    const whole = rangesOfScopes(reach);
+    return rangedPage(this.db, { table: 'accessToken', ...BY_ID, whole, ...page });
   }
 
   addSession(row: Insertable<Tables['operatorSession']>): Promise<void> {
@@ -93,15 +109,19 @@ export class Operators extends Repository {
       .executeTakeFirst();
   }
 
-  /** Living sessions, by their tokens' hashes. @param of.principal only those of this operator */
+  /** Living sessions, by their tokens' hashes: only those of `principal`, if there is one. */
   sessions(
-    of: { readonly principal: string | undefined; readonly nowMs: number },
-    { after, limit }: Page,
-  ): Promise<readonly RowOf<'operatorSession'>[]> {
-    let query = this.db.selectFrom('operatorSession').selectAll().where('expiresAtMs', '>', of.nowMs);
-    if (of.principal !== undefined) query = query.where('principal', '=', of.principal);
-    if (after !== undefined) query = query.where('tokenHash', '>', after);
-    return query.orderBy('tokenHash').limit(limit).execute();
+    { principal, nowMs }: { readonly principal: string | undefined; readonly nowMs: number },
+    page: Page,
+  ): Promise<RangedPage<RowOf<'operatorSession'>>> {
+    return rangedPage(this.db, {
+      table: 'operatorSession',
+      orderedBy: 'tokenHash',
+      direction: 'asc',
+      whole: [principal === undefined ? {} : { principal }],
+      conditions: [sql<SqlBool>`${sql.ref('expiresAtMs')} > ${nowMs}`],
+      ...page,
+    });
   }
 
   removeSession(tokenHash: string): Promise<boolean> {

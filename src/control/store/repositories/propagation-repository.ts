@@ -106,14 +106,18 @@ export class Propagation extends Repository {
 
   /** Revoked keys before their planned end, latest revocation first. */
   revokedKeys(siteId: string, nowSeconds: number, limit: number): Promise<readonly RowOf<'derivedKey'>[]> {
-    return this.db
-      .selectFrom('derivedKey')
-      .selectAll()
-      .where('siteId', '=', siteId)
-      .where('status', '=', 'revoked')
-      .where('expiresAtSeconds', '>', nowSeconds)
-      .orderBy('revokedAtMs', 'desc')
-      .limit(limit)
-      .execute();
+    return (
+      this.db
+        .selectFrom('derivedKey')
+        .selectAll()
+        .where('siteId', '=', siteId)
+        .where('status', '=', 'revoked')
+        // For the index: only revoked keys have it.
+        .where('revokedAtMs', 'is not', null)
+        .where('expiresAtSeconds', '>', nowSeconds)
+        .orderBy('revokedAtMs', 'desc')
+        .limit(limit)
+        .execute()
+    );
   }
 }

@@ -1,0 +1,215 @@
+/**
+ * Lists of which every statement reads a bounded range of one index, whatever their reader may see and asks for. Other
+ * conditions apply to the rows of a range. A page may be shorter than its limit: its list goes on behind the last row that
+ * was examined.
+ */
+import { type Expression, type Kysely, type SqlBool, sql } from 'kysely';
+import type { Database, Tables } from '../tables.ts';
+import type { RowOf } from './records.ts';
+
+/** Maximum number of rows that a page examines for its conditions. */
+export const EXAMINED_AT_ONCE = 10_000;
+/** Of them at once. */
+const EXAMINED_IN_STEP = 500;
+/** Of each range, where many are merged. */
+const EXAMINED_AT_LEAST = 500;
+
+type Position = string | number;
+type TableName = keyof Tables;
+type Values<T extends TableName> = { readonly [C in keyof RowOf<T>]?: RowOf<T>[C] | undefined };
+
+/** Values of columns with which an index begins; the column that orders the list follows in the index. */
+export type IndexRange<T extends TableName> = Values<T>;
+
+export interface RangedList<T extends TableName> {
+  readonly table: T;
+  /** Unique in the list. */
+  readonly orderedBy: keyof Tables[T] & string;
+  readonly direction: 'asc' | 'desc';
+  /** Ranges that hold all rows of the list, and no row that the reader may not see. */
+  readonly whole: readonly IndexRange<T>[];
+  /** Ranges that hold all rows of the page, too: the first one that is short or fills the page is enough. */
+  readonly shortcuts?: readonly IndexRange<T>[];
+  /** What a row of a shortcut must fulfil, so that the reader may see it. */
+  readonly within?: Expression<SqlBool> | undefined;
+  /** Values that columns must equal; undefined ones do not matter. Texts only. */
+  readonly filter?: Values<T>;
+  /** Further conditions, on expressions that no index has. */
+  readonly conditions?: readonly Expression<SqlBool>[];
+  readonly after: Position | undefined;
+  readonly limit: number;
+}
+
+/** Rows of a page, in order. */
+export type RangedPage<R> = readonly R[] & {
+  /** Where the page ends before its limit, although the list may go on: the position of the last row examined. */
+  readonly stoppedAt?: Position;
+};
+
+function endingAt<R>(rows: readonly R[], stoppedAt: Position | undefined): RangedPage<R> {
+  return stoppedAt === undefined ? rows : Object.assign([...rows], { stoppedAt });
+}
+
+/** Views of a page's rows. */
+export function viewsOf<R, V>(page: RangedPage<R>, view: (row: R) => V): RangedPage<V> {
+  return endingAt(page.map(view), page.stoppedAt);
+}
+
+export async function rangedPage<T extends TableName>(
+  db: Database,
+  list: RangedList<T>,
+): Promise<RangedPage<RowOf<T>>> {
+  const ranges = new RangeReader(db, list);
+  if (list.whole.length === 0) return [];
+  const { within } = list;
+  const shown = within === undefined ? [] : [within];
+  for (const range of list.shortcuts ?? []) {
+    const page = await ranges.read(range, shown, EXAMINED_AT_ONCE, undefined);
+    if (page.stoppedAt === undefined) return page;
+  }
+  return merged(ranges, list);
+}
+
+/** One range after the other; each next one is read up to the last row that the page has already. */
+async function merged<T extends TableName>(
+  ranges: RangeReader<T>,
+  { whole, limit }: RangedList<T>,
+): Promise<RangedPage<RowOf<T>>> {
+  const most = Math.max(EXAMINED_AT_LEAST, Math.floor(EXAMINED_AT_ONCE / whole.length));
+  let rows: readonly RowOf<T>[] = [];
+  let stoppedAt: Position | undefined;
+  for (const range of whole) {
+    const last = rows.length < limit ? undefined : rows.at(-1);
+    const page = await ranges.read(range, [], most, last && ranges.positionOf(last));
+    if (page.stoppedAt !== undefined) stoppedAt = ranges.first(stoppedAt, page.stoppedAt);
+    rows = ranges.inOrder([...rows, ...page]).slice(0, limit);
+  }
+  if (stoppedAt === undefined) return rows;
+  // Behind it a range may have rows that were not examined.
+  const known = rows.filter((row) => !ranges.isBehind(ranges.positionOf(row), stoppedAt));
+  return endingAt(known, known.length < limit ? stoppedAt : undefined);
+}
+
+/** A generic table for Kysely, whose types cannot follow a variable table name. */
+interface AnyTable {
+  readonly row: { readonly [column: string]: unknown };
+}
+
+class RangeReader<T extends TableName> {
+  readonly #db: Kysely<AnyTable>;
+  readonly #list: RangedList<T>;
+
+  constructor(db: Database, list: RangedList<T>) {
+    this.#db = db as unknown as Kysely<AnyTable>;
+    this.#list = list;
+  }
+
+  positionOf(row: RowOf<T>): Position {
+    const values: { readonly [column: string]: unknown } = row;
+    return values[this.#orderedBy] as Position;
+  }
+
+  isBehind(position: Position, other: Position): boolean {
+    return this.#list.direction === 'asc' ? position > other : position < other;
+  }
+
+  first(a: Position | undefined, b: Position): Position {
+    return a === undefined || this.isBehind(a, b) ? b : a;
+  }
+
+  /** Each row once: ranges may overlap. */
+  inOrder(rows: readonly RowOf<T>[]): readonly RowOf<T>[] {
+    const byPosition = new Map(rows.map((row) => [this.positionOf(row), row]));
+    const positions = [...byPosition.keys()].sort((a, b) => (this.isBehind(a, b) ? 1 : -1));
+    return positions.flatMap((position) => byPosition.get(position) ?? []);
+  }
+
+  /**
+   * Reads the positions from the index alone, and then the rows at these positions. With both in one statement, PostgreSQL
+   * may walk another index, past any number of rows of others, because it expects the first matches soon.
+   * @param mostRows that are examined for the conditions
+   * @param upTo the last position of interest
+   */
+  async read(
+    range: IndexRange<T>,
+    shown: readonly Expression<SqlBool>[],
+    mostRows: number,
+    upTo: Position | undefined,
+  ): Promise<RangedPage<RowOf<T>>> {
+    const { after, conditions = [], limit } = this.#list;
+    if (this.#excludes(range)) return [];
+    const others = [...this.#filtersBeside(range), ...conditions, ...shown];
+    const size = others.length === 0 ? limit : EXAMINED_IN_STEP;
+    let rows: readonly RowOf<T>[] = [];
+    let last = after;
+    for (let examined = 0; examined < mostRows; examined += size) {
+      const positions = await this.#positions(range, { after: last, upTo, limit: size });
+      rows = [...rows, ...(await this.#rowsAt(positions, others))];
+      if (rows.length >= limit || positions.length < size) return rows.slice(0, limit);
+      last = positions.at(-1);
+    }
+    return endingAt(rows, last);
+  }
+
+  async #rowsAt(
+    positions: readonly Position[],
+    conditions: readonly Expression<SqlBool>[],
+  ): Promise<readonly RowOf<T>[]> {
+    if (positions.length === 0) return [];
+    let query = this.#table.selectAll().where(this.#orderedBy, 'in', positions);
+    for (const condition of conditions) query = query.where(condition);
+    return this.inOrder((await query.execute()) as unknown as readonly RowOf<T>[]);
+  }
+
+  async #positions(
+    range: IndexRange<T>,
+    {
+      after,
+      upTo,
+      limit,
+    }: { readonly after: Position | undefined; readonly upTo: Position | undefined; readonly limit: number },
+  ): Promise<readonly Position[]> {
+    const isUp = this.#list.direction === 'asc';
+    const column = this.#orderedBy;
+    let query = this.#table.select<string>(column);
+    for (const [name, value] of Object.entries(range)) query = query.where(name, '=', value);
+    if (after !== undefined) query = query.where(column, isUp ? '>' : '<', after);
+    if (upTo !== undefined) query = query.where(column, isUp ? '<=' : '>=', upTo);
+    const found: readonly { readonly [column: string]: unknown }[] = await query
+      .orderBy(column, this.#list.direction)
+      .limit(limit)
+      .execute();
+    return found.map((row) => row[column] as Position);
+  }
+
+  /** Whether the filter wants another value of a column. */
+  #excludes(range: IndexRange<T>): boolean {
+    const values: { readonly [column: string]: unknown } = range;
+    return this.#filters.some(([column, value]) => column in values && values[column] !== value);
+  }
+
+  /** No index is chosen by them: `coalesce`. */
+  #filtersBeside(range: IndexRange<T>): readonly Expression<SqlBool>[] {
+    return this.#filters.flatMap(([column, value]) =>
+      column in range ? [] : [sql<SqlBool>`coalesce(${sql.ref(column)}, '') = ${value}`],
+    );
+  }
+
+  get #filters(): readonly (readonly [column: string, value: unknown])[] {
+    return Object.entries(this.#list.filter ?? {}).filter(([, value]) => value !== undefined);
+  }
+
+  get #orderedBy(): string {
+    return this.#list.orderedBy;
+  }
+
+  get #table() {
+    return this.#db.selectFrom(this.#list.table as unknown as 'row');
+  }
+}
+
+/** Whether a column has one of these values. No index is chosen by it. */
+export function isOneOf(column: string, values: readonly string[]): readonly Expression<SqlBool>[] {
+  if (values.length === 0) return [];
+  return [sql<SqlBool>`coalesce(${sql.ref(column)}, '') in (${sql.join([...values])})`];
+}
