@@ -7,11 +7,15 @@ import type { Logger } from '../../telemetry/logger.ts';
 import { KeyFileIdentity, type KeyIdentity } from '../../workload/key-file-identity.ts';
 
 const LOOK_EVERY_MS = 1_000;
+const NO_PROFILE =
+  'profile_not_found: the key has no signing profile, so every request is refused: grant its client a resource of a route';
 
 export interface IdentityReloaderOptions {
   readonly keyFile: string;
   /** Origins of `--upstream` and `--route`. */
   readonly upstreamOrigins: readonly string[];
+  /** What happens to requests that no profile fits. */
+  readonly unsigned: 'deny' | 'pass';
   readonly signer: RequestSigner;
   readonly logger: Logger;
 }
@@ -50,6 +54,7 @@ export class IdentityReloader {
     const hasEnded = this.#problem === undefined && Date.now() >= this.#endsAtMs;
     const problem = hasEnded ? `passport_expired: ended at ${formatMoment(this.#endsAtMs)}` : this.#problem;
     if (problem !== undefined) return { name: 'key', problem };
+    if (this.#refusesAll()) return { name: 'key', problem: NO_PROFILE };
     const secondsLeft = Math.floor((this.#endsAtMs - Date.now()) / 1000);
     return {
       name: 'key',
@@ -59,9 +64,17 @@ export class IdentityReloader {
     };
   }
 
+  get #profiles() {
+    return this.#identity?.files.flatMap((file) => file.profiles) ?? [];
+  }
+
+  #refusesAll(): boolean {
+    return this.#profiles.length === 0 && this.#options.unsigned === 'deny';
+  }
+
   #warning(): string | undefined {
-    const profiles = this.#identity?.files.flatMap((file) => file.profiles) ?? [];
-    if (profiles.length === 0) return 'the key has no signing profile: every request is refused';
+    const profiles = this.#profiles;
+    if (profiles.length === 0) return 'the key has no signing profile: every request is sent unsigned';
     const uncovered = this.#options.upstreamOrigins.filter(
       (origin) => !profiles.some(({ origins }) => origins.includes(origin)),
     );

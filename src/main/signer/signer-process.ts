@@ -72,7 +72,7 @@ interface Opening {
 }
 
 async function openSigner(opening: Opening): Promise<RunningSigner> {
-  const { env, logger, opened, plan } = opening;
+  const { env, logger, opened, plan, settings } = opening;
   const agent = plan.agent && (await startEmbeddedAgent(plan.agent, env, logger));
   opened.add(async () => agent?.stop());
   const signer = new RequestSigner();
@@ -81,7 +81,7 @@ async function openSigner(opening: Opening): Promise<RunningSigner> {
     upstreamOrigins: [
       ...new Set(plan.egress?.routes.map(({ origin }) => `${origin.scheme}://${origin.authority}`)),
     ],
-    ...{ signer, logger },
+    ...{ signer, logger, unsigned: settings.unsigned },
   });
   const metrics = createSignerMetrics(() => identity.endSeconds());
   if (agent !== undefined) metrics.adopt(agent.registry);

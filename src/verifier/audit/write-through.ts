@@ -18,6 +18,7 @@ export class WriteThroughSink implements OperatedAuditSink {
   readonly #gap = new AuditGap();
   readonly #timer: NodeJS.Timeout;
   #isClosed = false;
+  #hasFailedToFollow = false;
 
   /** This sink has no queue. */
   readonly queuedBytes = 0;
@@ -54,6 +55,9 @@ export class WriteThroughSink implements OperatedAuditSink {
   #look(force: boolean): void {
     const failure = this.#destination.follow(force);
     if (failure !== undefined) this.#observer.failed(failure);
+    // Without a lost event nothing is to be written, and a verifier that is not ready gets no request that would show it.
+    else if (this.#hasFailedToFollow && this.#gap.lost === 0) this.#observer.written(0);
+    this.#hasFailedToFollow = failure !== undefined;
     this.#tellGap();
   }
 

@@ -1,5 +1,6 @@
 /** The broker is not ready while it refuses every request, and ready again by itself when the fault ends. */
-import { writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, openSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { softwareKeysYaml } from '../../broker/broker-callers.ts';
@@ -53,6 +54,24 @@ afterAll(() => disk?.remove());
     expect(await failing(broker)).toEqual([]);
     disk?.free();
   });
+});
+
+it('a FIFO without a reader: not ready until there is one, without a request', async () => {
+  const fifo = join(folder.path, 'audit.fifo');
+  execFileSync('mkfifo', [fifo]);
+  const broker = await startBrokerProgram(folder, {
+    flags: ['--audit', 'required', '--audit-file', fifo],
+    readyStatus: 503,
+  });
+  running.push(broker);
+  expect(await failing(broker)).toEqual(['audit']);
+  const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    await eventually('readiness', async () => (await broker.readiness()).status === 'ready');
+    expect((await workload().passport(broker.url)).status).toBe(200);
+  } finally {
+    closeSync(reader);
+  }
 });
 
 describe('callers', () => {

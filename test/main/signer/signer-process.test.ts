@@ -233,6 +233,39 @@ describe('readiness', () => {
   });
 });
 
+describe('a key without profiles', () => {
+  const checkOfKey = async (signer: RunningSigner) => {
+    const { status, text } = await httpGet(`http://${signer.addresses.admin_listen}/readyz`);
+    const { checks } = JSON.parse(text) as { readonly checks: readonly { readonly name: string }[] };
+    return { status, check: checks.find(({ name }) => name === 'key') };
+  };
+
+  it('not ready while every request is refused, ready once a profile is there', async () => {
+    const key = newEd25519Key();
+    const { coordinates } = profilesOf(ORDERS);
+    await writeEnrolledKey(keyFile, { key, file: { coordinates, profiles: [] } });
+    const signer = await start();
+    const address = signer.addresses.api_listen ?? '';
+    expect(await ask(address, PROOF_REQUEST)).toMatchObject({
+      body: { type: 'urn:proofgate:fault:profile_not_found' },
+    });
+    expect(await checkOfKey(signer)).toMatchObject({
+      status: 503,
+      check: { problem: expect.stringContaining('profile_not_found') },
+    });
+    await writeEnrolledKey(keyFile, { key, file: profilesOf(ORDERS) });
+    await waitFor('readiness', 10_000, async () => (await checkOfKey(signer)).status === 200);
+    expect((await ask(address, PROOF_REQUEST)).status).toBe(200);
+  });
+
+  it('ready with a warning where such requests are sent unsigned', async () => {
+    const { coordinates } = profilesOf(ORDERS);
+    await writeEnrolledKey(keyFile, { key: newEd25519Key(), file: { coordinates, profiles: [] } });
+    const signer = await start({ unsigned: 'pass' });
+    expect(await checkOfKey(signer)).toMatchObject({ status: 200, check: { warning: expect.any(String) } });
+  });
+});
+
 describe('the key file', () => {
   const readiness = async (signer: RunningSigner) =>
     (await httpGet(`http://${signer.addresses.admin_listen}/readyz`)).status;
