@@ -57,11 +57,11 @@ function accepts({ pattern, ...schema }: Schema, text: string): boolean {
 }
 
 /**
- * Texts that nothing is named by: secrets, what a program reports, the audience that tokens of an issuer have; URLs, origins
- * and names of headers, which the service parses.
+ * Texts that nothing is named by: secrets, captured requests, what workloads submit and targets report, the audience that
+ * tokens of an issuer have; URLs, origins and names of headers, which the service parses.
  */
 const NO_NAMES =
-  /^explain|\/(audience|confirmation|detail|issuer|jwks_uri|origins\/items|signature|signed_headers\/items|token|url|workload_token)$/;
+  /^(explain|createEnrollmentChallenge|exchangeSignInCode|submitEnrollment)|\/(audience|confirmation|detail|issuer|jwks_uri|origins\/items|signed_headers\/items|token|url)$/;
 
 it('every text of a request that may hold letters beyond ASCII refuses invisible characters', () => {
   const operations = Object.values(document.paths).flatMap((path) =>
