@@ -9,6 +9,7 @@ import { CHAIN_RULES } from './rules/chain-rules.ts';
 import { CONNECTION_RULES } from './rules/connection-rules.ts';
 import { CONTENT_RULES } from './rules/contents-rules.ts';
 import { DECISION_RULES } from './rules/decision-rules.ts';
+import { DELIVERY_RULES } from './rules/delivery-rules.ts';
 import { HEADER_RULES } from './rules/headers-rules.ts';
 import { HTTP_SERVICE_RULES } from './rules/http-service-rules.ts';
 import { MANIFEST_RULES } from './rules/manifests-rules.ts';
@@ -22,6 +23,7 @@ export const RULES: readonly Rule[] = [
   ...CONTENT_RULES,
   ...CHAIN_RULES,
   ...DECISION_RULES,
+  ...DELIVERY_RULES,
   ...HEADER_RULES,
   ...CONNECTION_RULES,
   ...VERIFIER_RULES,

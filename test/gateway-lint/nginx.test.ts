@@ -86,6 +86,22 @@ const FAULTS: readonly (readonly [finding: string, edit: readonly [from: string,
     ],
   ],
   [
+    'upstream-retried location /',
+    [
+      'one proof must not reach the API twice.\n            proxy_next_upstream off;',
+      'one proof must not reach the API twice.\n            proxy_next_upstream error timeout;',
+    ],
+  ],
+  [
+    'upstream-retried location /rpc',
+    added('}\n location /rpc { grpc_pass grpc://api; auth_request /proofgate-check;'),
+  ],
+  ['mirrored mirror /copy', added('mirror /copy;')],
+  [
+    'mirrored mirror /copy',
+    ['        server_name api.example;\n', '        server_name api.example;\n        mirror /copy;\n'],
+  ],
+  [
     'check-cached proxy_cache decisions',
     ['            proxy_cache off;', '            proxy_cache decisions;'],
   ],

@@ -21,10 +21,10 @@ function found(text: string, allowedRules: readonly string[] = []): readonly str
 const PATTERN = '(?i)^(authorization|x[^a-z0-9]proofgate[^a-z0-9].*)$';
 const RULE = 'rule: Host(`api.shop.example`) && Header(`X-Forwarded-Host`, `api.shop.example`)';
 const CHECK = 'forwardAuth:';
-const CHAIN = '[proofgate-no-upgrade, proofgate-check, proofgate-responses]';
+const CHAIN = '[proofgate-visible-target, proofgate-no-upgrade, proofgate-check, proofgate-responses]';
 /** A middleware of the routing configuration, behind the check. */
 const behind = (settings: string): readonly [string, string][] => [
-  [CHAIN, '[proofgate-no-upgrade, proofgate-check, more, proofgate-responses]'],
+  [CHAIN, '[proofgate-visible-target, proofgate-no-upgrade, proofgate-check, more, proofgate-responses]'],
   ['    proofgate-responses:\n', `    more:\n      ${settings}\n    proofgate-responses:\n`],
 ];
 
@@ -113,7 +113,10 @@ describe('finds', () => {
     ],
     ['route-unchecked api:', [['      middlewares: [proofgate@file]\n', '']]],
     ['route-unchecked api:', [['      entryPoints: [web]\n', '      entryPoints: [web, other]\n']]],
-    ['route-unchecked api:', [[CHAIN, '[proofgate-no-upgrade, proofgate, proofgate-responses]']]],
+    [
+      'route-unchecked api:',
+      [[CHAIN, '[proofgate-visible-target, proofgate-no-upgrade, proofgate, proofgate-responses]']],
+    ],
     ['change-behind-check api:', behind('stripPrefix: { prefixes: [/v1] }')],
     ['change-behind-check api:', behind('replacePathRegex: { regex: a, replacement: b }')],
     [
@@ -131,8 +134,46 @@ describe('finds', () => {
         ],
       ],
     ],
-    ['upgrades-allowed api:', [[CHAIN, '[proofgate-check, proofgate-responses]']]],
+    ['upgrades-allowed api:', [[CHAIN, '[proofgate-visible-target, proofgate-check, proofgate-responses]']]],
     ['host-open api:', [[RULE, 'rule: Host(`api.shop.example`)']]],
+    ['target-spaces api:', [[CHAIN, '[proofgate-no-upgrade, proofgate-check, proofgate-responses]']]],
+    [
+      'target-spaces api:',
+      [[CHAIN, '[proofgate-no-upgrade, proofgate-check, proofgate-visible-target, proofgate-responses]']],
+    ],
+    ['target-spaces api:', [['regex: (?s)^.*[^!-~].*$', 'regex: "^.*[^!-~]$"']]],
+    ['target-spaces api:', [['regex: (?s)^.*[^!-~].*$', 'regex: "^.*$"']]],
+    ['upstream-retried api:', [['        serversTransport: deliver-once\n', '']]],
+    ['upstream-retried api:', [['      maxIdleConnsPerHost: -1\n', '']]],
+    ['upstream-retried api:', [['maxIdleConnsPerHost: -1', 'maxIdleConnsPerHost: 1']]],
+    [
+      'upstream-retried api:',
+      [
+        ['      disableHTTP2: true\n', ''],
+        ['http://127.0.0.1:8081', 'https://127.0.0.1:8081'],
+      ],
+    ],
+    ['upstream-retried service: api@docker', [['      service: api\n', '      service: api@docker\n']]],
+    [
+      'upstream-retried errors: { status: ["500"] }',
+      [
+        ['      service: api\n', '      service: both\n'],
+        [
+          '  services:\n',
+          '  services:\n    both:\n      failover:\n        service: api\n        fallback: api\n        errors: { status: ["500"] }\n',
+        ],
+      ],
+    ],
+    [
+      'mirrored mirroring:',
+      [
+        ['      service: api\n', '      service: both\n'],
+        [
+          '  services:\n',
+          '  services:\n    both:\n      mirroring:\n        service: api\n        mirrors: [{ name: other, percent: 10 }]\n',
+        ],
+      ],
+    ],
     ['host-open api:', [[RULE, 'rule: PathPrefix(`/`) || Header(`X-Forwarded-Host`, `api.shop.example`)']]],
     ['host-open api:', [[RULE, 'rule: "!Header(`X-Forwarded-Host`, `api.shop.example`)"']]],
   ])('%s', (expected, changes) => {
@@ -145,6 +186,25 @@ describe('finds', () => {
 it('reads a Middleware of Kubernetes', () => {
   const manifest = `kind: Middleware\nspec:\n  forwardAuth:\n    address: http://verifier.proofgate.svc/check\n    authResponseHeadersRegex: ${PATTERN}\n    trustForwardHeader: false\n    forwardBody: true\n    maxBodySize: 1048576\n`;
   expect(found(manifest)).toEqual(['verifier-plaintext address: http://verifier.proofgate.svc/check']);
+});
+
+it('reads a ServersTransport of Kubernetes', () => {
+  const manifest = (spec: string) => `kind: ServersTransport\nmetadata: { name: once }\nspec: ${spec}\n`;
+  expect(found(manifest('{ maxIdleConnsPerHost: -1, disableHTTP2: true }'))).toEqual([]);
+  expect(found(manifest('{ maxIdleConnsPerHost: -1 }'))).toEqual([
+    'upstream-retried spec: { maxIdleConnsPerHost: -1 }',
+  ]);
+});
+
+it('follows weighted services, and accepts the transport of the install configuration for an API in plain text', () => {
+  const weighted = exchanged(
+    exchanged(shipped, '      service: api\n', '      service: all@file\n'),
+    '  services:\n',
+    '  services:\n    all: { weighted: { services: [{ name: api, weight: 1 }] } }\n',
+  );
+  expect(found(weighted)).toEqual([]);
+  const usual = exchanged(shipped, '        serversTransport: deliver-once\n', '');
+  expect(found(`serversTransport: { maxIdleConnsPerHost: -1 }\n${usual}`)).toEqual([]);
 });
 
 it('finds a router of another entry point, but not one of Traefik itself', () => {

@@ -141,13 +141,25 @@ export const NGINX_RULES: readonly Rule<Nginx>[] = [
     id: 'upstream-retried',
     severity: 'error',
     effect: 'may send one checked request, or one check, twice',
-    fix: 'proxy_next_upstream off',
+    fix: 'proxy_next_upstream off (also fastcgi_, uwsgi_, scgi_, grpc_ and memcached_)',
     find: (nginx) =>
-      [...checked(nginx), ...checkLocations(nginx)].filter(
-        (location) =>
-          own(location, 'proxy_pass').length > 0 &&
-          effective(location, 'proxy_next_upstream')?.values[0] !== 'off',
+      [...checked(nginx), ...checkLocations(nginx)].filter((location) =>
+        passes(location).some(
+          ({ name }) =>
+            effective(location, name.replace('_pass', '_next_upstream'))?.values.join(' ') !== 'off',
+        ),
       ),
+  },
+  {
+    id: 'mirrored',
+    severity: 'error',
+    effect: 'sends a checked request to a second server as well',
+    fix: 'mirror off, which is the default',
+    find: (nginx) =>
+      checked(nginx).flatMap((location) => {
+        const mirror = effective(location, 'mirror');
+        return mirror === undefined || mirror.values[0] === 'off' ? [] : [mirror];
+      }),
   },
   {
     id: 'check-cached',

@@ -8,6 +8,8 @@ export interface Step {
   readonly settings: View;
 }
 
+export const isCheck = ({ kind }: Step): boolean => kind === 'forwardauth';
+
 export interface Router {
   readonly view: View;
   /** Once for each entry point that it may be on. */
@@ -21,6 +23,11 @@ export interface TraefikConfiguration {
   readonly routers: readonly Router[];
   /** Settings of every ForwardAuth, also of manifests of `kind: Middleware`. */
   readonly checks: readonly View[];
+  /** By their names in lower case. */
+  readonly services: ReadonlyMap<string, View>;
+  readonly transports: ReadonlyMap<string, View>;
+  /** Of manifests of `kind: ServersTransport`. */
+  readonly transportSpecs: readonly View[];
 }
 
 /** Undefined for documents that configure no Traefik. */
@@ -30,12 +37,20 @@ export function readTraefik(documents: readonly View[]): TraefikConfiguration | 
   const entryPoints = documents.flatMap((view) => entriesOf(member(view, 'entryPoints')));
   const http = documents.flatMap((view) => member(view, 'http') ?? []);
   const named = (name: string) => http.flatMap((view) => entriesOf(member(view, name)));
-  const middlewares = new Map(named('middlewares').map(({ name, view }) => [name.toLowerCase(), view]));
+  const byName = (kind: string) => new Map(named(kind).map(({ name, view }) => [keyOf(name), view]));
+  const middlewares = byName('middlewares');
   const routers = named('routers').filter(({ view }) => !isInternal(view));
-  if (checks.length + entryPoints.length + routers.length + tcp.length === 0) return undefined;
+  const transportSpecs = documents
+    .filter((view) => member(view, 'kind')?.text === 'ServersTransport')
+    .flatMap((view) => member(view, 'spec') ?? []);
+  if (checks.length + transportSpecs.length + entryPoints.length + routers.length + tcp.length === 0)
+    return undefined;
   return {
     documents,
     checks,
+    services: byName('services'),
+    transports: byName('serversTransports'),
+    transportSpecs,
     entryPoints: entryPoints.map(({ view }) => view),
     routers: routers.map(({ view }) => ({
       view,
@@ -83,13 +98,18 @@ function namesIn(list: View | undefined): readonly string[] {
   return list?.items().flatMap((item) => item.text ?? []) ?? [];
 }
 
+/** Of a name, which may name the provider of files, too. */
+export function keyOf(name: string): string {
+  return name.toLowerCase().replace(/@file$/, '');
+}
+
 /** Of a middleware by its name, such as `proofgate@file`; none for one of another provider. */
 function stepsOf(
   name: string,
   middlewares: ReadonlyMap<string, View>,
   around: readonly string[],
 ): readonly Step[] {
-  const key = name.toLowerCase().replace(/@file$/, '');
+  const key = keyOf(name);
   const view = middlewares.get(key);
   if (view === undefined || around.includes(key)) return [];
   return view.members().flatMap(({ name: kind, view: settings }): readonly Step[] => {

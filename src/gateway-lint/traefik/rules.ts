@@ -2,11 +2,11 @@
 import type { Rule } from '../gateway.ts';
 import { CONTEXT_HEADERS } from '../header-names.ts';
 import type { View } from '../view.ts';
-import { at, member, type Router, type Step, type TraefikConfiguration } from './configuration.ts';
+import { at, isCheck, member, type Router, type Step, type TraefikConfiguration } from './configuration.ts';
+import { DELIVERY_RULES } from './delivery-rules.ts';
 
 type TraefikRule = Rule<TraefikConfiguration>;
 
-const isCheck = ({ kind }: Step) => kind === 'forwardauth';
 const isUnless = (view: View | undefined, wanted: boolean) => view?.flag !== wanted;
 
 /** The settings of ForwardAuth that the rule objects to: a member, or the check where the member is missing. */
@@ -283,4 +283,9 @@ function removesUpgradeAlone(step: Step): boolean {
 }
 
 /** In the order of docs/gateway-lint.md. */
-export const TRAEFIK_RULES: readonly TraefikRule[] = [...CHECK_RULES, ...ENTRY_POINT_RULES, ...ROUTER_RULES];
+export const TRAEFIK_RULES: readonly TraefikRule[] = [
+  ...CHECK_RULES,
+  ...ENTRY_POINT_RULES,
+  ...ROUTER_RULES,
+  ...DELIVERY_RULES,
+];

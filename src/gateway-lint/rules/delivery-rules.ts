@@ -1,0 +1,56 @@
+/** What Envoy does with a request after the check: one proof must not reach the API twice. */
+import type { Gateway, Rule } from '../gateway.ts';
+import { isThere, ofKind, routeRules, specsOf, where } from '../gateway-queries.ts';
+import { everyMapping, type View } from '../view.ts';
+
+/** Conditions under which nothing has been sent yet. */
+const UNSENT = new Set(['connect-failure', 'reset-before-request']);
+
+function isUnsent(policy: View): boolean {
+  const conditions = policy.get('retry_on')?.text?.split(',') ?? [];
+  return conditions.length > 0 && conditions.every((condition) => UNSENT.has(condition.trim()));
+}
+
+/** Without those for what the workload beside Envoy sends. */
+function routeParts({ listeners, routeParts }: Gateway): readonly View[] {
+  const outbound = listeners.filter(({ isOutbound }) => isOutbound).flatMap(({ chains }) => chains);
+  const parts = everyMapping(outbound.flatMap(({ routes }) => routes));
+  const excluded = new Set(parts.map(({ identity }) => identity));
+  return routeParts.filter(({ identity }) => !excluded.has(identity));
+}
+
+function virtualServices(gateway: Gateway): readonly View[] {
+  return ofKind(gateway, 'VirtualService').flatMap(({ spec }) => spec.list('http'));
+}
+
+/** Of Gateway API. */
+const filters = (gateway: Gateway) => routeRules(gateway).flatMap((rule) => rule.list('filters'));
+
+export const DELIVERY_RULES: readonly Rule[] = [
+  {
+    id: 'sent-twice',
+    severity: 'error',
+    effect: 'may send one checked request, or one check, twice',
+    fix: 'no retry_policy, no hedge_policy (Istio: retries: { attempts: 0 }; Gateway API, Envoy Gateway: no retry): the caller retries, and signs anew',
+    find: (gateway) => [
+      ...where(routeParts(gateway), 'retry_policy', (policy) => !isUnsent(policy)),
+      ...where(routeParts(gateway), 'hedge_policy', isThere),
+      ...where(virtualServices(gateway), 'retries', (retries) => retries.get('attempts')?.number !== 0),
+      ...where(routeRules(gateway), 'retry', isThere),
+      ...where(specsOf(gateway, 'BackendTrafficPolicy'), 'retry', isThere),
+    ],
+  },
+  {
+    id: 'mirrored',
+    severity: 'error',
+    effect: 'sends a checked request to a second server as well',
+    fix: 'no request_mirror_policies (Istio: no mirror; Gateway API: no RequestMirror)',
+    find: (gateway) => [
+      ...['request_mirror_policies', 'request_mirror_policy'].flatMap((name) =>
+        where(routeParts(gateway), name, isThere),
+      ),
+      ...['mirror', 'mirrors'].flatMap((name) => where(virtualServices(gateway), name, isThere)),
+      ...where(filters(gateway), 'request_mirror', isThere),
+    ],
+  },
+];
