@@ -16,7 +16,8 @@ import (
 	"testing"
 )
 
-// writeEnrolled writes a key as "proofgate enroll" leaves it, and returns the path of the key file.
+// writeEnrolled writes a key as "proofgate enroll" leaves it, for an origin or several with spaces between them, and
+// returns the path of the key file.
 func writeEnrolled(t testing.TB, folder, origin, keyID string) string {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(nil)
@@ -29,7 +30,7 @@ func writeEnrolled(t testing.TB, folder, origin, keyID string) string {
 	profile := func(method, routeID, template, body string) object {
 		route := object{
 			"route_id": routeID, "method": method, "path_template": template, "body": body,
-			"audience": "https://api.shop.example", "origins": []string{origin}, "signed_headers": []string{},
+			"audience": "https://api.shop.example", "origins": strings.Fields(origin), "signed_headers": []string{},
 		}
 		if routeID == "own" {
 			route["passport_header"] = passportHeaderName

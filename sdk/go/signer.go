@@ -135,11 +135,7 @@ func (s *Signer) sign(request *http.Request, c choice, body bodyDigest) error {
 	if err != nil {
 		return err
 	}
-	for name := range request.Header {
-		if _, isOwn := own[name]; !isOwn {
-			delete(request.Header, name)
-		}
-	}
+	removeCredentials(request.Header)
 	for _, line := range signed {
 		request.Header.Set(line[0], line[1])
 	}
@@ -334,6 +330,14 @@ func (l *loaded) makePassport(c coordinates, audience string, now int64, newJTI 
 		return nil, failf("credentials_too_large", "the passport is longer than 8 KiB")
 	}
 	return made, nil
+}
+
+func removeCredentials(headers http.Header) {
+	for name, values := range headers {
+		if isCredential(lowerASCII(name), values) {
+			delete(headers, name)
+		}
+	}
 }
 
 // withoutCredentials leaves what belongs to the application.

@@ -14,17 +14,30 @@ import (
 // Transport signs every request and sends it. The zero values of Signer and Base mean Open(Options{KeyFile: KeyFile})
 // at the first request, and http.DefaultTransport.
 //
-// It signs the request of a redirect anew, if a profile allows its origin. It signs again when http.Transport repeats
-// a request on another connection.
+// It signs the request of a redirect within an origin anew. It signs again when http.Transport repeats a request on
+// another connection.
 type Transport struct {
 	KeyFile string
 	Signer  *Signer
 	Base    http.RoundTripper
+	// Follow says which redirects are signed and sent; the others fail with the code origin_not_allowed.
+	Follow Follow
 
 	mutex    sync.Mutex
 	opened   *Signer
 	warnedAt atomic.Int64
 }
+
+// Follow says to which origins a redirect may lead.
+type Follow int
+
+const (
+	// FollowSameOrigin allows only the origin that redirects.
+	FollowSameOrigin Follow = iota
+	// FollowProfiles allows every origin that a profile of the key names, so that one of these APIs can have a
+	// request, with its body, sent to another.
+	FollowProfiles
+)
 
 // RoundTrip sends a signed copy of the request. It sends nothing when it returns a *SigningError.
 func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -50,6 +63,9 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 func (t *Transport) signedCopy(request *http.Request) (*Signer, *http.Request, error) {
+	if t.Follow != FollowProfiles && isRedirectToOtherOrigin(request) {
+		return nil, nil, failf("origin_not_allowed", "the redirect leads to another origin: Follow: FollowProfiles allows those of the key's profiles")
+	}
 	signer, err := t.signer()
 	if err != nil {
 		return nil, nil, err
@@ -69,10 +85,11 @@ func (t *Transport) signedCopy(request *http.Request) (*Signer, *http.Request, e
 		return nil, nil, err
 	}
 	attempts := 0
-	trace := &httptrace.ClientTrace{GetConn: func(string) {
-		// http.Transport is about to send the request again. The first attempt writes no more.
-		if attempts++; attempts > 1 {
-			_ = signer.sign(copied, chosen, body)
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		// Called once for each attempt of http.Transport, before it writes, on HTTP/1 and HTTP/2. An earlier attempt
+		// writes no more. Without a new proof the request is sent without credentials, and denied.
+		if attempts++; attempts > 1 && signer.sign(copied, chosen, body) != nil {
+			removeCredentials(copied.Header)
 		}
 	}}
 	traced := copied.WithContext(httptrace.WithClientTrace(request.Context(), trace))
@@ -91,6 +108,15 @@ func (t *Transport) signer() (*Signer, error) {
 	opened, err := Open(Options{KeyFile: t.KeyFile})
 	t.opened = opened
 	return opened, err
+}
+
+// isRedirectToOtherOrigin compares with the request that got the redirect, which http.Client leaves in Response.
+func isRedirectToOtherOrigin(request *http.Request) bool {
+	if request.Response == nil || request.Response.Request == nil || request.URL == nil {
+		return false
+	}
+	from, to := request.Response.Request.URL, request.URL
+	return from.Scheme != to.Scheme || normalizeAuthority(from.Scheme, from.Host) != normalizeAuthority(to.Scheme, to.Host)
 }
 
 // urlText is the URL with the bytes that net/http sends.

@@ -1,6 +1,7 @@
 package proofgate
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -110,6 +111,57 @@ func TestSignsRedirectsWithinTheOriginsAnew(t *testing.T) {
 	}
 }
 
+func TestFollowsTheRedirectsThatAllSDKsFollow(t *testing.T) {
+	text, err := os.ReadFile("../../test/sdk/redirects.json")
+	must(t, err)
+	var cases []struct {
+		To, Follow, Outcome string
+		HasProfile          bool `json:"has_profile"`
+	}
+	must(t, json.Unmarshal(text, &cases))
+	if len(cases) != 8 {
+		t.Fatal("no redirects")
+	}
+	for _, c := range cases {
+		for status, body := range map[int]string{http.StatusFound: "", http.StatusTemporaryRedirect: "data"} {
+			server, elsewhere := newRecorder(t), newRecorder(t)
+			to, origins, path := server, []string{server.URL}, "/v1/new"
+			if c.To == "other" {
+				to = elsewhere
+			}
+			if to == elsewhere && c.HasProfile {
+				origins = append(origins, elsewhere.URL)
+			} else if to == server && !c.HasProfile {
+				path = "/new"
+			}
+			server.answer = func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/v1/old" {
+					http.Redirect(w, r, to.URL+path, status)
+				}
+			}
+			transport := &Transport{KeyFile: writeEnrolled(t, t.TempDir(), strings.Join(origins, " "), "dk_1")}
+			if c.Follow == "profiles" {
+				transport.Follow = FollowProfiles
+			}
+			client := &http.Client{Transport: transport}
+			var response *http.Response
+			if body == "" {
+				response, err = client.Get(server.URL + "/v1/old")
+			} else {
+				response, err = client.Post(server.URL+"/v1/old", "text/plain", strings.NewReader(body))
+			}
+			if c.Outcome == "signed" {
+				last := func() arrived { return to.all[len(to.all)-1] }
+				if got := statusOf(t, response, err); got != 200 || string(last().body) != body || !last().fits() {
+					t.Errorf("%+v, %d: %d", c, status, got)
+				}
+			} else if codeOf(err) != c.Outcome || len(server.all) != 1 || len(elsewhere.all) != 0 {
+				t.Errorf("%+v, %d: %v, sent %d and %d", c, status, err, len(server.all), len(elsewhere.all))
+			}
+		}
+	}
+}
+
 func TestReplacesCredentialsOfTheCaller(t *testing.T) {
 	server := newRecorder(t)
 	client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), server.URL, "dk_1")}}
@@ -172,6 +224,125 @@ func TestSignsAnAttemptOnAnotherConnectionAnew(t *testing.T) {
 	}
 	if requests.Load() != 3 {
 		t.Errorf("%d attempts", requests.Load())
+	}
+}
+
+// failing keeps a connection for a request, and fails at the next one. Its own answers are raw, so that none is tidied up.
+type failing struct {
+	net.Listener
+	mutex     sync.Mutex
+	proofs    []string
+	hasFailed bool
+}
+
+func newFailing(t *testing.T, fail func(*net.TCPConn, *http.Request)) *failing {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	f := &failing{Listener: listener}
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go f.serve(connection.(*net.TCPConn), fail)
+		}
+	}()
+	return f
+}
+
+func (f *failing) serve(connection *net.TCPConn, fail func(*net.TCPConn, *http.Request)) {
+	defer connection.Close()
+	reader := bufio.NewReader(connection)
+	for count := 1; ; count++ {
+		request, err := http.ReadRequest(reader)
+		if err != nil {
+			return
+		}
+		f.mutex.Lock()
+		f.proofs = append(f.proofs, request.Header.Get("X-Proofgate-Signature"))
+		fails := count > 1 && !f.hasFailed
+		f.hasFailed = f.hasFailed || fails
+		f.mutex.Unlock()
+		if fails {
+			fail(connection, request)
+			return
+		}
+		io.Copy(io.Discard, request.Body)
+		io.WriteString(connection, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	}
+}
+
+func TestSendsNoProofTwice(t *testing.T) {
+	answer := func(status int) func(*net.TCPConn, *http.Request) {
+		return func(c *net.TCPConn, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			fmt.Fprintf(c, "HTTP/1.1 %d X\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n", status)
+		}
+	}
+	faults := map[string]func(*net.TCPConn, *http.Request){
+		"reset after the head": func(c *net.TCPConn, _ *http.Request) { c.SetLinger(0) },
+		"reset after the body": func(c *net.TCPConn, r *http.Request) { io.Copy(io.Discard, r.Body); c.SetLinger(0) },
+		"end without answer":   func(c *net.TCPConn, r *http.Request) { io.Copy(io.Discard, r.Body) },
+		"time-out":             func(_ *net.TCPConn, r *http.Request) { <-time.After(300 * time.Millisecond) },
+		"408":                  answer(408), "421": answer(421), "425": answer(425), "503": answer(503),
+	}
+	repetitions := 0
+	for name, fault := range faults {
+		for _, method := range []string{"GET", "POST"} {
+			server := newFailing(t, fault)
+			origin := "http://" + server.Addr().String()
+			base := &http.Transport{ResponseHeaderTimeout: 100 * time.Millisecond}
+			defer base.CloseIdleConnections()
+			client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), origin, "dk_1"), Base: base}}
+			for i := 0; i < 3; i++ {
+				request, err := http.NewRequest(method, origin+"/v1/a", strings.NewReader(strings.Repeat("x", 1<<16)))
+				must(t, err)
+				request.Header.Set("Idempotency-Key", "k")
+				if response, err := client.Do(request); err == nil {
+					io.Copy(io.Discard, response.Body)
+					response.Body.Close()
+				}
+			}
+			server.mutex.Lock()
+			seen := map[string]bool{}
+			for _, proof := range server.proofs {
+				if proof == "" || seen[proof] {
+					t.Errorf("%s, %s: one proof was sent twice, or none", name, method)
+				}
+				seen[proof] = true
+			}
+			repetitions += len(server.proofs) - 3
+			server.mutex.Unlock()
+		}
+	}
+	if repetitions == 0 {
+		t.Error("http.Transport repeated nothing, so this showed nothing")
+	}
+}
+
+// An attempt that cannot be signed anew goes without credentials, and is denied: it never repeats a proof.
+func TestRepeatsNoProofWhenTheKeyHasEnded(t *testing.T) {
+	server := newFailing(t, func(*net.TCPConn, *http.Request) {})
+	origin := "http://" + server.Addr().String()
+	signer, err := Open(Options{KeyFile: writeEnrolled(t, t.TempDir(), origin, "dk_1")})
+	must(t, err)
+	made := 0
+	signer.newJTI = func() (string, error) {
+		// Those of the passport and of two requests.
+		if made++; made > 3 {
+			return "", errors.New("no entropy")
+		}
+		return newJTI()
+	}
+	client := &http.Client{Transport: &Transport{Signer: signer}}
+	for i := 0; i < 2; i++ {
+		response, err := client.Get(origin + "/v1/a")
+		statusOf(t, response, err)
+	}
+	if len(server.proofs) != 3 || server.proofs[2] != "" {
+		t.Errorf("%d requests", len(server.proofs))
 	}
 }
 

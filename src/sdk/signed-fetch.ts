@@ -1,10 +1,11 @@
 /** Signs requests of `fetch`, and follows redirects itself, because each request needs headers of its own. */
 import type { ClockCheck } from './clock-check.ts';
 import { denialOf } from './denial.ts';
+import { type FollowPolicy, refuseOtherOrigin } from './follow-policy.ts';
 import { headerLinesOf, isOfSigner } from './header-lines.ts';
 import type { PreparedRequest, SignPrepared } from './prepared-request.ts';
+import { signingRepetitions } from './repeated-dispatch.ts';
 import { bytesOf, isAbsent } from './signable-body.ts';
-import { SignerError } from './signer-error.ts';
 
 export type FetchLike = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
@@ -12,6 +13,7 @@ export interface FetchParts {
   readonly sign: SignPrepared;
   readonly clock: ClockCheck;
   readonly throwOnDenial: boolean;
+  readonly follow: FollowPolicy;
 }
 
 /** As `fetch` (Fetch standard, "HTTP-redirect fetch"). */
@@ -38,13 +40,15 @@ export async function signedFetch(
     body: await bodyOf(request, init),
   };
   for (let redirects = 0; ; redirects++) {
-    const response = await send(hop, request, init, parts, redirects > 0);
+    const response = await send(hop, request, init, parts);
     const location = REDIRECTS.has(response.status) ? response.headers.get('location') : null;
     if (request.redirect !== 'follow' || location === null) return checked(response, parts);
     if (redirects === MAX_REDIRECTS)
       throw new TypeError('fetch failed', { cause: new Error('too many redirects') });
     await response.body?.cancel();
-    hop = nextHop(hop, response.status, location);
+    const next = nextHop(hop, response.status, location);
+    refuseOtherOrigin(hop.url.origin, next.url.origin, parts.follow);
+    hop = next;
   }
 }
 
@@ -69,21 +73,15 @@ async function send(
   request: Request,
   init: RequestInit | undefined,
   { clock, sign }: FetchParts,
-  isRedirect: boolean,
 ): Promise<Response> {
   const headers = new Headers(own);
-  const signed = await sign({ method, url: url.href, headers: headerLinesOf(own), body }).catch(
-    (error: unknown) => {
-      // A redirect that no profile fits is followed unsigned.
-      if (isRedirect && error instanceof SignerError && NOT_OURS.has(error.code)) return {};
-      throw error;
-    },
-  );
-  for (const [name, value] of Object.entries(signed)) headers.set(name, value);
+  const signAttempt = () => sign({ method, url: url.href, headers: headerLinesOf(own), body });
+  for (const [name, value] of Object.entries(await signAttempt())) headers.set(name, value);
   const redirect = request.redirect === 'follow' ? 'manual' : request.redirect;
   const sentMs = Date.now();
   const response = await fetch(url, {
     ...init,
+    ...signingRepetitions(init, signAttempt),
     method,
     headers,
     redirect,
@@ -93,8 +91,6 @@ async function send(
   clock.see(response.headers.get('date'), sentMs);
   return response;
 }
-
-const NOT_OURS: ReadonlySet<string> = new Set(['profile_not_found', 'origin_not_allowed']);
 
 /** @throws TypeError as `fetch` does */
 function nextHop(hop: Hop, status: number, location: string): Hop {

@@ -8,6 +8,7 @@ import {
 } from '../client/request-signer.ts';
 import { KeyFileIdentity } from '../workload/key-file-identity.ts';
 import { ClockCheck } from './clock-check.ts';
+import type { FollowPolicy } from './follow-policy.ts';
 import { type HeadersLike, headerLinesOf, isOfSigner } from './header-lines.ts';
 import type { PreparedRequest, SignedHeaders } from './prepared-request.ts';
 import { bytesOf, isAbsent } from './signable-body.ts';
@@ -22,6 +23,8 @@ export interface SignerOptions {
   readonly onWarning?: (text: string) => void;
   /** `fetch` throws {@link RequestDenied} when a verifier denies a request. Default: it returns the response. */
   readonly throwOnDenial?: boolean;
+  /** Redirects that are signed anew and followed. Default: `same-origin`. */
+  readonly follow?: FollowPolicy;
 }
 
 /** Clock and random identifiers. */
@@ -73,13 +76,14 @@ export class Signer {
 
   /**
    * `fetch`, with each request signed anew, also after a redirect. Can be passed to libraries that take a `fetch`.
-   * @throws SignerError before anything is sent; otherwise as `fetch`
+   * @throws SignerError before the request, or that of a redirect, is sent; otherwise as `fetch`
    */
   readonly fetch: FetchLike = (input, init) =>
     signedFetch(input, init, {
       sign: (request) => this.#sign(request),
       clock: this.#clock,
       throwOnDenial: this.#options.throwOnDenial === true,
+      follow: this.#follow,
     });
 
   /**
@@ -101,10 +105,15 @@ export class Signer {
   }
 
   /**
-   * For `dispatcher.compose` of undici. Place it first, so that retries and redirects of other interceptors are signed anew.
+   * For `dispatcher.compose` of undici. Place it first, so that retries and redirects of other interceptors are signed
+   * anew, and undici's redirect interceptor directly after it: behind another one, a redirect is not recognized.
    */
   interceptor(): Interceptor {
-    return signingInterceptor((request) => this.#sign(request), this.#clock);
+    return signingInterceptor((request) => this.#sign(request), this.#clock, this.#follow);
+  }
+
+  get #follow(): FollowPolicy {
+    return this.#options.follow ?? 'same-origin';
   }
 
   toJSON(): string {

@@ -1,6 +1,8 @@
 /** Signs what an undici dispatcher sends. Its types are structural, because undici is no dependency. */
 import { stringify } from 'node:querystring';
 import type { ClockCheck } from './clock-check.ts';
+import { failDispatch } from './dispatch-handler.ts';
+import { type FollowPolicy, refuseOtherOrigin } from './follow-policy.ts';
 import { headerLinesOf, isHeadersLike, isOfSigner } from './header-lines.ts';
 import type { SignPrepared } from './prepared-request.ts';
 import { bytesOf, isAbsent } from './signable-body.ts';
@@ -23,23 +25,29 @@ export type Interceptor = <O extends DispatchOptions, H extends object>(
   dispatch: Dispatch<O, H>,
 ) => Dispatch<O, H>;
 
-export function signingInterceptor(sign: SignPrepared, clock: ClockCheck): Interceptor {
+export function signingInterceptor(sign: SignPrepared, clock: ClockCheck, follow: FollowPolicy): Interceptor {
   return (dispatch) => (options, handler) => {
-    void signedOptions(options, sign).then(
+    void signedOptions(options, handler, sign, follow).then(
       (changes) => {
         try {
           dispatch(Object.assign({}, options, changes), watching(handler, clock));
         } catch (error) {
-          fail(handler, error);
+          failDispatch(handler, error);
         }
       },
-      (error: unknown) => fail(handler, error),
+      (error: unknown) => failDispatch(handler, error),
     );
     return true;
   };
 }
 
-async function signedOptions(options: DispatchOptions, sign: SignPrepared) {
+async function signedOptions(
+  options: DispatchOptions,
+  handler: object,
+  sign: SignPrepared,
+  follow: FollowPolicy,
+) {
+  refuseRedirect(options, handler, follow);
   const { body, method } = options;
   const path = pathWithQuery(options);
   const headers = linesOf(options.headers).filter(({ name, value }) => !isOfSigner(name, value));
@@ -67,13 +75,11 @@ function pathWithQuery({ path, query }: DispatchOptions): string {
   return text === '' ? path : `${path}?${text}`;
 }
 
-/** Undici 7 calls `onResponseError`, version 6 `onError`. */
-function fail(handler: object, error: unknown): void {
-  if ('onResponseError' in handler && typeof handler.onResponseError === 'function') {
-    handler.onResponseError(null, error);
-  } else if ('onError' in handler && typeof handler.onError === 'function') {
-    handler.onError(error);
-  }
+/** Undici's redirect handler dispatches with itself as the handler, and keeps the URLs of earlier requests. */
+function refuseRedirect({ origin }: DispatchOptions, handler: object, follow: FollowPolicy): void {
+  const history: unknown = 'history' in handler ? handler.history : undefined;
+  const before: unknown = Array.isArray(history) ? history.at(-1) : undefined;
+  if (before instanceof URL) refuseOtherOrigin(before.origin, new URL(origin ?? '').origin, follow);
 }
 
 /** The handler, whose responses show the server's clock. */

@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import json
+import os
 import threading
 import time
 import unittest
@@ -12,6 +14,9 @@ from fixture import Server, install_pair, profiles, temporary_folder, write_enro
 
 import proofgate
 from proofgate import Auth, Denied, Signer, SigningError
+
+
+REDIRECTS = os.path.join(os.path.dirname(__file__), "../../../test/sdk/redirects.json")
 
 
 class AuthTest(unittest.TestCase):
@@ -129,17 +134,65 @@ class AuthTest(unittest.TestCase):
                 for arrived in self.server.arrived:
                     self.assertTrue(arrived.fits or arrived.transcript is None)
 
-    def test_sends_no_credential_to_another_origin(self):
+    def test_follows_the_redirects_that_all_sdks_follow(self):
+        with open(REDIRECTS, encoding="utf-8") as file:
+            cases = json.load(file)
+        self.assertEqual(len(cases), 8)
+        for case in cases:
+            for status, method, body in ((302, "GET", b""), (307, "POST", b"data")):
+                for way in (self.by_httpx, self.by_async_httpx, self.by_requests):
+                    with self.subTest(case, method=method, way=way.__name__):
+                        self.check_redirect(case, status, method, body, way)
+
+    def check_redirect(self, case, status, method, body, way):
         elsewhere = Server()
         self.addCleanup(elsewhere.close)
-        self.server.answer = lambda _: (302, {"Location": f"{elsewhere.origin}/v1/orders"}, "")
-        client = self.httpx_client(follow_redirects=True)
-        for send in (client.get, self.session().get):
-            self.assertEqual(send(self.url).status_code, 401)
-            [arrived] = elsewhere.arrived
-            names = {name.lower() for name in arrived.headers}
-            self.assertFalse({n for n in names if n.startswith("x-proofgate") or n == "authorization"})
-            elsewhere.arrived.clear()
+        to = self.server if case["to"] == "same" else elsewhere
+        origins = [self.server.origin]
+        if to is elsewhere and case["has_profile"]:
+            origins.append(elsewhere.origin)
+        signed = [{**profile, "origins": origins} for profile in profiles(self.server.origin)]
+        self.key_file, _ = write_enrolled(self.folder, signed)
+        path = "/v1/new" if case["has_profile"] or to is elsewhere else "/new"
+        moved = (status, {"Location": f"{to.origin}{path}"}, "")
+        self.server.answer = lambda a: moved if a.target == "/v1/orders" else (200, {}, "ok")
+        self.server.arrived.clear()
+        auth = Auth(self.key_file, follow=case["follow"])
+        if case["outcome"] == "signed":
+            self.assertEqual(way(auth, method, body), 200)
+            self.assertTrue(to.arrived[-1].fits)
+            self.assertEqual(to.arrived[-1].body, body)
+        else:
+            self.assertEqual(self.code_of(lambda: way(auth, method, body)), case["outcome"])
+            self.assertEqual([arrived.target for arrived in self.server.arrived], ["/v1/orders"])
+            self.assertEqual(elsewhere.arrived, [])
+
+    def by_httpx(self, auth, method, body):
+        with httpx.Client(auth=auth, trust_env=False, follow_redirects=True) as client:
+            return client.request(method, self.url, content=body).status_code
+
+    def by_async_httpx(self, auth, method, body):
+        async def send():
+            async with httpx.AsyncClient(auth=auth, trust_env=False, follow_redirects=True) as client:
+                return (await client.request(method, self.url, content=body)).status_code
+
+        return asyncio.run(send())
+
+    def by_requests(self, auth, method, body):
+        with requests.Session() as session:
+            session.auth, session.trust_env = auth, False
+            return session.request(method, self.url, data=body).status_code
+
+    def test_returns_a_redirect_that_is_not_to_be_followed(self):
+        self.server.answer = lambda _: (302, {"Location": "http://127.0.0.1:9/v1/orders"}, "")
+        self.assertEqual(self.httpx_client().get(self.url).status_code, 302)
+        self.assertEqual(self.session().get(self.url, allow_redirects=False).status_code, 302)
+
+    def test_keeps_the_trace_of_the_application(self):
+        names = []
+        extensions = {"trace": lambda name, info: names.append(name)}
+        self.assertEqual(self.httpx_client().get(self.url, extensions=extensions).status_code, 200)
+        self.assertIn("http11.send_request_headers.started", names)
 
     def test_reports_a_denial_on_request(self):
         problem = '{"reason":"jti_replay","detail":"x","decision_id":"d_7","route_id":"orders"}'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from typing import Any, AsyncGenerator, Generator, Iterable, List, Optional, Tuple
-from urllib.parse import urlsplit
+from typing import Any, AsyncGenerator, Callable, Generator, Iterable, List, Optional, Tuple
+from urllib.parse import urljoin, urlsplit
 
 from ._denial import ClockCheck, denial_of
 from ._request_url import normalize_authority
@@ -27,12 +27,24 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
     """Signs every request of a client: `httpx.Client(auth=Auth(KEY_FILE))`, or the auth of requests.
 
     The credentials are never part of a redirect. A redirected request that the verifier denies for
-    that is signed anew, if a profile allows its origin.
+    that is signed anew. A redirect leads only to the origin that redirects, and to a URL that a
+    profile fits; anything else raises SigningError. With `follow="profiles"` it may lead to every
+    origin of a profile, so that one of these APIs can have a request sent to another.
     """
 
-    def __init__(self, key_file: Any = None, *, signer: Optional[Signer] = None, **options: Any) -> None:
+    def __init__(
+        self,
+        key_file: Any = None,
+        *,
+        signer: Optional[Signer] = None,
+        follow: str = "same-origin",
+        **options: Any,
+    ) -> None:
         if (key_file is None) == (signer is None):
             raise TypeError("give key_file or signer")
+        if follow not in ("same-origin", "profiles"):
+            raise ValueError('follow is "same-origin" or "profiles"')
+        self._follow = follow
         self._signer = Signer(key_file, **options) if signer is None else signer
         self._clock = ClockCheck()
 
@@ -47,10 +59,12 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         while True:
             if self._wants_body(request):
                 request.read()
+            url = _url_of(request)
             self._sign_httpx(request)
+            _trace_sending(request, self._redirect_check(url))
             sent_at = time.time()
             response = yield request
-            if not self._is_unsigned_denial(response, sent_at):
+            if not self._is_unsigned_denial(response, sent_at, url):
                 return
             request = response.request
 
@@ -60,10 +74,12 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         while True:
             if self._wants_body(request):
                 await request.aread()
+            url = _url_of(request)
             self._sign_httpx(request)
+            _trace_sending_async(request, self._redirect_check(url))
             sent_at = time.time()
             response = yield request
-            if not self._is_unsigned_denial(response, sent_at):
+            if not self._is_unsigned_denial(response, sent_at, url):
                 return
             request = response.request
 
@@ -84,13 +100,38 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         signed = self._signer.sign(request.method, url, headers=headers, body=body)
         request.headers = _SignedHeaders(headers, signed)
 
-    def _is_unsigned_denial(self, response: "httpx.Response", sent_at: float) -> bool:
+    def _redirect_check(self, signed_url: str) -> Callable[[Any], None]:
+        """Refuses a request of httpcore that is sent without credentials: httpx makes it for a redirect."""
+
+        def check(request: Any) -> None:
+            headers = {name.lower(): value for name, value in request.headers}
+            if b"x-proofgate-signature" in headers:
+                return
+            target = headers[b"host"] + request.url.target
+            url = f"{request.url.scheme.decode('ascii')}://{target.decode('ascii')}"
+            self._refuse_redirect(signed_url, request.method.decode("ascii"), url)
+
+        return check
+
+    def _refuse_redirect(self, from_url: str, method: str, url: str) -> None:
+        """Raises SigningError for a redirect that must not be followed."""
+        if self._follow != "profiles" and _origin_of(from_url) != _origin_of(url):
+            raise SigningError(
+                "origin_not_allowed",
+                'the redirect leads to another origin: follow="profiles" allows those of the key\'s profiles',
+            )
+        self._signer.binds_body(method, url)
+
+    def _is_unsigned_denial(self, response: "httpx.Response", sent_at: float, signed_url: str) -> bool:
         self._clock.check(response.headers.get("date"), sent_at)
         request = response.request
         if isinstance(request.headers, _SignedHeaders) or response.status_code != 401:
             return False
-        is_denial = "x-proofgate-reason" in response.headers
-        return is_denial and self._signer.signs_for(request.method, _url_of(request))
+        if "x-proofgate-reason" not in response.headers:
+            return False
+        # Again, for transports that report no events.
+        self._refuse_redirect(signed_url, request.method, _url_of(request))
+        return True
 
     # requests
 
@@ -99,7 +140,7 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         sent_at = time.time()
 
         def on_response(response: Any, **options: Any) -> Any:
-            return self._on_response(response, sent_at, options)
+            return self._on_response(response, sent_at, options, response.request)
 
         request.register_hook("response", on_response)
         return request
@@ -116,15 +157,15 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         signed = self._signer.sign(request.method, url, headers=headers, body=body)
         request.headers.update(signed.headers)
 
-    def _on_response(self, response: Any, sent_at: float, options: Any) -> Any:
+    def _on_response(self, response: Any, sent_at: float, options: Any, copied: Any) -> Any:
+        """`copied` is the request of which requests makes that of a redirect."""
         self._clock.check(response.headers.get("date"), sent_at)
         request = response.request
         is_signed = "x-proofgate-signature" in request.headers
         if response.is_redirect:
             _remove_credentials(request.headers)
+            self._check_redirect(response, copied)
         if is_signed or response.status_code != 401 or denial_of(response) is None:
-            return response
-        if not self._signer.signs_for(request.method, request.url):
             return response
         response.close()
         again = request.copy()
@@ -132,7 +173,18 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         answer = response.connection.send(again, **options)
         answer.request = again
         answer.history.append(response)
-        return answer
+        return self._on_response(answer, sent_at, options, copied)
+
+    def _check_redirect(self, response: Any, copied: Any) -> None:
+        """Lets a redirect fail that must not be followed, when it is followed."""
+        url = urljoin(response.url, response.headers["location"]).partition("#")[0]
+        parts = urlsplit(url)
+        target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+        method = _method_after(response.status_code, copied.method)
+        try:
+            self._refuse_redirect(response.url, method, f"{parts.scheme}://{parts.netloc}{target}")
+        except SigningError as error:
+            _refuse_copies(copied, error)
 
 
 if httpx:
@@ -150,6 +202,71 @@ if httpx:
         @property
         def raw(self) -> List[Tuple[bytes, bytes]]:
             return [*super().raw, *self._credentials]
+
+
+def _trace_sending(request: "httpx.Request", check: Callable[[Any], None]) -> None:
+    given = _given_trace(request)
+
+    def trace(name: str, info: Any) -> None:
+        if name.endswith(_SENDS_HEADERS):
+            check(info["request"])
+        if given is not None:
+            given(name, info)
+
+    _set_trace(request, trace, given)
+
+
+def _trace_sending_async(request: "httpx.Request", check: Callable[[Any], None]) -> None:
+    given = _given_trace(request)
+
+    async def trace(name: str, info: Any) -> None:
+        if name.endswith(_SENDS_HEADERS):
+            check(info["request"])
+        if given is not None:
+            await given(name, info)
+
+    _set_trace(request, trace, given)
+
+
+# Of httpcore, before it writes a request.
+_SENDS_HEADERS = ".send_request_headers.started"
+
+
+def _given_trace(request: "httpx.Request") -> Any:
+    """The trace of the application, without ours of an earlier attempt."""
+    trace = request.extensions.get("trace")
+    return getattr(trace, "given", trace)
+
+
+def _set_trace(request: "httpx.Request", trace: Any, given: Any) -> None:
+    trace.given = given
+    request.extensions = {**request.extensions, "trace": trace}
+
+
+def _method_after(status: int, method: str) -> str:
+    """As requests and RFC 9110 section 15.4 have it."""
+    becomes_get = method != "HEAD" if status in (302, 303) else status == 301 and method == "POST"
+    return "GET" if becomes_get else method
+
+
+def _refuse_copies(request: Any, error: SigningError) -> None:
+    """Lets `Session.send` fail for copies of a request of requests: it makes one for a redirect, if it follows that."""
+    copy = type(request).copy
+
+    def fail(_: Any) -> Any:
+        raise error
+
+    def refused() -> Any:
+        copied = copy(request)
+        copied.__class__ = type("RefusedRedirect", (type(copied),), {"hooks": property(fail)})
+        return copied
+
+    request.copy = refused
+
+
+def _origin_of(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{normalize_authority(scheme, re.split('[/?#]', rest)[0])}"
 
 
 def _url_of(request: "httpx.Request") -> str:

@@ -1,0 +1,43 @@
+/**
+ * Signs what `fetch` sends a second time: after a 421 it repeats the request with the same headers on another connection
+ * (Fetch standard, "HTTP-network-or-cache fetch"), which would send one proof twice.
+ */
+import { failDispatch } from './dispatch-handler.ts';
+import type { SignedHeaders } from './prepared-request.ts';
+
+interface Dispatcher {
+  dispatch(options: object, handler: object): boolean;
+}
+
+/** Where Node.js keeps the dispatcher of `fetch`. */
+const GLOBAL_DISPATCHER = Symbol.for('undici.globalDispatcher.1');
+
+/** Members of `fetch`'s options; none where this Node.js has no dispatcher that could be wrapped. */
+export function signingRepetitions(init: object | undefined, sign: () => Promise<SignedHeaders>): object {
+  const given: unknown = init && 'dispatcher' in init ? init.dispatcher : undefined;
+  const dispatcher = given ?? Reflect.get(globalThis, GLOBAL_DISPATCHER);
+  if (!isDispatcher(dispatcher)) return {};
+  let attempts = 0;
+  const dispatch = (options: object, handler: object) => {
+    attempts += 1;
+    if (attempts === 1) return dispatcher.dispatch(options, handler);
+    sign().then(
+      (signed) => dispatcher.dispatch(withHeaders(options, signed), handler),
+      (error: unknown) => failDispatch(handler, error),
+    );
+    return true;
+  };
+  return { dispatcher: { dispatch } };
+}
+
+function isDispatcher(value: unknown): value is Dispatcher {
+  return (
+    typeof value === 'object' && value !== null && 'dispatch' in value && typeof value.dispatch === 'function'
+  );
+}
+
+/** `fetch` passes the headers as an object, with the credentials of the first attempt under the same names. */
+function withHeaders(options: object, signed: SignedHeaders): object {
+  const headers: unknown = 'headers' in options ? options.headers : undefined;
+  return { ...options, headers: { ...(typeof headers === 'object' ? headers : {}), ...signed } };
+}

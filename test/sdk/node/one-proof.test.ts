@@ -1,0 +1,80 @@
+/** One proof, one delivery: what an upstream gets that fails on a reused connection. */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Agent, interceptors, request } from 'undici';
+import { Signer } from '../../../src/sdk/index.ts';
+import { writeUpstreamKey } from './upstream-key.ts';
+import { type Behaviour, Upstream } from './upstreams.ts';
+
+let upstream: Upstream;
+let signer: Signer;
+beforeAll(async () => {
+  upstream = await Upstream.start();
+  signer = await Signer.open({ keyFile: writeUpstreamKey([upstream.origin]) });
+});
+afterAll(() => upstream.close());
+
+const FAULTS: readonly (readonly [string, Behaviour])[] = [
+  ['resets after the head', { kind: 'reset', after: 'head' }],
+  ['resets after the body', { kind: 'reset', after: 'body' }],
+  ['closes without an answer', { kind: 'close' }],
+  ...[408, 421, 425, 429, 502, 503].map(
+    (status) => [`answers ${status}`, { kind: 'answer', status, headers: { 'retry-after': '0' } }] as const,
+  ),
+];
+const METHODS = ['GET', 'POST', 'PUT'] as const;
+
+type Send = (method: (typeof METHODS)[number]) => Promise<unknown>;
+
+const inits = (method: string) => ({
+  method,
+  headers: { 'idempotency-key': 'k' },
+  ...(method !== 'GET' && { body: 'x'.repeat(200_000) }),
+});
+const byFetch: Send = async (method) =>
+  (await signer.fetch(`${upstream.origin}/v1/a`, inits(method))).arrayBuffer();
+const byInterceptor: Send = async (method) => {
+  const agent = new Agent();
+  const dispatcher = agent.compose(
+    signer.interceptor(),
+    interceptors.retry({ maxRetries: 2, minTimeout: 1, maxTimeout: 5, methods: [...METHODS] }),
+  );
+  try {
+    const send = async () => {
+      const { body } = await request(`${upstream.origin}/v1/a`, { ...inits(method), method, dispatcher });
+      await body.dump();
+    };
+    await send();
+    await send();
+  } finally {
+    await agent.destroy();
+  }
+};
+
+describe.each([
+  ['fetch', byFetch],
+  ['the interceptor, with retries', byInterceptor],
+])('%s', (_name, send) => {
+  it.each(FAULTS.flatMap((fault) => METHODS.map((method) => [method, ...fault] as const)))(
+    '%s, and the upstream %s',
+    async (method, _what, fault) => {
+      upstream.arrived.length = 0;
+      // A connection that is kept alive, and fails then. A request that the fault reaches is not sent again by itself.
+      upstream.behaviours = [{ kind: 'answer', status: 200 }, fault, fault];
+      for (let i = 0; i < 3; i++) await send(method).catch(() => undefined);
+      expect(upstream.behaviours).toEqual([]);
+      expect(upstream.jtis).not.toContain(undefined);
+      expect(new Set(upstream.jtis).size).toBe(upstream.jtis.length);
+    },
+  );
+});
+
+it('fetch signs the repetition after a 421 anew, with the same body', async () => {
+  upstream.arrived.length = 0;
+  upstream.behaviours = [{ kind: 'answer', status: 421 }];
+  const answer = await signer.fetch(`${upstream.origin}/v1/a`, { method: 'PUT', body: 'abc' });
+  expect(answer.status).toBe(200);
+  expect(upstream.arrived.map(({ body }) => body)).toEqual(['abc', 'abc']);
+  const [first, second] = upstream.arrived.map(({ transcript }) => transcript);
+  expect(first?.get('content-sha256')).toBe(second?.get('content-sha256'));
+  expect(first?.get('jti')).not.toBe(second?.get('jti'));
+});

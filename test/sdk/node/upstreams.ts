@@ -1,0 +1,83 @@
+/** HTTP/1.1 servers for the SDK's tests: they keep what arrives, and fail as upstreams do. */
+
+import type { AddressInfo } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
+
+export type Behaviour =
+  | { readonly kind: 'answer'; readonly status: number; readonly headers?: Readonly<Record<string, string>> }
+  /** Resets the connection with the first bytes of the request, or after all of it. */
+  | { readonly kind: 'reset'; readonly after: 'head' | 'body' }
+  /** Closes the connection in order, without an answer. */
+  | { readonly kind: 'close' };
+
+export interface Arrived {
+  readonly line: string;
+  readonly body: string;
+  /** Undefined without a proof. */
+  readonly transcript: ReadonlyMap<string, string> | undefined;
+}
+
+export class Upstream {
+  readonly arrived: Arrived[] = [];
+  /** Of the requests in order; 200 after these. */
+  behaviours: Behaviour[] = [];
+  /** Overrides the above. */
+  respond: ((arrived: Arrived) => Behaviour | undefined) | undefined;
+  readonly #sockets = new Set<Socket>();
+  readonly #server: Server = createServer((socket) => this.#serve(socket));
+
+  static async start(): Promise<Upstream> {
+    const upstream = new Upstream();
+    await new Promise<void>((resolve) => upstream.#server.listen(0, '127.0.0.1', resolve));
+    return upstream;
+  }
+
+  get origin(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Identifiers of all proofs that arrived, in order. */
+  get jtis(): readonly (string | undefined)[] {
+    return this.arrived.map(({ transcript }) => transcript?.get('jti'));
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+  }
+
+  #serve(socket: Socket): void {
+    this.#sockets.add(socket);
+    let received = '';
+    socket.on('error', () => {});
+    socket.on('data', (chunk) => {
+      received += chunk.toString('latin1');
+      const [head, body = ''] = received.split('\r\n\r\n');
+      if (head === undefined || !received.includes('\r\n\r\n')) return;
+      const next = this.behaviours[0];
+      const length = Number(/content-length: *([0-9]+)/i.exec(head)?.[1] ?? 0);
+      const isWhole = body.length >= length;
+      if (!isWhole && !(next?.kind === 'reset' && next.after === 'head')) return;
+      received = '';
+      this.behaviours.shift();
+      this.#answer(socket, { line: head.split('\r\n')[0] ?? '', body, transcript: transcriptOf(head) }, next);
+    });
+  }
+
+  #answer(socket: Socket, arrived: Arrived, next: Behaviour | undefined): void {
+    this.arrived.push(arrived);
+    const behaviour = this.respond?.(arrived) ?? next ?? { kind: 'answer', status: 200 };
+    if (behaviour.kind === 'reset') return void socket.resetAndDestroy();
+    if (behaviour.kind === 'close') return void socket.end();
+    const lines = Object.entries({ 'content-length': '2', ...behaviour.headers });
+    const head = [`HTTP/1.1 ${behaviour.status} X`, ...lines.map(([name, value]) => `${name}: ${value}`)];
+    socket.write(`${head.join('\r\n')}\r\n\r\nok`);
+  }
+}
+
+function transcriptOf(head: string): ReadonlyMap<string, string> | undefined {
+  const encoded = /^x-proofgate-transcript: *(.*)$/im.exec(head)?.[1];
+  if (encoded === undefined) return undefined;
+  const lines = Buffer.from(encoded, 'base64url').toString().trimEnd().split('\n').slice(1);
+  return new Map(lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]));
+}
