@@ -137,7 +137,7 @@ DENIED = json.dumps(
 
 
 class Server:
-    """Answers with `answer(arrived)`: a status, headers and a body. Requests that do not fit get a denial."""
+    """Answers with `answer(arrived)`: a status, headers and a body, or None to close the connection. Requests that do not fit get a denial."""
 
     def __init__(self):
         self.arrived = []
@@ -152,7 +152,11 @@ class Server:
                 body = self.rfile.read(int(self.headers.get("content-length", "0")))
                 arrived = Arrived(self.command, self.path, self.headers, body)
                 server.arrived.append(arrived)
-                status, headers, text = server.answer(arrived)
+                answer = server.answer(arrived)
+                if answer is None:
+                    self.close_connection = True
+                    return
+                status, headers, text = answer
                 if not arrived.fits and arrived.target.startswith("/v1/"):
                     status, text = 401, DENIED
                     headers = {"X-Proofgate-Reason": "invalid_request_proof"}

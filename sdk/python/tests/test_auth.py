@@ -1,6 +1,7 @@
 """The auth object with httpx and requests, against a server that compares each request with its proof."""
 
 import asyncio
+import contextlib
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import unittest
 
 import httpx
 import requests
+import urllib3
 from fixture import Server, install_pair, profiles, temporary_folder, write_enrolled
 
 import proofgate
@@ -182,6 +184,28 @@ class AuthTest(unittest.TestCase):
         with requests.Session() as session:
             session.auth, session.trust_env = auth, False
             return session.request(method, self.url, data=body).status_code
+
+    def test_sends_no_proof_twice(self):
+        faults = [lambda _, s=status: (s, {"Retry-After": "0"}, "") for status in (408, 421, 425, 503)]
+        faults.append(lambda _: None)
+        retry = urllib3.Retry(
+            3, status_forcelist=[408, 421, 425, 503], allowed_methods=None, backoff_factor=0, raise_on_status=False
+        )
+        client, session = self.httpx_client(), self.session()
+        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retry))
+        for fault in faults:
+            for send, sent in ((client.request, 1), (session.request, 3)):
+                for method in ("GET", "PUT", "POST"):
+                    self.server.answer = lambda _: (200, {}, "ok")
+                    send(method, self.url, **({"data": b"x"} if method != "GET" else {}))
+                    self.server.arrived.clear()
+                    faulty = iter((fault, fault))
+                    self.server.answer = lambda a: next(faulty, lambda _: (200, {}, "ok"))(a)
+                    with contextlib.suppress(httpx.RemoteProtocolError, httpx.ReadError):
+                        send(method, self.url, **({"data": b"x"} if method != "GET" else {}))
+                    self.assertEqual(len(self.server.arrived), sent)
+                    self.assertEqual(len({a.transcript["jti"] for a in self.server.arrived}), sent)
+                    self.assertTrue(all(a.fits for a in self.server.arrived))
 
     def test_returns_a_redirect_that_is_not_to_be_followed(self):
         self.server.answer = lambda _: (302, {"Location": "http://127.0.0.1:9/v1/orders"}, "")

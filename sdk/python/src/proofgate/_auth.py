@@ -154,8 +154,12 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         body: Body = None
         if self._signer.binds_body(request.method, url):
             body = _replayable_body(request)
-        signed = self._signer.sign(request.method, url, headers=headers, body=body)
-        request.headers.update(signed.headers)
+        method = request.method
+
+        def credentials() -> Any:
+            return self._signer.sign(method, url, headers=headers, body=body).headers
+
+        request.headers = _signed_for_each_attempt(request.headers, credentials)
 
     def _on_response(self, response: Any, sent_at: float, options: Any, copied: Any) -> Any:
         """`copied` is the request of which requests makes that of a redirect."""
@@ -241,6 +245,26 @@ def _given_trace(request: "httpx.Request") -> Any:
 def _set_trace(request: "httpx.Request", trace: Any, given: Any) -> None:
     trace.given = given
     request.extensions = {**request.extensions, "trace": trace}
+
+
+def _signed_for_each_attempt(headers: Any, credentials: Callable[[], Any]) -> Any:
+    """Headers of requests with credentials. urllib3 copies them for each attempt, and gets new ones from the second on."""
+    plain = getattr(headers, "plain", type(headers))
+    copies: List[Any] = []
+
+    class Signed(plain):  # type: ignore[misc, valid-type]
+        def copy(self) -> Any:
+            copied = Signed(self.items())
+            if "x-proofgate-signature" in self:
+                copies.append(None)
+                if len(copies) > 1:
+                    copied.update(credentials())
+            return copied
+
+    Signed.plain = plain  # type: ignore[attr-defined]
+    signed = Signed(headers.items())
+    signed.update(credentials())
+    return signed
 
 
 def _method_after(status: int, method: str) -> str:
