@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Agent, interceptors, request } from 'undici';
 import { Signer } from '../../../src/sdk/index.ts';
 import { writeUpstreamKey } from './upstream-key.ts';
-import { type Behaviour, Upstream } from './upstreams.ts';
+import { FAULTS, Upstream } from './upstreams.ts';
 
 let upstream: Upstream;
 let signer: Signer;
@@ -13,14 +13,6 @@ beforeAll(async () => {
 });
 afterAll(() => upstream.close());
 
-const FAULTS: readonly (readonly [string, Behaviour])[] = [
-  ['resets after the head', { kind: 'reset', after: 'head' }],
-  ['resets after the body', { kind: 'reset', after: 'body' }],
-  ['closes without an answer', { kind: 'close' }],
-  ...[408, 421, 425, 429, 502, 503].map(
-    (status) => [`answers ${status}`, { kind: 'answer', status, headers: { 'retry-after': '0' } }] as const,
-  ),
-];
 const METHODS = ['GET', 'POST', 'PUT'] as const;
 
 type Send = (method: (typeof METHODS)[number]) => Promise<unknown>;

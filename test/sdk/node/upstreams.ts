@@ -10,6 +10,15 @@ export type Behaviour =
   /** Closes the connection in order, without an answer. */
   | { readonly kind: 'close' };
 
+/** After which clients and proxies are tempted to send a request again. */
+export const FAULTS: readonly (readonly [string, Behaviour])[] = [
+  ['resets after the head', { kind: 'reset', after: 'head' }],
+  ['resets after the body', { kind: 'reset', after: 'body' }],
+  ['closes without an answer', { kind: 'close' }],
+  ...[408, 421, 425, 429, 502, 503].map(
+    (status) => [`answers ${status}`, { kind: 'answer', status, headers: { 'retry-after': '0' } }] as const,
+  ),
+];
 export interface Arrived {
   readonly line: string;
   readonly body: string;
