@@ -8,6 +8,13 @@ import time
 from typing import Any, AsyncGenerator, Callable, Generator, Iterable, List, Optional, Tuple
 from urllib.parse import urljoin, urlsplit
 
+from ._attempts import (
+    method_after,
+    refuse_copies,
+    signed_for_each_attempt,
+    trace_sending,
+    trace_sending_async,
+)
 from ._denial import ClockCheck, denial_of
 from ._request_url import normalize_authority
 from ._signer import SignedRequest, Signer, is_credential, without_credentials
@@ -61,7 +68,7 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
                 request.read()
             url = _url_of(request)
             self._sign_httpx(request)
-            _trace_sending(request, self._redirect_check(url))
+            trace_sending(request, self._redirect_check(url))
             sent_at = time.time()
             response = yield request
             if not self._is_unsigned_denial(response, sent_at, url):
@@ -76,7 +83,7 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
                 await request.aread()
             url = _url_of(request)
             self._sign_httpx(request)
-            _trace_sending_async(request, self._redirect_check(url))
+            trace_sending_async(request, self._redirect_check(url))
             sent_at = time.time()
             response = yield request
             if not self._is_unsigned_denial(response, sent_at, url):
@@ -159,7 +166,7 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         def credentials() -> Any:
             return self._signer.sign(method, url, headers=headers, body=body).headers
 
-        request.headers = _signed_for_each_attempt(request.headers, credentials)
+        request.headers = signed_for_each_attempt(request.headers, credentials)
 
     def _on_response(self, response: Any, sent_at: float, options: Any, copied: Any) -> Any:
         """`copied` is the request of which requests makes that of a redirect."""
@@ -184,11 +191,11 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         url = urljoin(response.url, response.headers["location"]).partition("#")[0]
         parts = urlsplit(url)
         target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-        method = _method_after(response.status_code, copied.method)
+        method = method_after(response.status_code, copied.method)
         try:
             self._refuse_redirect(response.url, method, f"{parts.scheme}://{parts.netloc}{target}")
         except SigningError as error:
-            _refuse_copies(copied, error)
+            refuse_copies(copied, error)
 
 
 if httpx:
@@ -206,86 +213,6 @@ if httpx:
         @property
         def raw(self) -> List[Tuple[bytes, bytes]]:
             return [*super().raw, *self._credentials]
-
-
-def _trace_sending(request: "httpx.Request", check: Callable[[Any], None]) -> None:
-    given = _given_trace(request)
-
-    def trace(name: str, info: Any) -> None:
-        if name.endswith(_SENDS_HEADERS):
-            check(info["request"])
-        if given is not None:
-            given(name, info)
-
-    _set_trace(request, trace, given)
-
-
-def _trace_sending_async(request: "httpx.Request", check: Callable[[Any], None]) -> None:
-    given = _given_trace(request)
-
-    async def trace(name: str, info: Any) -> None:
-        if name.endswith(_SENDS_HEADERS):
-            check(info["request"])
-        if given is not None:
-            await given(name, info)
-
-    _set_trace(request, trace, given)
-
-
-# Of httpcore, before it writes a request.
-_SENDS_HEADERS = ".send_request_headers.started"
-
-
-def _given_trace(request: "httpx.Request") -> Any:
-    """The trace of the application, without ours of an earlier attempt."""
-    trace = request.extensions.get("trace")
-    return getattr(trace, "given", trace)
-
-
-def _set_trace(request: "httpx.Request", trace: Any, given: Any) -> None:
-    trace.given = given
-    request.extensions = {**request.extensions, "trace": trace}
-
-
-def _signed_for_each_attempt(headers: Any, credentials: Callable[[], Any]) -> Any:
-    """Headers of requests with credentials. urllib3 copies them for each attempt, and gets new ones from the second on."""
-    plain = getattr(headers, "plain", type(headers))
-    copies: List[Any] = []
-
-    class Signed(plain):  # type: ignore[misc, valid-type]
-        def copy(self) -> Any:
-            copied = Signed(self.items())
-            if "x-proofgate-signature" in self:
-                copies.append(None)
-                if len(copies) > 1:
-                    copied.update(credentials())
-            return copied
-
-    Signed.plain = plain  # type: ignore[attr-defined]
-    signed = Signed(headers.items())
-    signed.update(credentials())
-    return signed
-
-
-def _method_after(status: int, method: str) -> str:
-    """As requests and RFC 9110 section 15.4 have it."""
-    becomes_get = method != "HEAD" if status in (302, 303) else status == 301 and method == "POST"
-    return "GET" if becomes_get else method
-
-
-def _refuse_copies(request: Any, error: SigningError) -> None:
-    """Lets `Session.send` fail for copies of a request of requests: it makes one for a redirect, if it follows that."""
-    copy = type(request).copy
-
-    def fail(_: Any) -> Any:
-        raise error
-
-    def refused() -> Any:
-        copied = copy(request)
-        copied.__class__ = type("RefusedRedirect", (type(copied),), {"hooks": property(fail)})
-        return copied
-
-    request.copy = refused
 
 
 def _origin_of(url: str) -> str:
