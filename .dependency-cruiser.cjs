@@ -40,7 +40,7 @@ const layers = {
   signer: ['protocol', 'telemetry', 'client', 'http-proxy', 'envoy-request', 'enforcement/ext-authz-grpc'],
   workload: ['protocol', 'telemetry', 'client', 'program', 'spiffe'],
   sdk: ['protocol', 'client', 'program', 'workload'],
-  'gateway-lint': [],
+  'gateway-lint': ['protocol'],
   conformance: ['protocol', 'client'],
   console: [],
 };

@@ -8,10 +8,11 @@ import { readSigningProfiles, type SigningProfiles } from './signing-profile.ts'
  * @throws ClientError `profile_invalid`, naming file and line or place
  */
 export function parseSigningProfiles(text: string, fileName: string): SigningProfiles {
-  return readSigningProfiles(parseYaml(text, fileName), fileName);
+  return readSigningProfiles(parseProfileYaml(text, fileName), fileName);
 }
 
-function parseYaml(text: string, fileName: string): unknown {
+/** The document, not validated. @throws ClientError `profile_invalid`, naming file, line and column */
+export function parseProfileYaml(text: string, fileName: string): unknown {
   try {
     return parseStrictYaml(text);
   } catch (error) {

@@ -12,6 +12,7 @@ import {
   Scalar,
   visit,
 } from 'yaml';
+import { yamlFaultText } from '../protocol/yaml-faults.ts';
 
 /** Both from 1, as editors count. */
 export interface Place {
@@ -113,8 +114,8 @@ export function readSources(text: string, placeOf = placesIn(text)): readonly So
     return [...documents].map((document) => {
       const problem = document.errors[0];
       if (problem !== undefined) {
-        const [reason = 'not YAML'] = problem.message.split('\n', 1);
-        throw new UnreadableText(`line ${placeOf(problem.pos[0]).line}: ${reason}`);
+        const { line, column } = placeOf(problem.pos[0]);
+        throw new UnreadableText(`line ${line}, column ${column}: ${yamlFaultText(problem.code)}`);
       }
       return new Source(document, text, placeOf);
     });

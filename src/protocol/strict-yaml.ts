@@ -4,8 +4,9 @@
  * YAML input is parsed here.
  */
 import { isAlias, isMap, isNode, isScalar, parseDocument, visit } from 'yaml';
+import { yamlFaultText } from './yaml-faults.ts';
 
-/** Thrown for an invalid document; the message is one line and names a line of the text. */
+/** Thrown for an invalid document; the message is one line that names line and column, and what to do. */
 export class StrictYamlError extends Error {
   override readonly name = 'StrictYamlError';
 }
@@ -25,11 +26,15 @@ export function parseStrictYaml(text: string): unknown {
   const fault =
     problem === undefined
       ? findBeyondJson(document)
-      : { text: problem.message.split('\n', 1)[0] ?? 'not YAML', offset: problem.pos[0] };
-  if (fault !== undefined) {
-    throw new StrictYamlError(`line ${text.slice(0, fault.offset).split('\n').length}: ${fault.text}`);
-  }
+      : { text: yamlFaultText(problem.code), offset: problem.pos[0] };
+  if (fault !== undefined) throw new StrictYamlError(`${placeOf(text, fault.offset)}: ${fault.text}`);
   return document.toJS({ maxAliasCount: 0 });
+}
+
+/** Both count from 1, as editors do. */
+function placeOf(text: string, offset: number): string {
+  const lines = text.slice(0, offset).split('\n');
+  return `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`;
 }
 
 interface YamlFault {
@@ -57,7 +62,7 @@ function findRepeatedMember(node: unknown): YamlFault | undefined {
   for (const { key } of node.items) {
     if (!isScalar(key)) continue;
     if (names.has(key.value)) {
-      return { text: 'a member is there twice', offset: key.range?.[0] ?? 0 };
+      return { text: yamlFaultText('DUPLICATE_KEY'), offset: key.range?.[0] ?? 0 };
     }
     names.add(key.value);
   }
@@ -65,10 +70,10 @@ function findRepeatedMember(node: unknown): YamlFault | undefined {
 }
 
 function beyondJson(node: unknown): string | undefined {
-  if (isAlias(node)) return 'aliases are not taken';
-  if (isNode(node) && node.tag !== undefined) return 'tags are not taken';
+  if (isAlias(node)) return 'aliases are not taken: write the value out';
+  if (isNode(node) && node.tag !== undefined) return yamlFaultText('TAG_RESOLVE_FAILED');
   if (isMap(node) && !node.items.every(({ key }) => isScalar(key) && typeof key.value === 'string')) {
-    return 'names of members must be strings';
+    return 'names of members must be strings: quote them';
   }
   return undefined;
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { parseDocument } from 'yaml';
 import { parseStrictYaml, StrictYamlError } from '../../src/protocol/strict-yaml.ts';
 
 function faultOf(text: string): string {
@@ -6,7 +7,7 @@ function faultOf(text: string): string {
     parseStrictYaml(text);
     return 'taken';
   } catch (error) {
-    if (error instanceof StrictYamlError) return error.message.split(':', 1)[0] ?? '';
+    if (error instanceof StrictYamlError) return error.message.split(',', 1)[0] ?? '';
     throw error;
   }
 }
@@ -39,6 +40,38 @@ describe('parseStrictYaml', () => {
     ['what does not end', 'a: [1\n', 'line 2'],
     ['a tab where a space belongs', 'a:\n\tb: 1\n', 'line 2'],
   ])('refuses %s and names the line', (_what, text, line) => expect(faultOf(text)).toBe(line));
+
+  it.each([
+    ['two documents', 'a: 1\n---\nb: 2\n', 2, 1],
+    ['a bracket that is not closed', 'a: [1\n', 2, 1],
+    ['a tab', 'a:\n\tb: 1\n', 2, 1],
+    ['a quote that is not closed', 'a: "x\n', 2, 1],
+    ['a member within a member', 'a: b: c\n', 1, 4],
+    ['a reserved character', 'b: 1\na: @x\n', 2, 4],
+    ['an unknown escape', 'a: "\\q"\n', 1, 5],
+    ['a directive', '%FOO\n---\na: 1\n', 1, 1],
+    ['another indentation', 'a:\n  b: 1\n c: 2\n', 3, 1],
+    ['a list and an object', '- a\nb: 1\n', 2, 1],
+    ['a block with more in its first line', 'a: |x\n  y\n', 1, 5],
+    ['text behind a value', "a: 'x' y\n", 1, 8],
+    ['an unknown tag', 'a: !!foo x\n', 1, 4],
+    ['a colon on its own line', 'a\n: b\n', 2, 1],
+    ['a long name', `${'x'.repeat(2000)}: 1`, 1, 1],
+    ['a member twice', 'a: 1\nb: 2\na: 3\n', 3, 1],
+    ['an alias', 'a: &x [1]\nb: *x\n', 2, 4],
+  ])('says where %s is and what to do, not in the words of the library', (_what, text, line, column) => {
+    let message = '';
+    try {
+      parseStrictYaml(text);
+    } catch (error) {
+      message = error instanceof StrictYamlError ? error.message : String(error);
+    }
+    expect(message.startsWith(`line ${line}, column ${column}: `)).toBe(true);
+    const { errors, warnings } = parseDocument(text, { prettyErrors: false, uniqueKeys: false });
+    for (const each of [...errors, ...warnings]) expect(message).not.toContain(each.message.slice(0, 20));
+    expect(message).toMatch(/: .+: /);
+    expect(message).not.toMatch(/YAML\.|implicit|token|scalar|\n/i);
+  });
 
   it('takes the same members in mappings beside each other, and those of every object', () => {
     expect(parseStrictYaml('a: { x: 1 }\nb: { x: 1, b: 2 }\n')).toEqual({ a: { x: 1 }, b: { x: 1, b: 2 } });

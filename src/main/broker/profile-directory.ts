@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import type { SigningProfiles } from '../../broker/broker-ports.ts';
 import { ClientError } from '../../client/client-error.ts';
 import type { SigningCoordinates } from '../../client/signing-profile.ts';
-import { parseSigningProfiles } from '../../client/signing-profile-file.ts';
+import { parseProfileYaml, parseSigningProfiles } from '../../client/signing-profile-file.ts';
 import { systemErrorCode, usageError } from '../../program/errors.ts';
 import { readInputText } from '../../program/input-files.ts';
-import { parseStrictYaml } from '../../protocol/strict-yaml.ts';
 
 const MAX_PROFILE_BYTES = 1024 * 1024;
 
@@ -49,7 +48,10 @@ async function profileFilesIn(directory: string): Promise<readonly string[]> {
 async function readProfileFile(path: string): Promise<ProfileFile> {
   const text = await readInputText(path, MAX_PROFILE_BYTES);
   try {
-    return { coordinates: parseSigningProfiles(text, path).coordinates, document: parseStrictYaml(text) };
+    return {
+      coordinates: parseSigningProfiles(text, path).coordinates,
+      document: parseProfileYaml(text, path),
+    };
   } catch (error) {
     throw error instanceof ClientError ? usageError('profile_invalid', error.message) : error;
   }

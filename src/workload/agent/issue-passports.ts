@@ -1,11 +1,12 @@
 /** Gets one set from a broker: profiles, and a passport for each audience that they name. */
+
 import { BrokerError } from '../../client/broker/broker-error.ts';
 import { signingProfilesOf } from '../../client/broker/broker-state.ts';
 import type { IdentitySource } from '../../client/broker/identity-source.ts';
 import { type PassportSet, withBroker } from '../../client/broker/passport-set.ts';
 import type { ServiceUrl } from '../../client/service-url.ts';
+import { parseProfileYaml } from '../../client/signing-profile-file.ts';
 import { readInputText } from '../../program/input-files.ts';
-import { parseStrictYaml } from '../../protocol/strict-yaml.ts';
 
 export interface PassportWishes {
   readonly url: ServiceUrl;
@@ -37,7 +38,7 @@ export async function issuePassports(
 
 /** Validated afterwards, as the broker's. */
 async function readDocument(file: string): Promise<unknown> {
-  return parseStrictYaml(await readInputText(file, MAX_PROFILE_BYTES));
+  return parseProfileYaml(await readInputText(file, MAX_PROFILE_BYTES), file);
 }
 
 function noAudience(): BrokerError {
