@@ -1,7 +1,7 @@
 /** Writes files durably: new files that must not exist yet, and atomic replacements. */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, type FileHandle, lstat, open, rename, unlink } from 'node:fs/promises';
+import { access, type FileHandle, lstat, open, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type CliError, systemErrorCode, usageError } from './errors.ts';
 
@@ -54,10 +54,27 @@ export async function replaceFile(file: FileToWrite): Promise<void> {
     await unlink(temporary);
     throw writeError(error, file.path);
   }
+  await removeAbandoned(file.path);
   try {
     await syncDirectory(dirname(file.path));
   } catch (error) {
     throw writeError(error, file.path);
+  }
+}
+
+/** A replacement takes milliseconds; another process may be in one now. */
+const ABANDONED_MS = 10 * 60_000;
+
+/** Removes temporary files of processes that were killed. Never rejects: the file itself is in place. */
+async function removeAbandoned(path: string): Promise<void> {
+  const [directory, prefix] = [dirname(path), `.${basename(path)}.`];
+  const names = await readdir(directory).catch(() => []);
+  for (const name of names) {
+    if (!name.startsWith(prefix) || !/^[0-9a-f]{16}$/.test(name.slice(prefix.length))) continue;
+    const file = join(directory, name);
+    const stats = await lstat(file).catch(() => undefined);
+    const isAbandoned = stats?.isFile() === true && Date.now() - stats.mtimeMs > ABANDONED_MS;
+    if (isAbandoned) await unlink(file).catch(() => undefined);
   }
 }
 
