@@ -111,7 +111,7 @@ function operatorPastes(demo: DemoEnvironment): readonly Paste[] {
     {
       what: 'revoke the key of reporting; its next request is denied',
       commands: [
-        ctl('revoke', keys.get(reporting)?.keyId ?? ''),
+        ctl('revoke', keys.get(reporting)?.keyId ?? '', '--yes'),
         requestLine(demo, reporting.name, 'GET', '/orders/7'),
       ],
     },

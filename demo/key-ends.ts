@@ -22,7 +22,9 @@ export async function revokeAndAwaitDenial(
   resend: () => Promise<Answer>,
 ): Promise<string> {
   const keyId = demo.keys.get(caller)?.keyId ?? '';
-  const revocation = demo.cli.begin(demo.operator.words('revoke', keyId, '--reason', 'pod was compromised'));
+  const revocation = demo.cli.begin(
+    demo.operator.words('revoke', keyId, '--reason', 'pod was compromised', '--yes'),
+  );
   const deadlineMs = performance.now() + denialTimeoutMs;
   let answeredAtMs: number | undefined;
   for (;;) {

@@ -1,6 +1,6 @@
 /** Entry point of the process: `bin/proofgate` imports this file, and `node dist/cli/main.js` runs it. */
 import { EXIT_CODES, systemErrorCode, toCliError, usageError } from '../program/errors.ts';
-import { Output } from '../program/output.ts';
+import { isTerminal, Output } from '../program/output.ts';
 import { runCli } from './program.ts';
 import { packageVersion } from './version.ts';
 
@@ -23,8 +23,12 @@ process.stdout.on('error', (error) => {
   process.exit(EXIT_CODES.usage);
 });
 
+const { stdin, stderr } = process;
+const terminal = isTerminal(stdin) && isTerminal(stderr) ? { input: stdin, output: stderr } : undefined;
+
 process.exitCode = await runCli(process.argv.slice(2), {
   env: process.env,
   output,
   version: packageVersion(),
+  terminal,
 });

@@ -2,7 +2,7 @@
  * Output of a command: results on stdout, errors and notes on stderr, as text or as JSON with one object a line.
  * Source: docs/cli.md "Output".
  */
-import type { Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import type { CliError } from './errors.ts';
 import { visibleJson } from './visible-text.ts';
 
@@ -103,7 +103,7 @@ export class Output {
   }
 }
 
-function isTerminal(stream: Writable): boolean {
+export function isTerminal(stream: Readable | Writable): boolean {
   return 'isTTY' in stream && stream.isTTY === true;
 }
 
@@ -113,4 +113,6 @@ export interface CliContext {
   readonly output: Output;
   /** Package version, such as `0.2.4`. */
   readonly version: string;
+  /** Where a person can answer a question; undefined elsewhere. */
+  readonly terminal?: { readonly input: Readable; readonly output: Writable } | undefined;
 }

@@ -82,7 +82,7 @@ const ACTING = '\u001b[31m\u2028\n.';
 it.each<[verb: string, args: readonly string[], answer: object]>([
   ['get', ['sites'], { items: [{ site_id: 's', display_name: ACTING }] }],
   ['apply', ['--dry-run', '-f', 'site.json'], { steps: [{ verb: 'create', kind: 'client', name: ACTING }] }],
-  ['detach', ['tgt_1'], { state: ACTING }],
+  ['detach', ['tgt_1', '--yes'], { state: ACTING }],
 ])('%s shows names that act in a terminal as text', async (verb, args, answer) => {
   answers = () => answer;
   const file = join(directory, 'site.json');

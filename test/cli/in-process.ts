@@ -1,7 +1,7 @@
 /** Runs a command line inside the test process, for commands that talk to a server of the test or keep running. */
 import { Writable } from 'node:stream';
 import { runCli } from '../../src/cli/program.ts';
-import { type Environment, Output } from '../../src/program/output.ts';
+import { type CliContext, type Environment, Output } from '../../src/program/output.ts';
 import type { CliRun } from './run-cli.ts';
 
 class Memory extends Writable {
@@ -24,11 +24,16 @@ export interface RunningCli {
   readonly ended: Promise<CliRun>;
 }
 
-export function startInProcess(args: readonly string[], env: Environment = {}): RunningCli {
+/** @param terminal where it may ask */
+export function startInProcess(
+  args: readonly string[],
+  env: Environment = {},
+  terminal?: CliContext['terminal'],
+): RunningCli {
   const stdout = new Memory();
   const stderr = new Memory();
   const output = new Output(stdout, stderr, env);
-  const ended = runCli(args, { env, output, version: '0.0.0' }).then((exitCode) => ({
+  const ended = runCli(args, { env, output, version: '0.0.0', terminal }).then((exitCode) => ({
     exitCode,
     stdout: stdout.text,
     stderr: stderr.text,
@@ -36,6 +41,10 @@ export function startInProcess(args: readonly string[], env: Environment = {}): 
   return { stdout: () => stdout.text, stderr: () => stderr.text, ended };
 }
 
-export function runInProcess(args: readonly string[], env: Environment = {}): Promise<CliRun> {
-  return startInProcess(args, env).ended;
+export function runInProcess(
+  args: readonly string[],
+  env: Environment = {},
+  terminal?: CliContext['terminal'],
+): Promise<CliRun> {
+  return startInProcess(args, env, terminal).ended;
 }

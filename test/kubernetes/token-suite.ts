@@ -83,7 +83,7 @@ export function tokenSuite(stageOf: () => ReleaseStage): void {
       const enrolled = await enroll(earlier, 'reporting');
       expect(enrolled).toMatchObject({ exitCode: 0 });
       const [, keyId = ''] = /^key id +(\S+)$/m.exec(enrolled.stdout) ?? [];
-      await stageOf().ctl('revoke', keyId, '--block-subject');
+      await stageOf().ctl('revoke', keyId, '--block-subject', '--yes');
       const result = await enroll(earlier, 'reporting');
       expect([result.exitCode, errorCode(result)]).toEqual([REFUSED, 'subject_blocked']);
     });

@@ -73,6 +73,28 @@ export async function declareSite(
   }
 }
 
+/** Member of a site file for each kind that `--prune` removes. */
+const PRUNED = {
+  broker: 'brokers',
+  client: 'clients',
+  enrollment_policy: 'enrollment_policies',
+  route: 'routes',
+  source: 'sources',
+} as const;
+
+/** Kinds of which the steps remove more than half. */
+export function largeRemovals(
+  { declaration }: SiteFile,
+  steps: readonly Step[],
+): readonly { readonly kind: string; readonly removed: number; readonly before: number }[] {
+  return Object.entries(PRUNED).flatMap(([kind, member]) => {
+    const count = (verb: string) => steps.filter((step) => step.verb === verb && step.kind === kind).length;
+    const removed = count('remove');
+    const kept = jsonObjects(declaration[member]).length - count('create');
+    return removed > kept ? [{ kind, removed, before: removed + kept }] : [];
+  });
+}
+
 /** Tells faults of the file from those of the state of the site. */
 async function explained(error: OperatorError, api: ControlApi, fileName: string): Promise<OperatorError> {
   if (error.code === 'member_fixed') return new OperatorError('usage', error.code, error.message);

@@ -50,6 +50,9 @@ export interface EnrolledKey {
   readonly expiresAt: string;
 }
 
+/** Verbs that ask before they act. */
+const ASKING: ReadonlySet<string> = new Set(['detach', 'raise-floor', 'retire', 'revoke']);
+
 export class ControlStage {
   readonly directory: string;
   readonly dataDirectory: string;
@@ -189,7 +192,9 @@ export class ControlStage {
     const connection = ['--control-url', this.controlUrl, '--token-file', this.tokenFile, '--output', 'json'];
     // Control before declarations needs the command line of its version to apply a site file.
     const { commandRelease = args[0] === 'apply' ? this.#options.controlRelease : undefined } = this;
-    return this.#run(['ctl', ...args, ...connection], commandRelease);
+    // Releases before 0.3.1 do not ask.
+    const asks = commandRelease === undefined && (ASKING.has(args[0] ?? '') || args.includes('--prune'));
+    return this.#run(['ctl', ...args, ...connection, ...(asks ? ['--yes'] : [])], commandRelease);
   }
 
   async list(kind: string): Promise<readonly JsonObject[]> {

@@ -3,6 +3,7 @@ import { MAX_FLOOR_REVISION } from '../../../bundle/format/bundle-limits.ts';
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { blockedSubjectsPath, sitePath } from '../../../client/operator/paths.ts';
 import { integer, optional, required, text, toggle } from '../../../program/settings.ts';
+import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import { removeBlock } from '../../ctl/remove-block.ts';
@@ -53,9 +54,11 @@ const revoke = ctlCommand({
   settings: {
     ...REASON,
     blockSubject: toggle('--block-subject', 'also refuse new enrollments of its verified subject', false),
+    ...YES,
   },
-  examples: ["revoke dk_06cz… --reason 'laptop lost'"],
-  async run(api, { positionals: { key }, settings: { blockSubject, reason } }) {
+  examples: ["revoke dk_06cz… --reason 'laptop lost' --yes"],
+  async run(api, { positionals: { key }, settings: { blockSubject, reason, yes } }, context) {
+    await confirm(`revokes ${key} and every key ID of its public key for good`, yes, context);
     const { body } = await api.act(`/v1/derived-keys/${encodeURIComponent(key)}/revoke`, {
       ...reasonOf(reason),
       ...(blockSubject ? { block_subject: true } : {}),
@@ -71,10 +74,13 @@ const detach = ctlCommand({
   name: 'detach',
   summary: 'Detach a target that is gone, for good: nothing waits for it any more, and its token ends',
   positionals: { target: 'its ID or name' },
-  settings: SITE_OF_NAME,
-  examples: ['detach tgt_06cz…'],
-  async run(api, { positionals, settings: { site } }) {
+  settings: { ...SITE_OF_NAME, ...YES },
+  examples: ['detach tgt_06cz… --yes'],
+  async run(api, { positionals, settings: { site, yes } }, context) {
     const target = await idOf(api, 'targets', positionals.target, site);
+    const { target: given } = positionals;
+    const named = given === target ? '' : ` (${given})`;
+    await confirm(`detaches ${target}${named} and ends its token for good`, yes, context);
     const { body } = await api.act(`/v1/targets/${encodeURIComponent(target)}/detach`);
     return { lines: [`${target} is ${String(body.state)}`], object: body };
   },
@@ -88,9 +94,11 @@ const raiseFloor = ctlCommand({
   positionals: { site: 'Auth Site' },
   settings: {
     above: required(integer('--above <revision>', 'the highest revision of your verifiers', ABOVE)),
+    ...YES,
   },
-  examples: ['raise-floor shop-eu-1 --above 2500000'],
-  async run(api, { positionals: { site }, settings: { above } }) {
+  examples: ['raise-floor shop-eu-1 --above 2500000 --yes'],
+  async run(api, { positionals: { site }, settings: { above, yes } }, context) {
+    await confirm(`publishes ${site} above revision ${above} for good`, yes, context);
     const { body } = await api.act(`${sitePath(site)}/raise-floor`, { above_revision: above });
     return { lines: [`${site} is published above revision ${above}`], object: body };
   },

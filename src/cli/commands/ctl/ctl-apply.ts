@@ -18,6 +18,7 @@ import {
   toggle,
   withDefault,
 } from '../../../program/settings.ts';
+import { confirm, YES } from '../../ctl/confirmation.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
 import type { CliContext } from '../../define-command.ts';
 
@@ -33,6 +34,7 @@ const SETTINGS = {
     'also remove brokers, clients, routes, sources and policies that the file does not name',
     false,
   ),
+  ...YES,
   detailedExitcode: toggle('--detailed-exitcode', 'end with 6 when there are changes', false),
   tokenDir: optional(
     text('--token-dir <directory>', 'where tokens of new targets are written, <target>.token'),
@@ -51,11 +53,14 @@ export const ctlApplyCommand = ctlCommand({
   summary: 'Apply a site file to Control; idempotent',
   settings: SETTINGS,
   examples: ['apply -f site.yaml --dry-run', 'apply -f site.yaml --token-dir tokens'],
-  run: (api, { settings }, { output }) => apply(api, settings, output),
+  run: (api, { settings }, context) => apply(api, settings, context),
 });
 
-async function apply(api: ControlApi, values: Values, output: CliContext['output']): Promise<CtlResult> {
-  const { declareSite, readSiteFile } = await import('../../../client/operator/declaration.ts');
+async function apply(api: ControlApi, values: Values, context: CliContext): Promise<CtlResult> {
+  const { output } = context;
+  const { declareSite, largeRemovals, readSiteFile } = await import(
+    '../../../client/operator/declaration.ts'
+  );
   const file = readSiteFile(await readInputText(values.file, MAX_SITE_FILE_BYTES), values.file);
   const { prune } = values;
   const compared = await declareSite(api, file, { prune, dryRun: true });
@@ -63,6 +68,12 @@ async function apply(api: ControlApi, values: Values, output: CliContext['output
   for (const { code, message } of warnings) if (steps.length > 0) output.note(code, `warning: ${message}`);
   if (!values.dryRun) {
     const directory = await tokenDirectoryFor(steps, values);
+    const removals = largeRemovals(file, steps).map(
+      ({ kind, removed, before }) => `${removed} of ${before} (${kind})`,
+    );
+    if (removals.length > 0) {
+      await confirm(`removes from ${file.siteId}: ${removals.join(', ')}`, values.yes, context);
+    }
     const done =
       steps.length === 0
         ? compared

@@ -7,9 +7,9 @@ import {
   formatDurationMs,
   required,
   text,
-  toggle,
   withDefault,
 } from '../../../program/settings.ts';
+import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import { issueToken, TOKEN_OUT } from '../../ctl/issue-token.ts';
@@ -114,10 +114,10 @@ const rotateAccessToken = ctlCommand({
 const disableBootstrapToken = ctlCommand({
   name: 'disable-bootstrap-token',
   summary: 'End the bootstrap token for good; only a start with --reset-bootstrap-token creates another',
-  settings: { yes: toggle('--yes', 'end it', false) },
+  settings: YES,
   examples: ['disable-bootstrap-token --yes'],
-  async run(api, { settings: { yes } }) {
-    if (!yes) throw usageError('yes_required', 'this ends the bootstrap token for good: add --yes');
+  async run(api, { settings: { yes } }, context) {
+    await confirm('ends the bootstrap token for good', yes, context);
     await api.remove('/v1/bootstrap-token', undefined);
     return { lines: ['the bootstrap token is disabled'], object: { disabled: true } };
   },

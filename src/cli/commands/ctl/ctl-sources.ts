@@ -5,6 +5,7 @@ import { revisionPath } from '../../../client/operator/paths.ts';
 import { CliError, usageError } from '../../../program/errors.ts';
 import { optional, required, text } from '../../../program/settings.ts';
 import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
+import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import type { CommandLineNode } from '../../define-command.ts';
@@ -113,10 +114,13 @@ const retire = ctlCommand({
   name: 'retire',
   summary: 'Retire a source for good, with every revision: no new enrollments',
   positionals: SOURCE,
-  settings: SITE_OF_NAME,
-  examples: ['retire tas_06cz…'],
-  async run(api, { positionals, settings: { site } }) {
-    const source = await idOf(api, 'sources', positionals.source, site);
+  settings: { ...SITE_OF_NAME, ...YES },
+  examples: ['retire tas_06cz… --yes'],
+  async run(api, { positionals, settings: { site, yes } }, context) {
+    const { source: given } = positionals;
+    const source = await idOf(api, 'sources', given, site);
+    const named = given === source ? '' : ` (${given})`;
+    await confirm(`retires ${source}${named} with every revision for good`, yes, context);
     const { body } = await api.act(`/v1/sources/${encodeURIComponent(source)}/retire`);
     return { lines: [`${source} is retired`], object: body };
   },
