@@ -119,8 +119,20 @@ export const UPSTREAM_CASES: readonly VectorCase[] = [
   {
     name: 'upstream: other names of ours are removed, in any punctuation',
     plan: BILLING,
-    edits: named('x-proofgate-anything', 'X_Proofgate_Subject', 'x.proofgate.subject', 'x-proofgate'),
-    alsoRemoved: ['x-proofgate-anything', 'x_proofgate_subject', 'x.proofgate.subject', 'x-proofgate'],
+    edits: named(
+      'x-proofgate-anything',
+      'X_Proofgate_Subject',
+      'x.proofgate.subject',
+      'x-proofgate',
+      'XProofgateSubject',
+    ),
+    alsoRemoved: [
+      'x-proofgate-anything',
+      'x_proofgate_subject',
+      'x.proofgate.subject',
+      'x-proofgate',
+      'xproofgatesubject',
+    ],
     outcome: 'allowed',
   },
   {
@@ -145,7 +157,7 @@ export const UPSTREAM_CASES: readonly VectorCase[] = [
   {
     name: 'upstream: names that only look like ours stay',
     plan: BILLING,
-    edits: named('x-proofgateway', 'my-x-proofgate-subject'),
+    edits: named('x-proofgat', 'my-x-proofgate-subject'),
     outcome: 'allowed',
   },
 ];
