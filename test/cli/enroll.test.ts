@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { selfSignedIdentity, startServer } from '../client/local-server.ts';
+import { waitUntil } from '../e2e/harness/wait.ts';
 import { FakeControl, type FakeControlOptions, POLICY } from '../fakes/control-enrollment.ts';
 import { profile } from '../fakes/control-enrollment-answers.ts';
 import { runInProcess, startInProcess } from './in-process.ts';
@@ -40,10 +41,6 @@ function enroll(...flags: readonly string[]): Promise<CliRun> {
 
 function status(...flags: readonly string[]): Promise<CliRun> {
   return runInProcess(['status', '--key', inFolder(KEY), ...flags]);
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 describe('proofgate enroll', () => {
@@ -195,7 +192,7 @@ describe('proofgate enroll', () => {
   ] as const)('stopped by %s, leaves files that the next run goes on with', async (signal, flags) => {
     await start({ approval: 'manual' });
     const running = startInProcess(enrollArgs('--private-key-out', inFolder(KEY), ...flags));
-    await until(() => running.stderr().includes('waiting for enrollment'));
+    await waitUntil(() => running.stderr().includes('waiting for enrollment'));
     process.emit(signal, signal);
     const run = await running.ended;
     expect(run).toMatchObject({ exitCode: 4, stdout: '' });
@@ -238,7 +235,7 @@ describe('proofgate enroll', () => {
   it('says once what it waits for, not at each poll', async () => {
     await start({ approval: 'manual' });
     const running = startInProcess(enrollArgs('--private-key-out', inFolder(KEY)));
-    await until(() => control.requests.length > 6);
+    await waitUntil(() => control.requests.length > 6);
     control.approveAll();
     expect((await running.ended).stderr.match(/waiting for/g)).toHaveLength(1);
   });

@@ -2,6 +2,7 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { waitUntil } from '../e2e/harness/wait.ts';
 import { runInProcess, startInProcess } from './in-process.ts';
 
 const BUNDLE = `
@@ -32,18 +33,14 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
-}
-
 it('freshens again and again, outlives a failure, and ends on a signal', async () => {
   const args = ['bundle', 'freshen', inFolder('out'), '--key', inFolder('key.pem'), '--every', '1s'];
   const running = startInProcess(args);
-  await until(() => running.stdout().includes('revision 1'));
+  await waitUntil(() => running.stdout().includes('revision 1'));
   await rename(inFolder('out'), inFolder('away'));
-  await until(() => running.stderr().includes('error: file_missing: '));
+  await waitUntil(() => running.stderr().includes('error: file_missing: '));
   await rename(inFolder('away'), inFolder('out'));
-  await until(() => running.stdout().split('revision 1').length === 3);
+  await waitUntil(() => running.stdout().split('revision 1').length === 3);
   process.emit('SIGTERM', 'SIGTERM');
   expect(await running.ended).toMatchObject({ exitCode: 0 });
 });

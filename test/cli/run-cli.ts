@@ -1,6 +1,7 @@
 /** Runs the program once and captures its output. */
 import { execFile } from 'node:child_process';
 import { expect } from '@jest/globals';
+import { remainingMs } from '../e2e/harness/wait.ts';
 
 export interface CliRun {
   readonly exitCode: number;
@@ -15,7 +16,7 @@ export interface CliRunOptions {
   readonly stdin?: string;
 }
 
-const TIMEOUT_MS = 20_000;
+const ELSEWHERE_MS = 20_000;
 
 export function runCli(launcher: string, args: readonly string[], options: CliRunOptions): Promise<CliRun> {
   const env = { PATH: process.env.PATH, ...options.env };
@@ -23,7 +24,7 @@ export function runCli(launcher: string, args: readonly string[], options: CliRu
     const child = execFile(
       process.execPath,
       [launcher, ...args],
-      { cwd: options.cwd, env, timeout: TIMEOUT_MS },
+      { cwd: options.cwd, env, timeout: remainingMs(ELSEWHERE_MS) },
       (error, stdout, stderr) => {
         const exitCode = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
         resolve({ exitCode, stdout, stderr });

@@ -98,6 +98,7 @@ export class ConsoleStage {
       reducedMotion: 'reduce',
       ...options,
     });
+    context.setDefaultTimeout(120_000);
     const page = await context.newPage();
     page.on('pageerror', (error) => this.faults.push(`script error: ${error.message}`));
     page.on('response', (response) => {

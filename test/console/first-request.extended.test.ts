@@ -179,7 +179,6 @@ test.each(['SQLite', 'PostgreSQL'])(
     const databaseUrl = database === 'PostgreSQL' ? { databaseUrl: await postgres.createDatabase() } : {};
     stage = await ConsoleStage.start({ isEmpty: true, ...databaseUrl });
     page = await stage.adminPage({ permissions: ['clipboard-read', 'clipboard-write'] });
-    page.setDefaultTimeout(20_000);
     await createSite();
     await createSource();
     await createClientAndRoute();

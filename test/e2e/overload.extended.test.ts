@@ -18,6 +18,7 @@ import { ROUTES } from './environment/routes.ts';
 import { signedRequest } from './environment/signed-request.ts';
 import { useSite } from './environment/site-fixture.ts';
 import type { VerifierProcess } from './environment/verifier.ts';
+import { remainingMs } from './harness/wait.ts';
 
 const CONNECTIONS = 8;
 const PATIENCE_MS = 200;
@@ -77,7 +78,7 @@ async function ask(check: Buffer, at: number, timeout?: string): Promise<string>
   stream.on('trailers', note);
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
   stream.end(check);
-  await once(stream, 'close', { signal: AbortSignal.timeout(WAIT_MS) });
+  await once(stream, 'close', { signal: AbortSignal.timeout(remainingMs(WAIT_MS)) });
   const body = Buffer.concat(chunks);
   return body.byteLength === 0
     ? `grpc ${grpcStatus}`

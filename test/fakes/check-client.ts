@@ -4,6 +4,7 @@ import type { MessageTypeDefinition } from '@grpc/proto-loader';
 import type { CheckResponse } from '../../src/enforcement/ext-authz-grpc/messages.ts';
 import { loadPackageDefinition } from '../../src/enforcement/ext-authz-grpc/service.ts';
 import type { CheckRequest } from '../../src/envoy-request/messages.ts';
+import { remainingMs } from '../e2e/harness/wait.ts';
 
 const definition = loadPackageDefinition();
 const PACKAGE = 'envoy.service.auth.v3';
@@ -26,8 +27,8 @@ export interface CheckClient {
 }
 
 const asItIs = (bytes: Buffer): Buffer => bytes;
-const DEADLINE_MS = 20_000;
-const deadline = () => ({ deadline: Date.now() + DEADLINE_MS });
+const ELSEWHERE_MS = 20_000;
+const deadline = () => ({ deadline: Date.now() + remainingMs(ELSEWHERE_MS) });
 
 export function openCheckClient(address: string): CheckClient {
   const client = new Client(address, credentials.createInsecure(), {

@@ -9,7 +9,7 @@ import { stringify } from 'yaml';
 import { HOME, NODE, USER } from '../../scripts/image/contents.mjs';
 import { readText } from '../docs/markdown.ts';
 import { type Child, startChild } from '../e2e/harness/child.ts';
-import { httpGet, waitFor } from '../e2e/harness/wait.ts';
+import { httpGet, remainingMs, waitFor } from '../e2e/harness/wait.ts';
 import { bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
 import { freePort } from '../fakes/free-port.ts';
 import type { BuiltImage } from './built.ts';
@@ -167,7 +167,7 @@ async function expectReadyAndStop(child: Child): Promise<void> {
   );
   expect(pid ?? 1).toBe(1);
   process.kill(await firstBelow(child.pid), 'SIGTERM');
-  const timer = setTimeout(() => void child.stop(0), STOP_MS);
+  const timer = setTimeout(() => void child.stop(0), remainingMs(STOP_MS));
   const status = await child.exited;
   clearTimeout(timer);
   expect(status).toEqual({ code: 0, signal: null });

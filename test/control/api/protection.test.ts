@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { longPollSignal } from '../../../src/control/api/app.ts';
 import { INSTALLATION } from '../../../src/control/domain/roles.ts';
 import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
+import { waitFor } from '../../e2e/harness/wait.ts';
 import { type Answer, ApiFixture, type ApiWorldOptions, PUBLIC_ORIGIN, textIn } from './api-fixture.ts';
 
 const opened: ApiFixture[] = [];
@@ -311,11 +312,8 @@ describe('connections', () => {
       return 'ended';
     });
   };
-  const logged = async (fixture: ApiFixture, event: string) => {
-    while (!fixture.log.some((line) => line.includes(`"event":"${event}"`))) {
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-  };
+  const logged = (fixture: ApiFixture, event: string) =>
+    waitFor(`the event ${event}`, () => fixture.log.some((line) => line.includes(`"event":"${event}"`)));
 
   test('that wait for something are answered when Control stops', async () => {
     const fixture = await openWorld({ extend });

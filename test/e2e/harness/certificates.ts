@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { remainingMs } from './wait.ts';
 
 export interface CertificateFiles {
   readonly certPath: string;
@@ -68,7 +69,7 @@ async function issue(
   const files = ['-config', configPath, '-keyout', keyPath, '-out', certPath];
   const signer = issuer === undefined ? [] : ['-CA', issuer.certPath, '-CAkey', issuer.keyPath];
   await run('openssl', ['req', '-x509', ...newKey, '-subj', `/CN=${name}`, ...files, ...signer], {
-    timeout: 20_000,
+    timeout: remainingMs(20_000),
   });
   return { certPath, keyPath, cert: await readFile(certPath, 'utf8'), key: await readFile(keyPath, 'utf8') };
 }

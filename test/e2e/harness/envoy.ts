@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { checkoutPath } from './checkout.ts';
 import { type Child, describeExit, type ExitStatus, startChild } from './child.ts';
 import { adaptShipped, type EnvoyAdaptation } from './envoy-config.ts';
-import { httpGet, waitFor } from './wait.ts';
+import { httpGet, remainingMs, waitFor } from './wait.ts';
 
 /** What the suite runs against: the oldest that the shipped configuration loads in, and the newest known. */
 export const envoyVersions = ['1.36.2', '1.40.0'] as const;
@@ -61,7 +61,7 @@ export async function validateConfig(version: string, yaml: string): Promise<str
     const path = join(folder, 'envoy.yaml');
     await writeFile(path, yaml);
     const args = ['--mode', 'validate', '-c', path, '--log-level', 'warning'];
-    const ended = spawnSync(envoyBinary(version), args, { encoding: 'utf8', timeout: 20_000 });
+    const ended = spawnSync(envoyBinary(version), args, { encoding: 'utf8', timeout: remainingMs(20_000) });
     return ended.status === 0 ? undefined : (ended.error?.message ?? ended.stderr);
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -1,6 +1,7 @@
 /** Runs `proofgate <args>` to its end, as a user or an init container does. */
 import { startChild } from './child.ts';
 import { proofgateCommand } from './program.ts';
+import { remainingMs } from './wait.ts';
 
 export interface CommandResult {
   readonly exitCode: number | null;
@@ -8,7 +9,7 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-const COMMAND_TIMEOUT_MS = 60_000;
+const ELSEWHERE_MS = 60_000;
 
 /** Whatever the exit code; killed when it takes too long. */
 export async function runProofgate(
@@ -17,7 +18,7 @@ export async function runProofgate(
   release?: string,
 ): Promise<CommandResult> {
   const child = startChild({ ...proofgateCommand(args, release), env });
-  const timer = setTimeout(() => void child.stop(0), COMMAND_TIMEOUT_MS);
+  const timer = setTimeout(() => void child.stop(0), remainingMs(ELSEWHERE_MS));
   const { code } = await child.exited;
   clearTimeout(timer);
   return { exitCode: code, stdout: child.stdoutLines.join('\n'), stderr: child.stderrLines.join('\n') };

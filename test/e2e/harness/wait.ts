@@ -51,7 +51,7 @@ export async function waitUntil(holds: () => Promise<boolean> | boolean): Promis
 export function remainingMs(elsewhereMs: number): number {
   // Set by scripts/jest-environment.mjs and scripts/mutation/test-files.mjs.
   const { waitsEndAtMs } = globalThis as { readonly waitsEndAtMs?: number };
-  return waitsEndAtMs === undefined ? elsewhereMs : Math.max(0, waitsEndAtMs - performance.now());
+  return waitsEndAtMs === undefined ? elsewhereMs : Math.max(0, Math.ceil(waitsEndAtMs - performance.now()));
 }
 
 /** A probe that hangs does not outlast the wait. */

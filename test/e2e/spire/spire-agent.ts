@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Child, describeExit, startChild } from '../harness/child.ts';
-import { waitFor } from '../harness/wait.ts';
+import { remainingMs, waitFor } from '../harness/wait.ts';
 import { spireProgram } from './spire-programs.ts';
 import type { SpireServer } from './spire-server.ts';
 
@@ -143,7 +143,9 @@ export class SpireAgent {
 
   async #ask(kind: 'x509' | 'jwt', flags: readonly string[]): Promise<string> {
     const args = ['api', 'fetch', kind, '-socketPath', this.socketPath, ...flags];
-    const { stdout } = await run(spireProgram('spire-agent'), args, { timeout: FETCH_TIMEOUT_MS });
+    const { stdout } = await run(spireProgram('spire-agent'), args, {
+      timeout: remainingMs(FETCH_TIMEOUT_MS),
+    });
     return stdout;
   }
 

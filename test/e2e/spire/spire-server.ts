@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { freePort } from '../../fakes/free-port.ts';
 import { type Child, describeExit, startChild } from '../harness/child.ts';
-import { waitFor } from '../harness/wait.ts';
+import { remainingMs, waitFor } from '../harness/wait.ts';
 import { OWN_USER, spireProgram } from './spire-programs.ts';
 
 export interface SpireServerOptions {
@@ -190,7 +190,7 @@ export class SpireServer {
 
   async #command(args: readonly string[]): Promise<string> {
     const { stdout } = await run(spireProgram('spire-server'), [...args, '-socketPath', this.socketPath], {
-      timeout: COMMAND_TIMEOUT_MS,
+      timeout: remainingMs(COMMAND_TIMEOUT_MS),
     });
     return stdout;
   }

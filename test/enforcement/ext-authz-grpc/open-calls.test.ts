@@ -8,7 +8,7 @@ import type { ExtAuthzServer } from '../../../src/enforcement/ext-authz-grpc/ext
 import { CALL_LIMITS, type CallLimits } from '../../../src/enforcement/ext-authz-grpc/open-calls.ts';
 import type { DecisionTracer } from '../../../src/telemetry/decision-trace.ts';
 import { CONSUMED, type ReplayOutcome } from '../../../src/verifier/replay/store.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
+import { remainingMs, waitFor } from '../../e2e/harness/wait.ts';
 import {
   CHECK_PATH,
   decodeCheckResponse,
@@ -82,7 +82,7 @@ async function end(stream: ClientHttp2Stream): Promise<Ended> {
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
   stream.on('response', note);
   stream.on('trailers', note);
-  if (!stream.closed) await once(stream, 'close', { signal: AbortSignal.timeout(WAIT_MS) });
+  if (!stream.closed) await once(stream, 'close', { signal: AbortSignal.timeout(remainingMs(WAIT_MS)) });
   return { rstCode: stream.rstCode, grpcStatus, body: Buffer.concat(chunks) };
 }
 

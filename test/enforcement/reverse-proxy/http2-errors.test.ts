@@ -51,10 +51,8 @@ it('does not wait for such a connection when it drains', async () => {
   const broken = await breakConnection(proxy.address);
   expect(await proxy.metric(CONNECTIONS)).toBe(1);
   broken.destroy();
-  const startedMs = performance.now();
-  await proxy.server.drain(60_000);
-  // Not the time-out of the drain, but that of the last PING.
-  expect(performance.now() - startedMs).toBeLessThan(30_000);
+  // The time-out of the drain would outlast the test; that of the last PING does not.
+  await proxy.server.drain(3_600_000);
   await waitFor('the end of the connection', async () => {
     return (await proxy.metric(CONNECTIONS)) === 0 || undefined;
   });

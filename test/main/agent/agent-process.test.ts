@@ -9,7 +9,7 @@ import { readEnrolledKeyFile, settledKeyFile } from '../../../src/workload/state
 import { LAUNCHER } from '../../cli/compiled-cli.ts';
 import { expectCliError, runCli } from '../../cli/run-cli.ts';
 import { type Child, startChild } from '../../e2e/harness/child.ts';
-import { httpGet, waitFor } from '../../e2e/harness/wait.ts';
+import { httpGet, remainingMs, waitFor } from '../../e2e/harness/wait.ts';
 import { FakeControl, type FakeControlOptions, POLICY } from '../../fakes/control-enrollment.ts';
 
 const KILLS = 16;
@@ -188,9 +188,8 @@ async function hasComeFar(child: ChildProcess, index: number): Promise<void> {
   const until = control.requests.length + 1 + (index % 4);
   const before = await currentFolder();
   const isPlaced = async () => (await currentFolder()) !== before || (await isPlacing());
-  const deadlineMs = performance.now() + 60_000;
   while (control.requests.length < until && !(await isPlaced()) && child.exitCode === null) {
-    if (performance.now() > deadlineMs) throw new Error('it does not come so far');
+    if (remainingMs(0) === 0) throw new Error('it does not come so far');
     await new Promise((resolve) => setImmediate(resolve));
   }
   if (index % 3 === 1) await new Promise((resolve) => setTimeout(resolve, index));

@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { createBrokerServer } from '../../../src/main/broker/broker-listener.ts';
 import { ClientConnections } from '../../../src/main/broker/client-connections.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
+import { remainingMs, waitFor } from '../../e2e/harness/wait.ts';
 import {
   connectWithTls,
   type FixtureOptions,
@@ -177,7 +177,7 @@ describe.each(VERSIONS)('%s', (version) => {
 async function openssl(port: number, flags: readonly string[], input: string): Promise<string> {
   return new Promise((resolve) => {
     const args = ['s_client', '-connect', `127.0.0.1:${port}`, '-servername', 'broker.test', ...flags];
-    const child = execFile('openssl', args, { timeout: 10_000 }, (_error, stdout, stderr) =>
+    const child = execFile('openssl', args, { timeout: remainingMs(10_000) }, (_error, stdout, stderr) =>
       resolve(`${stdout}${stderr}`),
     );
     child.stdin?.on('error', () => undefined);

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
 import { createRedisSharedMark } from '../../../src/verifier/redis/redis-shared-mark.ts';
 import { runInProcess, startInProcess } from '../../cli/in-process.ts';
+import { waitFor } from '../../e2e/harness/wait.ts';
 import { AUTH_SITE, bundleContent, edited, newTestKeys } from '../../fakes/bundle-content.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
@@ -38,16 +39,6 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
-  const deadline = performance.now() + 20_000;
-  for (;;) {
-    const found = await look();
-    if (found !== undefined) return found;
-    if (performance.now() > deadline) throw new Error('did not come about in time');
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
 /** Runs a verifier for the duration of `use`, which gets a function that reads a check of `/readyz`. */
 async function withVerifier(
   state: string,
@@ -69,7 +60,7 @@ async function withVerifier(
       () => undefined,
     );
   try {
-    await until(readyz);
+    await waitFor('/readyz to answer', readyz);
     await use(async (check) => (await readyz())?.split('\n').find((line) => line.includes(check)));
   } finally {
     process.emit('SIGTERM', 'SIGTERM');
@@ -94,18 +85,18 @@ const reset = (state: string, ...more: string[]) =>
 
 it('is written by one verifier, binds the next that has none, and is reset on the record', async () => {
   await withVerifier('a', 'second', async () => {
-    expect(await until(sharedRevision)).toBe(2);
+    expect(await waitFor('the shared revision', sharedRevision)).toBe(2);
     expect((await reset('a')).stderr).toMatch(/^error: state_dir_in_use: /);
   });
   await withVerifier('b', 'first', async (problemOf) => {
-    await until(async () => ((await problemOf('bundle'))?.includes('revision_lower') ? true : undefined));
+    await waitFor('revision_lower', async () => (await problemOf('bundle'))?.includes('revision_lower'));
   });
   const { exitCode, stdout } = await reset('b', '--output', 'json');
   expect([exitCode, JSON.parse(stdout)]).toMatchObject([0, { own_mark: null, shared_mark: { revision: 2 } }]);
   expect(await readFile(at('b/mark-resets.jsonl'), 'utf8')).toContain('"shared_mark":{"revision":2,');
   expect(await sharedRevision()).toBeUndefined();
   await withVerifier('c', 'first', async () => {
-    expect(await until(sharedRevision)).toBe(1);
+    expect(await waitFor('the shared revision', sharedRevision)).toBe(1);
   });
 });
 
@@ -114,9 +105,9 @@ it('that cannot be asked for lets a newcomer load nothing, until Redis is back; 
   const { exitCode, stderr } = await reset('d');
   expect([exitCode, stderr.split(': ')[1]]).toEqual([5, 'shared_mark_unavailable']);
   await withVerifier('d', 'first', async (problemOf) => {
-    await until(async () => ((await problemOf('bundle'))?.includes('mark_unavailable') ? true : undefined));
+    await waitFor('mark_unavailable', async () => (await problemOf('bundle'))?.includes('mark_unavailable'));
     await redis.startAgain();
-    expect(await until(sharedRevision)).toBe(1);
-    await until(async () => ((await problemOf('bundle'))?.includes('mark_unavailable') ? undefined : true));
+    expect(await waitFor('the shared revision', sharedRevision)).toBe(1);
+    await waitFor('the mark', async () => !(await problemOf('bundle'))?.includes('mark_unavailable'));
   });
 });

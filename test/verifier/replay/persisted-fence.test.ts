@@ -13,6 +13,7 @@ import {
 } from '../../../src/verifier/replay/persisted-fence.ts';
 import type { ReplayClaim, ReplayOutcome, ReplayStore } from '../../../src/verifier/replay/store.ts';
 import { CONSUMED, REPLAYED, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
+import { waitUntil } from '../../e2e/harness/wait.ts';
 import { FakeKeptFence, type FenceDisk } from '../../fakes/persisted-fence.ts';
 import { claimAt, randomIdentifier } from './claims.ts';
 
@@ -34,10 +35,6 @@ async function openFence(): Promise<PersistedFence> {
   return fence;
 }
 
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2));
-}
-
 function onDisk(): number {
   return JSON.parse(readFileSync(join(directory, FENCE_FILE), 'utf8')).fenced_through_seconds;
 }
@@ -48,7 +45,7 @@ describe('a kept fence', () => {
     expect([fence.startsThroughSeconds, fence.throughSeconds, fence.problem]).toEqual([0, 0, undefined]);
     fence.keep(NOW_SECONDS);
     expect(fence.throughSeconds).toBe(0);
-    await until(() => fence.throughSeconds === NOW_SECONDS);
+    await waitUntil(() => fence.throughSeconds === NOW_SECONDS);
     const again = await openFence();
     expect([again.startsThroughSeconds, again.throughSeconds]).toEqual([NOW_SECONDS, NOW_SECONDS]);
     expect(await readdir(directory)).toEqual([FENCE_FILE]);
@@ -69,7 +66,7 @@ describe('a kept fence', () => {
 
   it('does not fall below where it began: runs before that consumed up to there', async () => {
     (await openFence()).keep(NOW_SECONDS);
-    await until(() => readdirSyncHasFence());
+    await waitUntil(() => readdirSyncHasFence());
     const fence = await openFence();
     await fence.close(5);
     expect(onDisk()).toBe(NOW_SECONDS);
@@ -87,11 +84,11 @@ describe('a kept fence', () => {
     const fence = await openFence();
     await rm(directory, { recursive: true });
     fence.keep(NOW_SECONDS);
-    await until(() => fence.problem !== undefined);
+    await waitUntil(() => fence.problem !== undefined);
     expect([fence.throughSeconds, fence.problem]).toEqual([0, expect.stringContaining(FENCE_FILE)]);
     await mkdir(directory);
     fence.keep(NOW_SECONDS);
-    await until(() => fence.problem === undefined && fence.throughSeconds === NOW_SECONDS);
+    await waitUntil(() => fence.problem === undefined && fence.throughSeconds === NOW_SECONDS);
   });
 
   it.each([
