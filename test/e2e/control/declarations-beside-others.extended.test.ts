@@ -72,7 +72,7 @@ describe.each(['sqlite', 'postgres'])('%s', (name) => {
           const payload = Buffer.from(JSON.parse(freshness).payload, 'base64url').toString();
           return Date.parse(JSON.parse(payload).as_of);
         };
-        await waitFor('a statement of the other site', 60_000, statedAt);
+        await waitFor('a statement of the other site', statedAt);
         const keys = [await stage.enroll('billing'), await stage.enroll('billing')];
         const api = await stage.api();
 
@@ -83,7 +83,7 @@ describe.each(['sqlite', 'postgres'])('%s', (name) => {
           const startedAt = Date.now();
           await api.act(`/v1/derived-keys/${keyId}/revoke`, {});
           const runningAtRevocation = running;
-          await waitFor('a newer statement', 60_000, async () =>
+          await waitFor('a newer statement', async () =>
             ((await statedAt()) ?? 0) > startedAt ? true : undefined,
           );
           const runningAtStatement = running;

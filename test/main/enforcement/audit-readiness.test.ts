@@ -78,10 +78,10 @@ describe.each(CASES)('$what, $process', ({ faultOf, isShared }) => {
     const audit = await open(fault.file, 'required', isShared);
     try {
       for (const round of [1, 2]) {
-        await waitFor('a refusal', 20_000, () => !audit.sink.record(numberedEvent(round)));
+        await waitFor('a refusal', () => !audit.sink.record(numberedEvent(round)));
         expect(problemOf(audit)).toBeDefined();
         fault.end();
-        await waitFor('readiness', 20_000, () => problemOf(audit) === undefined);
+        await waitFor('readiness', () => problemOf(audit) === undefined);
         expect(audit.sink.record(numberedEvent(round))).toBe(true);
         fault.begin();
       }
@@ -98,7 +98,7 @@ describe.each(CASES)('$what, $process', ({ faultOf, isShared }) => {
     const audit = await open(fault.file, 'best_effort', isShared);
     try {
       // The last page of a file may still have room.
-      await waitFor('the warning', 20_000, () => {
+      await waitFor('the warning', () => {
         audit.sink.record(numberedEvent(1));
         return auditCheck(audit.health()).warning !== undefined;
       });
@@ -117,7 +117,7 @@ it('required: a FIFO that gets its first reader is mended before any request', a
   try {
     expect(auditCheck(audit.health()).problem).toContain('enxio');
     fault.end();
-    await waitFor('readiness', 20_000, () => auditCheck(audit.health()).problem === undefined);
+    await waitFor('readiness', () => auditCheck(audit.health()).problem === undefined);
     expect(audit.sink.record(numberedEvent(1))).toBe(true);
   } finally {
     await audit.sink.close();

@@ -254,7 +254,7 @@ describe('a key without profiles', () => {
       check: { problem: expect.stringContaining('profile_not_found') },
     });
     await writeEnrolledKey(keyFile, { key, file: profilesOf(ORDERS) });
-    await waitFor('readiness', 10_000, async () => (await checkOfKey(signer)).status === 200);
+    await waitFor('readiness', async () => (await checkOfKey(signer)).status === 200);
     expect((await ask(address, PROOF_REQUEST)).status).toBe(200);
   });
 
