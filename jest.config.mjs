@@ -14,7 +14,7 @@ export default {
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.build/'],
   // Generous, for a busy machine: a test that passes is no slower. `--testTimeout=20000` ends a wait sooner.
-  testTimeout: 180_000,
+  testTimeout: 300_000,
   // One more than the two cores: most tests wait for processes, not for a processor.
   maxWorkers: 3,
   // A worker keeps the modules of finished files, so one that has grown is replaced.

@@ -8,7 +8,7 @@ import { addEventHandler, getState, resetState, run, setState } from 'jest-circu
 import { isLeftOut } from './tests.mjs';
 
 /** As in jest.config.mjs. */
-const TEST_TIMEOUT_MS = 180_000;
+const TEST_TIMEOUT_MS = 300_000;
 
 /**
  * @typedef {object} TestRun

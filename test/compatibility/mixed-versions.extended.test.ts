@@ -15,8 +15,6 @@ import {
 } from './followed-site.ts';
 import { releases } from './releases.ts';
 
-const TIMEOUT_MS = 240_000;
-
 describe.each(releases())('release $version and the program under test', ({ program: released }) => {
   const versions = [
     { name: 'released', other: 'current', program: released, otherProgram: undefined },
@@ -40,12 +38,12 @@ describe.each(releases())('release $version and the program under test', ({ prog
         for (const { name, program } of versions) {
           verifiers[name] = await site.startVerifier({ program, target: name, replay: redis.url });
         }
-      }, TIMEOUT_MS);
+      });
 
       afterAll(async () => {
         await site?.stop();
         await redis?.stop();
-      }, TIMEOUT_MS);
+      });
 
       const verifier = (name: string): FollowingVerifier => {
         const found = verifiers[name];
@@ -71,7 +69,6 @@ describe.each(releases())('release $version and the program under test', ({ prog
           await site.stage.ctl('revoke', keyId, '--reason', 'test');
           for (const { name } of versions) await site.awaitOutcome(verifier(name), keyFile, REVOKED);
         },
-        TIMEOUT_MS,
       );
 
       it.each(versions)(
@@ -89,7 +86,6 @@ describe.each(releases())('release $version and the program under test', ({ prog
           expect(again.keyId).not.toBe(keyId);
           await runBy(program, () => site.awaitOutcome(verifier('released'), keyFile, ALLOWED));
         },
-        TIMEOUT_MS,
       );
     },
   );

@@ -12,7 +12,6 @@ import { TestPostgresServer } from '../fakes/postgres-server.ts';
 import { ALLOWED, FollowedSite, type Program, REVOKED } from './followed-site.ts';
 import { releases } from './releases.ts';
 
-const TIMEOUT_MS = 240_000;
 const [TARGET, LATER_TARGET] = ['gateway', 'later'] as const;
 const KEPT_KINDS = ['enrollments', 'keys', 'policies', 'sources', 'clients', 'routes', 'brokers'] as const;
 
@@ -20,11 +19,11 @@ let postgres: TestPostgresServer;
 let site: FollowedSite | undefined;
 beforeAll(async () => {
   postgres = await TestPostgresServer.start();
-}, TIMEOUT_MS);
+});
 afterEach(async () => {
   await site?.stop();
   site = undefined;
-}, TIMEOUT_MS);
+});
 afterAll(async () => postgres?.stop());
 
 async function startSite(controlRelease: Program, databaseUrl?: string): Promise<FollowedSite> {
@@ -103,31 +102,26 @@ describe.each(releases())('release $version', ({ program: released }) => {
       await stage.ctl('revoke', active.keyId, '--reason', 'test');
       for (const each of [verifier, later]) await followed.awaitOutcome(each, active.keyFile, REVOKED);
     },
-    TIMEOUT_MS,
   );
 
-  it(
-    'serves on over PostgreSQL beside the Control that replaces it',
-    async () => {
-      const followed = await startSite(released, await postgres.createDatabase());
-      const { stage } = followed;
-      const verifier = await followed.startVerifier({ program: released, target: TARGET, replay: 'memory' });
-      const dataDirectory = join(stage.directory, 'data-beside');
-      await mkdir(dataDirectory);
-      const flags = ['--master-key-file', join(stage.dataDirectory, 'master-key')];
-      const changes = { port: await freePort(), dataDirectory, flags, release: undefined };
-      const beside = await startInstance(stage.instanceSettings(changes));
-      try {
-        const first = await stage.enroll('billing');
-        await followed.awaitOutcome(verifier, first.keyFile, ALLOWED);
-        await stage.ctl('revoke', first.keyId, '--reason', 'test');
-        await followed.awaitOutcome(verifier, first.keyFile, REVOKED);
-      } finally {
-        await beside.stop();
-      }
-    },
-    TIMEOUT_MS,
-  );
+  it('serves on over PostgreSQL beside the Control that replaces it', async () => {
+    const followed = await startSite(released, await postgres.createDatabase());
+    const { stage } = followed;
+    const verifier = await followed.startVerifier({ program: released, target: TARGET, replay: 'memory' });
+    const dataDirectory = join(stage.directory, 'data-beside');
+    await mkdir(dataDirectory);
+    const flags = ['--master-key-file', join(stage.dataDirectory, 'master-key')];
+    const changes = { port: await freePort(), dataDirectory, flags, release: undefined };
+    const beside = await startInstance(stage.instanceSettings(changes));
+    try {
+      const first = await stage.enroll('billing');
+      await followed.awaitOutcome(verifier, first.keyFile, ALLOWED);
+      await stage.ctl('revoke', first.keyId, '--reason', 'test');
+      await followed.awaitOutcome(verifier, first.keyFile, REVOKED);
+    } finally {
+      await beside.stop();
+    }
+  });
 
   it.each([
     { direction: 'an upgrade', from: released, to: undefined },
@@ -152,6 +146,5 @@ describe.each(releases())('release $version', ({ program: released }) => {
       await followed.awaitOutcome(after, active.keyFile, ALLOWED);
       await followed.awaitOutcome(after, revoked.keyFile, REVOKED);
     },
-    TIMEOUT_MS,
   );
 });

@@ -45,5 +45,5 @@ describe.each(Object.keys(LOOKS))('every page, %s', (look) => {
     }
     await page.context().close();
     expect(faults).toEqual([]);
-  }, 300_000);
+  });
 });

@@ -21,7 +21,7 @@ describeCluster('Kubernetes', () => {
     cluster = await Cluster.start();
     customResources = await installCustomResources(cluster);
     await makeRestricted(cluster, NAMESPACE);
-  }, 300_000);
+  });
   afterAll(() => cluster?.stop());
 
   it('is the version that was built, with the custom resources of the chart and of gateways', async () => {

@@ -27,8 +27,6 @@ import {
 } from './checkout.ts';
 import { contentTests } from './content.ts';
 
-const TIMEOUT_MS = 300_000;
-
 let checkout: ReleaseCheckout;
 let folder: string;
 let release: string;
@@ -40,7 +38,7 @@ beforeAll(() => {
   checkout = makeReleaseCheckout();
   const made = checkout.release(`--key=${checkout.keyFile}`, `--out=${release}`);
   if (made.status !== 0) throw new Error(made.stderr);
-}, TIMEOUT_MS);
+});
 afterAll(() => {
   checkout?.remove();
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
@@ -69,30 +67,26 @@ describeRelease('a release', () => {
     expect(spawnSync('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: release }).status).toBe(0);
   });
 
-  it(
-    'is the same bytes when it is made again, by others, where another compiler is installed',
-    () => {
-      const again = join(folder, 'again');
-      const { keyFile } = checkout;
-      checkout.installOtherCompiler();
-      const umask = process.umask(0o077);
-      try {
-        expect(checkout.release(`--key=${keyFile}`, `--out=${again}`)).toMatchObject({
-          status: 0,
-          stderr: '',
-        });
-      } finally {
-        process.umask(umask);
-      }
-      const names = readdirSync(release).toSorted();
-      expect(readdirSync(again).toSorted()).toEqual(names);
-      const differing = names.filter(
-        (name) => !readFileSync(join(release, name)).equals(readFileSync(join(again, name))),
-      );
-      expect(differing).toEqual([]);
-    },
-    TIMEOUT_MS,
-  );
+  it('is the same bytes when it is made again, by others, where another compiler is installed', () => {
+    const again = join(folder, 'again');
+    const { keyFile } = checkout;
+    checkout.installOtherCompiler();
+    const umask = process.umask(0o077);
+    try {
+      expect(checkout.release(`--key=${keyFile}`, `--out=${again}`)).toMatchObject({
+        status: 0,
+        stderr: '',
+      });
+    } finally {
+      process.umask(umask);
+    }
+    const names = readdirSync(release).toSorted();
+    expect(readdirSync(again).toSorted()).toEqual(names);
+    const differing = names.filter(
+      (name) => !readFileSync(join(release, name)).equals(readFileSync(join(again, name))),
+    );
+    expect(differing).toEqual([]);
+  });
 
   it('holds nothing of the private key', () => {
     const unpacked = join(folder, 'unpacked');
@@ -276,17 +270,13 @@ describeRelease('what no release is made of', () => {
     expect(readdirSync(out).length).toBeGreaterThan(0);
   });
 
-  it(
-    'a release that is there is replaced',
-    () => {
-      const out = join(folder, 'replaced');
-      cpSync(release, out, { recursive: true });
-      writeFileSync(join(out, 'proofgate-0.0.1.tgz'), 'old');
-      expect(checkout.release(key(), `--out=${out}`)).toMatchObject({ status: 0, stderr: '' });
-      expect(readdirSync(out).toSorted()).toEqual(readdirSync(release).toSorted());
-    },
-    TIMEOUT_MS,
-  );
+  it('a release that is there is replaced', () => {
+    const out = join(folder, 'replaced');
+    cpSync(release, out, { recursive: true });
+    writeFileSync(join(out, 'proofgate-0.0.1.tgz'), 'old');
+    expect(checkout.release(key(), `--out=${out}`)).toMatchObject({ status: 0, stderr: '' });
+    expect(readdirSync(out).toSorted()).toEqual(readdirSync(release).toSorted());
+  });
 
   it.each([
     ['README.md', (text: string) => `${text}\n`, 'worktree_not_clean'],

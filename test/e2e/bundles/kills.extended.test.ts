@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { KillCampaign } from './kill-campaign.ts';
 
 const KILLS = Number(process.env.PROOFGATE_TEST_BUNDLE_KILLS ?? 10);
-const TIMEOUT_MS = 120_000 + KILLS * 20_000;
+const TIMEOUT_MS = 300_000 + KILLS * 20_000;
 
 describe(`after ${KILLS} × kill -9 of a verifier that follows Control, under load`, () => {
   let campaign: KillCampaign;

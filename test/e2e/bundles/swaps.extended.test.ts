@@ -20,7 +20,7 @@ import { RequestSigner } from './requests.ts';
 import { type RunningVerifier, startVerifier } from './verifier-process.ts';
 
 const SWAPS = Number(process.env.PROOFGATE_TEST_SWAPS ?? 100);
-const TIMEOUT_MS = 120_000 + SWAPS * 300;
+const TIMEOUT_MS = 300_000 + SWAPS * 300;
 /** Of each so many swaps one is waited for: the others may be overtaken by the next. */
 const AWAITED_EVERY = 4;
 const MOST_PAUSE_MS = 30;

@@ -140,5 +140,5 @@ describe('a blocked caller', () => {
     await awaitOutcome(first, HOLDER_BLOCKED);
     await callers('unblock-caller', holder);
     await awaitOutcome(first, ALLOWED);
-  }, 300_000);
+  });
 });

@@ -14,7 +14,7 @@ import { SITE_ID } from './site-declaration.ts';
 
 const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 10);
 /** Each kill with its restart, on a machine that does other things too. */
-const TIMEOUT_MS = 60_000 + KILLS * 30_000;
+const TIMEOUT_MS = 300_000 + KILLS * 30_000;
 /** Enough that a declaration takes a while. */
 const MEMBERS = 150;
 

@@ -25,7 +25,6 @@ type FaultPlace = (typeof PLACES)[number];
 
 /** Runs at a time, each through a proxy of its own. */
 const LANES = 6;
-const TIMEOUT_MS = 90_000;
 /** Errors with which `proofgate enroll` asks to be run again. */
 const CLEAR_ERRORS = [
   'submission_unconfirmed',
@@ -86,7 +85,7 @@ beforeAll(async () => {
   await Promise.all(lanes.map(({ proxy }) => proxy.settled()));
   enrollments = await api.list(`/v1/sites/${SITE_ID}/enrollments`);
   keys = await api.list(`/v1/sites/${SITE_ID}/derived-keys`);
-}, 3 * TIMEOUT_MS);
+});
 afterAll(async () => {
   await Promise.all(lanes.map(({ proxy }) => proxy.close()));
   await api?.close();

@@ -23,7 +23,6 @@ import { adminUrl } from './control-instance.ts';
 import { FollowedGateway } from './followed-gateway.ts';
 import { SITE_ID, TARGET_NAME } from './site-declaration.ts';
 
-const TIMEOUT_MS = 90_000;
 const ALLOWED = { status: 200, reason: '' };
 
 interface Opened {
@@ -100,7 +99,7 @@ describe.each([
     await misplaceSecrets();
     kept = await opened.keptBytes();
     await collectSecretsOfControl();
-  }, 2 * TIMEOUT_MS);
+  });
   afterAll(async () => {
     processArguments?.stop();
     await connection?.close();

@@ -22,7 +22,7 @@ const REQUESTS = Number(process.env.PROOFGATE_TEST_REQUESTS ?? 400);
 export const SIDECAR_REQUESTS = REQUESTS;
 export const OTHER_REQUESTS = Math.max(200, Math.floor(REQUESTS / 5));
 /** Callers that wait half a second for each answer are slow. */
-export const CAMPAIGN_TIMEOUT_MS = 180_000 + REQUESTS * 120;
+export const CAMPAIGN_TIMEOUT_MS = 300_000 + REQUESTS * 120;
 
 /** Allowed, but Envoy had no connection to the API in time: on a busy machine the upstream of the tests is slow too. */
 const API_UNREACHABLE = 'api_unreachable';

@@ -209,5 +209,5 @@ test(
     // Connections to the upstream stay open for some seconds.
     await waitFor('the files of an idle process', () => openFiles() < 60);
   },
-  (SECONDS + 120) * 1000,
+  (SECONDS + 300) * 1000,
 );

@@ -46,7 +46,7 @@ describe.each(rounds)('$name', (fault) => {
       expect(campaign.ledger.unknown).toEqual([]);
       expect(seconds).toBeLessThan(FENCE_SECONDS + ALLOWANCE_SECONDS);
     });
-  }, 240_000);
+  });
 });
 
 it('accepted all along', async () => {

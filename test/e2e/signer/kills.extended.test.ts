@@ -22,7 +22,7 @@ import { proofgateCommand } from '../harness/program.ts';
 import { waitFor } from '../harness/wait.ts';
 
 const KILLS = Number(process.env.PROOFGATE_TEST_SIGNER_KILLS ?? 10);
-const TIMEOUT_MS = 120_000 + KILLS * 20_000;
+const TIMEOUT_MS = 300_000 + KILLS * 20_000;
 const CLIENTS = 8;
 /** Successes that it gives before it is killed, and a moment more. */
 const LEAST_ANSWERS = 10;

@@ -26,7 +26,7 @@ import { type ControlProgram, readBootstrapToken, startControlProgram } from './
 import { POSTGRES_TABLES, SQLITE_TABLES, storedSecrets, tablesOf } from './stored-secrets.ts';
 
 const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 10);
-const TIMEOUT_MS = 60_000 + KILLS * 30_000;
+const TIMEOUT_MS = 300_000 + KILLS * 30_000;
 /** Enough that a rotation takes a while. */
 const SITES = 60;
 const PURPOSES = ['bundle', 'freshness'] as const;
