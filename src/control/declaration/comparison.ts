@@ -75,7 +75,7 @@ export interface SnapshotReader {
  * Maximum number of steps of one apply: they are one transaction, for which revocations of the site wait, and on SQLite
  * everything that writes.
  */
-export const MAX_STEPS = 20_000;
+export const MAX_STEPS = 10_000;
 /** Of these, those that run one by one: all but clients, grants, routes and route sources. */
 export const MAX_SINGLE_STEPS = 500;
 

@@ -13,7 +13,7 @@ import { ControlStage } from './control-fixture.ts';
 import { SITE_ID } from './site-declaration.ts';
 
 const TIMEOUT_MS = 600_000;
-const CLIENTS = 15_000;
+const CLIENTS = 9_000;
 const AT_ONCE = 12;
 const OTHER_SITE = 'other';
 
