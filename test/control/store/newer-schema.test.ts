@@ -1,7 +1,7 @@
 /** Checks that a program does not change a database with a newer schema, and reports it, on both databases. */
 import { describe, expect, it } from '@jest/globals';
 import { type ControlStore, SchemaNewerError } from '../../../src/control/store/port.ts';
-import { DROP_KEY_SET_FAILURES, reopenedDatabases } from './reopened-databases.ts';
+import { DROP_LIST_RANGES, reopenedDatabases } from './reopened-databases.ts';
 
 const DATABASES = reopenedDatabases();
 
@@ -25,13 +25,13 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
 
   it('that lacks the last step and has one that is not known here does not get the one that it lacks', async () => {
     await opened(open);
-    for (const statement of DROP_KEY_SET_FAILURES) await run(statement);
-    await run("update kysely_migration set name = '0010-other' where name = '0010-key-set-failures'");
+    for (const statement of DROP_LIST_RANGES) await run(statement);
+    await run("update kysely_migration set name = '0011-other' where name = '0011-list-ranges'");
     await expect(opened(open)).rejects.toThrow(SchemaNewerError);
-    await run("delete from kysely_migration where name = '0010-other'");
+    await run("delete from kysely_migration where name = '0011-other'");
     // The missing migration runs only now.
-    await expect(run('update key_set set failed_at_ms = null')).rejects.toThrow();
+    await expect(run('update site set environment_id = null')).rejects.toThrow();
     await opened(open);
-    await run('update key_set set failed_at_ms = null');
+    await run('update site set environment_id = null');
   });
 });

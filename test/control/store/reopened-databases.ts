@@ -18,13 +18,34 @@ interface ReopenedDatabase {
 }
 
 /** Undoes what the last step adds. */
-export const DROP_KEY_SET_FAILURES = [
+export const DROP_LIST_RANGES = [
+  ...[
+    ...['role_grant', 'access_token'].flatMap((table) =>
+      ['environment', 'fleet', 'scope'].map((scope) => `${table}_${scope}_list`),
+    ),
+    ...['fleet_list', 'site_environment_list', 'site_fleet_list', 'target_list', 'source_list'],
+    ...['enrollment_policy_list', 'enrollment_state_list', 'derived_key_thumbprint_list'],
+    ...['derived_key_client_list', 'derived_key_status_list', 'derived_key_revocations'],
+    'operator_session_principal',
+  ].map((index) => `drop index ${index}`),
+  'alter table site drop column environment_id',
+  ...['role_grant', 'access_token'].flatMap((table) =>
+    ['environment_id', 'fleet_id'].map((column) => `alter table ${table} drop column ${column}`),
+  ),
+  'create index fleet_environment on fleet (environment_id)',
+  'create index site_fleet on site (fleet_id)',
+  'create index source_site on source (site_id)',
+  'create index derived_key_thumbprint on derived_key (site_id, thumbprint)',
+];
+
+const DROP_KEY_SET_FAILURES = [
   'alter table key_set drop column failed_at_ms',
   'alter table key_set drop column failure_code',
 ];
 
 /** Undoes what the steps from `0007-blocked-callers` on add. */
 export const DROP_FROM_BLOCKED_CALLERS = [
+  ...DROP_LIST_RANGES,
   ...DROP_KEY_SET_FAILURES,
   'alter table installation drop column previous_master_key_id',
   'alter table installation drop column master_key_rotating',
