@@ -1,11 +1,13 @@
 /**
- * The bytes of a bound body until they are verified and forwarded: in memory, and beyond that in an unlinked temporary file.
+ * The bytes of a bound body until they are verified and forwarded: in memory, and beyond 64 KiB in an unlinked temporary file.
  * The hash of the file is taken as the bytes arrive, so that a long body is never in memory as a whole.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { constants, type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import type { HeldSpace } from '../request-body/body-space.ts';
+import { GrowingBuffer } from '../request-body/growing-buffer.ts';
 
 /** Longer bodies go into a file. */
 export const MEMORY_BYTES = 65_536;
@@ -24,44 +26,17 @@ export type SpooledBody =
 export interface SpoolOptions {
   /** Directory of the temporary file. */
   readonly directory: string;
-  readonly space: SpoolSpace;
-}
-
-/** Disk space of all bodies together: one proof can be sent many times before it is used up. */
-export class SpoolSpace {
-  readonly #maxBytes: number;
-  readonly #onChange: (changeBytes: number) => void;
-  #usedBytes = 0;
-
-  constructor(maxBytes: number, onChange: (changeBytes: number) => void) {
-    this.#maxBytes = maxBytes;
-    this.#onChange = onChange;
-  }
-
-  /** @throws Error when it is full */
-  take(bytes: number): void {
-    if (this.#usedBytes + bytes > this.#maxBytes) throw new Error('no room for the body');
-    this.#change(bytes);
-  }
-
-  free(bytes: number): void {
-    this.#change(-bytes);
-  }
-
-  #change(bytes: number): void {
-    this.#usedBytes += bytes;
-    this.#onChange(bytes);
-  }
+  /** Disk space of the file. */
+  readonly held: HeldSpace;
 }
 
 export class BodySpool {
   readonly #options: SpoolOptions;
   readonly #hash = createHash('sha256');
-  #chunks: Buffer[] = [];
+  #memory = new GrowingBuffer();
   #file: FileHandle | undefined;
   #reading: Readable | undefined;
   #lengthBytes = 0;
-  #diskBytes = 0;
 
   constructor(options: SpoolOptions) {
     this.#options = options;
@@ -75,7 +50,7 @@ export class BodySpool {
   keep(chunk: Buffer): boolean {
     if (this.#file !== undefined || this.#lengthBytes + chunk.length > MEMORY_BYTES) return false;
     this.#lengthBytes += chunk.length;
-    this.#chunks.push(chunk);
+    this.#memory.append(chunk);
     return true;
   }
 
@@ -83,6 +58,7 @@ export class BodySpool {
   async spill(chunk: Buffer): Promise<void> {
     this.#lengthBytes += chunk.length;
     try {
+      if (!this.#options.held.atLeast(this.#lengthBytes)) throw new Error('no room for the body');
       this.#file ??= await this.#createFile();
       await this.#write(this.#file, chunk);
     } catch (error) {
@@ -92,36 +68,27 @@ export class BodySpool {
 
   /** What was received, after its end. */
   state(): SpooledBody {
-    if (this.#file === undefined) return { kind: 'exact', bytes: this.#memory() };
+    if (this.#file === undefined) return { kind: 'exact', bytes: this.#memory.bytes() };
     return { kind: 'hashed', sha256: this.#hash.digest('base64url') };
   }
 
   /** The same bytes for the upstream; undefined for an empty body. */
   forUpstream(): Buffer | Readable | undefined {
     if (this.#lengthBytes === 0) return undefined;
-    if (this.#file === undefined) return this.#memory();
+    if (this.#file === undefined) return this.#memory.bytes();
     this.#reading = this.#file.createReadStream({ start: 0, end: this.#lengthBytes - 1, autoClose: false });
     return this.#reading;
   }
 
   /** Frees memory and file. */
   async discard(): Promise<void> {
-    this.#chunks = [];
+    this.#memory = new GrowingBuffer();
     const file = this.#file;
     this.#file = undefined;
     // Node.js closes the file only after its streams.
     this.#reading?.destroy();
     await file?.close().catch(() => undefined);
-    this.#options.space.free(this.#diskBytes);
-    this.#diskBytes = 0;
-  }
-
-  #memory(): Buffer {
-    const [first] = this.#chunks;
-    if (first !== undefined && this.#chunks.length === 1) return first;
-    const bytes = Buffer.concat(this.#chunks);
-    this.#chunks = [bytes];
-    return bytes;
+    this.#options.held.release();
   }
 
   async #createFile(): Promise<FileHandle> {
@@ -130,18 +97,16 @@ export class BodySpool {
     try {
       // Without a name the file cannot be opened by others, and is gone when the process ends in any way.
       await unlink(path);
-      for (const chunk of this.#chunks) await this.#write(file, chunk);
+      await this.#write(file, this.#memory.bytes());
     } catch (error) {
       await file.close().catch(() => undefined);
       throw error;
     }
-    this.#chunks = [];
+    this.#memory = new GrowingBuffer();
     return file;
   }
 
   async #write(file: FileHandle, chunk: Buffer): Promise<void> {
-    this.#options.space.take(chunk.length);
-    this.#diskBytes += chunk.length;
     this.#hash.update(chunk);
     let offset = 0;
     while (offset < chunk.length) {

@@ -2,6 +2,7 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { joinSmallChunks } from '../runtime-internals/small-chunks.ts';
 import type { ClientBody, ClientExchange, ClientResponse, HeaderLines } from './client-exchange.ts';
 import { onSocketClose } from './socket-close.ts';
 
@@ -20,6 +21,7 @@ export function http1Exchange(
   response: ServerResponse,
   { expectsContinue, isDraining }: Http1Context,
 ): ClientExchange {
+  joinSmallChunks(request);
   discardRestOfBody(request, response);
   return {
     request: {
@@ -59,11 +61,11 @@ function discardRestOfBody(request: IncomingMessage, response: ServerResponse): 
   response.once('finish', () => {
     if (request.complete || request.socket.destroyed) return;
     const { socket } = request;
-    let bytes = 0;
+    // Bytes on the wire: a chunk of one byte costs as much to parse as a long one.
+    const startBytes = socket.bytesRead;
     const timer = setTimeout(() => socket.destroy(), DISCARD_MS).unref();
-    request.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes > DISCARD_BYTES) socket.destroy();
+    request.on('data', () => {
+      if (socket.bytesRead - startBytes > DISCARD_BYTES) socket.destroy();
     });
     const stop = () => clearTimeout(timer);
     request.once('end', stop).once('close', stop);

@@ -5,6 +5,7 @@ import {
   type OutgoingHttpHeaders,
   type ServerHttp2Stream,
 } from 'node:http2';
+import { joinSmallChunks } from '../runtime-internals/small-chunks.ts';
 import type { ClientBody, ClientExchange, ClientResponse, HeaderLines } from './client-exchange.ts';
 
 /** @param rawHeaders Node's flat list, with pseudo-headers */
@@ -39,6 +40,7 @@ export function withoutPseudoHeaders(rawHeaders: readonly string[]): string[] {
 
 function bodyOf(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): ClientBody {
   if (stream.endAfterHeaders) return { kind: 'none' };
+  joinSmallChunks(stream);
   const length = headers['content-length'];
   let isWhole = false;
   stream.once('end', () => {

@@ -3,37 +3,33 @@ import { BodySpool, SpoolError, type SpoolOptions } from './body-spool.ts';
 import type { StreamedBody } from './client-exchange.ts';
 import type { ProxyFaultCode } from './proxy-faults.ts';
 
-export type ReceivedBody<Denied> =
+export type ReceivedBody =
   | { readonly kind: 'received'; readonly spool: BodySpool }
-  | { readonly kind: 'denied'; readonly decision: Denied }
   | { readonly kind: 'fault'; readonly code: ProxyFaultCode }
   /** The client left before the end. */
   | { readonly kind: 'gone' };
 
-export interface ReceiveOptions<Denied> {
+export interface ReceiveOptions {
   readonly body: StreamedBody;
   readonly spool: SpoolOptions;
   readonly maxBodyBytes: number;
   /** Maximum time for the whole body, milliseconds. */
   readonly timeoutMs: number;
-  /** Asked before the first byte goes to disk: the denial that the request gets whatever its body is. */
-  readonly denyBeforeSpill: () => Denied | undefined;
 }
 
-export function receiveBody<Denied>(options: ReceiveOptions<Denied>): Promise<ReceivedBody<Denied>> {
+export function receiveBody(options: ReceiveOptions): Promise<ReceivedBody> {
   return new Promise((resolve) => new BodyReceiver(options, resolve));
 }
 
-class BodyReceiver<Denied> {
-  readonly #options: ReceiveOptions<Denied>;
-  readonly #resolve: (received: ReceivedBody<Denied>) => void;
+class BodyReceiver {
+  readonly #options: ReceiveOptions;
+  readonly #resolve: (received: ReceivedBody) => void;
   readonly #spool: BodySpool;
   readonly #timer: NodeJS.Timeout;
-  #hasSpilled = false;
   #writing: Promise<void> | undefined;
   #isSettled = false;
 
-  constructor(options: ReceiveOptions<Denied>, resolve: (received: ReceivedBody<Denied>) => void) {
+  constructor(options: ReceiveOptions, resolve: (received: ReceivedBody) => void) {
     this.#options = options;
     this.#resolve = resolve;
     this.#spool = new BodySpool(options.spool);
@@ -52,14 +48,6 @@ class BodyReceiver<Denied> {
       return;
     }
     if (this.#spool.keep(chunk)) return;
-    if (!this.#hasSpilled) {
-      const decision = this.#options.denyBeforeSpill();
-      if (decision !== undefined) {
-        this.#fail({ kind: 'denied', decision });
-        return;
-      }
-      this.#hasSpilled = true;
-    }
     body.stream.pause();
     this.#writing = this.#spool.spill(chunk).then(
       () => {
@@ -84,13 +72,13 @@ class BodyReceiver<Denied> {
     else this.#settle({ kind: 'received', spool: this.#spool });
   };
 
-  #fail(received: ReceivedBody<Denied>): void {
+  #fail(received: ReceivedBody): void {
     if (this.#isSettled) return;
     this.#settle(received);
     void (this.#writing ?? Promise.resolve()).then(() => this.#spool.discard());
   }
 
-  #settle(received: ReceivedBody<Denied>): void {
+  #settle(received: ReceivedBody): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
     clearTimeout(this.#timer);

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Route, Snapshot } from '../bundle/compile/snapshot.ts';
+import { thumbprintOf } from '../protocol/public-key.ts';
 import { type Denial, deny, detailLabel } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
 import type { DecisionEvent } from '../telemetry/decision-event.ts';
@@ -19,7 +20,7 @@ import {
   decide,
   type Verified,
 } from './decision/decide.ts';
-import type { Evidence } from './decision/evaluation.ts';
+import { type Evidence, required } from './decision/evaluation.ts';
 import { createPassportCache } from './decision/passport-cache.ts';
 import type { RequestFacts, RequestHead } from './decision/request-facts.ts';
 import { isBlocked } from './decision/steps/blocked.ts';
@@ -63,12 +64,22 @@ export interface Verifier {
   /** Whether the key of an allowed request is still valid and its caller not blocked, for what outlives the request. */
   hasValidKey(decision: AllowedDecision): boolean;
   /**
-   * The denial that the request gets whatever its body is, recorded like any other; undefined when the body decides. An
-   * enforcement point asks before it receives a body at some cost. Consumes nothing.
+   * Verifies all of a request but its body: the denial that it gets whatever its body is, recorded like any other, or leave to
+   * receive the body. An enforcement point asks before it receives a body at some cost. Consumes nothing, but denies a second
+   * request with the proof until the first body has ended.
    */
-  denyBeforeBody(head: RequestHead, call?: CallContext): DeniedDecision | undefined;
+  awaitBody(head: RequestHead, call?: CallContext): AwaitedBody | DeniedDecision;
   /** Records a denial that the enforcement point decided, without evaluating the request. Never throws. */
   refuse(facts: RequestFacts, denial: Denial, call?: CallContext): Decision;
+}
+
+/** Leave to receive the body of a request whose passport and proof are valid. */
+export interface AwaitedBody {
+  readonly kind: 'awaited';
+  /** Names the verified caller, by issuer and subject. */
+  readonly caller: string;
+  /** Call it after {@link Verifier.check}, or when the body is no longer received. */
+  readonly end: () => void;
 }
 
 /** State of one request during its evaluation. */
@@ -85,6 +96,8 @@ export function createVerifier(options: VerifierOptions): Verifier {
   const passports = createPassportCache();
   const steps = createStepClock(options.metrics);
   let inFlight = 0;
+  /** Replay identifiers of the proofs whose bodies are being received. */
+  const awaited = new Set<string>();
 
   function withOrigin<Head extends RequestHead>(received: Head): Head {
     return options.externalOrigin === undefined ? received : { ...received, ...options.externalOrigin };
@@ -136,15 +149,30 @@ export function createVerifier(options: VerifierOptions): Verifier {
     return keyDenial(key, Math.floor(options.nowMs() / 1000), snapshot.skewSeconds) === undefined;
   }
 
-  function denyBeforeBody(head: RequestHead, call?: CallContext): DeniedDecision | undefined {
+  function awaitBody(head: RequestHead, call?: CallContext): AwaitedBody | DeniedDecision {
     let context: RequestContext | undefined;
     try {
       context = begin({ ...head, body: { kind: 'unknown' } }, call);
       const { realtimeStalenessSeconds } = options;
       const inputs = { nowSeconds: Math.floor(context.nowMs / 1000), realtimeStalenessSeconds, passports };
       const verdict = decide(context.facts, context.snapshot, inputs, context.evidence);
-      if (verdict.kind !== 'denied' || dependsOnBody(verdict)) return undefined;
-      return denied(finish(context, verdict));
+      if (verdict.kind === 'denied' && !dependsOnBody(verdict)) return denied(finish(context, verdict));
+      const { caller, credentials } = context.evidence;
+      const { passport, proof } = required(credentials);
+      const { issuer, subject } = required(caller);
+      const identifier = replayIdentifier(
+        required(context.snapshot).authSite,
+        thumbprintOf(passport.claims.holderJwk),
+        proof.transcript.jti,
+      );
+      if (awaited.has(identifier)) return denied(finish(context, deny('jti_replay')));
+      awaited.add(identifier);
+      let isOver = false;
+      const end = () => {
+        if (!isOver) awaited.delete(identifier);
+        isOver = true;
+      };
+      return { kind: 'awaited', caller: subjectHash(issuer, subject), end };
     } catch (error) {
       return denied(fail(context, error));
     }
@@ -255,7 +283,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
     bindsBody,
     allowsWebSocket: (head) => routeOf(head)?.upgrade === 'websocket',
     hasValidKey,
-    denyBeforeBody,
+    awaitBody,
   };
 }
 
@@ -269,8 +297,10 @@ function dependsOnBody({ detail, reason }: Denial): boolean {
   return reason === 'request_binding_mismatch' && detail === 'body_unavailable';
 }
 
-function denied(decision: Decision): DeniedDecision | undefined {
-  return decision.kind === 'denied' ? decision : undefined;
+/** @throws TypeError for a decision that is no denial: a programming error */
+function denied(decision: Decision): DeniedDecision {
+  if (decision.kind === 'denied') return decision;
+  throw new TypeError('allowed before the body');
 }
 
 /** For requests that are denied before evaluation, or whose caller is gone. */

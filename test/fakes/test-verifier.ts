@@ -5,7 +5,12 @@ import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
 import type { CallContext } from '../../src/verifier/call-context.ts';
 import type { Decision } from '../../src/verifier/decision/decide.ts';
 import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
-import { createVerifier, type Verifier, type VerifierOptions } from '../../src/verifier/verifier.ts';
+import {
+  type AwaitedBody,
+  createVerifier,
+  type Verifier,
+  type VerifierOptions,
+} from '../../src/verifier/verifier.ts';
 import { NOW_SECONDS } from './bundle-content.ts';
 import { type RecordingReplayStore, recordingReplayStore } from './replay-store.ts';
 
@@ -54,9 +59,9 @@ export function checkNow(verifier: Verifier, facts: RequestFacts, call?: CallCon
   return decision;
 }
 
-/** `allowed`, or `reason/detail status`. */
-export function outcomeOf(decision: Decision): string {
-  if (decision.kind === 'allowed') return 'allowed';
+/** `allowed`, `awaited`, or `reason/detail status`. */
+export function outcomeOf(decision: Decision | AwaitedBody): string {
+  if (decision.kind !== 'denied') return decision.kind;
   const { detail, reason, status } = decision.denial;
   return `${reason}${detail === undefined ? '' : `/${detail}`} ${status}`;
 }

@@ -283,20 +283,49 @@ describe('before the body is received', () => {
   });
 
   it('leaves a valid request to the check, and consumes nothing', () => {
-    expect(verifier.denyBeforeBody(signed().facts)).toBeUndefined();
+    const awaited = verifier.awaitBody(signed().facts);
+    expect(awaited.kind).toBe('awaited');
     expect(store.claims).toEqual([]);
     expect(events).toEqual([]);
   });
 
   it('denies and records what no body can mend', () => {
     const { facts } = signed();
-    const decision = verifier.denyBeforeBody({ ...facts, target: `${facts.target}?changed` });
-    expect(decision && outcomeOf(decision)).toBe('request_binding_mismatch/target 403');
+    const decision = verifier.awaitBody({ ...facts, target: `${facts.target}?changed` });
+    expect(outcomeOf(decision)).toBe('request_binding_mismatch/target 403');
     expect(events).toHaveLength(1);
   });
 
+  it('denies a proof whose body is being received, until that has ended, and consumes nothing', () => {
+    const { facts } = signed();
+    const other = create({});
+    const first = other.verifier.awaitBody(facts);
+    expect(outcomeOf(other.verifier.awaitBody(facts))).toBe('jti_replay 403');
+    expect(outcomeOf(other.verifier.awaitBody(signed().facts))).toBe('awaited');
+    if (first.kind === 'awaited') first.end();
+    const next = other.verifier.awaitBody(facts);
+    expect(outcomeOf(next)).toBe('awaited');
+    // An end that comes twice does not end the next one.
+    if (first.kind === 'awaited') first.end();
+    expect(outcomeOf(other.verifier.awaitBody(facts))).toBe('jti_replay 403');
+    expect(other.store.claims).toEqual([]);
+    expect(other.events.map(({ reason }) => reason)).toEqual(['jti_replay', 'jti_replay']);
+  });
+
+  it('names the caller alike for all of its proofs, and another caller otherwise', () => {
+    const callerOf = (plan?: RequestPlan) => {
+      const awaited = verifier.awaitBody(signed(plan).facts);
+      return awaited.kind === 'awaited' ? awaited.caller : undefined;
+    };
+    expect(callerOf()).toBeDefined();
+    expect(callerOf()).toBe(callerOf());
+    expect(callerOf({ caller: 'billing', route: 'uploads' })).toBe(
+      callerOf({ caller: 'billing', route: 'uploads' }),
+    );
+  });
+
   it('denies without a bundle', () => {
-    const decision = create({ snapshot: undefined }).verifier.denyBeforeBody(signed().facts);
-    expect(decision && outcomeOf(decision)).toBe('bundle_policy_missing 503');
+    const decision = create({ snapshot: undefined }).verifier.awaitBody(signed().facts);
+    expect(outcomeOf(decision)).toBe('bundle_policy_missing 503');
   });
 });

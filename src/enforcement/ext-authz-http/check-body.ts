@@ -1,24 +1,97 @@
-/** Reads the body that a proxy forwards with an authorization request. */
+/** Receives the bodies that a proxy forwards with authorization requests, within a limit for all of them together. */
 import type { IncomingMessage } from 'node:http';
+import { deny } from '../../protocol/reasons.ts';
+import { BodySpace, type HeldSpace, UNVERIFIED } from '../../request-body/body-space.ts';
+import { GrowingBuffer } from '../../request-body/growing-buffer.ts';
+import type { Decision } from '../../verifier/decision/decide.ts';
+import type { Verifier } from '../../verifier/verifier.ts';
+import type { CheckedRequest } from './checked-request.ts';
 
-/**
- * @returns undefined when it is larger than the maximum, or when the proxy ends the connection before its end; the rest is not
- * read then
- */
-export function readWholeBody(request: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    request.on('data', (chunk: Buffer) => {
-      bytes += chunk.byteLength;
-      if (bytes <= maxBytes) {
-        chunks.push(chunk);
-        return;
-      }
-      request.pause();
-      resolve(undefined);
+export type CheckBody =
+  | { readonly kind: 'decided'; readonly decision: Decision }
+  /** `bytes` are undefined for a body that was not received whole. Call `end` after the decision. */
+  | { readonly kind: 'received'; readonly bytes: Buffer | undefined; readonly end: () => void };
+
+/** A longer body, or one of unknown length, is received only when the request would not be denied anyway. */
+const SHORT_BYTES = 65_536;
+const TOTAL_BYTES = 64 * 1024 * 1024;
+
+export class CheckBodies {
+  readonly #verifier: Pick<Verifier, 'awaitBody' | 'refuse'>;
+  readonly #maxBodyBytes: number;
+  readonly #space: BodySpace;
+
+  constructor(verifier: Pick<Verifier, 'awaitBody' | 'refuse'>, maxBodyBytes: number) {
+    this.#verifier = verifier;
+    this.#maxBodyBytes = maxBodyBytes;
+    this.#space = new BodySpace({ maxBytes: Math.max(TOTAL_BYTES, 4 * maxBodyBytes), maxBodyBytes });
+  }
+
+  /** @param checkOf the request with an unknown body */
+  async receive(request: IncomingMessage, checkOf: () => CheckedRequest): Promise<CheckBody> {
+    const lengthBytes = announcedBytes(request);
+    if (lengthBytes === 0) return { kind: 'received', bytes: Buffer.alloc(0), end: () => undefined };
+    const unverified = this.#space.open(UNVERIFIED);
+    if (lengthBytes <= SHORT_BYTES && unverified.atLeast(lengthBytes)) {
+      return this.#read(request, checkOf, unverified, () => unverified.release());
+    }
+    const { facts, fault, reservedName } = checkOf();
+    // Denied in any case, and counted by its fault.
+    if (fault !== undefined || reservedName !== undefined) return UNREAD;
+    const awaited = this.#verifier.awaitBody(facts);
+    if (awaited.kind === 'denied') return { kind: 'decided', decision: awaited };
+    const held = this.#space.open(awaited.caller);
+    return this.#read(request, checkOf, held, () => {
+      awaited.end();
+      held.release();
     });
-    request.once('end', () => resolve(Buffer.concat(chunks)));
-    request.once('error', () => resolve(undefined));
+  }
+
+  async #read(
+    request: IncomingMessage,
+    checkOf: () => CheckedRequest,
+    held: HeldSpace,
+    end: () => void,
+  ): Promise<CheckBody> {
+    const read = await readWholeBody(request, this.#maxBodyBytes, held);
+    if (read !== 'no_room') return { kind: 'received', bytes: read === 'incomplete' ? undefined : read, end };
+    end();
+    const decision = this.#verifier.refuse(checkOf().facts, OVERLOADED);
+    return { kind: 'decided', decision };
+  }
+}
+
+const UNREAD: CheckBody = { kind: 'received', bytes: undefined, end: () => undefined };
+const OVERLOADED = deny('verifier_unavailable', 'overloaded');
+
+/** Infinite when the length is not announced. */
+function announcedBytes({ headers }: IncomingMessage): number {
+  if (headers['transfer-encoding'] !== undefined) return Number.POSITIVE_INFINITY;
+  return Number(headers['content-length'] ?? 0);
+}
+
+/** What is left after a limit is not read. */
+function readWholeBody(
+  request: IncomingMessage,
+  maxBytes: number,
+  held: HeldSpace,
+): Promise<Buffer | 'incomplete' | 'no_room'> {
+  return new Promise((resolve) => {
+    const body = new GrowingBuffer();
+    const finish = (result: Buffer | 'incomplete' | 'no_room') => {
+      request.off('data', take);
+      request.pause();
+      resolve(result);
+    };
+    const take = (chunk: Buffer) => {
+      const bytes = body.lengthBytes + chunk.length;
+      if (bytes > maxBytes) return finish('incomplete');
+      if (!held.atLeast(bytes)) return finish('no_room');
+      body.append(chunk);
+    };
+    request.on('data', take);
+    request.once('end', () => finish(body.bytes()));
+    request.once('error', () => finish('incomplete'));
+    request.once('close', () => finish('incomplete'));
   });
 }

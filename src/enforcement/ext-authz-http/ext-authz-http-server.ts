@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import { problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
 import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
 import { deny } from '../../protocol/reasons.ts';
+import { joinSmallChunks } from '../../runtime-internals/small-chunks.ts';
 import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
 import type { ExtAuthzHttpMetrics } from '../../telemetry/ext-authz-http-metrics.ts';
 import type { Decision } from '../../verifier/decision/decide.ts';
@@ -17,13 +18,13 @@ import type { ServerTls, TlsMaterial } from '../connections/tls-material.ts';
 import { internalDenial, problemOfDenial } from '../denial-problem.ts';
 import { httpCall } from '../http/http-call.ts';
 import { answerOf, type CheckAnswer } from './check-answer.ts';
-import { readWholeBody } from './check-body.ts';
+import { CheckBodies } from './check-body.ts';
 import { type CheckedRequest, type CheckReader, readCheck } from './checked-request.ts';
 import { ConnectionRegister } from './connection-register.ts';
 import type { TrustedPeers } from './trusted-peers.ts';
 
 export interface ExtAuthzHttpOptions {
-  readonly verifier: Pick<Verifier, 'check' | 'refuse'>;
+  readonly verifier: Pick<Verifier, 'check' | 'refuse' | 'awaitBody'>;
   readonly metrics: ExtAuthzHttpMetrics;
   readonly reader: CheckReader;
   /** `HOST:PORT` (port 0 picks a free one) or `unix:PATH`. */
@@ -63,9 +64,11 @@ const REPLACED_CA_DRAIN_MS = 10_000;
 export async function openExtAuthzHttpServer(options: ExtAuthzHttpOptions): Promise<ExtAuthzHttpServer> {
   const { listen, maxConnections, metrics, tls, trustedPeers } = options;
   const connections = new ConnectionRegister();
-  const server = createHttpServer(metrics, (request, response) =>
-    answerCheck(options, connections, request, response),
-  );
+  const bodies = new CheckBodies(options.verifier, options.maxBodyBytes);
+  const server = createHttpServer(metrics, (request, response) => {
+    joinSmallChunks(request);
+    return answerCheck({ ...options, connections, bodies }, request, response);
+  });
   const listener = await openConnectionListener({
     listen,
     maxConnections,
@@ -124,14 +127,18 @@ function createHttpServer(
 const BAD_REQUEST =
   'HTTP/1.1 400 Bad Request\r\nCache-Control: no-store\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 
+interface CheckParts extends ExtAuthzHttpOptions {
+  readonly connections: ConnectionRegister;
+  readonly bodies: CheckBodies;
+}
+
 /** Never rejects. */
 async function answerCheck(
-  options: ExtAuthzHttpOptions,
-  connections: ConnectionRegister,
+  parts: CheckParts,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const { metrics, onInternalError, reader } = options;
+  const { connections, metrics, onInternalError, reader } = parts;
   const ended = metrics.started();
   const close = connections.begin(request.socket);
   response.once('close', () => {
@@ -145,22 +152,34 @@ async function answerCheck(
     return;
   }
   try {
-    const body =
-      reader.bodyMode === 'forwarded' ? await readWholeBody(request, options.maxBodyBytes) : undefined;
-    const { rawHeaders } = request;
-    const check = readCheck(reader, {
-      method: request.method ?? '',
-      target: request.url ?? '',
-      rawHeaders,
-      body,
-    });
-    const decision = await decide(options, check, request);
+    const { check, decision } = await decisionOn(parts, request);
     const authorization = check.facts.headers.lookup('authorization');
     send(response, answerOf(decision, { profile: reader.profile, authorization }), isLast());
   } catch (error) {
     onInternalError(error);
     if (response.headersSent) response.destroy();
     else send(response, problemOfDenial(internalDenial()), isLast());
+  }
+}
+
+async function decisionOn(
+  parts: CheckParts,
+  request: IncomingMessage,
+): Promise<{ readonly check: CheckedRequest; readonly decision: Decision }> {
+  const { bodies, reader } = parts;
+  const { method = '', rawHeaders, url: target = '' } = request;
+  const checkOf = (body: Buffer | undefined) => readCheck(reader, { method, target, rawHeaders, body });
+  if (reader.bodyMode !== 'forwarded') {
+    const check = checkOf(undefined);
+    return { check, decision: await decide(parts, check, request) };
+  }
+  const body = await bodies.receive(request, () => checkOf(undefined));
+  if (body.kind === 'decided') return { check: checkOf(undefined), decision: body.decision };
+  try {
+    const check = checkOf(body.bytes);
+    return { check, decision: await decide(parts, check, request) };
+  } finally {
+    body.end();
   }
 }
 

@@ -7,7 +7,10 @@ import { type ProblemResponse, problemOf, problemOfFault } from '../../http-prox
 import { headerLines, requestHeadersOf } from '../../http-proxy/raw-headers.ts';
 import { faultOf } from '../../http-proxy/request-faults.ts';
 import { isWebSocketHandshake } from '../../http-proxy/websocket-handshake.ts';
+import { deny } from '../../protocol/reasons.ts';
 import type { Origin } from '../../protocol/request-target.ts';
+import { BodySpace, type HeldSpace, UNVERIFIED } from '../../request-body/body-space.ts';
+import { joinSmallChunks } from '../../runtime-internals/small-chunks.ts';
 import type { CallContext } from '../../verifier/call-context.ts';
 import type { AllowedDecision } from '../../verifier/decision/decide.ts';
 import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';
@@ -41,8 +44,11 @@ export type UpgradeAdmission =
   /** The connection must end when its key is no longer valid. */
   | { readonly kind: 'upgraded'; readonly isStillValid: () => boolean };
 
-/** From this size on, a body is received only when the request would not be denied anyway. */
-const COSTLY_BODY_BYTES = 64 * 1024;
+/** A longer body, or one of unknown length, is received only when the request would not be denied anyway. */
+const SHORT_BODY_BYTES = 64 * 1024;
+/** For the bodies that are being received, all requests together. */
+const ALL_BODIES_BYTES = 64 * 1024 * 1024;
+const OVERLOADED = deny('verifier_unavailable', 'overloaded');
 
 export class Guard {
   readonly origin: Origin;
@@ -50,17 +56,23 @@ export class Guard {
   readonly #captured = new WeakMap<IncomingMessage, CapturedRequest>();
   readonly #admissions = new WeakMap<IncomingMessage, Promise<Admission>>();
   readonly #upgrades = new WeakMap<IncomingMessage, Promise<UpgradeAdmission>>();
+  readonly #bodies: BodySpace;
   #isClosed = false;
 
   constructor(options: GuardOptions) {
     this.#options = options;
+    const { maxBodyBytes } = options;
+    this.#bodies = new BodySpace({ maxBytes: Math.max(ALL_BODIES_BYTES, 4 * maxBodyBytes), maxBodyBytes });
     this.origin = options.externalOrigin;
   }
 
   /** Notes a request as the server received it, and cleans its headers. A request that is emitted again stays as it was noted. */
   capture(request: IncomingMessage, emitted: Emitted): CapturedRequest {
-    const captured = this.#captured.get(request) ?? captureRequest(request, this.origin, emitted);
+    const known = this.#captured.get(request);
+    if (known !== undefined) return known;
+    const captured = captureRequest(request, this.origin, emitted);
     this.#captured.set(request, captured);
+    if (captured.announcesBody) joinSmallChunks(request);
     return captured;
   }
 
@@ -116,17 +128,48 @@ export class Guard {
   ): Promise<Admission> {
     const { maxBodyBytes, verifier } = this.#options;
     const lengthBytes = announcedBytes(facts);
-    if (captured.expectsContinue || lengthBytes > COSTLY_BODY_BYTES) {
-      const denied = verifier.denyBeforeBody(facts, callOf(request, captured));
-      if (denied !== undefined) return refused(problemOfDenial(denied), request);
+    const isShort = lengthBytes <= SHORT_BODY_BYTES && !captured.expectsContinue;
+    const unverified = this.#bodies.open(UNVERIFIED);
+    if (isShort && lengthBytes <= maxBodyBytes && unverified.atLeast(lengthBytes)) {
+      return this.#readAndDecide(facts, request, captured, unverified).finally(() => unverified.release());
     }
-    if (lengthBytes > maxBodyBytes && Number.isFinite(lengthBytes)) return refused(TOO_LARGE, request);
-    const body = await readBody(request, maxBodyBytes);
-    if (body.kind === 'aborted') return GONE;
-    if (body.kind === 'too_large') return refused(TOO_LARGE, request);
-    const { bytes } = body;
-    const admission = await this.#decide({ ...facts, body: { kind: 'exact', bytes } }, request, captured);
-    return admission.kind === 'allowed' ? { ...admission, body: bytes } : admission;
+    const awaited = verifier.awaitBody(facts, callOf(request, captured));
+    if (awaited.kind === 'denied') return refused(problemOfDenial(awaited), request);
+    const held = this.#bodies.open(awaited.caller);
+    try {
+      if (lengthBytes > maxBodyBytes && Number.isFinite(lengthBytes)) return refused(TOO_LARGE, request);
+      return await this.#readAndDecide(facts, request, captured, held);
+    } finally {
+      awaited.end();
+      held.release();
+    }
+  }
+
+  async #readAndDecide(
+    facts: RequestFacts,
+    request: IncomingMessage,
+    captured: CapturedRequest,
+    held: HeldSpace,
+  ): Promise<Admission> {
+    const body = await readBody(request, this.#options.maxBodyBytes, held);
+    switch (body.kind) {
+      case 'aborted':
+        return GONE;
+      case 'too_large':
+        return refused(TOO_LARGE, request);
+      case 'no_room':
+        return this.#refuse(facts, request, captured);
+      case 'read': {
+        const { bytes } = body;
+        const admission = await this.#decide({ ...facts, body: { kind: 'exact', bytes } }, request, captured);
+        return admission.kind === 'allowed' ? { ...admission, body: bytes } : admission;
+      }
+    }
+  }
+
+  #refuse(facts: RequestFacts, request: IncomingMessage, captured: CapturedRequest): Admission {
+    const decision = this.#options.verifier.refuse(facts, OVERLOADED, callOf(request, captured));
+    return refused(decision.kind === 'denied' ? problemOfDenial(decision) : internalProblem(), request);
   }
 
   /** From now on every request is denied. */

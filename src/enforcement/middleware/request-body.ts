@@ -1,9 +1,13 @@
 /** Reads the body of a request before its handler runs, and hands the same bytes on to whatever reads the request next. */
 import type { IncomingMessage } from 'node:http';
+import type { HeldSpace } from '../../request-body/body-space.ts';
+import { GrowingBuffer } from '../../request-body/growing-buffer.ts';
 
 export type BodyRead =
   | { readonly kind: 'read'; readonly bytes: Buffer }
   | { readonly kind: 'too_large' }
+  /** The bodies of all requests together, or of one caller, have no room for it. */
+  | { readonly kind: 'no_room' }
   /** The client ended the connection before the body was complete. */
   | { readonly kind: 'aborted' };
 
@@ -23,10 +27,9 @@ export function isBodyTouched(request: IncomingMessage): boolean {
 }
 
 /** Never rejects. After `read`, the request can be read from its beginning. */
-export function readBody(request: IncomingMessage, maxBytes: number): Promise<BodyRead> {
+export function readBody(request: IncomingMessage, maxBytes: number, held: HeldSpace): Promise<BodyRead> {
   return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let receivedBytes = 0;
+    const body = new GrowingBuffer();
     const finish = (result: BodyRead) => {
       request.off('readable', take);
       request.off('close', abort);
@@ -36,12 +39,13 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bo
     const abort = () => finish({ kind: 'aborted' });
     const take = () => {
       for (let chunk: Buffer | null = request.read(); chunk !== null; chunk = request.read()) {
-        chunks.push(chunk);
-        receivedBytes += chunk.length;
+        const bytes = body.lengthBytes + chunk.length;
+        if (bytes > maxBytes) return finish({ kind: 'too_large' });
+        if (!held.atLeast(bytes)) return finish({ kind: 'no_room' });
+        body.append(chunk);
       }
-      if (receivedBytes > maxBytes) return finish({ kind: 'too_large' });
       if (!request.complete) return;
-      const bytes = Buffer.concat(chunks);
+      const bytes = body.bytes();
       // Before its `end` event a stream takes back what was read from it.
       if (bytes.length > 0) request.unshift(bytes);
       finish({ kind: 'read', bytes });

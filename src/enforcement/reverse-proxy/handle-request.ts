@@ -1,6 +1,6 @@
 /** One request from its head to the end of its response: check the head, receive the body, verify, forward. */
 import type { Readable } from 'node:stream';
-import { type BodySpool, MEMORY_BYTES, SpoolSpace } from '../../http-proxy/body-spool.ts';
+import { type BodySpool, MEMORY_BYTES } from '../../http-proxy/body-spool.ts';
 import { bodyStream } from '../../http-proxy/body-stream.ts';
 import type {
   ClientExchange,
@@ -18,9 +18,10 @@ import { breakOff, respond, type Served } from '../../http-proxy/respond.ts';
 import { DENIAL_HEADERS } from '../../http-proxy/response-lines.ts';
 import type { UpstreamPool } from '../../http-proxy/upstream-pool.ts';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
+import { BodySpace, UNVERIFIED } from '../../request-body/body-space.ts';
 import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
 import type { ProxyMetrics } from '../../telemetry/proxy-metrics.ts';
-import type { AllowedDecision, Decision } from '../../verifier/decision/decide.ts';
+import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { problemOfDenial } from '../denial-problem.ts';
@@ -62,14 +63,24 @@ export interface ProxyParts {
 export class RequestHandler {
   readonly #parts: ProxyParts;
   readonly #tunnels: Tunnels;
-  readonly #space: SpoolSpace;
+  /** For bodies that are being received; one that goes to disk counts as {@link MEMORY_BYTES}. */
+  readonly #memory: BodySpace;
+  readonly #disk: BodySpace;
   readonly #runner: ExchangeRunner;
 
   constructor(parts: ProxyParts) {
     const { limits, metrics, onInternalError } = parts;
     this.#parts = parts;
     this.#tunnels = new Tunnels(metrics);
-    this.#space = new SpoolSpace(limits.maxSpoolBytes, metrics.spooled);
+    this.#memory = new BodySpace({
+      maxBytes: limits.maxRequests * MEMORY_BYTES,
+      maxBodyBytes: MEMORY_BYTES,
+    });
+    this.#disk = new BodySpace({
+      maxBytes: limits.maxSpoolBytes,
+      maxBodyBytes: limits.maxBodyBytes,
+      onChange: metrics.spooled,
+    });
     this.#runner = new ExchangeRunner({
       ...limits,
       metrics,
@@ -107,49 +118,90 @@ export class RequestHandler {
 
   /** The upstream sees nothing before all of the body is there and verified. */
   async #serveBound(exchange: ClientExchange, facts: RequestFacts, body: StreamedBody): Promise<Served> {
-    const { limits, verifier } = this.#parts;
-    const { request, response } = exchange;
-    const announcedBytes = body.lengthBytes ?? 0;
-    if (announcedBytes > limits.maxBodyBytes) return this.#refuse(response, 'body_too_large');
-    // While places are scarce, only a request with a valid proof may hold one.
-    if (request.expectsContinue || announcedBytes > MEMORY_BYTES || this.#runner.isBusy) {
-      const denied = verifier.denyBeforeBody(facts);
-      if (denied !== undefined) return respond(response, problemOfDenial(denied));
+    const { limits } = this.#parts;
+    const { response } = exchange;
+    if ((body.lengthBytes ?? 0) > limits.maxBodyBytes) return this.#refuse(response, 'body_too_large');
+    const admitted = this.#admitBody(exchange.request, facts, body);
+    switch (admitted.kind) {
+      case 'denied':
+        return respond(response, problemOfDenial(admitted));
+      case 'fault':
+        return this.#refuse(response, admitted.code);
+      case 'admitted':
+        try {
+          return await this.#receiveBound(exchange, facts, body, admitted);
+        } finally {
+          admitted.end();
+        }
     }
+  }
+
+  /** Only a short body of announced length is kept before passport and proof are verified, and that only while there is room. */
+  #admitBody(request: ClientRequest, facts: RequestFacts, { lengthBytes }: StreamedBody): BodyAdmission {
+    const isShort = lengthBytes !== undefined && lengthBytes <= MEMORY_BYTES;
+    const unverified = this.#memory.open(UNVERIFIED);
+    if (isShort && !request.expectsContinue && !this.#runner.isBusy && unverified.atLeast(lengthBytes)) {
+      return { kind: 'admitted', caller: UNVERIFIED, end: () => unverified.release() };
+    }
+    const awaited = this.#parts.verifier.awaitBody(facts);
+    if (awaited.kind === 'denied') return awaited;
+    const held = this.#memory.open(awaited.caller);
+    if (!held.atLeast(MEMORY_BYTES)) {
+      awaited.end();
+      return { kind: 'fault', code: 'overloaded' };
+    }
+    const end = () => {
+      awaited.end();
+      held.release();
+    };
+    return { kind: 'admitted', caller: awaited.caller, end };
+  }
+
+  async #receiveBound(
+    exchange: ClientExchange,
+    facts: RequestFacts,
+    body: StreamedBody,
+    { caller, end }: Extract<BodyAdmission, { kind: 'admitted' }>,
+  ): Promise<Served> {
+    const { limits } = this.#parts;
+    const { request, response } = exchange;
     if (request.expectsContinue) response.sendContinue();
     const received = await receiveBody({
       body,
-      spool: { directory: limits.spoolDirectory, space: this.#space },
+      spool: { directory: limits.spoolDirectory, held: this.#disk.open(caller) },
       maxBodyBytes: limits.maxBodyBytes,
       timeoutMs: limits.bodyTimeoutMs,
-      denyBeforeSpill: () => verifier.denyBeforeBody(facts),
     });
     switch (received.kind) {
       case 'gone':
         return breakOff(response);
       case 'fault':
         return this.#refuse(response, received.code);
-      case 'denied':
-        return respond(response, problemOfDenial(received.decision));
       case 'received':
         try {
-          return await this.#decide(exchange, { ...facts, body: received.spool.state() }, received.spool);
+          const complete = { ...facts, body: received.spool.state() };
+          return await this.#decide(exchange, complete, received.spool, end);
         } finally {
           await received.spool.discard();
         }
     }
   }
 
-  /** @param body what goes on to the upstream */
+  /**
+   * @param body what goes on to the upstream
+   * @param onDecided called when the proof is used up, or denied
+   */
   async #decide(
     exchange: ClientExchange,
     facts: RequestFacts,
     body: BodySpool | StreamedBody | undefined,
+    onDecided?: () => void,
   ): Promise<Served> {
     const { request, response } = exchange;
     const call = httpCall(facts.headers, this.#parts.tracer, () => response.isGone());
     const pending = this.#parts.verifier.check(facts, call);
     const decision: Decision = pending instanceof Promise ? await pending : pending;
+    onDecided?.();
     if (decision.kind === 'denied') return respond(response, problemOfDenial(decision));
     if (body !== undefined && !('forUpstream' in body) && request.expectsContinue) response.sendContinue();
     if (exchange.upgrade !== undefined && decision.route.upgrade !== 'websocket') {
@@ -234,6 +286,12 @@ export class RequestHandler {
     return respond(response, problemOfProxyFault(code));
   }
 }
+
+type BodyAdmission =
+  | DeniedDecision
+  | { readonly kind: 'fault'; readonly code: ProxyFaultCode }
+  /** `caller` has the body; `end` may be called more than once. */
+  | { readonly kind: 'admitted'; readonly caller: string; readonly end: () => void };
 
 const NO_BODY = { kind: 'none' } as const;
 const UNREAD_BODY = { kind: 'unknown' } as const;

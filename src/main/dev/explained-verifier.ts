@@ -33,10 +33,10 @@ export function explainedVerifier(verifier: Verifier, explaining: Explaining): V
       return decision instanceof Promise ? decision.then((made) => seen(facts, made)) : seen(facts, decision);
     },
     refuse: (facts, denial, call) => seen(facts, verifier.refuse(facts, denial, call)),
-    denyBeforeBody: (head, call) => {
-      const decision = verifier.denyBeforeBody(head, call);
-      if (decision !== undefined) explaining.report(reportOf(head, decision, () => []));
-      return decision;
+    awaitBody: (head, call) => {
+      const awaited = verifier.awaitBody(head, call);
+      if (awaited.kind === 'denied') explaining.report(reportOf(head, awaited, () => []));
+      return awaited;
     },
   };
 }

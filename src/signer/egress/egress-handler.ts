@@ -1,6 +1,6 @@
 /** One request of an application from its head to the end of its response: check, receive the body, sign, send. */
 import type { RequestSigner, SignedRequest, SigningFailure } from '../../client/request-signer.ts';
-import { type BodySpool, SpoolSpace } from '../../http-proxy/body-spool.ts';
+import type { BodySpool } from '../../http-proxy/body-spool.ts';
 import type { ClientExchange, ClientResponse, HeaderLines } from '../../http-proxy/client-exchange.ts';
 import { ExchangeRunner } from '../../http-proxy/exchange-runner.ts';
 import { type ForwardOutcome, forward } from '../../http-proxy/forward.ts';
@@ -11,6 +11,7 @@ import { headFaultOf } from '../../http-proxy/request-head.ts';
 import { acceptsTrailers } from '../../http-proxy/request-lines.ts';
 import { breakOff, respond, type Served } from '../../http-proxy/respond.ts';
 import type { UpstreamPool } from '../../http-proxy/upstream-pool.ts';
+import { BodySpace, UNVERIFIED } from '../../request-body/body-space.ts';
 import type { EgressMetrics } from '../../telemetry/egress-metrics.ts';
 import { problemOfRefusal, type Refusal } from '../signing-refusals.ts';
 import { ROUTE_UNKNOWN, refusalOf } from './egress-refusals.ts';
@@ -58,7 +59,7 @@ type Received =
 export class EgressHandler {
   readonly #parts: EgressParts;
   readonly #hosts: () => ReadonlySet<string>;
-  readonly #space: SpoolSpace;
+  readonly #space: BodySpace;
   readonly #runner: ExchangeRunner;
 
   /** @param hosts authorities of the listener */
@@ -66,7 +67,12 @@ export class EgressHandler {
     const { limits, metrics, onInternalError } = parts;
     this.#parts = parts;
     this.#hosts = hosts;
-    this.#space = new SpoolSpace(limits.maxSpoolBytes, metrics.spooled);
+    // Every application of the owner is one caller, so there are no shares.
+    this.#space = new BodySpace({
+      maxBytes: limits.maxSpoolBytes,
+      maxBodyBytes: limits.maxSpoolBytes,
+      onChange: metrics.spooled,
+    });
     this.#runner = new ExchangeRunner({
       ...limits,
       metrics,
@@ -113,12 +119,11 @@ export class EgressHandler {
       return { kind: 'served', served: this.#refuseFault(response, 'body_too_large') };
     }
     if (expectsContinue) response.sendContinue();
-    const received = await receiveBody<never>({
+    const received = await receiveBody({
       body,
-      spool: { directory: limits.spoolDirectory, space: this.#space },
+      spool: { directory: limits.spoolDirectory, held: this.#space.open(UNVERIFIED) },
       maxBodyBytes: limits.maxBodyBytes,
       timeoutMs: limits.bodyTimeoutMs,
-      denyBeforeSpill: () => undefined,
     });
     switch (received.kind) {
       case 'received':

@@ -5,7 +5,6 @@
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { RequestSigner, SignedRequest } from '../../client/request-signer.ts';
-import { SpoolSpace } from '../../http-proxy/body-spool.ts';
 import type { ClientExchange, ClientRequest } from '../../http-proxy/client-exchange.ts';
 import { ExchangeRunner, type RunnerMetrics } from '../../http-proxy/exchange-runner.ts';
 import {
@@ -18,6 +17,7 @@ import { receiveBody } from '../../http-proxy/receive-body.ts';
 import { breakOff, respond, type Served } from '../../http-proxy/respond.ts';
 import { hasTooManyLines } from '../../protocol/header-line-limit.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
+import { BodySpace, UNVERIFIED } from '../../request-body/body-space.ts';
 import { ownerOnly } from '../owner-only.ts';
 import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
 import { ProofRequestError, parseProofRequest } from './proof-request.ts';
@@ -38,6 +38,7 @@ const MAX_REQUESTS = 256;
 const MAX_BODY_BYTES = 64 * 1024;
 const BODY_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 10_000;
+const NO_DISK = new BodySpace({ maxBytes: 0, maxBodyBytes: 0 });
 
 /** @throws ListenError */
 export async function openProofsApi(
@@ -112,16 +113,14 @@ type ReceivedText =
 
 async function textOf({ request: { body }, response }: ClientExchange): Promise<ReceivedText> {
   if (body.kind === 'none') return { kind: 'text', text: '' };
-  const received = await receiveBody<never>({
+  const received = await receiveBody({
     body,
     // The limit is what fits into memory.
-    spool: { directory: '', space: new SpoolSpace(0, () => undefined) },
+    spool: { directory: '', held: NO_DISK.open(UNVERIFIED) },
     maxBodyBytes: MAX_BODY_BYTES,
     timeoutMs: BODY_TIMEOUT_MS,
-    denyBeforeSpill: () => undefined,
   });
-  if (received.kind === 'gone' || received.kind === 'denied')
-    return { kind: 'served', served: breakOff(response) };
+  if (received.kind === 'gone') return { kind: 'served', served: breakOff(response) };
   if (received.kind === 'fault') {
     return { kind: 'served', served: respond(response, problemOfProxyFault(received.code)) };
   }

@@ -39,6 +39,8 @@ export interface VerifierProcess {
   examined(): Promise<number>;
   auditEvents(): Promise<readonly DecisionEvent[]>;
   auditEvent(decisionId: string): Promise<DecisionEvent>;
+  /** Address of `/livez`. */
+  readonly livezUrl: string;
   /** Status and text of a probe. */
   probe(path: '/livez' | '/readyz' | '/metrics'): Promise<{ readonly status: number; readonly text: string }>;
   signal(signal: NodeJS.Signals): void;
@@ -136,6 +138,7 @@ function verifierProcess(service: Service, auditFile: string): VerifierProcess {
       waitFor(`the audit event of ${decisionId}`, async () =>
         (await auditEvents()).find(({ decision_id }) => decision_id === decisionId),
       ),
+    livezUrl: `http://${admin_listen}/livez`,
     probe,
     signal: service.signal,
     outputs: async () =>

@@ -24,6 +24,7 @@ import {
 } from '../../../src/enforcement/ext-authz-http/trusted-peers.ts';
 import { createExtAuthzHttpMetrics } from '../../../src/telemetry/ext-authz-http-metrics.ts';
 import type { RequestFacts } from '../../../src/verifier/decision/request-facts.ts';
+import type { Verifier } from '../../../src/verifier/verifier.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { createTestVerifier } from '../../fakes/test-verifier.ts';
@@ -42,20 +43,25 @@ interface Started {
   metric(line: string): Promise<boolean>;
 }
 
-async function start(options: Partial<ExtAuthzHttpOptions> = {}): Promise<Started> {
+interface StartOptions extends Partial<Omit<ExtAuthzHttpOptions, 'verifier'>> {
+  readonly verifier?: Pick<Verifier, 'check' | 'refuse'>;
+}
+
+async function start(options: StartOptions = {}): Promise<Started> {
   const registry = new Registry();
   const seen: RequestFacts[] = [];
   const errors: unknown[] = [];
   // It has no bundle, so it denies everything with 503.
   const { verifier } = createTestVerifier({});
-  const server = await openExtAuthzHttpServer({
-    verifier: {
-      check: (facts, call) => {
-        seen.push(facts);
-        return verifier.check(facts, call);
-      },
-      refuse: verifier.refuse,
+  const recording: ExtAuthzHttpOptions['verifier'] = {
+    refuse: verifier.refuse,
+    awaitBody: () => ({ kind: 'awaited', caller: 'a', end: () => undefined }),
+    check: (facts, call) => {
+      seen.push(facts);
+      return verifier.check(facts, call);
     },
+  };
+  const server = await openExtAuthzHttpServer({
     metrics: createExtAuthzHttpMetrics(registry),
     reader: { ...READER, profile: HTTP_PROFILES.caddy },
     listen: '127.0.0.1:0',
@@ -66,6 +72,7 @@ async function start(options: Partial<ExtAuthzHttpOptions> = {}): Promise<Starte
     tracer: undefined,
     onInternalError: (error) => errors.push(error),
     ...options,
+    verifier: { ...recording, ...options.verifier },
   });
   stops.push(() => server.drain(0));
   const port = Number(/:(\d+)$/.exec(server.address)?.[1]);

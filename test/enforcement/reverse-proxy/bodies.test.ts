@@ -6,6 +6,7 @@ import { describe, expect, it, test } from '@jest/globals';
 import type { WireAddress } from '../../../src/conformance/wire/exchange.ts';
 import { encodeHttp1, http1Client, sendBytes } from '../../../src/conformance/wire/http1.ts';
 import { http2Client, requestLines } from '../../../src/conformance/wire/http2.ts';
+import { attestedCaller } from '../../e2e/environment/callers.ts';
 import { ROUTES } from '../../e2e/environment/routes.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { type OpenProxy, useProxies, useUpstreams } from './proxy-fixture.ts';
@@ -303,5 +304,114 @@ describe('Expect: 100-continue', () => {
     const proxy = await proxies.open(upstream.url);
     const request = proxies.sign({ route: ROUTES.readOrder, otherHeaders: [['Expect', 'coffee']] });
     expect((await http1Client(proxy.address).send(request)).status).toBe(417);
+  });
+});
+
+describe('a body that is not complete', () => {
+  /** Sends the head and the given part of the body; the answer is what has arrived. */
+  const opened = (address: WireAddress, bytes: Buffer) => {
+    let text = '';
+    const socket = connect(address).on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+    });
+    socket.write(bytes);
+    return { socket, status: () => /^HTTP\/1\.1 (\d+)/.exec(text)?.[1], text: () => text };
+  };
+  const signedBytes = (body: Buffer, framing: 'length' | 'open', caller = proxies.caller) =>
+    encodeHttp1(proxies.sign({ route: ROUTES.createOrder, body, framing, caller }));
+  const isHeld = async (proxy: OpenProxy, bytes: number) =>
+    waitFor('the bytes on disk', 20_000, async () => (await onDisk(proxy)) >= bytes);
+
+  it('without a length and a proof is denied before its end', async () => {
+    const proxy = await proxies.open((await recording()).url);
+    const signed = proxies.sign({ route: ROUTES.createOrder, body: 'abc', framing: 'open' });
+    const headers = signed.headers?.filter(([name]) => name !== 'authorization') ?? [];
+    const { socket, status } = opened(proxy.address, encodeHttp1({ ...signed, headers }).subarray(0, -5));
+    await waitFor('the denial', 20_000, () => status() !== undefined);
+    expect(status()).toBe('401');
+    socket.destroy();
+  });
+
+  it.each(['length', 'open'] as const)(
+    'uses its proof once in this process, framing %s: the second is a replay, and the first arrives',
+    async (framing) => {
+      const upstream = await recording();
+      const proxy = await proxies.open(upstream.url);
+      const bytes = signedBytes(LONG, framing);
+      const first = opened(proxy.address, bytes.subarray(0, 200_000));
+      await isHeld(proxy, 100_000);
+      const second = opened(proxy.address, bytes.subarray(0, 200_000));
+      await waitFor('the denial', 20_000, () => second.text().includes('jti_replay'));
+      expect(second.status()).toBe('403');
+      expect(proxy.verified.store.claims).toEqual([]);
+      first.socket.write(bytes.subarray(200_000));
+      await waitFor('the response', 20_000, () => first.status() !== undefined);
+      expect(first.status()).toBe('200');
+      expect(upstream.arrived).toHaveLength(1);
+      for (const { socket } of [first, second]) socket.destroy();
+    },
+  );
+
+  it('that broke off leaves its proof unused', async () => {
+    const upstream = await recording();
+    const proxy = await proxies.open(upstream.url);
+    const bytes = signedBytes(LONG, 'length');
+    const first = opened(proxy.address, bytes.subarray(0, 200_000));
+    await isHeld(proxy, 100_000);
+    first.socket.destroy();
+    await waitFor('the end', 20_000, async () => (await inFlight(proxy)) === 0);
+    const second = opened(proxy.address, bytes);
+    await waitFor('the response', 20_000, () => second.status() !== undefined);
+    expect(second.status()).toBe('200');
+    second.socket.destroy();
+  });
+
+  it('takes the share of its caller on disk, and nothing of the others', async () => {
+    const upstream = await recording();
+    // A quarter is two of these bodies, and part of a third.
+    const proxy = await proxies.open(upstream.url, { maxSpoolBytes: 10_000_000, maxBodyBytes: 1_000_000 });
+    const held = [0, 1].map(() => opened(proxy.address, signedBytes(LONG, 'length').subarray(0, -1)));
+    await isHeld(proxy, 1_900_000);
+    const third = opened(proxy.address, signedBytes(LONG, 'length').subarray(0, -1));
+    await waitFor('the refusal', 20_000, () => third.text().includes('spool_unavailable'));
+    const other = opened(proxy.address, signedBytes(LONG, 'length', attestedCaller(proxies.site)));
+    await waitFor('the response', 20_000, () => other.status() !== undefined);
+    expect(other.status()).toBe('200');
+    for (const { socket } of [...held, third, other]) socket.destroy();
+  });
+
+  it('takes the share of its caller in memory, and nothing of the others', async () => {
+    const upstream = await recording();
+    // A quarter of eight.
+    const proxy = await proxies.open(upstream.url, { maxRequests: 8 });
+    const begin = () => opened(proxy.address, signedBytes(Buffer.from('abc'), 'open').subarray(0, -5));
+    const held = [begin(), begin()];
+    await waitFor('both', 20_000, async () => (await inFlight(proxy)) === 2);
+    const third = begin();
+    await waitFor('the refusal', 20_000, () => third.text().includes('overloaded'));
+    expect(third.status()).toBe('503');
+    const other = opened(
+      proxy.address,
+      signedBytes(Buffer.from('abc'), 'open', attestedCaller(proxies.site)),
+    );
+    await waitFor('the response', 20_000, () => other.status() !== undefined);
+    expect(other.status()).toBe('200');
+    for (const { socket } of [...held, third, other]) socket.destroy();
+  });
+
+  it('of announced length counts before its bytes are there; beyond the share of strangers the proof comes first', async () => {
+    const proxy = await proxies.open((await recording()).url, { maxRequests: 16 });
+    const stranger = Buffer.from(
+      'POST /v1/orders HTTP/1.1\r\nHost: api.shop.example\r\nContent-Length: 65536\r\n\r\n',
+    );
+    // A quarter of sixteen.
+    const held = [0, 1, 2, 3].map(() => opened(proxy.address, stranger));
+    await waitFor('all four', 20_000, async () => (await inFlight(proxy)) === 4);
+    const fifth = opened(proxy.address, stranger);
+    await waitFor('the denial', 20_000, () => fifth.status() !== undefined);
+    expect(fifth.status()).toBe('401');
+    expect(held.map(({ status }) => status())).toEqual([undefined, undefined, undefined, undefined]);
+    for (const { socket } of [...held, fifth]) socket.destroy();
   });
 });

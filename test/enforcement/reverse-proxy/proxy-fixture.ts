@@ -35,7 +35,7 @@ export interface ProxyFixture {
   readonly caller: Caller;
   /** The compiled bundle; its entries may be replaced. */
   snapshot: Snapshot;
-  sign(plan: Omit<RequestPlan, 'caller'>): WireRequest;
+  sign(plan: Omit<RequestPlan, 'caller'> & { readonly caller?: Caller }): WireRequest;
   open(
     upstream: string,
     limits?: Partial<ProxyLimits> & { readonly responseTimeoutMs?: number; readonly tls?: ServerTls },

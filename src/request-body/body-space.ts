@@ -1,0 +1,70 @@
+/** Room for the bodies of all requests of a process together, in memory or on disk, with a share for each caller. */
+
+export interface BodySpaceOptions {
+  /** Maximum size of all bodies together. */
+  readonly maxBytes: number;
+  /** The largest body that is accepted: each caller has room for one. */
+  readonly maxBodyBytes: number;
+  /** Reports each change of the size of all bodies together. */
+  readonly onChange?: (changeBytes: number) => void;
+}
+
+/** The share of all requests together whose caller is not verified yet. */
+export const UNVERIFIED = '';
+
+/** A caller gets at most this part of the room, so that one caller cannot take all of it. */
+const SHARE_OF_CALLER = 1 / 4;
+
+export class BodySpace {
+  readonly #options: BodySpaceOptions;
+  readonly #maxBytesOfCaller: number;
+  readonly #bytesOfCaller = new Map<string, number>();
+  #bytes = 0;
+
+  constructor(options: BodySpaceOptions) {
+    this.#options = options;
+    this.#maxBytesOfCaller = Math.max(options.maxBodyBytes, options.maxBytes * SHARE_OF_CALLER);
+  }
+
+  /** @param caller {@link UNVERIFIED}, or what names a verified caller */
+  open(caller: string): HeldSpace {
+    return new HeldSpace((changeBytes) => this.#change(caller, changeBytes));
+  }
+
+  /** @returns false when there is no room; nothing has changed then */
+  #change(caller: string, changeBytes: number): boolean {
+    const all = this.#bytes + changeBytes;
+    const ofCaller = (this.#bytesOfCaller.get(caller) ?? 0) + changeBytes;
+    const isMore = !(changeBytes <= 0);
+    if (isMore && !(all <= this.#options.maxBytes && ofCaller <= this.#maxBytesOfCaller)) return false;
+    this.#bytes = all;
+    if (ofCaller > 0) this.#bytesOfCaller.set(caller, ofCaller);
+    else this.#bytesOfCaller.delete(caller);
+    this.#options.onChange?.(changeBytes);
+    return true;
+  }
+}
+
+/** What one body holds of it. */
+export class HeldSpace {
+  readonly #change: (changeBytes: number) => boolean;
+  #bytes = 0;
+
+  constructor(change: (changeBytes: number) => boolean) {
+    this.#change = change;
+  }
+
+  /** Holds at least so many bytes from now on. @returns false when there is no room */
+  atLeast(bytes: number): boolean {
+    if (bytes <= this.#bytes) return true;
+    if (!this.#change(bytes - this.#bytes)) return false;
+    this.#bytes = bytes;
+    return true;
+  }
+
+  /** Gives all of it back. */
+  release(): void {
+    if (this.#bytes > 0) this.#change(-this.#bytes);
+    this.#bytes = 0;
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * Joins the small chunks of a request's body while nothing reads them. Node's HTTP parsers push each chunk of a client as a
+ * Buffer of its own, about 200 bytes for one byte, and a stream counts its high-water mark in bytes: a client that sends
+ * one-byte chunks fills a queue of 64 KiB with 13 MiB. Limits depend on it, so no benchmark justifies this file:
+ * test/runtime-internals/small-chunks.test.ts fails when the parsers no longer call `push`; the body then arrives as without it.
+ */
+import type { Readable } from 'node:stream';
+
+/** Longer chunks are queued as they are. */
+const SMALL_BYTES = 4_096;
+const FIRST_CAPACITY_BYTES = 256;
+const NOTHING = Buffer.alloc(0);
+
+/** Call it before the first chunk: in the listener of `request` or `stream`. */
+export function joinSmallChunks(stream: Readable): void {
+  const { push, read } = stream;
+  let joined = NOTHING;
+  let joinedBytes = 0;
+  const flush = () => {
+    if (joinedBytes === 0) return;
+    const bytes = joined.subarray(0, joinedBytes);
+    joined = NOTHING;
+    joinedBytes = 0;
+    push.call(stream, bytes);
+  };
+  stream.push = (chunk, encoding) => {
+    const isJoined =
+      stream.readableLength > 0 && Buffer.isBuffer(chunk) && chunk.length > 0 && chunk.length < SMALL_BYTES;
+    if (!isJoined) {
+      flush();
+      return push.call(stream, chunk, encoding);
+    }
+    if (joinedBytes + chunk.length > joined.length) {
+      const grown = Buffer.allocUnsafeSlow(
+        Math.max(joinedBytes + chunk.length, 2 * joined.length, FIRST_CAPACITY_BYTES),
+      );
+      joined.copy(grown, 0, 0, joinedBytes);
+      joined = grown;
+    }
+    joined.set(chunk, joinedBytes);
+    joinedBytes += chunk.length;
+    return stream.readableLength + joinedBytes < stream.readableHighWaterMark;
+  };
+  stream.read = (size) => {
+    // Streams call `read(0)` themselves, to ask for more.
+    if (size !== 0) flush();
+    return read.call(stream, size);
+  };
+}
