@@ -18,12 +18,12 @@ import fastify, {
 import { answerClientError, rejectTooManyHeaders } from '../http-service/http-listener.ts';
 import { commonProblem } from '../http-service/http-problem.ts';
 import type { ProblemAnswers } from '../http-service/problem-answers.ts';
+import { RequestBodies } from '../http-service/request-bodies.ts';
 import {
   compileSerializer,
   compileValidator,
   completeSchema,
   NO_BODY_HASH,
-  parseJsonBody,
   rejectUnexpectedBody,
 } from '../http-service/request-shape.ts';
 import { answerUnknownResources } from '../http-service/unknown-resources.ts';
@@ -78,7 +78,8 @@ function bareApp({ answers, log, createServer }: BrokerHttpOptions): BrokerApp {
   app.setValidatorCompiler(compileValidator);
   app.setSerializerCompiler(compileSerializer);
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJsonBody);
+  // Whoever the caller is, its body says so.
+  app.addContentTypeParser('application/json', new RequestBodies(() => undefined).parseJson);
   app.setErrorHandler(answers.answerError);
   return app;
 }

@@ -9,6 +9,8 @@ import { onSocketClose } from './socket-close.ts';
 /** What is left of a body after the response is read and dropped, at most this much, so that no reset overtakes the response. */
 const DISCARD_BYTES = 262_144;
 const DISCARD_MS = 1_000;
+/** Far more than a client needs that does not send chunks of one byte, which take as long to parse as long ones. */
+const DISCARD_CHUNKS = 1_000;
 
 export interface Http1Context {
   readonly expectsContinue: boolean;
@@ -61,11 +63,13 @@ function discardRestOfBody(request: IncomingMessage, response: ServerResponse): 
   response.once('finish', () => {
     if (request.complete || request.socket.destroyed) return;
     const { socket } = request;
-    // Bytes on the wire: a chunk of one byte costs as much to parse as a long one.
-    const startBytes = socket.bytesRead;
+    let bytes = 0;
+    let chunks = 0;
     const timer = setTimeout(() => socket.destroy(), DISCARD_MS).unref();
-    request.on('data', () => {
-      if (socket.bytesRead - startBytes > DISCARD_BYTES) socket.destroy();
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      chunks += 1;
+      if (bytes > DISCARD_BYTES || chunks > DISCARD_CHUNKS) socket.destroy();
     });
     const stop = () => clearTimeout(timer);
     request.once('end', stop).once('close', stop);

@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { hasTooManyLines, KEPT_HEADER_LINES } from '../protocol/header-line-limit.ts';
+import { joinSmallChunks } from '../runtime-internals/small-chunks.ts';
 import { COMMON_PROBLEMS, commonProblem } from './http-problem.ts';
 import { PROBLEM_MEDIA_TYPE } from './problem-answers.ts';
 
@@ -30,7 +31,8 @@ const MAX_HEADER_BYTES = 32 * 1024;
 /** How often Node checks connections for timeouts. */
 const TIMEOUT_CHECK_MS = 1000;
 
-export function createListener(options: ListenerOptions, handler: RequestListener): Server {
+export function createListener(options: ListenerOptions, handleRequest: RequestListener): Server {
+  const handler = withJoinedChunks(handleRequest);
   const http = {
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: options.headersTimeoutMs,
@@ -53,6 +55,14 @@ export function createListener(options: ListenerOptions, handler: RequestListene
 /** The first hook that may refuse, because no other one can see all header lines of such a request. */
 export async function rejectTooManyHeaders({ raw }: FastifyRequest): Promise<void> {
   if (hasTooManyLines(raw.rawHeaders)) throw commonProblem('headers_too_large');
+}
+
+/** Hands requests over whose small chunks are joined while nothing reads them. */
+export function withJoinedChunks(handler: RequestListener): RequestListener {
+  return (request, response) => {
+    joinSmallChunks(request);
+    handler(request, response);
+  };
 }
 
 /** Responds to input that never became a request: not HTTP, headers too large, or too slow. */

@@ -35,12 +35,12 @@ import {
   type ListenerOptions,
   rejectTooManyHeaders,
 } from '../../http-service/http-listener.ts';
+import { RequestBodies } from '../../http-service/request-bodies.ts';
 import {
   compileSerializer,
   compileValidator,
   completeSchema,
   NO_BODY_HASH,
-  parseJsonBody,
   rejectUnexpectedBody,
 } from '../../http-service/request-shape.ts';
 import { answerUnknownResources } from '../../http-service/unknown-resources.ts';
@@ -85,6 +85,7 @@ declare module 'fastify' {
     /** Aborts when Control stops. Long-polls listen to it. */
     readonly closing: AbortSignal;
     readonly limits: RequestLimits;
+    readonly bodies: RequestBodies;
   }
 }
 
@@ -94,7 +95,8 @@ export async function createControlApp(options: ControlAppOptions): Promise<Cont
   app.setValidatorCompiler(compileValidator);
   app.setSerializerCompiler(compileSerializer);
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJsonBody);
+  app.decorate('bodies', new RequestBodies(callerOf));
+  app.addContentTypeParser('application/json', app.bodies.parseJson);
   app.setErrorHandler(answerError);
   await app.register(cookie);
   await app.register(helmet, {
@@ -107,6 +109,11 @@ export async function createControlApp(options: ControlAppOptions): Promise<Cont
   addHooks(app, options);
   answerUnknownResources(app, sendProblem);
   return app;
+}
+
+/** Who was verified before the body: an operator or a target. */
+function callerOf({ principal, target }: FastifyRequest): string | undefined {
+  return principal?.actor ?? (target === null ? undefined : `target:${target.targetId}`);
 }
 
 /** Responses are data: a browser that opens one runs nothing. */
@@ -182,8 +189,7 @@ async function logAnswer(request: FastifyRequest, reply: FastifyReply): Promise<
     status: reply.statusCode,
     duration_ms: Math.round(reply.elapsedTime * 1000) / 1000,
     remote_address: request.ip,
-    actor:
-      request.principal?.actor ?? (request.target === null ? undefined : `target:${request.target.targetId}`),
+    actor: callerOf(request),
   };
   if (reply.statusCode >= 500) request.log.warn(fields, 'answered');
   else request.log.info(fields, 'answered');

@@ -9,6 +9,7 @@ import {
   openConnectionListener,
 } from '../../enforcement/connections/connection-listener.ts';
 import type { ServerTls, TlsMaterial } from '../../enforcement/connections/tls-material.ts';
+import { withJoinedChunks } from '../../http-service/http-listener.ts';
 import { KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
 import { withinMs } from '../../verifier/time-limit.ts';
 import type { ClientConnections } from './client-connections.ts';
@@ -31,7 +32,7 @@ export function createBrokerServer(handler: RequestListener): Server {
       // RFC 9112 section 2.2: a lenient parser enables request smuggling.
       insecureHTTPParser: false,
     },
-    handler,
+    withJoinedChunks(handler),
   );
   // `rejectTooManyHeaders` rejects a request that has as many.
   server.maxHeadersCount = KEPT_HEADER_LINES;

@@ -3,6 +3,7 @@
  * clients that accept HTML. Source: docs/control.md "Operators".
  */
 
+import type { IncomingMessage } from 'node:http';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import {
@@ -44,7 +45,11 @@ const TAGS = ['Operators'];
 
 export function registerSessionRoutes(app: ControlApp, parts: SessionRouteParts): void {
   app.register(async (browser: ControlApp) => {
-    browser.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, parseForm);
+    browser.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      async (request: FastifyRequest, payload: IncomingMessage) =>
+        parseForm(await app.bodies.receive(request, payload)),
+    );
     browser.setErrorHandler(answerBrowser);
     registerSignIn(browser, parts);
     registerConfirmation(browser, parts);
@@ -237,8 +242,8 @@ function viewOf({ actor, displayName, via, roles, expiresAtMs }: Principal): Ses
 }
 
 /** @throws ApiProblem for a duplicate name */
-async function parseForm(_request: FastifyRequest, body: string | Buffer): Promise<unknown> {
-  const members = [...new URLSearchParams(body.toString())];
+function parseForm(body: Buffer): unknown {
+  const members = [...new URLSearchParams(body.toString('utf8'))];
   const form = new Map(members);
   if (form.size !== members.length) throw new ApiProblem('request_malformed');
   return Object.fromEntries(form);
