@@ -42,7 +42,7 @@ function send(lines: string, body: string): { readonly text: () => string; reado
 const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 const oneByOne = (text: string) => [...text].map((byte) => `1\r\n${byte}\r\n`).join('');
 const statusOf = (answer: { readonly text: () => string }) =>
-  waitFor('an answer', 20_000, () => /^HTTP\/1\.1 (\d+)/.exec(answer.text())?.[1]);
+  waitFor('an answer', () => /^HTTP\/1\.1 (\d+)/.exec(answer.text())?.[1]);
 
 it('a body in chunks of one byte arrives', async () => {
   const answer = send(CHUNKED, `${oneByOne('{"a":[1,2]}')}0\r\n\r\n`);
@@ -59,7 +59,7 @@ it.each([
 
 it('256 incomplete bodies of one address; verified callers have room of their own', async () => {
   const held = Array.from({ length: 256 }, () => send(CHUNKED, '1\r\n{\r\n'));
-  const refused = await waitFor('no room', 60_000, async () => {
+  const refused = await waitFor('no room', async () => {
     const answer = send(CHUNKED, `${oneByOne('{}')}0\r\n\r\n`);
     return (await statusOf(answer)) === '429' ? answer : undefined;
   });
@@ -67,7 +67,7 @@ it('256 incomplete bodies of one address; verified callers have room of their ow
   expect(held.filter(({ text }) => text() !== '')).toEqual([]);
   expect(await statusOf(send(`Authorization: a\r\n${CHUNKED}`, `${oneByOne('{}')}0\r\n\r\n`))).toBe('200');
   for (const { socket } of held) socket.destroy();
-  await waitFor('room again', 60_000, async () => {
+  await waitFor('room again', async () => {
     return (await statusOf(send(CHUNKED, `${oneByOne('{}')}0\r\n\r\n`))) === '200';
   });
 }, 200_000);

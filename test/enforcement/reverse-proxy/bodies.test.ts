@@ -321,14 +321,14 @@ describe('a body that is not complete', () => {
   const signedBytes = (body: Buffer, framing: 'length' | 'open', caller = proxies.caller) =>
     encodeHttp1(proxies.sign({ route: ROUTES.createOrder, body, framing, caller }));
   const isHeld = async (proxy: OpenProxy, bytes: number) =>
-    waitFor('the bytes on disk', 20_000, async () => (await onDisk(proxy)) >= bytes);
+    waitFor('the bytes on disk', async () => (await onDisk(proxy)) >= bytes);
 
   it('without a length and a proof is denied before its end', async () => {
     const proxy = await proxies.open((await recording()).url);
     const signed = proxies.sign({ route: ROUTES.createOrder, body: 'abc', framing: 'open' });
     const headers = signed.headers?.filter(([name]) => name !== 'authorization') ?? [];
     const { socket, status } = opened(proxy.address, encodeHttp1({ ...signed, headers }).subarray(0, -5));
-    await waitFor('the denial', 20_000, () => status() !== undefined);
+    await waitFor('the denial', () => status() !== undefined);
     expect(status()).toBe('401');
     socket.destroy();
   });
@@ -342,11 +342,11 @@ describe('a body that is not complete', () => {
       const first = opened(proxy.address, bytes.subarray(0, 200_000));
       await isHeld(proxy, 100_000);
       const second = opened(proxy.address, bytes.subarray(0, 200_000));
-      await waitFor('the denial', 20_000, () => second.text().includes('jti_replay'));
+      await waitFor('the denial', () => second.text().includes('jti_replay'));
       expect(second.status()).toBe('403');
       expect(proxy.verified.store.claims).toEqual([]);
       first.socket.write(bytes.subarray(200_000));
-      await waitFor('the response', 20_000, () => first.status() !== undefined);
+      await waitFor('the response', () => first.status() !== undefined);
       expect(first.status()).toBe('200');
       expect(upstream.arrived).toHaveLength(1);
       for (const { socket } of [first, second]) socket.destroy();
@@ -360,9 +360,9 @@ describe('a body that is not complete', () => {
     const first = opened(proxy.address, bytes.subarray(0, 200_000));
     await isHeld(proxy, 100_000);
     first.socket.destroy();
-    await waitFor('the end', 20_000, async () => (await inFlight(proxy)) === 0);
+    await waitFor('the end', async () => (await inFlight(proxy)) === 0);
     const second = opened(proxy.address, bytes);
-    await waitFor('the response', 20_000, () => second.status() !== undefined);
+    await waitFor('the response', () => second.status() !== undefined);
     expect(second.status()).toBe('200');
     second.socket.destroy();
   });
@@ -374,9 +374,9 @@ describe('a body that is not complete', () => {
     const held = [0, 1].map(() => opened(proxy.address, signedBytes(LONG, 'length').subarray(0, -1)));
     await isHeld(proxy, 1_900_000);
     const third = opened(proxy.address, signedBytes(LONG, 'length').subarray(0, -1));
-    await waitFor('the refusal', 20_000, () => third.text().includes('spool_unavailable'));
+    await waitFor('the refusal', () => third.text().includes('spool_unavailable'));
     const other = opened(proxy.address, signedBytes(LONG, 'length', attestedCaller(proxies.site)));
-    await waitFor('the response', 20_000, () => other.status() !== undefined);
+    await waitFor('the response', () => other.status() !== undefined);
     expect(other.status()).toBe('200');
     for (const { socket } of [...held, third, other]) socket.destroy();
   });
@@ -387,15 +387,15 @@ describe('a body that is not complete', () => {
     const proxy = await proxies.open(upstream.url, { maxRequests: 8 });
     const begin = () => opened(proxy.address, signedBytes(Buffer.from('abc'), 'open').subarray(0, -5));
     const held = [begin(), begin()];
-    await waitFor('both', 20_000, async () => (await inFlight(proxy)) === 2);
+    await waitFor('both', async () => (await inFlight(proxy)) === 2);
     const third = begin();
-    await waitFor('the refusal', 20_000, () => third.text().includes('overloaded'));
+    await waitFor('the refusal', () => third.text().includes('overloaded'));
     expect(third.status()).toBe('503');
     const other = opened(
       proxy.address,
       signedBytes(Buffer.from('abc'), 'open', attestedCaller(proxies.site)),
     );
-    await waitFor('the response', 20_000, () => other.status() !== undefined);
+    await waitFor('the response', () => other.status() !== undefined);
     expect(other.status()).toBe('200');
     for (const { socket } of [...held, third, other]) socket.destroy();
   });
@@ -407,9 +407,9 @@ describe('a body that is not complete', () => {
     );
     // A quarter of sixteen.
     const held = [0, 1, 2, 3].map(() => opened(proxy.address, stranger));
-    await waitFor('all four', 20_000, async () => (await inFlight(proxy)) === 4);
+    await waitFor('all four', async () => (await inFlight(proxy)) === 4);
     const fifth = opened(proxy.address, stranger);
-    await waitFor('the denial', 20_000, () => fifth.status() !== undefined);
+    await waitFor('the denial', () => fifth.status() !== undefined);
     expect(fifth.status()).toBe('401');
     expect(held.map(({ status }) => status())).toEqual([undefined, undefined, undefined, undefined]);
     for (const { socket } of [...held, fifth]) socket.destroy();
