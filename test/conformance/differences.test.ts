@@ -1,8 +1,9 @@
 /** docs/conformance.md has the differences that the recorded results show; `make conformance` writes them. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
 import { PUBLIC_CASES } from '../../src/conformance/public-cases.ts';
 import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { ATTACK_KINDS, attackTable } from './attack-kinds.ts';
 import { type CoreResults, deniedMoreTable, kindOf, summaryTable } from './differences.ts';
 import { forwardedTable } from './forwarded-headers.ts';
 import { POINTS } from './points.ts';
@@ -26,6 +27,7 @@ const points = recorded((name) => name);
 const TABLES = {
   summary: summaryTable(core, points),
   'denied more': deniedMoreTable(core, points),
+  attacks: attackTable(),
 } as const;
 
 const PAGES = [
@@ -47,6 +49,13 @@ it.each(PAGES)('docs/$file has the tables of the recorded results', ({ file, tab
   const page = readFileSync(path, 'utf8');
   if (WRITES_RESULTS) writeFileSync(path, withTables(page, tables));
   else expect(page).toBe(withTables(page, tables));
+});
+
+it('names tests that exist for each kind of attack', () => {
+  const cells = ATTACK_KINDS.flatMap(({ cells: each }) => Object.values(each));
+  const named = cells.flatMap((cell) => ('tests' in cell ? cell.tests : []));
+  expect(named.filter((path) => !existsSync(checkoutPath('test', path)))).toEqual([]);
+  expect(cells.filter((cell) => 'tests' in cell && cell.tests.length === 0)).toEqual([]);
 });
 
 it('has a row for each header of other proxies at each point', () => {

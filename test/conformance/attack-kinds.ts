@@ -1,0 +1,190 @@
+/**
+ * The kinds of attack that once succeeded somewhere, and every point where one can be tried: what shows that the point holds, or why
+ * the attack cannot occur there. The table in docs/conformance.md is made of it.
+ */
+
+export const ATTACKED_POINTS = [
+  'gRPC',
+  'HTTP profiles',
+  'proxy',
+  'Express',
+  'Fastify',
+  'Hono',
+  'node:http',
+  'signer',
+  'broker',
+  'Control',
+] as const;
+export type AttackedPoint = (typeof ATTACKED_POINTS)[number];
+
+/** Below `test/`, or a test of an SDK. */
+export type Cell = { readonly tests: readonly string[] } | { readonly because: string };
+
+export interface AttackKind {
+  readonly name: string;
+  readonly cells: { readonly [P in AttackedPoint]: Cell };
+}
+
+const holds = (...tests: readonly string[]): Cell => ({ tests });
+const cannot = (because: string): Cell => ({ because });
+
+const MIDDLEWARE = ['Express', 'Fastify', 'Hono', 'node:http'] as const;
+type MiddlewarePoint = (typeof MIDDLEWARE)[number];
+
+function atMiddleware(cell: Cell): { readonly [P in MiddlewarePoint]: Cell } {
+  return { Express: cell, Fastify: cell, Hono: cell, 'node:http': cell };
+}
+
+const NO_UPSTREAM = cannot('it has no upstream');
+const NO_TARGET_HEADER = cannot('no header carries the target');
+
+export const ATTACK_KINDS: readonly AttackKind[] = [
+  {
+    name: 'The check reads less of a request than its parser acted on',
+    cells: {
+      gRPC: cannot('the decoder reads every line of a Check, and denies more than 1,000'),
+      'HTTP profiles': holds(
+        'enforcement/ext-authz-http/server.test.ts',
+        'conformance/filler-lines.extended.test.ts',
+      ),
+      proxy: holds('conformance/filler-lines.extended.test.ts', 'wire-fuzz/reverse-proxy.extended.test.ts'),
+      ...atMiddleware(
+        holds(
+          'conformance/filler-lines.test.ts',
+          'conformance/filler-lines.extended.test.ts',
+          'enforcement/middleware/header-lines.test.ts',
+          'wire-fuzz/middleware.extended.test.ts',
+        ),
+      ),
+      signer: holds('main/header-lines.test.ts', 'wire-fuzz/programs.extended.test.ts'),
+      broker: holds('main/header-lines.test.ts', 'wire-fuzz/programs.extended.test.ts'),
+      Control: holds('main/header-lines.test.ts', 'wire-fuzz/programs.extended.test.ts'),
+    },
+  },
+  {
+    name: 'One proof is delivered twice',
+    cells: {
+      gRPC: holds('e2e/one-delivery/envoy.extended.test.ts'),
+      'HTTP profiles': holds('e2e/one-delivery/forward-auth.extended.test.ts'),
+      proxy: holds('e2e/one-delivery/proxy.test.ts'),
+      ...atMiddleware(NO_UPSTREAM),
+      signer: holds('signer/egress/one-proof.test.ts', 'http-proxy/one-delivery.test.ts'),
+      broker: NO_UPSTREAM,
+      Control: NO_UPSTREAM,
+    },
+  },
+  {
+    name: 'A request ends the process',
+    cells: {
+      gRPC: holds('wire-fuzz/envoy-grpc.extended.test.ts'),
+      'HTTP profiles': holds('e2e/disturbed-clients.test.ts', 'wire-fuzz/nginx.extended.test.ts'),
+      proxy: holds(
+        'e2e/disturbed-clients.test.ts',
+        'http-proxy/forward.test.ts',
+        'wire-fuzz/reverse-proxy.extended.test.ts',
+      ),
+      ...atMiddleware(holds('enforcement/middleware/disturbances.test.ts')),
+      signer: holds('main/disturbances.test.ts', 'wire-fuzz/programs.extended.test.ts'),
+      broker: holds('main/disturbances.test.ts', 'wire-fuzz/programs.extended.test.ts'),
+      Control: holds('main/disturbances.test.ts', 'wire-fuzz/programs.extended.test.ts'),
+    },
+  },
+  {
+    name: 'A `Retry-After` outlasts staleness, key or passport',
+    cells: {
+      gRPC: holds('verifier/loading/retry-after.test.ts'),
+      'HTTP profiles': holds('verifier/loading/retry-after.test.ts'),
+      proxy: holds('verifier/loading/retry-after.test.ts'),
+      ...atMiddleware(holds('verifier/loading/retry-after.test.ts')),
+      signer: holds('workload/agent/keeper.test.ts', 'client/broker/passport-keeper.test.ts'),
+      broker: cannot('it asks nobody who answers with one'),
+      Control: cannot('it asks nobody who answers with one'),
+    },
+  },
+  {
+    name: 'It is ready while it refuses every request',
+    cells: {
+      gRPC: holds('main/enforcement/audit-readiness.test.ts', 'main/enforcement/verifier-readiness.test.ts'),
+      'HTTP profiles': holds(
+        'main/enforcement/audit-readiness.test.ts',
+        'main/enforcement/verifier-readiness.test.ts',
+      ),
+      proxy: holds('main/enforcement/audit-readiness.test.ts', 'main/enforcement/verifier-readiness.test.ts'),
+      ...atMiddleware(holds('main/enforcement/audit-readiness.test.ts')),
+      signer: holds('main/signer/signer-process.test.ts'),
+      broker: holds('main/broker/broker-refuses-all.test.ts'),
+      Control: holds(
+        'main/control/control-readiness.test.ts',
+        'main/control/control-full-disk.extended.test.ts',
+      ),
+    },
+  },
+  {
+    name: 'The API reads a header of the caller as ours',
+    cells: {
+      gRPC: holds('conformance/envoy-grpc.test.ts'),
+      'HTTP profiles': holds('conformance/nginx.extended.test.ts', 'conformance/caddy.extended.test.ts'),
+      proxy: holds('conformance/reverse-proxy.extended.test.ts'),
+      ...atMiddleware(
+        holds('enforcement/middleware/header-views.test.ts', 'conformance/middleware.extended.test.ts'),
+      ),
+      signer: holds('sdk/caller-headers.test.ts'),
+      broker: NO_UPSTREAM,
+      Control: NO_UPSTREAM,
+    },
+  },
+  {
+    name: 'The target changes on its way to the check',
+    cells: {
+      gRPC: NO_TARGET_HEADER,
+      'HTTP profiles': holds(
+        'e2e/forward-auth/target-bytes.test.ts',
+        'e2e/forward-auth/target-bytes.extended.test.ts',
+      ),
+      proxy: NO_TARGET_HEADER,
+      ...atMiddleware(NO_TARGET_HEADER),
+      signer: NO_TARGET_HEADER,
+      broker: NO_TARGET_HEADER,
+      Control: NO_TARGET_HEADER,
+    },
+  },
+  {
+    name: 'The work of one caller holds up revocations and statements',
+    cells: {
+      gRPC: cannot('it distributes none'),
+      'HTTP profiles': cannot('it distributes none'),
+      proxy: cannot('it distributes none'),
+      ...atMiddleware(cannot('it distributes none')),
+      signer: cannot('it distributes none'),
+      broker: cannot('it distributes none'),
+      Control: holds(
+        'control/declaration/bounds.test.ts',
+        'control/store/transactions.test.ts',
+        'e2e/control/declarations-beside-others.extended.test.ts',
+      ),
+    },
+  },
+];
+
+/** Reasons stand below the table, numbered. */
+export function attackTable(): readonly string[] {
+  const reasons = [
+    ...new Set(
+      ATTACK_KINDS.flatMap(({ cells }) => Object.values(cells)).flatMap((cell) =>
+        'because' in cell ? [cell.because] : [],
+      ),
+    ),
+  ];
+  const shown = (cell: Cell) => ('because' in cell ? `(${reasons.indexOf(cell.because) + 1})` : 'holds');
+  return [
+    `| kind of attack | ${ATTACKED_POINTS.join(' | ')} |`,
+    `|---|${ATTACKED_POINTS.map(() => '---|').join('')}`,
+    ...ATTACK_KINDS.map(
+      ({ cells, name }) => `| ${name} | ${ATTACKED_POINTS.map((point) => shown(cells[point])).join(' | ')} |`,
+    ),
+    '',
+    'It cannot occur, because',
+    '',
+    ...reasons.map((reason, index) => `${index + 1}. ${reason}`),
+  ];
+}
