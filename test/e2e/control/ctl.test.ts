@@ -196,7 +196,7 @@ describe('apply', () => {
     });
     const refused = await stage.tryCtl('apply', '-f', file);
     expect([refused.exitCode, errorCode(refused)]).toEqual([3, 'definition_invalid']);
-    expect(refused.stderr).toContain('change route orders-read');
+    expect(refused.stderr).toContain('route orders-read');
   });
 
   it('renames a route: the path is free before another takes it', async () => {

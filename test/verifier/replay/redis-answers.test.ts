@@ -28,7 +28,7 @@ afterEach(async () => {
 
 /** What the server answers to each consume, in this order; then that it is consumed. */
 interface Answers {
-  readonly consumes?: (SpokenReply | Promise<SpokenReply>)[];
+  readonly consumes?: (SpokenReply | (() => Promise<SpokenReply>))[];
   readonly inFull?: SpokenReply[];
   readonly fields?: SpokenReply[];
   /** For the epoch of this key. Default: one that began long ago. */
@@ -40,11 +40,12 @@ const OPEN_EPOCH: SpokenReply = [NOW, NOW - 1000, SKEW_SECONDS, 'epoch_missing',
 const REFUSED = new RedisErrorReply('READONLY no writes');
 
 function next(
-  planned: (SpokenReply | Promise<SpokenReply>)[] | undefined,
+  planned: (SpokenReply | (() => Promise<SpokenReply>))[] | undefined,
   otherwise: SpokenReply,
 ): SpokenReply | Promise<SpokenReply> {
   const [first] = planned?.splice(0, 1) ?? [];
-  return first === undefined ? otherwise : first;
+  if (first === undefined) return otherwise;
+  return typeof first === 'function' ? first() : first;
 }
 
 function answering(answers: Answers, port: () => number): Spoken {
@@ -264,14 +265,14 @@ describe('no answer', () => {
 
   it('is refused when the record is not there, of another, or cannot be read', async () => {
     for (const field of [null, 'another-nonce', new RedisErrorReply('WRONGTYPE')]) {
-      const { store } = await open({ consumes: [late()], fields: [field] });
+      const { store } = await open({ consumes: [late], fields: [field] });
       expect(await store.consume(claimAt(NOW))).toEqual(UNAVAILABLE.store);
     }
   });
 
   it('is consumed when the record is there, and our own', async () => {
     const fields: SpokenReply[] = [];
-    const { speaker, store } = await open({ consumes: [late()], fields });
+    const { speaker, store } = await open({ consumes: [late], fields });
     const answer = store.consume(claimAt(NOW));
     await waitUntil(() => consumesOf(speaker).length === 1);
     fields.push(consumesOf(speaker)[0]?.[5] ?? null);
