@@ -25,17 +25,18 @@ import { sourceCases } from './repositories/sources.ts';
 /** Inherited from the class of versioned tables; the program calls none of them. */
 const UNUSED = [
   'AccessTokenTable.addAll',
-  ...[
-    'Enrollments.list',
-    'Enrollments.remove',
-    'Keys.list',
-    'Keys.remove',
-    'Policies.list',
-    'Policies.remove',
-  ],
+  ...['AccessTokenTable', 'BrokerTable'].flatMap(writesMany),
+  ...['Enrollments.changeAll', 'Enrollments.list', 'Enrollments.remove', 'Enrollments.removeAll'],
+  ...['Keys.changeAll', 'Keys.list', 'Keys.remove', 'Keys.removeAll'],
+  ...['Policies.changeAll', 'Policies.list', 'Policies.remove', 'Policies.removeAll'],
   'Sites.addAll',
-  'Targets.remove',
+  ...['Sites', 'Sources'].flatMap(writesMany),
+  ...['Targets.changeAll', 'Targets.remove', 'Targets.removeAll'],
 ];
+
+function writesMany(table: string): readonly string[] {
+  return [`${table}.changeAll`, `${table}.removeAll`];
+}
 
 const record = new MethodRecord();
 

@@ -72,6 +72,39 @@ export function clientCases({ read, write, ground }: Bench): void {
     expect(await read((tx) => tx.clients.grants(siteId, 'a'))).toEqual([]);
   });
 
+  it('many clients and grants at once', async () => {
+    const { siteId } = await ground();
+    const names = Array.from({ length: 1_200 }, (_, index) => `c${String(index).padStart(4, '0')}`);
+    const grant = (clientId: string, resource: string, access: 'read' | 'write' = 'read') => ({
+      ...{ siteId, clientId, resource, access, createdAtMs: NOW_MS },
+    });
+    const orders = names.map((name) => grant(name, 'orders'));
+    await write(async ({ clients }) => {
+      await clients.addAll(names.map((name) => clientRow(siteId, name)));
+      await clients.putGrants(orders);
+      await clients.putGrants([grant('c0001', 'orders', 'write'), grant('c0001', 'prices')]);
+      const changed = names.map((name) => ({ ...clientRow(siteId, name), context: '{"x":"y"}' }));
+      await clients.changeAll(changed, NOW_MS + 1);
+    });
+    await read(async ({ clients }) => {
+      expect(await clients.count(siteId)).toBe(1_200);
+      expect(await clients.find(siteId, 'c1199')).toEqual({
+        ...clientRow(siteId, 'c1199'),
+        ...{ context: '{"x":"y"}', version: 2, updatedAtMs: NOW_MS + 1 },
+      });
+      expect(await clients.grants(siteId, 'c0001')).toEqual([
+        grant('c0001', 'orders', 'write'),
+        grant('c0001', 'prices'),
+      ]);
+      expect(await clients.allGrants(siteId)).toHaveLength(1_201);
+    });
+    await write((tx) => tx.clients.removeEachGrant(siteId, orders.slice(0, 1_100)));
+    await write((tx) => tx.clients.removeGrantsOf(siteId, ['c0001', ...names.slice(1_100)]));
+    expect(await read((tx) => tx.clients.allGrants(siteId))).toEqual([]);
+    await write((tx) => tx.clients.removeAll(siteId, names.slice(1)));
+    expect(await read((tx) => tx.clients.count(siteId))).toBe(1);
+  });
+
   it('brokers', async () => {
     const { siteId } = await ground();
     const issuer = 'https://broker.shop.example/a?b=c';
@@ -111,6 +144,23 @@ export function clientCases({ read, write, ground }: Bench): void {
 }
 
 export function routeCases({ read, write, ground }: Bench): void {
+  it('many routes at once', async () => {
+    const { siteId } = await ground();
+    const routes = ['a', 'b', 'c'].map((routeId) => ({ siteId, routeId, definition: '{}', ...VERSIONED }));
+    await write(async (tx) => {
+      await tx.routes.addAll(routes);
+      await tx.routes.changeAll(
+        routes.slice(1).map((row) => ({ ...row, definition: '{"method":"GET"}' })),
+        NOW_MS + 1,
+      );
+    });
+    const listed = async () =>
+      (await read((tx) => tx.routes.list({ siteId }, ALL))).map((row) => row.version);
+    expect(await listed()).toEqual([1, 2, 2]);
+    await write((tx) => tx.routes.removeAll(siteId, ['a', 'c']));
+    expect(await listed()).toEqual([2]);
+  });
+
   it('routes and their sources', async () => {
     const { siteId } = await ground();
     const route = { siteId, routeId: 'orders-read', definition: '{}', ...VERSIONED };
@@ -246,6 +296,7 @@ export function policyCases({ read, write, ground }: Bench): void {
       expect(await policies.ofSite(siteId, { after: policy.id, limit: 9 })).toEqual([]);
       expect(await policies.hasOfClient(siteId, 'billing')).toBe(true);
       expect(await policies.hasOfClient(siteId, 'other')).toBe(false);
+      expect(await policies.namedClients(siteId)).toEqual(new Set(['billing']));
     });
     const waiting = { ...policyRow(source, 'billing'), state: 'waiting', sourceRevision: 2 } as const;
     const moving = { ...policyRow(source, 'billing'), nextSourceRevision: 2 };

@@ -124,6 +124,10 @@ export function keyCases({ read, write, ground }: Bench): void {
     await expect(write((tx) => tx.keys.change(active, {}, NOW_MS))).rejects.toThrow(VersionConflictError);
     await read(async ({ keys }) => {
       expect(await keys.find(active.keyId)).toEqual({ ...active, version: 2, updatedAtMs: NOW_MS + 1 });
+      expect(await keys.findLivingOfClients(siteId, ['other', active.clientId], NOW_SECONDS)).toBe(
+        active.clientId,
+      );
+      expect(await keys.findLivingOfClients(siteId, ['reporting'], NOW_SECONDS)).toBeUndefined();
       expect(
         (
           await pages(

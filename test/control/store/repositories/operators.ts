@@ -253,6 +253,14 @@ export function auditCases({ read, write, ground }: Bench): void {
     );
     expect(first).toMatchObject({ ...a, before: '{"x":1}', after: null, requestId: 'r', actor: 'bootstrap' });
     expect(await verbs({ siteId: a.siteId, beforeSeq: second?.seq })).toEqual(['first']);
+    const newestOfSite = second?.seq ?? 0;
+    await read(async ({ audit }) => {
+      expect(await audit.newestSeqOf(a.siteId)).toBe(newestOfSite);
+      expect(await audit.newestSeqOf('elsewhere')).toBe(0);
+      expect(await audit.hasAfter(a.siteId, newestOfSite - 1, ['nothing'])).toBe(true);
+      expect(await audit.hasAfter(a.siteId, newestOfSite - 1, [second?.resourceKind ?? ''])).toBe(false);
+      expect(await audit.hasAfter(a.siteId, newestOfSite, ['nothing'])).toBe(false);
+    });
     const newest = await read((tx) => tx.audit.newestSeq());
     const counts = await read((tx) => tx.audit.countsAfter(newest - 3));
     expect(counts.map(({ siteId, events }) => ({ siteId, events }))).toEqual(
