@@ -22,9 +22,9 @@ import {
   MAX_WAIT_SECONDS,
 } from '../../src/bundle/format/bundle-limits.ts';
 import { MAX_BODY_BYTES } from '../../src/control/api/app.ts';
+import { MAX_BYTES_IN_FLIGHT } from '../../src/control/api/declaration-space.ts';
 import { MAX_PAGE_ITEMS } from '../../src/control/api/pagination.ts';
 import { DEFAULT_LIMITS } from '../../src/control/api/rate-limits.ts';
-import { MAX_BYTES_IN_FLIGHT } from '../../src/control/api/routes/declaration-api.ts';
 import { MAX_DEFINITION_BYTES } from '../../src/control/api/routes/site-policy-api.ts';
 import {
   MAX_STEPS as MAX_APPLIED_STEPS,

@@ -12,10 +12,12 @@ import type { Declarations } from '../../declaration/declarations.ts';
 import { ApiProblem } from '../../domain/api-problem.ts';
 import { principalOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
+import { type DeclarationRoom, DeclarationSpace } from '../declaration-space.ts';
 import { IF_MATCH } from '../versions.ts';
 
 export function registerDeclarationRoute(app: ControlApp, declarations: Pick<Declarations, 'apply'>): void {
   const space = new DeclarationSpace();
+  const rooms = new WeakMap<object, DeclarationRoom>();
   app.put(
     '/v1/sites/:site_id/declaration',
     {
@@ -23,8 +25,7 @@ export function registerDeclarationRoute(app: ControlApp, declarations: Pick<Dec
       validatorCompiler: compileAllButBody,
       onRequest: async (request, reply) => {
         const bytes = Number(request.headers['content-length'] ?? MAX_DECLARATION_BYTES);
-        const release = space.take(Math.min(bytes, MAX_DECLARATION_BYTES));
-        reply.raw.once('close', release);
+        rooms.set(request.raw, space.take(Math.min(bytes, MAX_DECLARATION_BYTES), reply.raw));
       },
       config: {
         isBodyParsedLater: true,
@@ -68,15 +69,16 @@ export function registerDeclarationRoute(app: ControlApp, declarations: Pick<Dec
     async (request, reply) => {
       const { query, headers, params } = request;
       const body: unknown = request.body;
-      if (!Buffer.isBuffer(body)) throw missingBody();
+      const room = rooms.get(request.raw);
+      if (!Buffer.isBuffer(body) || room === undefined) throw missingBody();
       const { actor, roles } = principalOf(request);
       const dryRun = query.dry_run === 'true';
-      const declared = await declarations.apply({
-        ...{ operation: { actor, requestId: request.id }, signal: request.signal },
-        ...{ body, siteId: params.site_id, roles, dryRun },
+      const declaration = {
+        ...{ operation: { actor, requestId: request.id }, body, siteId: params.site_id, roles, dryRun },
         prune: query.prune === 'true',
         ifMatch: headers['if-match'],
-      });
+      };
+      const declared = await room.during((signal) => declarations.apply({ ...declaration, signal }));
       if (declared.kind === 'applied') return declared.result;
       if (dryRun) reply.header('etag', declared.tag);
       // It was serialized by the schema where it was made.
@@ -90,25 +92,4 @@ function missingBody(): ApiProblem {
   return new ApiProblem('request_malformed', undefined, {
     faults: [{ pointer: '/body', reason: 'missing' }],
   });
-}
-
-/** Bytes of the declarations that are being received, compared or applied. */
-export const MAX_BYTES_IN_FLIGHT = 4 * MAX_DECLARATION_BYTES;
-const RETRY_AFTER_SECONDS = 5;
-
-class DeclarationSpace {
-  #usedBytes = 0;
-
-  /** @returns a function that gives them back @throws ApiProblem `rate_limited` */
-  take(bytes: number): () => void {
-    if (this.#usedBytes + bytes > MAX_BYTES_IN_FLIGHT) {
-      throw new ApiProblem('rate_limited', 'too many declarations at once', {
-        retryAfterSeconds: RETRY_AFTER_SECONDS,
-      });
-    }
-    this.#usedBytes += bytes;
-    return () => {
-      this.#usedBytes -= bytes;
-    };
-  }
 }
