@@ -16,6 +16,8 @@ export function joinSmallChunks(stream: Readable): void {
   const { push, read } = stream;
   let joined = NOTHING;
   let joinedBytes = 0;
+  /** Whether a reader got nothing although bytes are queued, because it wants more at once: it waits for `readable`. */
+  let isShort = false;
   const flush = () => {
     if (joinedBytes === 0) return;
     const bytes = joined.subarray(0, joinedBytes);
@@ -24,9 +26,9 @@ export function joinSmallChunks(stream: Readable): void {
     push.call(stream, bytes);
   };
   stream.push = (chunk, encoding) => {
-    const isJoined =
-      stream.readableLength > 0 && Buffer.isBuffer(chunk) && chunk.length > 0 && chunk.length < SMALL_BYTES;
-    if (!isJoined) {
+    const isSmall = Buffer.isBuffer(chunk) && chunk.length > 0 && chunk.length < SMALL_BYTES;
+    if (!isSmall || isShort || stream.readableLength === 0) {
+      isShort = false;
       flush();
       return push.call(stream, chunk, encoding);
     }
@@ -43,7 +45,10 @@ export function joinSmallChunks(stream: Readable): void {
   };
   stream.read = (size) => {
     // Streams call `read(0)` themselves, to ask for more.
-    if (size !== 0) flush();
-    return read.call(stream, size);
+    if (size === 0) return read.call(stream, size);
+    flush();
+    const chunk: unknown = read.call(stream, size);
+    isShort = chunk === null;
+    return chunk;
   };
 }

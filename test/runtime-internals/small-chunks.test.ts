@@ -110,3 +110,19 @@ test.each(['data', 'readable', 'iterator'] as const)(
     expect(Buffer.concat(parts).equals(Buffer.concat(chunks))).toBe(true);
   },
 );
+
+it('a reader of parts of one size gets each as soon as it is there', async () => {
+  const parts: number[] = [];
+  const server = createServer((request) => {
+    joinSmallChunks(request);
+    request.on('readable', () => {
+      for (let part = request.read(1_000); part !== null; part = request.read(1_000)) parts.push(part.length);
+    });
+  });
+  const socket = await sent(server, chunkedHead('POST', '/', [['Host', 'a']]));
+  // Nothing ends the body, and each chunk arrives alone.
+  const timer = setInterval(() => socket.write(`64\r\n${'a'.repeat(100)}\r\n`), 1);
+  ends.push(() => clearInterval(timer));
+  await waitFor('three parts', () => parts.length >= 3);
+  expect(new Set(parts)).toEqual(new Set([1_000]));
+});
