@@ -21,10 +21,9 @@ export function signingRepetitions(init: object | undefined, sign: () => Promise
   const dispatch = (options: object, handler: object) => {
     attempts += 1;
     if (attempts === 1) return dispatcher.dispatch(options, handler);
-    sign().then(
-      (signed) => dispatcher.dispatch(withHeaders(options, signed), handler),
-      (error: unknown) => failDispatch(handler, error),
-    );
+    sign()
+      .then((signed) => dispatcher.dispatch(withHeaders(options, signed), handler))
+      .catch((error: unknown) => failDispatch(handler, error));
     return true;
   };
   return { dispatcher: { dispatch } };

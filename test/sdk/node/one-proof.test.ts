@@ -70,3 +70,23 @@ it('fetch signs the repetition after a 421 anew, with the same body', async () =
   expect(first?.get('content-sha256')).toBe(second?.get('content-sha256'));
   expect(first?.get('jti')).not.toBe(second?.get('jti'));
 });
+
+it('fetch fails when the repetition after a 421 cannot be sent', async () => {
+  upstream.behaviours = [{ kind: 'answer', status: 421 }];
+  const agent = new Agent();
+  let attempts = 0;
+  const dispatcher = {
+    dispatch(...given: Parameters<Agent['dispatch']>): boolean {
+      attempts += 1;
+      if (attempts > 1) throw new Error('the dispatcher is closed');
+      return agent.dispatch(...given);
+    },
+  };
+  try {
+    const init = { method: 'PUT', body: 'abc', dispatcher } as RequestInit;
+    await expect(signer.fetch(`${upstream.origin}/v1/a`, init)).rejects.toThrow();
+    expect(attempts).toBe(2);
+  } finally {
+    await agent.destroy();
+  }
+});
