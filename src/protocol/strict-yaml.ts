@@ -70,7 +70,7 @@ function findRepeatedMember(node: unknown): YamlFault | undefined {
 }
 
 function beyondJson(node: unknown): string | undefined {
-  if (isAlias(node)) return 'aliases are not taken: write the value out';
+  if (isAlias(node)) return 'aliases are not supported: write the value out';
   if (isNode(node) && node.tag !== undefined) return yamlFaultText('TAG_RESOLVE_FAILED');
   if (isMap(node) && !node.items.every(({ key }) => isScalar(key) && typeof key.value === 'string')) {
     return 'names of members must be strings: quote them';
