@@ -11,7 +11,7 @@ import { BROKER_DEFINITION, GRANT, NEW_CLIENT, ROUTE_DEFINITION, ROUTE_SOURCES }
 import { ENROLLMENT_POLICY_CREATION, SOURCE_ACTIVATION, SOURCE_CREATION } from './sources-contract.ts';
 import { MAX_SOURCE_REVISION } from './vocabulary.ts';
 
-export const SITE_FORMAT = 'proofgate.site/v1';
+const SITE_FORMAT = 'proofgate.site/v1';
 export const MAX_DECLARATION_BYTES = 16 * 1024 * 1024;
 
 export const MAX_SOURCES = 500;

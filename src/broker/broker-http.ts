@@ -78,7 +78,7 @@ function bareApp({ answers, log, createServer }: BrokerHttpOptions): BrokerApp {
   app.setValidatorCompiler(compileValidator);
   app.setSerializerCompiler(compileSerializer);
   app.removeAllContentTypeParsers();
-  // Whoever the caller is, its body says so.
+  // The body names the caller, so nothing has verified one before it is received.
   app.addContentTypeParser('application/json', new RequestBodies(() => undefined).parseJson);
   app.setErrorHandler(answers.answerError);
   return app;

@@ -4,19 +4,17 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
-import { BodySpace, type HeldSpace } from '../request-body/body-space.ts';
+import { BodySpace, type BodySpaceOptions, type HeldSpace } from '../request-body/body-space.ts';
 import { GrowingBuffer } from '../request-body/growing-buffer.ts';
 import { commonProblem, type HttpProblem } from './http-problem.ts';
 import { parseJsonBody } from './request-shape.ts';
 
 const MIB = 1_048_576;
 /** A body of one caller is never larger than the `bodyLimit` of its route. */
-const VERIFIED: BodySpaceLimits = { maxBytes: 128 * MIB, maxBodyBytes: 16 * MIB };
-const STRANGERS: BodySpaceLimits = { maxBytes: 16 * MIB, maxBodyBytes: 64 * 1024 };
-/** The least that an incomplete body counts: for each, Node.js and Fastify hold a connection and a request. */
-const LEAST_BYTES = 16 * 1024;
-
-type BodySpaceLimits = ConstructorParameters<typeof BodySpace>[0];
+const VERIFIED: BodySpaceOptions = { maxBytes: 128 * MIB, maxBodyBytes: 16 * MIB };
+const STRANGERS: BodySpaceOptions = { maxBytes: 16 * MIB, maxBodyBytes: 64 * 1024 };
+/** Minimum size that an incomplete body counts as, because Node.js and Fastify hold a connection and a request for it. */
+const MIN_HELD_BYTES = 16 * 1024;
 
 export class RequestBodies {
   readonly #verified = new BodySpace(VERIFIED);
@@ -45,13 +43,13 @@ export class RequestBodies {
   }
 }
 
-/** Undefined on a Unix socket. */
+/** `ip` is undefined on a Unix socket. */
 function addressOf({ ip }: FastifyRequest): string {
   return ip ?? 'unix';
 }
 
 function readBody(payload: IncomingMessage, maxBytes: number, held: HeldSpace): Promise<Buffer> {
-  if (Number(payload.headers['content-length'] ?? 0) > maxBytes) return Promise.reject(TOO_LARGE());
+  if (Number(payload.headers['content-length'] ?? 0) > maxBytes) return Promise.reject(tooLarge());
   return new Promise((resolve, reject) => {
     const body = new GrowingBuffer();
     const stop = () => {
@@ -64,8 +62,8 @@ function readBody(payload: IncomingMessage, maxBytes: number, held: HeldSpace): 
     };
     const take = (chunk: Buffer) => {
       const bytes = body.lengthBytes + chunk.length;
-      if (bytes > maxBytes) return refuse(TOO_LARGE());
-      if (!held.atLeast(Math.max(bytes, LEAST_BYTES))) return refuse(NO_ROOM());
+      if (bytes > maxBytes) return refuse(tooLarge());
+      if (!held.atLeast(Math.max(bytes, MIN_HELD_BYTES))) return refuse(noRoom());
       body.append(chunk);
     };
     const finish = () => {
@@ -73,10 +71,10 @@ function readBody(payload: IncomingMessage, maxBytes: number, held: HeldSpace): 
       resolve(body.bytes());
     };
     const fail = () => refuse(commonProblem('request_malformed'));
-    if (!held.atLeast(LEAST_BYTES)) return reject(NO_ROOM());
+    if (!held.atLeast(MIN_HELD_BYTES)) return reject(noRoom());
     payload.on('data', take).on('end', finish).on('error', fail).on('close', fail);
   });
 }
 
-const TOO_LARGE = () => commonProblem('request_too_large');
-const NO_ROOM = () => commonProblem('rate_limited', { retryAfterSeconds: 1 });
+const tooLarge = () => commonProblem('request_too_large');
+const noRoom = () => commonProblem('rate_limited', { retryAfterSeconds: 1 });

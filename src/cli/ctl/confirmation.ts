@@ -1,4 +1,4 @@
-/** Asks before what cannot be taken back: a person at a terminal; where nobody can answer, `--yes` has to say it. */
+/** Asks for confirmation of an irreversible command on a terminal. Without a terminal the command needs `--yes`. */
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { CliError, usageError } from '../../program/errors.ts';

@@ -61,6 +61,11 @@ export async function findOne(
   return { id, path: kind.one(encodeURIComponent(site ?? ''), encodeURIComponent(id), domain) };
 }
 
+/** For messages: the ID, with the name in brackets if that was given. */
+export function idAndName(id: string, given: string): string {
+  return given === id ? id : `${id} (${given})`;
+}
+
 /**
  * The ID of the resource with this ID or name.
  * @throws CliError `site_required`, `not_found`, `name_ambiguous`

@@ -5,7 +5,7 @@ import { blockedSubjectsPath, sitePath } from '../../../client/operator/paths.ts
 import { integer, optional, required, text, toggle } from '../../../program/settings.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
-import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
+import { idAndName, idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import { removeBlock } from '../../ctl/remove-block.ts';
 import type { CommandLineNode } from '../../define-command.ts';
 
@@ -78,9 +78,8 @@ const detach = ctlCommand({
   examples: ['detach tgt_06cz… --yes'],
   async run(api, { positionals, settings: { site, yes } }, context) {
     const target = await idOf(api, 'targets', positionals.target, site);
-    const { target: given } = positionals;
-    const named = given === target ? '' : ` (${given})`;
-    await confirm(`detaches ${target}${named} and ends its token for good`, yes, context);
+    const named = idAndName(target, positionals.target);
+    await confirm(`detaches ${named} and ends its token for good`, yes, context);
     const { body } = await api.act(`/v1/targets/${encodeURIComponent(target)}/detach`);
     return { lines: [`${target} is ${String(body.state)}`], object: body };
   },

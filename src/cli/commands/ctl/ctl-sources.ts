@@ -7,7 +7,7 @@ import { optional, required, text } from '../../../program/settings.ts';
 import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
-import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
+import { idAndName, idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import type { CommandLineNode } from '../../define-command.ts';
 
 const SOURCE = { source: 'its ID or name' };
@@ -117,10 +117,9 @@ const retire = ctlCommand({
   settings: { ...SITE_OF_NAME, ...YES },
   examples: ['retire tas_06cz… --yes'],
   async run(api, { positionals, settings: { site, yes } }, context) {
-    const { source: given } = positionals;
-    const source = await idOf(api, 'sources', given, site);
-    const named = given === source ? '' : ` (${given})`;
-    await confirm(`retires ${source}${named} with every revision for good`, yes, context);
+    const source = await idOf(api, 'sources', positionals.source, site);
+    const named = idAndName(source, positionals.source);
+    await confirm(`retires ${named} with every revision for good`, yes, context);
     const { body } = await api.act(`/v1/sources/${encodeURIComponent(source)}/retire`);
     return { lines: [`${source} is retired`], object: body };
   },
