@@ -9,6 +9,7 @@ import { createSite, type Site } from '../e2e/environment/site.ts';
 import type { ConformanceCase } from './conformance-case.ts';
 import type { EnforcementPointDriver } from './enforcement-point.ts';
 import { exchange } from './exchange.ts';
+import { skipUnavailable } from './skip-unavailable.ts';
 import { type PointStates, pointStates } from './states.ts';
 import { casesAt, messagesOf, protocolsAt } from './suite.ts';
 
@@ -16,11 +17,7 @@ import { casesAt, messagesOf, protocolsAt } from './suite.ts';
 export const FILLERS: readonly number[] = [999, 1_000, 1_001, 1_100];
 
 export function fillerSuite(driver: EnforcementPointDriver, counts: readonly number[]): void {
-  const unavailable = driver.unavailable?.();
-  if (unavailable !== undefined) {
-    it.skip(`${driver.name} cannot be started here: ${unavailable}`, () => undefined);
-    return;
-  }
+  if (skipUnavailable(driver)) return;
   describe(`${driver.name}, behind filler lines`, () => {
     let site: Site;
     let states: PointStates;
@@ -36,10 +33,10 @@ export function fillerSuite(driver: EnforcementPointDriver, counts: readonly num
     it.each(casesOfRequests(driver))('$name', async (one) => {
       const { point } = await states.of('usual');
       for (const protocol of protocolsAt(driver, one)) {
-        const { outcome: unhidden } = await exchange(point, protocol, lastOf(one, site, 0));
-        if (one.expected.kind === 'denied') expect(unhidden).not.toBe('allowed');
+        const { outcome: withoutFiller } = await exchange(point, protocol, lastOf(one, site, 0));
+        if (one.expected.kind === 'denied') expect(withoutFiller).not.toBe('allowed');
         // What a point allows by itself may be allowed behind filler, too.
-        if (unhidden === 'allowed') continue;
+        if (withoutFiller === 'allowed') continue;
         for (const count of counts) {
           const { arrived, outcome } = await exchange(point, protocol, lastOf(one, site, count));
           expect({ protocol, count, outcome, arrived }).not.toMatchObject({ outcome: 'allowed' });
@@ -49,10 +46,10 @@ export function fillerSuite(driver: EnforcementPointDriver, counts: readonly num
 
     it.each(HIDDEN)('a request that is signed without a body, and %s', async (_what, lines, body) => {
       const { point } = await states.of('usual');
-      const [unhidden] = casesAt(driver).filter(({ expected }) => expected.kind === 'allowed');
-      if (unhidden === undefined) throw new Error('the suite has no case that is allowed');
+      const [allowed] = casesAt(driver).filter(({ expected }) => expected.kind === 'allowed');
+      if (allowed === undefined) throw new Error('the suite has no case that is allowed');
       for (const count of counts) {
-        const request = lastOf(unhidden, site, count);
+        const request = lastOf(allowed, site, count);
         if (!isWireRequest(request)) throw new Error('the case is no plain request');
         const head = headOf(request);
         const bytes = Buffer.from(`${head}${[...lines, '', ''].join('\r\n')}${body}`, 'latin1');

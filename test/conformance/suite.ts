@@ -21,14 +21,11 @@ import {
   WRITES_RESULTS,
   writeResults,
 } from './results.ts';
+import { skipUnavailable } from './skip-unavailable.ts';
 import { type PointStates, pointStates, type StartedState } from './states.ts';
 
 export function conformanceSuite(driver: EnforcementPointDriver): void {
-  const unavailable = driver.unavailable?.();
-  if (unavailable !== undefined) {
-    it.skip(`${driver.name} cannot be started here: ${unavailable}`, () => undefined);
-    return;
-  }
+  if (skipUnavailable(driver)) return;
   describe(driver.name, () => runCases(driver));
 }
 

@@ -1,6 +1,7 @@
 /** The smuggling corpus at one enforcement point: no case may succeed. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { EnforcementPoint, EnforcementPointDriver } from '../conformance/enforcement-point.ts';
+import { skipUnavailable } from '../conformance/skip-unavailable.ts';
 import { createSite, type Site } from '../e2e/environment/site.ts';
 import { type CampaignResult, runCampaign } from './campaign.ts';
 import type { Http1Case, Http2Case } from './cases.ts';
@@ -10,11 +11,7 @@ import { type RecordingUpstream, startRecordingUpstream, type Temper } from './o
 
 export function smugglingSuite(driver: EnforcementPointDriver, tempers: readonly Temper[]): void {
   const { takesBodies = true } = driver;
-  const unavailable = driver.unavailable?.();
-  if (unavailable !== undefined) {
-    it.skip(`${driver.name} cannot be started here: ${unavailable}`, () => undefined);
-    return;
-  }
+  if (skipUnavailable(driver)) return;
   describe.each(tempers)(`${driver.name} before a %s upstream`, (temper) => {
     let site: Site;
     let point: EnforcementPoint;

@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { EnforcementPoint, EnforcementPointDriver } from '../conformance/enforcement-point.ts';
+import { skipUnavailable } from '../conformance/skip-unavailable.ts';
 import { createSite, type Site } from '../e2e/environment/site.ts';
 import { RedisGate } from '../fakes/redis-gate.ts';
 import { TestRedisServer } from '../fakes/redis-server.ts';
@@ -24,11 +25,7 @@ const LATE_REQUESTS = Math.ceil(REQUESTS / 10);
 type FuzzTarget = CampaignTarget & { readonly point: Pick<EnforcementPoint, 'pid'> };
 
 export function wireFuzz(driver: EnforcementPointDriver): void {
-  const unavailable = driver.unavailable?.();
-  if (unavailable !== undefined) {
-    it.skip(`${driver.name} cannot be started here: ${unavailable}`, () => undefined);
-    return;
-  }
+  if (skipUnavailable(driver)) return;
   describe(`${driver.name}, seed ${SEED}`, () => {
     const ends: (() => Promise<unknown>)[] = [];
     let site: Site;

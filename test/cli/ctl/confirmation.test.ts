@@ -102,7 +102,7 @@ describe.each(VERBS)('ctl %s', (words, planned) => {
     expect(writes).toHaveLength(1);
   });
 
-  it('with --yes: it is done, and nobody is asked', async () => {
+  it('with --yes: it is done without a question', async () => {
     steps = planned;
     const terminal = typing('n\n');
     expect((await ctl([...words, '--yes'], terminal)).exitCode).toBe(0);

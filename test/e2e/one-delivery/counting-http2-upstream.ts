@@ -8,7 +8,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2';
-import type { CountingUpstream } from './counting-upstream.ts';
+import { type CountingUpstream, listeningUpstream } from './counting-upstream.ts';
 import { eventNameOf, idOf, type Occasion } from './upstream-events.ts';
 
 type Act = (stream: ServerHttp2Stream, session: Http2Session) => void;
@@ -91,18 +91,5 @@ export async function startCountingHttp2Upstream(tls?: {
     const act = REQUEST_EVENTS[eventNameOf(target)] ?? IDLE_EVENTS[eventNameOf(target)];
     if (session !== undefined) act?.(stream, session);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  return {
-    host: '127.0.0.1',
-    port: typeof address === 'object' && address !== null ? address.port : 0,
-    requests: [],
-    deliveries,
-    clear: () => deliveries.clear(),
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        for (const session of sessions) session.destroy();
-      }),
-  };
+  return listeningUpstream(server, deliveries, sessions);
 }

@@ -1,5 +1,5 @@
 /** An API over HTTP/1.1 that counts how often the head of each request arrives, and answers as the request's target says. */
-import { createServer, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import type { Upstream } from '../harness/upstream.ts';
 import { eventOf, idOf } from './upstream-events.ts';
 
@@ -17,6 +17,15 @@ export async function startCountingUpstream(): Promise<CountingUpstream> {
     socket.on('error', () => socket.destroy());
     serve(socket, (id) => deliveries.set(id, (deliveries.get(id) ?? 0) + 1));
   });
+  return listeningUpstream(server, deliveries, open);
+}
+
+/** @param open connections that would keep the server from closing */
+export async function listeningUpstream(
+  server: Server,
+  deliveries: Map<string, number>,
+  open: ReadonlySet<{ destroy(): unknown }>,
+): Promise<CountingUpstream> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   return {
@@ -28,7 +37,7 @@ export async function startCountingUpstream(): Promise<CountingUpstream> {
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
-        for (const socket of open) socket.destroy();
+        for (const connection of open) connection.destroy();
       }),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * One proof, one delivery: whatever the API does with a request, it gets that request once. Whoever repeats a request in an
- * enforcement point's place has the API act twice for one signature.
+ * One proof, one delivery: whatever the API does with a request, it gets that request once. A gateway that repeats a request
+ * makes the API act twice for one signature.
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import {
@@ -11,6 +11,7 @@ import {
 } from '../../../src/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/conformance/wire/http1.ts';
 import type { EnforcementPoint, EnforcementPointDriver } from '../../conformance/enforcement-point.ts';
+import { skipUnavailable } from '../../conformance/skip-unavailable.ts';
 import { type Caller, derivedKeyCaller } from '../environment/callers.ts';
 import { ROUTES, type SiteRoute } from '../environment/routes.ts';
 import { signedRequest } from '../environment/signed-request.ts';
@@ -57,16 +58,12 @@ export interface OneDeliveryOptions {
   readonly neverDelivered?: readonly string[];
   /** Default: over HTTP/1.1. */
   readonly openUpstream?: () => Promise<CountingUpstream>;
-  /** What that API knows. */
+  /** Occasions that this API implements. Default: those of HTTP/1.1. */
   readonly occasions?: readonly Occasion[];
 }
 
 export function oneDeliverySuite(driver: EnforcementPointDriver, options: OneDeliveryOptions): void {
-  const unavailable = driver.unavailable?.();
-  if (unavailable !== undefined) {
-    it.skip(`${driver.name} cannot be started here: ${unavailable}`, () => undefined);
-    return;
-  }
+  if (skipUnavailable(driver)) return;
   const attempts = attemptsAt(driver, options);
   describe(`one proof, one delivery at ${driver.name}`, () => {
     let site: Site;
@@ -102,7 +99,7 @@ export function oneDeliverySuite(driver: EnforcementPointDriver, options: OneDel
         const delivered = (id: string) => upstream.deliveries.get(id) ?? 0;
         const names = (those: readonly Attempt[]) => those.map(({ name }) => name);
         expect(names(attempts.filter(({ id }) => delivered(id) > 1))).toEqual([]);
-        // It counts only if the requests got there. One that met a connection as it closed need not.
+        // The run counts only if the requests arrived. A request on a connection that just closes may be lost.
         const lost = attempts.filter(({ before, id }) => before === 'answered' && delivered(id) === 0);
         expect(names(lost)).toEqual([]);
       },
