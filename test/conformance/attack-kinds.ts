@@ -1,6 +1,6 @@
 /**
- * The kinds of attack that once succeeded somewhere, and every point where one can be tried: what shows that the point holds, or why
- * the attack cannot occur there. The table in docs/conformance.md is made of it.
+ * Kinds of attack that once succeeded somewhere. For each enforcement point and program: the tests that show that it resists,
+ * or why the attack cannot occur there. The table in docs/conformance.md is generated from it.
  */
 
 export const ATTACKED_POINTS = [
@@ -35,8 +35,8 @@ function atMiddleware(cell: Cell): { readonly [P in MiddlewarePoint]: Cell } {
   return { Express: cell, Fastify: cell, Hono: cell, 'node:http': cell };
 }
 
-const NO_UPSTREAM = cannot('it has no upstream');
-const NO_TARGET_HEADER = cannot('no header carries the target');
+const FORWARDS_NOTHING = cannot('it forwards no requests');
+const NO_TARGET_HEADER = cannot('the check does not get the target in a header');
 
 export const ATTACK_KINDS: readonly AttackKind[] = [
   {
@@ -67,10 +67,10 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
       gRPC: holds('e2e/one-delivery/envoy.extended.test.ts'),
       'HTTP profiles': holds('e2e/one-delivery/forward-auth.extended.test.ts'),
       proxy: holds('e2e/one-delivery/proxy.test.ts'),
-      ...atMiddleware(NO_UPSTREAM),
+      ...atMiddleware(FORWARDS_NOTHING),
       signer: holds('signer/egress/one-proof.test.ts', 'http-proxy/one-delivery.test.ts'),
-      broker: NO_UPSTREAM,
-      Control: NO_UPSTREAM,
+      broker: FORWARDS_NOTHING,
+      Control: FORWARDS_NOTHING,
     },
   },
   {
@@ -97,12 +97,12 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
       proxy: holds('verifier/loading/retry-after.test.ts'),
       ...atMiddleware(holds('verifier/loading/retry-after.test.ts')),
       signer: holds('workload/agent/keeper.test.ts', 'client/broker/passport-keeper.test.ts'),
-      broker: cannot('it asks nobody who answers with one'),
-      Control: cannot('it asks nobody who answers with one'),
+      broker: cannot('no `Retry-After` delays what it renews'),
+      Control: cannot('no `Retry-After` delays what it renews'),
     },
   },
   {
-    name: 'It is ready while it refuses every request',
+    name: '`/readyz` answers 200 while every request is refused',
     cells: {
       gRPC: holds('main/enforcement/audit-readiness.test.ts', 'main/enforcement/verifier-readiness.test.ts'),
       'HTTP profiles': holds(
@@ -120,7 +120,7 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
     },
   },
   {
-    name: 'The API reads a header of the caller as ours',
+    name: 'The API takes a header of the caller for one of ours',
     cells: {
       gRPC: holds('conformance/envoy-grpc.test.ts'),
       'HTTP profiles': holds('conformance/nginx.extended.test.ts', 'conformance/caddy.extended.test.ts'),
@@ -129,8 +129,8 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
         holds('enforcement/middleware/header-views.test.ts', 'conformance/middleware.extended.test.ts'),
       ),
       signer: holds('sdk/caller-headers.test.ts'),
-      broker: NO_UPSTREAM,
-      Control: NO_UPSTREAM,
+      broker: FORWARDS_NOTHING,
+      Control: FORWARDS_NOTHING,
     },
   },
   {
@@ -149,14 +149,14 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
     },
   },
   {
-    name: 'The work of one caller holds up revocations and statements',
+    name: 'The work of one caller delays revocations and freshness statements',
     cells: {
-      gRPC: cannot('it distributes none'),
-      'HTTP profiles': cannot('it distributes none'),
-      proxy: cannot('it distributes none'),
-      ...atMiddleware(cannot('it distributes none')),
-      signer: cannot('it distributes none'),
-      broker: cannot('it distributes none'),
+      gRPC: cannot('it distributes neither'),
+      'HTTP profiles': cannot('it distributes neither'),
+      proxy: cannot('it distributes neither'),
+      ...atMiddleware(cannot('it distributes neither')),
+      signer: cannot('it distributes neither'),
+      broker: cannot('it distributes neither'),
       Control: holds(
         'control/declaration/bounds.test.ts',
         'control/store/transactions.test.ts',
@@ -166,7 +166,7 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
   },
 ];
 
-/** Reasons stand below the table, numbered. */
+/** The table, and below it the numbered reasons. */
 export function attackTable(): readonly string[] {
   const reasons = [
     ...new Set(
