@@ -23,7 +23,7 @@ export class BlockedCallers {
 
   /** Ordered by {@link callerPlace}. */
   list(siteId: string, page: Page): Promise<readonly BlockedCallerView[]> {
-    return this.#deps.store.read(async (tx) => {
+    return this.#deps.store.readAside(async (tx) => {
       const rows = await tx.blockedCallers.list(siteId, page);
       const waitingFor = await awaitedTargets(tx, siteId);
       return rows.map((row) => ({ ...blockedView(row), ...waitingFor }));

@@ -48,7 +48,7 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
   }
 
   list(siteId: string, page: Page): Promise<readonly ClientView[]> {
-    return this.store.read(async (tx) => {
+    return this.store.readAside(async (tx) => {
       const site = requireRow(await tx.sites.find(siteId));
       return (await tx.clients.list({ siteId }, page)).map((row) => clientView(site, row));
     });
@@ -270,7 +270,7 @@ export class Grants {
 
   /** @throws ApiProblem `not_found` without the client */
   list(siteId: string, clientId: string, page: Page): Promise<readonly GrantView[]> {
-    return this.#store.read(async (tx) => {
+    return this.#store.readAside(async (tx) => {
       requireRow(await tx.clients.find(siteId, clientId));
       return (await tx.clients.grantsPage(siteId, clientId, page)).map(grantView);
     });
@@ -280,7 +280,7 @@ export class Grants {
   listOfSite(siteId: string, { after, limit }: Page): Promise<readonly GrantView[]> {
     const [clientId, resource] = after?.split(' ') ?? [];
     const last = clientId === undefined ? undefined : { clientId, resource: resource ?? '' };
-    return this.#store.read(async (tx) =>
+    return this.#store.readAside(async (tx) =>
       (await tx.clients.siteGrantsPage(siteId, last, limit)).map(grantView),
     );
   }

@@ -35,7 +35,7 @@ export class RoleGrants {
   }
 
   async list(reach: Reach, page: Page): Promise<readonly RoleGrantView[]> {
-    const rows = await this.#store.read((tx) => tx.operators.reachedGrants(reach, page));
+    const rows = await this.#store.readAside((tx) => tx.operators.reachedGrants(reach, page));
     return rows.map(roleGrantView);
   }
 

@@ -57,7 +57,7 @@ export class EnrollmentDecisions {
     filter: EnrollmentListFilter,
     page: Page,
   ): Promise<RangedPage<EnrollmentView>> {
-    const rows = await this.#store.read((tx) => tx.enrollments.ofSite(siteId, page, filter));
+    const rows = await this.#store.readAside((tx) => tx.enrollments.ofSite(siteId, page, filter));
     return viewsOf(rows, enrollmentView);
   }
 

@@ -59,7 +59,7 @@ export class DerivedKeys {
     const nowMs = this.#nowMs();
     const state = status && { status, nowSeconds: Math.floor(nowMs / 1000) };
     const filter = { clientId, state, subject, thumbprint: fingerprint };
-    const rows = await this.#store.read((tx) => tx.keys.ofSite(siteId, page, filter));
+    const rows = await this.#store.readAside((tx) => tx.keys.ofSite(siteId, page, filter));
     return viewsOf(rows, (row) => derivedKeyView(row, nowMs));
   }
 
@@ -118,7 +118,7 @@ export class DerivedKeys {
   async blockedSubjects(siteId: string, { after, limit }: Page): Promise<readonly BlockedSubjectView[]> {
     const [issuer, subject] = after?.split(PLACE_SEPARATOR) ?? [];
     const last = issuer === undefined || subject === undefined ? undefined : { issuer, subject };
-    const rows = await this.#store.read((tx) => tx.keys.blockedSubjects(siteId, { after: last, limit }));
+    const rows = await this.#store.readAside((tx) => tx.keys.blockedSubjects(siteId, { after: last, limit }));
     return rows.map(blockedSubjectView);
   }
 

@@ -28,7 +28,7 @@ export class OperatorSessions {
     // Behind every hash that begins as the cursor does.
     const page = { after: after === undefined ? undefined : `${hashPrefixOf(after) ?? ''}~`, limit };
     const of = { principal, nowMs: this.#nowMs() };
-    const rows = await this.#store.read((tx) => tx.operators.sessions(of, page));
+    const rows = await this.#store.readAside((tx) => tx.operators.sessions(of, page));
     return viewsOf(rows, (row) => viewOf(row, caller));
   }
 

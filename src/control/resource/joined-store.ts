@@ -17,6 +17,10 @@ export class JoinedStore implements Transactions {
     return work(this.#tx);
   }
 
+  readAside<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    return work(this.#tx);
+  }
+
   async mutate<T>(_lock: Lock, work: (tx: Transaction) => Promise<Mutated<T>>): Promise<T> {
     const { result, audit } = await work(this.#tx);
     for (const entry of audit) this.audit.push(entry);

@@ -92,7 +92,7 @@ export abstract class VersionedResource<
   }
 
   protected listRows(rows: (tx: Transaction) => Promise<readonly RowOf<T>[]>): Promise<readonly V[]> {
-    return this.store.read(async (tx) => {
+    return this.store.readAside(async (tx) => {
       const views: V[] = [];
       for (const row of await rows(tx)) views.push(await this.#kind.view(tx, row));
       return views;

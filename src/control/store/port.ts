@@ -68,7 +68,7 @@ export interface ControlStore {
 }
 
 /** What services need of the store. One open transaction can also be the store of services: see `resource/joined-store.ts`. */
-export type Transactions = Pick<ControlStore, 'read' | 'mutate' | 'writeUnaudited'>;
+export type Transactions = Pick<ControlStore, 'read' | 'readAside' | 'mutate' | 'writeUnaudited'>;
 
 /** A failure in the background, for the log. */
 export interface StoreIncident {

@@ -1,4 +1,4 @@
-/** Fills a database with a million audit events and many rows of what Control lists, by a few statements. */
+/** Fills a database with up to a million audit events and many rows of what Control lists, by a few statements. */
 import type { PlannedDatabase } from './planned-database.ts';
 
 export const EVENTS = 1_000_000;
@@ -77,7 +77,7 @@ const TABLES: readonly { readonly table: string; readonly rows: number; readonly
     rows: EVENTS,
     columns: {
       ...{ id: "'aud_' || n", at_ms: 'n', actor: "'bootstrap'", resource_kind: "'client'" },
-      kind: "case when n % 100000 = 7 then 'rare' else 'kind' || (n % 7) end",
+      kind: "case when n % 10000 = 7 then 'rare' else 'kind' || (n % 7) end",
       resource_id: "'res-' || (n % 50000)",
       environment_id: `'env_' || (${SITE_OF_EVENT} / 100)`,
       fleet_id: `'flt_' || (${SITE_OF_EVENT} / 20)`,
@@ -227,14 +227,15 @@ const TABLES: readonly { readonly table: string; readonly rows: number; readonly
   },
 ];
 
-export async function fill(database: PlannedDatabase): Promise<void> {
+/** @param share of all rows */
+export async function fill(database: PlannedDatabase, share = 1): Promise<void> {
   const isSqlite = database.name === 'sqlite';
   // The rows refer to others that do not matter here.
   await database.run(isSqlite ? 'pragma foreign_keys = off' : 'set session_replication_role = replica');
   for (const { columns, rows, table } of TABLES) {
     const counted = isSqlite
-      ? `(with recursive g(n) as (select 0 union all select n + 1 from g where n < ${rows - 1}) select n from g) g`
-      : `generate_series(0, ${rows - 1}) as g(n)`;
+      ? `(with recursive g(n) as (select 0 union all select n + 1 from g where n < ${rows * share - 1}) select n from g) g`
+      : `generate_series(0, ${rows * share - 1}) as g(n)`;
     const values = Object.values(columns).join(', ');
     await database.run(`insert into ${table} (${Object.keys(columns)}) select ${values} from ${counted}`);
   }

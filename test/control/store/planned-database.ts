@@ -67,9 +67,11 @@ export async function plannedSqlite(): Promise<PlannedDatabase> {
       }[];
       // A whole table in the order of an index, up to a limit, is a range, too.
       const isWhole = !/ where /i.test(sql) && / limit /i.test(sql);
+      // A subquery of that name has a limit, and lines of its own.
+      const isScan = (detail: string) => /^SCAN/.test(detail) && detail !== 'SCAN beginning';
       return lines
         .map(({ detail }) => detail)
-        .filter((detail) => /TEMP B-TREE|MULTI-INDEX/.test(detail) || (/^SCAN/.test(detail) && !isWhole));
+        .filter((detail) => /TEMP B-TREE|MULTI-INDEX/.test(detail) || (isScan(detail) && !isWhole));
     },
     async close() {
       await kysely.destroy();
@@ -125,8 +127,10 @@ export async function plannedPostgres(): Promise<PlannedDatabase> {
 function faultsOfNode(node: PlanNode, mostRows: number): readonly string[] {
   const { 'Node Type': kind, 'Actual Loops': loops, 'Actual Rows': actual, Plans: plans = [] } = node;
   const rows = (actual + (node['Rows Removed by Filter'] ?? 0)) * loops;
+  // It only appends what others have read.
+  const hasRead = kind !== 'Append';
   return [
-    ...(rows > mostRows ? [`${kind}: ${rows} rows`] : []),
+    ...(hasRead && rows > mostRows ? [`${kind}: ${rows} rows`] : []),
     ...plans.flatMap((plan) => faultsOfNode(plan, mostRows)),
   ];
 }

@@ -170,7 +170,7 @@ export function registerAuditEventRoutes(app: ControlApp, store: ControlStore): 
       return page(
         request.query,
         ({ after, limit }) =>
-          store.read((tx) => tx.audit.list({ ...filter, limit, beforeSeq: sequence(after) })),
+          store.readAside((tx) => tx.audit.list({ ...filter, limit, beforeSeq: sequence(after) })),
         ({ seq }) => String(seq),
         auditEventView,
       );

@@ -71,7 +71,7 @@ function registerKeyRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): v
     summary: "The key's signing profiles",
     answer: SIGNING_PROFILES,
     run: ({ key_id: keyId }) =>
-      store.read(async (tx) => {
+      store.readAside(async (tx) => {
         const { siteId, clientId } = requireRow(await tx.keys.find(keyId));
         return { items: [...(await clientSigningProfiles(tx, siteId, clientId))] };
       }),
@@ -109,7 +109,7 @@ function registerSiteRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): 
       cursorOf: ({ client_id, route_id }) => placeOf(client_id, route_id),
       run: ({ site_id: siteId }, { after, limit }, { client_id: clientId, route_id: routeId }) => {
         const selection = { clientId, routeId, after: positionOf(after), limit };
-        return store.read((tx) => siteSigningProfiles(tx, siteId, selection));
+        return store.readAside((tx) => siteSigningProfiles(tx, siteId, selection));
       },
     },
   });
@@ -127,20 +127,20 @@ function registerSiteRoutes(app: ControlApp, { store, nowMs }: RuntimeOptions): 
     },
     answer: CALLER_PROFILES,
     run: ({ site_id: siteId }, { issuer, subject, trust_domain: trustDomain }) =>
-      store.read((tx) => callerProfiles(tx, siteId, { issuer, subject, trustDomain })),
+      store.readAside((tx) => callerProfiles(tx, siteId, { issuer, subject, trustDomain })),
   });
   registerRead(app, SITE, {
     below: '/overview',
     operationId: 'getSiteOverview',
     summary: 'What needs attention at the site',
     answer: SITE_OVERVIEW,
-    run: ({ site_id: siteId }) => store.read((tx) => siteOverview(tx, siteId, nowMs())),
+    run: ({ site_id: siteId }) => store.readAside((tx) => siteOverview(tx, siteId, nowMs())),
   });
   registerRead(app, SITE, {
     below: '/propagation',
     operationId: 'getPropagation',
     summary: "Which of the site's publications each target has loaded",
     answer: SITE_PROPAGATION,
-    run: ({ site_id: siteId }) => store.read((tx) => sitePropagation(tx, siteId, nowMs())),
+    run: ({ site_id: siteId }) => store.readAside((tx) => sitePropagation(tx, siteId, nowMs())),
   });
 }

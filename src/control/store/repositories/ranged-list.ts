@@ -13,6 +13,8 @@ export const EXAMINED_AT_ONCE = 10_000;
 const EXAMINED_IN_STEP = 500;
 /** Of each range, where many are merged. */
 const EXAMINED_AT_LEAST = 500;
+/** Of one statement. SQLite takes 500. */
+const RANGES_AT_ONCE = 100;
 
 type Position = string | number;
 type TableName = keyof Tables;
@@ -70,11 +72,15 @@ export async function rangedPage<T extends TableName>(
   return merged(ranges, list);
 }
 
-/** One range after the other; each next one is read up to the last row that the page has already. */
+/**
+ * Without other conditions, the beginnings of all ranges at once. With them one range after the other; each next one is
+ * read up to the last row that the page has already.
+ */
 async function merged<T extends TableName>(
   ranges: RangeReader<T>,
   { whole, limit }: RangedList<T>,
 ): Promise<RangedPage<RowOf<T>>> {
+  if (!ranges.hasConditions) return ranges.beginnings(whole);
   const most = Math.max(EXAMINED_AT_LEAST, Math.floor(EXAMINED_AT_ONCE / whole.length));
   let rows: readonly RowOf<T>[] = [];
   let stoppedAt: Position | undefined;
@@ -95,6 +101,13 @@ interface AnyTable {
   readonly row: { readonly [column: string]: unknown };
 }
 
+interface PartOfRange {
+  readonly after: Position | undefined;
+  /** The last position of interest. */
+  readonly upTo: Position | undefined;
+  readonly limit: number;
+}
+
 class RangeReader<T extends TableName> {
   readonly #db: Kysely<AnyTable>;
   readonly #list: RangedList<T>;
@@ -105,8 +118,7 @@ class RangeReader<T extends TableName> {
   }
 
   positionOf(row: RowOf<T>): Position {
-    const values: { readonly [column: string]: unknown } = row;
-    return values[this.#orderedBy] as Position;
+    return this.#positionIn(row);
   }
 
   isBehind(position: Position, other: Position): boolean {
@@ -120,8 +132,11 @@ class RangeReader<T extends TableName> {
   /** Each row once: ranges may overlap. */
   inOrder(rows: readonly RowOf<T>[]): readonly RowOf<T>[] {
     const byPosition = new Map(rows.map((row) => [this.positionOf(row), row]));
-    const positions = [...byPosition.keys()].sort((a, b) => (this.isBehind(a, b) ? 1 : -1));
-    return positions.flatMap((position) => byPosition.get(position) ?? []);
+    return this.#sorted(byPosition.keys()).flatMap((position) => byPosition.get(position) ?? []);
+  }
+
+  #sorted(positions: Iterable<Position>): readonly Position[] {
+    return [...positions].sort((a, b) => (this.isBehind(a, b) ? 1 : -1));
   }
 
   /**
@@ -151,6 +166,26 @@ class RangeReader<T extends TableName> {
     return endingAt(rows, last);
   }
 
+  get hasConditions(): boolean {
+    return this.#filters.length > 0 || (this.#list.conditions ?? []).length > 0;
+  }
+
+  /** The first rows of ranges, without other conditions. */
+  async beginnings(ranges: readonly IndexRange<T>[]): Promise<readonly RowOf<T>[]> {
+    const { after, limit } = this.#list;
+    const positions = new Set<Position>();
+    for (let start = 0; start < ranges.length; start += RANGES_AT_ONCE) {
+      const [first, ...others] = ranges
+        .slice(start, start + RANGES_AT_ONCE)
+        .map((range) => this.#beginning(range, { after, upTo: undefined, limit }))
+        // SQLite takes a limit within a union only inside a subquery.
+        .map((beginning) => this.#db.selectFrom(beginning.as('beginning')).select<string>(this.#orderedBy));
+      const all = others.reduce((union, other) => union?.unionAll(other), first);
+      for (const row of (await all?.execute()) ?? []) positions.add(this.#positionIn(row));
+    }
+    return this.#rowsAt(this.#sorted(positions).slice(0, limit), []);
+  }
+
   async #rowsAt(
     positions: readonly Position[],
     conditions: readonly Expression<SqlBool>[],
@@ -161,25 +196,24 @@ class RangeReader<T extends TableName> {
     return this.inOrder((await query.execute()) as unknown as readonly RowOf<T>[]);
   }
 
-  async #positions(
-    range: IndexRange<T>,
-    {
-      after,
-      upTo,
-      limit,
-    }: { readonly after: Position | undefined; readonly upTo: Position | undefined; readonly limit: number },
-  ): Promise<readonly Position[]> {
+  async #positions(range: IndexRange<T>, part: PartOfRange): Promise<readonly Position[]> {
+    const found = await this.#beginning(range, part).execute();
+    return found.map((row) => this.#positionIn(row));
+  }
+
+  #positionIn(row: { readonly [column: string]: unknown }): Position {
+    return row[this.#orderedBy] as Position;
+  }
+
+  /** The query of a range's first positions. */
+  #beginning(range: IndexRange<T>, { after, upTo, limit }: PartOfRange) {
     const isUp = this.#list.direction === 'asc';
     const column = this.#orderedBy;
     let query = this.#table.select<string>(column);
     for (const [name, value] of Object.entries(range)) query = query.where(name, '=', value);
     if (after !== undefined) query = query.where(column, isUp ? '>' : '<', after);
     if (upTo !== undefined) query = query.where(column, isUp ? '<=' : '>=', upTo);
-    const found: readonly { readonly [column: string]: unknown }[] = await query
-      .orderBy(column, this.#list.direction)
-      .limit(limit)
-      .execute();
-    return found.map((row) => row[column] as Position);
+    return query.orderBy(column, this.#list.direction).limit(limit);
   }
 
   /** Whether the filter wants another value of a column. */
