@@ -8,7 +8,7 @@ import { formatTime } from '../../protocol/rfc3339.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { clientContent, derivedKeyContent, groupedByClient } from './stored-site-content.ts';
+import { derivedKeyContent, readClientsOf } from './stored-site-content.ts';
 
 /** Maximum number of changes in a delta: far below the size limit of a document. */
 export const MAX_CHANGES = 2000;
@@ -31,18 +31,17 @@ export async function readDelta(
   nowMs: number,
 ): Promise<DeltaDraft | undefined> {
   const clientIds = referencesOf(changes, 'client');
-  const clients = await tx.publication.clients(site.id, clientIds);
+  const clients = await readClientsOf(tx, site, clientIds);
   if (clients.length < clientIds.length) return undefined;
-  const grants = groupedByClient(await tx.publication.grantsOf(site.id, clientIds));
   return {
-    clients: clients.map((row) => clientContent(site, row, grants.get(row.clientId) ?? [])),
+    clients,
     keys: await tx.publication.keys(site.id, referencesOf(changes, 'key'), Math.floor(nowMs / 1000)),
   };
 }
 
 /** The distinct references of one kind. */
 export function referencesOf(
-  changes: readonly RowOf<'siteChange'>[],
+  changes: readonly Pick<RowOf<'siteChange'>, 'kind' | 'reference'>[],
   kind: 'client' | 'key',
 ): readonly string[] {
   const found = changes.filter((change) => change.kind === kind).map(({ reference }) => reference);

@@ -17,7 +17,7 @@ import { formatTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { SiteCheck } from '../resource/change.ts';
-import { readSitePolicy } from './stored-site-content.ts';
+import { readOneClient, readRoutes, readSitePolicy } from './stored-site-content.ts';
 
 /** Size of the cache of validated broker keys; validating one costs about a millisecond. */
 const MAX_REMEMBERED_KEYS = 10_000;
@@ -28,7 +28,8 @@ export function createSiteCheck(): SiteCheck {
   return async (tx, siteId) => {
     const site = await tx.sites.find(siteId);
     if (site === undefined) throw new ApiProblem('not_found');
-    await check(await readSitePolicy(tx, site, 'one'));
+    const large = { clients: await readOneClient(tx, site), ...(await readRoutes(tx, siteId)) };
+    await check(await readSitePolicy(tx, site, large));
   };
 }
 

@@ -90,13 +90,14 @@ export class SitePublisher {
 
   #wasPublished(
     { site, bytes }: { readonly site: RowOf<'site'>; readonly bytes: number },
-    { keys }: DeltaDraft,
+    { clients, keys }: DeltaDraft,
     publishedAtMs: number,
   ): void {
     const keyIds = keys.map(({ keyId }) => keyId);
     const delta = { revision: site.revision, bytes, publishedAtMs };
     if (this.#ledger !== undefined) this.#ledger = withDelta(this.#ledger, delta, keyIds);
-    this.#attempt?.wasPublished(keyIds);
+    const clientIds = clients.map(({ client_id }) => client_id);
+    this.#attempt?.wasPublished(keyIds, clientIds);
     this.#options.onPublished?.({ siteId: site.id, revision: site.revision, kind: 'delta', bytes });
   }
 

@@ -22,16 +22,16 @@ import type { Transaction } from '../store/transaction.ts';
 /** All content except derived keys and the chain's members: revision, previous head, times. Not validated yet. */
 export type SitePolicy = JsonObject & Pick<BundleContent, 'format' | 'auth_site'>;
 
+/** Published routes with their sources. */
+export type RoutesContent = Awaited<ReturnType<typeof readRoutes>>;
+
 const PAGE_ROWS = 1000;
 
-/**
- * @param clients `one`: the rules between members need one client at most, because all have the site's issuer and trust
- *   domain. Reading 100,000 would hold the site's lock, and SQLite's only writer, for seconds
- */
+/** @param large members that hold many entries */
 export async function readSitePolicy(
   tx: Transaction,
   site: RowOf<'site'>,
-  clients: 'all' | 'one' = 'all',
+  large: RoutesContent & { readonly clients: readonly ClientContent[] },
 ): Promise<SitePolicy> {
   const { id: siteId } = site;
   const brokers = await allRows((page) => tx.brokers.list({ siteId }, page), brokerPlace);
@@ -44,8 +44,7 @@ export async function readSitePolicy(
     trust_anchor_sources: await readTrustAnchorSources(tx, siteId),
     issuers: brokers.map(({ definition }) => parseStored(definition)).filter(hasKeys),
     ...(await readBlocked(tx, site)),
-    clients: clients === 'all' ? await readClients(tx, site) : await readOneClient(tx, site),
-    ...(await readRoutes(tx, siteId)),
+    ...large,
   };
 }
 
@@ -90,16 +89,40 @@ async function readTrustAnchorSources(tx: Transaction, siteId: string): Promise<
   }));
 }
 
-async function readClients(tx: Transaction, site: RowOf<'site'>): Promise<readonly ClientContent[]> {
-  const rows = await allRows(
-    (page) => tx.clients.list({ siteId: site.id }, page),
-    ({ clientId }) => clientId,
-  );
-  const grants = groupedByClient(await tx.clients.allGrants(site.id));
+/** All clients, in order. */
+export async function* readEachClient(tx: Transaction, site: RowOf<'site'>): AsyncGenerator<ClientContent> {
+  for (let after: string | undefined; ; ) {
+    const rows = await tx.clients.list({ siteId: site.id }, { after, limit: PAGE_ROWS });
+    yield* await withGrants(tx, site, rows);
+    if (rows.length < PAGE_ROWS) return;
+    after = rows.at(-1)?.clientId;
+  }
+}
+
+/** Those of the given clients that exist. */
+export async function readClientsOf(
+  tx: Transaction,
+  site: RowOf<'site'>,
+  clientIds: readonly string[],
+): Promise<readonly ClientContent[]> {
+  return withGrants(tx, site, await tx.publication.clients(site.id, clientIds));
+}
+
+async function withGrants(
+  tx: Transaction,
+  site: RowOf<'site'>,
+  rows: readonly RowOf<'client'>[],
+): Promise<readonly ClientContent[]> {
+  const clientIds = rows.map(({ clientId }) => clientId);
+  const grants = groupedByClient(await tx.publication.grantsOf(site.id, clientIds));
   return rows.map((row) => clientContent(site, row, grants.get(row.clientId) ?? []));
 }
 
-async function readOneClient(tx: Transaction, site: RowOf<'site'>): Promise<readonly ClientContent[]> {
+/**
+ * The rules between members need one client at most, because all have the site's issuer and trust domain. Reading 100,000
+ * would hold the site's lock, and SQLite's only writer, for seconds.
+ */
+export async function readOneClient(tx: Transaction, site: RowOf<'site'>): Promise<readonly ClientContent[]> {
   const rows = await tx.clients.list({ siteId: site.id }, { after: undefined, limit: 1 });
   return rows.map((row) => clientContent(site, row, []));
 }
@@ -133,7 +156,7 @@ export function clientContent(
 }
 
 /** Leaves out routes without allowed sources. */
-async function readRoutes(tx: Transaction, siteId: string) {
+export async function readRoutes(tx: Transaction, siteId: string) {
   const sources = new Map<string, unknown>();
   const sourceRows = await allRows(
     (page) => tx.routeSources.list({ siteId }, page),

@@ -16,6 +16,7 @@ import {
   referencesOf,
 } from './delta-publication.ts';
 import { statePublished } from './freshness-renewal.ts';
+import { PolicyDraft } from './policy-draft.ts';
 import { type FormerShard, type RunReads, ShardSet } from './shard-set.ts';
 import { keepContent, type PublishedWhole, publishWhole } from './whole-publication.ts';
 
@@ -32,6 +33,7 @@ export interface FinishedWhole extends PublishedWhole {
 }
 
 interface Prepared {
+  readonly draft: PolicyDraft;
   readonly shards: ShardSet;
   readonly baseRevision: number;
   /** Whether the previous whole bundle was issued while this clock was ahead: it lacks keys that have not ended. */
@@ -40,6 +42,8 @@ interface Prepared {
 
 /** Maximum number of changed keys to read under the lock; more are read before. */
 const MAX_LATE_KEYS = 200;
+/** The same for clients. */
+const MAX_LATE_CLIENTS = 200;
 const MAX_CATCH_UPS = 10;
 const PAGES_OF_CHANGES = 10;
 
@@ -48,6 +52,8 @@ export class WholeAttempt {
   readonly #options: WholeAttemptOptions;
   /** Keys published since the attempt began. */
   readonly #late = new Set<string>();
+  /** Clients published since the draft was read. */
+  readonly #lateClients = new Set<string>();
   #prepared: Prepared | undefined;
 
   constructor(siteId: string, options: WholeAttemptOptions) {
@@ -56,11 +62,12 @@ export class WholeAttempt {
   }
 
   /** Records that a delta was published meanwhile. */
-  wasPublished(keyIds: readonly string[]): void {
+  wasPublished(keyIds: readonly string[], clientIds: readonly string[]): void {
     for (const keyId of keyIds) this.#late.add(keyId);
+    for (const clientId of clientIds) this.#lateClients.add(clientId);
   }
 
-  /** Reads every key outside the kept shards. @returns the ledger when the attempt began */
+  /** Reads every client and route, and every key outside the kept shards. @returns the ledger when the attempt began */
   async prepare(known: ChainLedger | undefined): Promise<ChainLedger> {
     const { store, nowMs, signal } = this.#options;
     const run: RunReads = (work) => {
@@ -82,9 +89,24 @@ export class WholeAttempt {
     await shards.prepare((file) =>
       store.writeUnaudited(undefined, (tx) => keepContent(tx, this.#siteId, file)),
     );
+    const draft = await store.readAside(async (tx) =>
+      PolicyDraft.read(tx, await requireSite(tx, this.#siteId)),
+    );
     await this.#catchUp(shards);
-    this.#prepared = { shards, baseRevision, wasAhead };
+    await this.#catchUpPolicy(draft);
+    this.#prepared = { draft, shards, baseRevision, wasAhead };
     return ledger;
+  }
+
+  /** The same for clients and routes. */
+  async #catchUpPolicy(draft: PolicyDraft): Promise<void> {
+    for (let round = 0; round < MAX_CATCH_UPS; round++) {
+      this.#options.signal?.throwIfAborted();
+      const published = [...this.#lateClients];
+      this.#lateClients.clear();
+      const found = await this.#options.store.readAside((tx) => draft.update(tx, published));
+      if (found.clients <= MAX_LATE_CLIENTS && !found.routes) return;
+    }
   }
 
   /** Keys that another instance published since. Not needed without shards to keep. */
@@ -127,13 +149,14 @@ export class WholeAttempt {
     return this.#options.store.writeUnaudited(lock, async (tx) => {
       const site = await requireSite(tx, this.#siteId);
       const prepared = this.#prepared;
-      const isOurs = site.baseRevision === prepared?.baseRevision && site.revision === knownRevision;
-      return prepared === undefined || !isOurs ? undefined : this.#publish(tx, site, prepared);
+      if (prepared === undefined || !prepared.draft.isOf(site)) return undefined;
+      const isOurs = site.baseRevision === prepared.baseRevision && site.revision === knownRevision;
+      return isOurs ? this.#publish(tx, site, prepared) : undefined;
     });
   }
 
   async #publish(tx: Transaction, site: RowOf<'site'>, prepared: Prepared): Promise<FinishedWhole> {
-    const { shards, wasAhead } = prepared;
+    const { draft, shards, wasAhead } = prepared;
     const { signingKeys } = this.#options;
     const nowMs = this.#options.nowMs();
     const signers = await signingKeys.signers(tx, site.id, 'bundle', nowMs);
@@ -148,7 +171,8 @@ export class WholeAttempt {
       for (const keyId of await tx.publication.keyIdsOfClient(site.id, clientId, nowSeconds)) late.add(keyId);
     }
     await shards.absorb((work) => work(tx), late);
-    const whole = await publishWhole(tx, before, { shards, changesContent, signers, nowMs });
+    await draft.update(tx, this.#lateClients);
+    const whole = await publishWhole(tx, before, { draft, shards, changesContent, signers, nowMs });
     if (changesContent) {
       const keys = await tx.publication.keys(site.id, referencesOf(changes, 'key'), nowSeconds);
       await notePublishedKeys(tx, keys, whole.site.revision);

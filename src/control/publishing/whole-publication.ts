@@ -15,19 +15,20 @@ import {
 import { MAX_REVISION_STEP } from '../../bundle/format/chain.ts';
 import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
 import type { BundleContent } from '../../bundle/format/schema.ts';
-import { asContent } from '../../bundle/format/shape.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { nextRevision } from './delta-publication.ts';
+import type { PolicyDraft } from './policy-draft.ts';
 import type { ShardFile, ShardSet } from './shard-set.ts';
-import { readSitePolicy } from './stored-site-content.ts';
 
 /** Maximum number of keys inside the bundle itself; more go to shards, which later bundles can reuse. */
 const MAX_INLINE_KEYS = 1000;
 
 export interface WholePublication {
+  /** Up to date. */
+  readonly draft: PolicyDraft;
   readonly shards: ShardSet;
   /** Whether anything changed that followers do not have from deltas. */
   readonly changesContent: boolean;
@@ -48,10 +49,10 @@ export async function publishWhole(
   site: RowOf<'site'>,
   whole: WholePublication,
 ): Promise<PublishedWhole> {
-  const { signers, nowMs } = whole;
+  const { draft, signers, nowMs } = whole;
   const inline = whole.shards.linesOfAtMost(MAX_INLINE_KEYS);
   const files = inline === undefined ? whole.shards.files() : [];
-  const content = await wholeContent(tx, site, { nowMs, inline, files });
+  const content = await wholeContent(tx, site, { draft, nowMs, inline, files });
   const signed = signWholeBundle(content, signers);
   const { revision, head } = signed.position;
   const bytes = await keepFiles(tx, site.id, revision, signed.document, files);
@@ -63,7 +64,8 @@ export async function publishWhole(
   return { site: { ...site, ...next }, kind, bytes };
 }
 
-interface KeysOfWhole {
+interface PartsOfWhole {
+  readonly draft: PolicyDraft;
   readonly nowMs: number;
   readonly inline: readonly string[] | undefined;
   readonly files: readonly ShardFile[];
@@ -72,7 +74,7 @@ interface KeysOfWhole {
 async function wholeContent(
   tx: Transaction,
   site: RowOf<'site'>,
-  { nowMs, inline, files }: KeysOfWhole,
+  { draft, nowMs, inline, files }: PartsOfWhole,
 ): Promise<BundleContent> {
   const nowSeconds = Math.floor(nowMs / 1000);
   const keys =
@@ -86,14 +88,15 @@ async function wholeContent(
         }
       : { derived_keys: inline.map((line): unknown => JSON.parse(line)) };
   const content = {
-    ...(await readSitePolicy(tx, site)),
+    ...(await draft.policy(tx, site)),
     revision: nextRevision(site),
     ...(site.head === null ? {} : { previous_head: site.head }),
     issued_at: formatTime(nowSeconds),
     expires_at: formatTime(nowSeconds + site.bundleLifetimeSeconds),
     ...keys,
   };
-  return asContent('bundle', content, BUNDLE_FILE);
+  // Signing checks its shape.
+  return content as unknown as BundleContent;
 }
 
 function shardName(index: number): string {

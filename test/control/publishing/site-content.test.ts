@@ -1,8 +1,9 @@
 /** Tests which rows of a site its bundle contains, and which changes are rejected. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
+import { PolicyDraft } from '../../../src/control/publishing/policy-draft.ts';
 import { createSiteCheck } from '../../../src/control/publishing/site-check.ts';
-import { derivedKeyContent, readSitePolicy } from '../../../src/control/publishing/stored-site-content.ts';
+import { derivedKeyContent } from '../../../src/control/publishing/stored-site-content.ts';
 import { newSigningKey } from '../../fakes/bundle-content.ts';
 import { ControlWorld, ISSUER_URL, ORDERS_READ, ORIGIN, SITE, TRUST_DOMAIN } from './publishing-fixture.ts';
 
@@ -14,7 +15,7 @@ afterEach(() => world.close());
 
 const policy = async () => {
   const site = await world.site();
-  return world.read((tx) => readSitePolicy(tx, site));
+  return world.read(async (tx) => (await PolicyDraft.read(tx, site)).policy(tx, site));
 };
 
 /** @returns code and text of the rejection, or undefined */

@@ -48,6 +48,27 @@ export class SiteChanges extends Repository {
       .execute();
   }
 
+  /** Changes of anything but keys after a sequence number, in their order. */
+  contentAfter(
+    siteId: string,
+    seq: number,
+  ): Promise<readonly Pick<RowOf<'siteChange'>, 'kind' | 'reference' | 'seq'>[]> {
+    return this.db
+      .selectFrom('siteChange')
+      .select(['kind', 'reference', 'seq'])
+      .where('siteId', '=', siteId)
+      .where('seq', '>', seq)
+      .where('kind', 'in', ['policy', 'client'])
+      .orderBy('seq')
+      .execute();
+  }
+
+  /** 0 without unpublished changes. */
+  async newestSeq(siteId: string): Promise<number> {
+    const query = this.db.selectFrom('siteChange').select('seq').where('siteId', '=', siteId);
+    return (await query.orderBy('seq', 'desc').limit(1).executeTakeFirst())?.seq ?? 0;
+  }
+
   /** Time of the oldest unpublished change, milliseconds. */
   async oldestPendingMs(siteId: string): Promise<number | undefined> {
     const row = await this.db
