@@ -1,7 +1,7 @@
 /**
- * Measures what declarations cost everyone else: 20 dry runs, then 20 applies at once of many changed clients, on a site of 100,000.
- * Meanwhile another site's verifier waits for freshness statements, and keys of both sites are revoked. Each round ends at a
- * deadline; declarations that have no answer by then are dropped.
+ * Measures what declarations cost everyone else: 20 dry runs of a viewer, then 20 applies at once of many changed clients, on a
+ * site of 100,000. Meanwhile another site's verifier waits for freshness statements, and keys are revoked. Declarations that
+ * are rate limited are sent again. Each round ends at a deadline; declarations without an answer by then are dropped.
  */
 import { setMaxListeners } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -15,9 +15,11 @@ import { ControlStage, type ControlStageOptions } from '../../test/e2e/control/c
 import { SITE_ID } from '../../test/e2e/control/site-declaration.ts';
 import { TestPostgresServer } from '../../test/fakes/postgres-server.ts';
 
-export const SITE_CLIENTS = 100_000;
+export const SITE_CLIENTS = Number(process.env.PROOFGATE_BENCH_CLIENTS ?? 100_000);
 export const AT_ONCE = 20;
-export const ROUND_SECONDS = 30;
+export const ROUND_SECONDS = Number(process.env.PROOFGATE_BENCH_ROUND_SECONDS ?? 20);
+/** A revocation that takes longer is given up: older versions never end some. */
+const MOST_TRIED_MS = 60_000;
 /** Longest that a revocation may take, and longest that a statement may be late. */
 export const MOST_WAIT_MS = 2000;
 /** Clients that a part of the site adds: no more than one apply may. */
@@ -69,12 +71,8 @@ async function measure(
   try {
     const campaign = await Campaign.open(stage);
     const rounds: RoundFigures[] = [await campaign.round('nothing else', 0, false)];
-    for (const changed of [10_000, 50_000, 100_000]) {
-      rounds.push(await campaign.round(`${AT_ONCE} dry runs, ${changed} changed`, changed, true));
-    }
-    for (const changed of [PART / 2, PART]) {
-      rounds.push(await campaign.round(`${AT_ONCE} applies, ${changed} changed`, changed, false));
-    }
+    rounds.push(await campaign.round(`${AT_ONCE} dry runs of a viewer, ${PART} changed`, PART, true));
+    rounds.push(await campaign.round(`${AT_ONCE} applies, ${PART} changed`, PART, false));
     await campaign.close();
     return { database, rounds, peakRssMiB: await peakRssMiB(stage.control.pid) };
   } finally {
@@ -168,18 +166,33 @@ class Campaign {
     const ages = this.#watchAge(over.signal);
     const revoked = this.#revokeEach(keys, over.signal);
     const answers: Record<string, number> = {};
+    const viewer = { authorization: `Bearer ${await this.#viewerToken()}` };
     const one = async () => {
-      const send = dryRun
-        ? this.#put(SITE_ID, '?dry_run=true', body, {}, deadline).then(({ status }) => status)
-        : this.#declare(body, etag, deadline);
-      const status = await send.catch(() => 'none');
-      answers[status] = (answers[status] ?? 0) + 1;
+      for (;;) {
+        const send = dryRun
+          ? this.#put(SITE_ID, '?dry_run=true', body, viewer, deadline).then(({ status }) => status)
+          : this.#declare(body, etag, deadline);
+        const status = await send.catch(() => 'none');
+        answers[status] = (answers[status] ?? 0) + 1;
+        if (status !== 429) return;
+        await delay(PAUSE_MS * 5);
+      }
     };
     if (changed === 0) await delay(QUIET_MS);
     else await Promise.all(Array.from({ length: AT_ONCE }, one));
     over.abort();
     const oldestStatementMs = await ages;
     return { name, answers, oldestStatementMs, ...(await revoked) };
+  }
+
+  async #viewerToken(): Promise<string> {
+    const scope = { kind: 'site', id: SITE_ID };
+    const answer = await request(`${this.#stage.controlUrl}/v1/access-tokens`, {
+      ...{ method: 'POST', dispatcher: this.#agent },
+      headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'viewer', role: 'viewer', scope }),
+    });
+    return String(JSON.parse(await answer.body.text()).token);
   }
 
   async #enrollKeys(): Promise<readonly string[]> {
@@ -231,7 +244,7 @@ class Campaign {
           () => true,
           () => false,
         );
-        if (done || performance.now() - startedMs > 120_000) break;
+        if (done || performance.now() - startedMs > MOST_TRIED_MS) break;
         failedRevocations += 1;
         await delay(PAUSE_MS);
       }

@@ -1,7 +1,8 @@
 /**
  * `make bench-control`: how fast a decision reaches the verifiers, and what the enrollment plane costs on a large site. Each
  * part prints its figures and their bounds; the exit code is 1 when a figure crosses its bound. See docs/performance.md.
- * Arguments name the parts to run. `PROOFGATE_BENCH_RELEASE` is the program file of another version, for `declarations`.
+ * Arguments name the parts to run. For `declarations`, `PROOFGATE_BENCH_RELEASE` is the program file of another version, and
+ * `PROOFGATE_BENCH_CLIENTS` and `PROOFGATE_BENCH_ROUND_SECONDS` make it smaller.
  */
 import { availableParallelism, loadavg } from 'node:os';
 import {

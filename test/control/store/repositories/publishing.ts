@@ -23,6 +23,13 @@ export function changeCases({ read, write, ground }: Bench): void {
       expect((await publication.oldestPending()).get(b.siteId)).toBe(NOW_MS + 1);
       expect(await publication.hasPolicyChange(siteId)).toBe(true);
       expect(await publication.contentChangedSince(siteId)).toBe(NOW_MS + 2);
+      const content = await changes.contentAfter(siteId, pending[0]?.seq ?? 0);
+      expect(content.map(({ kind, reference }) => [kind, reference])).toEqual([
+        ['client', 'billing'],
+        ['policy', ''],
+      ]);
+      expect(await changes.newestSeq(siteId)).toBe(content[1]?.seq);
+      expect(await changes.contentAfter(siteId, content[1]?.seq ?? 0)).toEqual([]);
       expect(await changes.sitesWithChanges()).toEqual(expect.arrayContaining([siteId, b.siteId]));
     });
     await write((tx) => tx.publication.settle(pending.slice(0, 1)));
@@ -31,6 +38,7 @@ export function changeCases({ read, write, ground }: Bench): void {
     await write((tx) => tx.changes.settle(siteId, all.at(-1)?.seq ?? 0));
     await read(async ({ changes, publication }) => {
       expect(await changes.pending(siteId, 9)).toEqual([]);
+      expect(await changes.newestSeq(siteId)).toBe(0);
       expect(await publication.hasPolicyChange(siteId)).toBe(false);
       expect(await publication.contentChangedSince(siteId)).toBeUndefined();
       expect(await changes.oldestPendingMs(siteId)).toBeUndefined();
