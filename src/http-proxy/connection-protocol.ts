@@ -1,6 +1,7 @@
 /** Which protocol a connection speaks: by ALPN over TLS, by its first bytes without TLS. */
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { readInTurns } from '../runtime-internals/read-turns.ts';
 import { HEADERS_TIMEOUT_MS } from './http1-server.ts';
 
 /** Start of every HTTP/2 connection (RFC 9113 section 3.4). No HTTP/1.1 method has the first four bytes. */
@@ -13,11 +14,16 @@ export interface ProtocolServers {
 
 export function dispatchConnection(connection: Socket, { http1, http2 }: ProtocolServers): void {
   if (connection instanceof TLSSocket) {
-    (connection.alpnProtocol === 'h2' ? http2 : http1)(connection);
+    if (connection.alpnProtocol === 'h2') http2(connection);
+    else {
+      readInTurns(connection);
+      http1(connection);
+    }
     return;
   }
   // A peer that leaves is not an error.
   connection.on('error', () => undefined);
+  const leaveTurns = readInTurns(connection);
   const silent = setTimeout(() => connection.destroy(), HEADERS_TIMEOUT_MS);
   let seen = Buffer.alloc(0);
   const look = (chunk: Buffer) => {
@@ -30,6 +36,7 @@ export function dispatchConnection(connection: Socket, { http1, http2 }: Protoco
     connection.pause();
     connection.unshift(seen);
     if (isPreface) {
+      leaveTurns();
       // node:http2 reads what is buffered by itself.
       http2(connection);
       return;

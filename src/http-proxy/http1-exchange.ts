@@ -23,7 +23,6 @@ export function http1Exchange(
   response: ServerResponse,
   { expectsContinue, isDraining }: Http1Context,
 ): ClientExchange {
-  joinSmallChunks(request);
   discardRestOfBody(request, response);
   return {
     request: {
@@ -47,6 +46,7 @@ function bodyOf(request: IncomingMessage): ClientBody {
   const isChunked = headers['transfer-encoding'] !== undefined;
   const length = headers['content-length'];
   if (!isChunked && (length === undefined || /^0+$/.test(length))) return { kind: 'none' };
+  joinSmallChunks(request);
   return {
     kind: 'stream',
     stream: request,

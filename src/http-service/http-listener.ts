@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { hasTooManyLines, KEPT_HEADER_LINES } from '../protocol/header-line-limit.ts';
+import { readInTurns } from '../runtime-internals/read-turns.ts';
 import { joinSmallChunks } from '../runtime-internals/small-chunks.ts';
 import { COMMON_PROBLEMS, commonProblem } from './http-problem.ts';
 import { PROBLEM_MEDIA_TYPE } from './problem-answers.ts';
@@ -49,6 +50,7 @@ export function createListener(options: ListenerOptions, handleRequest: RequestL
   server.maxConnections = options.maxConnections;
   // `rejectTooManyHeaders` rejects a request that has as many.
   server.maxHeadersCount = KEPT_HEADER_LINES;
+  server.on(options.tls === undefined ? 'connection' : 'secureConnection', readInTurns);
   return server;
 }
 

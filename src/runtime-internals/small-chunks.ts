@@ -4,15 +4,44 @@
  * one-byte chunks fills a queue of 64 KiB with 13 MiB. Limits depend on it, so no benchmark justifies this file:
  * test/runtime-internals/small-chunks.test.ts fails when the parsers no longer call `push`; the body then arrives as without it.
  */
+import { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
+import { countChunk } from './read-turns.ts';
 
 /** Longer chunks are queued as they are. */
 const SMALL_BYTES = 4_096;
 const FIRST_CAPACITY_BYTES = 256;
 const NOTHING = Buffer.alloc(0);
+/** After an answer, a connection that goes on with more chunks below {@link TINY_BYTES} is closed. */
+const TINY_CHUNKS_AFTER_ANSWER = 1_000;
+const TINY_BYTES = 64;
 
 /** Call it before the first chunk: in the listener of `request` or `stream`. */
 export function joinSmallChunks(stream: Readable): void {
+  joinChunks(stream);
+  if (stream instanceof IncomingMessage) countChunks(stream);
+}
+
+/** Node.js calls `_dump` when an answer has left before the body was read, and pushes nothing more then. */
+function countChunks(request: IncomingMessage & { _dump?: () => void }): void {
+  const { push, socket } = request;
+  let tinyAfterAnswer: number | undefined;
+  request._dump = () => {
+    tinyAfterAnswer ??= 0;
+    // As Node.js does it.
+    request.removeAllListeners('data').resume();
+  };
+  request.push = (chunk, encoding) => {
+    if (chunk !== null) countChunk(socket);
+    if (tinyAfterAnswer !== undefined && Buffer.isBuffer(chunk) && chunk.length < TINY_BYTES) {
+      tinyAfterAnswer += 1;
+      if (tinyAfterAnswer > TINY_CHUNKS_AFTER_ANSWER) socket.destroy();
+    }
+    return push.call(request, chunk, encoding);
+  };
+}
+
+function joinChunks(stream: Readable): void {
   const { push, read } = stream;
   let joined = NOTHING;
   let joinedBytes = 0;

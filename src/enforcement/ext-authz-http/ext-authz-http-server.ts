@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import { problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
 import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
 import { deny } from '../../protocol/reasons.ts';
+import { readInTurns } from '../../runtime-internals/read-turns.ts';
 import { joinSmallChunks } from '../../runtime-internals/small-chunks.ts';
 import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
 import type { ExtAuthzHttpMetrics } from '../../telemetry/ext-authz-http-metrics.ts';
@@ -82,6 +83,7 @@ export async function openExtAuthzHttpServer(options: ExtAuthzHttpOptions): Prom
         return;
       }
       connections.add(socket);
+      readInTurns(socket);
       server.emit('connection', socket);
     },
   });

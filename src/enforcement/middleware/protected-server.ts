@@ -8,6 +8,7 @@ import { Server as TlsServer } from 'node:https';
 import { Duplex } from 'node:stream';
 import { problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
 import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
+import { readInTurns } from '../../runtime-internals/read-turns.ts';
 import { internalDenial, problemOfDenial } from '../denial-problem.ts';
 import { sendProblem } from '../http/problem-response.ts';
 import type { HttpServer, ProblemResponse } from './admission-gate.ts';
@@ -32,6 +33,7 @@ export function protectServer(server: unknown, guard: Guard): ProtectFault | und
     get: () => KEPT_HEADER_LINES,
     set: () => undefined,
   });
+  server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', readInTurns);
   const emit = server.emit.bind(server);
   server.emit = (event: string, ...values: unknown[]): boolean => {
     const [request, second, head] = values;

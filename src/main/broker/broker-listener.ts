@@ -11,6 +11,7 @@ import {
 import type { ServerTls, TlsMaterial } from '../../enforcement/connections/tls-material.ts';
 import { withJoinedChunks } from '../../http-service/http-listener.ts';
 import { KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
+import { readInTurns } from '../../runtime-internals/read-turns.ts';
 import { withinMs } from '../../verifier/time-limit.ts';
 import type { ClientConnections } from './client-connections.ts';
 
@@ -73,6 +74,7 @@ export async function openBrokerListener(options: BrokerListenerOptions): Promis
     metrics: options.metrics,
     onConnection(socket) {
       connections.take(socket);
+      readInTurns(socket);
       server.emit('connection', socket);
     },
   });
