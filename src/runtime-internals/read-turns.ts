@@ -19,6 +19,8 @@ interface Handle {
 
 /** A process has one event loop, so all of its servers share a turn. Those that come first are read first. */
 const handles = new Set<Handle>();
+/** Have ended a turn; they come after all others. */
+const senders = new Set<Handle>();
 let stopped: readonly Handle[] = [];
 let chunksOfTurn = 0;
 
@@ -33,6 +35,7 @@ export function readInTurns(socket: Socket): () => void {
   handles.add(handle);
   const leave = () => {
     handles.delete(handle);
+    senders.delete(handle);
   };
   socket.once('close', leave);
   return leave;
@@ -44,14 +47,15 @@ export function countChunk(socket: Socket): void {
   chunksOfTurn += 1;
   if (chunksOfTurn !== CHUNKS_OF_TURN) return;
   const sender = handleOf(socket);
-  if (sender !== undefined && handles.delete(sender)) handles.add(sender);
-  stopped = [...handles].filter(({ reading }) => reading);
+  if (sender !== undefined && (handles.delete(sender) || senders.delete(sender))) senders.add(sender);
+  stopped = [...handles, ...senders].filter(({ reading }) => reading);
   for (const handle of stopped) handle.readStop();
 }
 
 function beginTurn(): void {
   chunksOfTurn = 0;
-  for (const handle of stopped) if (handle.reading && handles.has(handle)) handle.readStart();
+  for (const handle of stopped)
+    if (handle.reading && (handles.has(handle) || senders.has(handle))) handle.readStart();
   stopped = [];
 }
 

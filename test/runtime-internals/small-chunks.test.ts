@@ -53,7 +53,7 @@ const POINTS: { readonly [name: string]: () => Promise<Readable> } = {
       stream = opened.on('error', () => undefined);
     });
     const frames = Array.from({ length: COUNT / 200 }, () => http2Chunks(1));
-    await sent(server, Buffer.concat([http2Head(1, LINES), ...frames]));
+    await sent(server, Buffer.concat([http2Head(1, () => LINES), ...frames]));
     return waitFor('the request', () => stream);
   },
 };

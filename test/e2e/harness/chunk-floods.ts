@@ -1,7 +1,6 @@
 /** Clients that send the body of a request in chunks of one byte, and keep the request open. */
 import { readFileSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
-import type { WireAddress } from '../../../src/conformance/wire/exchange.ts';
+import { connect, type IpcSocketConnectOpts, type Socket, type TcpSocketConnectOpts } from 'node:net';
 
 export interface Flood {
   /** Resolves when each connection has sent all of it, or was closed. Their number, by the status line of the answer. */
@@ -12,7 +11,7 @@ export interface Flood {
 }
 
 export interface FloodOptions {
-  readonly address: Pick<WireAddress, 'host' | 'port'>;
+  readonly address: Pick<TcpSocketConnectOpts, 'host' | 'port'> | IpcSocketConnectOpts;
   readonly connections: number;
   /** What comes before the chunks: the head of the request that begins with this connection. */
   readonly head: (connection: number) => Buffer;
@@ -27,7 +26,7 @@ export function startFlood({ address, bytesOfConnection, chunks, connections, he
   const answers = new Map<string, number>();
   const one = (connection: number) =>
     new Promise<void>((resolve) => {
-      const socket = connect(address.port, address.host);
+      const socket = connect(address);
       sockets.push(socket);
       let left = bytesOfConnection;
       let answer = 'none';
@@ -111,14 +110,15 @@ function literal(text: string): Buffer {
 }
 
 /** Preface, SETTINGS and the heads of `streams` requests (RFC 9113 section 3.4). */
-export function http2Head(streams: number, lines: readonly (readonly [string, string])[]): Buffer {
-  const block = Buffer.concat(
-    lines.flatMap(([name, value]) => [Buffer.from([0]), literal(name.toLowerCase()), literal(value)]),
-  );
+export function http2Head(streams: number, linesOf: () => readonly (readonly [string, string])[]): Buffer {
+  const block = () =>
+    Buffer.concat(
+      linesOf().flatMap(([name, value]) => [Buffer.from([0]), literal(name.toLowerCase()), literal(value)]),
+    );
   return Buffer.concat([
     Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
     frame(SETTINGS, 0, 0, Buffer.alloc(0)),
-    ...Array.from({ length: streams }, (_, index) => frame(HEADERS, END_HEADERS, 1 + 2 * index, block)),
+    ...Array.from({ length: streams }, (_, index) => frame(HEADERS, END_HEADERS, 1 + 2 * index, block())),
   ]);
 }
 
@@ -140,9 +140,13 @@ export interface Watched {
   readonly grownMib: number;
   readonly probes: number;
   readonly slowestProbeMs: number;
+  readonly allMs: number;
 }
 
-/** Asks for the program's liveness again and again, and reads its memory, until the attack has ended. */
+/** The kernel may have all of an attack before the program has read it. */
+const MIN_PROBES = 30;
+
+/** Asks for the program's liveness again and again, and reads its memory, until the attack has ended, at least {@link MIN_PROBES} times. */
 export async function watchWhile(
   pid: number,
   probe: () => Promise<unknown>,
@@ -153,6 +157,7 @@ export async function watchWhile(
   let slowestProbeMs = 0;
   let probes = 0;
   let isOver = false;
+  const beganMs = performance.now();
   void attack.finally(() => {
     isOver = true;
   });
@@ -160,7 +165,7 @@ export async function watchWhile(
     highest = Math.max(highest, residentMib(pid));
   }, 50);
   try {
-    while (!isOver) {
+    while (!isOver || probes < MIN_PROBES) {
       const startedMs = performance.now();
       await probe();
       slowestProbeMs = Math.max(slowestProbeMs, performance.now() - startedMs);
@@ -171,5 +176,6 @@ export async function watchWhile(
   } finally {
     clearInterval(memory);
   }
-  return { grownMib: Math.max(highest, residentMib(pid)) - before, probes, slowestProbeMs };
+  const allMs = performance.now() - beganMs;
+  return { grownMib: Math.max(highest, residentMib(pid)) - before, probes, slowestProbeMs, allMs };
 }

@@ -97,4 +97,8 @@ const verifier = await Verifier.open(options);
 const server = await STARTS[kind](verifier);
 server.on('upgrade', (request) => void handle(request.headers[THROW]));
 while (!verifier.status().isReady) await new Promise((resolve) => setTimeout(resolve, SOON_MS));
+// As applications serve it: on a port of its own.
+const health = createServer((_request, response) => response.end());
+await new Promise<void>((resolve) => health.listen(0, '127.0.0.1', resolve));
+console.log(`health ${(health.address() as AddressInfo).port}`);
 console.log(`port ${(server.address() as AddressInfo).port}`);
