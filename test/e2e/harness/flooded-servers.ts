@@ -12,6 +12,7 @@ import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
 import { makeBrokerFolder, startBrokerProgram } from '../../main/broker/broker-program.ts';
 import { ORIGIN, writeBillingKey } from '../../signer/egress/egress-fixture.ts';
 import { ControlStage } from '../control/control-fixture.ts';
+import { adminUrl } from '../control/control-instance.ts';
 import { derivedKeyCaller } from '../environment/callers.ts';
 import { AUTHORITY, ROUTES, type SiteRoute } from '../environment/routes.ts';
 import { signedRequest } from '../environment/signed-request.ts';
@@ -189,7 +190,11 @@ export const FLOODED: { readonly [name: string]: ServerKind } = {
       const { hostname: host, port } = new URL(stage.controlUrl);
       return {
         ...{ pid: stage.control.pid, address: { host, port: Number(port) }, allowedMib: 16 },
-        ...{ livez: livezOf(`${stage.controlUrl}/healthz`), livezStatus: 200, stop: () => stage.stop() },
+        ...{
+          livez: livezOf(adminUrl(stage.control.stderrLines, '/livez') ?? ''),
+          livezStatus: 200,
+          stop: () => stage.stop(),
+        },
       };
     },
   },
