@@ -91,10 +91,22 @@ function openReader(path: string): Libsql {
   return database;
 }
 
-/** The file holds token hashes and sealed keys, so only its owner may read it. Its journal inherits the mode. */
 function openFile(path: string): Libsql {
-  closeSync(openSync(path, 'a', 0o600));
+  createOwnerOnly(path);
   return new LibsqlDatabase(path);
+}
+
+/**
+ * The file holds token hashes and sealed keys, so only its owner may read it. Its journal inherits the mode. A file that is there
+ * must not be opened and closed here: that would release the locks of every connection of this process
+ * (https://www.sqlite.org/howtocorrupt.html section 2.2), and another process could remove the journal that they use.
+ */
+function createOwnerOnly(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  }
 }
 
 /**

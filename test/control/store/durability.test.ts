@@ -1,11 +1,14 @@
 /** Checks that acknowledged writes survive kill -9 of the writing process and of the database server. */
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
-import { DATABASE_FILE, openSqliteStore } from '../../../src/control/store/sqlite.ts';
+import { DATABASE_FILE, openSqliteSnapshots, openSqliteStore } from '../../../src/control/store/sqlite.ts';
+import { checkoutPath } from '../../e2e/harness/checkout.ts';
 import type { Child } from '../../e2e/harness/child.ts';
 import { waitUntil } from '../../e2e/harness/wait.ts';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
@@ -14,6 +17,7 @@ import type { WriterSettings } from '../../fakes/store-writer.ts';
 import { NOW_MS } from './databases.ts';
 import { addGround } from './rows.ts';
 
+const run = promisify(execFile);
 const ROUNDS = 2;
 const ROWS_A_ROUND = 100;
 
@@ -103,4 +107,26 @@ it('PostgreSQL: the process is killed while it writes, and in the end the server
     await expectAllThere(store, siteId, names);
   }
   await store.close();
+});
+
+it('SQLite: another process opens and closes the file, as a backup does', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'proofgate-locks-'));
+  const file = join(folder, DATABASE_FILE);
+  const store = await openSqliteStore({ dataDirectory: folder, nowMs: () => NOW_MS });
+  // The thread that compares declarations opens it once more.
+  const snapshots = openSqliteSnapshots(folder);
+  const text = `const database = new (require('libsql'))(process.argv[1]);
+    console.log(database.prepare('select count(*) as sites from site').get().sites);
+    database.close();`;
+  const sites = async () => (await run(process.execPath, ['-e', text, file], { cwd: checkoutPath() })).stdout;
+  try {
+    await addGround(store);
+    expect(await sites()).toBe('1\n');
+    await addGround(store);
+    expect(await sites()).toBe('2\n');
+  } finally {
+    await snapshots.close();
+    await store.close();
+    await rm(folder, { recursive: true });
+  }
 });

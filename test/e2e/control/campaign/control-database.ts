@@ -1,12 +1,16 @@
 /**
  * Reads Control's database from outside. For SQLite it reads a copy of the files, because only Control may open the originals.
  */
-import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import LibsqlDatabase from 'libsql';
 import { DATABASE_FILE } from '../../../../src/control/store/sqlite.ts';
 import type { TestPostgresServer } from '../../../fakes/postgres-server.ts';
+
+const run = promisify(execFile);
 
 export type DatabaseRow = Readonly<Record<string, unknown>>;
 
@@ -24,7 +28,8 @@ export function sqliteDatabase(dataDirectory: string): ControlDatabase {
         for (const file of await readdir(dataDirectory)) {
           // Without the index of the log, which holds nothing that the log does not.
           if (file === DATABASE_FILE || file === `${DATABASE_FILE}-wal`) {
-            await copyFile(join(dataDirectory, file), join(copy, file));
+            // In a process of its own: closing a file releases the locks that connections of this process have on it.
+            await run('cp', [join(dataDirectory, file), join(copy, file)]);
           }
         }
         const database = new LibsqlDatabase(join(copy, DATABASE_FILE));
