@@ -1,5 +1,5 @@
 /**
- * Script, markup and invisible characters in every text that a workload or an operator controls: on every page, with every
+ * Script and markup in every text that a workload or an operator controls: on every page, with every
  * dialogue open, nothing of it runs, becomes an element or leads anywhere, and no page gets wider than the screen.
  */
 import { writeFile } from 'node:fs/promises';
@@ -21,7 +21,7 @@ const NAME =
   );
 /** Display text, of up to 128 characters. */
 const TEXT =
-  `<img src=x onerror=${RAN}=1>"><script>${RAN}=1</script>{{constructor.constructor('${RAN}=1')()}} \u202e\u200b\u2066`.padEnd(
+  `<img src=x onerror=${RAN}=1>"><script>${RAN}=1</script>{{constructor.constructor('${RAN}=1')()}} `.padEnd(
     128,
     'W',
   );

@@ -57,13 +57,26 @@ interface Selection<T> {
   readonly nameOf: (item: T) => string;
 }
 
+/** With a filter, Control ends a page after 10,000 records. Goes on over so many of them until there is something to show. */
+const MAX_REQUESTS = 20;
+
+async function filledPage<T>(fetch: ListProps<T>['fetch'], cursor: string | undefined): Promise<Page<T>> {
+  let page = await fetch(cursor);
+  for (let requests = 1; requests < MAX_REQUESTS; requests += 1) {
+    if (page.next_cursor === undefined || page.items.length >= PAGE_ITEMS) break;
+    const next = await fetch(page.next_cursor);
+    page = { ...next, items: [...page.items, ...next.items] };
+  }
+  return page;
+}
+
 export function List<T>(props: ListProps<T>) {
   const { name, queryKey, fetch, idOf, columns, empty, filters, isFiltered, selection } = props;
   const { values, set } = useUrlState();
   const { cursor, search = '', sort, order } = values;
   const { data, error, isFetching } = useQuery({
     queryKey: [...queryKey, { cursor }],
-    queryFn: () => fetch(cursor),
+    queryFn: () => filledPage(fetch, cursor),
     placeholderData: (before) => before,
   });
   // At the same place before and after the first answer, so that what is typed meanwhile stays.
