@@ -4,13 +4,8 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { joinSmallChunks } from '../runtime-internals/small-chunks.ts';
 import type { ClientBody, ClientExchange, ClientResponse, HeaderLines } from './client-exchange.ts';
+import { discardRestOfBody } from './discard-rest-of-body.ts';
 import { onSocketClose } from './socket-close.ts';
-
-/** What is left of a body after the response is read and dropped, at most this much, so that no reset overtakes the response. */
-const DISCARD_BYTES = 262_144;
-const DISCARD_MS = 1_000;
-/** Far more than a client needs that does not send chunks of one byte, which take as long to parse as long ones. */
-const DISCARD_CHUNKS = 1_000;
 
 export interface Http1Context {
   readonly expectsContinue: boolean;
@@ -53,28 +48,6 @@ function bodyOf(request: IncomingMessage): ClientBody {
     lengthBytes: isChunked ? undefined : Number(length),
     isComplete: () => request.complete,
   };
-}
-
-/**
- * A response may end before the request's body. The connection can serve another request only after the rest; when that
- * is long or slow, the connection closes.
- */
-function discardRestOfBody(request: IncomingMessage, response: ServerResponse): void {
-  response.once('finish', () => {
-    if (request.complete || request.socket.destroyed) return;
-    const { socket } = request;
-    let bytes = 0;
-    let chunks = 0;
-    const timer = setTimeout(() => socket.destroy(), DISCARD_MS).unref();
-    request.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      chunks += 1;
-      if (bytes > DISCARD_BYTES || chunks > DISCARD_CHUNKS) socket.destroy();
-    });
-    const stop = () => clearTimeout(timer);
-    request.once('end', stop).once('close', stop);
-    request.resume();
-  });
 }
 
 /**

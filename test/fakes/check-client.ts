@@ -27,8 +27,9 @@ export interface CheckClient {
 }
 
 const asItIs = (bytes: Buffer): Buffer => bytes;
-const ELSEWHERE_MS = 20_000;
-const deadline = () => ({ deadline: Date.now() + remainingMs(ELSEWHERE_MS) });
+/** A call to a process that was killed meanwhile has no other end. */
+const DEADLINE_MS = 30_000;
+const deadline = () => ({ deadline: Date.now() + Math.min(DEADLINE_MS, remainingMs(DEADLINE_MS)) });
 
 export function openCheckClient(address: string): CheckClient {
   const client = new Client(address, credentials.createInsecure(), {

@@ -4,6 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { discardRestOfBody } from '../../http-proxy/discard-rest-of-body.ts';
 import { problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
 import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
 import { deny } from '../../protocol/reasons.ts';
@@ -147,7 +148,9 @@ async function answerCheck(
     ended(response.writableFinished ? response.statusCode : undefined);
     close();
   });
-  const isLast = () => !request.complete || connections.isRetired(request.socket);
+  // A gateway that still sends the body must get the answer: Traefik turns a closed connection into 500.
+  discardRestOfBody(request, response);
+  const isLast = () => connections.isRetired(request.socket);
   if (hasTooManyLines(request.rawHeaders)) {
     metrics.refused('request');
     send(response, problemOfProxyFault('headers_too_large'), isLast());
