@@ -115,6 +115,9 @@ async function send(
   }
 }
 
+/** Traefik cannot answer 400: traefik/proofgate.yaml redirects a target that it must refuse to this address. */
+const TARGET_REFUSED = 'urn:proofgate:target-not-visible-ascii';
+
 type Outline = Pick<PublicCase, 'name' | 'expected' | 'rejections'>;
 
 function resultOf(protocol: Protocol, { name, expected, rejections }: Outline, answer: Answer): CaseResult {
@@ -131,7 +134,8 @@ function resultOf(protocol: Protocol, { name, expected, rejections }: Outline, a
 function verdictOf(expected: string, answer: Answer, rejections: readonly number[]): Verdict {
   if (answer instanceof NoResponse) return answer.kind === 'timeout' ? 'silent' : 'rejected';
   if (answer instanceof NotHttp) return 'unclear';
-  const { status } = answer;
+  const { headers, status } = answer;
+  if (headerValues(headers, 'location').join() === TARGET_REFUSED) return 'rejected';
   // Whatever a header of the API says, the request was let through.
   if (status < 400) return 'allowed';
   const reason = reasonOf(answer);
