@@ -3,8 +3,10 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import type { Http1Case, Http2Case } from '../smuggling/cases.ts';
 
-export const REQUESTS = Number(process.env.PROOFGATE_TEST_REQUESTS ?? 20_000);
-export const SEED = Number(process.env.PROOFGATE_TEST_SEED ?? Date.now() % 1_000_000_007);
+/** `make soak` sends 20,000. */
+export const REQUESTS = Number(process.env.PROOFGATE_TEST_REQUESTS ?? 4_000);
+/** The same in each run, so that a change is to blame for a failure; `make soak` draws another. */
+export const SEED = Number(process.env.PROOFGATE_TEST_SEED ?? 1);
 
 /** For 48 connections with heads of up to 64 KiB and bodies of a few KiB; a program needs most of it before the first request. */
 export const MAX_RESIDENT_MIB = 400;
