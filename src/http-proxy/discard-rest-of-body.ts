@@ -4,8 +4,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 /** At most so much of it. */
 const DISCARD_BYTES = 262_144;
 const DISCARD_MS = 1_000;
-/** Far more than a client needs that does not send chunks of one byte, which take as long to parse as long ones. */
-const DISCARD_CHUNKS = 1_000;
 
 /**
  * A response may end before the request's body. The connection can serve another request only after the rest; when that
@@ -16,12 +14,10 @@ export function discardRestOfBody(request: IncomingMessage, response: ServerResp
     if (request.complete || request.socket.destroyed) return;
     const { socket } = request;
     let bytes = 0;
-    let chunks = 0;
     const timer = setTimeout(() => socket.destroy(), DISCARD_MS).unref();
     request.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
-      chunks += 1;
-      if (bytes > DISCARD_BYTES || chunks > DISCARD_CHUNKS) socket.destroy();
+      if (bytes > DISCARD_BYTES) socket.destroy();
     });
     const stop = () => clearTimeout(timer);
     request.once('end', stop).once('close', stop);

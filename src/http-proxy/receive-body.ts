@@ -54,7 +54,7 @@ class BodyReceiver {
         this.#writing = undefined;
         if (!this.#isSettled) body.stream.resume();
       },
-      // Whatever it is: nobody waits for this promise who could take an error.
+      // No caller awaits this promise, so every error ends here.
       () => {
         this.#writing = undefined;
         this.#fail({ kind: 'fault', code: 'spool_unavailable' });

@@ -5,8 +5,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { BodySpace, type BodySpaceOptions, type HeldSpace } from '../request-body/body-space.ts';
-import { GrowingBuffer } from '../request-body/growing-buffer.ts';
-import { commonProblem, type HttpProblem } from './http-problem.ts';
+import { readBody } from '../request-body/read-body.ts';
+import { commonProblem } from './http-problem.ts';
 import { parseJsonBody } from './request-shape.ts';
 
 const MIB = 1_048_576;
@@ -36,7 +36,7 @@ export class RequestBodies {
     const held =
       caller === undefined ? this.#strangers.open(addressOf(request)) : this.#verified.open(caller);
     try {
-      return await readBody(payload, request.routeOptions.bodyLimit, held);
+      return await bytesOf(payload, request.routeOptions.bodyLimit, held);
     } finally {
       held.release();
     }
@@ -48,33 +48,19 @@ function addressOf({ ip }: FastifyRequest): string {
   return ip ?? 'unix';
 }
 
-function readBody(payload: IncomingMessage, maxBytes: number, held: HeldSpace): Promise<Buffer> {
-  if (Number(payload.headers['content-length'] ?? 0) > maxBytes) return Promise.reject(tooLarge());
-  return new Promise((resolve, reject) => {
-    const body = new GrowingBuffer();
-    const stop = () => {
-      payload.off('data', take).off('end', finish).off('error', fail).off('close', fail);
-    };
-    const refuse = (problem: HttpProblem) => {
-      stop();
-      payload.pause();
-      reject(problem);
-    };
-    const take = (chunk: Buffer) => {
-      const bytes = body.lengthBytes + chunk.length;
-      if (bytes > maxBytes) return refuse(tooLarge());
-      if (!held.atLeast(Math.max(bytes, MIN_HELD_BYTES))) return refuse(noRoom());
-      body.append(chunk);
-    };
-    const finish = () => {
-      stop();
-      resolve(body.bytes());
-    };
-    const fail = () => refuse(commonProblem('request_malformed'));
-    if (!held.atLeast(MIN_HELD_BYTES)) return reject(noRoom());
-    payload.on('data', take).on('end', finish).on('error', fail).on('close', fail);
-  });
+async function bytesOf(payload: IncomingMessage, maxBytes: number, held: HeldSpace): Promise<Buffer> {
+  if (Number(payload.headers['content-length'] ?? 0) > maxBytes) throw commonProblem('request_too_large');
+  const read = held.atLeast(MIN_HELD_BYTES) ? await readBody(payload, maxBytes, held) : NO_ROOM;
+  switch (read.kind) {
+    case 'read':
+      return read.bytes;
+    case 'too_large':
+      throw commonProblem('request_too_large');
+    case 'no_room':
+      throw commonProblem('rate_limited', { retryAfterSeconds: 1 });
+    case 'aborted':
+      throw commonProblem('request_malformed');
+  }
 }
 
-const tooLarge = () => commonProblem('request_too_large');
-const noRoom = () => commonProblem('rate_limited', { retryAfterSeconds: 1 });
+const NO_ROOM = { kind: 'no_room' } as const;

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { deny } from '../../protocol/reasons.ts';
 import { BodySpace, type HeldSpace, UNVERIFIED } from '../../request-body/body-space.ts';
-import { GrowingBuffer } from '../../request-body/growing-buffer.ts';
+import { readBody } from '../../request-body/read-body.ts';
 import type { Decision } from '../../verifier/decision/decide.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import type { CheckedRequest } from './checked-request.ts';
@@ -53,8 +53,10 @@ export class CheckBodies {
     held: HeldSpace,
     end: () => void,
   ): Promise<CheckBody> {
-    const read = await readWholeBody(request, this.#maxBodyBytes, held);
-    if (read !== 'no_room') return { kind: 'received', bytes: read === 'incomplete' ? undefined : read, end };
+    const read = await readBody(request, this.#maxBodyBytes, held);
+    if (read.kind !== 'no_room') {
+      return { kind: 'received', bytes: read.kind === 'read' ? read.bytes : undefined, end };
+    }
     end();
     const decision = this.#verifier.refuse(checkOf().facts, OVERLOADED);
     return { kind: 'decided', decision };
@@ -68,30 +70,4 @@ const OVERLOADED = deny('verifier_unavailable', 'overloaded');
 function announcedBytes({ headers }: IncomingMessage): number {
   if (headers['transfer-encoding'] !== undefined) return Number.POSITIVE_INFINITY;
   return Number(headers['content-length'] ?? 0);
-}
-
-/** What is left after a limit is not read. */
-function readWholeBody(
-  request: IncomingMessage,
-  maxBytes: number,
-  held: HeldSpace,
-): Promise<Buffer | 'incomplete' | 'no_room'> {
-  return new Promise((resolve) => {
-    const body = new GrowingBuffer();
-    const finish = (result: Buffer | 'incomplete' | 'no_room') => {
-      request.off('data', take);
-      request.pause();
-      resolve(result);
-    };
-    const take = (chunk: Buffer) => {
-      const bytes = body.lengthBytes + chunk.length;
-      if (bytes > maxBytes) return finish('incomplete');
-      if (!held.atLeast(bytes)) return finish('no_room');
-      body.append(chunk);
-    };
-    request.on('data', take);
-    request.once('end', () => finish(body.bytes()));
-    request.once('error', () => finish('incomplete'));
-    request.once('close', () => finish('incomplete'));
-  });
 }
