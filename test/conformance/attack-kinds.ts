@@ -90,6 +90,35 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
     },
   },
   {
+    name: 'Bodies in chunks of one byte take memory without a bound',
+    cells: {
+      gRPC: cannot('only the gateway connects, and the size of a message is bounded before it is decoded'),
+      'HTTP profiles': holds('e2e/one-byte-chunks.extended.test.ts'),
+      proxy: holds('e2e/one-byte-chunks.extended.test.ts', 'e2e/proxy/load.extended.test.ts'),
+      // The guard receives the body before any framework does; the flood runs at two of the four.
+      ...atMiddleware(
+        holds('enforcement/shares-of-callers.test.ts', 'runtime-internals/small-chunks.test.ts'),
+      ),
+      Fastify: holds('e2e/one-byte-chunks.extended.test.ts'),
+      'node:http': holds('e2e/one-byte-chunks.extended.test.ts'),
+      signer: holds('e2e/one-byte-chunks.extended.test.ts'),
+      broker: holds('e2e/one-byte-chunks.extended.test.ts'),
+      Control: holds('e2e/one-byte-chunks.extended.test.ts'),
+    },
+  },
+  {
+    name: 'One caller takes the room of all for bodies',
+    cells: {
+      gRPC: cannot('it keeps no bodies between messages'),
+      'HTTP profiles': holds('enforcement/shares-of-callers.test.ts'),
+      proxy: holds('enforcement/reverse-proxy/bodies.test.ts'),
+      ...atMiddleware(holds('enforcement/shares-of-callers.test.ts')),
+      signer: cannot('its callers are the programs of one owner'),
+      broker: holds('http-service/request-bodies.test.ts'),
+      Control: holds('http-service/request-bodies.test.ts'),
+    },
+  },
+  {
     name: 'A `Retry-After` outlasts staleness, key or passport',
     cells: {
       gRPC: holds('verifier/loading/retry-after.test.ts'),

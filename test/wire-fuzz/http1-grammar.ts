@@ -42,7 +42,7 @@ const SOUND_FRAMINGS: readonly Framing[] = [
   { lines: [CHUNKED, 'Trailer: x-a'], bytes: '{hex.N}\r\n{body.N}\r\n0\r\nX-A: b\r\n\r\n' },
 ];
 
-/** Framings that are wrong, or that carry what nobody signed. */
+/** Framings that are wrong, or that carry unsigned bytes. */
 const HOSTILE_FRAMINGS: readonly Framing[] = [
   { lines: ['Content-Length: 5'], bytes: 'other' },
   { lines: [CHUNKED], bytes: oneByteChunks('other') },
@@ -143,7 +143,7 @@ function caseOf(request: fc.Arbitrary<Http1Request>): fc.Arbitrary<Omit<Http1Cas
       const text = whole.slice(0, Math.ceil(whole.length * keptShare));
       return {
         family: 'generated',
-        success: 'a request, body or header reaches the upstream that nobody signed',
+        success: 'an unsigned request, body or header reaches the upstream',
         signs: requests.map(({ planned }) => planned.plan),
         writes: torn(text, tornAt),
       };

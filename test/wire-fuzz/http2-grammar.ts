@@ -150,7 +150,7 @@ export const http2Case: fc.Arbitrary<Omit<Http2Case, 'name'>> = fc
   .array(request, { minLength: 1, maxLength: 3 })
   .map((requests) => ({
     family: 'generated',
-    success: 'a request, body or header reaches the upstream that nobody signed',
+    success: 'an unsigned request, body or header reaches the upstream',
     signs: requests.map(({ planned }) => planned.plan),
     frames: requests.flatMap((one, index) => framesOf(one, index + 1)),
   }));

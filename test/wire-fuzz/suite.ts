@@ -1,6 +1,6 @@
 /**
  * Generated requests at one enforcement point: at the edges of the grammar, with up to 5,000 header lines, in chunks and frames of
- * one byte, cut off, and with late answers. Nothing that nobody signed is delivered, nothing twice, and the point goes on serving.
+ * one byte, cut off, and with late answers. Nothing unsigned is delivered, nothing twice, and the point goes on serving.
  * `PROOFGATE_TEST_SEED` repeats a run, `PROOFGATE_TEST_REQUESTS` sets the number of requests.
  */
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-/** Verbs that cannot be taken back ask on a terminal, and need `--yes` where nobody can answer. */
+/** Verbs that cannot be taken back ask on a terminal, and need `--yes` without one. */
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
