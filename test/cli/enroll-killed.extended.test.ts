@@ -67,7 +67,6 @@ async function expectOneKey(): Promise<void> {
   expectNoStackTrace(again);
   expect(again).toMatchObject({ exitCode: 0 });
   await proxy.settled();
-  expect(control.distinctSubmissions).toBe(1);
   expect(control.enrollments.size).toBe(1);
   const [enrollment] = control.enrollments.values();
   expect(JSON.parse(again.stdout)).toMatchObject({
@@ -75,6 +74,7 @@ async function expectOneKey(): Promise<void> {
     key_id: enrollment?.keyId,
     fingerprint: enrollment?.key.thumbprint,
   });
+  // A later run removes temporary files that are ten minutes old: another process may still write a younger one.
   const files = (await readdir(folder)).filter(
     (name) => !/^\.key\.pem\.enrollment\.json\.[0-9a-f]+$/.test(name),
   );
@@ -99,10 +99,9 @@ it('a key that something may have been issued to is for its Control and policy a
   expect((await run()).stderr).toContain('submission_unconfirmed');
   faultOf = () => 'pass';
   await writeFile(join(folder, 'token'), await control.token());
-  expect((await run()).stderr).toContain('challenge_consumed');
-  expect(control.enrollments.size).toBe(1);
   expect((await run('epr_other')).stderr).toContain('file_exists');
   expect(await run()).toMatchObject({ exitCode: 0 });
+  expect(control.enrollments.size).toBe(1);
 });
 
 describe('killed', () => {
@@ -142,6 +141,28 @@ describe('killed', () => {
       await kill(child);
     }
     await expectOneKey();
+    expect(control.distinctSubmissions).toBe(1);
+  });
+
+  it('again and again while its token is replaced, and the answers are lost', async () => {
+    await start();
+    for (let run = 0; run < 6; run++) {
+      const arrived = new Promise<void>((resolve) => {
+        faultOf = ({ method, path }) => {
+          if (method !== 'POST' || path !== '/v1/enrollments') return 'pass';
+          resolve();
+          return 'hold_answer';
+        };
+      });
+      const child = spawnRun();
+      await arrived;
+      await kill(child);
+      await proxy.settled();
+      await writeFile(join(folder, 'token'), await control.token());
+    }
+    faultOf = () => 'pass';
+    await expectOneKey();
+    expect(control.distinctSubmissions).toBe(7);
   });
 
   it('while it writes its first files, whatever is there afterwards', async () => {

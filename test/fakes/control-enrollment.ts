@@ -239,7 +239,12 @@ export class FakeControl {
     const challengeId = text(submission.challenge_id);
     const challenge = this.#challenges.get(challengeId);
     if (challenge === undefined) throw new Problem(404, 'challenge_unknown');
-    if (challenge.consumedBy !== undefined) return this.#again(challenge.consumedBy, bodySha256);
+    if (challenge.consumedBy !== undefined) {
+      const { bodySha256: first, enrollmentId } = challenge.consumedBy;
+      if (first !== bodySha256 && !this.#isSigned(submission, challengeId, challenge))
+        throw new Problem(409, 'challenge_consumed');
+      return this.#again(enrollmentId);
+    }
     if (this.#nowMs() >= challenge.expiresAtMs) throw new Problem(410, 'challenge_expired');
     if (!this.#isSigned(submission, challengeId, challenge)) throw new Problem(401, 'signature_invalid');
     if (typeof tokenExpiresAtMs !== 'number') throw tokenExpiresAtMs;
@@ -262,9 +267,8 @@ export class FakeControl {
     return { status: 201, body: describe(enrollment, this.profiles) };
   }
 
-  #again(consumedBy: NonNullable<Challenge['consumedBy']>, bodySha256: string): Answer {
-    const enrollment = this.enrollments.get(consumedBy.enrollmentId);
-    if (consumedBy.bodySha256 !== bodySha256) throw new Problem(409, 'challenge_consumed');
+  #again(enrollmentId: string): Answer {
+    const enrollment = this.enrollments.get(enrollmentId);
     if (enrollment === undefined) throw new Problem(404, 'challenge_unknown');
     return { status: 200, body: describe(enrollment, this.profiles) };
   }

@@ -85,9 +85,10 @@ export function containerTests(image: () => BuiltImage): void {
     const modules = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((file) =>
       file.endsWith('.js'),
     );
-    // cli/main.js is the program itself, which runs when it is loaded; the console is a browser's.
+    // Those two run when they are loaded: the program itself, and a thread's first module. The console is a browser's.
+    const running = ['cli/main.js', 'control/declaration/comparison-worker.js'];
     const loaded = modules
-      .filter((file) => file !== 'cli/main.js' && !file.startsWith('console/'))
+      .filter((file) => !running.includes(file) && !file.startsWith('console/'))
       .map((file) => `/${HOME}/dist/${file}`);
     const script = `for (const file of ${JSON.stringify(loaded)}) await import(file); console.log('all');`;
     const { stderr, stdout } = evaluateInContainer(image(), script);

@@ -70,7 +70,7 @@ export async function issueChallenge(
 /** The challenge of a row. It is a secret until used. */
 export function challengeText(
   masterKey: MasterKey,
-  { id, policyId, thumbprint }: RowOf<'challenge'>,
+  { id, policyId, thumbprint }: Pick<RowOf<'challenge'>, 'id' | 'policyId' | 'thumbprint'>,
 ): string {
   return masterKey.challenge(id, policyId, thumbprint);
 }

@@ -9,7 +9,9 @@
  * anyone else consume a challenge.
  *
  * Repeating the same submission (challenge ID, token and signature) returns its enrollment while that exists, even after
- * the challenge's end. Any other answer to a consumed challenge is `challenge_consumed`.
+ * the challenge's end. So does a submission of another token that the challenged key signed: a workload whose token was
+ * replaced while it was away gets its enrollment, not a second one. That changes nothing, so Control does not verify the
+ * token. Any other answer to a consumed challenge is `challenge_consumed`.
  *
  * Source: docs/control.md "Enrollment".
  */
@@ -40,13 +42,20 @@ export type PolicyTurn = (policyReference: string) => Promise<void>;
 
 /** State of a challenge, as one transaction saw it. */
 type ChallengeState =
-  | { readonly kind: 'answered'; readonly enrollment: RowOf<'enrollment'> }
+  | { readonly kind: 'answered'; readonly answered: Answered }
   | {
       readonly kind: 'open';
       readonly known: Case;
       /** Why it would be rejected now, whatever the token. */
       readonly problem: SubmissionProblem | undefined;
     };
+
+/** The enrollment of a challenge. */
+interface Answered {
+  readonly enrollment: RowOf<'enrollment'>;
+  /** Undefined when the policy was deleted and pruned. */
+  readonly policy: RowOf<'enrollmentPolicy'> | undefined;
+}
 
 /** A challenge with its policy and source revision. */
 interface Case {
@@ -67,18 +76,21 @@ export async function submit(
   takeTurn: PolicyTurn,
 ): Promise<Submitted> {
   const { store, nowMs } = context;
-  const submissionHash = hashOf(submission);
   const state = await store.read((tx) => challengeStateOf(tx, submission.challenge_id));
   if (state.kind === 'answered') {
-    const { policyId: id, siteId } = state.enrollment;
+    const { policyId: id, siteId } = state.answered.enrollment;
     attempt.policy = { id, siteId };
-    return sameSubmission(state.enrollment, submissionHash);
+    return enrollmentOf(context, submission, state.answered, takeTurn);
   }
   const { known, problem } = state;
   attempt.policy = known.policy;
-  if (nowMs() >= known.challenge.expiresAtMs) return afterExpiry(store, known.challenge, submissionHash);
+  if (nowMs() >= known.challenge.expiresAtMs) {
+    const answered = await afterExpiry(store, known.challenge);
+    return enrollmentOf(context, submission, answered, takeTurn);
+  }
   await takeTurn(known.policy.reference);
-  checkSignature(context, submission, known);
+  if (!isSigned(context, submission, known.challenge, known.policy))
+    throw new ApiProblem('signature_invalid');
   // No token can change this result, so no issuer is asked.
   if (problem !== undefined) throw new ApiProblem(problem);
   const token = await verifyToken(context, submission.workload_token, known);
@@ -86,7 +98,7 @@ export async function submit(
   const verified = {
     challengeId: known.challenge.id,
     policy: known.policy,
-    submissionHash,
+    submissionHash: hashOf(submission),
     tokenHash: tokenHash(submission.workload_token),
     token,
   };
@@ -97,41 +109,49 @@ export async function submit(
  * `challenge_expired` promises that no enrollment exists. A copy of the submission may be in its transaction right now,
  * so check under the site's lock.
  */
-function afterExpiry(
-  store: ControlStore,
-  { id, siteId }: RowOf<'challenge'>,
-  submissionHash: string,
-): Promise<Submitted> {
+function afterExpiry(store: ControlStore, { id, siteId }: RowOf<'challenge'>): Promise<Answered> {
   return store.writeUnaudited({ kind: 'site', siteId }, async (tx) => {
-    const row = await tx.enrollments.byChallenge(id);
-    if (row === undefined) throw new ApiProblem('challenge_expired');
-    return sameSubmission(row, submissionHash);
+    const answered = await answeredOf(tx, id);
+    if (answered === undefined) throw new ApiProblem('challenge_expired');
+    return answered;
   });
 }
 
-/** Verifies the new key's signature over the challenge and this Control's URL. @throws ApiProblem `signature_invalid` */
-function checkSignature(
+/** @throws ApiProblem `challenge_consumed`, unless it is the same submission or the challenged key signed this one too */
+async function enrollmentOf(
+  context: WorkloadContext,
+  submission: EnrollmentSubmission,
+  { enrollment, policy }: Answered,
+  takeTurn: PolicyTurn,
+): Promise<Submitted> {
+  if (enrollment.submissionHash !== hashOf(submission)) {
+    if (policy === undefined) throw new ApiProblem('challenge_consumed');
+    await takeTurn(policy.reference);
+    const challenge = { ...enrollment, id: enrollment.challengeId };
+    if (!isSigned(context, submission, challenge, policy)) throw new ApiProblem('challenge_consumed');
+  }
+  return { created: false, enrollmentId: enrollment.id };
+}
+
+/** Whether the challenged key signed the challenge, the token and this Control's URL. */
+function isSigned(
   { keys, masterKeys, publicUrls }: WorkloadContext,
   { workload_token: workloadToken, signature }: EnrollmentSubmission,
-  { challenge, policy }: Case,
-): void {
+  challenge: Pick<RowOf<'challenge'>, 'id' | 'policyId' | 'publicJwk' | 'thumbprint'>,
+  { reference: policyReference }: RowOf<'enrollmentPolicy'>,
+): boolean {
   const key = keys.stored(challenge.publicJwk);
   const bytes = decodeBase64url(signature);
-  if (bytes === undefined) throw new ApiProblem('signature_invalid');
-  const statement = {
-    policyReference: policy.reference,
-    challengeId: challenge.id,
-    keyThumbprint: challenge.thumbprint,
-    workloadToken,
-  };
+  if (bytes === undefined) return false;
+  const { id: challengeId, thumbprint: keyThumbprint } = challenge;
+  const statement = { policyReference, challengeId, keyThumbprint, workloadToken };
   // During a rotation, the old master key may have made the challenge.
   const challenges = masterKeys.all.map((masterKey) => challengeText(masterKey, challenge));
-  const isSigned = publicUrls.some((controlUrl) =>
+  return publicUrls.some((controlUrl) =>
     challenges.some((text) =>
       verifySignature(key, enrollmentText({ ...statement, challenge: text, controlUrl }), bytes),
     ),
   );
-  if (!isSigned) throw new ApiProblem('signature_invalid');
 }
 
 /** May fetch the issuer's keys, so never call it inside a transaction. @throws ApiProblem */
@@ -167,10 +187,10 @@ async function accept(
     return { created: true, enrollmentId };
   } catch (error) {
     if (!(error instanceof ApiProblem) || error.code !== 'challenge_consumed') throw error;
-    // Perhaps consumed by a copy of this submission.
+    // Consumed meanwhile, by another submission that the same key signed.
     const row = await store.read((tx) => tx.enrollments.byChallenge(verified.challengeId));
     if (row === undefined) throw error;
-    return sameSubmission(row, verified.submissionHash);
+    return { created: false, enrollmentId: row.id };
   }
 }
 
@@ -179,16 +199,10 @@ function hashOf({ challenge_id: id, workload_token: token, signature }: Enrollme
   return hash('sha256', JSON.stringify(['proofgate-submission-v1', id, token, signature]), 'base64url');
 }
 
-/** @throws ApiProblem `challenge_consumed` */
-function sameSubmission(row: RowOf<'enrollment'>, submissionHash: string): Submitted {
-  if (row.submissionHash !== submissionHash) throw new ApiProblem('challenge_consumed');
-  return { created: false, enrollmentId: row.id };
-}
-
 /** @throws ApiProblem `challenge_unknown`, `policy_not_active`, `source_not_active` */
 async function challengeStateOf(tx: Transaction, challengeId: string): Promise<ChallengeState> {
-  const enrollment = await tx.enrollments.byChallenge(challengeId);
-  if (enrollment !== undefined) return { kind: 'answered', enrollment };
+  const answered = await answeredOf(tx, challengeId);
+  if (answered !== undefined) return { kind: 'answered', answered };
   const challenge = await tx.enrollments.challenge(challengeId);
   if (challenge === undefined) throw new ApiProblem('challenge_unknown');
   const policy = await tx.policies.find(challenge.policyId);
@@ -198,4 +212,9 @@ async function challengeStateOf(tx: Transaction, challengeId: string): Promise<C
   if (revision === undefined) throw new ApiProblem('source_not_active');
   const problem = submissionProblem(await submissionFacts(tx, policy, challenge.thumbprint, undefined));
   return { kind: 'open', known: { challenge, policy, revision }, problem };
+}
+
+async function answeredOf(tx: Transaction, challengeId: string): Promise<Answered | undefined> {
+  const enrollment = await tx.enrollments.byChallenge(challengeId);
+  return enrollment && { enrollment, policy: await tx.policies.find(enrollment.policyId) };
 }

@@ -178,13 +178,32 @@ describe('submission', () => {
     ).toHaveLength(1);
   });
 
-  test('another body for a consumed challenge is challenge_consumed, whatever it holds', async () => {
+  test('another token that the same key signed gets the same enrollment, also when the challenge is long over', async () => {
     const applied = await env.challenge(env.workload(policy));
-    const submission = submissionOf(applied, env.token());
+    const first = await env.workloads.submit(submissionOf(applied, env.token()));
+    const replaced = submissionOf(applied, env.token());
+    const before = { keys: await env.keysOf(), enrollments: await env.enrollmentsOf() };
+    const again = await env.workloads.submit(replaced);
+    env.ms += 1_200_000;
+    await env.store.writeUnaudited(undefined, (tx) => tx.enrollments.pruneChallenges(env.ms));
+    const late = await env.workloads.submit(replaced);
+    expect([again.created, late.created]).toEqual([false, false]);
+    expect(again.enrollment).toEqual(first.enrollment);
+    expect(late.enrollment.enrollment_id).toBe(first.enrollment.enrollment_id);
+    expect({ keys: await env.keysOf(), enrollments: await env.enrollmentsOf() }).toEqual(before);
+  });
+
+  test('an answer to a consumed challenge that its key did not sign is challenge_consumed', async () => {
+    const applied = await env.challenge(env.workload(policy));
+    const token = env.token();
+    const submission = submissionOf(applied, token);
     await env.workloads.submit(submission);
     const others = [
-      submissionOf(applied, env.token()),
+      submissionOf({ ...applied, key: newKey() }, env.token()),
+      submissionOf({ ...applied, policyReference: 'epr_other' }, token),
+      submissionOf(applied, token, 'https://evil.example'),
       { ...submission, signature: Buffer.alloc(64).toString('base64url') },
+      { ...submission, signature: '' },
       { ...submission, workload_token: 'x' },
     ];
     for (const other of others) {
@@ -210,7 +229,7 @@ describe('submission', () => {
     );
     expect(outcomes.filter(({ created }) => created)).toHaveLength(1);
     expect(new Set(outcomes.flatMap(({ id }) => id ?? [])).size).toBe(1);
-    expect(new Set(outcomes.map(({ code }) => code))).toEqual(new Set(['accepted', 'challenge_consumed']));
+    expect(new Set(outcomes.map(({ code }) => code))).toEqual(new Set(['accepted']));
     expect(await env.keysOf()).toHaveLength(before.length + 1);
   });
 

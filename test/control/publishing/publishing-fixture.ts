@@ -1,5 +1,6 @@
 /** Fixture with a real store that contains one site, and methods that change it as the services do. */
 
+import { cpSync } from 'node:fs';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -81,11 +82,14 @@ export class ControlWorld {
     if (this.directory !== '') await rm(this.directory, { recursive: true });
   }
 
-  /** Backs up the directory, as an operator does while Control is stopped. */
+  /**
+   * Backs up the directory, as an operator does while Control is stopped. Here the process goes on: libsql closes the file when
+   * the last statement is collected, which must not happen in the middle of the copy.
+   */
   async backUp(): Promise<string> {
     await this.store.close();
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-backup-'));
-    await cp(this.directory, directory, { recursive: true });
+    cpSync(this.directory, directory, { recursive: true });
     await this.#reopen();
     return directory;
   }

@@ -70,7 +70,7 @@ export class EnrollmentLoad {
     return this.#pending.length + this.#revocable.length === 0;
   }
 
-  /** Repeats the submissions that got no answer, and the last ones that got one: neither may create anything new. */
+  /** Repeats the submissions that got no answer, and the last ones that got one, these also with another token: none may create anything new. */
   async repeat(): Promise<void> {
     const { stage, acknowledged } = this.#options;
     const connection = new WorkloadConnection(stage.controlUrl);
@@ -87,9 +87,8 @@ export class EnrollmentLoad {
     for (const { workload, submission } of answered) {
       const other = submissionOf(submission, this.#token(workload));
       const verdict = await workload.submit(other, connection);
-      if (verdict.kind !== 'refused' || verdict.code !== 'challenge_consumed') {
-        this.faults.push(`another submission of a challenge: ${describe(verdict)}`);
-      }
+      if (verdict.kind === 'done') this.#done({ workload, submission }, verdict.value);
+      else this.faults.push(`another submission of a challenge: ${describe(verdict)}`);
     }
     if (acknowledged.contradictions.length > 0) this.faults.push(...acknowledged.contradictions);
     await connection.close();
