@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import type { Http1Case, Http2Case } from '../smuggling/cases.ts';
 
-/** `make soak` sends 20,000. */
-export const REQUESTS = Number(process.env.PROOFGATE_TEST_REQUESTS ?? 4_000);
+/** At each point and program. */
+export const REQUESTS = Number(process.env.PROOFGATE_TEST_REQUESTS ?? 20_000);
 /** The same in each run, so that a change is to blame for a failure; `make soak` draws another. */
 export const SEED = Number(process.env.PROOFGATE_TEST_SEED ?? 1);
 
