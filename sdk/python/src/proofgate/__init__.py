@@ -12,7 +12,7 @@ from .errors import Denied, ProofgateError, SigningError
 if TYPE_CHECKING:
     from ._auth import Auth
 
-__version__ = "0.3.0"
+__version__ = "0.3.1"
 __all__ = [
     "Auth",
     "BodyDigest",
