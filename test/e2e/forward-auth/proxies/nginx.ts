@@ -1,4 +1,4 @@
-/** nginx from the system's package, with nginx/nginx.conf. */
+/** nginx from the system's package, with the configurations of `nginx/`. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -27,33 +27,52 @@ export const nginx: ProxyKind = {
   start: (parts) => startNginx(parts),
 };
 
-/** @param edits further replacements in the shipped file */
-export async function startNginx(
-  parts: ProxyParts,
-  edits: readonly (readonly [from: string, to: string])[] = [],
+type Edit = readonly [from: string, to: string];
+
+/** nginx.conf, which asks the verifier. @param edits further replacements in the shipped file */
+export function startNginx(parts: ProxyParts, edits: readonly Edit[] = []): Promise<ForwardProxy> {
+  return startShipped('nginx.conf', parts.authority, (secretPath) => [
+    ['/etc/nginx/proofgate-secret.conf', secretPath],
+    ['/run/proofgate/http.sock', parts.socketPath],
+    ['127.0.0.1:8081', `${parts.upstream.host}:${parts.upstream.port}`],
+    // On a busy test machine the verifier may be slower than it may be in service.
+    ['250ms', '8s'],
+    ['500ms', '8s'],
+    ...edits,
+  ]);
+}
+
+/** proxy.conf, which forwards to `proofgate proxy`. */
+export function startNginxBeforeProxy(
+  proxy: { readonly host: string; readonly port: number },
+  authority: string,
+): Promise<ForwardProxy> {
+  return startShipped('proxy.conf', authority, () => [
+    ['server 127.0.0.1:8080', `server ${proxy.host}:${proxy.port}`],
+  ]);
+}
+
+async function startShipped(
+  file: string,
+  authority: string,
+  edits: (secretPath: string) => readonly Edit[],
 ): Promise<ForwardProxy> {
   const folder = await temporaryFolder();
   const [port, http2Port] = [await freePort(), await freePort()];
   const configPath = join(folder.path, 'nginx.conf');
   const secretPath = join(folder.path, 'proofgate-secret.conf');
   const accessPath = join(folder.path, 'access.log');
-  const shipped = readFileSync(checkoutPath('nginx', 'nginx.conf'), 'utf8');
+  const shipped = readFileSync(checkoutPath('nginx', file), 'utf8');
   const text = adapt(shipped, [
     ['worker_processes auto;', `worker_processes 1; daemon off; ${asRoot()}`],
     ['/run/nginx.pid', join(folder.path, 'pid')],
     ['/var/log/nginx/error.log', 'stderr'],
     ['/var/log/nginx/access.log', accessPath],
-    ['/etc/nginx/proofgate-secret.conf', secretPath],
-    ['/run/proofgate/http.sock', parts.socketPath],
-    ['127.0.0.1:8081', `${parts.upstream.host}:${parts.upstream.port}`],
     ['listen 127.0.0.1:10000 default_server;', listenBoth(port, http2Port, ' default_server')],
     ['listen 127.0.0.1:10000;', listenBoth(port, http2Port, '')],
-    ['api.example', parts.authority],
-    // On a busy test machine the verifier may be slower than it may be in service.
-    ['250ms', '8s'],
-    ['500ms', '8s'],
+    ['api.example', authority],
     ['http {\n', `http {\n${temporaryPaths(folder.path)}\n`],
-    ...edits,
+    ...edits(secretPath),
   ]);
   await writeFile(configPath, text);
   await writeFile(secretPath, `map "" $proofgate_secret { default "${SECRET}"; }\n`, { mode: 0o600 });
