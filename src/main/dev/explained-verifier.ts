@@ -42,7 +42,7 @@ export function explainedVerifier(verifier: Verifier, explaining: Explaining): V
 }
 
 /** Where advice for operators of a site does not help: the site of `proofgate dev` cannot be changed. */
-function devHint(denial: Denial, target: string): string {
+function devHint(denial: Denial, target: string, compared: readonly ComparedLine[]): string {
   switch (`${denial.reason}/${denial.detail}`) {
     case 'invalid_request_proof/authorization_missing':
       return 'the request is not signed: send it by one of the lines printed at start';
@@ -51,7 +51,7 @@ function devHint(denial: Denial, target: string): string {
         ? 'a route matches no path that ends with "/": call it without'
         : 'only GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS have routes here';
     default:
-      return hintFor(denial);
+      return hintFor(denial, compared);
   }
 }
 
@@ -65,8 +65,8 @@ function reportOf(
     return { lines: [`allowed  ${request}`], members: { outcome: 'allowed', request } };
   }
   const { detail, reason, status } = decision.denial;
-  const hint = devHint(decision.denial, target);
   const compared = reason === 'request_binding_mismatch' ? differences() : [];
+  const hint = devHint(decision.denial, target, compared);
   const fault = detail === undefined ? reason : `${reason} (${detail})`;
   return {
     lines: [

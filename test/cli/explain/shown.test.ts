@@ -34,12 +34,22 @@ describe('where two lines differ', () => {
     ['/v1/orders/18?fields=id&fields=total', 13, 'path segment 3', null],
     ['/v1/orders/17?fields=id&fields=Total', 32, 'query parameter 2', 'case'],
     ['/v1/orders/17?fields=%69d&fields=total', 22, 'query parameter 1', 'escapes'],
+    ['/v1/orders/17?fields=id&fields=t%6ftal', 33, 'query parameter 2', 'escapes'],
     ['/v1/orders/17', 14, 'path segment 3', null],
     ['/v1/orders/17?fields=id&fields=total&x', 37, 'query parameter 2', null],
   ])('of the target: %s', async (target, character, place, only_in) => {
     expect(await differingLines(read, withTarget(target))).toEqual([
       expect.objectContaining({ line: 'target', difference: { character, place, only_in } }),
     ]);
+  });
+
+  it('in escapes alone, what to do is another thing', async () => {
+    const hintOf = async (target: string) => {
+      const { report } = await stage.report(captureOf(stage.sign(read, { received: withTarget(target) })));
+      return report.hint;
+    };
+    expect(await hintOf('/v1/orders/17?fields=%69d&fields=total')).toContain('docs/cdn.md');
+    expect(await hintOf('/v1/orders/17?fields=ID&fields=total')).not.toContain('docs/cdn.md');
   });
 
   it('of a header, and nothing where one side has none', async () => {

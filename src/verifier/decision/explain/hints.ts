@@ -1,5 +1,7 @@
 /** Advice for a denial: one line for each reason, and for details that need different advice. */
 import type { Denial, Reason } from '../../../protocol/reasons.ts';
+import type { ComparedLine } from './explain.ts';
+import { whatDiffers } from './report-members.ts';
 
 const OF_REASON: { readonly [R in Reason]: string } = {
   bundle_policy_missing: 'the verifier has no bundle: look at /readyz and at its log',
@@ -73,6 +75,19 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
     'the verifier does not see the body exactly: let Envoy buffer it (with_request_body), or add the body to the capture',
 };
 
-export function hintFor({ reason, detail }: Pick<Denial, 'reason' | 'detail'>): string {
+const ONLY_ESCAPES =
+  'only escapes of the target differ: a CDN or proxy rewrote it; docs/cdn.md says which spelling arrives unchanged';
+
+/** @param transcript the signed lines beside those of the request, where both are known */
+export function hintFor(
+  { reason, detail }: Pick<Denial, 'reason' | 'detail'>,
+  transcript: readonly ComparedLine[] = [],
+): string {
+  if (reason === 'request_binding_mismatch' && transcript.some(differsInEscapesOnly)) return ONLY_ESCAPES;
   return OF_DETAIL[`${reason}/${detail}`] ?? OF_REASON[reason];
+}
+
+function differsInEscapesOnly({ name, signed, rebuilt }: ComparedLine): boolean {
+  if (name !== 'target' || signed === undefined || rebuilt.kind !== 'value') return false;
+  return whatDiffers(signed, rebuilt.value) === 'escapes';
 }

@@ -135,9 +135,10 @@ function placeInTarget(target: string, index: number): string {
   return `query parameter ${before.slice(query + 1).split('&').length}`;
 }
 
-function whatDiffers(signed: string, rebuilt: string): Difference['only_in'] {
-  if (signed.toLowerCase() === rebuilt.toLowerCase()) return 'case';
-  return unescaped(signed) === unescaped(rebuilt) ? 'escapes' : null;
+/** Null when more than case or escapes differ. */
+export function whatDiffers(signed: string, rebuilt: string): Difference['only_in'] {
+  if (unescaped(signed) === unescaped(rebuilt)) return 'escapes';
+  return signed.toLowerCase() === rebuilt.toLowerCase() ? 'case' : null;
 }
 
 function unescaped(text: string): string {

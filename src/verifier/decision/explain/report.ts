@@ -100,7 +100,7 @@ function reportOfRequest(explained: Explained) {
   const { decision, nowSeconds } = explanation;
   return {
     decision: decisionMembers(decision, show),
-    hint: isDenial(decision) ? hintFor(decision) : null,
+    hint: isDenial(decision) ? hintFor(decision, explanation.transcript) : null,
     at: formatTime(nowSeconds),
     at_source: momentSource,
     bundle: bundle === undefined ? null : bundleMembers(bundle),
