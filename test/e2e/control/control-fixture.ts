@@ -192,9 +192,12 @@ export class ControlStage {
     const connection = ['--control-url', this.controlUrl, '--token-file', this.tokenFile, '--output', 'json'];
     // Control before declarations needs the command line of its version to apply a site file.
     const { commandRelease = args[0] === 'apply' ? this.#options.controlRelease : undefined } = this;
-    // Releases before 0.3.1 do not ask.
-    const asks = commandRelease === undefined && (ASKING.has(args[0] ?? '') || args.includes('--prune'));
-    return this.#run(['ctl', ...args, ...connection, ...(asks ? ['--yes'] : [])], commandRelease);
+    const command = ['ctl', ...args, ...connection];
+    if (!ASKING.has(args[0] ?? '') && !args.includes('--prune')) return this.#run(command, commandRelease);
+    const result = await this.#run([...command, '--yes'], commandRelease);
+    // Releases before 0.3.1 do not ask, and do not know the flag.
+    const isUnknown = commandRelease !== undefined && result.stderr.includes('unknown_flag');
+    return isUnknown ? this.#run(command, commandRelease) : result;
   }
 
   async list(kind: string): Promise<readonly JsonObject[]> {
