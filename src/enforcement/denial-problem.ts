@@ -59,6 +59,8 @@ function headersOf({ reason, status }: Denial, decisionId: string): ProblemRespo
     [CONTEXT_HEADERS.decisionId, decisionId],
   ];
   if (status === 401) headers.push(['www-authenticate', PASSPORT_SCHEME]);
-  if (status === 503) headers.push(['retry-after', RETRY_AFTER_SECONDS]);
+  // That route denies until its bundle is corrected: no retry helps.
+  if (status === 503 && reason !== 'bundle_freshness_unknown')
+    headers.push(['retry-after', RETRY_AFTER_SECONDS]);
   return headers;
 }
