@@ -364,6 +364,10 @@ func TestReportsADenial(t *testing.T) {
 	if body, _ := io.ReadAll(response.Body); !bytes.Contains(body, []byte("d_7")) {
 		t.Error("the body is gone")
 	}
+	response.StatusCode = 429
+	if DenialOf(response) == nil {
+		t.Error("429 is a denial of an Envoy that asks over HTTP")
+	}
 	response.Header.Del("X-Proofgate-Reason")
 	if DenialOf(response) != nil {
 		t.Error("the API's own answer is not a denial")

@@ -86,7 +86,9 @@ function refusal(answer: WireResponse | NoResponse, decision: DecisionEvent | un
   if (answer instanceof NoResponse) return answer.kind === 'timeout' ? 'silent' : 'closed';
   const { headers, status } = answer;
   if (decision?.outcome === 'allowed') return `${status} after the verifier allowed it`;
-  const named = decision?.reason ?? headerValues(headers, 'x-proofgate-reason')[0];
+  const told = headerValues(headers, 'x-proofgate-reason')[0];
+  const named = decision?.reason ?? told;
+  if (told !== named) return `${status} ${told ?? 'without a reason'}, decided ${named}`;
   const detail = decision === undefined ? detailOf(answer) : decision.detail;
   if (named === undefined) return String(status);
   return `${status} ${detail === undefined ? named : `${named}/${detail}`}`;

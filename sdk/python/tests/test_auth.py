@@ -228,6 +228,8 @@ class AuthTest(unittest.TestCase):
             denied = caught.exception
             self.assertEqual((denied.status, denied.reason, denied.detail), (403, "jti_replay", "x"))
             self.assertEqual((denied.decision_id, denied.retry_after_seconds), ("d_7", 3))
+        self.server.answer = lambda _: (429, headers, "")
+        self.assertEqual(proofgate.denial_of(self.httpx_client().get(self.url)).status, 429)
         self.server.answer = lambda _: (403, {}, "")
         self.assertIsNone(proofgate.denial_of(self.httpx_client().get(self.url)))
 

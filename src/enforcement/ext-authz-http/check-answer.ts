@@ -1,7 +1,7 @@
 /** Turns a Decision into the response to an authorization request. docs/forward-auth.md says what each proxy does with it. */
 import type { HeaderLookup } from '../../protocol/credentials.ts';
 import { AUTHORIZATION_HEADER, PASSPORT_HEADER } from '../../protocol/wire-names.ts';
-import type { AllowedDecision, Decision } from '../../verifier/decision/decide.ts';
+import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
 import { identityHeadersOf } from '../../verifier/decision/identity-headers.ts';
 import { problemOfDenial } from '../denial-problem.ts';
 import { decisionHeadersOf, keepsAuthorization, usualNamesToRemove } from '../upstream-headers.ts';
@@ -17,14 +17,23 @@ export interface CheckAnswer {
 const ENVOY_REMOVE_HEADER = 'x-envoy-auth-headers-to-remove';
 
 export interface AnswerOptions {
-  readonly profile: Pick<HttpProfile, 'ownHeaders' | 'removesHeaders'>;
+  readonly profile: Pick<HttpProfile, 'ownHeaders' | 'removesHeaders' | 'unavailableStatus'>;
   /** The request's `Authorization`, which the other proxies copy back for a route that keeps it. */
   readonly authorization: HeaderLookup;
 }
 
 export function answerOf(decision: Decision, options: AnswerOptions): CheckAnswer {
-  if (decision.kind === 'denied') return problemOfDenial(decision);
+  if (decision.kind === 'denied') return denialAnswer(decision, options.profile);
   return { status: 200, headers: allowedHeaders(decision, options), body: '' };
+}
+
+/** The body keeps the denial's own status. */
+export function denialAnswer(
+  decision: DeniedDecision,
+  { unavailableStatus }: Pick<HttpProfile, 'unavailableStatus'>,
+): CheckAnswer {
+  const problem = problemOfDenial(decision);
+  return problem.status === 503 ? { ...problem, status: unavailableStatus } : problem;
 }
 
 function allowedHeaders(

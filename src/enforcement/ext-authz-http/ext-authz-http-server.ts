@@ -17,9 +17,9 @@ import { withinMs } from '../../verifier/time-limit.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { type ConnectionListener, openConnectionListener } from '../connections/connection-listener.ts';
 import type { ServerTls, TlsMaterial } from '../connections/tls-material.ts';
-import { internalDenial, problemOfDenial } from '../denial-problem.ts';
+import { internalDenial } from '../denial-problem.ts';
 import { httpCall } from '../http/http-call.ts';
-import { answerOf, type CheckAnswer } from './check-answer.ts';
+import { answerOf, type CheckAnswer, denialAnswer } from './check-answer.ts';
 import { CheckBodies } from './check-body.ts';
 import { type CheckedRequest, type CheckReader, readCheck } from './checked-request.ts';
 import { ConnectionRegister } from './connection-register.ts';
@@ -163,7 +163,7 @@ async function answerCheck(
   } catch (error) {
     onInternalError(error);
     if (response.headersSent) response.destroy();
-    else send(response, problemOfDenial(internalDenial()), isLast());
+    else send(response, denialAnswer(internalDenial(), reader.profile), isLast());
   }
 }
 

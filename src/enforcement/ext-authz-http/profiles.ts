@@ -55,6 +55,8 @@ export interface HttpProfile {
   readonly bodyModes: readonly HttpBodyMode[];
   /** Whether the proxy removes the headers that the response header `x-envoy-auth-headers-to-remove` names. */
   readonly removesHeaders: boolean;
+  /** Status of a denial that is 503 elsewhere. */
+  readonly unavailableStatus: number;
 }
 
 const FORWARDED: RequestSource = {
@@ -69,6 +71,7 @@ const PLAIN = {
   bodyMarks: undefined,
   ownHeaders: [],
   removesHeaders: false,
+  unavailableStatus: 503,
 } as const;
 
 export const HTTP_PROFILES: { readonly [P in HttpProfileName]: HttpProfile } = {
@@ -80,6 +83,8 @@ export const HTTP_PROFILES: { readonly [P in HttpProfileName]: HttpProfile } = {
     ownHeaders: [ENVOY_LENGTH_HEADER],
     bodyModes: ['unknown', 'forwarded'],
     removesHeaders: true,
+    // Envoy takes every 5xx for a failed check and drops the answer. envoy/http-service.yaml turns 429 into 503 for the caller.
+    unavailableStatus: 429,
   },
   nginx: {
     source: { kind: 'secret_header', name: NGINX_REQUEST_HEADER },

@@ -10,7 +10,7 @@ import { isForbidden } from '../environment/smuggled-headers.ts';
 import { type GuardedApi, startGuardedApi, usualVerifier } from './guarded-api.ts';
 import { describeProxies } from './proxies.ts';
 
-const { createOrder, readOrder, replaceOrder, whoAmI } = ROUTES;
+const { createOrder, forecast, livePrices, readOrder, replaceOrder, whoAmI } = ROUTES;
 const CLIENTS = ['http1', 'http2'] as const;
 
 describeProxies('decisions', (kind) => {
@@ -93,6 +93,23 @@ describeProxies('decisions', (kind) => {
         expect([seen(response), arrived]).toEqual([expected, []]);
         expect(headerValues(response.headers, 'cache-control')).toEqual(['no-store']);
         expect(headerValues(response.headers, 'content-type')).toEqual(['application/problem+json']);
+      }
+    });
+
+    it('denies with 503, and says why', async () => {
+      for (const [route, reason, detail, retryAfter] of [
+        [livePrices, 'stale_bundle_fail_closed', 'stale', ['1']],
+        [forecast, 'bundle_freshness_unknown', undefined, []],
+      ] as const) {
+        const { response, arrived } = await send(client, signed({ route }));
+        expect([seen(response), arrived]).toEqual([`503 ${reason}`, []]);
+        // nginx loses the rest of a denial.
+        if (kind.profile === 'nginx') continue;
+        expect(JSON.parse(response.body.toString())).toMatchObject({
+          ...{ status: 503, reason, route_id: route.route_id },
+          ...(detail === undefined ? {} : { detail }),
+        });
+        expect(headerValues(response.headers, 'retry-after')).toEqual(retryAfter);
       }
     });
 

@@ -27,6 +27,8 @@ const usual = (status: number, other: Partial<AnswerFact['expected']>): AnswerFa
 const DENIALS: readonly AnswerFact[] = [
   usual(401, { nginx: own(401) }),
   usual(403, { nginx: own(403) }),
+  // What the verifier answers Envoy in place of 503.
+  usual(429, { envoy: whole(503) }),
   // ext_authz over HTTP takes every 5xx for a failed check.
   usual(503, { envoy: own(503, 'verifier_unavailable') }),
   // Not the verifier's: whatever else listens there allows nothing.

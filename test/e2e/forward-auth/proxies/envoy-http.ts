@@ -24,6 +24,7 @@ export const envoyHttp = (version: string): ProxyKind => ({
 
 interface HttpServiceFile {
   readonly request_mutation: unknown;
+  readonly reply_mapper: unknown;
   readonly ext_authz: { readonly http_service: { readonly server_uri: object } };
   readonly domains: readonly string[];
   readonly cluster: object;
@@ -61,6 +62,10 @@ export function httpServiceEdits(socketPath: string, authority: string): readonl
     {
       path: endOf([...shipped.headerMutation, 'mutations', 'request_mutations']),
       value: parts.request_mutation,
+    },
+    {
+      path: endOf([...shipped.connectionManager, 'local_reply_config', 'mappers']),
+      value: parts.reply_mapper,
     },
     { path: shipped.extAuthz, value: parts.ext_authz },
     { path: [...shipped.virtualHost, 'domains'], value: parts.domains },
