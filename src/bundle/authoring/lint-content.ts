@@ -17,6 +17,7 @@ import { asContent } from '../format/shape.ts';
 import { completeDraft } from './authoring.ts';
 import { type Finding, notice, warning } from './findings.ts';
 import { lintReachability } from './lint-reachability.ts';
+import { lintTransit } from './lint-transit.ts';
 import { readBundleYaml } from './yaml-source.ts';
 
 const LONG_STALENESS_SECONDS = 3600;
@@ -100,7 +101,11 @@ function lintRoute(route: RouteContent, path: string): readonly Finding[] {
     const text = `${name}: every request is denied, ${showValue(route.freshness_class)} is not known`;
     findings.push(warning('freshness_class_unknown', `${path}/freshness_class`, text));
   }
-  if ((route.max_staleness_seconds ?? 0) > LONG_STALENESS_SECONDS) {
+  if (route.freshness_class === 'realtime' && route.max_staleness_seconds !== undefined) {
+    const seconds = `${route.max_staleness_seconds} s`;
+    const text = `${name}: the smaller one counts, this (${seconds}) or the verifier's --realtime-staleness (default 10 s)`;
+    findings.push(notice('staleness_of_realtime', `${path}/max_staleness_seconds`, text));
+  } else if ((route.max_staleness_seconds ?? 0) > LONG_STALENESS_SECONDS) {
     const text = `${name}: a revocation may take more than an hour`;
     findings.push(notice('staleness_long', `${path}/max_staleness_seconds`, text));
   }
@@ -108,7 +113,7 @@ function lintRoute(route: RouteContent, path: string): readonly Finding[] {
     const text = `${name}: methods are compared exactly, and ${showValue(route.method)} is not upper case`;
     findings.push(warning('method_not_upper_case', `${path}/method`, text));
   }
-  return findings;
+  return [...findings, ...lintTransit(route, path)];
 }
 
 /**

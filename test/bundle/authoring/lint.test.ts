@@ -70,6 +70,62 @@ describe('lint', () => {
       found: ['notice staleness_long /routes/0/max_staleness_seconds'],
     },
     {
+      name: 'staleness of a realtime route, which --realtime-staleness limits',
+      edits: [
+        { at: '/routes/0/freshness_class', put: 'realtime' },
+        { at: '/routes/0/max_staleness_seconds', put: 3601 },
+      ],
+      found: ['notice staleness_of_realtime /routes/0/max_staleness_seconds'],
+    },
+    {
+      name: 'a realtime route without a bound of its own',
+      edits: [
+        { at: '/routes/0/freshness_class', put: 'realtime' },
+        { at: '/routes/0/max_staleness_seconds' },
+      ],
+      found: [],
+    },
+    {
+      name: 'signed headers that transit rewrites, among others',
+      edits: [
+        {
+          at: '/routes/0/signed_headers',
+          put: [
+            'accept-encoding',
+            'content-type',
+            'date',
+            'idempotency-key',
+            'range',
+            'traceparent',
+            'user-agent',
+            'via',
+            'x-forwarded-for',
+            'x-tenant',
+          ],
+        },
+      ],
+      found: [0, 2, 4, 5, 6, 7, 8].map(
+        (index) => `warning signed_header_rewritten /routes/0/signed_headers/${index}`,
+      ),
+    },
+    ...['/shop.v1.Orders/Create', '/shop.v1.Orders/{method}', '/Orders/Create'].map((template) => ({
+      name: `a bound body of ${template}`,
+      edits: addRoute('orders-create', 'POST', template),
+      found: ['warning grpc_body_bound /routes/2/path_template'],
+    })),
+    ...[
+      ['POST', '/v1.0/orders'],
+      ['POST', '/v1.0/{order}'],
+      ['GET', '/shop.v1.Orders/Create'],
+      ['POST', '/orders/Create'],
+      ['POST', '/Orders/{id}'],
+      ['POST', '/shop.v1.Orders/Create/more'],
+    ].map(([method = '', template = '']) => ({
+      name: `no gRPC: ${method} ${template}`,
+      edits: addRoute('other', method, template),
+      found: [],
+    })),
+    {
       name: 'a long life',
       edits: [{ at: '/expires_at', put: '2027-11-21T04:00:00Z' }],
       found: ['notice lifetime_long /expires_at'],
