@@ -16,6 +16,8 @@ export interface DeclaredFailoverSettings {
   readonly clusterNodeTimeoutMs?: number | undefined;
 }
 
+type Fit = Extract<Examination, { readonly kind: 'fit' }>;
+
 /** The part of a link that the examination uses. */
 export type ExaminedLink = Pick<RedisLink, 'call' | 'label'>;
 
@@ -35,9 +37,10 @@ export const FOLLOWED_SECONDS = 10;
 
 /**
  * Checks whether the server may store records in a deployment with failover, and computes F. `replicas`: number of
- * replicas that the Sentinels know, if any may be promoted; undefined without Sentinels. All of them must follow. When
- * one is promoted, the others may stay with the replaced primary, which then must notice. In a Cluster a partitioned
- * primary notices by itself, after the node timeout. Rejects when a command of the link does.
+ * replicas that the Sentinels know, if any may be promoted; undefined in a Cluster; for a single server see
+ * `countOwnReplicas`. All of them must follow. When one is promoted, the others may stay with the replaced primary, which
+ * then must notice. In a Cluster a partitioned primary notices by itself, after the node timeout. Rejects when a command
+ * of the link does.
  */
 export async function examineFailover(
   link: ExaminedLink,
@@ -45,7 +48,7 @@ export async function examineFailover(
   declared: DeclaredFailoverSettings,
   replicas: number | undefined,
 ): Promise<Examination> {
-  if (kind === 'single') return { kind: 'fit', fenceMarginSeconds: 0, neededReplicas: 0 };
+  if (kind === 'single') return await examineSingle(link, declared, replicas);
   const known = (await askedSettings(link)) ?? declared;
   const { minReplicasToWrite, minReplicasMaxLagSeconds, clusterNodeTimeoutMs } = known;
   if (minReplicasToWrite === undefined) return unknown(link, 'minReplicasToWrite');
@@ -68,6 +71,27 @@ export async function examineFailover(
   return withMargin(limitSeconds, minReplicasToWrite);
 }
 
+/**
+ * Whoever gives one address decides what it leads to. A server without replicas is replaced by none. For another one F
+ * covers the time in which verifiers find that the address leads elsewhere. Only `min-replicas-to-write` stops a primary
+ * that was cut off together with a verifier, so it is not required, but its lack is reported.
+ */
+async function examineSingle(
+  link: ExaminedLink,
+  declared: DeclaredFailoverSettings,
+  replicas: number | undefined,
+): Promise<Examination> {
+  if (replicas === undefined) return { kind: 'fit', fenceMarginSeconds: 0, neededReplicas: 0 };
+  const { minReplicasToWrite = 0, minReplicasMaxLagSeconds = 0 } = (await askedSettings(link)) ?? declared;
+  const needed = minReplicasMaxLagSeconds > 0 ? minReplicasToWrite : 0;
+  const found = withMargin(minReplicasMaxLagSeconds, needed);
+  if (needed >= replicas) return found;
+  const warning =
+    `Redis at ${link.label} has replicas, and min-replicas-to-write below their number (${replicas}): if one takes its ` +
+    'place while this one still accepts writes, used proofs may pass again';
+  return { ...found, warning };
+}
+
 /** Undefined when the server refuses `CONFIG GET`. */
 async function askedSettings(link: ExaminedLink): Promise<DeclaredFailoverSettings | undefined> {
   try {
@@ -83,7 +107,7 @@ async function askedSettings(link: ExaminedLink): Promise<DeclaredFailoverSettin
   }
 }
 
-function withMargin(limitSeconds: number, neededReplicas: number): Examination {
+function withMargin(limitSeconds: number, neededReplicas: number): Fit {
   const fenceMarginSeconds = Math.max(limitSeconds, FOLLOWED_SECONDS) + SAFETY_SECONDS;
   return { kind: 'fit', fenceMarginSeconds, neededReplicas };
 }

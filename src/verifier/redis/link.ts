@@ -10,7 +10,7 @@ import { addressLabel } from './endpoint.ts';
 import { classifyFault, describeConnectionError, describeRefusal, describeSilence } from './faults.ts';
 import type { RedisScript } from './script.ts';
 
-/** Interval between checks of a server that was found unfit. */
+/** Interval between checks of a server that was found unfit, each over a new connection. */
 const UNFIT_RECHECK_MS = 1_000;
 
 export type Examination =
@@ -153,6 +153,12 @@ export class RedisLink {
     if (this.#redis.status === 'ready') this.#scheduleCheck(0);
   }
 
+  /** The address now leads to another server: sends nothing more over this connection, and connects again. */
+  reconnect(): void {
+    if (this.#isClosed) return;
+    this.#connectAgain(`Redis at ${this.label} was replaced: connecting again`);
+  }
+
   /** Waits for pending commands while Redis still answers; always returns soon. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
@@ -219,12 +225,26 @@ export class RedisLink {
     } else {
       this.#setUnfit(verdict.problem);
     }
-    if (verdict.kind === 'silent') {
-      this.#connectionProblem = verdict.problem;
-      this.#redis.disconnect(true);
-      return;
-    }
-    this.#scheduleCheck(verdict.kind === 'fit' ? this.#options.recheckIntervalMs : UNFIT_RECHECK_MS);
+    if (verdict.kind === 'fit') this.#scheduleCheck(this.#options.recheckIntervalMs);
+    else if (verdict.kind === 'silent') this.#connectAgain(verdict.problem);
+    else this.#connectAgainLater(verdict.problem);
+  }
+
+  /** The server may have been demoted, and its name may lead to another one since: only a new connection shows that. */
+  #connectAgainLater(problem: string): void {
+    clearTimeout(this.#recheckTimer);
+    const generation = this.#generation;
+    this.#recheckTimer = setTimeout(() => {
+      if (generation === this.#generation) this.#connectAgain(problem);
+    }, UNFIT_RECHECK_MS).unref();
+  }
+
+  /** `problem` is reported until a check succeeds, or until connecting fails. */
+  #connectAgain(problem: string): void {
+    this.#generation += 1;
+    this.#connectionProblem = problem;
+    this.#setUnfit(problem);
+    this.#redis.disconnect(true);
   }
 
   /** Asks twice before it reports a server as silent: this process itself may have been stalled. */

@@ -6,7 +6,7 @@ import type { ConnectionSettings } from './client.ts';
 import { addressLabel, type RedisAddress, type RedisEndpoint, type RedisLogin } from './endpoint.ts';
 import { type DeclaredFailoverSettings, examineFailover } from './failover-settings.ts';
 import { RedisLink } from './link.ts';
-import { findServerProblem, findServerWarning } from './server-requirements.ts';
+import { countOwnReplicas, findServerProblem } from './server-requirements.ts';
 
 export interface PrimariesOptions {
   readonly endpoint: RedisEndpoint;
@@ -53,8 +53,8 @@ export function dataConnection(options: PrimariesOptions): ConnectionSettings {
 }
 
 /**
- * Opens a link to the primary at the address, with the checks that the kind of endpoint requires. `replicas`: see
- * `examineFailover`.
+ * Opens a link to the primary at the address, with the checks that the kind of endpoint requires. `replicas`: the number
+ * that Sentinels know, see `examineFailover`.
  */
 export function openPrimaryLink(
   options: PrimariesOptions,
@@ -69,10 +69,8 @@ export function openPrimaryLink(
       const info = await link.call('INFO');
       const problem = findServerProblem(info, addressLabel(address), kind);
       if (problem !== undefined) return { kind: 'unfit', problem };
-      const found = await examineFailover(link, kind, options.declaredFailoverSettings, replicas());
-      return found.kind === 'fit'
-        ? { ...found, warning: findServerWarning(info, addressLabel(address), kind) }
-        : found;
+      const followers = kind === 'single' ? countOwnReplicas(info) : replicas();
+      return await examineFailover(link, kind, options.declaredFailoverSettings, followers);
     },
     prepare: options.prepare,
   });

@@ -124,6 +124,8 @@ class SentinelPrimary implements Primaries {
       return parseSentinelView(primary, replicas);
     } catch (error) {
       sentinel.problem = this.#describe(error, label);
+      // Its name may lead to another machine by now.
+      if (classifyFault(error).kind === 'no_answer') client.disconnect(true);
       return undefined;
     }
   }

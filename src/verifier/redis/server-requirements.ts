@@ -3,7 +3,7 @@
  * Source: docs/protocol.md "Replay".
  */
 import type { RedisEndpoint } from './endpoint.ts';
-import { parseInfo } from './info.ts';
+import { parseCount, parseInfo } from './info.ts';
 
 const MIN_MAJOR_VERSION = 7;
 
@@ -41,24 +41,18 @@ export function findServerProblem(
 }
 
 /**
- * One line about a possible problem of a server that meets the requirements. An operator who configures a single server
- * promises that no other server takes its place, such as behind an address that moves or a proxy. A server with
- * replicas is often part of a failover setup.
+ * Number of replicas of a server that another may replace behind its address; undefined for one that has no replica and
+ * was none itself, so that nothing else knows its records.
  */
-export function findServerWarning(
-  info: unknown,
-  label: string,
-  kind: RedisEndpoint['kind'],
-): string | undefined {
-  if (kind !== 'single' || parseInfo(info).get('connected_slaves') === '0') return undefined;
-  return (
-    `Redis at ${label} has replicas: if one of them may ever take its place, used proofs pass again; ` +
-    'give redis-sentinel:// or redis-cluster:// then'
-  );
+export function countOwnReplicas(info: unknown): number | undefined {
+  const fields = parseInfo(info);
+  const replicas = parseCount(fields.get('connected_slaves')) ?? 1;
+  const formerId = fields.get('master_replid2') ?? '';
+  return replicas === 0 && /^0*$/.test(formerId) ? undefined : replicas;
 }
 
 const REPLICA_ADVICE: { readonly [K in RedisEndpoint['kind']]: string } = {
-  single: ': give the primary',
+  single: ': its address must lead to the primary',
   sentinel: ', though the Sentinels call it the primary: a failover is under way',
   cluster: ', though the Cluster calls it a primary: a failover is under way',
 };

@@ -48,8 +48,29 @@ const fitWith = (fenceMarginSeconds: number, neededReplicas: number) => ({
 const unfitNaming = (word: string) => ({ kind: 'unfit', problem: expect.stringContaining(word) });
 
 describe('F, by which a fence reaches beyond a promotion', () => {
-  it('is 0 on a single server, which is asked for nothing', async () => {
+  it('is 0 on a single server without replicas, which is asked for nothing', async () => {
     expect(await examineFailover(rejecting(MUTE), 'single', {}, undefined)).toEqual(fitWith(0, 0));
+  });
+
+  it('covers a single server that another may replace, and warns when it need not notice that', async () => {
+    const examine = (toWrite: string, lag: string, replicas: number) =>
+      examineFailover(
+        telling({ 'min-replicas-to-write': toWrite, 'min-replicas-max-lag': lag }),
+        'single',
+        {},
+        replicas,
+      );
+    const warned = (f: number, needed: number) => ({
+      ...fitWith(f, needed),
+      warning: expect.stringContaining(LABEL),
+    });
+    expect(await examine('0', '10', 0)).toEqual(fitWith(12, 0));
+    expect(await examine('0', '10', 1)).toEqual(warned(12, 0));
+    expect(await examine('1', '0', 1)).toEqual(warned(12, 0));
+    expect(await examine('1', '20', 1)).toEqual(fitWith(22, 1));
+    expect(await examine('1', '10', 2)).toEqual(warned(12, 1));
+    expect(await examineFailover(rejecting(FORBIDDEN), 'single', DECLARED, 1)).toEqual(fitWith(12, 1));
+    expect(await examineFailover(rejecting(FORBIDDEN), 'single', {}, 1)).toEqual(warned(12, 0));
   });
 
   it.each([

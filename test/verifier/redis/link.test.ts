@@ -141,6 +141,15 @@ describe('a server that is unfit', () => {
     await waitUntil(() => link.isServing);
   });
 
+  it('is left: its name may lead to another server by now', async () => {
+    const plan = new Plan();
+    plan.examination = UNFIT;
+    const link = open(plan);
+    await waitUntil(() => plan.clientIds.length >= 2);
+    expect(new Set(plan.clientIds).size).toBe(plan.clientIds.length);
+    expect(link.problem).toBe('it evicts');
+  });
+
   it('may be so for who uses it alone', async () => {
     const plan = new Plan();
     plan.problem = 'the clocks are apart';
@@ -261,6 +270,17 @@ describe('a connection that is lost', () => {
     const link = open(new Plan(), { port: await freePort() });
     await waitUntil(() => link.problem?.includes('(ECONNREFUSED)') === true);
     expect([link.isServing, link.isConnected]).toEqual([false, false]);
+  });
+});
+
+describe('a link whose address leads to another server', () => {
+  it('sends nothing more over its connection, and connects again', async () => {
+    const plan = new Plan();
+    const link = await openServing(plan);
+    link.reconnect();
+    expect(link.isServing).toBe(false);
+    await link.whenServing();
+    expect(new Set(plan.clientIds).size).toBe(2);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { RedisEndpoint } from '../../../src/verifier/redis/endpoint.ts';
-import { findServerProblem, findServerWarning } from '../../../src/verifier/redis/server-requirements.ts';
+import { countOwnReplicas, findServerProblem } from '../../../src/verifier/redis/server-requirements.ts';
 
 const LABEL = 'redis.example:6379';
 const KINDS: readonly RedisEndpoint['kind'][] = ['single', 'sentinel', 'cluster'];
@@ -78,13 +78,22 @@ it('an answer that is none of Redis is a fault', () => {
     expect(findServerProblem(reply, LABEL, 'single')).toContain(LABEL);
 });
 
-it('a server that is given as the only one and has replicas is warned of, and no other', () => {
-  const warningWith = (kind: RedisEndpoint['kind'], connected_slaves: string | undefined) =>
-    findServerWarning(infoWith(kind, { connected_slaves }), LABEL, kind);
-  expect(warningWith('single', '0')).toBeUndefined();
-  for (const replicas of ['1', '12', undefined]) expect(warningWith('single', replicas)).toContain(LABEL);
-  expect(warningWith('sentinel', '2')).toBeUndefined();
-  expect(warningWith('cluster', '1')).toBeUndefined();
+describe('the replicas that may take the place of a single server', () => {
+  const countWith = (changes: { readonly [field: string]: string | undefined }) =>
+    countOwnReplicas(infoWith('single', { connected_slaves: '0', ...changes }));
+
+  it.each([['0'.repeat(40)], [undefined]])('are none while it was never replicated: %s', (master_replid2) => {
+    expect(countWith({ master_replid2 })).toBeUndefined();
+  });
+
+  it('are counted, and may be none for one that was a replica itself', () => {
+    expect(countWith({ connected_slaves: '12' })).toBe(12);
+    expect(countWith({ master_replid2: `${'0'.repeat(39)}a` })).toBe(0);
+  });
+
+  it('may exist when the server does not tell', () => {
+    expect(countWith({ connected_slaves: undefined })).toBe(1);
+  });
 });
 
 it('a replica is reported differently for each kind', () => {

@@ -57,6 +57,7 @@ function answering(answers: Answers, port: () => number): Spoken {
           redis_version: '7.2.0',
           loading: 0,
           role: 'master',
+          connected_slaves: 0,
           maxmemory_policy: 'noeviction',
           cluster_enabled: answers.isCluster === true ? 1 : 0,
         });

@@ -297,7 +297,7 @@ describe('redis: a server that forgets scripts', () => {
 describe('redis: a server that must not be used', () => {
   const unfit: readonly (readonly [string, readonly string[], RegExp])[] = [
     ['may evict', ['--maxmemory-policy', 'allkeys-lru'], /must have maxmemory-policy noeviction/],
-    ['is a replica', ['--replicaof', '127.0.0.1 1'], /is a replica: give the primary/],
+    ['is a replica', ['--replicaof', '127.0.0.1 1'], /is a replica: its address must lead to the primary/],
     ['runs in Cluster mode', ['--cluster-enabled', 'yes'], /runs in Cluster mode: give it as redis-cluster/],
     ['wants a password', ['--requirepass', 'a-secret'], /asks for a password.*\(NOAUTH\)/],
   ];
