@@ -2,8 +2,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { KEPT_HEADER_LINES } from '../protocol/header-line-limit.ts';
+import { hasIgnoredUpgrade, ignoringUpgrades } from '../runtime-internals/ignored-upgrades.ts';
 import type { ClientExchange } from './client-exchange.ts';
 import { http1Exchange, http1UpgradeExchange } from './http1-exchange.ts';
+import { offersOnlyHttp2 } from './http2-offer.ts';
 import { type ProxyFaultCode, problemOfProxyFault } from './proxy-faults.ts';
 
 /** Envoy's default is 60 KiB. */
@@ -26,6 +28,7 @@ export interface Http1Connections {
 
 export function createHttp1Server({ handle, onRefused }: Http1ServerOptions): Http1Connections {
   const server = createServer({
+    IncomingMessage: ignoringUpgrades(offersOnlyHttp2),
     insecureHTTPParser: false,
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
@@ -41,8 +44,10 @@ export function createHttp1Server({ handle, onRefused }: Http1ServerOptions): Ht
   server.timeout = 0;
   let draining = false;
   const isDraining = () => draining;
-  const take = (expectsContinue: boolean) => (request: IncomingMessage, response: ServerResponse) =>
+  const take = (expectsContinue: boolean) => (request: IncomingMessage, response: ServerResponse) => {
+    if (hasIgnoredUpgrade(request)) response.shouldKeepAlive = false;
     handle(http1Exchange(request, response, { expectsContinue, isDraining }));
+  };
   server.on('request', take(false));
   server.on('checkContinue', take(true));
   server.on('checkExpectation', take(false));

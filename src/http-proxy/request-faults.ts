@@ -45,7 +45,15 @@ export function faultOf({ authority, httpVersion, lines, method }: RequestHead):
 const VERSIONS: ReadonlySet<string> = new Set(['1.0', '1.1', '2.0']);
 
 /** An empty element is allowed (RFC 9110 section 5.6.1.2). */
-const HARMLESS_OPTIONS: ReadonlySet<string> = new Set(['close', 'keep-alive', 'upgrade', 'te', '']);
+const HARMLESS_OPTIONS: ReadonlySet<string> = new Set([
+  'close',
+  'keep-alive',
+  'upgrade',
+  'te',
+  // Beside an offer of h2c. No point forwards it.
+  'http2-settings',
+  '',
+]);
 
 /** RFC 9112 section 6.1: a transfer coding beside a length, or in HTTP/1.0, may be an attempt to smuggle a request. */
 function isFramingClear(httpVersion: string, lines: readonly HeaderLine[]): boolean {

@@ -1,6 +1,7 @@
 /** Faults of a request's head that are answered before anything is verified. */
 import { hasTooManyLines } from '../protocol/header-line-limit.ts';
 import type { ClientExchange, ClientRequest, HeaderLines } from './client-exchange.ts';
+import { offersOnlyHttp2 } from './http2-offer.ts';
 import { type ProblemResponse, problemOfFault } from './problem.ts';
 import { type ProxyFaultCode, problemOfProxyFault } from './proxy-faults.ts';
 import { headerLines } from './raw-headers.ts';
@@ -47,14 +48,19 @@ function ownFaultOf(
   return undefined;
 }
 
-/** Also one that only looks like an upgrade, because the upstream could take it for one. */
+/**
+ * Also one that only looks like an upgrade, because the upstream could take it for one.
+ * @param isUpgrade whether the parser took it for one, and so read no body
+ */
 function upgradeFaultOf(
   request: ClientRequest,
   isUpgrade: boolean,
   lines: HeaderLines,
 ): ProxyFaultCode | undefined {
-  const { body, method, protocolVersion: httpVersion } = request;
-  const isHandshake = isWebSocketHandshake({ httpVersion, method, hasBody: body.kind !== 'none', lines });
-  const named = lines.some(([name]) => name.toLowerCase() === 'upgrade');
-  return named && !(isUpgrade && isHandshake) ? 'upgrade_refused' : undefined;
+  const { body, method, protocolVersion: httpVersion, rawHeaders } = request;
+  if (!lines.some(([name]) => name.toLowerCase() === 'upgrade')) return undefined;
+  const isFine = isUpgrade
+    ? isWebSocketHandshake({ httpVersion, method, hasBody: body.kind !== 'none', lines })
+    : httpVersion === '1.1' && offersOnlyHttp2(rawHeaders);
+  return isFine ? undefined : 'upgrade_refused';
 }

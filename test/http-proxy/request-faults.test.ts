@@ -20,6 +20,7 @@ describe('HTTP/1.1', () => {
       [HOST, ['Connection', 'Keep-Alive, Upgrade'], ['connection', 'TE,,close']],
       undefined,
     ],
+    ['the options of an offer of h2c', [HOST, ['Connection', 'Upgrade, HTTP2-Settings']], undefined],
     [
       'an option that names a signed header',
       [HOST, ['connection', 'close, x-request-id']],

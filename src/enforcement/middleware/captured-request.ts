@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
 import { AUTHORIZATION_HEADER, hasPassportScheme } from '../../protocol/wire-names.ts';
+import { hasIgnoredUpgrade } from '../../runtime-internals/ignored-upgrades.ts';
 import { isWithheldFromUpstream } from '../upstream-headers.ts';
 import { addHeader, dropTrailers, removeHeaders, setHeader } from './header-views.ts';
 
@@ -38,20 +39,28 @@ export function captureRequest(
 ): CapturedRequest {
   const { method = '', rawHeaders, url: target = '' } = request;
   const names = lowerCaseNames(rawHeaders);
+  const isOfferIgnored = hasIgnoredUpgrade(request);
   const captured = {
     method,
     target,
     rawHeaders,
     announcesBody: announcesBody(names, rawHeaders),
-    hasUpgrade: names.includes('upgrade'),
+    hasUpgrade: names.includes('upgrade') && !isOfferIgnored,
     expectsContinue,
     isAnswered: () => response?.headersSent === true,
   };
   removeHeaders(request, (name) => isWithheldFromHandlers(name, rawHeaders, origin));
+  if (isOfferIgnored) {
+    // A handler that passes its headers on must not offer it to another server.
+    removeHeaders(request, (name) => OF_AN_OFFER.has(name));
+    if (response !== undefined) response.shouldKeepAlive = false;
+  }
   normalizeHost(request, names, rawHeaders, origin);
   if (names.includes('transfer-encoding')) dropTrailers(request);
   return captured;
 }
+
+const OF_AN_OFFER: ReadonlySet<string> = new Set(['upgrade', 'http2-settings']);
 
 /** Gives handlers the passport again, on a route with `forward_authorization`. */
 export function restoreAuthorization(request: IncomingMessage, { rawHeaders }: CapturedRequest): string {

@@ -6,8 +6,10 @@
 import { IncomingMessage, Server, ServerResponse, STATUS_CODES } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import { Duplex } from 'node:stream';
+import { offersOnlyHttp2 } from '../../http-proxy/http2-offer.ts';
 import { problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
 import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
+import { ignoreUpgradesOf } from '../../runtime-internals/ignored-upgrades.ts';
 import { readInTurns } from '../../runtime-internals/read-turns.ts';
 import { internalDenial, problemOfDenial } from '../denial-problem.ts';
 import { sendProblem } from '../http/problem-response.ts';
@@ -33,6 +35,7 @@ export function protectServer(server: unknown, guard: Guard): ProtectFault | und
     get: () => KEPT_HEADER_LINES,
     set: () => undefined,
   });
+  ignoreUpgradesOf(server, offersOnlyHttp2);
   server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', readInTurns);
   const emit = server.emit.bind(server);
   server.emit = (event: string, ...values: unknown[]): boolean => {

@@ -156,6 +156,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'Node.js': [held('test/sdk/node/package.extended.test.ts')],
     Python: [held('test/sdk/packages.extended.test.ts')],
     Go: [held('test/sdk/packages.extended.test.ts')],
+    WebSockets: [held('test/sdk/node/websocket.test.ts')],
     'Try it on your machine': [held('test/main/dev/dev.test.ts')],
   },
   'docs/middleware.md': {

@@ -2,7 +2,7 @@
  * Programs that know nothing of Proofgate, through the signer's egress proxy or an egress Envoy, and one that asks the signing
  * API; then through a real Envoy and the verifier to the API.
  */
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -82,6 +82,17 @@ const GO_CLIENT: Program = {
   },
 };
 
+/** With its default settings it offers h2c with each request. */
+const JAVA_CLIENT: Program = {
+  name: 'HttpClient of Java',
+  missing: spawnSync('java', ['--version']).status === 0 ? undefined : 'java is not installed',
+  takesProxy: false,
+  send: async (url, body) => {
+    const file = checkoutPath('test', 'e2e', 'signer', 'Client.java');
+    return (await run('java', [file, url, ...(body === undefined ? [] : [body])])).stdout.trim();
+  },
+};
+
 const PROGRAMS: readonly Program[] = [
   {
     name: 'curl',
@@ -102,6 +113,15 @@ const PROGRAMS: readonly Program[] = [
     },
   },
   {
+    name: 'curl that offers h2c',
+    takesProxy: false,
+    send: async (url, body) => {
+      const data = body === undefined ? [] : ['--data-binary', body];
+      return (await run('curl', ['-s', '--http2', '-o', '/dev/null', '-w', '%{http_code}', ...data, url]))
+        .stdout;
+    },
+  },
+  {
     name: 'urllib of Python',
     takesProxy: true,
     send: async (url, body, proxy) => {
@@ -115,7 +135,7 @@ const PROGRAMS: readonly Program[] = [
     send: async (url, body) =>
       String((await fetch(url, body === undefined ? {} : { method: 'POST', body })).status),
   },
-  ...byLane({ fast: [], extended: [GO_CLIENT] }),
+  ...byLane({ fast: [], extended: [GO_CLIENT, JAVA_CLIENT] }),
 ];
 
 const ORDER = { path: '/v1/orders/4711?full=1', body: 'one order' };

@@ -200,6 +200,13 @@ describe('what never reaches a framework', () => {
       ['Sec-WebSocket-Version', '13'],
     ]);
 
+  const offering = (request: WireRequest) =>
+    withMoreHeaders(request, [
+      ['Connection', 'Upgrade, HTTP2-Settings'],
+      ['Upgrade', 'h2c'],
+      ['HTTP2-Settings', 'AAMAAABkAAQAoAAAAAIAAAAA'],
+    ]);
+
   it('a WebSocket without a proof is denied and destroyed', async () => {
     const { app, events } = await start();
     const { text } = await conversation(app, bytesOf(upgrading(unsigned(signed(ROUTES.whoAmI)))));
@@ -261,6 +268,36 @@ describe('what never reaches a framework', () => {
       const { body, status } = await http1Client(app.address).send(upgrading(request));
       expect([status, JSON.parse(body.toString()).detail]).toEqual([403, 'body_unavailable']);
     }
+  });
+
+  it.each([
+    ['GET', ROUTES.whoAmI, undefined],
+    ['POST', ROUTES.createOrder, 'one order'],
+  ] as const)(
+    'an offer of h2c with a %s is ignored, also beside a listener',
+    async (_method, route, body) => {
+      const { app, events } = await start();
+      const request = offering(signed(route, body));
+      const { text } = await conversation(app, bytesOf(request, signed(ROUTES.whoAmI)));
+      expect([text().slice(0, 12), events]).toEqual(['HTTP/1.1 200', []]);
+      // Node.js drops what came with the request, so nothing else is answered.
+      expect(text().match(/HTTP\/1\.1/g)).toHaveLength(1);
+      expect(text()).toMatch(/connection: close/i);
+      const denied = await conversation(app, bytesOf(offering(unsigned(signed(route, body)))));
+      expect([denied.text().slice(0, 12), events]).toEqual(['HTTP/1.1 401', []]);
+    },
+  );
+
+  it.each(KINDS)('no handler sees an offer of h2c: %s', async (kind) => {
+    const app = middleware.app(kind);
+    const request = offering(signed(ROUTES.createOrder, 'one order'));
+    expect((await http1Client(app.address).send(request)).status).toBe(200);
+    const [{ body, headers, raw } = { body: '', headers: {}, raw: [] }] = app.handled;
+    expect([body.toString(), Object.keys(headers)]).toEqual([
+      'one order',
+      expect.not.arrayContaining(['upgrade']),
+    ]);
+    expect(raw).toEqual(expect.not.arrayContaining(['Upgrade']));
   });
 
   it('CONNECT is destroyed', async () => {

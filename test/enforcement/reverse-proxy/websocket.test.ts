@@ -162,21 +162,6 @@ it('denies a replayed handshake', async () => {
 const without = (name: string) => HANDSHAKE.filter(([header]) => header !== name);
 
 it.each<[string, readonly HeaderLine[]]>([
-  [
-    'h2c',
-    [
-      ['Connection', 'Upgrade, HTTP2-Settings'],
-      ['Upgrade', 'h2c'],
-      ['HTTP2-Settings', ''],
-    ],
-  ],
-  [
-    'h2c without its settings',
-    [
-      ['Connection', 'Upgrade'],
-      ['Upgrade', 'h2c'],
-    ],
-  ],
   ['two protocols', [...without('Upgrade'), ['Upgrade', 'websocket, h2c']]],
   ['two Upgrade lines', [...HANDSHAKE, ['Upgrade', 'websocket']]],
   ['no key', without('Sec-WebSocket-Key')],

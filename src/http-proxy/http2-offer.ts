@@ -1,0 +1,12 @@
+/**
+ * The offer to go on with HTTP/2 in plaintext (`h2c`, RFC 7540 section 3.2). Java's HttpClient and `curl --http2` make it with
+ * requests that they need answered over HTTP/1.1 otherwise. A server may ignore it (RFC 9110 section 7.8), and ours does: a
+ * request that carries it is one like any other. It must never become a tunnel, which nothing would verify.
+ */
+import { headerLines } from './raw-headers.ts';
+
+/** Whether a request asks for `h2c` and for nothing else. */
+export function offersOnlyHttp2(rawHeaders: readonly string[]): boolean {
+  const offers = headerLines(rawHeaders).filter(([name]) => name.toLowerCase() === 'upgrade');
+  return offers.length === 1 && offers.every(([, value]) => value.trim().toLowerCase() === 'h2c');
+}
