@@ -358,7 +358,7 @@ func TestReportsADenial(t *testing.T) {
 	response, err := client.Get(server.URL + "/v1/a")
 	must(t, err)
 	denial := DenialOf(response)
-	if denial == nil || denial.Error() != "403 jti_replay/x" || denial.DecisionID != "d_7" || denial.RetryAfter != 3*time.Second {
+	if denial == nil || !strings.HasPrefix(denial.Error(), "403 jti_replay/x; something on the way repeated this request") || denial.DecisionID != "d_7" || denial.RetryAfter != 3*time.Second {
 		t.Errorf("%+v", denial)
 	}
 	if body, _ := io.ReadAll(response.Body); !bytes.Contains(body, []byte("d_7")) {
@@ -371,6 +371,32 @@ func TestReportsADenial(t *testing.T) {
 	response.Header.Del("X-Proofgate-Reason")
 	if DenialOf(response) != nil {
 		t.Error("the API's own answer is not a denial")
+	}
+}
+
+func TestADenialSaysHowFarTheClockIsOff(t *testing.T) {
+	server := newRecorder(t)
+	offset := time.Duration(0)
+	server.answer = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", time.Now().Add(offset).UTC().Format(http.TimeFormat))
+		w.Header().Set("X-Proofgate-Reason", "invalid_request_proof")
+		w.WriteHeader(401)
+	}
+	client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), server.URL, "dk_1")}}
+	for _, seconds := range []int{45, -45, 0} {
+		offset = time.Duration(seconds) * time.Second
+		response, err := client.Get(server.URL + "/v1/a")
+		must(t, err)
+		for i := 0; i < 2; i++ {
+			denial := DenialOf(response)
+			off := denial.ClockAhead + offset
+			if off > 2*time.Second || off < -2*time.Second || (seconds == 0) != (denial.ClockAhead == 0) {
+				t.Errorf("%d s: %v", seconds, denial.ClockAhead)
+			}
+			if strings.Contains(denial.Error(), "this clock is 4") != (seconds != 0) {
+				t.Error(denial)
+			}
+		}
 	}
 }
 

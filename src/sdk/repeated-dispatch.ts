@@ -9,13 +9,15 @@ interface Dispatcher {
   dispatch(options: object, handler: object): boolean;
 }
 
-/** Where Node.js keeps the dispatcher of `fetch`. */
-const GLOBAL_DISPATCHER = Symbol.for('undici.globalDispatcher.1');
+/** Where Node.js keeps the dispatcher of `fetch`; 26 has both. */
+const GLOBAL_DISPATCHERS = [Symbol.for('undici.globalDispatcher.1'), Symbol.for('undici.globalDispatcher.2')];
 
 /** Members of `fetch`'s options; none where this Node.js has no dispatcher that could be wrapped. */
 export function signingRepetitions(init: object | undefined, sign: () => Promise<SignedHeaders>): object {
   const given: unknown = init && 'dispatcher' in init ? init.dispatcher : undefined;
-  const dispatcher = given ?? Reflect.get(globalThis, GLOBAL_DISPATCHER);
+  const dispatcher =
+    given ??
+    GLOBAL_DISPATCHERS.map((key) => Reflect.get(globalThis, key)).find((found) => isDispatcher(found));
   if (!isDispatcher(dispatcher)) return {};
   let attempts = 0;
   const dispatch = (options: object, handler: object) => {

@@ -1,6 +1,6 @@
 /** Signs requests of `fetch`, and follows redirects itself, because each request needs headers of its own. */
 import type { ClockCheck } from './clock-check.ts';
-import { denialOf } from './denial.ts';
+import { denialOf, noteSent } from './denial.ts';
 import { type FollowPolicy, refuseOtherOrigin } from './follow-policy.ts';
 import { headerLinesOf, isOfSigner } from './header-lines.ts';
 import type { PreparedRequest, SignPrepared } from './prepared-request.ts';
@@ -86,9 +86,11 @@ async function send(
     headers,
     redirect,
     signal: request.signal,
-    ...(body === 'stream' ? {} : { body: body ?? null }),
+    // With credentials, Node.js 24.14 and 24.15 make a network error of a 401: they want to send the body again, and cannot.
+    ...(body === 'stream' ? { credentials: 'omit' } : { body: body ?? null }),
   });
   clock.see(response.headers.get('date'), sentMs);
+  noteSent(response, sentMs);
   return response;
 }
 

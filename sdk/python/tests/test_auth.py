@@ -245,6 +245,28 @@ class AuthTest(unittest.TestCase):
                 self.assertEqual(len(logs.output), 1)
                 self.assertIn(word, logs.output[0])
 
+    def test_a_denial_says_what_the_code_does_not(self):
+        for reason, offset, text in (
+            ("jti_replay", -60, "may have been executed: ask the API before you send it again"),
+            ("invalid_request_proof", 45, "s behind the server's"),
+            ("invalid_request_proof", -45, "s ahead of the server's"),
+        ):
+            self.server.clock_offset = offset
+            self.server.answer = lambda _: (401, {"X-Proofgate-Reason": reason}, "")
+            for send in (self.httpx_client().get, self.session().get):
+                denied = proofgate.denial_of(send(self.url))
+                self.assertIn(text, str(denied))
+                expected = -offset if reason == "invalid_request_proof" else None
+                if expected is None:
+                    self.assertIsNone(denied.clock_ahead_seconds)
+                else:
+                    self.assertAlmostEqual(denied.clock_ahead_seconds, expected, delta=2)
+
+    def test_a_denial_says_nothing_of_a_right_clock(self):
+        self.server.answer = lambda _: (401, {"X-Proofgate-Reason": "invalid_request_proof"}, "")
+        denied = proofgate.denial_of(self.httpx_client().get(self.url))
+        self.assertEqual((str(denied), denied.clock_ahead_seconds), ("401 invalid_request_proof", None))
+
     def test_shows_no_secret(self):
         client, session = self.httpx_client(), self.session()
         shown = repr(self.auth)

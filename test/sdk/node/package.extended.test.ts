@@ -71,7 +71,7 @@ it('has types with which the documented code compiles, and which fit undici', ()
     writeFileSync(inProject(`documented-${at}.ts`), text);
     return `documented-${at}.ts`;
   });
-  expect(files.length).toBe(3);
+  expect(files.length).toBe(4);
   const tsc = checkoutPath('node_modules', 'typescript', 'bin', 'tsc');
   const options = ['--strict', '--noEmit', '--target', 'es2023', '--module', 'nodenext', '--types', 'node'];
   expect(

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { writeEnrolledKey } from '../key-files.ts';
 
 /** Routes `/v1/…` of GET, POST and PUT. @returns the path of the key file */
-export function writeUpstreamKey(origins: readonly string[]): string {
+export function writeUpstreamKey(origins: readonly string[], body: 'bound' | 'unbound' = 'bound'): string {
   return writeEnrolledKey(mkdtempSync(join(tmpdir(), 'proofgate-sdk-')), 'key', {
     key: generateKeyPairSync('ed25519').privateKey,
     authSite: 'shop-eu-1',
@@ -17,7 +17,7 @@ export function writeUpstreamKey(origins: readonly string[]): string {
     expiresAt: '2099-01-01T00:00:00Z',
     profiles: ['GET', 'POST', 'PUT'].map((method) => ({
       ...{ route_id: method.toLowerCase(), method, path_template: '/v1/{path*}', origins },
-      ...{ audience: 'https://api.shop.example', signed_headers: [], body: 'bound' },
+      ...{ audience: 'https://api.shop.example', signed_headers: [], body },
     })),
   });
 }

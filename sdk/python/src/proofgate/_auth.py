@@ -130,7 +130,7 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
         self._signer.binds_body(method, url)
 
     def _is_unsigned_denial(self, response: "httpx.Response", sent_at: float, signed_url: str) -> bool:
-        self._clock.check(response.headers.get("date"), sent_at)
+        self._clock.check(response, sent_at)
         request = response.request
         if isinstance(request.headers, _SignedHeaders) or response.status_code != 401:
             return False
@@ -170,7 +170,7 @@ class Auth(httpx.Auth if httpx else object):  # type: ignore[misc]
 
     def _on_response(self, response: Any, sent_at: float, options: Any, copied: Any) -> Any:
         """`copied` is the request of which requests makes that of a redirect."""
-        self._clock.check(response.headers.get("date"), sent_at)
+        self._clock.check(response, sent_at)
         request = response.request
         is_signed = "x-proofgate-signature" in request.headers
         if response.is_redirect:

@@ -9,7 +9,7 @@ import re
 import time
 from typing import Any, Dict, Optional
 
-from .errors import Denied
+from .errors import Denied, clock_text
 
 _REASON = re.compile(r"[a-z_]{1,64}")
 _TEXT = re.compile(r"[\x21-\x7e]{1,512}")
@@ -37,7 +37,13 @@ def denial_of(response: Any) -> Optional[Denied]:
         decision_id=_text(problem.get("decision_id")),
         route_id=_text(problem.get("route_id")),
         retry_after_seconds=int(retry_after) if _SECONDS.fullmatch(retry_after) else None,
+        clock_ahead_seconds=_clock_ahead_of(response) if reason == "invalid_request_proof" else None,
     )
+
+
+def _clock_ahead_of(response: Any) -> Optional[int]:
+    # Without the time of sending, only a clock that is behind is certain.
+    return clock_ahead(response.headers.get("date"), getattr(response, _SENT_AT, float("-inf")))
 
 
 def raise_for_denial(response: Any) -> None:
@@ -59,24 +65,30 @@ def _text(value: object) -> Optional[str]:
     return value if isinstance(value, str) and _TEXT.fullmatch(value) else None
 
 
+def clock_ahead(date: Optional[str], sent_at: float) -> Optional[int]:
+    """Seconds that this clock is ahead of the server's, negative when it is behind; None within the skew."""
+    try:
+        server = email.utils.parsedate_to_datetime(date or "").timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    # The server read its clock between sending and now, and dropped the fraction.
+    ahead = sent_at - server - 1 if server < sent_at else min(time.time() - server, 0)
+    return round(ahead) if abs(ahead) > _SKEW_SECONDS else None
+
+
+_SENT_AT = "_proofgate_sent_at"
+
+
 class ClockCheck:
     """Warns, at most once a minute, when an answer's `Date` and the local clock differ too much."""
 
     def __init__(self) -> None:
         self._warned_at = float("-inf")
 
-    def check(self, date: Optional[str], sent_at: float) -> None:
-        now = time.time()
-        try:
-            server = email.utils.parsedate_to_datetime(date or "").timestamp()
-        except (ValueError, TypeError, OverflowError):
-            return
-        # The server read its clock between sending and now, and dropped the fraction.
-        ahead = sent_at - server - 1 if server < sent_at else now - server
-        if abs(ahead) <= _SKEW_SECONDS or sent_at <= server <= now:
-            return
-        if time.monotonic() - self._warned_at < _WARN_EVERY_SECONDS:
+    def check(self, response: Any, sent_at: float) -> None:
+        setattr(response, _SENT_AT, sent_at)
+        ahead = clock_ahead(response.headers.get("date"), sent_at)
+        if ahead is None or time.monotonic() - self._warned_at < _WARN_EVERY_SECONDS:
             return
         self._warned_at = time.monotonic()
-        side = "ahead of" if ahead > 0 else "behind"
-        _log.warning("the local clock is %d s %s the server's: proofs may be denied", abs(ahead), side)
+        _log.warning("%s", clock_text(ahead))
