@@ -26,6 +26,8 @@ export interface ForwardOptions {
   readonly acceptsTrailers: boolean;
   /** Response headers that the client must not get from the upstream: lower case. */
   readonly withheld: ReadonlySet<string>;
+  /** Further lines for the client, given those of the upstream. */
+  readonly linesBeside?: (upstream: HeaderLines) => HeaderLines;
   /** Maximum time to wait for a free connection, milliseconds. */
   readonly queueTimeoutMs: number;
   /** Maximum time that a client may leave sent data unread, milliseconds. */
@@ -80,11 +82,12 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
   onResponseStart(controller: UpstreamController, status: number): void {
     // Interim responses are for this hop only; the client gets its own.
     if (this.#isSettled || status < 200) return;
-    const { acceptsTrailers, response, withheld } = this.#options;
+    const { acceptsTrailers, linesBeside, response, withheld } = this.#options;
     try {
       const { protocolVersion = '1.1' } = controller;
       const head = { status, protocolVersion, acceptsTrailers, withheld } as const;
-      const lines = responseLines(linesOf(controller.rawHeaders), head);
+      const upstream = linesOf(controller.rawHeaders);
+      const lines = [...responseLines(upstream, head), ...(linesBeside?.(upstream) ?? [])];
       this.#status = status;
       response.begin(status, lines, acceptsTrailers);
     } catch {

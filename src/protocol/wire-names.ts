@@ -49,6 +49,8 @@ export const TRANSCRIPT_HEADER = 'x-proofgate-transcript';
 export const SIGNATURE_HEADER = 'x-proofgate-signature';
 /** The reason code of a denial. */
 export const REASON_HEADER = 'x-proofgate-reason';
+/** Seconds that the clock of `proofgate signer` is ahead of the server's that denied a request; only the signer sets it. */
+export const CLOCK_AHEAD_HEADER = 'x-proofgate-clock-ahead';
 
 /** Prefix of all our headers; a client's own headers with this prefix never reach the upstream. */
 export const VENDOR_PREFIX = 'x-proofgate-';

@@ -41,6 +41,7 @@ export const SERVERS: { readonly [name: string]: () => Promise<number> } = {
     const egress = await openEgressServer({
       ...{ listen: '127.0.0.1:0', maxConnections: 10, routes: [], signer: new RequestSigner(), limits },
       ...{ unsigned: 'deny', onSigned: ignore, onPassed: ignore, onInternalError: ignore },
+      ...{ onWrongClock: ignore },
       metrics: { ...createEgressMetrics(new Registry()), refused: ignore },
     });
     closers.push(() => egress.drain(1_000));

@@ -1,6 +1,7 @@
 /** The egress proxy of the signer: its settings, their valid combinations, and its start. Source: docs/signer.md. */
 import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
+import { clockText } from '../../client/clock-difference.ts';
 import { openNegotiatedPool } from '../../http-proxy/negotiated-pool.ts';
 import { openUpstreamPool, type UpstreamPool } from '../../http-proxy/upstream-pool.ts';
 import { usageError } from '../../program/errors.ts';
@@ -110,6 +111,7 @@ export function openEgress(
   };
   return openEgressServer({
     ...inputs,
+    onWrongClock: logWrongClock(logger),
     listen: plan.listen,
     maxConnections: MAX_CONNECTIONS,
     routes: plan.routes.map((route) => ({ ...route, pool: poolOf(route.origin) })),
@@ -163,5 +165,19 @@ function logUpstream(logger: Logger, origin: string): (errorCode: string | undef
     failing = code;
     if (code === undefined) logger.info({ event: 'upstream_connected', origin }, 'connected to the upstream');
     else logger.warn({ event: 'upstream_unreachable', origin, code }, 'cannot connect to the upstream');
+  };
+}
+
+const LOG_CLOCK_EVERY_MS = 60_000;
+
+function logWrongClock(logger: Logger): (aheadSeconds: number) => void {
+  let loggedAtMs = Number.NEGATIVE_INFINITY;
+  return (aheadSeconds) => {
+    if (performance.now() - loggedAtMs < LOG_CLOCK_EVERY_MS) return;
+    loggedAtMs = performance.now();
+    logger.warn(
+      { event: 'clock_differs', ahead_seconds: aheadSeconds },
+      `a request was denied: ${clockText(aheadSeconds)}`,
+    );
   };
 }

@@ -11,9 +11,11 @@ import { headFaultOf } from '../../http-proxy/request-head.ts';
 import { acceptsTrailers } from '../../http-proxy/request-lines.ts';
 import { breakOff, respond, type Served } from '../../http-proxy/respond.ts';
 import type { UpstreamPool } from '../../http-proxy/upstream-pool.ts';
+import { CLOCK_AHEAD_HEADER } from '../../protocol/wire-names.ts';
 import { BodySpace, UNVERIFIED } from '../../request-body/body-space.ts';
 import type { EgressMetrics } from '../../telemetry/egress-metrics.ts';
 import { problemOfRefusal, type Refusal } from '../signing-refusals.ts';
+import { deniedClockAhead, OWN_HEADERS } from './clock-lines.ts';
 import { ROUTE_UNKNOWN, refusalOf } from './egress-refusals.ts';
 import { type Destination, destinationOf, type UpstreamRoute } from './egress-routes.ts';
 import { outgoingLines, signableHeaders, withCredentials } from './outgoing-lines.ts';
@@ -49,7 +51,11 @@ export interface EgressParts {
   readonly onSigned: (signed: SignedRequest, outcome: ForwardOutcome) => void;
   /** Called for each request that is sent unsigned. */
   readonly onPassed: (method: string) => void;
+  /** Called for each denial of a clock that is off. @param aheadSeconds negative: the clock is behind the server's */
+  readonly onWrongClock: (aheadSeconds: number) => void;
   readonly onInternalError: (error: unknown) => void;
+  /** The clock that signs. Default: the system's. */
+  readonly nowMs?: () => number;
 }
 
 type Received =
@@ -159,13 +165,23 @@ export class EgressHandler {
     return this.#answer(response, outcome);
   }
 
+  #clockLines(upstream: HeaderLines, sentMs: number): HeaderLines {
+    const { nowMs = Date.now, onWrongClock } = this.#parts;
+    const ahead = deniedClockAhead(upstream, { sentMs, nowMs: nowMs() });
+    if (ahead === undefined) return [];
+    onWrongClock(ahead);
+    return [[CLOCK_AHEAD_HEADER, String(ahead)]];
+  }
+
   #send(
     { request, response }: ClientExchange,
     { route, target }: Destination<EgressRoute>,
     lines: HeaderLines,
     spool: BodySpool | undefined,
   ): Promise<ForwardOutcome> {
-    const { idleTimeoutMs, queueTimeoutMs } = this.#parts.limits;
+    const { limits, nowMs = Date.now } = this.#parts;
+    const { idleTimeoutMs, queueTimeoutMs } = limits;
+    const sentMs = nowMs();
     const body = spool?.forUpstream();
     return forward({
       pool: route.pool,
@@ -178,7 +194,8 @@ export class EgressHandler {
         lengthBytes: body === undefined ? undefined : spool?.lengthBytes,
       },
       acceptsTrailers: request.protocolVersion === '2.0' || acceptsTrailers(lines),
-      withheld: NONE,
+      withheld: OWN_HEADERS,
+      linesBeside: (upstream) => this.#clockLines(upstream, sentMs),
       queueTimeoutMs,
       idleTimeoutMs,
     });
@@ -222,8 +239,6 @@ export class EgressHandler {
     return respond(response, problem);
   }
 }
-
-const NONE: ReadonlySet<string> = new Set();
 
 const urlOf = ({ route: { origin }, target }: Destination<EgressRoute>) =>
   `${origin.scheme}://${origin.authority}${target}`;

@@ -28,13 +28,15 @@ export interface OpenEgress {
   readonly signer: RequestSigner;
   readonly signed: SignedRequest[];
   readonly internalErrors: unknown[];
+  /** Seconds that the signer's clock was ahead, for each denial. */
+  readonly wrongClocks: number[];
   /** Codes. */
   readonly refused: string[];
   metric(name: string): Promise<number>;
   spooledFiles(): Promise<readonly string[]>;
 }
 
-export interface EgressOptions extends Partial<Pick<EgressParts, 'unsigned'>> {
+export interface EgressOptions extends Partial<Pick<EgressParts, 'unsigned' | 'nowMs'>> {
   readonly listen?: string;
   readonly limits?: Partial<EgressLimits>;
   /** Where to connect, by prefix, with the origin that is signed. Default: the upstream, with its scheme, for all paths. */
@@ -58,7 +60,7 @@ const LIMITS: Omit<EgressLimits, 'spoolDirectory'> = {
  * The routes of the site as profiles of its usual caller.
  * @param signsToken whether to sign the application's own `Authorization`, where the route leaves it to the application
  */
-export function billingSigner(site: Site, signsToken = false): RequestSigner {
+export function billingSigner(site: Site, signsToken = false, nowMs = Date.now): RequestSigner {
   const profiles = Object.values<SiteRoute>(ROUTES).map((route) => ({
     ...{ route_id: route.route_id, method: route.method, path_template: route.path_template },
     ...{ audience: route.audience, origins: [ORIGIN, SECURE_ORIGIN] },
@@ -75,7 +77,7 @@ export function billingSigner(site: Site, signsToken = false): RequestSigner {
     },
     'profiles',
   );
-  const signer = new RequestSigner();
+  const signer = new RequestSigner({ nowMs });
   signer.replaceIdentity({ key: site.derivedKeys.dk_billing, files: [file], passports: undefined });
   return signer;
 }
@@ -95,11 +97,12 @@ export function useEgress(): (upstream: string, site: Site, options?: EgressOpti
     for (const end of ends.splice(0)) await end();
   });
   return async (upstream, site, options = {}) => {
-    const { listen = '127.0.0.1:0', unsigned = 'deny' } = options;
+    const { listen = '127.0.0.1:0', nowMs = Date.now, unsigned = 'deny' } = options;
     const spoolDirectory = await mkdtemp(join(tmpdir(), 'pg-egress-'));
     const registry = new Registry();
     const limits = { ...LIMITS, spoolDirectory, ...options.limits };
-    const signer = billingSigner(site);
+    const signer = billingSigner(site, false, nowMs);
+    const wrongClocks: number[] = [];
     const signed: SignedRequest[] = [];
     const internalErrors: unknown[] = [];
     const refused: string[] = [];
@@ -119,6 +122,8 @@ export function useEgress(): (upstream: string, site: Site, options?: EgressOpti
       metrics: { ...createEgressMetrics(registry), refused: (code) => refused.push(code) },
       onSigned: (request) => signed.push(request),
       onPassed: () => undefined,
+      onWrongClock: (aheadSeconds) => wrongClocks.push(aheadSeconds),
+      nowMs,
       onInternalError: (error) => internalErrors.push(error),
     });
     ends.push(async () => {
@@ -134,6 +139,7 @@ export function useEgress(): (upstream: string, site: Site, options?: EgressOpti
       signed,
       internalErrors,
       refused,
+      wrongClocks,
       metric: async (name) => {
         const { values } = (await registry.getSingleMetric(name)?.get()) ?? { values: [] };
         return values.reduce((sum, { value }) => sum + value, 0);

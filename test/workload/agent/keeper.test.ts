@@ -84,6 +84,19 @@ describe('enrolling', () => {
     expect(agent.count('replaced')).toBe(2);
   });
 
+  it('enrolls once when the clock stood still and jumps past the time to renew, within 10 s', async () => {
+    await startEnrolled();
+    agent.pass(56 * MINUTE);
+    await agent.renewToken();
+    const jumpedAtMs = agent.nowMs;
+    await agent.checkUntil(() => agent.count('replaced') === 2);
+    // The machine of a test may be slow; the waits of the agent are counted.
+    expect(agent.nowMs - jumpedAtMs).toBeLessThanOrEqual(10_000);
+    const until = agent.nowMs + 5 * MINUTE;
+    await agent.checkUntil(() => agent.nowMs > until);
+    expect([agent.count('replaced'), agent.control.enrollments.size]).toEqual([2, 2]);
+  });
+
   it('enrolls after a night of sleep, at the first look', async () => {
     await startEnrolled();
     agent.pass(12 * 60 * MINUTE);
