@@ -34,6 +34,8 @@ export const displayText = (description: string) =>
 /** The same in an answer: 0.3.0 and before took zero-width and bidirectional characters. */
 export const shownText = (description: string) =>
   Type.String({ pattern: `^[^${CONTROL_CHARACTERS}]{1,128}$`, description });
+/** Query parameter of lists of what people name. */
+export const NAME_FILTER = { name: Type.Optional(shownText('Only of this name.')) };
 export const moment = (description: string) =>
   Type.String({ format: 'date-time', description: `${description} RFC 3339, UTC.` });
 

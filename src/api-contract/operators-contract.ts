@@ -11,6 +11,7 @@ import {
   moment,
   object,
   shownText,
+  text,
   VERSIONED,
 } from './members-contract.ts';
 import { ROLES, SCOPE_KINDS } from './vocabulary.ts';
@@ -81,6 +82,12 @@ const ACCESS_TOKEN_MEMBERS = {
   role,
   scope: SCOPE,
   expires_at: Type.Optional(moment('When the token expires.')),
+  created_by: Type.Optional(
+    Type.String({ description: 'Actor that created it; absent when the audit trail no longer knows it.' }),
+  ),
+  last_used_at: Type.Optional(
+    moment('When it was last used, a quarter of a minute late at most; absent when it never was.'),
+  ),
   ...VERSIONED,
 };
 
@@ -126,6 +133,9 @@ export const AUDIT_FILTER = {
     }),
   ),
   resource_id: Type.Optional(Type.String({ pattern: '^[ -~]{1,2048}$', description: 'Only this resource.' })),
+  actor: Type.Optional(text(1200, 'Only of this actor, such as oidc:<issuer>|<subject>.')),
+  since: Type.Optional(moment('Only events at or after this time.')),
+  until: Type.Optional(moment('Only events before this time.')),
 };
 
 export const ROLE_GRANT_PATH = { role_grant_id: identifier('The role grant.') };
@@ -172,6 +182,12 @@ export const OPERATOR_SESSION = object(
     current: Type.Boolean({ description: 'Whether this request came with it.' }),
   },
   'OperatorSession',
+);
+/** `DELETE /v1/sessions`. */
+export const SESSIONS_OF = { principal: text(1200, 'The operator, as sessions and role grants name them.') };
+export const ENDED_SESSIONS = object(
+  { ended: Type.Integer({ minimum: 0, description: 'How many sessions were ended.' }) },
+  'EndedSessions',
 );
 export const OPERATOR_SESSION_PATH = { session_id: identifier('The session.') };
 export type OperatorSessionView = Static<typeof OPERATOR_SESSION>;

@@ -24,7 +24,7 @@ export async function showAnswer(
   options: AnswerOptions,
 ): Promise<ShownAnswer> {
   const { output, include } = options;
-  if (output.format === 'json') {
+  if (output.format !== 'text') {
     output.result([], await jsonAnswer(head, body));
   } else {
     if (include) output.stdout.write(headText(head));

@@ -1,12 +1,14 @@
 /**
- * Output of a command: results on stdout, errors and notes on stderr, as text or as JSON with one object a line.
+ * Output of a command: results on stdout, errors and notes on stderr, as text or as JSON with one object a line. `jsonl` is
+ * `json` with the items of a list on lines of their own.
  * Source: docs/cli.md "Output".
  */
+import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import type { CliError } from './errors.ts';
 import { visibleJson } from './visible-text.ts';
 
-export const OUTPUT_FORMATS = ['text', 'json'] as const;
+export const OUTPUT_FORMATS = ['text', 'json', 'jsonl'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
 /** The process's environment variables. */
@@ -55,8 +57,14 @@ export class Output {
   /** Writes the command's result: the lines as text, or the object as JSON. */
   result(lines: readonly string[], object: JsonMembers): void {
     this.#endProgress();
-    const text = this.#format === 'json' ? visibleJson(object) : lines.join('\n');
+    const text = this.#format === 'text' ? lines.join('\n') : visibleJson(object);
     if (text !== '') this.stdout.write(`${text}\n`);
+  }
+
+  /** Writes one item of a list, for `jsonl`; waits for a slow reader. */
+  async item(object: JsonMembers): Promise<void> {
+    this.#endProgress();
+    if (!this.stdout.write(`${visibleJson(object)}\n`)) await once(this.stdout, 'drain');
   }
 
   /** Exit code of the process unless the command throws; 0 by default. */
@@ -73,13 +81,13 @@ export class Output {
   note(code: string, text: string): void {
     this.#endProgress();
     this.#stderr.write(
-      this.#format === 'json' ? `${JSON.stringify({ note: code, message: text })}\n` : `${text}\n`,
+      this.#format === 'text' ? `${text}\n` : `${JSON.stringify({ note: code, message: text })}\n`,
     );
   }
 
   /**
    * Shows progress: one line that the next one overwrites and the result erases.
-   * @returns false when stderr is not a terminal or the format is JSON, so that nothing was shown
+   * @returns false when stderr is not a terminal or the format is `json`, so that nothing was shown
    */
   progress(text: string): boolean {
     if (!this.#rewritesLines || this.#format === 'json') return false;
@@ -96,9 +104,9 @@ export class Output {
   error(error: CliError): void {
     this.#endProgress();
     this.#stderr.write(
-      this.#format === 'json'
-        ? `${JSON.stringify({ error: error.code, message: error.message })}\n`
-        : `${this.#colored ? `${RED}error:${RESET}` : 'error:'} ${error.code}: ${error.message}\n`,
+      this.#format === 'text'
+        ? `${this.#colored ? `${RED}error:${RESET}` : 'error:'} ${error.code}: ${error.message}\n`
+        : `${JSON.stringify({ error: error.code, message: error.message })}\n`,
     );
   }
 }

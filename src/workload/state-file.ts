@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { ownState } from '../client/enroll/enrolled-profiles.ts';
 import type { EnrollmentState, EnrollmentStates } from '../client/enroll/enrollment-state.ts';
 import { formatEnrollmentState, parseEnrollmentState } from '../client/enroll/state-format.ts';
-import { CliError } from '../program/errors.ts';
+import { CliError, usageError } from '../program/errors.ts';
 import { readInputBytes } from '../program/input-files.ts';
 import { readSigningKeyFile } from '../program/key-files.ts';
 import { replaceFile } from '../program/output-files.ts';
@@ -19,9 +19,11 @@ export function statePathOf(keyFile: string): string {
 }
 
 export class EnrollmentStateFile implements EnrollmentStates {
+  readonly #keyFile: string;
   readonly #path: string;
 
   constructor(keyFile: string) {
+    this.#keyFile = keyFile;
     this.#path = statePathOf(keyFile);
   }
 
@@ -39,8 +41,15 @@ export class EnrollmentStateFile implements EnrollmentStates {
     }
   }
 
-  /** @throws CliError as `replaceFile` */
+  /** @throws CliError `key_kept_by_agent`, or as `replaceFile` */
   async save(state: EnrollmentState): Promise<void> {
+    // The agent replaces the pair of key and state as a whole. A state written through its link would be lost, or fit no key.
+    if ((await settledKeyFile(this.#keyFile)) !== this.#keyFile) {
+      throw usageError(
+        'key_kept_by_agent',
+        `an agent keeps ${this.#keyFile}: start the agent once with --force-reenroll, or enroll another file`,
+      );
+    }
     await replaceFile({ path: this.#path, content: formatEnrollmentState(state), mode: 0o600 });
   }
 }

@@ -103,11 +103,49 @@ test('an ended session is signed out', async () => {
   const other = await stage.operatorPage({ name: 'ada', role: 'viewer' });
   await page.goto(`${stage.url}/access?view=sessions`);
   const row = page.getByRole('row').filter({ hasText: 'ada' });
-  await row.getByRole('button', { name: 'End' }).click();
+  await row.getByRole('button', { name: 'End', exact: true }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'End' }).click();
   await row.waitFor({ state: 'detached' });
   await other.reload();
   await other.getByRole('heading', { name: 'Sign in to Proofgate' }).waitFor();
+});
+
+test('all sessions of one operator are ended at once', async () => {
+  const other = await stage.operatorPage({ name: 'grace', role: 'viewer' });
+  await page.goto(`${stage.url}/access?view=sessions`);
+  const row = page.getByRole('row').filter({ hasText: 'grace' });
+  await row.getByRole('button', { name: 'End all' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'End all' }).click();
+  await row.waitFor({ state: 'detached' });
+  await other.reload();
+  await other.getByRole('heading', { name: 'Sign in to Proofgate' }).waitFor();
+});
+
+test('the audit trail is filtered by who and when', async () => {
+  await page.goto(`${stage.url}/audit`);
+  await page.getByLabel('Who').fill('bootstrap');
+  await page.waitForURL(/actor=bootstrap/);
+  await page.getByLabel('Before').fill('2020-01-01T00:00:00Z');
+  await page.waitForURL(/until=2020/);
+  await page.getByRole('row').filter({ hasText: 'bootstrap' }).first().waitFor({ state: 'detached' });
+});
+
+test('a site shows its brokers, with their pinned keys', async () => {
+  const issuer = 'https://broker.example';
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' };
+  const api = await stage.control.api();
+  const path = `/v1/sites/${SITE_ID}/brokers/${encodeURIComponent(issuer)}/mesh.example`;
+  const definition = {
+    ...{ trust_domain: 'mesh.example', subject_prefixes: ['spiffe://mesh.example/'] },
+    ...{ key_binding: 'attested_workload', keys: [{ kid: 'bk-7', alg: 'Ed25519', jwk }] },
+  };
+  await api.put(path, { definition }, undefined);
+  await api.close();
+  await page.goto(`${stage.url}/sites/${SITE_ID}/clients?view=brokers`);
+  const row = page.getByRole('row').filter({ hasText: issuer });
+  for (const shown of ['mesh.example', 'bk-7', 'attested_workload']) {
+    await row.getByText(shown, { exact: true }).waitFor();
+  }
 });
 
 async function sessionOf(token: string): Promise<{ readonly roles?: unknown; readonly code?: unknown }> {

@@ -31,7 +31,7 @@ async function readIds(
   const texts = await collectTexts(command.settings, { flags, env });
   return withControl(settingValues(CTL_SETTINGS, texts), { env }, async (api) => {
     const sites = kind.needsSite === 'never' ? [''] : (texts.get('site') ?? (await siteIds(api)));
-    const lists = await Promise.all(sites.map((site) => listOf(api, kind.name, site)));
+    const lists = await Promise.all(sites.map((site) => listOf(api, kind.name, { site })));
     return [...new Set(lists.flatMap((items) => items.map((item) => String(item[member]))))];
   });
 }

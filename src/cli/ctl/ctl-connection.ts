@@ -1,6 +1,6 @@
 /** Connects operator commands to Control and converts its errors to errors of the command line. */
 import type { ControlUrl } from '../../client/enroll/control-url.ts';
-import type { ControlApi } from '../../client/operator/control-api.ts';
+import type { ControlApi, ControlApiOptions } from '../../client/operator/control-api.ts';
 import { OperatorError } from '../../client/operator/operator-error.ts';
 import { CliError } from '../../program/errors.ts';
 import { readCaFile } from '../../program/input-files.ts';
@@ -56,7 +56,12 @@ export function ctlCommand<S extends SettingDeclarations, P extends PositionalDe
   run,
   ...declaration
 }: Omit<CommandDeclaration<S, P>, 'run'> & {
-  run(api: ControlApi, input: CommandInput<CtlSettings & S, P>, context: CliContext): Promise<CtlResult>;
+  /** @returns undefined when it has written its result itself */
+  run(
+    api: ControlApi,
+    input: CommandInput<CtlSettings & S, P>,
+    context: CliContext,
+  ): Promise<CtlResult | undefined>;
 }): CommandLineNode {
   return command<CtlSettings & S, P>({
     ...declaration,
@@ -64,9 +69,9 @@ export function ctlCommand<S extends SettingDeclarations, P extends PositionalDe
     examples: examples.map((line) => `proofgate ctl ${line} ${EXAMPLE_SETTINGS}`),
     run: (input, context) =>
       withControl(input.settings, context, async (api) => {
-        const { lines, object } = await run(api, input, context);
+        const result = await run(api, input, context);
         // Names of other users could send commands to the terminal.
-        context.output.result(lines.map(visibleText), object);
+        if (result !== undefined) context.output.result(result.lines.map(visibleText), result.object);
       }),
   });
 }
@@ -85,13 +90,14 @@ export interface CtlResult {
  */
 export async function withControl<T>(
   values: CtlValues,
-  { env }: Pick<CliContext, 'env'>,
+  { env, output }: Pick<CliContext, 'env'> & Partial<Pick<CliContext, 'output'>>,
   work: (api: ControlApi) => Promise<T>,
 ): Promise<T> {
   const url = await readControlUrl(values);
   const credentials = await readCredentials(values, url, env);
   try {
-    return await withConnection(values, { url, token: credentials.token }, work);
+    const onListed = (items: number) => void output?.progress(`${items} items read`);
+    return await withConnection(values, { url, token: credentials.token, onListed }, work);
   } catch (error) {
     throw advised(error, credentials);
   }
@@ -106,11 +112,11 @@ export async function readControlUrl({ controlUrl }: ControlValues): Promise<Con
 /** Runs a function with a connection to Control and closes the connection afterwards. @throws CliError, OperatorError */
 export async function withConnection<T>(
   { controlCaFile }: ControlValues,
-  { url, token }: { readonly url: ControlUrl; readonly token: string | undefined },
+  connection: Omit<ControlApiOptions, 'caPem'>,
   work: (api: ControlApi) => Promise<T>,
 ): Promise<T> {
   const { ControlApi } = await import('../../client/operator/control-api.ts');
-  const api = new ControlApi({ url, token, caPem: await readCaFile(controlCaFile) });
+  const api = new ControlApi({ ...connection, caPem: await readCaFile(controlCaFile) });
   try {
     return await work(api);
   } finally {

@@ -1,5 +1,6 @@
 /** Lists Control's resources, and finds one by its ID or its name. */
 import type { ControlApi } from '../../client/operator/control-api.ts';
+import { OperatorError } from '../../client/operator/operator-error.ts';
 import { CliError, usageError } from '../../program/errors.ts';
 import { optional, text } from '../../program/settings.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
@@ -24,22 +25,63 @@ export function requireSite({ name, needsSite }: NamedKind, site: string | undef
   }
 }
 
-/** All resources of a kind: of the site, or everything that the operator may read. */
+export interface ListSelection {
+  readonly site: string | undefined;
+  /** Filters of Control's API. */
+  readonly query?: URLSearchParams;
+  /** Of an endless list, too. Default: only its newest page. */
+  readonly isWhole?: boolean;
+}
+
+/** The resources of a kind, page by page: of the site, or everything that the operator may read. */
+export async function* pagesOf(
+  api: ControlApi,
+  kindName: string,
+  { site, query = new URLSearchParams(), isWhole = false }: ListSelection,
+): AsyncGenerator<readonly JsonObject[], void> {
+  const { list, isOnePage, newestOnly }: Kind = KINDS[kindName] ?? { needsSite: 'never', columns: [] };
+  if (list === undefined) return;
+  if (kindName === 'fleets') {
+    for (const { environment_id: id } of await api.list('/v1/environments')) {
+      yield* api.pages(withQuery(list(encodeURIComponent(String(id))), query));
+    }
+    return;
+  }
+  const path = withQuery(list(encodeURIComponent(site ?? '')), query);
+  if (newestOnly && !isWhole) yield await api.newest(path);
+  else if (isOnePage) yield await api.page(path);
+  else yield* api.pages(path);
+}
+
+function withQuery(path: string, query: URLSearchParams): string {
+  if (query.size === 0) return path;
+  return `${path}${path.includes('?') ? '&' : '?'}${query}`;
+}
+
+/** All items of {@link pagesOf}. */
 export async function listOf(
   api: ControlApi,
   kindName: string,
+  selection: ListSelection,
+): Promise<readonly JsonObject[]> {
+  const items: JsonObject[] = [];
+  for await (const page of pagesOf(api, kindName, selection)) items.push(...page);
+  return items;
+}
+
+/** The resources of this name, by one request. Control up to 0.3.0 has no such filter: its whole list is read. */
+async function namedOf(
+  api: ControlApi,
+  kindName: string,
+  name: string,
   site: string | undefined,
 ): Promise<readonly JsonObject[]> {
-  const { list, isOnePage, newestOnly }: Kind = KINDS[kindName] ?? { needsSite: 'never', columns: [] };
-  if (list === undefined) return [];
-  if (kindName === 'fleets') {
-    const environments = await api.list('/v1/environments');
-    const ids = environments.map(({ environment_id: id }) => encodeURIComponent(String(id)));
-    return (await Promise.all(ids.map((id) => api.list(list(id))))).flat();
+  try {
+    return await listOf(api, kindName, { site, query: new URLSearchParams({ name }) });
+  } catch (error) {
+    if (!(error instanceof OperatorError && error.code === 'request_invalid')) throw error;
+    return listOf(api, kindName, { site });
   }
-  const path = list(encodeURIComponent(site ?? ''));
-  if (newestOnly) return api.newest(path);
-  return isOnePage ? api.page(path) : api.list(path);
 }
 
 /**
@@ -82,7 +124,7 @@ export async function idOf(
   if (kind.needsSite !== 'never' && site === undefined) {
     throw usageError('site_required', `${given} is no ID (${prefix}…): name its Auth Site with --site`);
   }
-  const found = (await listOf(api, kindName, site)).filter((each) => each[member] === given);
+  const found = (await namedOf(api, kindName, given, site)).filter((each) => each[member] === given);
   // The name of a detached target may be in use again.
   const living = found.filter(({ state }) => state !== 'detached');
   const ids = (living.length > 0 ? living : found).map((each) => String(each[kind.columns[0] ?? '']));

@@ -133,7 +133,7 @@ export const KINDS: { readonly [kind: string]: Kind } = {
   'role-grants': ofInstallation('role-grants', ['role_grant_id', 'principal', 'role', 'scope']),
   'access-tokens': ofInstallation(
     'access-tokens',
-    ['access_token_id', 'name', 'role', 'scope', 'expires_at'],
+    ['access_token_id', 'name', 'role', 'scope', 'created_by', 'last_used_at', 'expires_at'],
     { prefix: 'at_', member: 'name' },
   ),
   sessions: ofInstallation('sessions', ['session_id', 'principal', 'expires_at', 'current']),

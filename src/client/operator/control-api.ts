@@ -1,9 +1,11 @@
 /**
- * Client of Control's operator API: JSON over HTTPS, pagination, ETags, problem documents as errors. It retries only reads,
- * and creations with an Idempotency-Key.
+ * Client of Control's operator API: JSON over HTTPS, pagination, ETags, problem documents as errors. Without an answer it
+ * retries only reads, and creations with an Idempotency-Key. After 429, which executes nothing, it waits as Control says.
  */
 import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Agent } from 'undici';
+import { parseRetryAfterMs } from '../../protocol/retry-after.ts';
 import { isJsonObject, type JsonObject, jsonObjects, parseStrictJson } from '../../protocol/strict-json.ts';
 import { checkedCaPem } from '../ca-certificates.ts';
 import type { ControlUrl } from '../enroll/control-url.ts';
@@ -17,6 +19,8 @@ export interface ControlApiOptions {
   readonly token: string | undefined;
   /** Timeout of one exchange. Default 30 s. */
   readonly timeoutMs?: number;
+  /** Called after each page of a list that goes on, with the number of items so far. */
+  readonly onListed?: (items: number) => void;
 }
 
 export interface Resource {
@@ -42,6 +46,10 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 const PAGE_LIMIT = 200;
 /** Maximum number of items in a list: more keys than a site can have. */
 const MAX_LISTED = 2_000_000;
+/** Maximum number of pages in a row without items: a page with filters examines many items and may show none. */
+const MAX_EMPTY_PAGES = 1000;
+/** Maximum time that one request waits for rate limits, in all. */
+const MAX_LIMITED_MS = 120_000;
 /** Number of attempts of a request that can be retried. */
 const MAX_ATTEMPTS = 3;
 
@@ -80,10 +88,18 @@ export class ControlApi {
     }
   }
 
-  /** All pages of a list. @throws OperatorError */
+  /** All items of a list. @throws OperatorError */
   async list(path: string): Promise<readonly JsonObject[]> {
     const items: JsonObject[] = [];
+    for await (const page of this.pages(path)) items.push(...page);
+    return items;
+  }
+
+  /** A list, page by page. @throws OperatorError */
+  async *pages(path: string): AsyncGenerator<readonly JsonObject[], void> {
     let cursor: string | undefined;
+    let listed = 0;
+    let empty = 0;
     do {
       const query = new URLSearchParams({
         limit: String(PAGE_LIMIT),
@@ -91,14 +107,16 @@ export class ControlApi {
       });
       const { body } = await this.get(`${path}${path.includes('?') ? '&' : '?'}${query}`);
       const page = itemsOf(body, path);
-      items.push(...page);
+      listed += page.length;
+      empty = page.length > 0 ? 0 : empty + 1;
       const next = typeof body.next_cursor === 'string' ? body.next_cursor : undefined;
-      // Every page except the last has items and a next page; this ends a list that never ends.
-      const leadsOn = next !== cursor && page.length > 0 && items.length <= MAX_LISTED;
+      // This ends a list that never ends.
+      const leadsOn = next !== cursor && empty < MAX_EMPTY_PAGES && listed <= MAX_LISTED;
       if (next !== undefined && !leadsOn) throw unexpected(path);
+      if (next !== undefined) this.#options.onListed?.(listed);
+      yield page;
       cursor = next;
     } while (cursor !== undefined);
-    return items;
   }
 
   /** A list that comes in one answer. @throws OperatorError */
@@ -133,8 +151,8 @@ export class ControlApi {
   }
 
   /** @throws OperatorError */
-  async remove(path: string, etag: string | undefined): Promise<void> {
-    await this.#once({ method: 'DELETE', path, headers: ifMatch(etag) });
+  async remove(path: string, etag: string | undefined): Promise<Resource> {
+    return resourceOf(await this.#once({ method: 'DELETE', path, headers: ifMatch(etag) }));
   }
 
   /** Checks that the URL redirects a browser (303), without following. @throws OperatorError otherwise */
@@ -156,9 +174,14 @@ export class ControlApi {
 
   /** @throws OperatorError for anything but a success */
   async #once(exchange: Exchange): Promise<Answer> {
-    const answer = await this.#exchange(exchange);
-    if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
-    throw problemOf(answer);
+    for (let waitedMs = 0; ; ) {
+      const answer = await this.#exchange(exchange);
+      if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
+      const waitMs = waitOf(answer);
+      if (waitMs === undefined || waitedMs + waitMs > MAX_LIMITED_MS) throw problemOf(answer);
+      waitedMs += waitMs;
+      await pause(waitMs);
+    }
   }
 
   #exchange({ method, path, body, headers, ...exchange }: Exchange): Promise<Answer> {
@@ -184,8 +207,13 @@ export class ControlApi {
         path,
         ...request,
       });
-      const { etag } = headers;
-      return { statusCode, etag: typeof etag === 'string' ? etag : undefined, text: await body.text() };
+      const { etag, 'retry-after': retryAfter } = headers;
+      return {
+        statusCode,
+        etag: typeof etag === 'string' ? etag : undefined,
+        retryAfterMs: parseRetryAfterMs(retryAfter, Date.now()),
+        text: await body.text(),
+      };
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? String(error.code) : 'no answer';
       throw new OperatorError('unreachable', 'control_unreachable', this.#notReached(code));
@@ -213,7 +241,16 @@ interface SentRequest {
 interface Answer {
   readonly statusCode: number;
   readonly etag: string | undefined;
+  readonly retryAfterMs: number | undefined;
   readonly text: string;
+}
+
+const MIN_WAIT_MS = 100;
+
+/** How long to wait before the same request again; undefined when that does not help. */
+function waitOf({ statusCode, retryAfterMs }: Answer): number | undefined {
+  if (statusCode !== 429 || retryAfterMs === undefined) return undefined;
+  return Math.max(MIN_WAIT_MS, retryAfterMs);
 }
 
 function ifMatch(etag: string | undefined): { readonly [name: string]: string } {

@@ -46,6 +46,16 @@ export function AccessTokens() {
             cell: ({ scope }) => <ScopeName scope={scope} />,
           },
           {
+            title: 'Created by',
+            text: ({ created_by }) => created_by ?? '',
+            cell: ({ created_by }) => <UntrustedText value={created_by ?? 'not known'} />,
+          },
+          {
+            title: 'Last used',
+            text: ({ last_used_at }) => last_used_at ?? '',
+            cell: ({ last_used_at }) => <Moment at={last_used_at} />,
+          },
+          {
             title: 'Ends',
             text: ({ expires_at }) => expires_at ?? '',
             cell: ({ expires_at }) => <Moment at={expires_at} />,

@@ -26,6 +26,9 @@ const FILTERS = [
   { name: 'site', parameter: 'site_id', label: 'Site' },
   { name: 'kind', parameter: 'kind', label: 'Kind', placeholder: 'target.create' },
   { name: 'resource', parameter: 'resource_id', label: 'Resource ID' },
+  { name: 'actor', parameter: 'actor', label: 'Who', placeholder: 'oidc:https://login.example|ada' },
+  { name: 'since', parameter: 'since', label: 'Since', placeholder: '2026-11-21T04:00:00Z' },
+  { name: 'until', parameter: 'until', label: 'Before', placeholder: '2026-11-22T04:00:00Z' },
 ] as const;
 
 export default function Audit() {
@@ -65,7 +68,14 @@ export default function Audit() {
         empty={<Empty>Nothing has happened that you may read.</Empty>}
       />
       <AsCommand
-        words={['get', 'audit', ...(query.site_id === undefined ? [] : ['--site', query.site_id])]}
+        words={[
+          'get',
+          'audit',
+          ...FILTERS.flatMap(({ name, parameter }) => {
+            const value = query[parameter];
+            return value === undefined ? [] : [`--${name}`, value];
+          }),
+        ]}
       />
     </Page>
   );
@@ -152,7 +162,7 @@ function Export({ query }: { readonly query: Query }) {
       {data !== undefined && (
         <Text size="sm" role="status">
           {data.saved} events saved
-          {data.isWhole ? '' : ': only the newest. The API gives all: GET /v1/audit-events'}
+          {data.isWhole ? '' : ': only the newest. The whole trail: proofgate ctl get audit --output jsonl'}
         </Text>
       )}
     </div>

@@ -1,6 +1,7 @@
-/** Who may call what: grants of clients, routes, and both questions about them. */
+/** Who may call what: grants of clients, routes, brokers, and both questions about them. */
 import { Page } from '../parts/page';
 import { type View, Views } from '../parts/views';
+import { Brokers } from './brokers';
 import { Callers } from './callers';
 import { GrantMatrix } from './grant-matrix';
 import { Routes } from './routes';
@@ -8,6 +9,7 @@ import { Routes } from './routes';
 const VIEWS: readonly View[] = [
   { name: 'grants', title: 'Clients and grants', show: () => <GrantMatrix /> },
   { name: 'routes', title: 'Routes', show: () => <Routes /> },
+  { name: 'brokers', title: 'Brokers', show: () => <Brokers /> },
   { name: 'callers', title: 'Who may call?', show: () => <Callers /> },
 ];
 

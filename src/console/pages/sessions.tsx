@@ -1,5 +1,5 @@
 /** Sessions of signed-in operators, and ending them. */
-import { Stack } from '@mantine/core';
+import { Group, Stack } from '@mantine/core';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { may } from '../api/permissions';
 import { endSession, useSession } from '../api/session';
@@ -12,7 +12,9 @@ import { Moment, UntrustedText } from '../parts/values';
 type OperatorSession = Schemas['OperatorSession'];
 
 export function Sessions() {
-  const mayEndAny = may(useSession(), 'administer', {});
+  const session = useSession();
+  const { actor } = session;
+  const mayEndAny = may(session, 'administer', {});
   return (
     <Stack>
       <List<OperatorSession>
@@ -50,7 +52,13 @@ export function Sessions() {
           { title: 'Current', cell: ({ current }) => (current ? 'this session' : '') },
           {
             title: 'Actions',
-            cell: (session) => (mayEndAny || session.current) && <EndSession session={session} />,
+            cell: (session) =>
+              (mayEndAny || session.principal === actor) && (
+                <Group gap="xs" wrap="nowrap">
+                  <EndSession session={session} />
+                  <EndAllSessions session={session} isOwn={session.principal === actor} />
+                </Group>
+              ),
           },
         ]}
         empty={<Empty>There are no sessions from the identity provider.</Empty>}
@@ -80,6 +88,33 @@ function EndSession({
       run={() => bodyOf(api.DELETE('/v1/sessions/{session_id}', { params: { path: { session_id } } }))}
       onDone={() => {
         if (current) endSession();
+      }}
+    />
+  );
+}
+
+function EndAllSessions({
+  session: { principal, display_name },
+  isOwn,
+}: {
+  readonly session: OperatorSession;
+  readonly isOwn: boolean;
+}) {
+  return (
+    <Action
+      label="End all"
+      command={['end-sessions', principal, '--yes']}
+      confirm={{
+        consequence: (
+          <>
+            <UntrustedText value={display_name} /> is signed out everywhere. Remove role grants, too, if the
+            operator may not sign in again.
+          </>
+        ),
+      }}
+      run={() => bodyOf(api.DELETE('/v1/sessions', { params: { query: { principal } } }))}
+      onDone={() => {
+        if (isOwn) endSession();
       }}
     />
   );

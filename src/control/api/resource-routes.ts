@@ -69,9 +69,11 @@ interface ListOperation<P extends TProperties, V, F extends TProperties> extends
 }
 
 /** A list of everything that the operator may read, across all sites. */
-interface ReachedListOperation<V> extends Listed<V> {
+interface ReachedListOperation<V, F extends TProperties> extends Listed<V> {
   readonly url: string;
-  readonly run: (reach: Reach, page: Page) => Promise<readonly V[]>;
+  /** Query parameters beside those of every list. */
+  readonly filter?: F;
+  readonly run: (reach: Reach, page: Page, filter: Values<F>) => Promise<RangedPage<V>>;
 }
 
 interface CreateOperation<P extends TProperties, V extends object, B extends TSchema> extends Described {
@@ -164,12 +166,13 @@ interface Resource<
   F extends TProperties,
   N extends TSchema,
   B extends TSchema,
+  G extends TProperties,
 > extends ResourceBasics<I> {
   readonly view: V;
   readonly collection?: ResourcePath<C>;
   readonly create?: CreateOperation<C, Static<V> & object, N>;
   readonly list?: ListOperation<C, Static<V>, F>;
-  readonly listReached?: ReachedListOperation<Static<V>>;
+  readonly listReached?: ReachedListOperation<Static<V>, G>;
   readonly get?: GetOperation<I, Static<V>>;
   readonly put?: PutOperation<I, Static<V>, B>;
   readonly change?: ChangeOperation<I, Static<V>, B>;
@@ -185,7 +188,8 @@ export function registerResource<
   F extends TProperties,
   N extends TSchema,
   B extends TSchema,
->(app: FastifyInstance, resource: Resource<C, I, V, F, N, B>): void {
+  G extends TProperties,
+>(app: FastifyInstance, resource: Resource<C, I, V, F, N, B, G>): void {
   const { collection, create, list, listReached, get, put, change, remove, withdraw } = resource;
   if (collection !== undefined && create !== undefined) registerCreate(app, resource, collection, create);
   if (collection !== undefined && list !== undefined) registerList(app, resource, collection, list);
@@ -276,10 +280,10 @@ function registerList<P extends TProperties, I extends TProperties, V, F extends
   });
 }
 
-function registerReachedList<I extends TProperties, V>(
+function registerReachedList<I extends TProperties, V, F extends TProperties>(
   app: FastifyInstance,
   { tags, view }: ResourceBasics<I>,
-  { url, run, page: pageName, cursorOf, ...described }: ReachedListOperation<V>,
+  { url, run, filter, page: pageName, cursorOf, ...described }: ReachedListOperation<V, F>,
 ): void {
   app.get(
     url,
@@ -287,13 +291,14 @@ function registerReachedList<I extends TProperties, V>(
       config: { access: { kind: 'signed_in' } },
       schema: {
         ...documented(described, tags),
-        querystring: parameters(PAGE_MEMBERS),
+        querystring: parameters({ ...PAGE_MEMBERS, ...filter }),
         response: { 200: pageOf(view, pageName) },
       },
     },
     (request) => {
       const reach = reachOf(principalOf(request).roles, 'read');
-      return page(request.query as PageQuery, (asked) => run(reach, asked), cursorOf, itself);
+      const query = request.query as PageQuery & Values<F>;
+      return page(query, (asked) => run(reach, asked, query), cursorOf, itself);
     },
   );
 }

@@ -6,6 +6,7 @@ import type { Reach } from '../domain/roles.ts';
 import { INSTALLATION_LOCK, newVersion, ONE_ROW, requireRow, versionOf } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, VersionedResource } from '../resource/versioned-resource.ts';
+import type { RangedPage } from '../store/repositories/ranged-list.ts';
 import type { Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
@@ -21,8 +22,8 @@ export class Environments extends VersionedResource<'environment', 'environment'
     });
   }
 
-  list(reach: Reach, page: Page): Promise<readonly EnvironmentView[]> {
-    return this.listRows((tx) => tx.hierarchy.reachedEnvironments(reach, page));
+  list(reach: Reach, page: Page, name?: string): Promise<RangedPage<EnvironmentView>> {
+    return this.listRows((tx) => tx.hierarchy.reachedEnvironments(reach, page, name));
   }
 
   /** @throws ApiProblem `already_exists` */
@@ -87,8 +88,8 @@ export class Fleets extends VersionedResource<'fleet', 'fleet', FleetView> {
     });
   }
 
-  list(environmentId: string, page: Page): Promise<readonly FleetView[]> {
-    return this.listRows((tx) => tx.fleets.list({ environmentId }, page));
+  list(environmentId: string, page: Page, name?: string): Promise<readonly FleetView[]> {
+    return this.listRows((tx) => tx.fleets.list({ environmentId, name }, page));
   }
 
   /** @throws ApiProblem `not_found` without the environment, `already_exists` */

@@ -21,6 +21,7 @@ import { type Created, createOnce, type Operation } from '../resource/operation.
 import { type ResourceDeps, VersionedResource } from '../resource/versioned-resource.ts';
 import { newToken, tokenHash } from '../secrets/bearer-token.ts';
 import type { ControlStore, Lock } from '../store/port.ts';
+import type { RangedPage } from '../store/repositories/ranged-list.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { ShownToken } from './targets.ts';
@@ -136,8 +137,8 @@ export class AccessTokens extends VersionedResource<'access_token', 'accessToken
     });
   }
 
-  list(reach: Reach, page: Page): Promise<readonly AccessTokenView[]> {
-    return this.listRows((tx) => tx.operators.reachedTokens(reach, page));
+  list(reach: Reach, page: Page, name?: string): Promise<RangedPage<AccessTokenView>> {
+    return this.listRows((tx) => tx.operators.reachedTokens(reach, page, name));
   }
 
   /**
@@ -170,6 +171,7 @@ export class AccessTokens extends VersionedResource<'access_token', 'accessToken
         scopeId: scope.id,
         expiresAtMs,
         lastUsedAtMs: null,
+        createdBy: operation.actor,
         ...newVersion(nowMs),
       });
       return { name: [id], shownOnce: { token: secret } };
@@ -220,6 +222,8 @@ function accessTokenView(row: RowOf<'accessToken'>): AccessTokenView {
     role: row.role,
     scope: scopeView(scopeOfRow(row)),
     ...(row.expiresAtMs === null ? {} : { expires_at: momentOf(row.expiresAtMs) }),
+    ...(row.createdBy === null ? {} : { created_by: row.createdBy }),
+    ...(row.lastUsedAtMs === null ? {} : { last_used_at: momentOf(row.lastUsedAtMs) }),
     ...versionOf(row),
   };
 }

@@ -34,8 +34,8 @@ export class Targets extends VersionedResource<'target', 'target', TargetView> {
     });
   }
 
-  list(siteId: string, page: Page): Promise<readonly TargetView[]> {
-    return this.listRows((tx) => tx.targets.list({ siteId }, page));
+  list(siteId: string, page: Page, name?: string): Promise<readonly TargetView[]> {
+    return this.listRows((tx) => tx.targets.list({ siteId, name }, page));
   }
 
   create(operation: Operation, siteId: string, name: string): Promise<Created<TargetView, ShownToken>> {

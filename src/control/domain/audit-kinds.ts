@@ -20,7 +20,7 @@ export const AUDITED = {
   role_grant: ['create', 'delete'],
   route: ['create', 'change', 'delete'],
   route_sources: ['create', 'change', 'delete'],
-  session: ['start', 'end'],
+  session: ['start', 'end', 'end_all'],
   signing_key: ['rotate', 'retire'],
   site: ['create', 'change', 'raise_floor', 'delete'],
   source: ['create', 'change', 'delete'],

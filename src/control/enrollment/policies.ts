@@ -68,8 +68,8 @@ export class EnrollmentPolicies extends VersionedResource<
   }
 
   /** Without deleted ones. */
-  ofSite(siteId: string, page: Page): Promise<readonly EnrollmentPolicyView[]> {
-    return this.listRows((tx) => tx.policies.ofSite(siteId, page));
+  ofSite(siteId: string, page: Page, name?: string): Promise<readonly EnrollmentPolicyView[]> {
+    return this.listRows((tx) => tx.policies.ofSite(siteId, page, name));
   }
 
   /**

@@ -32,6 +32,28 @@ export class OperatorSessions {
     return viewsOf(rows, (row) => viewOf(row, caller));
   }
 
+  /**
+   * Ends all living sessions of an operator: the caller's own, or anybody's with `administer` on the installation.
+   * @returns how many
+   * @throws ApiProblem `permission_denied`
+   */
+  endAll(caller: Principal, principal: string, by: By): Promise<number> {
+    if (principal !== caller.actor && !mayOnAll(caller, 'administer')) {
+      return Promise.reject(new ApiProblem('permission_denied'));
+    }
+    return this.#store.mutate(INSTALLATION_LOCK, async (tx) => {
+      const ended = await tx.operators.removeSessionsOf(principal);
+      const living = ended.filter(({ expiresAtMs }) => expiresAtMs > this.#nowMs());
+      const after = { ended: living.length };
+      const each = living.map((row) => {
+        const before = publicMembers(row);
+        return audited(by, { what: 'session.end', id: before.session_id, place: {}, before });
+      });
+      const all = audited(by, { what: 'session.end_all', id: principal, place: {}, after });
+      return { result: living.length, audit: [all, ...each] };
+    });
+  }
+
   /** @throws ApiProblem `not_found`, also for one that the caller may not see */
   get(caller: Principal, id: string): Promise<OperatorSessionView> {
     return this.#store.read(async (tx) => viewOf(await this.#visible(tx, id, caller), caller));

@@ -11,6 +11,7 @@ import type { AuditedChange, AuditedResource, AuditVerb } from '../domain/audit-
 import type { ScopePath } from '../domain/roles.ts';
 import type { AuditEntry, Lock, Mutated, Transaction, Transactions } from '../store/port.ts';
 import type { Change } from '../store/repositories/changes-repository.ts';
+import { endingAt, type RangedPage } from '../store/repositories/ranged-list.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type {
   ChangesOf,
@@ -91,11 +92,12 @@ export abstract class VersionedResource<
     return this.store.read(async (tx) => this.#kind.view(tx, await this.#row(tx, name)));
   }
 
-  protected listRows(rows: (tx: Transaction) => Promise<readonly RowOf<T>[]>): Promise<readonly V[]> {
+  protected listRows(rows: (tx: Transaction) => Promise<RangedPage<RowOf<T>>>): Promise<RangedPage<V>> {
     return this.store.readAside(async (tx) => {
+      const page = await rows(tx);
       const views: V[] = [];
-      for (const row of await rows(tx)) views.push(await this.#kind.view(tx, row));
-      return views;
+      for (const row of page) views.push(await this.#kind.view(tx, row));
+      return endingAt(views, page.stoppedAt);
     });
   }
 

@@ -50,8 +50,8 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     );
   }
 
-  ofSite(siteId: string, page: Page): Promise<readonly SourceView[]> {
-    return this.listRows((tx) => tx.sources.list({ siteId }, page));
+  ofSite(siteId: string, page: Page, name?: string): Promise<readonly SourceView[]> {
+    return this.listRows((tx) => tx.sources.list({ siteId, displayName: name }, page));
   }
 
   /** The issuer's keys that Control holds for its revisions. @throws ApiProblem `not_found` */

@@ -90,6 +90,12 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
       (index) => `drop index ${index}`,
     ),
   ),
+  // Who created an access token. The audit trail knows it of older ones, unless it was pruned.
+  '0012-access-token-makers': statements(
+    `alter table access_token add column created_by ${dialect.text}`,
+    `update access_token set created_by = (select max(actor) from audit_event
+      where resource_id = access_token.id and kind = 'proofgate.control.access_token.create')`,
+  ),
 });
 
 function statements(...texts: readonly string[]): Migration {

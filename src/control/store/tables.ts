@@ -404,6 +404,8 @@ export interface Tables {
     scopeId: Fixed<string>;
     expiresAtMs: number | null;
     lastUsedAtMs: number | null;
+    /** Null for a token from before this column whose audit event was pruned. */
+    createdBy: Fixed<string | null>;
     /** Of the scope; null where it has none. */
     environmentId: Fixed<string | null>;
     fleetId: Fixed<string | null>;

@@ -72,6 +72,7 @@ const VERBS: readonly (readonly [words: readonly string[], steps: readonly objec
   [['delete', 'environment', 'env_1'], []],
   [['detach', 'tgt_1'], []],
   [['disable-bootstrap-token'], []],
+  [['end-sessions', 'oidc:https://login.example|ada'], []],
   [['raise-floor', 'shop', '--above', '7'], []],
   [['retire', 'tas_1'], []],
   [['revoke', 'dk_1'], []],

@@ -26,6 +26,7 @@ const VERBS: { readonly [operation: string]: string | readonly string[] | Withou
   listSessions: 'get sessions',
   getOperatorSession: 'get sessions',
   endSession: 'delete sessions',
+  endSessions: 'end-sessions',
   disableBootstrapToken: 'disable-bootstrap-token',
   createEnvironment: 'create environment',
   listEnvironments: 'get environments',

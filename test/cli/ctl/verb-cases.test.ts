@@ -67,6 +67,11 @@ const WITHOUT: readonly {
   { reason: 'issuer and trust domain name a broker', cases: ['id'], verbs: ['broker-keys refresh'] },
   { reason: 'it takes identities, which need not exist', cases: ['id', 'name', 'ambiguous'], verbs: BLOCKS },
   {
+    reason: 'it takes an identity, which need not have a session',
+    cases: ['name', 'ambiguous', 'missing'],
+    verbs: ['end-sessions'],
+  },
+  {
     reason: 'there is one bootstrap token',
     cases: ['id', 'name', 'ambiguous', 'missing'],
     verbs: ['disable-bootstrap-token'],
@@ -78,7 +83,7 @@ const WITHOUT: readonly {
       ...['approve', 'deny', 'revoke', 'detach', 'raise-floor', ...BLOCKS],
       ...['validate', 'activate', 'suspend', 'resume', 'retire', 'deactivate', 'reactivate'],
       ...['rotate-signing-key', 'retire-signing-key', 'rotate-target-token', 'rotate-access-token'],
-      'disable-bootstrap-token',
+      ...['end-sessions', 'disable-bootstrap-token'],
     ],
   },
 ];

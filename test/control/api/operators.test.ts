@@ -87,6 +87,14 @@ describe.each(databaseKinds())('$name', (kind) => {
       expect(made).toMatchObject({ status: 201, json: { name: 'ci', role: 'approver', scope, expires_at } });
       const first = textIn(made, 'token');
       const path = String(made.headers.location);
+      const shown = await fixture.expect(200, 'GET', path);
+      expect(shown.json).toMatchObject({ created_by: 'token:root' });
+      expect(shown.json).not.toHaveProperty('last_used_at');
+      const used = new Map([[String(made.json.access_token_id), fixture.ms + 5000]]);
+      await fixture.store.writeUnaudited(undefined, (tx) => tx.operators.noteTokensUsed(used));
+      expect((await fixture.expect(200, 'GET', path)).json).toMatchObject({
+        last_used_at: new Date(fixture.ms + 5000).toISOString(),
+      });
       const holder = (token: string) =>
         fixture.store.read((tx) => tx.operators.tokenByHash(tokenHash(token)));
       expect((await holder(first))?.expiresAtMs).toBe(fixture.ms + 3_600_000);

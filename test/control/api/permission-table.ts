@@ -122,6 +122,7 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   // Their own; all need permissions: operators/sessions.test.ts.
   'GET /v1/sessions': signedIn,
   'GET /v1/sessions/:session_id': signedIn,
+  'DELETE /v1/sessions': signedIn,
   'DELETE /v1/sessions/:session_id': signedIn,
   'GET /v1/changes': signedIn,
   'DELETE /v1/bootstrap-token': operator('administer', 'installation'),
@@ -306,6 +307,7 @@ export const BODIES: { readonly [route: string]: unknown } = {
 /** Required queries. */
 export const QUERIES: { readonly [route: string]: string } = {
   'GET /v1/sites/:site_id/profiles': '?issuer=x&subject=x',
+  'DELETE /v1/sessions': '?principal=x',
   'DELETE /v1/sites/:site_id/blocked-subjects': '?issuer=x&subject=x',
   'DELETE /v1/sites/:site_id/blocked-callers': '?issuer=x&subject=x',
 };

@@ -68,6 +68,7 @@ describe.each(databaseKinds().map((kind) => [kind.name, kind] as const))('on %s'
         scopeId: scope.id,
         expiresAtMs,
         lastUsedAtMs: null,
+        createdBy: null,
         ...versioned,
       }),
     );

@@ -230,6 +230,29 @@ describe('the sessions of all operators', () => {
     ]);
   });
 
+  test('all of one operator are ended at once, and nobody else is', async () => {
+    const adas = [await signedIn('ada'), await signedIn('ada')];
+    const eve = await signedIn('eve');
+    const path = `/v1/sessions?${new URLSearchParams({ principal: principalOf('ada') })}`;
+    expect(await api({ method: 'DELETE', path, token: eve })).toMatchObject({ status: 403 });
+    const ended = await api({ method: 'DELETE', path, token: admin });
+    expect(ended).toMatchObject({ status: 200 });
+    expect(Number(ended.body.ended)).toBeGreaterThanOrEqual(adas.length);
+    for (const token of adas)
+      expect(await api({ path: '/v1/session', token })).toMatchObject({ status: 401 });
+    expect(await api({ path: '/v1/session', token: eve })).toMatchObject({ status: 200 });
+    expect(await api({ method: 'DELETE', path, token: admin })).toMatchObject({ body: { ended: 0 } });
+    const query = '?kind=proofgate.control.session.end_all';
+    const { body } = await api({ path: `/v1/audit-events${query}`, token: admin });
+    expect(body.items).toMatchObject([
+      { actor: 'bootstrap', resource: { id: principalOf('ada') }, after: { ended: 0 } },
+      { after: { ended: ended.body.ended } },
+    ]);
+    const own = await signedIn('ada');
+    expect(await api({ method: 'DELETE', path, token: own })).toMatchObject({ body: { ended: 1 } });
+    expect(await api({ path: '/v1/session', token: own })).toMatchObject({ status: 401 });
+  });
+
   test('a role on a site shows no sessions of others', async () => {
     const scope = { kind: 'installation' };
     const made = await makeAccessToken('viewer', scope);

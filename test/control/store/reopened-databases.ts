@@ -18,7 +18,9 @@ interface ReopenedDatabase {
 }
 
 /** Undoes what the last step adds. */
-export const DROP_LIST_RANGES = [
+export const DROP_TOKEN_MAKERS = ['alter table access_token drop column created_by'];
+
+const DROP_LIST_RANGES = [
   ...[
     ...['role_grant', 'access_token'].flatMap((table) =>
       ['environment', 'fleet', 'scope'].map((scope) => `${table}_${scope}_list`),
@@ -45,6 +47,7 @@ const DROP_KEY_SET_FAILURES = [
 
 /** Undoes what the steps from `0007-blocked-callers` on add. */
 export const DROP_FROM_BLOCKED_CALLERS = [
+  ...DROP_TOKEN_MAKERS,
   ...DROP_LIST_RANGES,
   ...DROP_KEY_SET_FAILURES,
   'alter table installation drop column previous_master_key_id',

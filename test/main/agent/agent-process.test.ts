@@ -101,6 +101,22 @@ it('enrolls, answers probes, renews with the next token, and ends at once', asyn
     expect(said).not.toContain(secret);
 });
 
+it('keeps its key from `enroll`, which says whose it is and asks Control for nothing', async () => {
+  await start();
+  const agent = await startAgent();
+  await ready(agent);
+  const target = ['--control-url', control.url, '--policy', POLICY, '--proof-file', join(folder, 'token')];
+  const enroll = ['enroll', ...target, '--private-key-out', keyFile()];
+  expect(await runCli(LAUNCHER, enroll, { cwd: folder })).toMatchObject({ exitCode: 0 });
+  expectCliError(
+    await runCli(LAUNCHER, [...enroll, '--force-reenroll'], { cwd: folder }),
+    'key_kept_by_agent',
+    2,
+  );
+  expect(control.enrollments.size).toBe(1);
+  expect(await keyIdInPlace()).toBe(control.keyIds[0]);
+});
+
 it('with [::] it answers on every address, also of a machine that has no IPv6', async () => {
   await start();
   const everywhere = args().map((arg) => (arg === '127.0.0.1:0' ? '[::]:0' : arg));

@@ -2,19 +2,30 @@
 
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { usageError } from '../../../program/errors.ts';
+import type { Output } from '../../../program/output.ts';
 import { optional, type SettingValues, text } from '../../../program/settings.ts';
 import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
-import { findOne, idOf, listOf, requireSite, SITE_OF_KIND } from '../../ctl/find-resources.ts';
+import {
+  findOne,
+  idOf,
+  type ListSelection,
+  listOf,
+  pagesOf,
+  requireSite,
+  SITE_OF_KIND,
+} from '../../ctl/find-resources.ts';
+import { filterQuery, LIST_FILTERS } from '../../ctl/list-filters.ts';
 import { KINDS_OF, type NamedKind, requireKind } from '../../ctl/resource-kinds.ts';
 import { isListOfObjects, memberLines, tableLines } from '../../ctl/resource-table.ts';
 
 const SETTINGS = {
   ...SITE_OF_KIND,
+  ...LIST_FILTERS,
   subject: optional(
     text(
       '--subject <subject>',
-      "profiles: those of this caller with a broker's passports, as a profile file",
+      "keys: those whose verified subject contains this; profiles: those of this caller with a broker's passports, as a profile file",
     ),
   ),
   issuer: optional(text('--issuer <url>', 'profiles --subject: the broker that signs the passports')),
@@ -24,47 +35,75 @@ const SETTINGS = {
   target: optional(text('--target <target>', 'readiness: for this target alone')),
   out: optional(text('--out <file>', 'profiles --subject: the profile file to write; replaces the file')),
 };
-type Values = SettingValues<typeof SETTINGS> & {
-  /** Columns of the terminal. */
-  readonly width: number | undefined;
-};
+type Values = SettingValues<typeof SETTINGS>;
 
 export const ctlGetCommand = ctlCommand({
   name: 'get',
   summary: `Show what Control holds: ${KINDS_OF.get.join(', ')}`,
   positionals: { kind: 'what to show', 'name?': 'one of them, by its ID or name; without it: all' },
   settings: SETTINGS,
-  examples: ['get keys --site shop-eu-1', 'get command ep_06cz…'],
+  examples: ['get keys --site shop-eu-1', 'get command ep_06cz…', 'get audit --since 24h --output jsonl'],
   check: ({ kind }) => void requireKind(kind, 'get'),
   run: (api, { settings, positionals: { kind, name } }, { output }) =>
-    get(api, requireKind(kind, 'get'), name, { ...settings, width: output.width }),
+    get(api, requireKind(kind, 'get'), name, { settings, output }),
 });
+
+interface Request {
+  readonly settings: Values;
+  readonly output: Output;
+}
 
 async function get(
   api: ControlApi,
   kind: NamedKind,
   name: string | undefined,
-  values: Values,
-): Promise<CtlResult> {
-  const { site, width } = values;
-  requireSite(kind, site, name === undefined);
-  if (values.subject !== undefined && kind.name !== 'profiles') {
-    throw usageError('subject_unused', `--subject selects profiles only, not ${kind.name}`);
-  }
-  if (values.target !== undefined && kind.name !== 'readiness') {
+  { settings, output }: Request,
+): Promise<CtlResult | undefined> {
+  const { width } = output;
+  requireSite(kind, settings.site, name === undefined);
+  if (settings.target !== undefined && kind.name !== 'readiness') {
     throw usageError('target_unused', `--target selects readiness only, not ${kind.name}`);
   }
-  if (values.subject !== undefined) return getCallerProfiles(api, values.subject, values);
+  if (settings.subject !== undefined && kind.name === 'profiles') {
+    return getCallerProfiles(api, settings.subject, settings, width);
+  }
+  if (settings.subject !== undefined && kind.name !== 'keys') {
+    throw usageError('subject_unused', `--subject selects profiles and keys only, not ${kind.name}`);
+  }
+  const selection = await selectionOf(api, kind, settings);
   if (name !== undefined) {
-    const object = await getOne(api, kind, name, values);
+    if (selection.query.size > 0)
+      throw usageError('filter_unused', 'filters select from a list: leave the name out');
+    const object = await getOne(api, kind, name, settings);
     return { lines: detailLines(kind, object, width), object };
   }
   if (kind.list === undefined) {
     throw usageError('name_required', `name one of the ${kind.parent}, to show its ${kind.name}`);
   }
-  const items = await listOf(api, kind.name, site);
+  if (output.format === 'jsonl') return writeItems(api, kind, { ...selection, isWhole: true }, output);
+  const items = await listOf(api, kind.name, selection);
   const shown = items.map(withStates).map(withAwaited).map(withKeyAges).map(withResourceId);
   return { lines: tableLines(kind.columns, shown, width), object: { items } };
+}
+
+/** A period of an endless list is shown whole. */
+async function selectionOf(api: ControlApi, { name }: NamedKind, settings: Values) {
+  const { site, policy, since, until } = settings;
+  const policyId = policy === undefined ? undefined : await idOf(api, 'policies', policy, site);
+  const query = filterQuery(name, { ...settings, policyId }, Date.now());
+  return { site, query, isWhole: since !== undefined || until !== undefined } satisfies ListSelection;
+}
+
+/** Writes each page as it arrives: a list may be longer than memory. */
+async function writeItems(
+  api: ControlApi,
+  { name }: NamedKind,
+  selection: ListSelection,
+  output: Output,
+): Promise<undefined> {
+  for await (const page of pagesOf(api, name, selection)) {
+    for (const item of page) await output.item(item);
+  }
 }
 
 /** @throws CliError as {@link findOne} */
@@ -80,11 +119,16 @@ async function getOne(
   return (await api.get(ofTarget ? `${path}?${ofTarget}` : path)).body;
 }
 
-async function getCallerProfiles(api: ControlApi, subject: string, values: Values): Promise<CtlResult> {
+async function getCallerProfiles(
+  api: ControlApi,
+  subject: string,
+  values: Values,
+  width: number | undefined,
+): Promise<CtlResult> {
   const { callerProfiles } = await import('./ctl-caller-profiles.ts');
   const input = { ...values, site: values.site ?? '', subject };
   const { profiles, written, object } = await callerProfiles(api, input);
-  const routes = tableLines(['route_id', 'method', 'path_template', 'audience'], profiles, values.width);
+  const routes = tableLines(['route_id', 'method', 'path_template', 'audience'], profiles, width);
   return { lines: written.length > 0 ? written : routes, object };
 }
 

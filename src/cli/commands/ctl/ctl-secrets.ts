@@ -1,4 +1,4 @@
-/** `proofgate ctl rotate-signing-key|retire-signing-key|rotate-target-token|rotate-access-token|disable-bootstrap-token`. */
+/** `proofgate ctl rotate-signing-key|retire-signing-key|rotate-target-token|rotate-access-token|end-sessions|disable-bootstrap-token`. */
 import { sitePath } from '../../../client/operator/paths.ts';
 import { usageError } from '../../../program/errors.ts';
 import {
@@ -111,6 +111,21 @@ const rotateAccessToken = ctlCommand({
   },
 });
 
+const endSessions = ctlCommand({
+  name: 'end-sessions',
+  summary: 'Sign an operator out everywhere: end all sessions',
+  positionals: { principal: 'the operator, as `get sessions` names them' },
+  settings: YES,
+  examples: ["end-sessions 'oidc:https://login.example|ada' --yes"],
+  async run(api, { positionals: { principal }, settings: { yes } }, context) {
+    await confirm(`ends all sessions of ${principal}`, yes, context);
+    const path = `/v1/sessions?${new URLSearchParams({ principal })}`;
+    const { body } = await api.remove(path, undefined);
+    const lines = [`${String(body.ended)} sessions of ${principal} are ended`];
+    return { lines, object: { principal, ...body } };
+  },
+});
+
 const disableBootstrapToken = ctlCommand({
   name: 'disable-bootstrap-token',
   summary: 'End the bootstrap token for good; only a start with --reset-bootstrap-token creates another',
@@ -129,5 +144,6 @@ export const ctlSecretCommands: readonly CommandLineNode[] = [
   retireSigningKey,
   rotateTargetToken,
   rotateAccessToken,
+  endSessions,
   disableBootstrapToken,
 ];

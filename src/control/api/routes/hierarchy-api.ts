@@ -16,7 +16,7 @@ import {
   SITE_FLOOR,
   SITE_FLOOR_RAISE,
 } from '../../../api-contract/hierarchy-contract.ts';
-import { parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import { NAME_FILTER, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import type { Environments, Fleets } from '../../configuration/environments.ts';
 import type { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
 import type { Sites } from '../../configuration/sites.ts';
@@ -53,7 +53,8 @@ export function registerEnvironmentRoutes(app: ControlApp, environments: Environ
       summary: 'Environments that the caller may read',
       page: 'EnvironmentPage',
       cursorOf: ({ environment_id: id }) => id,
-      run: (reach, page) => environments.list(reach, page),
+      filter: NAME_FILTER,
+      run: (reach, page, { name }) => environments.list(reach, page, name),
     },
     get: {
       operationId: 'getEnvironment',
@@ -99,7 +100,8 @@ export function registerFleetRoutes(app: ControlApp, fleets: Fleets): void {
       summary: 'Fleets of an environment',
       page: 'FleetPage',
       cursorOf: ({ fleet_id: id }) => id,
-      run: ({ environment_id: environmentId }, page) => fleets.list(environmentId, page),
+      filter: NAME_FILTER,
+      run: ({ environment_id: environmentId }, page, { name }) => fleets.list(environmentId, page, name),
     },
     get: { operationId: 'getFleet', summary: 'A fleet', run: ({ fleet_id: id }) => fleets.get(id) },
     change: {

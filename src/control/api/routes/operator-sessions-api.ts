@@ -1,7 +1,12 @@
 /** Routes of `/v1/sessions`: who is signed in. `session-api.ts` has those of the caller's own session. */
 import Type from 'typebox';
 import { parameters } from '../../../api-contract/members-contract.ts';
-import { OPERATOR_SESSION, OPERATOR_SESSION_PATH } from '../../../api-contract/operators-contract.ts';
+import {
+  ENDED_SESSIONS,
+  OPERATOR_SESSION,
+  OPERATOR_SESSION_PATH,
+  SESSIONS_OF,
+} from '../../../api-contract/operators-contract.ts';
 import type { OperatorSessions } from '../../operators/operator-sessions.ts';
 import { principalOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
@@ -47,6 +52,24 @@ export function registerOperatorSessionRoutes(app: ControlApp, sessions: Operato
       },
     },
     (request) => sessions.get(principalOf(request), request.params.session_id),
+  );
+  app.delete(
+    '/v1/sessions',
+    {
+      config: { access, problems: ['permission_denied'] },
+      schema: {
+        operationId: 'endSessions',
+        tags,
+        summary:
+          'End all sessions of one operator: the caller, or anybody with `administer` on the installation',
+        querystring: parameters(SESSIONS_OF),
+        response: { 200: ENDED_SESSIONS },
+      },
+    },
+    async (request) => {
+      const { principal } = request.query;
+      return { ended: await sessions.endAll(principalOf(request), principal, operationOf(request)) };
+    },
   );
   app.delete(
     '/v1/sessions/:session_id',

@@ -1,7 +1,7 @@
 /** Routes of `/v1/role-grants` and `/v1/access-tokens`. */
 import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
-import { parameters } from '../../../api-contract/members-contract.ts';
+import { NAME_FILTER, parameters } from '../../../api-contract/members-contract.ts';
 import {
   ACCESS_TOKEN,
   ACCESS_TOKEN_PATH,
@@ -117,7 +117,8 @@ export function registerAccessTokenRoutes(app: ControlApp, tokens: AccessTokens)
       summary: 'Access tokens at scopes that the caller may read',
       page: 'AccessTokenPage',
       cursorOf: ({ access_token_id: id }) => id,
-      run: (reach, page) => tokens.list(reach, page),
+      filter: NAME_FILTER,
+      run: (reach, page, { name }) => tokens.list(reach, page, name),
     },
     get: {
       operationId: 'getAccessToken',
@@ -157,7 +158,7 @@ export function registerAuditEventRoutes(app: ControlApp, store: ControlStore): 
       },
     },
     (request) => {
-      const { environment_id, fleet_id, site_id, kind, resource_id } = request.query;
+      const { environment_id, fleet_id, site_id, kind, resource_id, actor, since, until } = request.query;
       const reach = reachOf(principalOf(request).roles, 'read');
       const filter = {
         reach,
@@ -166,6 +167,9 @@ export function registerAuditEventRoutes(app: ControlApp, store: ControlStore): 
         siteId: site_id,
         kind,
         resourceId: resource_id,
+        actor,
+        sinceMs: since === undefined ? undefined : Date.parse(since),
+        untilMs: until === undefined ? undefined : Date.parse(until),
       };
       return page(
         request.query,

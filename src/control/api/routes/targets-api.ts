@@ -1,7 +1,7 @@
 /** Routes of `/v1/sites/{site_id}/targets` and `/v1/targets/{target_id}`. */
 
 import Type from 'typebox';
-import { nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import { NAME_FILTER, nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import {
   NEW_TARGET,
   TARGET,
@@ -46,7 +46,8 @@ export function registerTargetRoutes(app: ControlApp, targets: Targets): void {
       summary: 'Targets of a site, detached ones too',
       page: 'TargetPage',
       cursorOf: ({ target_id: id }) => id,
-      run: ({ site_id: siteId }, page) => targets.list(siteId, page),
+      filter: NAME_FILTER,
+      run: ({ site_id: siteId }, page, { name }) => targets.list(siteId, page, name),
     },
     get: { operationId: 'getTarget', summary: 'A target', run: ({ target_id: id }) => targets.get(id) },
     change: {

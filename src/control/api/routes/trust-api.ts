@@ -1,5 +1,5 @@
 /** Routes of Trust Anchor Sources and their revisions: `/v1/sites/{site_id}/sources` and `/v1/sources`. */
-import { nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import { NAME_FILTER, nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import {
   ENROLLMENT_COMMAND,
   ENROLLMENT_POLICY,
@@ -63,7 +63,8 @@ export function registerSourceRoutes(app: ControlApp, sources: Sources): void {
       summary: 'Sources of a site, with their revisions',
       page: 'SourcePage',
       cursorOf: ({ source_id: id }) => id,
-      run: ({ site_id: siteId }, page) => sources.drafts.ofSite(siteId, page),
+      filter: NAME_FILTER,
+      run: ({ site_id: siteId }, page, { name }) => sources.drafts.ofSite(siteId, page, name),
     },
     get: {
       operationId: 'getSource',
@@ -241,7 +242,8 @@ export function registerEnrollmentPolicyRoutes(
       summary: 'Enrollment policies of a site, without deleted ones',
       page: 'EnrollmentPolicyPage',
       cursorOf: ({ policy_id: id }) => id,
-      run: ({ site_id: siteId }, page) => policies.ofSite(siteId, page),
+      filter: NAME_FILTER,
+      run: ({ site_id: siteId }, page, { name }) => policies.ofSite(siteId, page, name),
     },
     get: {
       operationId: 'getEnrollmentPolicy',

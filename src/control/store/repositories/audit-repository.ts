@@ -1,3 +1,4 @@
+import { type SqlBool, sql } from 'kysely';
 import type { AuditKind } from '../../domain/audit-kinds.ts';
 import { newId } from '../../domain/resource-identifiers.ts';
 import type { Reach } from '../../domain/roles.ts';
@@ -28,12 +29,19 @@ export interface AuditFilter {
   readonly siteId?: string | undefined;
   readonly resourceId?: string | undefined;
   readonly kind?: string | undefined;
+  readonly actor?: string | undefined;
+  readonly sinceMs?: number | undefined;
+  /** Exclusive. */
+  readonly untilMs?: number | undefined;
   /** Only rows before this sequence number; the list is newest first. */
   readonly beforeSeq?: number | undefined;
   /** Only events within reach. */
   readonly reach: Reach;
   readonly limit: number;
 }
+
+/** Instances number events by one sequence, but take the times from their clocks. Twice the largest difference allowed. */
+const CLOCKS_APART_MS = 600_000;
 
 /** The most selective first. Each has an index with the sequence number. */
 const FILTER_COLUMNS = ['resourceId', 'siteId', 'fleetId', 'environmentId', 'kind'] as const;
@@ -87,7 +95,7 @@ export class AuditTrail extends Repository {
 
   /** Newest first. */
   async list(filter: AuditFilter): Promise<RangedPage<RowOf<'auditEvent'>>> {
-    const { beforeSeq, limit, reach, environmentId, fleetId, siteId, resourceId, kind } = filter;
+    const { limit, reach, environmentId, fleetId, siteId, resourceId, kind, actor } = filter;
     const shortcuts = FILTER_COLUMNS.flatMap((column) => {
       const value = filter[column];
       return value === undefined ? [] : [{ [column]: value }];
@@ -100,10 +108,38 @@ export class AuditTrail extends Repository {
       whole: reached?.ranges ?? [shortcuts[0] ?? {}],
       shortcuts,
       within: reached?.within,
-      filter: { environmentId, fleetId, siteId, resourceId, kind },
-      after: beforeSeq,
+      filter: { environmentId, fleetId, siteId, resourceId, kind, actor },
+      ...(await this.#period(filter)),
       limit,
     });
+  }
+
+  /** The sequence numbers between which a period's events are, and the exact condition. */
+  async #period({ beforeSeq, sinceMs, untilMs }: AuditFilter) {
+    const at = sql.ref('atMs');
+    const events = this.db.selectFrom('auditEvent').select('seq').limit(1);
+    const earlier =
+      sinceMs === undefined
+        ? undefined
+        : await events
+            .where('atMs', '<', sinceMs - CLOCKS_APART_MS)
+            .orderBy('atMs', 'desc')
+            .executeTakeFirst();
+    const later =
+      untilMs === undefined
+        ? undefined
+        : await events
+            .where('atMs', '>', untilMs + CLOCKS_APART_MS)
+            .orderBy('atMs', 'asc')
+            .executeTakeFirst();
+    return {
+      after: later === undefined ? beforeSeq : Math.min(later.seq, beforeSeq ?? later.seq),
+      upTo: earlier?.seq,
+      conditions: [
+        ...(sinceMs === undefined ? [] : [sql<SqlBool>`${at} >= ${sinceMs}`]),
+        ...(untilMs === undefined ? [] : [sql<SqlBool>`${at} < ${untilMs}`]),
+      ],
+    };
   }
 
   /**

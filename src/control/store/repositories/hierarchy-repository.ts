@@ -2,7 +2,7 @@ import type { Insertable, Updateable } from 'kysely';
 import { newId } from '../../domain/resource-identifiers.ts';
 import type { Reach, ScopePath } from '../../domain/roles.ts';
 import type { Tables } from '../tables.ts';
-import { type IndexRange, rangedPage } from './ranged-list.ts';
+import { type IndexRange, type RangedPage, rangedPage } from './ranged-list.ts';
 import { type Below, distinct, placeOfScopeRow } from './reached.ts';
 import type { Page, RowOf } from './records.ts';
 import { Repository } from './repository.ts';
@@ -16,9 +16,9 @@ export class Hierarchy extends Repository {
   readonly #places = new Map<string, ScopePath>();
 
   /** Environments within reach. */
-  reachedEnvironments(reach: Reach, page: Page): Promise<readonly RowOf<'environment'>[]> {
+  reachedEnvironments(reach: Reach, page: Page, name?: string): Promise<RangedPage<RowOf<'environment'>>> {
     const whole = reach.kind === 'below' ? distinct(reach).environmentIds.map((id) => ({ id })) : [{}];
-    return rangedPage(this.db, { table: 'environment', ...BY_ID, whole, ...page });
+    return rangedPage(this.db, { table: 'environment', ...BY_ID, whole, filter: { name }, ...page });
   }
 
   /** Sites within reach, at any level. */

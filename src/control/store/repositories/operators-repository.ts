@@ -86,9 +86,9 @@ export class Operators extends Repository {
   }
 
   /** Tokens at scopes within reach. */
-  reachedTokens(reach: Reach, page: Page): Promise<readonly RowOf<'accessToken'>[]> {
+  reachedTokens(reach: Reach, page: Page, name?: string): Promise<RangedPage<RowOf<'accessToken'>>> {
     const whole = rangesOfScopes(reach);
-    return rangedPage(this.db, { table: 'accessToken', ...BY_ID, whole, ...page });
+    return rangedPage(this.db, { table: 'accessToken', ...BY_ID, whole, filter: { name }, ...page });
   }
 
   addSession(row: Insertable<Tables['operatorSession']>): Promise<void> {
@@ -126,6 +126,10 @@ export class Operators extends Repository {
 
   removeSession(tokenHash: string): Promise<boolean> {
     return this.delete('operatorSession', { tokenHash });
+  }
+
+  removeSessionsOf(principal: string): Promise<readonly RowOf<'operatorSession'>[]> {
+    return this.db.deleteFrom('operatorSession').where('principal', '=', principal).returningAll().execute();
   }
 
   addSignIn(row: Insertable<Tables['signIn']>): Promise<void> {

@@ -98,12 +98,13 @@ export class Policies extends VersionedTable<'enrollmentPolicy'> {
   }
 
   /** Without deleted policies. */
-  ofSite(siteId: string, page: Page): Promise<readonly RowOf<'enrollmentPolicy'>[]> {
+  ofSite(siteId: string, page: Page, displayName?: string): Promise<readonly RowOf<'enrollmentPolicy'>[]> {
     let query = this.db
       .selectFrom('enrollmentPolicy')
       .selectAll()
       .where('siteId', '=', siteId)
       .where('state', '!=', 'deleted');
+    if (displayName !== undefined) query = query.where('displayName', '=', displayName);
     if (page.after !== undefined) query = query.where('id', '>', page.after);
     return query.orderBy('id').limit(page.limit).execute();
   }

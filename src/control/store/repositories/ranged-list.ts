@@ -36,6 +36,8 @@ export interface RangedList<T extends TableName> {
   readonly within?: Expression<SqlBool> | undefined;
   /** Values that columns must equal; undefined ones do not matter. Texts only. */
   readonly filter?: Values<T>;
+  /** The last position of the list; undefined: it goes on to the end of its ranges. */
+  readonly upTo?: Position | undefined;
   /** Further conditions, on expressions that no index has. */
   readonly conditions?: readonly Expression<SqlBool>[];
   readonly after: Position | undefined;
@@ -48,7 +50,7 @@ export type RangedPage<R> = readonly R[] & {
   readonly stoppedAt?: Position;
 };
 
-function endingAt<R>(rows: readonly R[], stoppedAt: Position | undefined): RangedPage<R> {
+export function endingAt<R>(rows: readonly R[], stoppedAt: Position | undefined): RangedPage<R> {
   return stoppedAt === undefined ? rows : Object.assign([...rows], { stoppedAt });
 }
 
@@ -209,10 +211,11 @@ class RangeReader<T extends TableName> {
   #beginning(range: IndexRange<T>, { after, upTo, limit }: PartOfRange) {
     const isUp = this.#list.direction === 'asc';
     const column = this.#orderedBy;
+    const end = upTo ?? this.#list.upTo;
     let query = this.#table.select<string>(column);
     for (const [name, value] of Object.entries(range)) query = query.where(name, '=', value);
     if (after !== undefined) query = query.where(column, isUp ? '>' : '<', after);
-    if (upTo !== undefined) query = query.where(column, isUp ? '<=' : '>=', upTo);
+    if (end !== undefined) query = query.where(column, isUp ? '<=' : '>=', end);
     return query.orderBy(column, this.#list.direction).limit(limit);
   }
 

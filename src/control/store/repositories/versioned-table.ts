@@ -1,7 +1,7 @@
 import type { Insertable, Updateable } from 'kysely';
 import type { Database, Tables } from '../tables.ts';
 import { type Page, type RowOf, VersionConflictError } from './records.ts';
-import { type Having, Repository } from './repository.ts';
+import { type Filter, type Having, Repository } from './repository.ts';
 
 /** Versioned tables and the columns of their primary keys. Lists are ordered by the last column. */
 const NAMES = {
@@ -83,8 +83,8 @@ export class VersionedTable<T extends VersionedTableName> extends Repository {
     return this.row(this.#table, this.#named(name)) as Promise<VersionedRow<T> | undefined>;
   }
 
-  /** Rows with these values, ordered by name. */
-  list(having: Having<T>, page: Page): Promise<readonly RowOf<T>[]> {
+  /** Rows with these values, except undefined ones, ordered by name. */
+  list(having: Filter<T>, page: Page): Promise<readonly RowOf<T>[]> {
     const name = this.#columns.at(-1) ?? 'id';
     return this.page(this.#table, having, name as keyof RowOf<T> & string, page);
   }

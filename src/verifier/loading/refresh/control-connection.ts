@@ -20,6 +20,7 @@ import type {
 } from '../../../bundle/format/distribution-contract.ts';
 import { publishedSchema, type ShapeCheck, shapeCheck } from '../../../bundle/format/shape.ts';
 import { parseRetryAfterMs } from '../../../protocol/retry-after.ts';
+import { isJsonObject } from '../../../protocol/strict-json.ts';
 import { ControlFailure } from './control-failure.ts';
 
 export interface ControlConnectionOptions {
@@ -183,16 +184,36 @@ function parseJson(bytes: Buffer): unknown {
 async function refuseUnless(status: number, response: Dispatcher.ResponseData): Promise<void> {
   const { statusCode } = response;
   if (statusCode === status) return;
-  // The text of an error response is not logged, because it may echo what we sent.
-  response.body.on('error', () => undefined);
-  response.body.destroy();
   const retryAfterMs = parseRetryAfterMs(headerOf(response, 'retry-after'), Date.now());
-  const text = `it answered ${statusCode}`;
+  const code = await problemCode(response);
+  const text = code === undefined ? `it answered ${statusCode}` : `it answered ${statusCode} ${code}`;
   if (statusCode === 401 || statusCode === 403)
     throw new ControlFailure('control_unauthorized', text, retryAfterMs);
   if (statusCode === 429) throw new ControlFailure('control_throttled', text, retryAfterMs);
   if (statusCode >= 500) throw new ControlFailure('control_unavailable', text, retryAfterMs);
   throw new ControlFailure('control_status', text, retryAfterMs);
+}
+
+const MAX_PROBLEM_BYTES = 16 * 1024;
+const PROBLEM_CODE = /^[a-z][a-z0-9_]{0,63}$/;
+
+/** Only the code of an error response is logged: its texts may echo what we sent. Undefined for another answer. */
+async function problemCode(response: Dispatcher.ResponseData): Promise<string | undefined> {
+  response.body.on('error', () => undefined);
+  try {
+    if (!headerOf(response, 'content-type')?.startsWith('application/problem+json')) return undefined;
+    const chunks: Buffer[] = [];
+    for await (const chunk of bounded(response, MAX_PROBLEM_BYTES, 'its problem is too large')) {
+      chunks.push(chunk);
+    }
+    const problem = parseJson(Buffer.concat(chunks));
+    const code = isJsonObject(problem) ? problem.code : undefined;
+    return typeof code === 'string' && PROBLEM_CODE.test(code) ? code : undefined;
+  } catch {
+    return undefined;
+  } finally {
+    response.body.destroy();
+  }
 }
 
 function headerOf({ headers }: Dispatcher.ResponseData, name: string): string | undefined {

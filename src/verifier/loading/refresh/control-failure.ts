@@ -1,6 +1,6 @@
 /**
  * Errors of requests to Control, with stable codes for log, metric and readiness. They contain no secrets: neither the
- * token nor response bodies.
+ * token nor response bodies, except for the code of a problem.
  */
 
 export type ControlFailureCode =

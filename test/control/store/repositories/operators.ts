@@ -165,6 +165,12 @@ export function operatorCases({ read, write, ground }: Bench): void {
       expect(found?.tokenHash).toBe(`${begin}-and-more`);
     }
     expect(await read((tx) => tx.operators.sessionByPrefix('living-B'))).toBeUndefined();
+    const removed = await write((tx) => tx.operators.removeSessionsOf('ada'));
+    expect(removed.map(({ tokenHash }) => tokenHash).toSorted()).toEqual([
+      'living-A-and-more',
+      'living-over',
+    ]);
+    expect(await list(undefined, 'living')).toEqual(begins.slice(1));
   });
 
   it('the installation keeps its bootstrap hash', async () => {
@@ -246,6 +252,10 @@ export function auditCases({ read, write, ground }: Bench): void {
     expect(await verbs({ fleetId: a.fleetId, kind: 'proofgate.control.test.first' })).toEqual(['first']);
     expect(await verbs({ environmentId: b.environmentId })).toEqual(['third']);
     expect(await verbs({ siteId: a.siteId, resourceId: 'second' })).toEqual(['second']);
+    expect(await verbs({ siteId: a.siteId, actor: 'bootstrap' })).toEqual(['second', 'first']);
+    expect(await verbs({ siteId: a.siteId, actor: 'control' })).toEqual([]);
+    expect(await verbs({ siteId: a.siteId, sinceMs: NOW_MS + 1 })).toEqual(['second']);
+    expect(await verbs({ siteId: a.siteId, untilMs: NOW_MS + 1 })).toEqual(['first']);
     expect(await verbs({ reach: below({ fleetIds: [a.fleetId] }) })).toEqual(['second', 'first']);
     expect(await verbs({ reach: below({}) })).toEqual([]);
     const [second, first] = await read((tx) =>

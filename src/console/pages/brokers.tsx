@@ -1,0 +1,82 @@
+/** Whose passports the site takes, beside those of its own keys. `ctl apply` and `ctl broker-keys` change them. */
+import { Stack } from '@mantine/core';
+import { api, bodyOf, type Schemas } from '../api/client';
+import { useSite } from '../api/session';
+import { AsCommand } from '../parts/command';
+import { List, PAGE_ITEMS } from '../parts/list';
+import { Empty } from '../parts/page';
+import { Moment, UntrustedText } from '../parts/values';
+
+type Broker = Schemas['Broker'];
+
+export function Brokers() {
+  const { site_id } = useSite();
+  return (
+    <Stack>
+      <List<Broker>
+        name="brokers"
+        queryKey={['site', site_id, 'brokers']}
+        fetch={(cursor) =>
+          bodyOf(
+            api.GET('/v1/sites/{site_id}/brokers', {
+              params: {
+                path: { site_id },
+                query: { limit: PAGE_ITEMS, ...(cursor === undefined ? {} : { cursor }) },
+              },
+            }),
+          )
+        }
+        idOf={({ issuer, trust_domain }) => `${issuer} ${trust_domain}`}
+        columns={[
+          {
+            title: 'Broker',
+            text: ({ issuer, trust_domain }) => `${issuer} ${trust_domain}`,
+            cell: ({ issuer, trust_domain }) => (
+              <Stack gap={0}>
+                <UntrustedText value={issuer} />
+                <UntrustedText value={trust_domain} />
+              </Stack>
+            ),
+          },
+          {
+            title: 'Subjects',
+            text: ({ definition }) => definition.subject_prefixes.join(' '),
+            cell: ({ definition }) => <UntrustedText value={definition.subject_prefixes.join(', ')} />,
+          },
+          {
+            title: 'Key binding',
+            text: ({ definition }) => definition.key_binding,
+            cell: ({ definition }) => definition.key_binding,
+          },
+          {
+            title: 'State',
+            cell: ({ published }) => (published ? 'published' : 'no keys: passports rejected'),
+          },
+          {
+            title: 'Pinned keys',
+            cell: ({ keys }) => (
+              <Stack gap={0}>
+                {keys.map(({ kid, pinned_at }) => (
+                  <span key={kid}>
+                    <UntrustedText value={kid} /> <Moment at={pinned_at} />
+                  </span>
+                ))}
+              </Stack>
+            ),
+          },
+          {
+            title: 'URL',
+            text: ({ url }) => url ?? '',
+            cell: ({ url }) => <UntrustedText value={url ?? ''} />,
+          },
+        ]}
+        empty={
+          <Empty>
+            No broker signs passports for this site. Declare brokers in the site file, and apply it.
+          </Empty>
+        }
+      />
+      <AsCommand words={['get', 'brokers', '--site', site_id]} />
+    </Stack>
+  );
+}
