@@ -49,7 +49,9 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
     trust_domain: caller?.trustDomain,
     key_id: caller?.keyId,
     key_binding: caller?.keyBinding,
-    client_id: caller?.derivedKey?.client.clientId,
+    // Not for a passport that claims to be somebody else.
+    client_id:
+      caller?.identity === caller?.derivedKey?.client ? caller?.derivedKey?.client.clientId : undefined,
     passport_id: credentials?.passport.claims.passportId,
     caller_verified: decided.callerVerified,
     transcript_sha256: credentials && hash('sha256', credentials.proof.transcriptBytes, 'base64url'),

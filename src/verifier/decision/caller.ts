@@ -1,6 +1,7 @@
 /**
- * The identity that a request claims. For a derived key it comes from the bundle. For every other key it comes from the
- * passport before verification: enough to deny on, never to allow on (docs/protocol.md, under the table).
+ * The identity that a request claims. Issuer, trust domain, subject and key binding come from the passport before
+ * verification: enough to deny on, never to allow on (docs/protocol.md, under the table). Provenance and context of a derived
+ * key come from the bundle.
  */
 import type { BundleKey, ClientEntry, DerivedKey, KeyTable } from '../../bundle/compile/snapshot.ts';
 import type { KeyBinding } from '../../protocol/identifiers.ts';
@@ -18,7 +19,7 @@ export interface Caller {
   readonly derivedKey: DerivedKey | undefined;
   /** The bundle's key that the passport's `kid` names; undefined when there is none. */
   readonly bundleKey: BundleKey | undefined;
-  /** The immutable record of everything above except `provenance` and the keys: the client, or the claims. */
+  /** The immutable record of what source rules compare: the client whose claims these are, or the claims. */
   readonly identity: ClientEntry | PassportClaims;
 }
 
@@ -27,23 +28,29 @@ const NO_ATTRIBUTES: Attributes = new Map();
 export function identifyCaller(keys: KeyTable, passport: Passport): Caller {
   const bundleKey = keys.get(passport.keyId);
   return bundleKey?.kind === 'derived_key'
-    ? callerOfDerivedKey(bundleKey)
+    ? callerOfDerivedKey(bundleKey, passport.claims)
     : claimedCaller(passport, bundleKey);
 }
 
-function callerOfDerivedKey(key: DerivedKey): Caller {
+function callerOfDerivedKey(key: DerivedKey, claims: PassportClaims): Caller {
   const { client } = key;
+  const { issuer, trustDomain, subject, keyBinding } = claims;
+  const isOwn =
+    issuer === client.issuer &&
+    trustDomain === client.trustDomain &&
+    subject === client.subject &&
+    keyBinding === 'software';
   return {
-    issuer: client.issuer,
-    trustDomain: client.trustDomain,
-    subject: client.subject,
+    issuer,
+    trustDomain,
+    subject,
     keyId: key.keyId,
-    keyBinding: 'software',
+    keyBinding,
     provenance: key.provenance,
     context: client.context,
     derivedKey: key,
     bundleKey: key,
-    identity: client,
+    identity: isOwn ? client : claims,
   };
 }
 

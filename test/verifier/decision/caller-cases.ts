@@ -64,6 +64,39 @@ export const CALLER_CASES: readonly CaseGroup[] = [
     ],
   },
   {
+    title: 'an identity that is not the one of its derived key',
+    cases: [
+      {
+        name: 'another trust domain',
+        plan: read,
+        edits: claims({ trust_domain: 'other.example' }),
+        outcome: 'source_trust_domain_mismatch 403',
+      },
+      {
+        name: 'a subject that the route does not know',
+        plan: read,
+        edits: claims({ sub: 'client:unknown' }),
+        outcome: 'source_subject_mismatch 403',
+      },
+      {
+        name: 'an issuer that the route does not know',
+        plan: read,
+        edits: claims({ iss: 'https://other.shop.example' }),
+        outcome: 'source_issuer_mismatch 403',
+      },
+      {
+        name: 'the identity of a broker that the route admits',
+        plan: read,
+        edits: claims({
+          iss: 'https://broker.shop.example',
+          sub: 'spiffe://shop.example/ns/prod/sa/orders',
+          key_binding: 'attested_workload',
+        }),
+        outcome: 'invalid_request_proof/claims_not_allowed 401',
+      },
+    ],
+  },
+  {
     title: 'more than the key may say',
     cases: [
       {
@@ -90,9 +123,6 @@ export const CALLER_CASES: readonly CaseGroup[] = [
       },
       ...[
         { key_binding: 'attested_workload' },
-        { iss: 'https://broker.shop.example' },
-        { trust_domain: 'other.example' },
-        { sub: 'client:reporting' },
         { provenance: { ...PROVENANCE, extra: 'x' } },
         { provenance: { image: PROVENANCE.image } },
         { context: { ...CONTEXT, team: 'other' } },

