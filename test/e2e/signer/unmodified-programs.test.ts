@@ -3,6 +3,7 @@
  * API; then through a real Envoy and the verifier to the API.
  */
 import { execFile, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -93,6 +94,20 @@ const JAVA_CLIENT: Program = {
   },
 };
 
+/** Debian's libokhttp-java. */
+const OKHTTP_JARS = ['okhttp', 'okio'].map((name) => `/usr/share/java/${name}.jar`);
+
+const OKHTTP_CLIENT: Program = {
+  name: 'OkHttp of Java',
+  missing: JAVA_CLIENT.missing ?? (OKHTTP_JARS.every(existsSync) ? undefined : 'OkHttp is not installed'),
+  takesProxy: false,
+  send: async (url, body) => {
+    const file = checkoutPath('test', 'e2e', 'signer', 'OkHttp.java');
+    const args = ['-cp', OKHTTP_JARS.join(':'), file, url, ...(body === undefined ? [] : [body])];
+    return (await run('java', args)).stdout.trim();
+  },
+};
+
 const PROGRAMS: readonly Program[] = [
   {
     name: 'curl',
@@ -135,7 +150,7 @@ const PROGRAMS: readonly Program[] = [
     send: async (url, body) =>
       String((await fetch(url, body === undefined ? {} : { method: 'POST', body })).status),
   },
-  ...byLane({ fast: [], extended: [GO_CLIENT, JAVA_CLIENT] }),
+  ...byLane({ fast: [], extended: [GO_CLIENT, JAVA_CLIENT, OKHTTP_CLIENT] }),
 ];
 
 const ORDER = { path: '/v1/orders/4711?full=1', body: 'one order' };
