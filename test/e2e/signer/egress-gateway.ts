@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { parseDocument } from 'yaml';
 import { writeBillingKey } from '../../signer/egress/egress-fixture.ts';
 import type { Environment } from '../environment/environment.ts';
-import type { Gateway } from '../environment/gateway.ts';
+import type { Gateway, GatewayOptions } from '../environment/gateway.ts';
 import { AUTHORITY } from '../environment/routes.ts';
 import type { Site } from '../environment/site.ts';
 import { staticBootstrap } from '../gateways/static-bootstrap.ts';
@@ -66,9 +66,11 @@ export async function startEgressParties(
   environment: Environment,
   version: string,
   certificates: TestCertificates,
+  upstream: Pick<GatewayOptions, 'openUpstream' | 'upstream'> = {},
 ): Promise<{ readonly gateway: Gateway; readonly signer: SignerProcess }> {
   const gateway = await environment.gateway(version, 'usual', {
     name: 'tls',
+    ...upstream,
     tls: { ca: certificates.ca.cert, servername: AUTHORITY },
     edits: tlsEdits(certificates),
   });
