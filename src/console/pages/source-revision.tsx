@@ -82,7 +82,7 @@ function RevisionActions({ source, revision: shown }: RevisionProps) {
   const { state, revision, version } = shown;
   const path = { source_id, revision };
   const etag = `"${version}"`;
-  if (state === 'active') {
+  if (state === 'active' || state === 'publishing') {
     const keys =
       source.on_suspend === 'revoke' ? 'Valid keys are revoked, for good.' : 'Valid keys stay valid.';
     return (

@@ -62,7 +62,7 @@ export const SOURCE_MACHINE: Machine<SourceState, SourceEvent> = {
       declaration_failed: 'failed_draft',
       retire: 'retired',
     },
-    publishing: { acknowledged: 'active', retire: 'retired' },
+    publishing: { acknowledged: 'active', suspend: 'suspended', retire: 'retired' },
     active: { suspend: 'suspended', retire: 'retired', superseded: 'retired' },
     suspended: { resume: 'publishing', retire: 'retired', superseded: 'retired' },
     retired: {},

@@ -24,6 +24,7 @@ import { BY_CONTROL, requireRow, requireVersion } from '../resource/change.ts';
 import { JoinedStore } from '../resource/joined-store.ts';
 import type { Operation } from '../resource/operation.ts';
 import type { ResourceDeps } from '../resource/versioned-resource.ts';
+import type { AuditEntry } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import {
   changeRevision,
@@ -32,6 +33,7 @@ import {
   publishSources,
   type RevisionContext,
   type RevisionName,
+  revisionAudit,
   stateAfter,
 } from './source-changes.ts';
 import { SourceDrafts } from './source-drafts.ts';
@@ -134,16 +136,17 @@ export class SourceLifecycle {
   }
 
   /**
+   * Stops the whole source, also a revision that would replace this one and open enrollment again. Waits for no verifier.
    * Keeps the slot. Pending enrollments stay pending.
-   * @throws ApiProblem `source_state_conflict`, `source_revision_in_progress`
+   * @throws ApiProblem `source_state_conflict`
    */
   suspend(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {
     return changeRevision(this.#options, name, operation, async (context, nowMs) => {
       const state = stateAfter(context.row.state, 'suspend');
-      await rejectOtherInProgress(context);
+      const alsoAudited = await stopOthers(context, operation, nowMs);
       const revokes = context.source.onSuspend === 'revoke';
       const revoked_keys = revokes ? await revokeKeys(context, operation, nowMs) : 0;
-      return { verb: 'suspend', set: { state }, more: { revoked_keys } };
+      return { verb: 'suspend', set: { state, awaitedRevision: null }, more: { revoked_keys }, alsoAudited };
     });
   }
 
@@ -158,7 +161,7 @@ export class SourceLifecycle {
   }
 
   /**
-   * Final. Denies pending enrollments of this revision. `on_retire` does not apply to a revision that was about to replace
+   * Final. Denies pending enrollments of this revision; with the last one in use those of all. `on_retire` does not apply to a revision that was about to replace
    * another one, because its source stays in use.
    * @throws ApiProblem `source_state_conflict`
    */
@@ -166,12 +169,12 @@ export class SourceLifecycle {
     return changeRevision(this.#options, name, operation, async (context, nowMs) => {
       const { tx, row, source, place } = context;
       const state = stateAfter(row.state, 'retire');
-      const staysInUse = (await otherRevisions(context)).some(
-        (other) => other.state === 'active' || other.state === 'suspended',
-      );
+      const others = await otherRevisions(context);
+      const staysInUse = others.some((other) => other.state === 'active' || other.state === 'suspended');
       const revokes = source.onRetire === 'revoke' && !staysInUse;
       const revoked_keys = revokes ? await revokeKeys(context, operation, nowMs) : 0;
-      const waiting = await tx.enrollments.pendingOfRevision(row.sourceId, row.revision);
+      const ends = !others.some((other) => holdsSlot(other.state));
+      const waiting = await tx.enrollments.pendingOfSource(row.sourceId, ends ? undefined : row.revision);
       const alsoAudited = await denyWaiting({ tx, place }, waiting, 'source_not_active', operation, nowMs);
       if (row.state !== 'activating') await publishSources(context, nowMs);
       return { verb: 'retire', set: { state, awaitedRevision: null }, more: { revoked_keys }, alsoAudited };
@@ -244,6 +247,8 @@ interface Failure {
   readonly code: string;
   readonly detail: string;
 }
+
+const SUSPENDED: Failure = { code: 'source_suspended', detail: 'the source was suspended meanwhile' };
 
 const AUDIENCE_TAKEN: Failure = {
   code: 'audience_taken',
@@ -331,6 +336,30 @@ async function rejectOtherInProgress(context: RevisionContext): Promise<void> {
     'source_revision_in_progress',
     `revision ${other.revision} is ${other.state}: retire it, or wait until it is active`,
   );
+}
+
+/** @returns the audit rows of the other revisions that were in use, or about to be */
+async function stopOthers(
+  context: RevisionContext,
+  by: Operation,
+  nowMs: number,
+): Promise<readonly AuditEntry[]> {
+  const { tx } = context;
+  const entries: AuditEntry[] = [];
+  for (const row of await otherRevisions(context)) {
+    if (!holdsSlot(row.state) || row.state === 'suspended') continue;
+    const { verb, set } =
+      row.state === 'activating'
+        ? failedCheck(row, SUSPENDED)
+        : {
+            verb: 'suspend' as const,
+            set: { state: stateAfter(row.state, 'suspend'), awaitedRevision: null },
+          };
+    await tx.sourceRevisions.change(row, { ...set, stateSinceMs: nowMs }, nowMs);
+    const after = await tx.sourceRevisions.find(row.sourceId, row.revision);
+    entries.push(revisionAudit(verb, by, { row, place: context.place }, after));
+  }
+  return entries;
 }
 
 async function otherRevisions({ tx, row }: RevisionContext): Promise<readonly RowOf<'sourceRevision'>[]> {

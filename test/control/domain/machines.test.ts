@@ -58,6 +58,7 @@ const TABLES: readonly {
       activating declaration_failed failed_draft
       activating retire retired
       publishing acknowledged active
+      publishing suspend suspended
       publishing retire retired
       active suspend suspended
       active retire retired

@@ -205,6 +205,20 @@ describe('approval', () => {
     expect(await refusalOf(env.challenge(env.workload(policy)))).toBe('source_not_active');
   });
 
+  test('a retired source denies those too whom an older revision verified', async () => {
+    const first = await env.active({ audience: 'older' });
+    const policy = await env.policy(first, { approval: 'manual' });
+    const { id, key } = await waiting(policy, env.token({ audience: 'older' }));
+    await env.sources.drafts.addRevision(first.sourceId, {}, BY);
+    const second = { ...first, revision: 2 };
+    await env.sources.lifecycle.validate(second, BY);
+    await env.activate(second);
+    await env.acknowledge(second);
+    expect((await env.decisions.enrollment(id)).state).toBe('pending_approval');
+    await env.sources.lifecycle.retire(second, BY);
+    expect(await env.poll(id, key)).toMatchObject({ state: 'denied', denial_code: 'source_not_active' });
+  });
+
   test('policy_revision_outdated: what another revision has vouched for is not approved', async () => {
     const first = await env.active({ audience: 'outdated' });
     const policy = await env.policy(first, { approval: 'manual' });

@@ -242,7 +242,9 @@ export class EnrollmentEnvironment {
   /** Simulates the publisher after every target has acknowledged: replaces the previous revision. */
   async acknowledge({ sourceId, revision }: RevisionName): Promise<void> {
     await this.store.writeUnaudited(undefined, async (tx) => {
-      for (const row of await tx.sources.revisions(sourceId)) {
+      const revisions = await tx.sources.revisions(sourceId);
+      if (revisions.find((row) => row.revision === revision)?.state !== 'publishing') return;
+      for (const row of revisions) {
         if (row.revision === revision) await tx.sourceRevisions.change(row, { state: 'active' }, this.ms);
         else if (row.state === 'active' || row.state === 'suspended') {
           await tx.sourceRevisions.change(row, { state: 'retired' }, this.ms);

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { DEFAULT_REFRESH_INTERVAL_MS } from '../../../src/control/issuers/key-set-cache.ts';
 import { MAX_KEY_AGE_MS } from '../../../src/control/issuers/source-keys.ts';
 import { liveKeySources } from '../../../src/control/sources/key-set-records.ts';
+import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
 import { makeSigner } from '../../fakes/token-signer.ts';
 import { BY, EnrollmentEnvironment, refusalOf, SITE } from '../enrollment/enrollment-fixture.ts';
 
@@ -309,15 +310,64 @@ describe('Trust Anchor Sources', () => {
     expect(await refusalOf(env.sources.lifecycle.resume(first, BY))).toBe('source_revision_in_progress');
   });
 
-  test('a revision is not suspended while another would open enrollment again', async () => {
-    const first = await env.active();
+  /** A second revision whose bundle a verifier that is down will not acknowledge. */
+  async function replacing(first: RevisionName): Promise<RevisionName> {
     await env.sources.drafts.addRevision(first.sourceId, {}, BY);
     const second = { ...first, revision: 2 };
     await env.sources.lifecycle.validate(second, BY);
     await env.activate(second);
-    expect(await refusalOf(env.sources.lifecycle.suspend(first, BY))).toBe('source_revision_in_progress');
-    await env.sources.lifecycle.retire(second, BY);
+    return second;
+  }
+
+  test('a suspension stops the revision too that would open enrollment again', async () => {
+    const first = await env.active();
+    const second = await replacing(first);
+    expect(await stateOf(second)).toBe('publishing');
+    const before = (await env.auditKinds()).length;
     expect((await env.sources.lifecycle.suspend(first, BY)).state).toBe('suspended');
+    expect((await env.auditKinds()).slice(before)).toEqual([
+      'source_revision.suspend',
+      'source_revision.suspend',
+    ]);
+    await env.acknowledge(second);
+    expect([await stateOf(first), await stateOf(second)]).toEqual(['suspended', 'suspended']);
+    await env.sources.lifecycle.resume(second, BY);
+    await env.acknowledge(second);
+    expect([await stateOf(first), await stateOf(second)]).toEqual(['retired', 'active']);
+  });
+
+  test('a suspension of the revision that is publishing stops the active one too', async () => {
+    const first = await env.active();
+    const second = await replacing(first);
+    await env.sources.lifecycle.suspend(second, BY);
+    expect([await stateOf(first), await stateOf(second)]).toEqual(['suspended', 'suspended']);
+    await env.sources.lifecycle.resume(first, BY);
+    await env.acknowledge(first);
+    expect([await stateOf(first), await stateOf(second)]).toEqual(['active', 'retired']);
+  });
+
+  test('a suspension fails the check of a revision that is activating', async () => {
+    const first = await env.active();
+    await env.sources.drafts.addRevision(first.sourceId, {}, BY);
+    const second = { ...first, revision: 2 };
+    await env.sources.lifecycle.validate(second, BY);
+    await env.sources.lifecycle.declare(second, env.scope, BY);
+    await env.sources.lifecycle.suspend(first, BY);
+    await env.sources.lifecycle.check(second);
+    expect(await env.sources.drafts.revision(second)).toMatchObject({
+      state: 'validated',
+      failure: { code: 'source_suspended' },
+    });
+    expect(await stateOf(first)).toBe('suspended');
+  });
+
+  test('a resumed source can be suspended again before verifiers acknowledge it', async () => {
+    const name = await env.active();
+    await env.sources.lifecycle.suspend(name, BY);
+    await env.sources.lifecycle.resume(name, BY);
+    expect((await env.sources.lifecycle.suspend(name, BY)).state).toBe('suspended');
+    await env.acknowledge(name);
+    expect(await stateOf(name)).toBe('suspended');
   });
 
   test('suspend, resume and retire', async () => {

@@ -97,7 +97,10 @@ const suspend = ctlCommand({
   settings: SITE_OF_NAME,
   examples: ['suspend tas_06cz…'],
   run: async (api, { positionals, settings: { site } }) =>
-    actOnNewest(api, await idOf(api, 'sources', positionals.source, site), 'suspend', ['active']),
+    actOnNewest(api, await idOf(api, 'sources', positionals.source, site), 'suspend', [
+      'active',
+      'publishing',
+    ]),
 });
 
 const resume = ctlCommand({
@@ -146,10 +149,10 @@ async function act(
   return (await api.act(`${revisionPath(source, revision)}/${verb}`, body)).body;
 }
 
-/** The newest revision in one of the states. @throws CliError `source_state_conflict` */
+/** The newest revision in the first of the states that any has. @throws CliError `source_state_conflict` */
 async function revisionIn(api: ControlApi, sourceId: string, states: readonly string[]): Promise<number> {
   const { body } = await api.get(`/v1/sources/${encodeURIComponent(sourceId)}`);
-  const newest = revisionsIn(body, states).at(-1);
+  const newest = states.flatMap((state) => revisionsIn(body, [state]).slice(-1))[0];
   if (newest !== undefined) return newest;
   const all = jsonObjects(body.revisions)
     .map(({ revision, state }) => `${String(revision)}: ${String(state)}`)

@@ -163,7 +163,7 @@ function registerTransitions(app: ControlApp, { lifecycle }: Sources): void {
     verb: 'suspend',
     operationId: 'suspendSourceRevision',
     summary: 'Reject new enrollments until the revision is resumed',
-    problems: ['source_state_conflict', 'source_revision_in_progress'],
+    problems: ['source_state_conflict'],
     run: (operation, params) => lifecycle.suspend(nameOf(params), operation),
   });
   registerAction(app, REVISION, {

@@ -69,9 +69,10 @@ export class Enrollments extends VersionedTable<'enrollment'> {
     return this.rows('enrollment', { policyId, state: 'pending_approval' }, 'id');
   }
 
-  /** Pending enrollments whose proof was verified against this revision. */
-  pendingOfRevision(sourceId: string, revision: number): Promise<readonly RowOf<'enrollment'>[]> {
-    return this.rows('enrollment', { sourceId, sourceRevision: revision, state: 'pending_approval' }, 'id');
+  /** Pending enrollments whose proof was verified against this source, or against one revision of it. */
+  pendingOfSource(sourceId: string, revision?: number): Promise<readonly RowOf<'enrollment'>[]> {
+    const one = revision === undefined ? {} : { sourceRevision: revision };
+    return this.rows('enrollment', { sourceId, ...one, state: 'pending_approval' }, 'id');
   }
 
   /** Pending enrollments whose key would have ended by now. */

@@ -76,8 +76,10 @@ export function enrollmentCases({ read, write, ground }: Bench): void {
       expect(await enrollments.ofSite(siteId, ALL, { policyId: 'ep_other' })).toEqual([]);
       expect(ids(await enrollments.pendingOfPolicy(policy.id))).toEqual(pending);
       expect(await enrollments.countPending(siteId)).toBe(pending.length);
-      expect(ids(await enrollments.pendingOfRevision(policy.sourceId, 1))).toEqual(pending);
-      expect(await enrollments.pendingOfRevision(policy.sourceId, 2)).toEqual([]);
+      expect(ids(await enrollments.pendingOfSource(policy.sourceId, 1))).toEqual(pending);
+      expect(await enrollments.pendingOfSource(policy.sourceId, 2)).toEqual([]);
+      expect(ids(await enrollments.pendingOfSource(policy.sourceId))).toEqual(pending);
+      expect(await enrollments.pendingOfSource('tas_other')).toEqual([]);
       const late = ids(await enrollments.overdue(NOW_SECONDS, 1000));
       expect([late.includes(overdue.id), late.includes(waiting.id)]).toEqual([true, false]);
     });
