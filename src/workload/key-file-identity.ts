@@ -10,6 +10,7 @@ import type { SigningProfiles } from '../client/signing-profile.ts';
 import { readSigningKeyFile } from '../program/key-files.ts';
 import type { SigningKey } from '../protocol/signing.ts';
 import { brokerStatePathOf, readBrokerState } from './broker-state-file.ts';
+import { readProfileFile } from './profile-file.ts';
 import { EnrollmentStateFile, settledKeyFile, statePathOf } from './state-file.ts';
 
 export interface KeyIdentity {
@@ -22,17 +23,28 @@ export interface KeyIdentity {
   readonly expiresAtMs: number;
 }
 
-/** @throws CliError, ClientError, EnrollError, BrokerError */
-export async function readKeyIdentity(keyFile: string, nowMs: number): Promise<KeyIdentity> {
+/**
+ * @param profileFile signing profiles, instead of those beside the key
+ * @throws CliError, ClientError, EnrollError, BrokerError
+ */
+export async function readKeyIdentity(
+  keyFile: string,
+  nowMs: number,
+  profileFile?: string,
+): Promise<KeyIdentity> {
   // Resolved once, so that the key and its state match while an agent replaces them.
   const settled = await settledKeyFile(keyFile);
   const key = await readSigningKeyFile(settled);
   const keyThumbprint = key.publicKey.thumbprint;
   const broker = await readBrokerState(settled, keyThumbprint);
+  const given = profileFile === undefined ? undefined : [await readProfileFile(profileFile)];
   if (broker !== undefined) {
     const passports = new Map(broker.passports.map(({ audience, jws }) => [audience, jws]));
-    const files = signingProfilesOf(broker.profileDocuments, keyFile);
+    const files = given ?? signingProfilesOf(broker.profileDocuments, keyFile);
     return { key, files, passports, expiresAtMs: Number.POSITIVE_INFINITY };
+  }
+  if (given !== undefined) {
+    return { key, files: given, passports: undefined, expiresAtMs: Number.POSITIVE_INFINITY };
   }
   const state = await new EnrollmentStateFile(settled).load();
   const files = [enrolledProfiles(state, { keyThumbprint, keyFile, nowMs })];
@@ -43,6 +55,8 @@ export async function readKeyIdentity(keyFile: string, nowMs: number): Promise<K
 const LOOK_EVERY_MS = 1_000;
 
 export interface KeyFileOptions {
+  /** Signing profiles, instead of those beside the key. */
+  readonly profileFile?: string | undefined;
   readonly nowMs?: () => number;
   /** Replaced files that cannot be used yet; the earlier identity stays in use until it ends. */
   readonly onRejected?: (error: unknown) => void;
@@ -51,6 +65,7 @@ export interface KeyFileOptions {
 /** Looks at the files when it is asked, at most once a second, so that it needs no timer. */
 export class KeyFileIdentity {
   readonly #keyFile: string;
+  readonly #profileFile: string | undefined;
   readonly #nowMs: () => number;
   readonly #onRejected: (error: unknown) => void;
   #identity: KeyIdentity | undefined;
@@ -59,8 +74,12 @@ export class KeyFileIdentity {
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #look: Promise<void> | undefined;
 
-  constructor(keyFile: string, { nowMs = Date.now, onRejected = () => undefined }: KeyFileOptions = {}) {
+  constructor(
+    keyFile: string,
+    { nowMs = Date.now, onRejected = () => undefined, profileFile }: KeyFileOptions = {},
+  ) {
     this.#keyFile = keyFile;
+    this.#profileFile = profileFile;
     this.#nowMs = nowMs;
     this.#onRejected = onRejected;
   }
@@ -74,7 +93,7 @@ export class KeyFileIdentity {
       await this.#look;
     }
     // A look without an identity throws.
-    return this.#identity ?? readKeyIdentity(this.#keyFile, this.#nowMs());
+    return this.#identity ?? this.#read();
   }
 
   #isFresh(): boolean {
@@ -92,7 +111,7 @@ export class KeyFileIdentity {
     const hasEnded = current === undefined || !(this.#nowMs() < current.expiresAtMs);
     if (!hasEnded && found === this.#seen) return;
     try {
-      this.#identity = await readKeyIdentity(this.#keyFile, this.#nowMs());
+      this.#identity = await this.#read();
       this.#seen = found;
     } catch (error) {
       // Only Control ends a key that has not expired. Other faults may be files between two states.
@@ -104,9 +123,14 @@ export class KeyFileIdentity {
     }
   }
 
+  #read(): Promise<KeyIdentity> {
+    return readKeyIdentity(this.#keyFile, this.#nowMs(), this.#profileFile);
+  }
+
   async #fingerprint(): Promise<string> {
     const file = await settledKeyFile(this.#keyFile);
-    const paths = [file, statePathOf(file), brokerStatePathOf(file)];
+    const given = this.#profileFile === undefined ? [] : [this.#profileFile];
+    const paths = [file, statePathOf(file), brokerStatePathOf(file), ...given];
     return (await Promise.all(paths.map(fingerprintOf))).join();
   }
 }

@@ -5,7 +5,8 @@ import { usageError } from '../../program/errors.ts';
 import { untilStopped } from '../../program/stop-signal.ts';
 import { openIdentitySource } from '../../workload/broker-identity.ts';
 import type { BrokerCallPlan } from '../../workload/broker-settings.ts';
-import { type CallerValues, readProfileFile, type SigningCaller } from './signing-caller.ts';
+import { readProfileFile } from '../../workload/profile-file.ts';
+import type { CallerValues, SigningCaller } from './signing-caller.ts';
 
 /** Asks the broker for the profiles, unless there is a file, and for a passport. @throws as `readLocalCaller` */
 export function withBrokerCaller<T>(

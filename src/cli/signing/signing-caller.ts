@@ -3,12 +3,12 @@ import { type BrokerState, signingProfilesOf } from '../../client/broker/broker-
 import { ClientError } from '../../client/client-error.ts';
 import { enrolledProfiles } from '../../client/enroll/enrolled-profiles.ts';
 import type { SigningProfiles } from '../../client/signing-profile.ts';
-import { parseSigningProfiles } from '../../client/signing-profile-file.ts';
 import { usageError } from '../../program/errors.ts';
-import { readInputBytes, readInputText } from '../../program/input-files.ts';
+import { readInputBytes } from '../../program/input-files.ts';
 import { readSigningKeyFile } from '../../program/key-files.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import { readBrokerState } from '../../workload/broker-state-file.ts';
+import { readProfileFile } from '../../workload/profile-file.ts';
 import { EnrollmentStateFile, settledKeyFile } from '../../workload/state-file.ts';
 
 export interface CallerValues {
@@ -25,7 +25,6 @@ export interface SigningCaller {
   readonly passportFor: (audience: string) => Promise<string | undefined>;
 }
 
-const MAX_PROFILE_BYTES = 4 * 1024 * 1024;
 const MAX_PASSPORT_FILE_BYTES = 16 * 1024;
 
 /** Reads the key, and its profiles and passports, without a broker. @throws CliError, ClientError, EnrollError, BrokerError */
@@ -64,11 +63,6 @@ async function readFiles(
   if (state !== undefined) return signingProfilesOf(state.profileDocuments, key);
   const enrollment = await new EnrollmentStateFile(keyFile).load();
   return [enrolledProfiles(enrollment, { keyThumbprint, keyFile: key, nowMs: Date.now() })];
-}
-
-/** @throws CliError, ClientError `profile_invalid` */
-export async function readProfileFile(file: string): Promise<SigningProfiles> {
-  return parseSigningProfiles(await readInputText(file, MAX_PROFILE_BYTES), file);
 }
 
 function passportOf({ passports }: BrokerState, audience: string, key: string): string {

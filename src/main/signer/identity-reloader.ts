@@ -12,6 +12,8 @@ const NO_PROFILE =
 
 export interface IdentityReloaderOptions {
   readonly keyFile: string;
+  /** Signing profiles, instead of those beside the key. */
+  readonly profileFile: string | undefined;
   /** Origins of `--upstream` and `--route`. */
   readonly upstreamOrigins: readonly string[];
   /** What happens to requests that no profile fits. */
@@ -30,7 +32,8 @@ export class IdentityReloader {
 
   constructor(options: IdentityReloaderOptions) {
     this.#options = options;
-    this.#file = new KeyFileIdentity(options.keyFile, { onRejected: (error) => this.#rejected(error) });
+    const { keyFile, profileFile } = options;
+    this.#file = new KeyFileIdentity(keyFile, { profileFile, onRejected: (error) => this.#rejected(error) });
   }
 
   /** Reads the files, and again at an interval. An unusable key is no reason not to start: an agent may replace it. */

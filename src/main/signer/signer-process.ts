@@ -78,6 +78,7 @@ async function openSigner(opening: Opening): Promise<RunningSigner> {
   const signer = new RequestSigner();
   const identity = new IdentityReloader({
     keyFile: plan.keyFile,
+    profileFile: plan.profileFile,
     upstreamOrigins: [
       ...new Set(plan.egress?.routes.map(({ origin }) => `${origin.scheme}://${origin.authority}`)),
     ],

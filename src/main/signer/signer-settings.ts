@@ -42,6 +42,12 @@ export const SIGNER_SETTINGS = {
     'deny',
   ),
   ...KEEPING,
+  profileFile: optional(
+    text(
+      '--profile-file <file>',
+      "signing profiles, YAML or JSON, reloaded; without it, those beside the key or the broker's",
+    ),
+  ),
   adminListen: withDefault(
     text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
     '127.0.0.1:9198',
@@ -52,6 +58,8 @@ export type SignerSettings = SettingValues<typeof SIGNER_SETTINGS>;
 
 export interface SignerPlan {
   readonly keyFile: string;
+  /** Signing profiles, instead of those beside the key. */
+  readonly profileFile: string | undefined;
   /** Undefined when another program keeps the key file. */
   readonly agent: AgentValues | undefined;
   readonly egress: EgressPlan | undefined;
@@ -77,21 +85,22 @@ export async function planSigner(settings: SignerSettings): Promise<SignerPlan> 
   };
 }
 
-function planIdentity(settings: SignerSettings): Pick<SignerPlan, 'agent' | 'keyFile'> {
+function planIdentity(settings: SignerSettings): Pick<SignerPlan, 'agent' | 'keyFile' | 'profileFile'> {
   const { brokerUrl, controlUrl, key, policy, privateKeyOut, profileFile } = settings;
   if (privateKeyOut !== undefined) {
     if (key !== undefined && brokerUrl === undefined) {
       throw usageError('broker_url_required', 'give --key or --private-key-out; both only with --broker-url');
     }
-    return { keyFile: privateKeyOut, agent: { ...settings, privateKeyOut } };
+    // With a broker, the agent keeps the profiles beside the key.
+    return { keyFile: privateKeyOut, profileFile: undefined, agent: { ...settings, privateKeyOut } };
   }
-  if ([brokerUrl, controlUrl, policy, profileFile].some((given) => given !== undefined)) {
+  if ([brokerUrl, controlUrl, policy].some((given) => given !== undefined)) {
     throw usageError(
       'private_key_out_required',
       'flags for enrolling or for a broker need --private-key-out',
     );
   }
-  if (key !== undefined) return { keyFile: key, agent: undefined };
+  if (key !== undefined) return { keyFile: key, profileFile, agent: undefined };
   throw usageError('flag_required', '--key is required, or --private-key-out with --policy or --broker-url');
 }
 

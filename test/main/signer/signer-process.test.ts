@@ -11,7 +11,7 @@ import { SIGNER_SETTINGS, type SignerSettings } from '../../../src/main/signer/s
 import { settingValues } from '../../../src/program/settings.ts';
 import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import { parseTranscript } from '../../../src/protocol/transcript.ts';
-import { newEd25519Key, profilesOf, routeDocument } from '../../client/fixtures.ts';
+import { newEd25519Key, profileDocument, profilesOf, routeDocument } from '../../client/fixtures.ts';
 import { readText } from '../../docs/markdown.ts';
 import { httpGet, waitFor } from '../../e2e/harness/wait.ts';
 import { writeEnrolledKey } from '../../signer/enrolled-key.ts';
@@ -40,6 +40,7 @@ function settings(members: Partial<SignerSettings> = {}): SignerSettings {
     key: keyFile,
     apiListen: `unix:${join(folder, 'signer.sock')}`,
     apiTokenFile: undefined,
+    profileFile: undefined,
     extAuthzListen: undefined,
     unsigned: 'deny',
     adminListen: '127.0.0.1:0',
@@ -209,6 +210,29 @@ describe('the signing API', () => {
     expect(await statusWith({})).toBe(401);
     expect(await statusWith({ authorization: 'Bearer other' })).toBe(401);
     expect(await statusWith({ authorization: 'Bearer a-secret-of-24-characters' })).toBe(200);
+  });
+});
+
+describe('a key with a profile file', () => {
+  const routesFor = (...routes: readonly Readonly<Record<string, unknown>>[]) =>
+    JSON.stringify(profileDocument({ profiles: routes }));
+  const answerOf = async ({ addresses }: RunningSigner) => {
+    const { body, status } = await ask(addresses.api_listen ?? '', PROOF_REQUEST);
+    return body.type ?? status;
+  };
+
+  it('signs without an enrollment, and follows the file', async () => {
+    const pem = newEd25519Key().privateKey.export({ type: 'pkcs8', format: 'pem' });
+    writeFileSync(keyFile, pem, { mode: 0o600 });
+    const profileFile = join(folder, 'profile.yaml');
+    writeFileSync(profileFile, routesFor(routeDocument()));
+    const signer = await start({ profileFile });
+    expect(await answerOf(signer)).toBe('urn:proofgate:fault:profile_not_found');
+    writeFileSync(profileFile, routesFor(ORDERS));
+    await waitFor('the new profile', async () => (await answerOf(signer)) === 200);
+    writeFileSync(profileFile, 'profiles: 7');
+    await waitFor('a rejected file', () => log.includes('"event":"file_rejected"'));
+    expect(await answerOf(signer)).toBe(200);
   });
 });
 

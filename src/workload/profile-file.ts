@@ -1,0 +1,11 @@
+/** Reads a file of signing profiles that an operator wrote. */
+import type { SigningProfiles } from '../client/signing-profile.ts';
+import { parseSigningProfiles } from '../client/signing-profile-file.ts';
+import { readInputText } from '../program/input-files.ts';
+
+const MAX_PROFILE_BYTES = 4 * 1024 * 1024;
+
+/** @throws CliError, ClientError `profile_invalid` */
+export async function readProfileFile(file: string): Promise<SigningProfiles> {
+  return parseSigningProfiles(await readInputText(file, MAX_PROFILE_BYTES), file);
+}
