@@ -376,6 +376,22 @@ describe('proofgate status', () => {
     });
   });
 
+  it('renews the profiles beside the key, so that a new grant can be used at once', async () => {
+    await start();
+    control.profiles = [];
+    await enroll();
+    const namesOf = async (...flags: readonly string[]) =>
+      JSON.parse((await status('--output', 'json', ...flags)).stdout).derived_key.signing_profiles;
+    const target = ['GET', 'https://api.shop.example/v1/orders/7', '--key', inFolder(KEY), '--out', '-'];
+    expectCliError(await runInProcess(['sign', ...target]), 'profile_not_found', 2);
+    control.profiles = [profile()];
+    expect(await namesOf('--offline')).toEqual([]);
+    expect(await namesOf()).toEqual(['orders-read']);
+    expect(await namesOf('--offline')).toEqual(['orders-read']);
+    expect((await runInProcess(['sign', ...target])).exitCode).toBe(0);
+    expect(control.keyIds).toHaveLength(1);
+  });
+
   it('works offline, with a note when that was not requested', async () => {
     await start();
     await enroll();

@@ -1,6 +1,7 @@
 /** `proofgate status`: shows a key's enrollment and whether verifiers already accept its requests, or its passports. */
 import type { BrokerState } from '../../client/broker/broker-state.ts';
 import { MAX_REFRESH_SKEW_MS } from '../../client/enroll/enrollment-state.ts';
+import { CliError } from '../../program/errors.ts';
 import {
   duration,
   optional,
@@ -10,6 +11,7 @@ import {
   toggle,
   withDefault,
 } from '../../program/settings.ts';
+import type { ReadinessQuestion } from '../../workload/enroll-with-files.ts';
 import { type CliContext, command } from '../define-command.ts';
 
 export const STATUS_SETTINGS = {
@@ -51,10 +53,11 @@ async function showStatus(settings: Values, { output }: CliContext): Promise<voi
     const { lines, object } = describePassports(passports, { keyFile: settings.key, nowMs: Date.now() });
     return output.result(lines, object);
   }
-  const { key, state } = await readEnrolledKeyFile(settings.key);
-  const answer = settings.offline
-    ? undefined
-    : await askReadiness(state, key, { ...settings, stop: new AbortController().signal });
+  const before = await readEnrolledKeyFile(settings.key);
+  const question = { ...settings, stop: new AbortController().signal };
+  const refreshing = settings.offline ? undefined : refreshed(settings.key, question, output);
+  const answer = settings.offline ? undefined : await askReadiness(before.state, before.key, question);
+  const { state } = (await refreshing) === true ? await readEnrolledKeyFile(settings.key) : before;
   if (answer?.kind === 'unknown') output.note('readiness_unknown', answer.text);
   const readiness = answer?.kind === 'known' ? answer.readiness : undefined;
   const { lines, object } = describeStatus(state, {
@@ -64,6 +67,22 @@ async function showStatus(settings: Values, { output }: CliContext): Promise<voi
     readiness,
   });
   output.result(lines, object);
+}
+
+/** Whether Control's answer changed the key's state, such as its signing profiles. */
+async function refreshed(
+  keyFile: string,
+  question: ReadinessQuestion,
+  output: CliContext['output'],
+): Promise<boolean> {
+  const { refreshEnrolledKey } = await import('../../workload/refresh-enrollment.ts');
+  try {
+    return await refreshEnrolledKey(keyFile, question);
+  } catch (error) {
+    if (!(error instanceof CliError) || error.code !== 'file_not_written') throw error;
+    output.note('profiles_not_saved', `the signing profiles changed, and were not saved: ${error.message}`);
+    return false;
+  }
 }
 
 /** Undefined for a key that no agent keeps with a broker. The file answers: no broker is asked. */

@@ -72,7 +72,7 @@ export interface EnrollPorts {
 }
 
 export interface EnrollResult {
-  /** `cached`: the state has a current key, and Control did not report it as revoked. */
+  /** `cached`: the state has a current key, and Control did not report it as revoked; its profiles are renewed. */
   readonly kind: 'cached' | 'enrolled';
   readonly record: EnrolledKeyRecord;
 }

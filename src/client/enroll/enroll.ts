@@ -9,7 +9,13 @@ import type { Enrollment } from './control-answers.ts';
 import { EnrollError } from './enroll-error.ts';
 import type { EnrollPorts, EnrollRequest, EnrollResult } from './enroll-run.ts';
 import { EnrollRun } from './enroll-run.ts';
-import { type EnrolledKeyRecord, type EnrollmentState, isCurrent, isSameTarget } from './enrollment-state.ts';
+import {
+  type EnrolledKeyRecord,
+  type EnrollmentState,
+  isCurrent,
+  isSameKey,
+  isSameTarget,
+} from './enrollment-state.ts';
 import { denied, describeFault, expiredEnrollment, gaveUp, refusal, stillPending } from './explanations.ts';
 import { Pacing } from './pacing.ts';
 import { submitEnrollment } from './submit.ts';
@@ -24,7 +30,10 @@ export async function enroll(request: EnrollRequest, ports: EnrollPorts): Promis
       await ports.states.save({ ...state, enrolled: record });
       throw deadKey(record);
     }
-    if (record.key.status === 'active') return { kind: 'cached', record };
+    if (record.key.status === 'active') {
+      if (!isSameKey(record.key, enrolled.key)) await ports.states.save({ ...state, enrolled: record });
+      return { kind: 'cached', record };
+    }
   }
   // Before any request to Control: a directory that is not writable must not waste an enrollment.
   await ports.states.save(state);
@@ -52,7 +61,7 @@ function isUsable(record: EnrolledKeyRecord, request: EnrollRequest, { nowMs }: 
 }
 
 /**
- * Asks Control once, since the state file cannot know of a revocation. A key whose enrollment Control has lost counts as
+ * Asks Control once, since the state file cannot know of a revocation, or of grants that changed. A key whose enrollment Control has lost counts as
  * expired, such as after a restore. Without an answer the state file decides. @throws EnrollError `interrupted`
  */
 async function withCurrentStatus(run: EnrollRun, record: EnrolledKeyRecord): Promise<EnrolledKeyRecord> {
@@ -62,7 +71,7 @@ async function withCurrentStatus(run: EnrollRun, record: EnrolledKeyRecord): Pro
   if (verdict.kind === 'done') {
     const { value } = verdict;
     if (value.state === 'issued' && value.key.keyId === record.key.keyId) {
-      return { ...record, key: { ...record.key, status: value.key.status } };
+      return { ...record, key: value.key };
     }
     report({ kind: 'unconfirmed', fault: describeFault({ kind: 'unclear', cause: 'answer_invalid' }) });
     return record;

@@ -150,6 +150,10 @@ export function readIssuedKey(reader: ObjectReader, authSite: string): IssuedKey
   };
 }
 
+export function isSameKey(a: IssuedKey, b: IssuedKey): boolean {
+  return JSON.stringify(formatIssuedKey(a)) === JSON.stringify(formatIssuedKey(b));
+}
+
 /** Serializes the key so that {@link readIssuedKey} can read it. */
 export function formatIssuedKey({ coordinates, profiles, ...key }: IssuedKey): {
   readonly derived_key: EnrolledKey;

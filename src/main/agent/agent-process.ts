@@ -23,7 +23,8 @@ import type {
 } from '../../workload/agent/keeper-ports.ts';
 import { type KeyPair, KeyPairs } from '../../workload/agent/key-pairs.ts';
 import { isUsable } from '../../workload/agent/renewal.ts';
-import { askReadiness, enrollWithFiles } from '../../workload/enroll-with-files.ts';
+import { askReadiness, enrollWithFiles, type ReadinessQuestion } from '../../workload/enroll-with-files.ts';
+import { refreshEnrolledKey } from '../../workload/refresh-enrollment.ts';
 import { openAgentListener } from './agent-listener.ts';
 import type { AgentProbes, AgentRun } from './agent-run.ts';
 import { type AgentPlan, type AgentValues, agentPlanOf, brokerAgentPlanOf } from './agent-settings.ts';
@@ -136,6 +137,8 @@ function portsOf(
       return record;
     },
     readinessOf: (pair, stop) => readinessOf(pair, settings.controlCaFile, stop),
+    refresh: ({ keyFile }, stop) =>
+      refreshEnrolledKey(keyFile, questionOf(settings.controlCaFile, stop)).catch(() => false),
   };
 }
 
@@ -150,8 +153,7 @@ async function readinessOf(
     enrolled: record,
     attempt: undefined,
   };
-  const question = { controlUrl: undefined, controlCaFile, timeoutMs: READINESS_TIMEOUT_MS, stop };
-  const answer = await askReadiness(state, key, question).catch(() => undefined);
+  const answer = await askReadiness(state, key, questionOf(controlCaFile, stop)).catch(() => undefined);
   if (answer?.kind !== 'known') return 'unknown';
   const { conditions, isReady } = answer.readiness;
   if (isReady) return 'ready';
@@ -159,6 +161,10 @@ async function readinessOf(
     ({ condition, state: found }) => condition === 'derived_key' && found === 'revoked',
   );
   return isRevoked ? 'revoked' : 'not_ready';
+}
+
+function questionOf(controlCaFile: string | undefined, stop: AbortSignal): ReadinessQuestion {
+  return { controlUrl: undefined, controlCaFile, timeoutMs: READINESS_TIMEOUT_MS, stop };
 }
 
 /** @throws CliError `agent_running`, `file_not_found` */
@@ -206,6 +212,9 @@ function logKeeperEvent(logger: Logger, event: KeeperEvent): void {
     }
     case 'held_up':
       logger.warn({ event: 'renewal_held_up', ...event.trouble }, 'renewal held up');
+      return;
+    case 'refreshed':
+      logger.info({ event: 'profiles_refreshed', ...keyFields(event.record) }, 'signing profiles changed');
       return;
     case 'revoked':
       logger.error({ event: 'key_revoked', ...keyFields(event.record) }, 'key in place was revoked');

@@ -37,6 +37,8 @@ export interface KeeperPorts {
   /** Enrolls the key in this file and generates it if it does not exist. Resumes an earlier attempt. */
   readonly enroll: (run: KeyRun) => Promise<EnrolledKeyRecord>;
   readonly readinessOf: (pair: KeyPair, stop: AbortSignal) => Promise<KeyReadiness>;
+  /** Renews the profiles of an installed pair from Control. Resolves to whether they changed; never rejects. */
+  readonly refresh: (pair: KeyPair, stop: AbortSignal) => Promise<boolean>;
   readonly report: (event: KeeperEvent) => void;
 }
 
@@ -47,6 +49,7 @@ export type KeeperEvent =
   | { readonly kind: 'replaced'; readonly record: EnrolledKeyRecord; readonly readiness: KeyReadiness }
   | { readonly kind: 'failed'; readonly failure: EnrollmentFailure; readonly waitMs: number }
   | { readonly kind: 'held_up'; readonly trouble: Trouble }
+  | { readonly kind: 'refreshed'; readonly record: EnrolledKeyRecord }
   | { readonly kind: 'revoked'; readonly record: EnrolledKeyRecord };
 
 export interface KeeperOptions {

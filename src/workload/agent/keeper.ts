@@ -30,8 +30,8 @@ import {
   type TokenContent,
 } from './renewal.ts';
 
-/** Interval of the requests to Control whether the installed key was revoked. */
-const REVOCATION_CHECK_MS = 600_000;
+/** Interval of the requests to Control whether the installed key was revoked, and what it may sign. */
+const REVOCATION_CHECK_MS = 300_000;
 /** The same interval while verifiers have not confirmed the key. */
 const UNCONFIRMED_CHECK_MS = 120_000;
 /** Poll interval of an enrollment that was already pending. */
@@ -232,9 +232,12 @@ export class KeyKeeper {
     this.#state = { ...known, record };
   }
 
-  /** Asks Control at an interval whether the key was revoked. Verifiers deny a revoked key, so the keeper enrolls a new one. */
+  /**
+   * Asks Control at an interval whether the key was revoked, and for its profiles. Verifiers deny a revoked key, so the
+   * keeper enrolls a new one.
+   */
   async #checkRevocation(pair: KeyPair, stop: AbortSignal): Promise<void> {
-    const { now, readinessOf, report } = this.#ports;
+    const { now, readinessOf, refresh, report } = this.#ports;
     const { isRevoked } = this.#state;
     if (isRevoked || now().monotonicMs < this.#checkRevocationAtMs || !isUsable(pair.record, now().wallMs))
       return;
@@ -243,6 +246,8 @@ export class KeyKeeper {
     if (readiness === 'revoked') {
       this.#state = { ...this.#state, isRevoked: true };
       report({ kind: 'revoked', record: pair.record });
+    } else if (await refresh(pair, stop)) {
+      report({ kind: 'refreshed', record: pair.record });
     }
     this.#checkRevocationAtMs = now().monotonicMs + this.#revocationCheckMs;
   }

@@ -68,6 +68,20 @@ describe('automatic approval', () => {
     expect(new Set([...control.enrollments.values()].map(({ key }) => key.thumbprint)).size).toBe(1);
   });
 
+  it('renews the profiles of a current key, and keeps the key', async () => {
+    await start();
+    const { record } = await run();
+    control.profiles = [
+      profile(),
+      profile({ name: 'orders-write', route_id: 'orders-write', method: 'POST' }),
+    ];
+    const { kind, record: renewed } = await run();
+    expect([kind, renewed.key.keyId]).toEqual(['cached', record.key.keyId]);
+    expect(renewed.key.profiles.map(({ routeId }) => routeId)).toEqual(['orders-read', 'orders-write']);
+    expect(state().enrolled.signing_profiles).toHaveLength(2);
+    expect(control.keyIds).toHaveLength(1);
+  });
+
   it('tells a revoked key, and remembers it with Control gone', async () => {
     await start();
     const { record } = await run();

@@ -23,6 +23,7 @@ import type {
 import { type KeyPair, KeyPairs } from '../../../src/workload/agent/key-pairs.ts';
 import { readWorkloadToken } from '../../../src/workload/enroll-with-files.ts';
 import { openEnrollmentKey } from '../../../src/workload/enrollment-key.ts';
+import { refreshEnrolledKey } from '../../../src/workload/refresh-enrollment.ts';
 import { EnrollmentStateFile, readEnrolledKeyFile } from '../../../src/workload/state-file.ts';
 import { FakeControl, type FakeControlOptions, POLICY } from '../../fakes/control-enrollment.ts';
 
@@ -165,6 +166,12 @@ export class AgentFixture {
         readToken: () => readTokenFile(this.tokenFile),
         enroll: (run) => this.#enroll(run),
         readinessOf: (pair) => this.#readinessOf(pair),
+        refresh: ({ keyFile }, stop) =>
+          refreshEnrolledKey(
+            keyFile,
+            { controlUrl: undefined, controlCaFile: undefined, timeoutMs: 5000, stop },
+            () => this.nowMs,
+          ),
         report: (event) => this.events.push(event),
       },
       this.#options,

@@ -1,8 +1,10 @@
 /** Tests the agent against a Control on loopback: what it enrolls, when, which files it keeps, and its log. */
-import { writeFile } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { KeeperOptions } from '../../../src/workload/agent/keeper-ports.ts';
+import { readEnrolledKeyFile } from '../../../src/workload/state-file.ts';
 import type { FakeControlOptions } from '../../fakes/control-enrollment.ts';
+import { profile } from '../../fakes/control-enrollment-answers.ts';
 import { hostileRetryAfters } from '../../fakes/retry-after-headers.ts';
 import { AgentFixture } from './keeper-fixture.ts';
 
@@ -332,6 +334,23 @@ describe('propagation', () => {
     const beganMs = agent.nowMs;
     await agent.checkUntil(() => agent.isReady);
     expect(agent.nowMs - beganMs).toBeLessThan(31_000);
+  });
+});
+
+describe('changed grants', () => {
+  it('renews the profiles of the key in place, and keeps the key', async () => {
+    await startEnrolled();
+    const before = await agent.keyId();
+    agent.control.profiles = [profile(), profile({ name: 'write', route_id: 'write', method: 'POST' })];
+    await agent.checkUntil(() => agent.count('refreshed') === 1);
+    const { state } = await readEnrolledKeyFile(agent.keyFile);
+    expect(state.enrolled?.key.profiles.map(({ routeId }) => routeId)).toEqual(['orders-read', 'write']);
+    expect([await agent.keyId(), agent.count('replaced')]).toEqual([before, 1]);
+    // Nothing else changed, so nothing is written again.
+    const { mtimeMs } = await stat(`${agent.keyFile}.enrollment.json`);
+    agent.pass(30 * MINUTE);
+    await agent.keeper.check(agent.stop.signal);
+    expect((await stat(`${agent.keyFile}.enrollment.json`)).mtimeMs).toBe(mtimeMs);
   });
 });
 
