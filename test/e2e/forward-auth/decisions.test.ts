@@ -103,13 +103,13 @@ describeProxies('decisions', (kind) => {
       ] as const) {
         const { response, arrived } = await send(client, signed({ route }));
         expect([seen(response), arrived]).toEqual([`503 ${reason}`, []]);
+        expect(headerValues(response.headers, 'retry-after')).toEqual(retryAfter);
         // nginx loses the rest of a denial.
         if (kind.profile === 'nginx') continue;
         expect(JSON.parse(response.body.toString())).toMatchObject({
           ...{ status: 503, reason, route_id: route.route_id },
           ...(detail === undefined ? {} : { detail }),
         });
-        expect(headerValues(response.headers, 'retry-after')).toEqual(retryAfter);
       }
     });
 
@@ -135,6 +135,16 @@ describeProxies('decisions', (kind) => {
       const { response, arrived } = await send(client, signed({ route: readOrder }));
       expect(arrived).toEqual([]);
       expect(response.status).toBeGreaterThanOrEqual(500);
+      if (kind.profile !== 'nginx' && kind.profile !== 'envoy') continue;
+      const problem = JSON.parse(response.body.toString());
+      expect([response.status, problem.reason, problem.detail]).toEqual([
+        503,
+        'verifier_unavailable',
+        'no_answer',
+      ]);
+      expect(problem).not.toHaveProperty('decision_id');
+      expect(problem.request_id).toMatch(/^[0-9a-f-]{32,36}$/);
+      expect(headerValues(response.headers, 'x-proofgate-decision-id')).toEqual([]);
     }
   });
 });
