@@ -65,6 +65,17 @@ const FAULTS: readonly (readonly [finding: string, edit: readonly [from: string,
     'error-page-forwards error_page 403 = /healthz',
     ['error_page 403 = @proofgate_403;', 'error_page 403 = /healthz;'],
   ],
+  ['answer-cached proxy_cache api', added('proxy_cache api;')],
+  ['answer-cached proxy_store on', added('proxy_store on;')],
+  [
+    'answer-cached proxy_cache api',
+    ['        proxy_http_version 1.1;\n', '        proxy_http_version 1.1;\n        proxy_cache api;\n'],
+  ],
+  ['answers-before-check return 200 ok', added('return 200 ok;')],
+  [
+    'answers-before-check return 302 /other',
+    added('if ($arg_a) {\n                return 302 /other;\n            }'),
+  ],
   ['headers-not-replaced location /', ['            proxy_set_header X-Proofgate-Passport "";\n', '']],
   [
     'headers-not-replaced location /',

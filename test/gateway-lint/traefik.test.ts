@@ -28,6 +28,31 @@ const behind = (settings: string): readonly [string, string][] => [
   ['    proofgate-responses:\n', `    more:\n      ${settings}\n    proofgate-responses:\n`],
 ];
 
+/** A middleware of the routing configuration, in front of the check. */
+const before = (settings: string): readonly [string, string][] => [
+  [CHAIN, '[proofgate-visible-target, proofgate-no-upgrade, more, proofgate-check, proofgate-responses]'],
+  ['    proofgate-responses:\n', `    more:\n      ${settings}\n    proofgate-responses:\n`],
+];
+
+it.each([
+  'stripPrefix: { prefixes: [/a] }',
+  'stripPrefixRegex: { regex: [/a] }',
+  'replacePath: { path: /a }',
+  'replacePathRegex: { regex: ^/a, replacement: /b }',
+  'addPrefix: { prefix: /a }',
+  'headers: { customRequestHeaders: { X-Tenant: shop } }',
+])('finds %s before the check, where one proof would do for two services', (settings) => {
+  const text = before(settings).reduce((text, [from, to]) => exchanged(text, from, to), shipped);
+  expect(found(text)).toEqual(['change-before-check api:']);
+});
+
+it('finds nothing where a header is only removed before the check', () => {
+  const settings = 'headers: { customRequestHeaders: { X-Tenant: "" } }';
+  expect(found(before(settings).reduce((text, [from, to]) => exchanged(text, from, to), shipped))).toEqual(
+    [],
+  );
+});
+
 it('finds nothing in traefik/, joined, apart, nor with its optional blocks', () => {
   expect(found(shipped)).toEqual([]);
   expect(found(`${install}---\n${routing}`)).toEqual([]);

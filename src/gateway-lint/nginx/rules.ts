@@ -51,6 +51,13 @@ function hasUri({ values: [target = ''] }: Directive): boolean {
   return !/^https?:\/\/(?:unix:[^:$]+|[^/?$]+)$/.test(target);
 }
 
+const CACHING = ['proxy', 'fastcgi', 'uwsgi', 'scgi'].flatMap((name) => [`${name}_cache`, `${name}_store`]);
+
+/** Neither an error nor, as 444, no answer. */
+function isAnswer({ values: [status = ''] }: Directive): boolean {
+  return !/^[45][0-9]{2}$/.test(status);
+}
+
 /** The API gets these from the verifier's answer, or not at all. */
 const REPLACED = [
   'authorization',
@@ -160,6 +167,26 @@ export const NGINX_RULES: readonly Rule<Nginx>[] = [
         const mirror = effective(location, 'mirror');
         return mirror === undefined || mirror.values[0] === 'off' ? [] : [mirror];
       }),
+  },
+  {
+    id: 'answer-cached',
+    severity: 'error',
+    effect: 'answers without the API, with what it answered to another caller',
+    fix: 'no proxy_cache, proxy_store or the like of fastcgi_, uwsgi_ and scgi_ where the check is',
+    find: (nginx) =>
+      checked(nginx).flatMap((location) =>
+        CACHING.flatMap((name) => {
+          const cache = effective(location, name);
+          return cache === undefined || cache.values[0] === 'off' ? [] : [cache];
+        }),
+      ),
+  },
+  {
+    id: 'answers-before-check',
+    severity: 'error',
+    effect: 'answers before the verifier is asked: nginx runs `return` first',
+    fix: 'return only statuses from 400 where the check is; other answers in a location of their own',
+    find: (nginx) => checked(nginx).flatMap((location) => within(location, ['return']).filter(isAnswer)),
   },
   {
     id: 'check-cached',

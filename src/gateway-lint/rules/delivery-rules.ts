@@ -23,6 +23,16 @@ function virtualServices(gateway: Gateway): readonly View[] {
   return ofKind(gateway, 'VirtualService').flatMap(({ spec }) => spec.list('http'));
 }
 
+/** Istio retries by itself where neither the route nor the mesh says how often. */
+function retriedByDefault(gateway: Gateway): readonly View[] {
+  const isSaid = gateway.meshes.some((mesh) => mesh.get('default_http_retry_policy') !== undefined);
+  return isSaid
+    ? []
+    : virtualServices(gateway).filter(
+        (one) => one.get('route') !== undefined && one.get('retries') === undefined,
+      );
+}
+
 /** Of Gateway API. */
 const filters = (gateway: Gateway) => routeRules(gateway).flatMap((rule) => rule.list('filters'));
 
@@ -31,11 +41,20 @@ export const DELIVERY_RULES: readonly Rule[] = [
     id: 'sent-twice',
     severity: 'error',
     effect: 'may send one checked request, or one check, twice',
-    fix: 'no retry_policy, no hedge_policy (Istio: retries: { attempts: 0 }; Gateway API, Envoy Gateway: no retry): the caller retries, and signs anew',
+    fix: 'no retry_policy, no hedge_policy, no internal_redirect_policy (Istio: retries and defaultHttpRetryPolicy: { attempts: 0 }; Gateway API, Envoy Gateway: no retry): the caller retries, and signs anew',
     find: (gateway) => [
       ...where(routeParts(gateway), 'retry_policy', (policy) => !isUnsent(policy)),
       ...where(routeParts(gateway), 'hedge_policy', isThere),
+      ...['internal_redirect_policy', 'internal_redirect_action'].flatMap((name) =>
+        where(routeParts(gateway), name, (policy) => policy.text !== 'PASS_THROUGH_INTERNAL_REDIRECT'),
+      ),
       ...where(virtualServices(gateway), 'retries', (retries) => retries.get('attempts')?.number !== 0),
+      ...where(
+        gateway.meshes,
+        'default_http_retry_policy',
+        (retries) => retries.get('attempts')?.number !== 0,
+      ),
+      ...retriedByDefault(gateway),
       ...where(routeRules(gateway), 'retry', isThere),
       ...where(specsOf(gateway, 'BackendTrafficPolicy'), 'retry', isThere),
     ],

@@ -234,6 +234,14 @@ const ROUTER_RULES: readonly TraefikRule[] = [
     find: (traefik) => checkedRouters(traefik, (chain) => chain.filter(isCheck).length > 1),
   },
   {
+    id: 'change-before-check',
+    severity: 'error',
+    effect:
+      'checks another request than the caller sent: requests to two services can become alike, and one proof passes for either',
+    fix: 'no stripPrefix, replacePath, addPrefix or headers.customRequestHeaders in front of the check: the API serves the paths that callers sign',
+    find: (traefik) => checkedRouters(traefik, isChangedBefore),
+  },
+  {
     id: 'change-behind-check',
     severity: 'error',
     effect: 'changes or repeats a request after the check: the API gets another one than was verified',
@@ -260,7 +268,18 @@ const ROUTER_RULES: readonly TraefikRule[] = [
 /** Joined to the rest of the rule by `&&` alone. */
 const EXACT_HOST = /^(?:(?!\|\||!).)*Header\(`X-Forwarded-Host`, ?`[^`]+`\)(?:(?!\|\|).)*$/is;
 
-const CHANGING = /^(?:addprefix|replacepath|replacepathregex|stripprefix|stripprefixregex|plugin)$/;
+const REWRITING = /^(?:addprefix|replacepath|replacepathregex|stripprefix|stripprefixregex)$/;
+const CHANGING = new RegExp(`${REWRITING.source}|^plugin$`);
+
+/** A header that is only removed is missing for the verifier, too. */
+function isChangedBefore(chain: readonly Step[]): boolean {
+  const writesHeader = ({ kind, settings }: Step) =>
+    kind === 'headers' &&
+    (member(settings, 'customRequestHeaders')?.members() ?? []).some(({ view }) => view.text !== '');
+  return chain
+    .slice(0, chain.findIndex(isCheck))
+    .some((step) => REWRITING.test(step.kind) || writesHeader(step));
+}
 
 function isChanged(chain: readonly Step[]): boolean {
   const behind = chain.slice(chain.findIndex(isCheck) + 1);
