@@ -49,6 +49,8 @@ export interface SigningIdentity {
   readonly files: readonly SigningProfiles[];
   /** A broker's passports, as compact JWS, by audience; undefined when the key signs its own. */
   readonly passports: ReadonlyMap<string, string> | undefined;
+  /** When a key that signs its own passports ends; absent where that is not known. */
+  readonly expiresAtMs?: number | undefined;
 }
 
 export interface SignedRequest {
@@ -146,6 +148,7 @@ export class RequestSigner {
     const expiresAtSeconds = Math.min(
       issuedAtSeconds + this.#options.proofTtlSeconds,
       passport.expiresAtSeconds,
+      keyEndAfter(issuedAtSeconds, inUse.identity),
     );
     const { authSite, issuer, subject } = profiles.coordinates;
     const transcript: Transcript = {
@@ -179,6 +182,12 @@ export class RequestSigner {
       expiresAtSeconds,
     };
   }
+}
+
+/** Infinite for a key that has ended: the verifier says so. */
+function keyEndAfter(seconds: number, { expiresAtMs = Number.POSITIVE_INFINITY }: SigningIdentity): number {
+  const endSeconds = Math.floor(expiresAtMs / 1000);
+  return endSeconds > seconds ? endSeconds : Number.POSITIVE_INFINITY;
 }
 
 const NO_BODY = new Uint8Array(0);

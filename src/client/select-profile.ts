@@ -76,8 +76,7 @@ function closestMisfit(misfits: readonly ClientError[]): ClientError {
 function onlyFit(profiles: readonly RouteProfile[], method: string, url: RequestUrl): RouteProfile {
   const fits = matchTemplates(profiles, pathOf(url.target)).filter((profile) => profile.method === method);
   if (fits.length === 0) {
-    const known = listed(profiles.map((profile) => `${profile.method} ${profile.template.text}`));
-    throw new ClientError('profile_not_found', `no profile fits this method and path: there is ${known}`);
+    throw new ClientError('profile_not_found', misfitText(profiles, method, pathOf(url.target)));
   }
   const [profile, ...more] = fits.filter(({ origins }) => origins.includes(url.origin));
   if (profile === undefined) throw originNotAllowed(url, fits);
@@ -98,6 +97,42 @@ function namedProfile(
   if (found !== undefined) return found;
   const known = listed(profiles.map(({ name }) => name));
   throw new ClientError('profile_not_found', `no profile has this name or route ID: there is ${known}`);
+}
+
+/** Says what is nearest: a profile that another one shadows, another method, a path without its trailing slash. */
+function misfitText(profiles: readonly RouteProfile[], method: string, path: string): string {
+  const shadowed = profiles.find((one) => one.method === method && fits([one], path));
+  if (shadowed !== undefined) {
+    const others = profiles.filter((one) => fitsOnlyWithout(profiles, one, shadowed, path));
+    return `no profile fits: ${nameOf(shadowed)} does not apply to ${path}, because a literal takes precedence over a placeholder: ${listed(others.map(nameOf))}. A route for ${method} with that literal is missing`;
+  }
+  const ofPath = matchTemplates(profiles, path);
+  if (ofPath.length > 0)
+    return `no profile for ${method} fits this path: there is ${listed(ofPath.map(nameOf))}`;
+  const shorter = path.replace(/\/$/, '');
+  const unslashed =
+    shorter === path ? [] : matchTemplates(profiles, shorter).filter((one) => one.method === method);
+  if (unslashed.length > 0) {
+    return `no profile fits a path that ends with a slash: ${listed(unslashed.map(nameOf))} fits ${shorter}`;
+  }
+  return `no profile fits this method and path: there is ${listed(profiles.map(nameOf))}`;
+}
+
+const nameOf = ({ method, template }: RouteProfile): string => `${method} ${template.text}`;
+
+const fits = (profiles: readonly RouteProfile[], path: string): boolean =>
+  matchTemplates(profiles, path).length > 0;
+
+/** Whether this one keeps the shadowed one from matching. */
+function fitsOnlyWithout(
+  profiles: readonly RouteProfile[],
+  one: RouteProfile,
+  shadowed: RouteProfile,
+  path: string,
+): boolean {
+  return (
+    one !== shadowed && profiles.includes(one) && !matchTemplates([one, shadowed], path).includes(shadowed)
+  );
 }
 
 const MAX_LISTED = 5;

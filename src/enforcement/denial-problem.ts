@@ -29,8 +29,8 @@ const TITLES: { readonly [R in Reason]: string } = {
 };
 
 /** The denial where an enforcement point itself fails, so that no verifier has decided. */
-export function internalDenial(): DeniedDecision {
-  const denial = deny('verifier_unavailable', 'internal');
+export function internalDenial(detail: 'internal' | 'unprotected' = 'internal'): DeniedDecision {
+  const denial = deny('verifier_unavailable', detail);
   return { kind: 'denied', decisionId: randomUUID(), denial, routeId: undefined };
 }
 

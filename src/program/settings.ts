@@ -11,7 +11,7 @@
  *
  * Source: docs/cli.md "Settings".
  */
-import { usageError } from './errors.ts';
+import { type CliError, usageError } from './errors.ts';
 
 /** Required YAML type of a value in a `--config` file, so that YAML's type conversion does not change the value. */
 type FileScalar = 'string' | 'number' | 'boolean';
@@ -237,7 +237,12 @@ export function settingValue<T>(setting: Setting<T>, texts: SettingTexts): T {
   const given = texts.get(setting.flag);
   if (given !== undefined) return setting.read(given);
   if (setting.absent.kind === 'value') return setting.absent.value;
-  throw usageError('flag_required', `--${setting.flag} is required`);
+  throw flagsRequired([setting.flag]);
+}
+
+function flagsRequired(flags: readonly string[]): CliError {
+  const names = flags.map((flag) => `--${flag}`).join(', ');
+  return usageError('flag_required', `${names} ${flags.length === 1 ? 'is' : 'are'} required`);
 }
 
 /** @throws CliError with exit code 2 */
@@ -245,6 +250,10 @@ export function settingValues<S extends SettingDeclarations>(
   declarations: S,
   texts: SettingTexts,
 ): SettingValues<S> {
+  const missing = Object.values(declarations).filter(
+    ({ absent, flag }) => absent.kind === 'required' && !texts.has(flag),
+  );
+  if (missing.length > 1) throw flagsRequired(missing.map(({ flag }) => flag));
   const values = Object.entries(declarations).map(([name, setting]) => [name, settingValue(setting, texts)]);
   // Safe: each value was parsed by the setting of its name.
   return Object.fromEntries(values) as SettingValues<S>;

@@ -61,7 +61,7 @@ export interface DetailOf {
   request_binding_mismatch: TranscriptLineName | 'body_unavailable';
   jti_replay: undefined;
   replay_store_unavailable: 'store' | 'fenced' | 'quota';
-  verifier_unavailable: 'overloaded' | 'audit' | 'internal';
+  verifier_unavailable: 'overloaded' | 'audit' | 'unprotected' | 'internal';
 }
 
 export type Reason = keyof DetailOf;
@@ -172,6 +172,7 @@ const DETAILS: { readonly [D in FixedDetail]: true } = {
   quota: true,
   overloaded: true,
   audit: true,
+  unprotected: true,
   internal: true,
 };
 

@@ -54,11 +54,12 @@ export interface Signer {
   /** Of the proof and of a self-signed passport. */
   readonly ttlSeconds: number;
   readonly nowSeconds: number;
+  readonly expiresAtMs?: number | undefined;
 }
 
 /** Signs with a signer of its own. @throws ClientError for a failure */
 export function signRequest(request: RequestToSign, signer: Signer): SignedRequest {
-  const { brokerPassport, holderKey: key, nowSeconds, profiles, ttlSeconds } = signer;
+  const { brokerPassport, expiresAtMs, holderKey: key, nowSeconds, profiles, ttlSeconds } = signer;
   const audiences = profiles.profiles.map(({ audience }) => audience);
   const passports =
     brokerPassport === undefined
@@ -67,7 +68,7 @@ export function signRequest(request: RequestToSign, signer: Signer): SignedReque
   const requestSigner = new RequestSigner({
     ...{ nowMs: () => nowSeconds * 1000, proofTtlSeconds: ttlSeconds, passportTtlSeconds: ttlSeconds },
   });
-  requestSigner.replaceIdentity({ key, files: [profiles], passports });
+  requestSigner.replaceIdentity({ key, files: [profiles], passports, expiresAtMs });
   const signed = requestSigner.sign(request);
   if (signed.kind === 'signed') return signed;
   throw new ClientError(signed.code as ClientErrorCode, signed.message);

@@ -31,6 +31,15 @@ function signedTranscript(request: RequestToSign, signer: Signer): Transcript {
 
 const SHA256_OF_NOTHING = hash('sha256', '', 'base64url');
 
+it.each([
+  ['the proof ends with the key', 20, 20],
+  ['the key ends later', 90, 60],
+  ['the key has ended: the verifier says so', -1, 60],
+])('%s', (_what, keySeconds, expectedSeconds) => {
+  const signer = signerOf({ expiresAtMs: (NOW_SECONDS + keySeconds) * 1000 + 500 });
+  expect(signRequest(requestOf(), signer).expiresAtSeconds).toBe(NOW_SECONDS + expectedSeconds);
+});
+
 describe('a signed request', () => {
   it.each([
     ['Ed25519', newEd25519Key()],

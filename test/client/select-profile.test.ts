@@ -14,6 +14,15 @@ function select(profiles: ReturnType<typeof profilesOf>, method: string, url: st
   return selectProfile(profiles.profiles, method, parseRequestUrl(url), choice).routeId;
 }
 
+function messageOf(act: () => unknown): string {
+  try {
+    act();
+  } catch (error) {
+    return error instanceof Error ? error.message : '';
+  }
+  return '';
+}
+
 describe('selectProfile', () => {
   const profiles = profilesOf(
     routeDocument({ route_id: 'read' }),
@@ -59,6 +68,22 @@ describe('selectProfile', () => {
     ['PUT', `${ORIGIN}/v1/eu`, 'origin_not_allowed'],
   ])('refuses %s %s: %s', (method, url, code) => {
     expect(codeOf(() => select(profiles, method, url))).toBe(code);
+  });
+
+  it.each([
+    // The literal of another method's route takes precedence over the placeholder.
+    ['GET', '/v1/orders', ['GET /v1/{p*}', 'POST /v1/orders', 'precedence'], []],
+    ['DELETE', '/v1/orders', ['POST /v1/orders'], ['GET /v1/{p*}']],
+    ['GET', '/v1/files/', ['slash', 'GET /v1/{p*}', '/v1/files'], []],
+    ['GET', '/v2/files', ['GET /v1/{p*}', 'POST /v1/orders'], ['precedence', 'slash']],
+  ])('says what is nearest to %s %s', (method, path, named, unnamed) => {
+    const some = profilesOf(
+      routeDocument({ route_id: 'files', path_template: '/v1/{p*}' }),
+      routeDocument({ route_id: 'create', method: 'POST', path_template: '/v1/orders' }),
+    );
+    const text = messageOf(() => select(some, method, `${ORIGIN}${path}`));
+    expect(named.filter((one) => !text.includes(one))).toEqual([]);
+    expect(unnamed.filter((one) => text.includes(one))).toEqual([]);
   });
 
   it('holds a named profile to its method, template and origins', () => {

@@ -13,6 +13,9 @@ import {
   list,
   optional,
   parseDurationMs,
+  required,
+  requiredList,
+  settingValues,
   text,
   toggle,
   withDefault,
@@ -56,6 +59,17 @@ async function fromFile(yaml: string, ...args: readonly string[]): Promise<unkno
   await writeFile(file, yaml);
   return settingsOf(['--config', file, ...args]);
 }
+
+it('names every required setting that is missing, at once', () => {
+  const declared = {
+    first: required(text('--first <a>', 'first')),
+    given: required(text('--given <b>', 'given')),
+    last: requiredList(text('--last <c>', 'last')),
+  };
+  const missing = () => settingValues(declared, new Map([['given', ['b']]]));
+  expect(missing).toThrow(expect.objectContaining({ code: 'flag_required' }));
+  expect(missing).toThrow(/--first, --last/);
+});
 
 describe('settings', () => {
   it('have defaults', async () => {

@@ -31,7 +31,7 @@ export function describeStatus(state: EnrollmentState, around: StatusCircumstanc
   const target = enrolled?.target ?? state.target;
   return {
     lines: [
-      ...(key?.lines ?? [line('status', 'not enrolled yet')]),
+      ...(key?.lines ?? [line('status', notEnrolled(around.readiness))]),
       ...(attempt === undefined ? [] : [line('under way', pendingId ?? 'submission without an answer')]),
       line('control', target.controlUrl),
       line('policy', target.policy),
@@ -82,6 +82,12 @@ function describeKey(record: EnrolledKeyRecord, around: StatusCircumstances): St
     line('profiles', object.signing_profiles.join(', ') || 'none: the client has no grant'),
   ];
   return { lines, object };
+}
+
+/** Such as `not enrolled yet: pending_approval`, with the state that Control says. */
+function notEnrolled(readiness: Readiness | undefined): string {
+  const state = readiness?.conditions.find(({ condition }) => condition === 'derived_key')?.state;
+  return state === undefined ? 'not enrolled yet' : `not enrolled yet: ${oneLine(state)}`;
 }
 
 /** Control's answer takes precedence, because the state file does not contain a revocation. */

@@ -23,6 +23,8 @@ export interface SigningCaller {
   readonly files: readonly SigningProfiles[];
   /** Undefined: the key signs its own passport. */
   readonly passportFor: (audience: string) => Promise<string | undefined>;
+  /** When the enrolled key ends. */
+  readonly expiresAtMs?: number | undefined;
 }
 
 const MAX_PASSPORT_FILE_BYTES = 16 * 1024;
@@ -41,7 +43,7 @@ export async function readLocalCaller(values: CallerValues): Promise<SigningCall
   const passport = passportFile === undefined ? undefined : await readPassport(passportFile);
   return {
     holderKey,
-    files: await readFiles(values, { key, keyFile, keyThumbprint }, state),
+    ...(await readFiles(values, { key, keyFile, keyThumbprint }, state)),
     passportFor: async (audience) => passport ?? (state && passportOf(state, audience, key)),
   };
 }
@@ -58,11 +60,12 @@ async function readFiles(
   { profileFile }: CallerValues,
   { key, keyFile, keyThumbprint }: KeyAtHand,
   state: BrokerState | undefined,
-): Promise<readonly SigningProfiles[]> {
-  if (profileFile !== undefined) return [await readProfileFile(profileFile)];
-  if (state !== undefined) return signingProfilesOf(state.profileDocuments, key);
+): Promise<Pick<SigningCaller, 'files' | 'expiresAtMs'>> {
+  if (profileFile !== undefined) return { files: [await readProfileFile(profileFile)] };
+  if (state !== undefined) return { files: signingProfilesOf(state.profileDocuments, key) };
   const enrollment = await new EnrollmentStateFile(keyFile).load();
-  return [enrolledProfiles(enrollment, { keyThumbprint, keyFile: key, nowMs: Date.now() })];
+  const profiles = enrolledProfiles(enrollment, { keyThumbprint, keyFile: key, nowMs: Date.now() });
+  return { files: [profiles], expiresAtMs: enrollment?.enrolled?.key.expiresAtMs };
 }
 
 function passportOf({ passports }: BrokerState, audience: string, key: string): string {

@@ -102,27 +102,30 @@ export interface SelectedSigner {
   readonly holderKey: SigningKey;
   /** Compact JWS; undefined when the holder key signs its own. */
   readonly brokerPassport: string | undefined;
+  /** When the holder key ends, where it signs its own. */
+  readonly expiresAtMs: number | undefined;
 }
 
 /** Selects the profile of the request, and the passport for its audience. @throws ClientError, BrokerError */
 export async function signerFor(
   request: Pick<RequestToSign, 'method' | 'url' | 'choice'>,
-  { files, holderKey, passportFor }: SigningCaller,
+  { expiresAtMs, files, holderKey, passportFor }: SigningCaller,
 ): Promise<SelectedSigner> {
   const { profile, profiles } = findProfile(request, files);
   const { audience } = profile;
-  return { profiles, audience, holderKey, brokerPassport: await passportFor(audience) };
+  const brokerPassport = await passportFor(audience);
+  return { profiles, audience, holderKey, brokerPassport, expiresAtMs };
 }
 
 /** @param ttlSeconds of proof and passport */
 function signOnce(
   request: RequestToSign,
-  { audience, brokerPassport, holderKey: key, profiles }: SelectedSigner,
+  { audience, brokerPassport, expiresAtMs, holderKey: key, profiles }: SelectedSigner,
   ttlSeconds: number,
 ): SignedRequest {
   const signer = new RequestSigner({ proofTtlSeconds: ttlSeconds, passportTtlSeconds: ttlSeconds });
   const passports = brokerPassport === undefined ? undefined : new Map([[audience, brokerPassport]]);
-  signer.replaceIdentity({ key, files: [profiles], passports });
+  signer.replaceIdentity({ key, files: [profiles], passports, expiresAtMs });
   const signed = signer.sign(request);
   if (signed.kind === 'signed') return signed;
   throw signed.code === 'identity_not_ready'

@@ -61,7 +61,8 @@ export function denied(denialCode: string): EnrollError {
 }
 
 export function expiredEnrollment(): EnrollError {
-  const text = 'no operator approved the enrollment before its token expired: run again to enroll anew';
+  const text =
+    'no operator approved the enrollment before its key would have ended, with the token or by the policy: run again to enroll anew';
   return new EnrollError('refused', 'enrollment_expired', text);
 }
 

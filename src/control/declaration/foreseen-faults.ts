@@ -11,7 +11,7 @@ import { isPossibleSubject } from '../enrollment/policies.ts';
 import { createPolicyCheck } from '../publishing/site-check.ts';
 import { routeContent } from '../publishing/stored-site-content.ts';
 import { about, requireRow } from '../resource/change.ts';
-import { declaredScope, scopeMismatch, stillSuspended } from '../sources/source-lifecycle.ts';
+import { declaredScope, declaredScopeMismatch, stillSuspended } from '../sources/source-lifecycle.ts';
 import { brokerName, type CurrentSite, definitionOf } from './current-site.ts';
 import type { PlannedStep } from './plan.ts';
 
@@ -60,7 +60,7 @@ function rejectFaultyStep(
       const scope = declaredScope({ issuer: requireRow(issuers.get(call[1])) });
       const others = sources.get(call[1])?.revisions ?? [];
       if (others.some(({ state }) => state === 'suspended')) throw stillSuspended();
-      if (scope !== call[2]) throw scopeMismatch(scope);
+      if (scope !== call[2]) throw declaredScopeMismatch(scope);
       return;
     }
     default:

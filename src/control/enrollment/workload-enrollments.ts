@@ -138,11 +138,11 @@ export class WorkloadEnrollments {
   }
 }
 
-/** No key yet, or never: the first condition says why, and the others are unknown. */
+/** No key yet, or never: the first condition says why. */
 function notReady({ state }: RowOf<'enrollment'>): WorkloadReadiness {
   const conditions = READINESS_CONDITIONS.map((condition) => ({
     condition,
-    state: condition === 'derived_key' ? state : 'unknown',
+    state: condition === 'derived_key' ? state : 'no_key',
     satisfied: false,
     blocked_by: condition === 'derived_key' ? `the enrollment is ${state}` : 'there is no derived key',
   }));

@@ -294,7 +294,7 @@ async function rejectActivation(
     capacity: site?.sourceCapacity ?? 0,
   });
   if (problem === 'source_scope_mismatch') {
-    throw scopeMismatch(event === 'declare' ? declaredScope(row) : row.detectedScope);
+    throw event === 'declare' ? declaredScopeMismatch(declaredScope(row)) : scopeMismatch(row.detectedScope);
   }
   if (problem !== undefined) throw new ApiProblem(problem);
 }
@@ -303,8 +303,15 @@ export function stillSuspended(): ApiProblem {
   return new ApiProblem('source_state_conflict', 'the source is suspended: resume or retire it first');
 }
 
-export function scopeMismatch(detected: string | null): ApiProblem {
-  return new ApiProblem('source_scope_mismatch', `the detected scope is ${detected ?? 'unknown'}`);
+function scopeMismatch(detected: string | null): ApiProblem {
+  const text = detected === null ? 'the source was not validated yet' : `the detected scope is ${detected}`;
+  return new ApiProblem('source_scope_mismatch', text);
+}
+
+/** @param scope of the issuer's URL: nothing was detected yet */
+export function declaredScopeMismatch(scope: string): ApiProblem {
+  const text = `the scope of the source's issuer is ${scope}, which is not the expected one`;
+  return new ApiProblem('source_scope_mismatch', text);
 }
 
 /** The scope that a validation would detect. @throws ApiProblem `definition_invalid` */

@@ -35,6 +35,8 @@ export interface GuardOptions {
   readonly maxBodyBytes: number;
   /** Reports a request that reached an adapter and came from no protected server. */
   readonly onUnprotected: () => void;
+  /** Reports a request whose bound body something else has read, or has begun to read; it is denied. */
+  readonly onBodyTaken: () => void;
   /** Reports an internal error; the request has been denied. */
   readonly onInternalError: (error: unknown) => void;
 }
@@ -96,7 +98,7 @@ export class Guard {
     const captured = this.#captured.get(request);
     if (captured === undefined) {
       this.#options.onUnprotected();
-      return refused(internalProblem(), request);
+      return refused(problemOfDenial(internalDenial('unprotected')), request);
     }
     const unknown = { ...this.#factsOf(captured), ...UNKNOWN_REQUEST_LINE };
     if (!isAsReceived(captured, request, look())) return this.#decide(unknown, request);
@@ -115,7 +117,9 @@ export class Guard {
     if (!captured.announcesBody)
       return this.#decide({ ...facts, body: bodyless(captured) }, request, captured);
     const { verifier } = this.#options;
-    if (!verifier.bindsBody(facts) || captured.hasUpgrade || isBodyTouched(request)) {
+    if (!verifier.bindsBody(facts) || captured.hasUpgrade) return this.#decide(facts, request, captured);
+    if (isBodyTouched(request)) {
+      this.#options.onBodyTaken();
       return this.#decide(facts, request, captured);
     }
     return this.#admitWithBody(facts, request, captured);

@@ -122,8 +122,14 @@ async function open(options: VerifierOptions, make: Make): Promise<Verifier> {
     const opened = await openVerifier({ setup, logger, onInternalError });
     createReadinessMetrics(opened.metrics.registry, () => readinessOf(opened));
     const { verifier } = opened;
-    const onUnprotected = logOnce(logger);
-    const guard = new Guard({ verifier, externalOrigin, maxBodyBytes, onUnprotected, onInternalError });
+    const guard = new Guard({
+      verifier,
+      externalOrigin,
+      maxBodyBytes,
+      onUnprotected: reportOnce(options.logger, UNPROTECTED),
+      onBodyTaken: reportOnce(options.logger, BODY_TAKEN),
+      onInternalError,
+    });
     return make(opened, guard, release);
   } catch (error) {
     release();
@@ -185,12 +191,18 @@ function explained(error: unknown): unknown {
   return new VerifierError(code, text);
 }
 
-function logOnce(logger: Logger): () => void {
-  let isLogged = false;
+const UNPROTECTED = 'requests are denied: verifier.protect(server) was not called for their server';
+const BODY_TAKEN =
+  'requests are denied (body_unavailable): a body parser is in front of the middleware; put the middleware first';
+
+/** Reports a mistake in the application's code: without a logger as a warning of the process, so that it is seen. */
+function reportOnce(logger: Logger | undefined, text: string): () => void {
+  let isReported = false;
   return () => {
-    if (!isLogged)
-      logger.error('requests are denied: verifier.protect(server) was not called for their server');
-    isLogged = true;
+    if (isReported) return;
+    isReported = true;
+    if (logger === undefined) process.emitWarning(text, 'ProofgateWarning');
+    else logger.error(text);
   };
 }
 

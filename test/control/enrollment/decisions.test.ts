@@ -287,6 +287,7 @@ describe('polling', () => {
       'version_current',
     ]);
     expect(conditions[0]).toMatchObject({ state: 'pending_approval', satisfied: false });
+    expect(conditions.slice(1).map(({ state }) => state)).toEqual(Array(4).fill('no_key'));
     await env.decisions.approve(id, {}, BY);
     const approved = await asked();
     expect(approved.conditions.map(({ condition, satisfied }) => [condition, satisfied])).toEqual([

@@ -379,3 +379,15 @@ describe('what an operator does wrong', () => {
     expect(await call(stage.controlUrl, open)).toEqual([2, 'file_permissions']);
   });
 });
+
+// The last test: the source stays.
+it('apply prints what it has done also where a source is not activated then', async () => {
+  const file = await changedSite(({ site, sources }) => {
+    Object.assign(site as object, { source_capacity: 16 });
+    const all = sources as JsonObject[];
+    all.push({ ...all[0], name: 'unreachable', audience: 'another', jwks_uri: 'https://127.0.0.1:9/jwks' });
+  });
+  const { exitCode, stderr, stdout } = await stage.tryCtl('apply', '-f', file);
+  expect([exitCode, errorCode({ stderr })]).toEqual([3, 'source_not_activated']);
+  expect(stepsOf(JSON.parse(stdout))).toEqual(expect.arrayContaining(['create source unreachable']));
+});

@@ -228,6 +228,6 @@ it('denies every request of a server that is not protected', async () => {
   const { body, status } = await http1Client(running.address).send(signed(ROUTES.readOrder));
   expect([status, JSON.parse(body.toString())]).toMatchObject([
     503,
-    { reason: 'verifier_unavailable', detail: 'internal' },
+    { reason: 'verifier_unavailable', detail: 'unprotected' },
   ]);
 });

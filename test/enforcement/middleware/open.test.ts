@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { signBundle } from '../../../src/bundle/authoring/authoring.ts';
 import type { HeaderLine } from '../../../src/conformance/wire/exchange.ts';
 import { encodeHttp1, http1Client, openSocket } from '../../../src/conformance/wire/http1.ts';
+import { proofgate } from '../../../src/enforcement/middleware/node-handler.ts';
 import { Verifier, VerifierError, type VerifierOptions } from '../../../src/main/middleware/index.ts';
 import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
 import { ROUTES } from '../../e2e/environment/routes.ts';
@@ -252,6 +253,35 @@ describe('an open verifier', () => {
     unprotected.closeAllConnections();
     await new Promise((resolve) => unprotected.close(resolve));
     expect(lines).toEqual([expect.stringContaining('verifier.protect(server)')]);
+  });
+
+  it('without a logger warns once of a server that is not protected, and of a body that was read before', async () => {
+    const warnings: string[] = [];
+    // Jest's process is a copy, which gets no `warning` events.
+    const { emitWarning } = process;
+    process.emitWarning = (text: string | Error) => void warnings.push(String(text));
+    const { verifier } = await open();
+    await untilReady(verifier);
+    const handler = proofgate(verifier, (_, response) => response.end());
+    const forgotten = runningApp(await listening(createServer(handler)));
+    const parsing = createServer((received, response) => {
+      received.once('data', () => handler(received, response));
+    });
+    const parsed = runningApp(await listening(verifier.protect(parsing)));
+    closing.push(forgotten, parsed);
+    const order = () =>
+      signedRequest(site, { caller: derivedKeyCaller(site), route: ROUTES.createOrder, body: '{"a":1}' });
+    const details = async (app: typeof parsed) => {
+      const { body } = await http1Client(app.address).send(order());
+      return JSON.parse(body.toString()).detail;
+    };
+    expect([await details(forgotten), await details(forgotten)]).toEqual(['unprotected', 'unprotected']);
+    expect([await details(parsed), await details(parsed)]).toEqual(['body_unavailable', 'body_unavailable']);
+    process.emitWarning = emitWarning;
+    expect(warnings).toEqual([
+      expect.stringContaining('verifier.protect(server)'),
+      expect.stringContaining('body parser'),
+    ]);
   });
 
   it('denies what comes after it was closed', async () => {

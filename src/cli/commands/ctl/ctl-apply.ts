@@ -18,6 +18,7 @@ import {
   toggle,
   withDefault,
 } from '../../../program/settings.ts';
+import { visibleText } from '../../../program/visible-text.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
 import type { CliContext } from '../../define-command.ts';
@@ -64,7 +65,7 @@ async function apply(api: ControlApi, values: Values, context: CliContext): Prom
   const file = readSiteFile(await readInputText(values.file, MAX_SITE_FILE_BYTES), values.file);
   const { prune } = values;
   const compared = await declareSite(api, file, { prune, dryRun: true });
-  const { steps, unnamed, warnings, etag } = compared;
+  const { steps, warnings, etag } = compared;
   for (const { code, message } of warnings) if (steps.length > 0) output.note(code, `warning: ${message}`);
   if (!values.dryRun) {
     const directory = await tokenDirectoryFor(steps, values);
@@ -80,15 +81,26 @@ async function apply(api: ControlApi, values: Values, context: CliContext): Prom
         : await declareSite(api, file, { prune, dryRun: false, etag }).catch((error: unknown) => {
             throw withLostTokens(error, steps);
           });
-    await keepTokens(done, directory);
-    await awaitSources(api, done, file.siteId, values, output);
+    try {
+      await keepTokens(done, directory);
+      await awaitSources(api, done, file.siteId, values, output);
+    } catch (error) {
+      // The site is changed already: say how.
+      const { lines, object } = resultOf(file.siteId, values, compared);
+      output.result(lines.map(visibleText), object);
+      throw error;
+    }
   }
   if (values.detailedExitcode && steps.length > 0) output.endWith(EXIT_CODES.changed);
+  return resultOf(file.siteId, values, compared);
+}
+
+function resultOf(siteId: string, { dryRun }: Values, { steps, unnamed, warnings }: Declared): CtlResult {
   return {
     lines: [...(steps.length === 0 ? ['nothing to do'] : steps.flatMap(linesOf)), ...keptLines(unnamed)],
     object: {
-      site_id: file.siteId,
-      dry_run: values.dryRun,
+      site_id: siteId,
+      dry_run: dryRun,
       steps,
       stays: unnamed,
       warnings: warnings.map(({ code, message, deniedSeconds }) => ({

@@ -72,7 +72,10 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
   'invalid_request_proof/proof_not_yet_valid': "set the caller's clock",
   'invalid_request_proof/proof_expired': 'sign just before sending; compare the clocks',
   'request_binding_mismatch/body_unavailable':
-    'the verifier does not see the body exactly: let Envoy buffer it (with_request_body), or add the body to the capture',
+    'the verifier does not see the body exactly. Middleware: put it in front of body parsers. Envoy: buffer the body (with_request_body). Traefik: forwardBody. nginx and Caddy show none: use body: unbound, or proofgate proxy. A capture: add the body',
+  'bundle_route_missing/no_match':
+    'no route fits: compare method, case and trailing slash, and look for a route with a literal where this one has a placeholder: the literal takes precedence (bundle lint shows route_shadowed)',
+  'verifier_unavailable/unprotected': "call verifier.protect(server) for the application's server",
 };
 
 const ONLY_ESCAPES =
