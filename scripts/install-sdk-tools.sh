@@ -1,10 +1,26 @@
 #!/usr/bin/env bash
-# Installs the Python packages that build and test the SDKs, as .cache/sdk-python: a folder for PYTHONPATH.
-# Kept as scripts/tool-cache.sh says. Without Python 3.9 or pip it prints one line, and the tests of the Python SDK skip.
+# Installs what builds and tests the SDKs: HTTP clients of Node.js as .cache/sdk-node/node_modules, and Python packages as
+# .cache/sdk-python/packages, a folder for PYTHONPATH. Kept as scripts/tool-cache.sh says. Without Python 3.9 or pip it prints one line, and the tests of the Python SDK skip.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/scripts/tool-cache.sh"
+
+install_node() {
+  local clients=$root/scripts/sdk/clients stamp folder
+  stamp=$(cat "$0" "$clients"/package*.json | sha256sum | cut -d ' ' -f 1)
+  link_tools sdk-node "$stamp" && return 0
+  echo "install-sdk-tools: downloading npm packages" >&2
+  folder=$(unfinished_tools sdk-node)
+  cp "$clients"/package*.json "$folder/"
+  if (cd "$folder" && npm ci --ignore-scripts --no-audit --no-fund --silent); then
+    keep_tools sdk-node "$stamp" "$folder"
+  else
+    rm -rf "$folder"
+    echo "install-sdk-tools: npm: the tests with clients of Node.js skip" >&2
+  fi
+}
+install_node
 
 skip() {
   echo "install-sdk-tools: $1: the tests of the Python SDK skip" >&2

@@ -73,8 +73,8 @@ func newJTI() (string, error) {
 }
 
 // Sign sets the three credential headers of the request, in place of those that it has. Send it once, and sign a
-// repetition anew. The body is read from GetBody, which http.NewRequest sets for bytes and strings. Its errors are of
-// type *SigningError.
+// repetition anew. The body is read from GetBody, which http.NewRequest sets for bytes and strings, or twice, such as an
+// *os.File. Its errors are of type *SigningError.
 func (s *Signer) Sign(request *http.Request) error {
 	chosen, err := s.choose(request)
 	if err != nil {
@@ -86,6 +86,7 @@ func (s *Signer) Sign(request *http.Request) error {
 			return err
 		}
 	}
+	setLength(request, body)
 	return s.sign(request, chosen, body)
 }
 

@@ -81,6 +81,7 @@ func (t *Transport) signedCopy(request *http.Request) (*Signer, *http.Request, e
 		}
 	}
 	copied := request.Clone(request.Context())
+	setLength(copied, body)
 	if err := signer.sign(copied, chosen, body); err != nil {
 		return nil, nil, err
 	}
@@ -140,13 +141,38 @@ func digestOf(request *http.Request) (bodyDigest, error) {
 		return bodyDigest{}, nil
 	}
 	if request.GetBody == nil {
-		return bodyDigest{}, failf("body_not_replayable", "%s", notReplayable)
+		return digestOfFile(request)
 	}
 	body, err := request.GetBody()
 	if err != nil {
 		return bodyDigest{}, failf("body_not_replayable", "%s", notReplayable)
 	}
 	defer body.Close()
+	return digestOfReader(body)
+}
+
+// digestOfFile reads a body that can be read again, such as an *os.File, from where it is, and returns there.
+// net/http does not know its length and would send it chunked.
+func digestOfFile(request *http.Request) (bodyDigest, error) {
+	file, ok := request.Body.(io.ReadSeeker)
+	if !ok {
+		return bodyDigest{}, failf("body_not_replayable", "%s", notReplayable)
+	}
+	start, err := file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return bodyDigest{}, failf("body_not_replayable", "%s", notReplayable)
+	}
+	digest, err := digestOfReader(file)
+	if err != nil {
+		return bodyDigest{}, err
+	}
+	if _, err := file.Seek(start, io.SeekStart); err != nil {
+		return bodyDigest{}, failf("body_not_replayable", "the body cannot be read again")
+	}
+	return digest, nil
+}
+
+func digestOfReader(body io.Reader) (bodyDigest, error) {
 	hash := sha256.New()
 	length, err := io.Copy(hash, body)
 	if err != nil {
@@ -157,5 +183,12 @@ func digestOf(request *http.Request) (bodyDigest, error) {
 	return digest, nil
 }
 
+// setLength has net/http send a body whose length only its digest knows with that length.
+func setLength(request *http.Request, body bodyDigest) {
+	if request.GetBody == nil && request.ContentLength == 0 && body.length > 0 {
+		request.ContentLength = body.length
+	}
+}
+
 const notReplayable = "the body is a stream that can be read once, and its hash must be known before it is sent: " +
-	"use a bytes.Reader or set GetBody, or declare body: unbound at the route"
+	"use a bytes.Reader or an *os.File, or set GetBody, or declare body: unbound at the route"

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,6 +54,42 @@ func TestSignsWhatIsSent(t *testing.T) {
 		t.Error("not signed")
 	} else if response.Request.Header.Get("Authorization") != "" {
 		t.Error("the caller's request was changed")
+	}
+}
+
+func TestSendsAFileFromWhereItIs(t *testing.T) {
+	server := newRecorder(t)
+	path := filepath.Join(t.TempDir(), "body")
+	must(t, os.WriteFile(path, []byte("skipped and sent"), 0o600))
+	client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), server.URL, "dk_1")}}
+	for i := 0; i < 2; i++ {
+		file, err := os.Open(path)
+		must(t, err)
+		_, err = file.Seek(12, io.SeekStart)
+		must(t, err)
+		request, err := http.NewRequest("POST", server.URL+"/v1/a", file)
+		must(t, err)
+		if i == 1 {
+			must(t, client.Transport.(*Transport).opened.Sign(request))
+			client = http.DefaultClient
+		}
+		response, err := client.Do(request)
+		if statusOf(t, response, err) != 200 {
+			t.Error("not signed")
+		}
+		last := server.all[len(server.all)-1]
+		if string(last.body) != "sent" || last.header.Get("Transfer-Encoding") != "" {
+			t.Errorf("%q", last.body)
+		}
+	}
+	read, write, err := os.Pipe()
+	must(t, err)
+	defer write.Close()
+	request, err := http.NewRequest("POST", server.URL+"/v1/a", read)
+	must(t, err)
+	client = &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), server.URL, "dk_1")}}
+	if _, err := client.Do(request); codeOf(err) != "body_not_replayable" {
+		t.Error(err)
 	}
 }
 

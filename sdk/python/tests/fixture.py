@@ -2,17 +2,26 @@
 
 import base64
 import contextlib
+import datetime
 import hashlib
+import ipaddress
 import json
 import os
+import socket
+import socketserver
+import ssl
 import tempfile
 import threading
 import time
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from proofgate._keys import SigningKey, encode_base64url
 
@@ -139,7 +148,7 @@ DENIED = json.dumps(
 class Server:
     """Answers with `answer(arrived)`: a status, headers and a body, or None to close the connection. Requests that do not fit get a denial."""
 
-    def __init__(self):
+    def __init__(self, tls_folder=None):
         self.arrived = []
         self.answer = lambda arrived: (200, {}, "ok")
         self.clock_offset = 0
@@ -179,7 +188,70 @@ class Server:
             request_queue_size = 128
 
         self._server = Listener(("127.0.0.1", 0), Handler)
-        self.origin = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.port = self._server.server_address[1]
+        self.ca_file = None if tls_folder is None else self._serve_tls(tls_folder)
+        self.origin = f"{'http' if tls_folder is None else 'https'}://127.0.0.1:{self.port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def _serve_tls(self, folder):
+        """With a certificate for 127.0.0.1 that signs itself."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+        now = datetime.datetime.now(datetime.timezone.utc)
+        address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        builder = builder.serial_number(x509.random_serial_number()).add_extension(address, critical=False)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        day = datetime.timedelta(days=1)
+        certificate = builder.not_valid_before(now - day).not_valid_after(now + day).sign(key, hashes.SHA256())
+        pem = serialization.Encoding.PEM
+        files = os.path.join(folder, "tls.crt"), os.path.join(folder, "tls.key")
+        pkcs8, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        for file, data in zip(files, (certificate.public_bytes(pem), key.private_bytes(pem, pkcs8, plain))):
+            with open(file, "wb") as out:
+                out.write(data)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*files)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        return files[0]
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Tunnel:
+    """A proxy that answers CONNECT, for one server."""
+
+    def __init__(self, server):
+        self.opened = 0
+        tunnel = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self):
+                while b"\r\n\r\n" not in self.request.recv(65536):
+                    pass
+                tunnel.opened += 1
+                self.request.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                with socket.create_connection(("127.0.0.1", server.port)) as other:
+                    back = threading.Thread(target=self.pump, args=(other, self.request), daemon=True)
+                    back.start()
+                    self.pump(self.request, other)
+
+            @staticmethod
+            def pump(source, target):
+                with contextlib.suppress(OSError):
+                    while True:
+                        data = source.recv(65536)
+                        if not data:
+                            return
+                        target.sendall(data)
+
+        class Listener(socketserver.ThreadingTCPServer):
+            daemon_threads = True
+
+        self._server = Listener(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self):

@@ -12,7 +12,7 @@ import unittest
 import httpx
 import requests
 import urllib3
-from fixture import Server, install_pair, profiles, temporary_folder, write_enrolled
+from fixture import Server, Tunnel, install_pair, profiles, temporary_folder, write_enrolled
 
 import proofgate
 from proofgate import Auth, Denied, Signer, SigningError
@@ -206,6 +206,39 @@ class AuthTest(unittest.TestCase):
                     self.assertEqual(len(self.server.arrived), sent)
                     self.assertEqual(len({a.transcript["jti"] for a in self.server.arrived}), sent)
                     self.assertTrue(all(a.fits for a in self.server.arrived))
+
+    def test_the_adapter_signs_each_attempt_also_through_a_tunnel(self):
+        retry = urllib3.Retry(
+            3, status_forcelist=[503], allowed_methods=None, backoff_factor=0, raise_on_status=False
+        )
+        for scheme in ("http", "https"):
+            server = Server(tls_folder=self.folder if scheme == "https" else None)
+            self.addCleanup(server.close)
+            tunnel = Tunnel(server)
+            self.addCleanup(tunnel.close)
+            key_file, _ = write_enrolled(self.enterContext(temporary_folder()), profiles(server.origin))
+            for proxies in ({}, {"https": tunnel.url}):
+                with requests.Session() as session:
+                    session.auth, session.trust_env, session.proxies = Auth(key_file), False, proxies
+                    session.verify = server.ca_file
+                    session.mount(server.origin, proofgate.RetryAdapter(max_retries=retry))
+                    server.arrived.clear()
+                    server.answer = lambda _: (503 if len(server.arrived) < 3 else 200, {}, "")
+                    answer = session.post(f"{server.origin}/v1/orders", data=b"x")
+                    self.assertEqual((answer.status_code, len(server.arrived)), (200, 3))
+                    self.assertEqual(len({a.transcript["jti"] for a in server.arrived}), 3)
+                    self.assertTrue(all(a.fits for a in server.arrived))
+            self.assertEqual(tunnel.opened, 1 if scheme == "https" else 0)
+
+    def test_signs_what_goes_out_whatever_the_url_has(self):
+        parts = ("%c3%a9", "\u00e9", "[x]", "|", "{a}", "%5b", "a b", "%20", "'", '"', "(", "*", "<")
+        client, session = self.httpx_client(), self.session()
+        for part in parts:
+            for url in (f"{self.url}/x{part}", f"{self.url}?q={part}&{part}=?&e", f"{self.url}?", f"{self.url}??a#f"):
+                for send in (client.get, session.get):
+                    self.assertEqual(send(url).status_code, 200, url)
+            for send in (client.get, session.get):
+                self.assertEqual(send(self.url, params={part: part}).status_code, 200, part)
 
     def test_returns_a_redirect_that_is_not_to_be_followed(self):
         self.server.answer = lambda _: (302, {"Location": "http://127.0.0.1:9/v1/orders"}, "")

@@ -11,6 +11,7 @@ from .errors import Denied, ProofgateError, SigningError
 
 if TYPE_CHECKING:
     from ._auth import Auth
+    from ._retries import RetryAdapter
 
 __version__ = "0.3.1"
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "BodyDigest",
     "Denied",
     "ProofgateError",
+    "RetryAdapter",
     "SignedRequest",
     "Signer",
     "SigningError",
@@ -32,4 +34,8 @@ def __getattr__(name: str) -> Any:
         from ._auth import Auth
 
         return Auth
+    if name == "RetryAdapter":
+        from ._retries import RetryAdapter
+
+        return RetryAdapter
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

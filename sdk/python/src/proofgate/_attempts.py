@@ -55,6 +55,9 @@ def signed_for_each_attempt(headers: Any, credentials: Callable[[], Any]) -> Any
     copies: List[Any] = []
 
     class Signed(plain):  # type: ignore[misc, valid-type]
+        def signed_anew(self) -> Any:
+            return signed_for_each_attempt(self, credentials)
+
         def copy(self) -> Any:
             copied = Signed(self.items())
             if "x-proofgate-signature" in self:
