@@ -51,7 +51,10 @@ export const BROKER_PROBLEMS = {
   credential_ending: [401, 'The credential ends within a second; renew it'],
   holder_key_limit: [429, 'Too many holder keys for one identity; wait as Retry-After says'],
   proofs_not_served: [404, 'This broker signs no requests'],
-  connection_not_direct: [403, 'Proofs need client-certificate TLS to the broker itself, or its Unix socket'],
+  connection_not_direct: [
+    403,
+    "Proofs need TLS to the broker itself with a client certificate of the caller's key, or its Unix socket",
+  ],
   request_not_signable: [400, 'No transcript can bind this request'],
   // The broker
   signing_unavailable: [503, 'The signing key does not answer; try again'],

@@ -1,14 +1,20 @@
 /** `POST /v1/proofs`: the real verifier accepts them; only direct connections get them. */
 
+import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
+import type { Connection } from '../../src/broker/broker-ports.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
+import type { SigningKey } from '../../src/protocol/signing.ts';
 import { isJsonObject, type JsonObject } from '../../src/protocol/strict-json.ts';
 import { AUTH_SITE, newSigningKey, ORIGIN, TRUST_DOMAIN } from '../fakes/bundle-content.ts';
 import { factsOfWire } from '../fakes/signed-request.ts';
 import { compileSite, KEY_ID, newSiteKeys, siteContent } from '../fakes/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../fakes/test-verifier.ts';
-import { signedForm } from './broker-callers.ts';
+import { signedForm, softwareKeyProof, softwareKeysYaml } from './broker-callers.ts';
 import {
   NOW_MS,
   newAuthority,
@@ -151,6 +157,43 @@ it('needs client-certificate TLS, or the Unix socket', async () => {
   const resumed = await testBroker({ ...options, connection: () => ({ ...tls, isResumed: true }) });
   expect((await resumed.post('/v1/proofs', ORDER)).code).toBe('tls_session_resumed');
 });
+
+it('signs for a software key over TLS where the handshake proved that key', async () => {
+  const registered = newSigningKey();
+  const stranger = newSigningKey();
+  const softwareKeys = softwareKeysYaml(registered);
+  const certificateOf = (key: SigningKey) => [selfSignedDer(key)];
+  const ask = async (connection: Connection, edits: object = {}, proofKey = registered) => {
+    const broker = await testBroker({ ...options, softwareKeys, connection: () => connection });
+    const text = { operation: 'proof', audience: ORIGIN, ...edits } as const;
+    const proof = softwareKeyProof(await broker.challenge(), proofKey, undefined, text);
+    const answer = await broker.post('/v1/proofs', { ...ORDER, proof });
+    return answer.code ?? passportOf(answer.json)?.claims.subject;
+  };
+  const direct = { ...tls, clientCertificates: certificateOf(registered) };
+  expect(await ask(direct)).toBe('ci:deploy');
+  expect(await ask({ kind: 'unix_socket' })).toBe('ci:deploy');
+  expect(await ask({ ...tls, clientCertificates: [] })).toBe('connection_not_direct');
+  expect(await ask(tls)).toBe('connection_not_direct');
+  expect(await ask({ ...direct, isResumed: true })).toBe('connection_not_direct');
+  expect(await ask({ ...tls, clientCertificates: certificateOf(stranger) })).toBe('connection_not_direct');
+  expect(await ask({ ...tls, clientCertificates: certificateOf(stranger) }, {}, stranger)).toBe(
+    'key_not_registered',
+  );
+  expect(await ask(direct, { operation: 'passport' })).toBe('registered_signature_invalid');
+});
+
+function selfSignedDer({ privateKey }: SigningKey): Buffer {
+  const folder = mkdtempSync(join(tmpdir(), 'pg-proofs-'));
+  const keyFile = join(folder, 'key.pem');
+  try {
+    writeFileSync(keyFile, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
+    const made = ['-key', keyFile, '-subj', '/CN=ci', '-days', '1', '-outform', 'DER'];
+    return execFileSync('openssl', ['req', '-x509', ...made]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
 
 it('a signature for a passport gets no proof', async () => {
   const broker = await testBroker({ ...options, connection: () => ({ kind: 'unix_socket' }) });

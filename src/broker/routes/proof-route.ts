@@ -1,9 +1,16 @@
 /**
  * `POST /v1/proofs`: the broker signs a caller's request with a holder key that it keeps. A program between caller
- * and broker could have any request signed, so the connection must be direct: client-certificate TLS, or the Unix socket.
+ * and broker could have any request signed, so the connection must be direct: TLS with a client certificate of the caller's own
+ * key, or the Unix socket.
  * Source: docs/broker.md "Proofs".
  */
-import { PROOF_ANSWER, PROOF_REQUEST, type ProofRequest } from '../../api-contract/broker-contract.ts';
+import { X509Certificate } from 'node:crypto';
+import {
+  type CallerProof,
+  PROOF_ANSWER,
+  PROOF_REQUEST,
+  type ProofRequest,
+} from '../../api-contract/broker-contract.ts';
 import { passportSha256 } from '../../protocol/passport.ts';
 import { isCanonicalTarget, parseOrigin } from '../../protocol/request-target.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
@@ -16,6 +23,8 @@ import type { Connection } from '../broker-ports.ts';
 import { BrokerProblem } from '../broker-problems.ts';
 import type { Decision } from '../decision-record.ts';
 import { issuePassport } from '../issue-passport.ts';
+import { importHolderKey } from '../proofs/proof-context.ts';
+import { asHolderKey } from '../svid-signature.ts';
 import type { VerifiedCaller } from '../verified-caller.ts';
 import { CALLER_PROBLEMS, type CallerRoutesOptions, verifiedCaller } from './caller-routes.ts';
 
@@ -51,8 +60,23 @@ export function registerProofs(app: BrokerApp, options: CallerRoutesOptions): vo
 }
 
 function requireDirect(connection: Connection, { proof }: ProofRequest): void {
-  const isDirect = connection.kind === 'unix_socket' || (connection.kind === 'tls' && proof.kind === 'mtls');
+  const isDirect =
+    connection.kind === 'unix_socket' || (connection.kind === 'tls' && isCallersOwn(connection, proof));
   if (!isDirect) throw new BrokerProblem('connection_not_direct');
+}
+
+/**
+ * Whether the handshake proved the key that the caller proves. For a software key the certificate says nothing more: it may be
+ * self-signed, and only its key counts. A program in between does not have that key.
+ */
+function isCallersOwn(
+  { clientCertificates: [leaf], isResumed }: Extract<Connection, { kind: 'tls' }>,
+  proof: CallerProof,
+): boolean {
+  if (proof.kind !== 'software_key') return proof.kind === 'mtls';
+  if (leaf === undefined || isResumed) return false;
+  const key = asHolderKey(new X509Certificate(leaf).publicKey);
+  return key !== undefined && key.thumbprint === importHolderKey(proof.registered_jwk).thumbprint;
 }
 
 async function heldKeyOf(

@@ -69,7 +69,7 @@ const PASSPORTS = {
   acceptJwtSvid: toggle('--accept-jwt-svid', 'accept JWT-SVIDs as proof', false),
   serveProofs: toggle(
     '--serve-proofs',
-    'also sign requests for callers, over mutual TLS or a Unix socket',
+    "also sign requests for callers, over TLS with a client certificate of the caller's key, or a Unix socket",
     false,
   ),
   profiles: optional(

@@ -1,5 +1,9 @@
 /** Tests the shipped `proofgate broker`: mutual TLS, rotation of keys, reload of files, shutdown. */
+import { execFileSync } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
+import { readSigningKeyFile } from '../../../src/program/key-files.ts';
 import { parsePassport } from '../../../src/protocol/passport.ts';
 import { softwareKeyProof, softwareKeysYaml } from '../../broker/broker-callers.ts';
 import { newSigningKey } from '../../fakes/bundle-content.ts';
@@ -15,6 +19,7 @@ import {
   start,
   workload,
 } from './broker-process-fixture.ts';
+import type { Caller } from './broker-program.ts';
 
 describe('mutual TLS', () => {
   it('issues a passport for the key of the SVID, with the key in use', async () => {
@@ -134,6 +139,33 @@ it('warns of a software key whose trust domain has no signing key, and of its ow
   expect(await warning()).toMatch(/bank\.example/);
   await folder.rotate('bank.example');
   await eventually('the key', async () => (await warning()) === undefined);
+});
+
+it('signs for a software key over its own TLS connection, and for no other', async () => {
+  const [certFile, keyFile] = [join(folder.path, 'ci.crt'), join(folder.path, 'ci.key')];
+  const files = ['-subj', '/CN=ci', '-days', '1', '-keyout', keyFile, '-out', certFile];
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'ed25519', '-nodes', ...files], { stdio: 'ignore' });
+  const key = await readSigningKeyFile(keyFile);
+  const softwareKeys = await folder.put('software-keys.yaml', softwareKeysYaml(key));
+  const broker = await start('--software-keys', softwareKeys, '--serve-proofs');
+  const svid = { cert: await readFile(certFile, 'utf8'), key: await readFile(keyFile, 'utf8') };
+  const audience = 'https://api.shop.example';
+  const ask = async (caller: Caller) => {
+    const { body } = await caller.call(broker.url, '/v1/challenges', null);
+    const edits = { operation: 'proof', audience, brokerUrl: broker.url } as const;
+    const proof = softwareKeyProof(String(body.challenge), key, undefined, edits);
+    const request = { method: 'GET', url: `${audience}/v1/orders`, headers: [] };
+    return caller.call(broker.url, '/v1/proofs', {
+      ...{ auth_site: 'shop-eu-1', route_id: 'orders-read', audience, proof, request },
+    });
+  };
+  expect(await ask(callerWith(svid))).toMatchObject({
+    status: 200,
+    body: { headers: { Authorization: expect.stringMatching(/^Passport /) } },
+  });
+  for (const other of [callerWith(), workload()]) {
+    expect(await ask(other)).toMatchObject({ status: 403, body: { code: 'connection_not_direct' } });
+  }
 });
 
 it('serves the signing profiles that fit the caller', async () => {
