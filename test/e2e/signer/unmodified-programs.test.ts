@@ -15,7 +15,7 @@ import { type RunningSigner, startSigner } from '../../../src/main/signer/signer
 import { SIGNER_SETTINGS } from '../../../src/main/signer/signer-settings.ts';
 import { settingValues } from '../../../src/program/settings.ts';
 import { byLane } from '../../lane.ts';
-import { GO_ENV, MISSING_GO, PREPARE_TIMEOUT_MS } from '../../sdk/drivers.ts';
+import { GO_ENV, MISSING_GO, MISSING_PYTHON, PREPARE_TIMEOUT_MS, PYTHON_ENV } from '../../sdk/drivers.ts';
 import { ORIGIN, SECURE_ORIGIN, writeBillingKey } from '../../signer/egress/egress-fixture.ts';
 import { useEnvironment } from '../environment/environment.ts';
 import type { Gateway } from '../environment/gateway.ts';
@@ -108,6 +108,57 @@ const OKHTTP_CLIENT: Program = {
   },
 };
 
+const NODE_CLIENTS = checkoutPath('.cache', 'sdk-node');
+
+/** @param code what prints the status, given `url` and `body`, which may be undefined */
+function nodeClient(name: string, code: string): Program {
+  return {
+    name: `${name} of Node.js`,
+    missing: existsSync(NODE_CLIENTS) ? undefined : 'the clients of Node.js are not installed',
+    takesProxy: false,
+    send: async (url, body) => {
+      const program = `import ${name} from '${name}'; const [url, body] = process.argv.slice(1); ${code}`;
+      const args = ['--input-type=module', '-e', program, url, ...(body === undefined ? [] : [body])];
+      return (await run(process.execPath, args, { cwd: NODE_CLIENTS })).stdout.trim();
+    },
+  };
+}
+
+/** @param code what prints the status, given `method`, `url` and `body`, which may be None */
+function pythonClient(name: string, code: string): Program {
+  return {
+    name: `${name} of Python`,
+    missing: MISSING_PYTHON,
+    takesProxy: false,
+    send: async (url, body) => {
+      const program = `import ${name}, sys
+url, body = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
+method = 'GET' if body is None else 'POST'
+${code}`;
+      const args = ['-c', program, url, ...(body === undefined ? [] : [body])];
+      return (await run('python3', args, { env: PYTHON_ENV })).stdout.trim();
+    },
+  };
+}
+
+const LIBRARIES: readonly Program[] = [
+  nodeClient(
+    'axios',
+    "console.log((await axios({ url, method: body ? 'POST' : 'GET', data: body })).status);",
+  ),
+  nodeClient('got', 'console.log((await got(url, body ? { method: "POST", body } : {})).statusCode);'),
+  pythonClient('requests', 'print(requests.request(method, url, data=body).status_code)'),
+  pythonClient('httpx', 'print(httpx.request(method, url, content=body).status_code)'),
+  pythonClient(
+    'aiohttp',
+    `import asyncio
+async def main():
+    async with aiohttp.request(method, url, data=body) as response:
+        print(response.status)
+asyncio.run(main())`,
+  ),
+];
+
 const PROGRAMS: readonly Program[] = [
   {
     name: 'curl',
@@ -150,7 +201,7 @@ const PROGRAMS: readonly Program[] = [
     send: async (url, body) =>
       String((await fetch(url, body === undefined ? {} : { method: 'POST', body })).status),
   },
-  ...byLane({ fast: [], extended: [GO_CLIENT, JAVA_CLIENT, OKHTTP_CLIENT] }),
+  ...byLane({ fast: [], extended: [GO_CLIENT, JAVA_CLIENT, OKHTTP_CLIENT, ...LIBRARIES] }),
 ];
 
 const ORDER = { path: '/v1/orders/4711?full=1', body: 'one order' };
