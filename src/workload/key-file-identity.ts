@@ -10,7 +10,6 @@ import type { SigningProfiles } from '../client/signing-profile.ts';
 import { readSigningKeyFile } from '../program/key-files.ts';
 import type { SigningKey } from '../protocol/signing.ts';
 import { brokerStatePathOf, readBrokerState } from './broker-state-file.ts';
-import { readProfileFile } from './profile-file.ts';
 import { EnrollmentStateFile, settledKeyFile, statePathOf } from './state-file.ts';
 
 export interface KeyIdentity {
@@ -24,27 +23,27 @@ export interface KeyIdentity {
 }
 
 /**
- * @param profileFile signing profiles, instead of those beside the key
+ * @param given signing profiles, instead of those beside the key
  * @throws CliError, ClientError, EnrollError, BrokerError
  */
 export async function readKeyIdentity(
   keyFile: string,
   nowMs: number,
-  profileFile?: string,
+  given?: GivenProfiles,
 ): Promise<KeyIdentity> {
   // Resolved once, so that the key and its state match while an agent replaces them.
   const settled = await settledKeyFile(keyFile);
   const key = await readSigningKeyFile(settled);
   const keyThumbprint = key.publicKey.thumbprint;
   const broker = await readBrokerState(settled, keyThumbprint);
-  const given = profileFile === undefined ? undefined : [await readProfileFile(profileFile)];
+  const givenFiles = given === undefined ? undefined : [await given.read(given.path)];
   if (broker !== undefined) {
     const passports = new Map(broker.passports.map(({ audience, jws }) => [audience, jws]));
-    const files = given ?? signingProfilesOf(broker.profileDocuments, keyFile);
+    const files = givenFiles ?? signingProfilesOf(broker.profileDocuments, keyFile);
     return { key, files, passports, expiresAtMs: Number.POSITIVE_INFINITY };
   }
-  if (given !== undefined) {
-    return { key, files: given, passports: undefined, expiresAtMs: Number.POSITIVE_INFINITY };
+  if (givenFiles !== undefined) {
+    return { key, files: givenFiles, passports: undefined, expiresAtMs: Number.POSITIVE_INFINITY };
   }
   const state = await new EnrollmentStateFile(settled).load();
   const files = [enrolledProfiles(state, { keyThumbprint, keyFile, nowMs })];
@@ -54,9 +53,15 @@ export async function readKeyIdentity(
 
 const LOOK_EVERY_MS = 1_000;
 
+/** A file of signing profiles. The SDK reads none, so it does not load what reads them. */
+export interface GivenProfiles {
+  readonly path: string;
+  readonly read: (path: string) => Promise<SigningProfiles>;
+}
+
 export interface KeyFileOptions {
   /** Signing profiles, instead of those beside the key. */
-  readonly profileFile?: string | undefined;
+  readonly profiles?: GivenProfiles | undefined;
   readonly nowMs?: () => number;
   /** Replaced files that cannot be used yet; the earlier identity stays in use until it ends. */
   readonly onRejected?: (error: unknown) => void;
@@ -65,7 +70,7 @@ export interface KeyFileOptions {
 /** Looks at the files when it is asked, at most once a second, so that it needs no timer. */
 export class KeyFileIdentity {
   readonly #keyFile: string;
-  readonly #profileFile: string | undefined;
+  readonly #profiles: GivenProfiles | undefined;
   readonly #nowMs: () => number;
   readonly #onRejected: (error: unknown) => void;
   #identity: KeyIdentity | undefined;
@@ -76,10 +81,10 @@ export class KeyFileIdentity {
 
   constructor(
     keyFile: string,
-    { nowMs = Date.now, onRejected = () => undefined, profileFile }: KeyFileOptions = {},
+    { nowMs = Date.now, onRejected = () => undefined, profiles }: KeyFileOptions = {},
   ) {
     this.#keyFile = keyFile;
-    this.#profileFile = profileFile;
+    this.#profiles = profiles;
     this.#nowMs = nowMs;
     this.#onRejected = onRejected;
   }
@@ -124,12 +129,12 @@ export class KeyFileIdentity {
   }
 
   #read(): Promise<KeyIdentity> {
-    return readKeyIdentity(this.#keyFile, this.#nowMs(), this.#profileFile);
+    return readKeyIdentity(this.#keyFile, this.#nowMs(), this.#profiles);
   }
 
   async #fingerprint(): Promise<string> {
     const file = await settledKeyFile(this.#keyFile);
-    const given = this.#profileFile === undefined ? [] : [this.#profileFile];
+    const given = this.#profiles === undefined ? [] : [this.#profiles.path];
     const paths = [file, statePathOf(file), brokerStatePathOf(file), ...given];
     return (await Promise.all(paths.map(fingerprintOf))).join();
   }

@@ -5,6 +5,7 @@ import { parsePassport } from '../../protocol/passport.ts';
 import { formatMoment } from '../../protocol/rfc3339.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { KeyFileIdentity, type KeyIdentity } from '../../workload/key-file-identity.ts';
+import { readProfileFile } from '../../workload/profile-file.ts';
 
 const LOOK_EVERY_MS = 1_000;
 const NO_PROFILE =
@@ -33,7 +34,10 @@ export class IdentityReloader {
   constructor(options: IdentityReloaderOptions) {
     this.#options = options;
     const { keyFile, profileFile } = options;
-    this.#file = new KeyFileIdentity(keyFile, { profileFile, onRejected: (error) => this.#rejected(error) });
+    this.#file = new KeyFileIdentity(keyFile, {
+      profiles: profileFile === undefined ? undefined : { path: profileFile, read: readProfileFile },
+      onRejected: (error) => this.#rejected(error),
+    });
   }
 
   /** Reads the files, and again at an interval. An unusable key is no reason not to start: an agent may replace it. */

@@ -17,6 +17,8 @@ import {
 
 /** A replaced server must be left within F, which is 12 s or more: `failover-settings.ts`. */
 const MAX_LOOK_INTERVAL_MS = 1_000;
+/** By which the scripts know a primary, too. */
+const REPLICATION_ID = 'master_replid';
 const ALL_SHARDS: readonly number[] = [0];
 
 export function openSinglePrimary(options: PrimariesOptions, endpoint: SingleEndpoint): Primaries {
@@ -60,8 +62,7 @@ class SinglePrimary implements Primaries {
   }
 
   async close(): Promise<void> {
-    await this.#look.stop();
-    await this.#link.close();
+    await Promise.all([this.#look.stop(), this.#link.close()]);
   }
 
   /** A link that is not serving connects again by itself. */
@@ -74,9 +75,9 @@ class SinglePrimary implements Primaries {
         .catch(() => undefined),
       this.#infoOfNewConnection(),
     ]);
-    const runId = current?.get('run_id');
-    const foundId = found?.get('run_id');
-    if (runId === undefined || foundId === undefined || runId === foundId) return;
+    const replicationId = current?.get(REPLICATION_ID);
+    const foundId = found?.get(REPLICATION_ID);
+    if (replicationId === undefined || foundId === undefined || replicationId === foundId) return;
     // One name for a primary and its replicas may lead anywhere. Another primary is a successor.
     if (found?.get('role') === 'master') this.#link.reconnect();
   }
