@@ -22,6 +22,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<CommandLineNode>> = new Map([
   ['broker', async () => (await import('./commands/broker-command.ts')).brokerCommand],
   ['envoy', async () => (await import('./commands/envoy/envoy-lint.ts')).envoyCommands],
   ['nginx', async () => (await import('./commands/nginx/nginx-lint.ts')).nginxCommands],
+  ['caddy', async () => (await import('./commands/caddy/caddy-lint.ts')).caddyCommands],
   ['traefik', async () => (await import('./commands/traefik/traefik-lint.ts')).traefikCommands],
   ['explain', async () => (await import('./commands/explain-command.ts')).explainCommand],
   ['control', async () => (await import('./commands/control-command.ts')).controlCommand],

@@ -3,6 +3,7 @@
  * valid.
  */
 import { expect, it } from '@jest/globals';
+import { CADDY_RULES } from '../../src/gateway-lint/caddy/rules.ts';
 import { EGRESS_RULES } from '../../src/gateway-lint/egress/egress-rules.ts';
 import type { Rule } from '../../src/gateway-lint/gateway.ts';
 import { lintGateway, RULES } from '../../src/gateway-lint/lint.ts';
@@ -17,6 +18,7 @@ it.each<[string, readonly Pick<Rule, 'effect' | 'id' | 'severity'>[]]>([
   ['egress-rules', EGRESS_RULES],
   ['nginx-rules', NGINX_RULES],
   ['traefik-rules', TRAEFIK_RULES],
+  ['caddy-rules', CADDY_RULES],
 ])('has every rule: %s', (table, rules) => {
   const described = tableNamed(document, table).map(([rule, ...cells]) => [codesIn(rule)[0], ...cells]);
   expect(described).toEqual(rules.map(({ effect, id, severity }) => [id, severity, effect]));

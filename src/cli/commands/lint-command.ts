@@ -1,4 +1,4 @@
-/** The command of `envoy lint`, `nginx lint` and `traefik lint`: reports settings of a gateway that weaken or bypass the check. */
+/** The command of `envoy lint`, `nginx lint`, `caddy lint` and `traefik lint`: reports settings of a gateway that weaken or bypass the check. */
 import type { Finding } from '../../gateway-lint/gateway.ts';
 import type { LintOptions, LintReport } from '../../gateway-lint/lint.ts';
 import { CliError, usageError } from '../../program/errors.ts';

@@ -1,0 +1,16 @@
+/** `proofgate caddy lint`: finds settings of Caddy that weaken the check or bypass it. Source: docs/gateway-lint.md. */
+import { type LintOptions, type LintReport, reportOf } from '../lint.ts';
+import { readSources } from '../source-file.ts';
+import { View } from '../view.ts';
+import { readCaddy } from './configuration.ts';
+import { CADDY_RULES } from './rules.ts';
+
+/** Undefined for a text without an HTTP server of Caddy. @throws UnreadableText */
+export function lintCaddy(text: string, options: LintOptions): LintReport | undefined {
+  const caddy = readCaddy(readSources(text).flatMap((source) => View.ofDocument(source) ?? []));
+  return caddy && reportOf(text, CADDY_RULES, caddy, options);
+}
+
+export function isCaddyRule(name: string): boolean {
+  return CADDY_RULES.some(({ id }) => id === name);
+}
