@@ -15,6 +15,7 @@ export type LineCheck = (words: readonly string[]) => Fault | Promise<Fault>;
 
 const HELM = checkoutPath('.cache', 'helm', 'bin', 'helm');
 const EGCTL = checkoutPath('.cache', 'gateways', 'egctl');
+const CADDY = checkoutPath('.cache', 'proxies', 'bin', 'caddy');
 const KUBECTL = checkoutPath('.cache', 'kubernetes', 'bin', 'kubectl');
 
 /** Programs whose command lines may occur in documents. A program without a check states the reason. */
@@ -27,6 +28,7 @@ export const PROGRAMS: { readonly [name: string]: LineCheck | { readonly readOnl
   kubectl: (words) => faultOfCobra(KUBECTL, words),
   openssl: ([command = '', ...words]) =>
     command === '' ? undefined : unknownFlag(words, 'openssl', [command, '-help']),
+  caddy: (words) => (words[0] === 'adapt' ? faultOfAdapt(words) : faultOfLine(['caddy', ...words])),
   curl: (words) => unknownFlag(words, 'curl', ['--help', 'all']),
   ssh: (words) => faultOfRun('ssh', ['-G', '-F', 'none', ...words, 'host']),
   pg_dump: (words) => unknownFlag(words, 'pg_dump', ['--help']),
@@ -87,6 +89,11 @@ function unknownChoice(word: string): readonly string[] {
   const [, variable = '', chosen = ''] = /^([A-Z_]+)=(.*)$/.exec(word) ?? [];
   const known = CHOICES[variable]?.();
   return known === undefined ? [] : chosen.split(' ').filter((one) => !known.includes(one));
+}
+
+/** Caddy's own command; `caddy lint` is one of ours. */
+function faultOfAdapt([, ...words]: readonly string[]): Fault {
+  return existsSync(CADDY) ? unknownFlag(words, CADDY, ['adapt', '--help']) : undefined;
 }
 
 function faultOfNpm([command = '', ...words]: readonly string[]): Fault {
