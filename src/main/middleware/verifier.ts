@@ -1,7 +1,7 @@
 /** The verifier of the package `@proofgate/middleware`: opens in the application's process, protects its servers, admits requests. */
 import cluster from 'node:cluster';
 import { realpath } from 'node:fs/promises';
-import type { IncomingMessage } from 'node:http';
+import { type IncomingMessage, maxHeaderSize } from 'node:http';
 import type {
   Admission,
   AdmissionGate,
@@ -49,11 +49,13 @@ export class Verifier implements AdmissionGate {
   readonly #opened: OpenVerifier;
   readonly #guard: Guard;
   readonly #release: () => void;
+  readonly #onProtected: OnProtected;
 
-  private constructor(opened: OpenVerifier, guard: Guard, release: () => void) {
+  private constructor(opened: OpenVerifier, guard: Guard, release: () => void, onProtected: OnProtected) {
     this.#opened = opened;
     this.#guard = guard;
     this.#release = release;
+    this.#onProtected = onProtected;
   }
 
   /**
@@ -62,7 +64,7 @@ export class Verifier implements AdmissionGate {
    */
   static async open(options: VerifierOptions): Promise<Verifier> {
     try {
-      return await open(options, (opened, guard, release) => new Verifier(opened, guard, release));
+      return await open(options, (...parts) => new Verifier(...parts));
     } catch (error) {
       throw explained(error);
     }
@@ -76,6 +78,7 @@ export class Verifier implements AdmissionGate {
   protect<S extends HttpServer>(server: S): S {
     const fault = protectServer(server, this.#guard);
     if (fault !== undefined) throw new VerifierError(fault, PROTECT_FAULTS[fault]);
+    this.#onProtected(server);
     return server;
   }
 
@@ -109,7 +112,9 @@ export class Verifier implements AdmissionGate {
   }
 }
 
-type Make = (opened: OpenVerifier, guard: Guard, release: () => void) => Verifier;
+type OnProtected = (server: HttpServer) => void;
+
+type Make = (opened: OpenVerifier, guard: Guard, release: () => void, onProtected: OnProtected) => Verifier;
 
 async function open(options: VerifierOptions, make: Make): Promise<Verifier> {
   assertRuntime(options);
@@ -130,7 +135,7 @@ async function open(options: VerifierOptions, make: Make): Promise<Verifier> {
       onBodyTaken: reportOnce(options.logger, BODY_TAKEN),
       onInternalError,
     });
-    return make(opened, guard, release);
+    return make(opened, guard, release, warnOfSmallHeaders(logger));
   } catch (error) {
     release();
     throw error;
@@ -203,6 +208,21 @@ function reportOnce(logger: Logger | undefined, text: string): () => void {
     isReported = true;
     if (logger === undefined) process.emitWarning(text, 'ProofgateWarning');
     else logger.error(text);
+  };
+}
+
+/** A passport and a proof, each of at most 8 KiB, beside 16 KiB of the application's own: Node.js answers 431 to what exceeds it. */
+const WISHED_HEADER_BYTES = 32_768;
+
+function warnOfSmallHeaders(logger: Logger): OnProtected {
+  return (server) => {
+    const own: unknown = Reflect.get(server, 'maxHeaderSize');
+    const bytes = typeof own === 'number' ? own : maxHeaderSize;
+    if (bytes >= WISHED_HEADER_BYTES) return;
+    logger.warn(
+      { maxHeaderSize: bytes },
+      `a large token beside passport and proof is answered with 431: createServer({ maxHeaderSize: ${WISHED_HEADER_BYTES} }, …) takes it`,
+    );
   };
 }
 

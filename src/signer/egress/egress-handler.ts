@@ -14,6 +14,7 @@ import type { UpstreamPool } from '../../http-proxy/upstream-pool.ts';
 import { CLOCK_AHEAD_HEADER } from '../../protocol/wire-names.ts';
 import { BodySpace, UNVERIFIED } from '../../request-body/body-space.ts';
 import type { EgressMetrics } from '../../telemetry/egress-metrics.ts';
+import { HEADERS_TOO_LARGE, headersTooLarge } from '../header-size.ts';
 import { problemOfRefusal, type Refusal } from '../signing-refusals.ts';
 import { deniedClockAhead, OWN_HEADERS } from './clock-lines.ts';
 import { ROUTE_UNKNOWN, refusalOf } from './egress-refusals.ts';
@@ -160,6 +161,7 @@ export class EgressHandler {
       return this.#answer(response, await this.#send({ request, response }, destination, lines, spool));
     }
     const withProof = withCredentials(lines, signed.headers);
+    if (headersTooLarge(withProof)) return this.#refuseSigning(response, HEADERS_TOO_LARGE);
     const outcome = await this.#send({ request, response }, destination, withProof, spool);
     onSigned(signed, outcome);
     return this.#answer(response, outcome);

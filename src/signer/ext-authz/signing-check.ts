@@ -11,6 +11,7 @@ import type { CheckRequest } from '../../envoy-request/messages.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import { normalizeAuthority } from '../../protocol/request-target.ts';
 import { AUTHORIZATION_HEADER, hasPassportScheme, isVendorSpelling } from '../../protocol/wire-names.ts';
+import { HEADERS_TOO_LARGE, headersTooLarge } from '../header-size.ts';
 import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
 
 export interface SigningCheckOptions {
@@ -72,7 +73,10 @@ function outcomeOf(facts: Facts, { signer, unsigned }: SigningCheckOptions): Out
     headers: headersToSign(facts.headers, profile),
     body: facts.body.kind === 'exact' ? facts.body.bytes : undefined,
   });
-  return signed.kind === 'failed' ? refused(signed) : { kind: 'signed', signed };
+  if (signed.kind === 'failed') return refused(signed);
+  const added = signed.headers.revealLines().map(({ name, value }) => [name, value] as const);
+  const isTooLarge = headersTooLarge([...facts.headers.lines(), ...added]);
+  return isTooLarge ? refused(HEADERS_TOO_LARGE) : { kind: 'signed', signed };
 }
 
 /** `Authorization` always, so that the application's own is never replaced. */

@@ -228,6 +228,18 @@ describe('an open verifier', () => {
     expect((await decisions()).length).toBe(1);
   });
 
+  it('warns of a server that takes fewer bytes of headers than large tokens need', async () => {
+    const warned: unknown[] = [];
+    const ignore = () => undefined;
+    const warn = (members: unknown) => warned.push(members);
+    const { verifier } = await open({ logger: { debug: ignore, info: ignore, warn, error: ignore } });
+    const before = warned.length;
+    verifier.protect(createServer({ maxHeaderSize: 32_768 }));
+    expect(warned.length).toBe(before);
+    verifier.protect(createServer());
+    expect(warned.slice(before)).toEqual([{ maxHeaderSize: 16_384 }]);
+  });
+
   it('logs to the logger it was given, and once that a server is not protected', async () => {
     const lines: string[] = [];
     const log = (...parts: readonly unknown[]) => void lines.push(String(parts.at(-1)));

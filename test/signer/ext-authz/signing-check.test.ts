@@ -79,6 +79,12 @@ function check(http: HttpRequest, { ready = true, unsigned = 'deny' as 'deny' | 
   };
 }
 
+it('refuses headers that gateways refuse once passport and proof are beside them', () => {
+  const tokenOf = (bytes: number): Lines => [['x-own', 'x'.repeat(bytes)]];
+  expect(check(httpOf({ lines: tokenOf(50_000) })).refusal).toBeUndefined();
+  expect(check(httpOf({ lines: tokenOf(60_500) })).refusal).toBe('credentials_too_large');
+});
+
 describe('an allowed check', () => {
   it("adds passport and proof for the upstream's origin", () => {
     const { added, response, transcript } = check(httpOf());
