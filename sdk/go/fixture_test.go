@@ -53,7 +53,7 @@ func writeEnrolled(t testing.TB, folder, origin, keyID string) string {
 			"signing_profiles": []object{
 				profile("GET", "read", "/v1/{path*}", "bound"),
 				profile("GET", "own", "/v1/own", "bound"),
-				profile("POST", "write", "/v1/{path*}", "bound"),
+				profile("POST", "write", "/v1/{path*}", "bound"), profile("QUERY", "query", "/v1/{path*}", "bound"),
 				profile("POST", "upload", "/v1/uploads", "unbound"),
 			},
 		},

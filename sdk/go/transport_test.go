@@ -57,6 +57,17 @@ func TestSignsWhatIsSent(t *testing.T) {
 	}
 }
 
+func TestBindsTheBodyOfAQuery(t *testing.T) {
+	server := newRecorder(t)
+	client := &http.Client{Transport: &Transport{KeyFile: writeEnrolled(t, t.TempDir(), server.URL, "dk_1")}}
+	request, err := http.NewRequest("QUERY", server.URL+"/v1/a", strings.NewReader("state=open"))
+	must(t, err)
+	response, err := client.Do(request)
+	if statusOf(t, response, err) != 200 || server.all[0].transcript["content-sha256"] == notBound {
+		t.Error(server.all)
+	}
+}
+
 func TestSendsAFileFromWhereItIs(t *testing.T) {
 	server := newRecorder(t)
 	path := filepath.Join(t.TempDir(), "body")

@@ -40,6 +40,7 @@ test('unknown types and uses, and later certificates of an x5c, are ignored', ()
     { use: 'x509-svid', kty: 'EC' },
     { use: 'x509-svid', kty: 'EC', x5c: [] },
     { use: 'jwt-svid', kty: 'OKP', kid: 'a', crv: 'Ed25519', x: 'AAAA' },
+    { use: 'jwt-svid', kty: 'AKP', kid: 'b', alg: 'ML-DSA-44', pub: 'AAAA' },
     { kty: 'RSA' },
   ];
   const read = readBundleJson({ keys: [...strange, chain, jwtKey] });

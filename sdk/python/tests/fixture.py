@@ -47,7 +47,7 @@ def profile(origin, **changes):
 
 def profiles(origin):
     """One for each method, and one route whose body is not bound."""
-    methods = ("GET", "POST", "PUT", "DELETE")
+    methods = ("GET", "POST", "PUT", "DELETE", "QUERY")
     return [
         *(profile(origin, method=method, route_id=f"orders-{method}") for method in methods),
         profile(
@@ -175,7 +175,7 @@ class Server:
                 self.end_headers()
                 self.wfile.write(text.encode("ascii"))
 
-            do_GET = do_POST = do_PUT = do_DELETE = respond
+            do_GET = do_POST = do_PUT = do_DELETE = do_QUERY = respond
 
             def date_time_string(self, timestamp=None):
                 return formatdate(time.time() + server.clock_offset, usegmt=True)

@@ -207,6 +207,12 @@ class AuthTest(unittest.TestCase):
                     self.assertEqual(len({a.transcript["jti"] for a in self.server.arrived}), sent)
                     self.assertTrue(all(a.fits for a in self.server.arrived))
 
+    def test_binds_the_body_of_a_query(self):
+        for send in (self.httpx_client().request, self.session().request):
+            self.assertEqual(send("QUERY", self.url, data={"q": "a"}).status_code, 200)
+            self.assertEqual(self.server.arrived[-1].body, b"q=a")
+            self.assertNotEqual(self.server.arrived[-1].transcript["content-sha256"], "-")
+
     def test_the_adapter_signs_each_attempt_also_through_a_tunnel(self):
         retry = urllib3.Retry(
             3, status_forcelist=[503], allowed_methods=None, backoff_factor=0, raise_on_status=False

@@ -150,6 +150,6 @@ async function positionalsOf(line: UnfinishedLine, fetchIds: FetchIds): Promise<
   if (kind !== undefined) return fetchIds(kind, line);
   if (FILE_NAMES.has(argument)) return [FILES];
   if (argument === 'kind') return kinds;
-  if (argument === 'method') return ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+  if (argument === 'method') return ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'];
   return members;
 }

@@ -28,7 +28,7 @@ const RESOURCE = 'api';
 /** The smallest; a verifier with a store in memory denies proofs for about this long after its start. */
 const SKEW_SECONDS = 1;
 const LIFETIME_SECONDS = 365 * 86_400;
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'];
 /** `{path*}` does not match an empty path. */
 const TEMPLATES = { root: '/', path: '/{path*}' };
 

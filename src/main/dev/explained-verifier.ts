@@ -49,7 +49,7 @@ function devHint(denial: Denial, target: string, compared: readonly ComparedLine
     case 'bundle_route_missing/no_match':
       return pathOf(target).endsWith('/')
         ? 'a route matches no path that ends with "/": call it without'
-        : 'only GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS have routes here';
+        : 'only GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS and QUERY have routes here';
     default:
       return hintFor(denial, compared);
   }

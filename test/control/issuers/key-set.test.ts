@@ -73,6 +73,11 @@ describe('passed over, without harm to others, is', () => {
     ['a key for nothing', { ...rsa.jwk, key_ops: [] }],
     ['key_ops that are a text', { ...rsa.jwk, key_ops: 'verify' }],
     ['another algorithm', { ...rsa.jwk, alg: 'RS512' }],
+    // RFC 9964: the type of post-quantum keys.
+    [
+      'an ML-DSA key',
+      { kty: 'AKP', alg: 'ML-DSA-65', kid: rsa.kid, pub: Buffer.alloc(1952, 1).toString('base64url') },
+    ],
     ['an algorithm for encryption', { ...rsa.jwk, alg: 'RSA-OAEP-256' }],
     ['an algorithm of another type', { ...rsa.jwk, alg: 'ES256' }],
     ['a symmetric algorithm', { ...rsa.jwk, alg: 'HS256' }],

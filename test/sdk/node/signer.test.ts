@@ -98,6 +98,8 @@ describe('signer.fetch', () => {
     [301, 'POST', 'GET', ''],
     [302, 'DELETE', 'DELETE', ''],
     [303, 'PUT', 'GET', ''],
+    [302, 'QUERY', 'QUERY', 'body'],
+    [303, 'QUERY', 'GET', ''],
   ])('signs anew after a %i of %s', async (status, method, then, body) => {
     const init = method === 'DELETE' ? { method } : { method, body: 'body' };
     const answer = await signer.fetch(`${dev.origin}/redirect/${status}/to`, init);
