@@ -25,6 +25,7 @@ import {
   MAX_SOURCE_REVISION,
   MIN_KEY_LIFETIME_SECONDS,
   POLICY_STATES,
+  SOURCE_DISCOVERIES,
   SOURCE_KINDS,
   SOURCE_STATES,
 } from './vocabulary.ts';
@@ -34,6 +35,11 @@ const COORDINATES = {
   jwks_uri: text(2048, 'Public URL of its key set.'),
   audience: text(512, 'Must be the only audience of the workload tokens. Belongs to one Auth Site.'),
 };
+
+const DISCOVERY = Type.Enum([...SOURCE_DISCOVERIES], {
+  description:
+    "Whether the issuer's discovery document must name issuer and jwks_uri (checked), or is not fetched (skipped), such as for several API servers that name different URLs. Default: checked.",
+});
 
 const KEY_POLICY = (event: string) =>
   Type.Enum([...KEY_POLICIES], {
@@ -46,6 +52,7 @@ export const SOURCE_REVISION = object(
     revision: Type.Integer({ minimum: 1, description: 'Increases by one in each source.' }),
     state: Type.Enum(SOURCE_STATES.filter((state) => state !== 'removed')),
     ...COORDINATES,
+    discovery: DISCOVERY,
     fingerprint: Type.Optional(
       givenId(
         'Fingerprint of the validated metadata: SHA-256 over issuer, JWKS URI, audience and key thumbprints. base64url.',
@@ -149,6 +156,7 @@ export const SOURCE_CREATION = object(
     kind: Type.Enum([...SOURCE_KINDS], { description: 'Only oidc_jwks is supported.' }),
     display_name: displayText('For people.'),
     ...COORDINATES,
+    discovery: Type.Optional(DISCOVERY),
     on_suspend: Type.Optional(KEY_POLICY('suspended')),
     on_retire: Type.Optional(KEY_POLICY('retired')),
   },
@@ -170,6 +178,7 @@ export const SOURCE_REVISION_CHANGE = object(
     issuer: Type.Optional(COORDINATES.issuer),
     jwks_uri: Type.Optional(COORDINATES.jwks_uri),
     audience: Type.Optional(COORDINATES.audience),
+    discovery: Type.Optional(DISCOVERY),
   },
   'SourceRevisionChange',
 );

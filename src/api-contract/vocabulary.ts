@@ -12,6 +12,8 @@ export type ScopeKind = (typeof SCOPE_KINDS)[number];
 export const SOURCE_KINDS = ['oidc_jwks'] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];
 
+/** Whether validation compares a source with its issuer's discovery document. */
+export const SOURCE_DISCOVERIES = ['checked', 'skipped'] as const;
 export const SOURCE_STATES = [
   'draft',
   'failed_draft',

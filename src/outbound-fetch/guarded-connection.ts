@@ -3,10 +3,12 @@
  *
  * It resolves the name once, checks every address, and connects only to those addresses. So a DNS rebinding attack gets
  * no second lookup between check and connection. It checks the peer address again before it sends a byte. Literal
- * addresses in the URL, in any spelling, take the same path.
+ * addresses in the URL, in any spelling, take the same path. A proxy gets a checked address, not the name, which it would
+ * resolve itself.
  *
  * Source: docs/control.md "Outbound fetches".
  */
+import { request } from 'node:http';
 import { isIP, connect as openTcp, type Socket } from 'node:net';
 import { type SecureContext, connect as startTls, type TLSSocket } from 'node:tls';
 import type { buildConnector } from 'undici';
@@ -21,6 +23,7 @@ export type ResolveName = (hostname: string) => Promise<readonly string[]>;
 export interface FetchFlags {
   readonly network: string;
   readonly caFile: string;
+  readonly proxy?: string;
 }
 
 export interface GuardOptions {
@@ -28,6 +31,8 @@ export interface GuardOptions {
   readonly resolveName: ResolveName;
   readonly secureContext: SecureContext;
   readonly flags: FetchFlags;
+  /** An HTTP proxy for every connection. */
+  readonly proxy?: URL | undefined;
   /**
    * Replaces the check of the server's certificate against the CAs and the host name, before a byte is sent. Returns why
    * the server is not the expected one, or undefined.
@@ -84,6 +89,8 @@ export class GuardedConnection {
   async #open(host: string, port: number): Promise<TLSSocket> {
     const addresses = await this.#judgedAddresses(host);
     if (this.#closed) throw unforeseen();
+    const { proxy } = this.#options;
+    if (proxy !== undefined) return this.#startTls(await this.#openTunnel(proxy, addresses, port), host);
     const tcp = await this.#openTcp(host, port, addresses);
     if (!isJudged(tcp.remoteAddress, addresses)) {
       tcp.destroy();
@@ -129,6 +136,45 @@ export class GuardedConnection {
         ),
     });
     return this.#opened(socket, 'connect', 'connection_failed', 'no connection to the host');
+  }
+
+  /** A tunnel (RFC 9110 section 9.3.6) to the first of the addresses that the proxy reaches. */
+  async #openTunnel(proxy: URL, addresses: readonly string[], port: number): Promise<Socket> {
+    let detail = '';
+    for (const address of addresses) {
+      const answer = await this.#connectThrough(
+        proxy,
+        isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`,
+      );
+      if (typeof answer !== 'string') return answer;
+      detail = answer;
+    }
+    throw new ConnectionRefusal('connection_failed', `the proxy of ${this.#options.flags.proxy} ${detail}`);
+  }
+
+  /** @returns the socket, or what the proxy did instead of opening the tunnel */
+  #connectThrough(proxy: URL, authority: string): Promise<Socket | string> {
+    return new Promise((resolve) => {
+      const { hostname, port } = proxy;
+      const connecting = request({
+        ...{ method: 'CONNECT', host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 80 : port },
+        ...{ path: authority, headers: { host: authority }, agent: false },
+      });
+      connecting.on('socket', (socket) => this.#sockets.push(socket));
+      connecting.on('connect', ({ statusCode }, socket, head) => {
+        socket.on('error', () => undefined);
+        if (statusCode === 200 && head.length === 0) return resolve(socket);
+        socket.destroy();
+        resolve(`answered ${statusCode} in place of 200`);
+      });
+      connecting.on('response', (response) => {
+        response.destroy();
+        resolve(`answered ${response.statusCode} in place of 200`);
+      });
+      connecting.on('error', () => resolve('cannot be reached'));
+      connecting.on('close', () => resolve('ended the connection'));
+      connecting.end();
+    });
   }
 
   async #startTls(tcp: Socket, host: string): Promise<TLSSocket> {

@@ -1,6 +1,6 @@
 /**
  * Fetches an issuer's metadata: one GET over HTTPS for one JSON document, hardened against hostile URLs and servers. No
- * redirects, cookies, proxies, credentials, kept connections or compressed bodies. Size and total time, from lookup to
+ * redirects, cookies, credentials, proxies of the environment, kept connections or compressed bodies. Size and total time, from lookup to
  * last byte, are limited. Every failure has a code.
  *
  * Source: docs/control.md "Outbound fetches".
@@ -44,13 +44,19 @@ export interface IssuerFetcherOptions {
   readonly maxBytes?: number;
   /** Default: the system's resolver. */
   readonly resolveName?: ResolveName;
+  /** Sends every connection through this HTTP proxy. */
+  readonly proxy?: URL | undefined;
   /** Settings that messages name; default: Control's. */
   readonly flags?: FetchFlags;
   /** Default: the server's certificate is checked against the CAs and the host name. */
   readonly serverProblem?: GuardOptions['serverProblem'];
 }
 
-const CONTROL_FLAGS: FetchFlags = { network: '--allow-issuer-network', caFile: '--issuer-ca-file' };
+const CONTROL_FLAGS: FetchFlags = {
+  network: '--allow-issuer-network',
+  caFile: '--issuer-ca-file',
+  proxy: '--issuer-proxy',
+};
 
 /** The certificates of a PEM file; undefined when it holds none, or an invalid one. */
 export function readIssuerCa(pem: string): readonly string[] | undefined {
@@ -74,6 +80,7 @@ export class IssuerFetcher implements JsonFetcher {
       resolveName: options.resolveName ?? resolveBySystem,
       secureContext: secureContextWith(options.privateCa),
       flags: options.flags ?? CONTROL_FLAGS,
+      proxy: options.proxy,
       ...(options.serverProblem && { serverProblem: options.serverProblem }),
     };
     this.#timeoutMs = options.timeoutMs ?? FETCH_TIMEOUT_MS;
@@ -83,8 +90,13 @@ export class IssuerFetcher implements JsonFetcher {
   async fetchJson(url: string): Promise<JsonFetch> {
     const reading = readFetchableUrl(url);
     if (reading.kind === 'refused') return failed(reading.code, reading.detail);
+    const fetched = await this.#fetch(reading.url);
+    return fetched.kind === 'fetched' ? fetched : { ...fetched, detail: `${fetched.detail}: GET ${url}` };
+  }
+
+  async #fetch(url: URL): Promise<JsonFetch> {
     const connection = new GuardedConnection(this.#guard);
-    const client = new Client(reading.url.origin, {
+    const client = new Client(url.origin, {
       connect: connection.connector,
       maxHeaderSize: MAX_RESPONSE_HEADER_BYTES,
       // The timeout below covers the whole fetch and replaces those of single phases.
@@ -104,7 +116,7 @@ export class IssuerFetcher implements JsonFetcher {
       end();
     }, this.#timeoutMs);
     try {
-      return await getJson(client, reading.url, this.#maxBytes);
+      return await getJson(client, url, this.#maxBytes);
     } catch (error) {
       if (isLate) return failed('response_too_slow', `no complete answer within ${this.#timeoutMs} ms`);
       return { kind: 'failed', ...(connection.failure ?? failureOf(error)) };

@@ -30,6 +30,14 @@ export const REVISION_FIELDS: readonly Field[] = [
     description: 'The only audience of the workload tokens. No other site may use it.',
     placeholder: 'proofgate-shop-eu-1',
   },
+  {
+    name: 'discovery',
+    label: 'Discovery document',
+    options: [
+      { value: 'checked', label: 'must name the issuer and the key set' },
+      { value: 'skipped', label: 'is not fetched: the URLs above are trusted as entered' },
+    ],
+  },
 ];
 
 const KEEP_OR_REVOKE = [
@@ -47,6 +55,6 @@ export function valuesOfSource({ display_name, on_suspend, on_retire }: Schemas[
   return { display_name, on_suspend, on_retire };
 }
 
-export function valuesOfRevision({ issuer, jwks_uri, audience }: Revision): Values {
-  return { issuer, jwks_uri, audience };
+export function valuesOfRevision({ issuer, jwks_uri, audience, discovery }: Revision): Values {
+  return { issuer, jwks_uri, audience, discovery };
 }

@@ -141,7 +141,7 @@ function Capacity() {
 }
 
 const FIELDS = [...SOURCE_FIELDS.slice(0, 1), ...REVISION_FIELDS, ...SOURCE_FIELDS.slice(1)];
-const DEFAULTS: Values = { on_suspend: 'keep', on_retire: 'keep' };
+const DEFAULTS: Values = { discovery: 'checked', on_suspend: 'keep', on_retire: 'keep' };
 
 function CreateSource() {
   const { site_id } = useSite();

@@ -217,7 +217,7 @@ function tagOf(current: CurrentSite): string {
     rows(current.routeSources),
     [...sources].map(([name, { row, compared }]) => [
       ...[name, row.id, row.version, compared.revision],
-      ...[compared.issuer, compared.jwksUri, compared.audience],
+      ...[compared.issuer, compared.jwksUri, compared.audience, compared.discovery],
     ]),
     [...policies].map(([name, row]) => [
       ...[name, row.id, row.approval, row.maxKeyLifetimeSeconds, row.maxKeysPerToken, row.clientId],

@@ -123,10 +123,15 @@ async function readSources(
 }
 
 function isAsDeclared(
-  { issuer, jwksUri, audience }: RowOf<'sourceRevision'>,
+  { issuer, jwksUri, audience, discovery }: RowOf<'sourceRevision'>,
   declared: DeclaredSource | undefined,
 ): boolean {
-  return issuer === declared?.issuer && jwksUri === declared.jwks_uri && audience === declared.audience;
+  return (
+    issuer === declared?.issuer &&
+    jwksUri === declared.jwks_uri &&
+    audience === declared.audience &&
+    discovery === (declared.discovery ?? discovery)
+  );
 }
 
 function namesakes(

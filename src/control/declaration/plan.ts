@@ -257,7 +257,7 @@ function planRouteItself(
 }
 
 /** Members whose change needs a new revision of a source. */
-const COORDINATES = ['issuer', 'jwks_uri', 'audience'] as const;
+const COORDINATES = ['issuer', 'jwks_uri', 'audience', 'discovery'] as const;
 const SOURCE_FIELDS = ['on_suspend', 'on_retire'] as const;
 
 function planSource(source: DeclaredSource, { sources }: CurrentSite): readonly PlannedStep[] {
@@ -283,7 +283,8 @@ function planSource(source: DeclaredSource, { sources }: CurrentSite): readonly 
 }
 
 function coordinateChanges(source: DeclaredSource, row: RowOf<'sourceRevision'>): readonly Difference[] {
-  const held = { issuer: row.issuer, jwks_uri: row.jwksUri, audience: row.audience };
+  const { issuer, jwksUri: jwks_uri, audience, discovery } = row;
+  const held = { issuer, jwks_uri, audience, discovery };
   return differences(source, held, COORDINATES, 'declared');
 }
 

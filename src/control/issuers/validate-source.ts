@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import type { Failure } from '../../outbound-fetch/fetch-failures.ts';
 import { readFetchableUrl, refused, type UrlReading } from '../../outbound-fetch/fetchable-url.ts';
-import type { JsonFetch, JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
+import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { SourceFailureCode } from './fetch-key-set.ts';
@@ -17,6 +17,8 @@ export interface SourceCoordinates {
   readonly issuer: string;
   readonly jwksUri: string;
   readonly audience: string;
+  /** Default: checked. */
+  readonly discovery?: 'checked' | 'skipped';
 }
 
 export type SourceValidation =
@@ -32,7 +34,7 @@ export type SourceValidation =
     }
   | ({ readonly kind: 'invalid' } & Failure<SourceFailureCode>);
 
-/** Never rejects. Fetches the key set only after the discovery document matched. */
+/** Never rejects. Fetches the key set only after the discovery document matched, unless the operator skips that. */
 export async function validateSource(
   source: SourceCoordinates,
   fetcher: JsonFetcher,
@@ -45,7 +47,7 @@ export async function validateSource(
   if (!isIdentifier(source.audience)) {
     return invalid('audience_malformed', 'audience: must be 1 to 512 visible ASCII characters');
   }
-  const fault = discoveryFault(source, await fetcher.fetchJson(discoveryUrlOf(source.issuer)));
+  const fault = source.discovery === 'skipped' ? undefined : await discoveryFault(source, fetcher);
   if (fault !== undefined) return { kind: 'invalid', ...fault };
   const keySet = await fetchKeySet(source.jwksUri, fetcher, nowMs);
   if (keySet.kind === 'failed') return invalid(keySet.code, `key set: ${keySet.detail}`);
@@ -85,10 +87,11 @@ function sourceFingerprint(source: SourceCoordinates, keys: readonly IssuerKey[]
   return hash('sha256', lines.map((line) => `${line}\n`).join(''), 'base64url');
 }
 
-function discoveryFault(
+async function discoveryFault(
   source: SourceCoordinates,
-  fetched: JsonFetch,
-): Failure<SourceFailureCode> | undefined {
+  fetcher: JsonFetcher,
+): Promise<Failure<SourceFailureCode> | undefined> {
+  const fetched = await fetcher.fetchJson(discoveryUrlOf(source.issuer));
   const fault = (code: SourceFailureCode, text: string) => ({ code, detail: `discovery document: ${text}` });
   if (fetched.kind === 'failed') return fault(fetched.code, fetched.detail);
   const document = fetched.value;

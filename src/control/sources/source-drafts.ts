@@ -80,7 +80,9 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
         ...newVersion(nowMs),
       };
       await tx.sources.add(source);
-      await tx.sourceRevisions.add(draft(source, 1, creation, nowMs));
+      await tx.sourceRevisions.add(
+        draft(source, 1, { ...creation, discovery: creation.discovery ?? 'checked' }, nowMs),
+      );
       return { name: [source.id] };
     });
   }
@@ -158,11 +160,11 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
     return changeRevision({ store: this.store, nowMs: this.nowMs }, name, operation, async ({ tx, row }) => {
       requireVersion(row, expectedVersion);
       const state = stateAfter(row.state, 'edit');
-      const { issuer, jwks_uri: jwksUri, audience } = merged(row, coordinates);
+      const { issuer, jwks_uri: jwksUri, audience, discovery } = merged(row, coordinates);
       await rejectTakenAudience(tx, row.siteId, audience);
       // Keys fetched for the old coordinates must not serve the new ones.
       await tx.sources.removeKeySet(name.sourceId, name.revision);
-      return { verb: 'change', set: { state, issuer, jwksUri, audience, ...NOT_VALIDATED } };
+      return { verb: 'change', set: { state, issuer, jwksUri, audience, discovery, ...NOT_VALIDATED } };
     });
   }
 
@@ -187,7 +189,7 @@ type Coordinates = Required<SourceRevisionChange>;
 function draft(
   { id, siteId }: Pick<RowOf<'source'>, 'id' | 'siteId'>,
   revision: number,
-  { issuer, jwks_uri: jwksUri, audience }: Coordinates,
+  { issuer, jwks_uri: jwksUri, audience, discovery }: Coordinates,
   nowMs: number,
 ): RowOf<'sourceRevision'> {
   return {
@@ -198,6 +200,7 @@ function draft(
     issuer,
     jwksUri,
     audience,
+    discovery,
     ...NOT_VALIDATED,
     awaitedRevision: null,
     stateSinceMs: nowMs,
@@ -210,6 +213,7 @@ function merged(row: RowOf<'sourceRevision'>, change: SourceRevisionChange): Coo
     issuer: change.issuer ?? row.issuer,
     jwks_uri: change.jwks_uri ?? row.jwksUri,
     audience: change.audience ?? row.audience,
+    discovery: change.discovery ?? row.discovery,
   };
 }
 

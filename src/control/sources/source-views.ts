@@ -31,6 +31,7 @@ export function revisionView(row: RowOf<'sourceRevision'>): SourceRevisionView {
     issuer: row.issuer,
     jwks_uri: row.jwksUri,
     audience: row.audience,
+    discovery: row.discovery,
     ...(row.fingerprint === null ? {} : { fingerprint: row.fingerprint }),
     ...(row.detectedScope === null ? {} : { detected_scope: row.detectedScope }),
     ...(row.validatedAtMs === null ? {} : { validated_at: momentOf(row.validatedAtMs) }),

@@ -96,6 +96,10 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
     `update access_token set created_by = (select max(actor) from audit_event
       where resource_id = access_token.id and kind = 'proofgate.control.access_token.create')`,
   ),
+  // Whether validation compares a source with its issuer's discovery document.
+  '0013-source-discovery': statements(
+    `alter table source_revision add column discovery ${dialect.text} not null default 'checked'`,
+  ),
 });
 
 function statements(...texts: readonly string[]): Migration {

@@ -189,6 +189,7 @@ export interface Tables {
     issuer: string;
     jwksUri: string;
     audience: string;
+    discovery: 'checked' | 'skipped';
     /** Outputs of validation. */
     fingerprint: string | null;
     detectedScope: string | null;

@@ -142,7 +142,7 @@ function startPublishing(options: ControlPartsOptions, signingKeys: SiteSigningK
 
 function openEnrollment(options: ControlPartsOptions): EnrollmentPlane {
   const { plan, settings, store, nowMs, masterKeys } = options;
-  const { issuerNetworks: openedNetworks, issuerCa, publicUrls } = plan;
+  const { issuerNetworks: openedNetworks, issuerCa, issuerProxy: proxy, publicUrls } = plan;
   const { workloadCaConfigmap: enrollCaConfigMap } = settings;
   return createEnrollmentPlane({
     store,
@@ -150,6 +150,7 @@ function openEnrollment(options: ControlPartsOptions): EnrollmentPlane {
     masterKeys,
     fetcher: new IssuerFetcher({
       openedNetworks,
+      proxy,
       ...(issuerCa === undefined ? {} : { privateCa: issuerCa }),
     }),
     publicUrls,

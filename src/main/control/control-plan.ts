@@ -44,6 +44,7 @@ export interface ControlPlan extends DatabasePlan {
   readonly bootstrapTokenFile: string;
   readonly issuerNetworks: readonly IssuerNetwork[];
   readonly issuerCa: readonly string[] | undefined;
+  readonly issuerProxy: URL | undefined;
   readonly identityProvider: Omit<IdentityProviderOptions, 'nowMs'> | undefined;
 }
 
@@ -74,8 +75,20 @@ export async function planControl(settings: ControlSettings): Promise<ControlPla
     bootstrapTokenFile: settings.bootstrapTokenFile ?? join(settings.dataDir, 'bootstrap-token'),
     issuerNetworks,
     issuerCa,
+    issuerProxy: readProxy(settings.issuerProxy),
     identityProvider,
   };
+}
+
+/** @throws CliError `bad_issuer_proxy` */
+function readProxy(text: string | undefined): URL | undefined {
+  if (text === undefined) return undefined;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol === 'http:' && url.href === `${url.origin}/`) return url;
+  throw usageError(
+    'bad_issuer_proxy',
+    '--issuer-proxy must be http://HOST:PORT, without path and credentials',
+  );
 }
 
 /** @throws CliError with exit code 2 */

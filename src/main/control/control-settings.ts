@@ -80,6 +80,9 @@ const NETWORK = {
   issuerCaFile: optional(
     text('--issuer-ca-file <file>', "CA certificates (PEM) for issuers, in addition to the system's"),
   ),
+  issuerProxy: optional(
+    text('--issuer-proxy <url>', 'HTTP proxy that leads to issuers, such as http://proxy.example:3128'),
+  ),
 };
 
 const OPERATORS = {

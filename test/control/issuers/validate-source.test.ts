@@ -52,6 +52,14 @@ describe('a cluster’s issuer is valid', () => {
   });
 });
 
+it('whose discovery is skipped is asked for its key set alone, whatever its document says', async () => {
+  issuer.setFault('discovery', { kind: 'delay', delayMs: 3_600_000 });
+  const { detectedScope, keys } = await valid({ discovery: 'skipped' });
+  expect(detectedScope).toBe(`${new URL(issuer.issuer).host}/id/4F2A`);
+  expect(keys).toHaveLength(1);
+  expect(issuer.requests).toEqual({ discovery: 0, keys: 1, other: 0 });
+});
+
 describe('the fingerprint', () => {
   it('is the SHA-256 over the documented lines', async () => {
     issuer.rotate('ES256');

@@ -49,6 +49,26 @@ describe('Trust Anchor Sources', () => {
     expect(await env.auditKinds()).toEqual(['source.create', 'source_revision.validate']);
   });
 
+  test('a source whose servers name different key sets is valid once its discovery is skipped', async () => {
+    env.issuer.discoveryOverrides = { jwks_uri: `${env.issuer.issuer}/other-server/keys` };
+    const name = await env.draft();
+    const failed = await env.sources.lifecycle.validate(name, BY);
+    expect(failed).toMatchObject({
+      state: 'failed_draft',
+      discovery: 'checked',
+      failure: { code: 'discovery_jwks_uri_mismatch' },
+    });
+    await env.sources.drafts.editRevision(name, { discovery: 'skipped' }, failed.version, BY);
+    expect(await env.sources.lifecycle.validate(name, BY)).toMatchObject({
+      state: 'validated',
+      discovery: 'skipped',
+      detected_scope: env.scope,
+    });
+    const next = await env.sources.drafts.get(name.sourceId);
+    expect(next.revisions[0]).toMatchObject({ discovery: 'skipped' });
+    env.issuer.discoveryOverrides = {};
+  });
+
   test('a validation that fails makes a failed draft with a reason, which can be edited and validated again', async () => {
     env.issuer.setFault('keys', { kind: 'status', status: 500 });
     const name = await env.draft();

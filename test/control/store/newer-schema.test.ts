@@ -1,7 +1,7 @@
 /** Checks that a program does not change a database with a newer schema, and reports it, on both databases. */
 import { describe, expect, it } from '@jest/globals';
 import { type ControlStore, SchemaNewerError } from '../../../src/control/store/port.ts';
-import { DROP_TOKEN_MAKERS, reopenedDatabases } from './reopened-databases.ts';
+import { DROP_SOURCE_DISCOVERY, reopenedDatabases } from './reopened-databases.ts';
 
 const DATABASES = reopenedDatabases();
 
@@ -25,13 +25,13 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
 
   it('that lacks the last step and has one that is not known here does not get the one that it lacks', async () => {
     await opened(open);
-    for (const statement of DROP_TOKEN_MAKERS) await run(statement);
-    await run("update kysely_migration set name = '0012-other' where name = '0012-access-token-makers'");
+    for (const statement of DROP_SOURCE_DISCOVERY) await run(statement);
+    await run("update kysely_migration set name = '0013-other' where name = '0013-source-discovery'");
     await expect(opened(open)).rejects.toThrow(SchemaNewerError);
-    await run("delete from kysely_migration where name = '0012-other'");
+    await run("delete from kysely_migration where name = '0013-other'");
     // The missing migration runs only now.
-    await expect(run('update access_token set created_by = null')).rejects.toThrow();
+    await expect(run("update source_revision set discovery = 'checked'")).rejects.toThrow();
     await opened(open);
-    await run('update access_token set created_by = null');
+    await run("update source_revision set discovery = 'checked'");
   });
 });

@@ -18,6 +18,8 @@ interface ReopenedDatabase {
 }
 
 /** Undoes what the last step adds. */
+export const DROP_SOURCE_DISCOVERY = ['alter table source_revision drop column discovery'];
+
 export const DROP_TOKEN_MAKERS = ['alter table access_token drop column created_by'];
 
 const DROP_LIST_RANGES = [
@@ -47,6 +49,7 @@ const DROP_KEY_SET_FAILURES = [
 
 /** Undoes what the steps from `0007-blocked-callers` on add. */
 export const DROP_FROM_BLOCKED_CALLERS = [
+  ...DROP_SOURCE_DISCOVERY,
   ...DROP_TOKEN_MAKERS,
   ...DROP_LIST_RANGES,
   ...DROP_KEY_SET_FAILURES,

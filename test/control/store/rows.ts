@@ -126,6 +126,7 @@ export const revisionRow = (
   issuer: 'https://issuer.example',
   jwksUri: 'https://issuer.example/keys',
   audience: `audience-${source.id}`,
+  discovery: 'checked',
   fingerprint: null,
   detectedScope: null,
   validatedAtMs: null,

@@ -3,7 +3,7 @@ import { DRAFT_STATES } from '../../../api-contract/vocabulary.ts';
 import type { ControlApi, Resource } from '../../../client/operator/control-api.ts';
 import { revisionPath } from '../../../client/operator/paths.ts';
 import { CliError, usageError } from '../../../program/errors.ts';
-import { optional, required, text } from '../../../program/settings.ts';
+import { choice, optional, required, text } from '../../../program/settings.ts';
 import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
@@ -21,14 +21,22 @@ const draft = ctlCommand({
     issuer: optional(text('--issuer <url>', "the cluster's issuer, exactly as in its tokens")),
     jwksUri: optional(text('--jwks-uri <url>', 'where its key set is')),
     audience: optional(text('--audience <audience>', 'the only audience of workload tokens')),
+    discovery: optional(
+      choice(
+        '--discovery <discovery>',
+        "whether the issuer's discovery document must name the issuer and the key set",
+        ['checked', 'skipped'],
+      ),
+    ),
   },
   examples: ['draft tas_06cz… --jwks-uri https://oidc.example/keys'],
-  async run(api, { positionals, settings: { audience, issuer, jwksUri, site } }) {
+  async run(api, { positionals, settings: { audience, discovery, issuer, jwksUri, site } }) {
     const source = await idOf(api, 'sources', positionals.source, site);
     const change = {
       ...(issuer === undefined ? {} : { issuer }),
       ...(jwksUri === undefined ? {} : { jwks_uri: jwksUri }),
       ...(audience === undefined ? {} : { audience }),
+      ...(discovery === undefined ? {} : { discovery }),
     };
     const { body: view } = await api.get(`/v1/sources/${encodeURIComponent(source)}`);
     const open = revisionsIn(view, DRAFT_STATES).at(-1);
