@@ -24,7 +24,7 @@ import {
   isHostOf,
   restoreAuthorization,
 } from './captured-request.ts';
-import type { Proof } from './proof.ts';
+import { CopiedAttributes, type Proof } from './proof.ts';
 import { isBodyTouched, readBody } from './request-body.ts';
 
 export interface GuardOptions {
@@ -326,8 +326,7 @@ function proofOf({ caller, decisionId, route, snapshot }: AllowedDecision): Proo
     authSite: snapshot.authSite,
     decisionId,
     bundleRevision: snapshot.revision,
-    // Copies, because the originals belong to the bundle and to other requests.
-    provenance: new Map(caller.provenance),
-    context: new Map(caller.context),
+    provenance: new CopiedAttributes(caller.provenance),
+    context: new CopiedAttributes(caller.context),
   });
 }

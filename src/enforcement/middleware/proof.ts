@@ -16,7 +16,19 @@ export interface Proof {
   readonly decisionId: string;
   readonly bundleRevision: number;
   /** Where the workload comes from, by attribute. */
-  readonly provenance: ReadonlyMap<string, string>;
+  readonly provenance: ProofAttributes;
   /** What the caller acts for, by attribute. */
-  readonly context: ReadonlyMap<string, string>;
+  readonly context: ProofAttributes;
+}
+
+/** Values by attribute. JSON shows them as an object. */
+export interface ProofAttributes extends ReadonlyMap<string, string> {
+  toJSON(): { readonly [attribute: string]: string };
+}
+
+/** A copy: the original belongs to the bundle and to other requests. */
+export class CopiedAttributes extends Map<string, string> implements ProofAttributes {
+  toJSON(): { readonly [attribute: string]: string } {
+    return Object.fromEntries(this);
+  }
 }

@@ -51,6 +51,21 @@ const handler: RequestHandler = (request, response) => {
   response.send(`${request.method} ${request.url} by ${request.proof.subject}`);
 };
 
+it('a proof is shown by JSON, with its attributes as objects', async () => {
+  let attributes: readonly (readonly [string, string])[] = [];
+  const shown = await answer((app) => {
+    app.use(gate());
+    app.use(((request, response) => {
+      const { provenance, context } = request.proof;
+      attributes = [...provenance, ...context];
+      response.json(request.proof);
+    }) satisfies RequestHandler);
+  }, signed(ROUTES.readOrder));
+  const { provenance, context } = JSON.parse(shown.replace(/^200 /, ''));
+  expect(attributes).not.toEqual([]);
+  expect([...Object.entries(provenance), ...Object.entries(context)]).toEqual(attributes);
+});
+
 describe('mounted', () => {
   it.each([
     ['at its path', '/v1', '/orders/4711'],
