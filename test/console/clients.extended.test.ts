@@ -29,7 +29,11 @@ async function grantsOf(client: string): Promise<unknown> {
 test('more access is granted at once, less only after a question', async () => {
   await page.goto(`${stage.url}/sites/${SITE_ID}/clients`);
   const payouts = page.getByLabel('Access of reporting to payouts');
+  const grants = await grantsOf('reporting');
   await payouts.selectOption('write');
+  await page.getByRole('dialog').getByText('every key of it may call').waitFor();
+  expect(await grantsOf('reporting')).toEqual(grants);
+  await page.getByRole('dialog').getByRole('button', { name: 'Grant write' }).click();
   await expectSoon(
     () => grantsOf('reporting'),
     [

@@ -134,6 +134,8 @@ async function createClientAndRoute(): Promise<void> {
   await submit('Create route');
   await step('Route and grant').getByRole('link').click();
   await page.getByLabel('Access of billing to orders-read').selectOption('read');
+  await page.getByRole('dialog').getByRole('button', { name: 'Grant read' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
   await backToSetUp();
   await badge('Route and grant', '✓ done');
 }

@@ -135,7 +135,7 @@ interface CellProps {
   readonly access: Access;
 }
 
-/** More access is granted at once; less is asked first, because requests are denied then. */
+/** Asks first: more access lets requests in, and less denies them. */
 function GrantCell({ client, grants, resource, access }: CellProps) {
   const { client_id: clientId } = client;
   const { site_id } = useSite();
@@ -150,9 +150,9 @@ function GrantCell({ client, grants, resource, access }: CellProps) {
   if (!mayOperate) return access;
   const choose = (next: Access) => {
     reset();
-    if (LEVELS.indexOf(next) < LEVELS.indexOf(access)) setAsked(next);
-    else if (next !== access) mutate(next);
+    if (next !== access) setAsked(next);
   };
+  const isMore = asked !== undefined && LEVELS.indexOf(asked) > LEVELS.indexOf(access);
   return (
     <>
       <NativeSelect
@@ -166,12 +166,19 @@ function GrantCell({ client, grants, resource, access }: CellProps) {
         }
       />
       {error && asked === undefined && <Problem error={error} />}
-      <Modal opened={asked !== undefined} onClose={() => setAsked(undefined)} title="Reduce access">
+      <Modal
+        opened={asked !== undefined}
+        onClose={() => setAsked(undefined)}
+        title={isMore ? 'Grant access' : 'Reduce access'}
+      >
         <Stack>
           <Text size="sm">
             <UntrustedText value={clientId} /> has {access} access to <UntrustedText value={resource} />. With{' '}
-            {asked === 'none' ? 'no' : asked} access, requests of its keys that need more are denied as soon
-            as each target has the next revision.
+            {asked === 'none' ? 'no' : asked} access,{' '}
+            {isMore
+              ? 'every key of it may call the routes of that resource that need it'
+              : 'requests of its keys that need more are denied'}{' '}
+            as soon as each target has the next revision.
           </Text>
           {error && <Problem error={error} />}
           {grants && (
@@ -185,8 +192,12 @@ function GrantCell({ client, grants, resource, access }: CellProps) {
             <Button variant="default" onClick={() => setAsked(undefined)}>
               Cancel
             </Button>
-            <Button color="red" loading={isPending} onClick={() => asked !== undefined && mutate(asked)}>
-              {asked === 'none' ? 'Remove access' : `Reduce to ${asked}`}
+            <Button
+              {...(isMore ? {} : { color: 'red' })}
+              loading={isPending}
+              onClick={() => asked !== undefined && mutate(asked)}
+            >
+              {isMore ? `Grant ${asked}` : asked === 'none' ? 'Remove access' : `Reduce to ${asked}`}
             </Button>
           </Group>
         </Stack>
