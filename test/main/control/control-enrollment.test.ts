@@ -42,6 +42,8 @@ beforeEach(async () => {
     flags: [
       ...['--allow-issuer-network', '127.0.0.0/8', '--issuer-ca-file', certificates.ca.certPath],
       ...['--workload-image', 'images.shop.example/proofgate:1', '--log-level', 'debug'],
+      // Waits ask often.
+      ...['--operator-rate', '1000'],
     ],
   });
   token = await readBootstrapToken(dataDirectory);
