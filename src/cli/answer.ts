@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { clockAheadSeconds, clockText } from '../client/clock-difference.ts';
 import type { ResponseHead } from '../client/send-request.ts';
 import { CliError } from '../program/errors.ts';
 import type { JsonMembers, Output } from '../program/output.ts';
@@ -11,6 +12,8 @@ export interface AnswerOptions {
   readonly output: Output;
   /** Whether to write status and headers before the body; JSON always includes them. */
   readonly include: boolean;
+  /** When the request was sent, by this clock. */
+  readonly sentMs: number;
 }
 
 export interface ShownAnswer {
@@ -31,7 +34,7 @@ export async function showAnswer(
     const endsLine = output.width !== undefined || isTextType(head);
     await pipeline(body, (chunks: AsyncIterable<Buffer>) => writeBody(chunks, output.stdout, endsLine));
   }
-  return { failure: failureOf(head) };
+  return { failure: failureOf(head, options.sentMs) };
 }
 
 const LINE_FEED = 0x0a;
@@ -94,10 +97,13 @@ async function readWhole(body: Readable): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-function failureOf({ statusCode, headers }: ResponseHead): ShownAnswer['failure'] {
+function failureOf({ statusCode, headers }: ResponseHead, sentMs: number): ShownAnswer['failure'] {
   if (statusCode < 400) return undefined;
-  const reason = headers.find(({ name }) => name.toLowerCase() === REASON_HEADER)?.value;
-  return reason === undefined
-    ? { code: 'http_status', text: `the answer has status ${statusCode}` }
-    : { code: 'denied', text: `status ${statusCode}, reason ${reason}` };
+  const headerOf = (wanted: string) => headers.find(({ name }) => name.toLowerCase() === wanted)?.value;
+  const reason = headerOf(REASON_HEADER);
+  if (reason === undefined) return { code: 'http_status', text: `the answer has status ${statusCode}` };
+  const aheadSeconds =
+    reason === 'invalid_request_proof' ? clockAheadSeconds(headerOf('date'), sentMs, Date.now()) : undefined;
+  const clock = aheadSeconds === undefined ? '' : `; ${clockText(aheadSeconds)}`;
+  return { code: 'denied', text: `status ${statusCode}, reason ${reason}${clock}` };
 }

@@ -147,6 +147,20 @@ describe('proofgate request', () => {
     });
   });
 
+  it('says how far this clock is off when that may be why it is denied', async () => {
+    const { port } = await serve((_seen, response) => {
+      response.sendDate = false;
+      response
+        .writeHead(401, {
+          'X-Proofgate-Reason': 'invalid_request_proof',
+          Date: new Date(Date.now() + 45_000).toUTCString(),
+        })
+        .end();
+    });
+    const { stderr } = await request(port, 'GET', URL);
+    expect(stderr).toMatch(/^error: denied: .* 4[3456] s behind /);
+  });
+
   it('ends with 3 for any other status from 400 on', async () => {
     const { port } = await serve((_seen, response) => response.writeHead(500).end());
     const run = await request(port, 'GET', URL);

@@ -58,8 +58,9 @@ async function request(
     caPem,
     connectTo,
   };
+  const sentMs = Date.now();
   const { failure } = await sendRequest(message, (head, body) =>
-    showAnswer(head, body, { output: context.output, include: settings.include }),
+    showAnswer(head, body, { output: context.output, include: settings.include, sentMs }),
   );
   if (failure !== undefined) throw new CliError('refused', failure.code, failure.text);
 }

@@ -79,7 +79,7 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
 };
 
 const ONLY_ESCAPES =
-  'only escapes of the target differ: a CDN or proxy rewrote it; docs/cdn.md says which spelling arrives unchanged';
+  'only escapes of the target differ: the HTTP library, a proxy or a CDN rewrote them after signing; docs/cdn.md says how to find it, and which spelling arrives unchanged';
 
 /** @param transcript the signed lines beside those of the request, where both are known */
 export function hintFor(
