@@ -2,7 +2,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { KEPT_HEADER_LINES } from '../protocol/header-line-limit.ts';
-import { hasIgnoredUpgrade, ignoringUpgrades } from '../runtime-internals/ignored-upgrades.ts';
+import {
+  followsIgnoredUpgrade,
+  hasIgnoredUpgrade,
+  ignoringUpgrades,
+} from '../runtime-internals/ignored-upgrades.ts';
 import type { ClientExchange } from './client-exchange.ts';
 import { http1Exchange, http1UpgradeExchange } from './http1-exchange.ts';
 import { offersOnlyHttp2 } from './http2-offer.ts';
@@ -45,6 +49,10 @@ export function createHttp1Server({ handle, onRefused }: Http1ServerOptions): Ht
   let draining = false;
   const isDraining = () => draining;
   const take = (expectsContinue: boolean) => (request: IncomingMessage, response: ServerResponse) => {
+    if (followsIgnoredUpgrade(request)) {
+      request.socket.destroy();
+      return;
+    }
     if (hasIgnoredUpgrade(request)) response.shouldKeepAlive = false;
     handle(http1Exchange(request, response, { expectsContinue, isDraining }));
   };
@@ -53,7 +61,7 @@ export function createHttp1Server({ handle, onRefused }: Http1ServerOptions): Ht
   server.on('checkExpectation', take(false));
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     // Behind an unfinished response the connection cannot switch; Node.js would throw.
-    if (draining || responseInProgress(socket) !== undefined) {
+    if (draining || responseInProgress(socket) !== undefined || followsIgnoredUpgrade(request)) {
       onRefused('upgrade_refused');
       socket.destroy();
       return;

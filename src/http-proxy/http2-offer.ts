@@ -5,8 +5,17 @@
  */
 import { headerLines } from './raw-headers.ts';
 
-/** Whether a request asks for `h2c` and for nothing else. */
+/**
+ * Whether a request asks for `h2c` and for nothing else. Node.js's parser checks the transfer coding of no request that asks for
+ * an upgrade, so only `chunked` will do.
+ */
 export function offersOnlyHttp2(rawHeaders: readonly string[]): boolean {
-  const offers = headerLines(rawHeaders).filter(([name]) => name.toLowerCase() === 'upgrade');
-  return offers.length === 1 && offers.every(([, value]) => value.trim().toLowerCase() === 'h2c');
+  const lines = headerLines(rawHeaders).map(([name, value]) => [
+    name.toLowerCase(),
+    value.trim().toLowerCase(),
+  ]);
+  const valuesOf = (wanted: string) => lines.flatMap(([name, value]) => (name === wanted ? [value] : []));
+  const [offer, ...moreOffers] = valuesOf('upgrade');
+  const [coding = 'chunked', ...moreCodings] = valuesOf('transfer-encoding');
+  return offer === 'h2c' && coding === 'chunked' && moreOffers.length + moreCodings.length === 0;
 }

@@ -15,6 +15,8 @@ type MessageClass = typeof IncomingMessage;
 const ASKING = new WeakSet<IncomingMessage>();
 /** Those whose upgrade is ignored, whatever happens to their header lines later. */
 const IGNORED = new WeakSet<IncomingMessage>();
+/** Their connections. */
+const CUT = new WeakSet<object>();
 
 /** For the option `IncomingMessage` of a server. */
 export function ignoringUpgrades(
@@ -24,6 +26,8 @@ export function ignoringUpgrades(
   class IgnoringMessage extends base {
     get upgrade(): boolean {
       if (!ASKING.has(this)) return false;
+      // A parser that has seen CONNECT reads no further requests.
+      if (this.method === 'CONNECT') return true;
       if (!IGNORED.has(this) && isIgnored(this.rawHeaders)) IGNORED.add(this);
       return !IGNORED.has(this);
     }
@@ -58,4 +62,14 @@ function isMessageClass(value: unknown): value is MessageClass {
  */
 export function hasIgnoredUpgrade(message: IncomingMessage): boolean {
   return IGNORED.has(message);
+}
+
+/**
+ * Whether the message came on a connection behind an ignored upgrade: its beginning may be missing, so what was parsed is not
+ * what was sent. Ask for each message of a server, and destroy the connection.
+ */
+export function followsIgnoredUpgrade(message: IncomingMessage): boolean {
+  if (CUT.has(message.socket)) return true;
+  if (IGNORED.has(message)) CUT.add(message.socket);
+  return false;
 }

@@ -9,7 +9,7 @@ import { Duplex } from 'node:stream';
 import { offersOnlyHttp2 } from '../../http-proxy/http2-offer.ts';
 import { problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
 import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
-import { ignoreUpgradesOf } from '../../runtime-internals/ignored-upgrades.ts';
+import { followsIgnoredUpgrade, ignoreUpgradesOf } from '../../runtime-internals/ignored-upgrades.ts';
 import { readInTurns } from '../../runtime-internals/read-turns.ts';
 import { internalDenial, problemOfDenial } from '../denial-problem.ts';
 import { sendProblem } from '../http/problem-response.ts';
@@ -43,6 +43,10 @@ export function protectServer(server: unknown, guard: Guard): ProtectFault | und
     if (CONNECTED.has(event) && request instanceof Duplex) CONNECTIONS.add(request);
     if (!GUARDED.has(event) || !(request instanceof IncomingMessage)) {
       return emit(event, ...values);
+    }
+    if (followsIgnoredUpgrade(request)) {
+      request.socket.destroy();
+      return true;
     }
     if (second instanceof ServerResponse) return admitLater(guard, event, request, second, emit);
     if (second instanceof Duplex && event === 'upgrade') {

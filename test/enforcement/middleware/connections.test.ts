@@ -1,5 +1,6 @@
 /** What happens on a connection: pipelining, HEAD, `Expect`, aborted and large bodies, upgrades. */
-import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { WireRequest } from '../../../src/conformance/wire/exchange.ts';
 import {
@@ -47,6 +48,12 @@ async function conversation(app: Pick<App, 'address'>, bytes: Uint8Array, until?
   socket.write(bytes);
   await waitFor(String(until ?? 'the end of the connection'), () => isClosed || until?.test(text));
   return { socket, text: () => text };
+}
+
+function open(app: Pick<App, 'address'>) {
+  const socket = openSocket(app.address).on('error', () => undefined);
+  const ended = new Promise((resolve) => socket.once('close', resolve));
+  return { socket, ended };
 }
 
 describe.each(KINDS)('%s', (kind) => {
@@ -168,10 +175,10 @@ describe('what never reaches a framework', () => {
   });
 
   /** A protected server with listeners of the application for every event. */
-  async function start() {
+  async function start(handle: RequestListener = (_request, response) => response.end('handled')) {
     const events: string[] = [];
     const { verifier } = middleware;
-    const server = createServer(proofgate(verifier, (_request, response) => response.end('handled')));
+    const server = createServer(proofgate(verifier, handle));
     server.on('upgrade', (request, socket) => {
       events.push(`upgrade ${'proof' in request}`);
       socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n');
@@ -300,11 +307,31 @@ describe('what never reaches a framework', () => {
     expect(raw).toEqual(expect.not.arrayContaining(['Upgrade']));
   });
 
-  it('CONNECT is destroyed', async () => {
+  it('what follows an ignored offer on its connection is not handled, whatever a handler wants', async () => {
+    const responses: ServerResponse[] = [];
+    const { app } = await start((_request, response) => {
+      responses.push(response.setHeader('Connection', 'keep-alive'));
+    });
+    for (const isPending of [true, false]) {
+      responses.length = 0;
+      const { socket, ended } = open(app);
+      socket.write(bytesOf(offering(signed(ROUTES.whoAmI))));
+      await waitFor('the first request', () => responses.length === 1);
+      if (!isPending) {
+        responses[0]?.end('handled');
+        await once(socket, 'data');
+      }
+      socket.write(bytesOf(signed(ROUTES.whoAmI)));
+      await ended;
+      expect(responses.length).toBe(1);
+    }
+  });
+
+  it.each(['', 'Connection: Upgrade\r\nUpgrade: h2c\r\n'])('CONNECT is destroyed: %j', async (lines) => {
     const { app, events } = await start();
     const { text } = await conversation(
       app,
-      Buffer.from('CONNECT a.example:443 HTTP/1.1\r\nHost: a.example\r\n\r\n'),
+      Buffer.from(`CONNECT a.example:443 HTTP/1.1\r\nHost: a.example\r\n${lines}\r\n`),
     );
     expect([text(), events]).toEqual(['', []]);
   });

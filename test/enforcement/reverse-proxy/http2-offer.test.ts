@@ -118,6 +118,14 @@ describe('at the reverse proxy', () => {
       ],
     ],
     [
+      'h2c with a coding that Node.js does not check',
+      [
+        ['Connection', 'Upgrade'],
+        ['Upgrade', 'h2c'],
+        ['Transfer-Encoding', 'identity'],
+      ],
+    ],
+    [
       'another protocol',
       [
         ['Connection', 'Upgrade'],

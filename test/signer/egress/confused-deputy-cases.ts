@@ -185,7 +185,8 @@ function smuggling({ decoy, own }: Addresses): readonly DeputyCase[] {
     one('HTTP/1.0', REFUSED, `GET ${ORDER} HTTP/1.0\r\nHost: ${own}\r\n\r\n`),
     one('HTTP/0.9', REFUSED, `GET ${ORDER}\r\n\r\n`),
     one('a space in the target', REFUSED, get(`${ORDER} HTTP/1.1 /x`, own)),
-    one('upgrade', REFUSED, get(ORDER, own, 'Upgrade: h2c\r\n')),
+    one('offer of h2c', { target: ORDER }, get(ORDER, own, 'Upgrade: h2c\r\n')),
+    one('another upgrade', REFUSED, get(ORDER, own, 'Upgrade: h2c, foo\r\n')),
     one(
       'WebSocket',
       REFUSED,
