@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { jsonObjects } from '../../src/protocol/strict-json.ts';
 import { SITE_ID } from '../e2e/control/site-declaration.ts';
+import { waitUntil } from '../e2e/harness/wait.ts';
 import { ConsoleStage, confirm } from './console-fixture.ts';
 
 let stage: ConsoleStage;
@@ -79,8 +80,8 @@ describe('a source', () => {
     expect(await states()).toEqual(['suspended']);
     await button('Resume').click();
     await confirm(page, 'Resume');
-    await button('Suspend').waitFor();
-    expect(await states()).toEqual(['active']);
+    // It can be suspended again while it is publishing.
+    await waitUntil(async () => (await states()).join() === 'active');
   });
 
   test('has a draft beside the active revision, which is deleted again', async () => {
