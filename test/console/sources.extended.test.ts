@@ -70,7 +70,7 @@ describe('a source', () => {
     await dialog().getByLabel('Scope of the intended cluster').fill(scope);
     await confirm(page, 'Activate');
     await button('Suspend').waitFor();
-    expect(await states()).toEqual(['active']);
+    await waitUntil(async () => (await states()).join() === 'active');
   });
 
   test('is suspended and resumed', async () => {
