@@ -142,6 +142,7 @@ export class GuardedConnection {
   async #openTunnel(proxy: URL, addresses: readonly string[], port: number): Promise<Socket> {
     let detail = '';
     for (const address of addresses) {
+      if (this.#closed) throw unforeseen();
       const answer = await this.#connectThrough(
         proxy,
         isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`,
@@ -160,7 +161,7 @@ export class GuardedConnection {
         ...{ method: 'CONNECT', host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 80 : port },
         ...{ path: authority, headers: { host: authority }, agent: false },
       });
-      connecting.on('socket', (socket) => this.#sockets.push(socket));
+      connecting.on('socket', (socket) => this.#track(socket));
       connecting.on('connect', ({ statusCode }, socket, head) => {
         socket.on('error', () => undefined);
         if (statusCode === 200 && head.length === 0) return resolve(socket);
@@ -205,13 +206,19 @@ export class GuardedConnection {
     code: FetchFailureCode,
     detail: string,
   ): Promise<S> {
-    this.#sockets.push(socket);
+    this.#track(socket);
     return new Promise((resolve, reject) => {
       socket.once(event, () => resolve(socket));
       // This listener stays, because an error of a socket that is destroyed late must not end the process.
       socket.on('error', () => reject(new ConnectionRefusal(code, detail)));
       socket.once('close', () => reject(new ConnectionRefusal(code, detail)));
     });
+  }
+
+  #track(socket: Socket): void {
+    this.#sockets.push(socket);
+    // `close` does not come again.
+    if (this.#closed) socket.destroy();
   }
 }
 
