@@ -42,13 +42,13 @@ export function findServerProblem(
 
 /**
  * Number of replicas of a server that another may replace behind its address; undefined for one that has no replica and
- * was none itself, so that nothing else knows its records.
+ * was none itself, so that nothing else knows its records. A field that the server leaves out says neither.
  */
 export function countOwnReplicas(info: unknown): number | undefined {
   const fields = parseInfo(info);
   const replicas = parseCount(fields.get('connected_slaves')) ?? 1;
   const formerId = fields.get('master_replid2') ?? '';
-  return replicas === 0 && /^0*$/.test(formerId) ? undefined : replicas;
+  return replicas === 0 && /^0+$/.test(formerId) ? undefined : replicas;
 }
 
 const REPLICA_ADVICE: { readonly [K in RedisEndpoint['kind']]: string } = {
