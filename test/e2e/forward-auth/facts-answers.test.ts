@@ -49,6 +49,13 @@ describeProxies('answers', (kind) => {
     expect(seen.forwarded).toEqual([]);
   });
 
+  // At Envoy too, where other ext_authz filters may answer 429: only that of the verifier becomes 503.
+  it('a 429 that is not of the verifier stays 429', async () => {
+    proxy.parts.check.behave({ status: 429, body: BODY });
+    const { status } = await proxy.observe('http1', {});
+    expect(status).toBe(kind.profile === 'nginx' ? 503 : 429);
+  });
+
   it.each([201, 204, 206])('%s allows, except at Envoy', async (status) => {
     proxy.parts.check.behave({ ...ALLOW, status });
     const { forwarded } = await proxy.observe('http1', {});
