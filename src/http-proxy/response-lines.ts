@@ -1,5 +1,5 @@
 /** Header lines of the upstream's response as the client gets them. */
-import { CONTEXT_HEADERS, REASON_HEADER } from '../protocol/wire-names.ts';
+import { CLOCK_AHEAD_HEADER, CONTEXT_HEADERS, REASON_HEADER } from '../protocol/wire-names.ts';
 import type { HeaderLines } from './client-exchange.ts';
 import { HOP_BY_HOP_HEADERS } from './hop-by-hop.ts';
 
@@ -45,10 +45,11 @@ export function responseLines(
 /** They tell a client that nothing was forwarded, so no upstream may send them. */
 export const DENIAL_HEADERS: ReadonlySet<string> = new Set([REASON_HEADER, CONTEXT_HEADERS.decisionId]);
 
-/** Fields that must not be trailers (RFC 9110 section 6.5.1), because they frame or route a message. */
+/** Fields that must not be trailers: they frame or route a message (RFC 9110 section 6.5.1), or only we may send them. */
 const NOT_TRAILERS: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP_HEADERS,
   ...DENIAL_HEADERS,
+  CLOCK_AHEAD_HEADER,
   'content-length',
   'content-encoding',
   'content-type',

@@ -1,4 +1,5 @@
 /** A signer whose clock stood still or ran ahead, in front of a verifier whose clock is right. */
+import { get, type IncomingMessage } from 'node:http';
 import { expect, it } from '@jest/globals';
 import { headerValues } from '../../../src/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/conformance/wire/http1.ts';
@@ -44,3 +45,21 @@ it.each([
     expect(await send()).toEqual({ status: 200, body: 'done', clock: [] });
   },
 );
+
+it('no upstream says it in a trailer', async () => {
+  const upstream = await upstreamWith((_request, response) => {
+    response.writeHead(200, { trailer: 'x-proofgate-clock-ahead, x-sum' });
+    response.addTrailers({ 'x-proofgate-clock-ahead': '7', 'x-sum': '9' });
+    response.end('done');
+  });
+  const verifying = await proxies.open(upstream.url);
+  const egress = await egressTo(`http://127.0.0.1:${verifying.address.port}`, proxies.site);
+  const response = await new Promise<IncomingMessage>((resolve, reject) =>
+    get(`${egress.url}/v1/orders/4711`, { headers: { te: 'trailers', connection: 'te' } }, resolve).on(
+      'error',
+      reject,
+    ),
+  );
+  await response.toArray();
+  expect([response.statusCode, response.trailers]).toEqual([200, { 'x-sum': '9' }]);
+});
