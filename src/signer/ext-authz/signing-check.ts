@@ -75,8 +75,14 @@ function outcomeOf(facts: Facts, { signer, unsigned }: SigningCheckOptions): Out
   });
   if (signed.kind === 'failed') return refused(signed);
   const added = signed.headers.revealLines().map(({ name, value }) => [name, value] as const);
-  const isTooLarge = headersTooLarge([...facts.headers.lines(), ...added]);
+  const isTooLarge = headersTooLarge([...sentLines(facts), ...added]);
   return isTooLarge ? refused(HEADERS_TOO_LARGE) : { kind: 'signed', signed };
+}
+
+/** Lines of the application that go on, with `Host` for the pseudo-headers in which Envoy gives the request line. */
+function sentLines({ authority, headers }: Facts): readonly (readonly [name: string, value: string])[] {
+  const kept = headers.lines().filter(([name]) => !name.startsWith(':') && !isOwnCredential(headers, name));
+  return [['host', authority], ...kept];
 }
 
 /** `Authorization` always, so that the application's own is never replaced. */
@@ -116,6 +122,11 @@ function linesOf(headers: RequestHeaders, name: string) {
 /** Credentials that the application took from another signer. */
 function isPassport(headers: RequestHeaders): boolean {
   return headers.values(AUTHORIZATION_HEADER).some(hasPassportScheme);
+}
+
+function isOwnCredential(headers: RequestHeaders, name: string): boolean {
+  const lower = name.toLowerCase();
+  return isVendorSpelling(lower) || (lower === AUTHORIZATION_HEADER && isPassport(headers));
 }
 
 /** Envoy joins several lines with commas. */
@@ -159,12 +170,9 @@ function passedResponse(
   alsoRemoved: readonly string[] = [],
 ): CheckResponse {
   const isSet = (name: string) => added.some(([set]) => set === name);
-  const remove = headers.names().filter((name) => {
-    const lower = name.toLowerCase();
-    if (isSet(lower)) return false;
-    const isOtherPassport = lower === AUTHORIZATION_HEADER && isPassport(headers);
-    return isOtherPassport || isVendorSpelling(lower);
-  });
+  const remove = headers
+    .names()
+    .filter((name) => !isSet(name.toLowerCase()) && isOwnCredential(headers, name));
   return {
     status: { code: OK },
     ok_response: {

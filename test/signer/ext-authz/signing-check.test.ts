@@ -83,6 +83,22 @@ it('refuses headers that gateways refuse once passport and proof are beside them
   const tokenOf = (bytes: number): Lines => [['x-own', 'x'.repeat(bytes)]];
   expect(check(httpOf({ lines: tokenOf(50_000) })).refusal).toBeUndefined();
   expect(check(httpOf({ lines: tokenOf(60_500) })).refusal).toBe('credentials_too_large');
+  const other = (count: number) => Array.from({ length: count }, (_, at) => [`x-own-${at}`, ''] as const);
+  // With Host, passport and the two headers of the proof: 100.
+  const pseudo: Lines = [
+    [':method', 'GET'],
+    [':scheme', 'http'],
+    [':authority', 'api.shop.example'],
+    [':path', '/v1/orders/7?x=1'],
+  ];
+  expect(check(httpOf({ lines: [...pseudo, ...other(96)] })).refusal).toBeUndefined();
+  expect(check(httpOf({ lines: [...pseudo, ...other(97)] })).refusal).toBe('credentials_too_large');
+  // The application's own credentials do not go on.
+  const own: Lines = [
+    ['x-proofgate-signature', 'x'],
+    ['authorization', `Passport ${'x'.repeat(60_000)}`],
+  ];
+  expect(check(httpOf({ lines: own })).refusal).toBeUndefined();
 });
 
 describe('an allowed check', () => {
