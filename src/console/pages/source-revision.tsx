@@ -109,7 +109,7 @@ function RevisionActions({ source, revision: shown }: RevisionProps) {
         <Action
           key="resume"
           label="Resume"
-          command={['resume', source_id]}
+          command={['resume', source_id, '--revision', String(revision)]}
           confirm={{
             consequence: 'Workloads of this cluster can enroll again once every target has acknowledged it.',
           }}

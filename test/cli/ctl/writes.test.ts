@@ -76,3 +76,24 @@ it.each([
     expect(run.stderr).not.toContain('secret');
   },
 );
+
+it.each([
+  ['several revisions are suspended', [2, 3], [], 'revision_required', undefined],
+  ['one of several is named', [2, 3], ['--revision', '2'], undefined, 2],
+  ['one is suspended', [2], [], undefined, 2],
+  ['none is suspended', [], [], 'source_state_conflict', undefined],
+] as const)('resume, where %s', async (_what, suspended, flags, code, resumed) => {
+  const written: unknown[] = [];
+  const run = await ctl(['resume', 'tas_1', ...flags], ({ method, url }, response) => {
+    if (method !== 'GET') written.push(url);
+    const revisions = [1, 2, 3].map((revision) => ({
+      revision,
+      state: suspended.some((one) => one === revision) ? 'suspended' : 'retired',
+    }));
+    response.writeHead(200, JSON_BODY).end(JSON.stringify({ revisions, state: 'publishing' }));
+  });
+  if (code === undefined) expect(run.exitCode).toBe(0);
+  else expectCliError(run, code, code === 'revision_required' ? 2 : 3);
+  if (code === 'revision_required') expect(run.stderr).toMatch(/\b2, 3\b.*--revision/);
+  expect(written).toEqual(resumed === undefined ? [] : [`/v1/sources/tas_1/revisions/${resumed}/resume`]);
+});

@@ -1,9 +1,9 @@
 /** `proofgate ctl draft|validate|activate|suspend|resume|retire`: Trust Anchor Sources. */
-import { DRAFT_STATES } from '../../../api-contract/vocabulary.ts';
+import { DRAFT_STATES, MAX_SOURCE_REVISION } from '../../../api-contract/vocabulary.ts';
 import type { ControlApi, Resource } from '../../../client/operator/control-api.ts';
 import { revisionPath } from '../../../client/operator/paths.ts';
 import { CliError, usageError } from '../../../program/errors.ts';
-import { choice, optional, required, text } from '../../../program/settings.ts';
+import { choice, integer, optional, required, text } from '../../../program/settings.ts';
 import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
@@ -104,21 +104,34 @@ const suspend = ctlCommand({
   positionals: SOURCE,
   settings: SITE_OF_NAME,
   examples: ['suspend tas_06cz…'],
-  run: async (api, { positionals, settings: { site } }) =>
-    actOnNewest(api, await idOf(api, 'sources', positionals.source, site), 'suspend', [
-      'active',
-      'publishing',
-    ]),
+  async run(api, { positionals, settings: { site } }) {
+    const source = await idOf(api, 'sources', positionals.source, site);
+    const revision = await revisionIn(api, source, ['active', 'publishing']);
+    const body = await act(api, source, revision, 'suspend');
+    return { lines: [`${source} revision ${revision} is ${String(body.state)}`], object: body };
+  },
 });
 
 const resume = ctlCommand({
   name: 'resume',
   summary: 'Resume a suspended source',
   positionals: SOURCE,
-  settings: SITE_OF_NAME,
+  settings: {
+    ...SITE_OF_NAME,
+    revision: optional(
+      integer('--revision <number>', 'required when several revisions are suspended', {
+        min: 1,
+        max: MAX_SOURCE_REVISION,
+      }),
+    ),
+  },
   examples: ['resume tas_06cz…'],
-  run: async (api, { positionals, settings: { site } }) =>
-    actOnNewest(api, await idOf(api, 'sources', positionals.source, site), 'resume', ['suspended']),
+  async run(api, { positionals, settings: { revision: given, site } }) {
+    const source = await idOf(api, 'sources', positionals.source, site);
+    const revision = given ?? (await onlySuspended(api, source));
+    const body = await act(api, source, revision, 'resume');
+    return { lines: [`${source} revision ${revision} is ${String(body.state)}`], object: body };
+  },
 });
 
 const retire = ctlCommand({
@@ -136,15 +149,20 @@ const retire = ctlCommand({
   },
 });
 
-async function actOnNewest(
-  api: ControlApi,
-  source: string,
-  verb: 'suspend' | 'resume',
-  from: readonly string[],
-) {
-  const revision = await revisionIn(api, source, from);
-  const body = await act(api, source, revision, verb);
-  return { lines: [`${source} revision ${revision} is ${String(body.state)}`], object: body };
+/**
+ * A suspension may stop an active revision and the one that was to replace it. Once one of them is active again, the
+ * other is retired, so the operator chooses.
+ * @throws CliError `revision_required`, `source_state_conflict`
+ */
+async function onlySuspended(api: ControlApi, source: string): Promise<number> {
+  const { body } = await api.get(`/v1/sources/${encodeURIComponent(source)}`);
+  const [only, ...others] = revisionsIn(body, ['suspended']);
+  if (only === undefined) throw noRevisionIn(source, body, ['suspended']);
+  if (others.length === 0) return only;
+  throw usageError(
+    'revision_required',
+    `revisions ${[only, ...others].join(', ')} of ${source} are suspended: choose one with --revision; the others are retired once it is active`,
+  );
 }
 
 async function act(
@@ -161,15 +179,16 @@ async function act(
 async function revisionIn(api: ControlApi, sourceId: string, states: readonly string[]): Promise<number> {
   const { body } = await api.get(`/v1/sources/${encodeURIComponent(sourceId)}`);
   const newest = states.flatMap((state) => revisionsIn(body, [state]).slice(-1))[0];
-  if (newest !== undefined) return newest;
-  const all = jsonObjects(body.revisions)
+  if (newest === undefined) throw noRevisionIn(sourceId, body, states);
+  return newest;
+}
+
+function noRevisionIn(sourceId: string, { revisions }: JsonObject, states: readonly string[]): CliError {
+  const all = jsonObjects(revisions)
     .map(({ revision, state }) => `${String(revision)}: ${String(state)}`)
     .join(', ');
-  throw new CliError(
-    'refused',
-    'source_state_conflict',
-    `no revision of ${sourceId} is ${states.join(' or ')} (${all})`,
-  );
+  const message = `no revision of ${sourceId} is ${states.join(' or ')} (${all})`;
+  return new CliError('refused', 'source_state_conflict', message);
 }
 
 /** Numbers of the revisions in these states, in ascending order. */
