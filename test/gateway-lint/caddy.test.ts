@@ -30,6 +30,18 @@ const CHECK = '		forward_auth unix//run/proofgate/http.sock {\n';
 const API = '		reverse_proxy 127.0.0.1:8081 {\n';
 const before = (lines: string): readonly [string, string] => [CHECK, `${lines}\n${CHECK}`];
 const behind = (lines: string): readonly [string, string] => [API, `${lines}\n${API}`];
+/** Routes for an answer of the verifier. */
+const onAnswer = (status: string, lines: string): readonly [string, string] => [
+  CHECK,
+  `${CHECK}@answer status ${status}\nhandle_response @answer {\n${lines}\n}\n`,
+];
+const TO_API = 'reverse_proxy 127.0.0.1:8081';
+const intercepted = (lines: string) => `intercept {\n@e status 5xx\nhandle_response @e {\n${lines}\n}\n}`;
+const END = '	}\n}\n';
+const atEnd = (text: string, lines: string) => {
+  expect(text.endsWith(END)).toBe(true);
+  return `${text.slice(0, -2)}${lines}\n}\n`;
+};
 const IN_ROUTE = /(\troute \{\n[\s\S]*\n\t\}\n)\}/;
 
 described('caddy lint', () => {
@@ -63,10 +75,66 @@ described('caddy lint', () => {
       ['	servers {\n', '	servers {\n		trusted_proxies static private_ranges\n'],
     ],
     ['route-unchecked', [CHECK, CHECK.replace('unix//', '/v1/* unix//')]],
+    ['route-unchecked', onAnswer('4xx', TO_API)],
+    ['route-unchecked', onAnswer('4xx', 'vars a b')],
+    ['route-unchecked', onAnswer('4xx', '')],
+    ['route-unchecked', onAnswer('2xx 403', 'vars a b')],
+    ['route-unchecked', onAnswer('4xx', 'respond /closed 403')],
+    ['route-unchecked', onAnswer('4xx', 'respond 103')],
+    ['route-unchecked', before(intercepted(TO_API))],
+    ['route-unchecked', behind(intercepted(TO_API))],
+    ['route-unchecked', before(intercepted(intercepted(TO_API)))],
+    ['route-unchecked', before('file_server {\npass_thru\n}\nreverse_proxy 127.0.0.1:8081')],
+    ['route-unchecked', before('acme_server\nreverse_proxy 127.0.0.1:8081')],
+    [
+      'route-unchecked',
+      ['	respond 421\n}', '	route {\nfile_server {\npass_thru\n}\nreverse_proxy 127.0.0.1:8081\n}\n}'],
+    ],
+    ['route-unchecked', ['	respond 421\n}', '	route {\nacme_server\nreverse_proxy 127.0.0.1:8081\n}\n}']],
+    ['change-before-check', before('request_body {\nset changed\n}')],
+    ['change-behind-check', behind('request_body {\nset changed\n}')],
+    ['change-behind-check', onAnswer('200', 'rewrite /b')],
+    ['change-behind-check', onAnswer('200', 'request_header X-Tenant {http.request.header.X-Other}')],
+    ['headers-not-replaced', onAnswer('200', 'vars a b')],
+    [
+      'upstream-retried',
+      [API, `${API}@e status 5xx\nhandle_response @e {\nreverse_proxy 127.0.0.1:8082\n}\n`],
+    ],
     ['route-unchecked', [`	route {\n`, `	handle /open/* {\nreverse_proxy 127.0.0.1:8081\n}\n	route {\n`]],
   ];
   it.each(FAULTS)('finds %s: %j', (rule, [from, to]) => {
     expect(found(exchanged(shipped, from, to))).toContain(rule);
+  });
+
+  it('finds an API behind an error of the check', () => {
+    expect(found(atEnd(shipped, `handle_errors {\n${TO_API}\n}`))).toEqual(['route-unchecked']);
+    expect(found(atEnd(shipped, 'handle_errors 5xx {\nrespond "later" 503\n}'))).toEqual([]);
+  });
+
+  it('follows a named route', () => {
+    const named = (route: string) =>
+      exchanged(
+        exchanged(shipped, '# Every other host.', `&(named) {\n${route}\n}\n\n# Every other host.`),
+        '	respond 421\n}',
+        '	invoke named\n}',
+      );
+    expect(found(named(TO_API))).toEqual(['route-unchecked']);
+    expect(found(named(`respond 421`))).toEqual([]);
+    const [, route = ''] = IN_ROUTE.exec(shipped) ?? [];
+    expect(found(named(route))).toEqual([]);
+    expect(found(named(route.replace(' X-Proofgate-Subject', '')))).toEqual(['headers-not-replaced']);
+  });
+
+  it.each([
+    onAnswer('4xx', 'respond "no" 403'),
+    onAnswer('4xx', 'header X-Denied yes\ncopy_response 403'),
+    onAnswer('4xx', 'handle /a {\nrespond 403\n}\nhandle {\nerror 404\n}'),
+    [CHECK, `${CHECK}@answer status 401\nreplace_status @answer 404\n`] as const,
+    before(intercepted('respond 500')),
+    behind(intercepted('copy_response')),
+    [API, `${API}@e status 404\nhandle_response @e {\nrewrite * /none.html\nfile_server\n}\n`] as const,
+  ])('accepts answers to callers: %j to %j', (from, to) => {
+    expect(found(exchanged(shipped, from, to))).toEqual([]);
   });
 
   it.each([
@@ -104,6 +172,44 @@ it('finds a cache behind the check, which is a plugin', () => {
   ];
   const text = JSON.stringify({ apps: { http: { servers: { a: { routes: [{ handle }] } } } } });
   expect(lintCaddy(text, { allowedRules: [] })?.findings.map(({ rule }) => rule)).toContain('answer-cached');
+});
+
+describe('handlers that are not known', () => {
+  const inServer = (server: object) => {
+    const text = JSON.stringify({ apps: { http: { servers: { a: server } } } });
+    return lintCaddy(text, { allowedRules: [] })?.findings.map(({ rule }) => rule);
+  };
+  const respond = { handler: 'static_response' };
+
+  it('are findings, such as those with routes of their own', () => {
+    const routes = [{ handle: [{ handler: 'reverse_proxy' }] }];
+    expect(inServer({ routes: [{ handle: [{ handler: 'plugin', routes }, respond] }] })).toEqual([
+      'handler-unknown',
+    ]);
+    const invoke = { handle: [{ handler: 'invoke', name: 'a' }] };
+    expect(inServer({ routes: [invoke] })).toEqual(['handler-unknown']);
+    expect(inServer({ routes: [invoke], named_routes: { a: invoke } })).toEqual(['handler-unknown']);
+  });
+
+  it('are what more branches lead to than are read', () => {
+    const match = [{ path: ['/a'] }];
+    const check = {
+      handler: 'reverse_proxy',
+      rewrite: { uri: '/check' },
+      handle_response: [{ match: { status_code: [2] } }],
+    };
+    const many = Array.from({ length: 12 }, () => ({ match, handle: [check] }));
+    expect(inServer({ routes: [...many, { handle: [{ handler: 'reverse_proxy' }] }] })).toEqual([
+      'handler-unknown',
+    ]);
+  });
+
+  it('are not the routes for errors of a subroute, which are read', () => {
+    const errors = { routes: [{ handle: [{ handler: 'reverse_proxy' }] }] };
+    expect(
+      inServer({ routes: [{ handle: [{ handler: 'subroute', routes: [], errors }, respond] }] }),
+    ).toEqual(['route-unchecked']);
+  });
 });
 
 it('recognises nothing elsewhere', () => {

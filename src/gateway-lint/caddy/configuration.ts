@@ -7,6 +7,10 @@ export interface Step {
   readonly view: View;
   /** What its route matches; undefined where every request of the chain gets here. */
   readonly condition: View | undefined;
+  /** Whether no later handler gets the request. */
+  readonly isEnd: boolean;
+  /** Of `intercept`: the handlers that run when the answer of a later handler is there. */
+  readonly onAnswer: readonly Chain[];
 }
 
 /** Handlers that one request may run, in their order. */
@@ -22,31 +26,56 @@ export function readCaddy(documents: readonly View[]): Caddy | undefined {
   const servers = documents.flatMap((one) => one.at('apps', 'http', 'servers')?.members() ?? []);
   if (servers.length === 0) return undefined;
   const views = servers.map(({ view }) => view);
-  return { servers: views, chains: views.flatMap((view) => chainsOf(view.list('routes'))) };
+  return { servers: views, chains: views.flatMap(chainsOfServer) };
+}
+
+/** Also those of `handle_errors`, which run after an error: a check that has no answer is one. */
+function chainsOfServer(server: View): readonly Chain[] {
+  const named = { routes: server.get('named_routes'), within: [] };
+  const roots = [server.list('routes'), server.get('errors')?.list('routes') ?? []];
+  return roots.flatMap((routes) => chainsOf(routes, named));
 }
 
 /** `forward_auth`: asks, and goes on after 2xx. */
 export function isCheck({ kind, view }: Step): boolean {
-  return kind === 'reverse_proxy' && view.at('rewrite', 'uri') !== undefined && answers(view).length > 0;
-}
-
-/** Routes for answers of the verifier with 2xx. */
-export function answers(check: View): readonly View[] {
-  return check.list('handle_response').filter((one) =>
-    one
-      .at('match')
-      ?.list('status_code')
-      .some(({ number }) => number === 2 || number === 200),
+  return (
+    kind === 'reverse_proxy' &&
+    view.at('rewrite', 'uri') !== undefined &&
+    view.list('handle_response').some(isForAllowed)
   );
 }
 
-export const isForwarding = (step: Step): boolean =>
-  /^(?:reverse_proxy|php_fastcgi)$/.test(step.kind) && !isCheck(step);
+/** Whether a `handle_response` is for 2xx alone: a denial has another status. */
+function isForAllowed(response: View): boolean {
+  const statuses = response.get('match')?.list('status_code') ?? [];
+  return (
+    statuses.length > 0 &&
+    statuses.every(({ number = 0 }) => number === 2 || (number >= 200 && number <= 299))
+  );
+}
 
-/** Handlers that end a request. */
-const ENDING = /^(?:reverse_proxy|php_fastcgi|static_response|file_server|error|abort|metrics|acme_server)$/;
+export const isForwarding = (step: Step): boolean => step.kind === 'reverse_proxy' && !isCheck(step);
 
-const isEnd = (step: Step) => ENDING.test(step.kind) && !isCheck(step);
+/** Handlers that go on to the next one, or end a request without forwarding it. */
+const KNOWN =
+  /^(?:acme_server|authentication|copy_response|copy_response_headers|encode|error|file_server|headers|intercept|log_append|map|metrics|push|request_body|reverse_proxy|rewrite|static_response|templates|timeouts|tracing|vars)$/;
+
+/** Such as a plugin, whose routes and effects are not known here. */
+export const isUnknown = ({ kind }: Step): boolean => !KNOWN.test(kind);
+
+/** Whether no later handler gets a request. */
+function isEnding(kind: string, view: View): boolean {
+  if (kind === 'file_server') return view.get('pass_thru')?.flag !== true;
+  // Caddy goes on after 103 (Early Hints); a placeholder may be that.
+  if (kind === 'static_response') return !/103|\{/.test(view.get('status_code')?.text ?? '');
+  return /^(?:copy_response|error|metrics)$/.test(kind);
+}
+
+/** `named_routes` of a server, and the names that led here. */
+interface NamedRoutes {
+  readonly routes: View | undefined;
+  readonly within: readonly string[];
+}
 
 interface Open {
   readonly steps: Chain;
@@ -54,30 +83,32 @@ interface Open {
   readonly groups: ReadonlySet<string>;
 }
 
-/** More than any configuration of people has; the rest is not read. */
+/** More than any configuration of people has; the rest is not read, and counts as a handler that is not known. */
 const MAX_CHAINS = 2_000;
 
-function chainsOf(routes: readonly View[]): readonly Chain[] {
+function chainsOf(routes: readonly View[], named: NamedRoutes): readonly Chain[] {
   const ended: Chain[] = [];
   let open: readonly Open[] = [{ steps: [], groups: new Set() }];
   for (const route of routes) {
     const next: Open[] = [];
+    const inner = handlersOf(route.list('handle'), named);
+    if (ended.length + open.length * inner.length > MAX_CHAINS) return [[stepOf('', route)]];
     for (const one of open) {
-      const { isPassedOver, taken } = take(route, one);
+      const { isPassedOver, taken } = take(route, inner, one);
       for (const steps of taken) {
-        const isOver = route.get('terminal')?.flag === true || steps.some(isUnconditionalEnd);
+        const isOver = route.get('terminal')?.flag === true || hasEnd(steps);
         if (isOver) ended.push(steps);
         else next.push({ steps, groups: withGroup(one.groups, route) });
       }
       if (isPassedOver) next.push(one);
     }
-    open = next.slice(0, MAX_CHAINS);
+    open = next;
   }
-  return [...ended, ...open.map(({ steps }) => steps)].slice(0, MAX_CHAINS);
+  return [...ended, ...open.map(({ steps }) => steps)];
 }
 
-function isUnconditionalEnd(step: Step): boolean {
-  return step.condition === undefined && isEnd(step);
+function hasEnd(chain: Chain): boolean {
+  return chain.some(({ condition, isEnd }) => condition === undefined && isEnd);
 }
 
 interface Taken {
@@ -86,12 +117,14 @@ interface Taken {
   readonly isPassedOver: boolean;
 }
 
-function take(route: View, { groups, steps }: Open): Taken {
+function take(route: View, inner: readonly Chain[], { groups, steps }: Open): Taken {
   const group = route.get('group')?.text;
   if (group !== undefined && groups.has(group)) return { taken: [], isPassedOver: true };
   const condition = route.get('match');
-  const inner = handlersOf(route.list('handle'));
-  const decides = group !== undefined || route.get('terminal')?.flag === true || inner.some(hasCheckAndApi);
+  const decides =
+    group !== undefined ||
+    route.get('terminal')?.flag === true ||
+    inner.some((one) => one.some(isForwarding));
   if (condition === undefined || decides) {
     return { taken: inner.map((chain) => [...steps, ...chain]), isPassedOver: condition !== undefined };
   }
@@ -100,23 +133,60 @@ function take(route: View, { groups, steps }: Open): Taken {
   return { taken: marked, isPassedOver: inner.some((chain) => chain.some(isCheck)) };
 }
 
-function hasCheckAndApi(chain: Chain): boolean {
-  return chain.some(isForwarding);
-}
-
 function withGroup(groups: ReadonlySet<string>, route: View): ReadonlySet<string> {
   const group = route.get('group')?.text;
   return group === undefined ? groups : new Set([...groups, group]);
 }
 
-function handlersOf(handlers: readonly View[]): readonly Chain[] {
-  return handlers.reduce<readonly Chain[]>(
-    (chains, view) => {
-      const kind = view.get('handler')?.text ?? '';
-      const inner: readonly Chain[] =
-        kind === 'subroute' ? chainsOf(view.list('routes')) : [[{ kind, view, condition: undefined }]];
-      return chains.flatMap((chain) => inner.map((more) => [...chain, ...more])).slice(0, MAX_CHAINS);
-    },
-    [[]],
-  );
+function handlersOf(handlers: readonly View[], named: NamedRoutes): readonly Chain[] {
+  let chains: readonly Chain[] = [[]];
+  for (const view of handlers) {
+    const inner = handlerOf(view, named);
+    if (chains.length * inner.length > MAX_CHAINS) return [[stepOf('', view)]];
+    chains = chains.flatMap((chain) => (hasEnd(chain) ? [chain] : inner.map((more) => [...chain, ...more])));
+  }
+  return chains;
+}
+
+function handlerOf(view: View, named: NamedRoutes): readonly Chain[] {
+  const kind = view.get('handler')?.text ?? '';
+  if (kind === 'subroute') {
+    const errors = view.get('errors');
+    const onError = errors === undefined ? [] : chainsOf(errors.list('routes'), named);
+    return [...chainsOf(view.list('routes'), named), ...onError];
+  }
+  if (kind === 'invoke') return invoked(view, named);
+  if (kind === 'reverse_proxy') return proxied(view, named);
+  if (kind === 'intercept') {
+    const onAnswer = view.list('handle_response').flatMap((one) => chainsOf(one.list('routes'), named));
+    return [[{ ...stepOf(kind, view), onAnswer }]];
+  }
+  return [[stepOf(kind, view)]];
+}
+
+function stepOf(kind: string, view: View): Step {
+  return { kind, view, condition: undefined, isEnd: isEnding(kind, view), onAnswer: [] };
+}
+
+/** A named route that does not exist, or that invokes itself, is a handler that is not known. */
+function invoked(view: View, { routes, within }: NamedRoutes): readonly Chain[] {
+  const name = view.get('name')?.text ?? '';
+  const route = within.includes(name) ? undefined : routes?.named(name);
+  return route === undefined
+    ? [[stepOf('', view)]]
+    : chainsOf([route], { routes, within: [...within, name] });
+}
+
+/**
+ * Either the answer is the caller's, or the routes of a `handle_response` run, and after them the next handler. Those for a denial
+ * run without the check: it has not let the request through.
+ */
+function proxied(view: View, named: NamedRoutes): readonly Chain[] {
+  const step = stepOf('reverse_proxy', view);
+  const responses = view.list('handle_response').filter((one) => one.get('status_code') === undefined);
+  const more = responses.flatMap((one) => {
+    const before = isCheck(step) && !isForAllowed(one) ? [] : [step];
+    return chainsOf(one.list('routes'), named).map((chain) => [...before, ...chain]);
+  });
+  return [[{ ...step, isEnd: true }], ...more];
 }

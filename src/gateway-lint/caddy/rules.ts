@@ -2,7 +2,7 @@
 import type { Rule } from '../gateway.ts';
 import { CONTEXT_HEADERS } from '../header-names.ts';
 import { everyMapping, type View } from '../view.ts';
-import { answers, type Caddy, type Chain, isCheck, isForwarding, type Step } from './configuration.ts';
+import { type Caddy, type Chain, isCheck, isForwarding, isUnknown, type Step } from './configuration.ts';
 
 /** Of requests that reach the API. */
 const forwarded = ({ chains }: Caddy) => chains.filter((chain) => chain.some(isForwarding));
@@ -14,7 +14,14 @@ function checkAt(chain: Chain): number {
 }
 
 const before = (chain: Chain) => chain.slice(0, checkAt(chain));
-const behind = (chain: Chain) => chain.slice(checkAt(chain) + 1);
+/** Up to the API. */
+const behind = (chain: Chain) => chain.slice(checkAt(chain) + 1, chain.findIndex(isForwarding) + 1);
+
+/** Also those that `intercept` runs. */
+function everyStep(chains: readonly Chain[]): readonly Step[] {
+  return chains.flat().flatMap((step) => [step, ...everyStep(step.onAnswer)]);
+}
+
 const viewsOf = (steps: readonly Step[]) => steps.map(({ view }) => view);
 
 /** Names that `headers` writes into requests; removing is no writing. */
@@ -24,13 +31,26 @@ function written(request: View | undefined): readonly string[] {
     .map(({ name }) => name);
 }
 
+/** Whether all that it writes comes from the verifier's answer, as copy_headers takes it over. */
+function copiesAnswer({ kind, view }: Step): boolean {
+  const request = view.get('request');
+  const values = (request?.get('set')?.members() ?? []).flatMap((one) => one.view.items());
+  return (
+    kind === 'headers' &&
+    request?.get('add') === undefined &&
+    request?.get('replace') === undefined &&
+    values.every(({ text = '' }) => /^\{http\.reverse_proxy\.header\.[^{}]+\}$/.test(text))
+  );
+}
+
 function removed(request: View | undefined): readonly string[] {
   return (request?.list('delete') ?? []).flatMap(({ text }) => text?.toLowerCase() ?? []);
 }
 
-/** Changes method or target, or writes a header. */
+/** Changes method, target or body, or writes a header. */
 function changes({ kind, view }: Step): boolean {
   if (kind === 'rewrite') return true;
+  if (kind === 'request_body') return view.get('set') !== undefined;
   return kind === 'headers' && written(view.get('request')).length > 0;
 }
 
@@ -60,12 +80,9 @@ const CREDENTIALS = ['x-proofgate-passport', 'x-proofgate-transcript', 'x-proofg
 
 /** Whether a caller's own credentials and context headers end here. */
 function replacesHeaders(chain: Chain): boolean {
-  const check = chain[checkAt(chain)];
-  const inAnswer = (check === undefined ? [] : answers(check.view)).flatMap((one) => everyMapping([one]));
-  const requests = [
-    ...inAnswer.filter((one) => one.get('handler')?.text === 'headers'),
-    ...viewsOf(behind(chain).filter(({ condition, kind }) => kind === 'headers' && condition === undefined)),
-  ].map((one) => one.get('request'));
+  const requests = viewsOf(
+    behind(chain).filter(({ condition, kind }) => kind === 'headers' && condition === undefined),
+  ).map((one) => one.get('request'));
   const gone = new Set([
     ...requests.flatMap(removed),
     ...behind(chain)
@@ -98,10 +115,20 @@ export const CADDY_RULES: readonly Rule<Caddy>[] = [
     severity: 'error',
     effect: 'forwards requests that no verifier has checked',
     fix: 'forward_auth in front of reverse_proxy, in one `route`, without a matcher of its own',
-    find: (caddy) =>
-      forwarded(caddy)
+    find: (caddy) => [
+      ...forwarded(caddy)
         .filter((chain) => checkAt(chain) < 0)
         .flatMap((chain) => viewsOf(api(chain))),
+      ...viewsOf(everyStep(caddy.chains).flatMap(({ onAnswer }) => onAnswer.flat().filter(isForwarding))),
+    ],
+  },
+  {
+    id: 'handler-unknown',
+    severity: 'error',
+    effect:
+      'may forward a request unchecked, or change it: this handler is not known, or behind too many branches',
+    fix: 'no handler of a plugin, or --allow handler-unknown after reading what it does',
+    find: ({ chains }) => viewsOf(everyStep(chains).filter(isUnknown)),
   },
   {
     id: 'change-before-check',
@@ -118,7 +145,7 @@ export const CADDY_RULES: readonly Rule<Caddy>[] = [
     fix: 'no uri, rewrite, method or request_header that writes behind forward_auth; header_up for Host and X-Forwarded-… only',
     find: (caddy) =>
       checked(caddy).flatMap((chain) => [
-        ...viewsOf(behind(chain).filter(changes)),
+        ...viewsOf(behind(chain).filter((step) => changes(step) && !copiesAnswer(step))),
         ...viewsOf(api(chain).filter(changesAsProxy)),
       ]),
   },
@@ -126,11 +153,12 @@ export const CADDY_RULES: readonly Rule<Caddy>[] = [
     id: 'upstream-retried',
     severity: 'error',
     effect: 'may send one checked request, or one check, twice',
-    fix: 'reverse_proxy with transport http { keepalive off, versions 1.1 }; no lb_retries and lb_try_duration there and in forward_auth',
+    fix: 'reverse_proxy with transport http { keepalive off, versions 1.1 }; no lb_retries, lb_try_duration and second reverse_proxy there, nor retries in forward_auth',
     find: (caddy) =>
       checked(caddy).flatMap((chain) => [
         ...viewsOf(chain.filter((step) => isCheck(step) && isRepeated(step))),
         ...viewsOf(api(chain).filter((step) => isRepeated(step) || reusesConnections(step))),
+        ...viewsOf(api(chain).slice(1)),
       ]),
   },
   {
