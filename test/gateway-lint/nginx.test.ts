@@ -28,6 +28,9 @@ it('finds nothing in nginx/nginx.conf, nor with TLS', () => {
 const CHECKED = '            auth_request /proofgate-check;\n';
 const added = (line: string) => [CHECKED, `${CHECKED}            ${line}\n`] as const;
 
+const inServer = (line: string) =>
+  ['        server_name api.example;\n', `        server_name api.example;\n        ${line}\n`] as const;
+
 const FAULTS: readonly (readonly [finding: string, edit: readonly [from: string, to: string]])[] = [
   ['satisfy-any satisfy any', added('satisfy any;')],
   [
@@ -36,6 +39,31 @@ const FAULTS: readonly (readonly [finding: string, edit: readonly [from: string,
   ],
   ['target-rewritten rewrite ^/a(.*) /b$1 break', added('rewrite ^/a(.*) /b$1 break;')],
   ['target-rewritten if ($arg_a)', added('if ($arg_a) { rewrite ^ /b break; }')],
+  ['target-rewritten if ($http_x_a)', inServer('if ($http_x_a) { rewrite ^ /admin break; }')],
+  ['answers-before-check if ($http_x_a)', inServer('if ($http_x_a) { return 200 ok; }')],
+  ['proxy-pass-uri if ($http_x_a)', added('if ($http_x_a) { proxy_pass http://api/admin; }')],
+  [
+    'location-unchecked location /open',
+    inServer('location /open { if ($http_x_a) { proxy_pass http://api; } }'),
+  ],
+  [
+    'location-unchecked location /open',
+    inServer('location /open { limit_except GET { proxy_pass http://api; } }'),
+  ],
+  ['error-page-forwards if ($http_x_a)', added('if ($http_x_a) { error_page 403 = /healthz; }')],
+  [
+    'headers-not-replaced location /',
+    [
+      'proxy_set_header X-Proofgate-Subject $proofgate_subject;',
+      'set $mine $http_x_subject; proxy_set_header X-Proofgate-Subject $mine;',
+    ],
+  ],
+  [
+    'headers-not-replaced location /',
+    ['$proofgate_subject $upstream_http_x_proofgate_subject;', '$proofgate_subject $http_x_subject;'],
+  ],
+  ['not-in-file include snippets/api.conf', added('include snippets/api.conf;')],
+  ['not-in-file include snippets/api.conf', inServer('include snippets/api.conf;')],
   ['target-rewritten try_files $uri @api', added('try_files $uri @api;')],
   [
     'target-rewritten rewrite ^ /v1',
@@ -126,6 +154,16 @@ const FAULTS: readonly (readonly [finding: string, edit: readonly [from: string,
 
 it.each(FAULTS)('finds %s', (finding, [from, to]) => {
   expect(found(exchanged(shipped, from, to))).toContain(finding);
+});
+
+it('finds what the server rewrites around nested locations, and every inherited error page', () => {
+  const check = 'auth_request /check;';
+  expect(found(`server {\nrewrite ^ /b;\nlocation /a {\nlocation /a/b { ${check} }\n}\n}`)).toEqual([
+    'target-rewritten rewrite ^ /b',
+  ]);
+  const pages = 'error_page 403 = @api;\nerror_page 404 = @none;';
+  const text = `server {\n${pages}\nlocation / { ${check} }\nlocation @api { proxy_pass http://api; }\n}`;
+  expect(found(text)).toContain('error-page-forwards error_page 403 = @api');
 });
 
 it('has a fault for each rule', () => {

@@ -37,13 +37,24 @@ function checked(nginx: Nginx): readonly Directive[] {
   return locations(nginx).filter((location) => checkOf(location) !== undefined && !checks.includes(location));
 }
 
-const passes = (location: Directive) => location.block.filter(({ name }) => FORWARDING.test(name));
+/** With what is in blocks of `if` and `limit_except`, without other locations. */
+function inside(block: Directive): readonly Directive[] {
+  return everyDirective(block.block.filter(({ name }) => name !== 'location'));
+}
 
-/** With what is in blocks of `if` and `limit_except`, and around: the location's `server`. */
+const passes = (location: Directive) => inside(location).filter(({ name }) => FORWARDING.test(name));
+const proxyPasses = (location: Directive) => inside(location).filter(({ name }) => name === 'proxy_pass');
+
+/** Also those of the blocks around, up to the location's `server`. */
 function within(location: Directive, names: readonly string[]): readonly Directive[] {
-  const inside = everyDirective(location.block.filter(({ name }) => name !== 'location'));
-  const around = location.parent === undefined ? [] : location.parent.block;
-  return [...inside, ...around].filter(({ name }) => names.includes(name));
+  return around(location)
+    .flatMap(inside)
+    .filter(({ name }) => names.includes(name));
+}
+
+function around(block: Directive): readonly Directive[] {
+  const isOutermost = block.name === 'server' || block.parent === undefined;
+  return isOutermost ? [block] : [block, ...around(block.parent)];
 }
 
 /** `http://name` alone, or a socket file without the `:/uri` behind it. */
@@ -67,13 +78,29 @@ const REPLACED = [
   ...CONTEXT_HEADERS,
 ];
 
+function variablesOf(value: string): readonly string[] {
+  return [...value.matchAll(/\$\{?(\w+)/g)].flatMap(([, name = '']) => name);
+}
+
+/** Variables that auth_request_set takes from the verifier's answer; `set` and `map` may take them from the caller. */
+function ofVerifier(location: Directive): ReadonlySet<string> {
+  const block = effective(location, 'auth_request_set')?.parent;
+  const all = block === undefined ? [] : own(block, 'auth_request_set');
+  return new Set(
+    all.flatMap(({ values: [name = '', value = ''] }) =>
+      /^\$upstream_http_\w+$/.test(value) ? variablesOf(name) : [],
+    ),
+  );
+}
+
 /** Whether the location sends none of the caller's; unknown with an `include`, which is not read here. */
 function replacesHeaders(location: Directive): boolean {
   const block = effective(location, 'proxy_set_header')?.parent;
   const around = block ?? location;
   if (own(around, 'include').length > 0) return true;
+  const ofAnswer = ofVerifier(location);
   const replaced = own(around, 'proxy_set_header')
-    .filter(({ values: [, value = ''] }) => !/\$\{?http_/.test(value))
+    .filter(({ values: [, value = ''] }) => variablesOf(value).every((name) => ofAnswer.has(name)))
     .map(({ values: [name = ''] }) => name.toLowerCase());
   return REPLACED.every((name) => replaced.includes(name));
 }
@@ -98,11 +125,18 @@ export const NGINX_RULES: readonly Rule<Nginx>[] = [
     find: (nginx) => checked(nginx).flatMap((location) => within(location, ['rewrite', 'try_files'])),
   },
   {
+    id: 'not-in-file',
+    severity: 'warning',
+    effect: 'includes a file whose settings count here and were not linted here',
+    fix: 'the lines of the file in its place, or a comment that allows the include',
+    find: (nginx) => checked(nginx).flatMap((location) => within(location, ['include'])),
+  },
+  {
     id: 'proxy-pass-uri',
     severity: 'error',
     effect: 'forwards a normalised or rewritten target, not the one that is checked',
     fix: 'proxy_pass http://api; without a path, a slash or variables',
-    find: (nginx) => checked(nginx).flatMap((location) => own(location, 'proxy_pass').filter(hasUri)),
+    find: (nginx) => checked(nginx).flatMap((location) => proxyPasses(location).filter(hasUri)),
   },
   {
     id: 'headers-not-replaced',
@@ -110,9 +144,7 @@ export const NGINX_RULES: readonly Rule<Nginx>[] = [
     effect: "lets a caller's passport, proof or own identity headers reach the API",
     fix: 'each proxy_set_header of nginx/nginx.conf: Authorization and the context headers from the answer, the credentials empty',
     find: (nginx) =>
-      checked(nginx).filter(
-        (location) => own(location, 'proxy_pass').length > 0 && !replacesHeaders(location),
-      ),
+      checked(nginx).filter((location) => proxyPasses(location).length > 0 && !replacesHeaders(location)),
   },
   {
     id: 'error-page-forwards',
@@ -123,9 +155,11 @@ export const NGINX_RULES: readonly Rule<Nginx>[] = [
       const open = locations(nginx).filter((location) => passes(location).length > 0);
       const names = new Set(open.map(({ values }) => values.at(-1)));
       return checked(nginx).flatMap((location) => {
-        const page = effective(location, 'error_page');
-        const pages =
-          page?.parent === location ? own(location, 'error_page') : page === undefined ? [] : [page];
+        const inherited = effective(location, 'error_page')?.parent;
+        const pages = [
+          ...inside(location).filter(({ name }) => name === 'error_page'),
+          ...(inherited === undefined || inherited === location ? [] : own(inherited, 'error_page')),
+        ];
         return pages.filter(({ values }) => names.has(values.at(-1)));
       });
     },
@@ -138,7 +172,7 @@ export const NGINX_RULES: readonly Rule<Nginx>[] = [
     find: (nginx) =>
       checked(nginx).filter(
         (location) =>
-          own(location, 'proxy_pass').length > 0 &&
+          proxyPasses(location).length > 0 &&
           !effective(location, 'proxy_ignore_headers')?.values.some((name) =>
             /^x-accel-redirect$/i.test(name),
           ),
