@@ -166,6 +166,19 @@ it('finds what the server rewrites around nested locations, and every inherited 
   expect(found(text)).toContain('error-page-forwards error_page 403 = @api');
 });
 
+it.each([
+  ['/open/page', 'location /open', true],
+  ['$page', 'location /open', true],
+  ['/page?a=b', 'location = /page', true],
+  ['/page', 'location ~ ^/p', true],
+  ['/page', 'location = /other', false],
+  ['/page', 'location /open', false],
+])('finds an error page %s of %s: %j', (page, location, isFault) => {
+  const server = `error_page 403 = ${page};\nlocation / { auth_request /check; }`;
+  const rules = found(`server {\n${server}\n${location} { proxy_pass http://api; }\n}`);
+  expect(rules.some((one) => one.startsWith('error-page-forwards'))).toBe(isFault);
+});
+
 it('has a fault for each rule', () => {
   const rules = new Set(FAULTS.map(([finding]) => finding.split(' ', 1)[0]));
   expect(rules).toEqual(new Set(NGINX_RULES.map(({ id }) => id)));

@@ -45,6 +45,22 @@ function inside(block: Directive): readonly Directive[] {
 const passes = (location: Directive) => inside(location).filter(({ name }) => FORWARDING.test(name));
 const proxyPasses = (location: Directive) => inside(location).filter(({ name }) => name === 'proxy_pass');
 
+/** Locations that forward without a check. */
+function unchecked(nginx: Nginx): readonly Directive[] {
+  const checks = checkLocations(nginx);
+  return locations(nginx).filter(
+    (location) =>
+      passes(location).length > 0 && checkOf(location) === undefined && !checks.includes(location),
+  );
+}
+
+/** Whether a path may select a location by its prefix, or by a regular expression, which is not evaluated. */
+function mayServe({ values }: Directive, path: string): boolean {
+  const [modifier = '', pattern = modifier] = values;
+  if (!path.startsWith('/') || modifier === '=') return path.split('?', 1)[0] === pattern;
+  return modifier.startsWith('~') || path.startsWith(pattern);
+}
+
 /** Also those of the blocks around, up to the location's `server`. */
 function within(location: Directive, names: readonly string[]): readonly Directive[] {
   return around(location)
@@ -160,7 +176,10 @@ export const NGINX_RULES: readonly Rule<Nginx>[] = [
           ...inside(location).filter(({ name }) => name === 'error_page'),
           ...(inherited === undefined || inherited === location ? [] : own(inherited, 'error_page')),
         ];
-        return pages.filter(({ values }) => names.has(values.at(-1)));
+        return pages.filter(({ values }) => {
+          const page = values.at(-1) ?? '';
+          return names.has(page) || page.includes('$') || unchecked(nginx).some((one) => mayServe(one, page));
+        });
       });
     },
   },
@@ -245,12 +264,6 @@ export const NGINX_RULES: readonly Rule<Nginx>[] = [
     severity: 'error',
     effect: 'forwards what matches here without asking the verifier',
     fix: 'auth_request, or a comment that allows it where no proof is needed',
-    find: (nginx) => {
-      const checks = checkLocations(nginx);
-      return locations(nginx).filter(
-        (location) =>
-          passes(location).length > 0 && checkOf(location) === undefined && !checks.includes(location),
-      );
-    },
+    find: unchecked,
   },
 ];
