@@ -58,6 +58,7 @@ function answering(answers: Answers, port: () => number): Spoken {
           loading: 0,
           role: 'master',
           connected_slaves: 0,
+          master_replid2: '0'.repeat(40),
           maxmemory_policy: 'noeviction',
           cluster_enabled: answers.isCluster === true ? 1 : 0,
         });
