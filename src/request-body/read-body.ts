@@ -9,7 +9,10 @@ export type BodyRead =
   /** The sender left before the end. */
   | { readonly kind: 'aborted' };
 
-/** Never rejects. The stream is paused afterwards: what is left is not read. */
+/**
+ * Never rejects. The stream is paused afterwards: what is left is not read. A body that finds no room gives up what it held at once;
+ * otherwise two that arrive together would both be refused.
+ */
 export function readBody(stream: Readable, maxBytes: number, held: HeldSpace): Promise<BodyRead> {
   return new Promise((resolve) => {
     const body = new GrowingBuffer();
@@ -23,7 +26,10 @@ export function readBody(stream: Readable, maxBytes: number, held: HeldSpace): P
     const take = (chunk: Buffer) => {
       const bytes = body.lengthBytes + chunk.length;
       if (bytes > maxBytes) return finish({ kind: 'too_large' });
-      if (!held.atLeast(bytes)) return finish({ kind: 'no_room' });
+      if (!held.atLeast(bytes)) {
+        held.release();
+        return finish({ kind: 'no_room' });
+      }
       body.append(chunk);
     };
     const end = () => finish({ kind: 'read', bytes: body.bytes() });

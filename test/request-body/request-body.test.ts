@@ -1,6 +1,8 @@
+import { PassThrough } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
 import { BodySpace } from '../../src/request-body/body-space.ts';
 import { GrowingBuffer } from '../../src/request-body/growing-buffer.ts';
+import { readBody } from '../../src/request-body/read-body.ts';
 
 describe('space', () => {
   it('gives one caller a quarter, and the others the rest', () => {
@@ -58,5 +60,23 @@ describe('growing buffer', () => {
     buffer.append(long.subarray(10, 12));
     long.fill(2);
     expect([...buffer.bytes()]).toEqual([1, 1]);
+  });
+});
+
+describe('reading', () => {
+  it('refuses one of two bodies that arrive in turns, and takes the other', async () => {
+    const space = new BodySpace({ maxBytes: 40, maxBodyBytes: 10 });
+    const [first, second] = [new PassThrough(), new PassThrough()];
+    const reads = [first, second].map((stream) => readBody(stream, 10, space.open('a')));
+    // As two connections give their chunks within one turn of the event loop.
+    for (let bytes = 0; bytes < 8; bytes += 1) {
+      first.emit('data', Buffer.from('1'));
+      second.emit('data', Buffer.from('2'));
+    }
+    second.emit('end');
+    expect(await Promise.all(reads)).toEqual([
+      { kind: 'no_room' },
+      { kind: 'read', bytes: Buffer.from('22222222') },
+    ]);
   });
 });
