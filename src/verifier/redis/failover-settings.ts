@@ -72,8 +72,8 @@ export async function examineFailover(
 }
 
 /**
- * Whoever gives one address decides what it leads to. A server without replicas is replaced by none. For another one F
- * covers the time in which verifiers find that the address leads elsewhere. Only `min-replicas-to-write` stops a primary
+ * The operator who configures one address decides where it leads. No other server takes the place of one without replicas.
+ * Otherwise F covers the time in which verifiers find that the address leads elsewhere. Only `min-replicas-to-write` stops a primary
  * that was cut off together with a verifier, so it is not required, but its lack is reported.
  */
 async function examineSingle(

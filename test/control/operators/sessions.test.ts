@@ -230,7 +230,7 @@ describe('the sessions of all operators', () => {
     ]);
   });
 
-  test('all of one operator are ended at once, and nobody else is', async () => {
+  test('all of one operator are ended at once, those of others go on', async () => {
     const adas = [await signedIn('ada'), await signedIn('ada')];
     const eve = await signedIn('eve');
     const path = `/v1/sessions?${new URLSearchParams({ principal: principalOf('ada') })}`;

@@ -53,6 +53,12 @@ const AUDIT_FILTERS = [
   { fleetId: 'flt_38', resourceId: 'res-777' },
   { environmentId: 'env_3', siteId: 'site-777' },
   { environmentId: 'env_7', kind: 'unknown' },
+  { actor: 'bootstrap' },
+  { actor: 'unknown' },
+  { siteId: 'site-777', actor: 'unknown' },
+  { sinceMs: EVENTS - 1_000 },
+  { untilMs: 1_000 },
+  { siteId: 'site-777', sinceMs: 700_000, untilMs: 701_000 },
 ];
 
 interface Case {
@@ -110,6 +116,12 @@ const CASES: readonly Case[] = [
       middle: 'env_5',
     },
     {
+      name: `listEnvironments of a name, ${name}`,
+      operation: 'listEnvironments',
+      list: (tx, page) => tx.hierarchy.reachedEnvironments(reach, page, 'absent'),
+      middle: 'env_5',
+    },
+    {
       name: `listSites, ${name}`,
       operation: 'listSites',
       list: (tx, page) => tx.hierarchy.reachedSites(reach, page),
@@ -127,14 +139,22 @@ const CASES: readonly Case[] = [
       list: (tx, page) => tx.operators.reachedTokens(reach, page),
       middle: 'at_5',
     },
+    {
+      name: `listAccessTokens of a name, ${name}`,
+      operation: 'listAccessTokens',
+      list: (tx, page) => tx.operators.reachedTokens(reach, page, 'absent'),
+      middle: 'at_5',
+    },
   ]),
-  ...['env_7', BIG_ENVIRONMENT].map(
-    (environmentId): Case => ({
-      name: `listFleets of ${environmentId}`,
-      operation: 'listFleets',
-      list: (tx, page) => tx.fleets.list({ environmentId }, page),
-      middle: 'flt_5',
-    }),
+  ...['env_7', BIG_ENVIRONMENT].flatMap((environmentId) =>
+    [undefined, 'absent'].map(
+      (name): Case => ({
+        name: `listFleets of ${environmentId}, ${name}`,
+        operation: 'listFleets',
+        list: (tx, page) => tx.fleets.list({ environmentId, name }, page),
+        middle: 'flt_5',
+      }),
+    ),
   ),
   ...['flt_42', BIG_FLEET].map(
     (fleetId): Case => ({
@@ -155,6 +175,7 @@ const CASES: readonly Case[] = [
   ...ofSite('listBrokers', 'https://3000 td5', (tx, siteId, page) => tx.brokers.list({ siteId }, page)),
   ...ofSite('listBlockedCallers', 'n5', (tx, siteId, page) => tx.blockedCallers.list(siteId, page)),
   ...ofSite('listTargets', 'tgt_5', (tx, siteId, page) => tx.targets.list({ siteId }, page)),
+  ...ofSite('listTargets', 'tgt_5', (tx, siteId, page) => tx.targets.list({ siteId, name: 'absent' }, page)),
   ...ofSite('listClients', 'client-5', (tx, siteId, page) => tx.clients.list({ siteId }, page)),
   ...ofSite('listSiteGrants', 'client-5', (tx, siteId, { after, limit }) =>
     tx.clients.siteGrantsPage(
@@ -166,7 +187,13 @@ const CASES: readonly Case[] = [
   ...ofSite('listGrants', 'res-5', (tx, siteId, page) => tx.clients.grantsPage(siteId, 'client-42', page)),
   ...ofSite('listRoutes', 'r-5', (tx, siteId, page) => tx.routes.list({ siteId }, page)),
   ...ofSite('listSources', 'src_5', (tx, siteId, page) => tx.sources.list({ siteId }, page)),
+  ...ofSite('listSources', 'src_5', (tx, siteId, page) =>
+    tx.sources.list({ siteId, displayName: 'absent' }, page),
+  ),
   ...ofSite('listEnrollmentPolicies', 'pol_5', (tx, siteId, page) => tx.policies.ofSite(siteId, page)),
+  ...ofSite('listEnrollmentPolicies', 'pol_5', (tx, siteId, page) =>
+    tx.policies.ofSite(siteId, page, 'absent'),
+  ),
   ...[
     {},
     { state: 'issued' },
@@ -269,11 +296,12 @@ const WANTED = 150;
 async function plainly(
   database: PlannedDatabase,
   reach: Reach,
-  filter: Readonly<Record<string, string>>,
+  filter: Readonly<Record<string, string | number>>,
 ): Promise<readonly number[]> {
   const list = (ids: readonly string[]) => [...ids, ''].map((id) => `'${id}'`).join(', ');
+  const bounds: Readonly<Record<string, string>> = { sinceMs: 'at_ms >=', untilMs: 'at_ms <' };
   const conditions = Object.entries(filter).map(
-    ([column, value]) => `${column.replace('Id', '_id')} = '${value}'`,
+    ([name, value]) => `${bounds[name] ?? `${name.replace('Id', '_id')} =`} '${value}'`,
   );
   if (reach.kind === 'below') {
     conditions.push(
@@ -293,7 +321,7 @@ async function plainly(
 async function followed(
   database: PlannedDatabase,
   reach: Reach,
-  filter: Readonly<Record<string, string>>,
+  filter: Readonly<Record<string, string | number>>,
 ): Promise<readonly number[]> {
   const found: number[] = [];
   for (let beforeSeq: number | undefined; found.length < WANTED; ) {

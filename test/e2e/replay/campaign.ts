@@ -107,13 +107,17 @@ export class ReplayCampaign {
     }
   }
 
-  /** Resolves when each target has accepted a proof that was made for it. @returns outcomes until then */
+  /**
+   * Resolves when each target has accepted a proof that a right clock made for it: one from a clock that is ahead passes a
+   * fence earlier. @returns outcomes until then
+   */
   async untilServing(targets: readonly Target[] = this.targets): Promise<readonly string[]> {
     const outcomes: string[] = [];
     await Promise.all(
       targets.map((target) =>
         waitFor(`${target.name} to accept`, async () => {
-          const outcome = await this.#present(this.#mint(), target);
+          const proof = this.#source.mint({ issuedAtSeconds: this.#nowSeconds() });
+          const outcome = await this.#present(proof, target);
           outcomes.push(outcome);
           return outcome === 'allowed' ? true : undefined;
         }),
