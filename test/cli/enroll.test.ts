@@ -376,6 +376,14 @@ describe('proofgate status', () => {
     });
   });
 
+  it('shows the state of an enrollment that has no key yet', async () => {
+    await start({ approval: 'manual' });
+    const waiting = { condition: 'derived_key', state: 'pending_approval', satisfied: false };
+    control.readiness = { ready: false, conditions: [waiting] };
+    await enroll('--wait-for-activation', 'false');
+    expect((await status()).stdout).toMatch(/^status {7}.*pending_approval$/m);
+  });
+
   it('renews the profiles beside the key, so that a new grant can be used at once', async () => {
     await start();
     control.profiles = [];
