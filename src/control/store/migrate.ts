@@ -100,6 +100,12 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
   '0013-source-discovery': statements(
     `alter table source_revision add column discovery ${dialect.text} not null default 'checked'`,
   ),
+  // For lists that are filtered by name.
+  '0014-names': statements(
+    'create index target_name on target (site_id, name, id)',
+    'create index source_name on source (site_id, display_name, id)',
+    'create index enrollment_policy_name on enrollment_policy (site_id, display_name, id)',
+  ),
 });
 
 function statements(...texts: readonly string[]): Migration {

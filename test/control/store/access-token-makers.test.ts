@@ -2,7 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { newVersion } from '../../../src/control/resource/change.ts';
 import { NOW_MS } from './databases.ts';
-import { DROP_SOURCE_DISCOVERY, DROP_TOKEN_MAKERS, reopenedDatabases } from './reopened-databases.ts';
+import { DROP_FROM_TOKEN_MAKERS, reopenedDatabases } from './reopened-databases.ts';
 
 const DATABASES = reopenedDatabases();
 
@@ -23,7 +23,7 @@ describe.each(['sqlite', 'postgres'] as const)('%s', (name) => {
       await audit.append({ ...event, kind: 'proofgate.control.access_token.rotate', actor: 'other' }, NOW_MS);
     });
     await before.close();
-    for (const statement of [...DROP_SOURCE_DISCOVERY, ...DROP_TOKEN_MAKERS]) await run(statement);
+    for (const statement of DROP_FROM_TOKEN_MAKERS) await run(statement);
     await run("delete from kysely_migration where name >= '0012-access-token-makers'");
     const after = await open();
     const makers = await after.read(async ({ accessTokens }) =>

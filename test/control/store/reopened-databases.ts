@@ -18,9 +18,16 @@ interface ReopenedDatabase {
 }
 
 /** Undoes what the last step adds. */
-export const DROP_SOURCE_DISCOVERY = ['alter table source_revision drop column discovery'];
+export const DROP_NAMES = ['target_name', 'source_name', 'enrollment_policy_name'].map(
+  (index) => `drop index ${index}`,
+);
 
-export const DROP_TOKEN_MAKERS = ['alter table access_token drop column created_by'];
+/** Undoes what the steps from `0012-access-token-makers` on add. */
+export const DROP_FROM_TOKEN_MAKERS = [
+  ...DROP_NAMES,
+  'alter table source_revision drop column discovery',
+  'alter table access_token drop column created_by',
+];
 
 const DROP_LIST_RANGES = [
   ...[
@@ -49,8 +56,7 @@ const DROP_KEY_SET_FAILURES = [
 
 /** Undoes what the steps from `0007-blocked-callers` on add. */
 export const DROP_FROM_BLOCKED_CALLERS = [
-  ...DROP_SOURCE_DISCOVERY,
-  ...DROP_TOKEN_MAKERS,
+  ...DROP_FROM_TOKEN_MAKERS,
   ...DROP_LIST_RANGES,
   ...DROP_KEY_SET_FAILURES,
   'alter table installation drop column previous_master_key_id',
