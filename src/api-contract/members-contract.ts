@@ -31,6 +31,8 @@ export const DISPLAY_TEXT_RULE =
 /** A name or a text for people, as Control takes it. */
 export const displayText = (description: string) =>
   Type.String({ pattern: DISPLAY_TEXT_PATTERN, description });
+/** Query parameter of changes by operators, whose bodies hold the resource. */
+export const REASON = { reason: Type.Optional(displayText('Why, for the audit trail.')) };
 /** The same in an answer: 0.3.0 and before took zero-width and bidirectional characters. */
 export const shownText = (description: string) =>
   Type.String({ pattern: `^[^${CONTROL_CHARACTERS}]{1,128}$`, description });

@@ -118,6 +118,7 @@ export const AUDIT_EVENT = object(
       Type.Object({}, { description: 'The resource after the change; absent for a deletion.' }),
     ),
     request_id: Type.Optional(Type.String({ description: 'X-Request-Id of the request.' })),
+    reason: Type.Optional(Type.String({ description: 'Why, as the operator gave it.' })),
   },
   'AuditEvent',
 );

@@ -145,7 +145,7 @@ export const KINDS: { readonly [kind: string]: Kind } = {
     list: (site) => (site === '' ? '/v1/audit-events' : `/v1/audit-events?site_id=${site}`),
     newestOnly: true,
     needsSite: 'never',
-    columns: ['at', 'kind', 'actor', 'resource_id'],
+    columns: ['at', 'kind', 'actor', 'resource_id', 'reason'],
   },
 };
 

@@ -4,7 +4,7 @@ import { parseStrictYaml, StrictYamlError } from '../../protocol/strict-yaml.ts'
 import type { ActivatingSource } from './await-active.ts';
 import type { ControlApi, Resource } from './control-api.ts';
 import { OperatorError } from './operator-error.ts';
-import { sitePath } from './paths.ts';
+import { sitePath, withReason } from './paths.ts';
 
 export interface SiteFile {
   readonly siteId: string;
@@ -41,6 +41,8 @@ export interface Declared {
 export interface DeclareOptions {
   readonly dryRun: boolean;
   readonly prune: boolean;
+  /** For the audit trail. */
+  readonly reason?: string | undefined;
   /** Of the dry run that the declaration is based on. */
   readonly etag?: string | undefined;
 }
@@ -62,10 +64,10 @@ export function readSiteFile(text: string, fileName: string): SiteFile {
 export async function declareSite(
   api: ControlApi,
   { siteId, declaration, fileName }: SiteFile,
-  { dryRun, prune, etag }: DeclareOptions,
+  { dryRun, prune, reason, etag }: DeclareOptions,
 ): Promise<Declared> {
   const query = new URLSearchParams({ dry_run: String(dryRun), prune: String(prune) });
-  const path = `${sitePath(siteId)}/declaration?${query}`;
+  const path = withReason(`${sitePath(siteId)}/declaration?${query}`, reason);
   try {
     return readAnswer(await api.put(path, declaration, etag, TIMEOUT_MS));
   } catch (error) {

@@ -21,6 +21,12 @@ export function issuerPath(siteId: string, issuer: string): string {
   return `${sitePath(siteId)}/brokers/${encodeURIComponent(issuer)}`;
 }
 
+/** The path of a change, with what the audit trail says of why. */
+export function withReason(path: string, reason: string | undefined): string {
+  if (reason === undefined) return path;
+  return `${path}${path.includes('?') ? '&' : '?'}${new URLSearchParams({ reason })}`;
+}
+
 export function revisionPath(sourceId: string, revision: number): string {
   return `/v1/sources/${encodeURIComponent(sourceId)}/revisions/${revision}`;
 }

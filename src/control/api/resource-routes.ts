@@ -16,7 +16,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
-import { nothing, parameters } from '../../api-contract/members-contract.ts';
+import { nothing, parameters, REASON } from '../../api-contract/members-contract.ts';
 import type { ProblemCode } from '../domain/api-problem.ts';
 import { type Permission, type Reach, reachOf } from '../domain/roles.ts';
 import type { Created, Operation } from '../resource/operation.ts';
@@ -51,6 +51,8 @@ interface Described {
   readonly description?: string;
   /** Without the codes of idempotency keys and versions. */
   readonly problems?: readonly ProblemCode[];
+  /** Of a change: its body says why it is made. Default: a query parameter does. */
+  readonly isReasonInBody?: true;
 }
 
 type Values<P extends TProperties> = Static<TObject<P>>;
@@ -220,6 +222,7 @@ function register(
     schema: {
       ...documented(described, tags),
       ...(Object.keys(params).length === 0 ? {} : { params: parameters(params) }),
+      ...(method === 'GET' || described.isReasonInBody === true ? {} : { querystring: parameters(REASON) }),
       ...schema,
     },
     handler,

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
+import { isJsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { principalOf } from './api-access.ts';
@@ -82,13 +83,19 @@ export const IDEMPOTENCY_KEY = Type.Object({
 });
 
 export function operationOf(request: FastifyRequest): Operation {
-  const { actor } = principalOf(request);
+  const by = { actor: principalOf(request).actor, requestId: request.id, reason: reasonIn(request) };
   const key = request.headers['idempotency-key'];
-  if (typeof key !== 'string') return { actor, requestId: request.id };
+  if (typeof key !== 'string') return by;
   const requestHash = createHash('sha256')
     .update(`${request.method}\n${request.url}\n${request.bodyHash}\n`)
     .digest('base64url');
-  return { actor, requestId: request.id, idempotency: { key, requestHash } };
+  return { ...by, idempotency: { key, requestHash } };
+}
+
+/** Routes that take a reason declare it in the query or in the body. */
+function reasonIn({ query, body }: FastifyRequest): string | undefined {
+  const given = [query, body].map((part) => (isJsonObject(part) ? part.reason : undefined));
+  return given.find((reason) => typeof reason === 'string');
 }
 
 /** Sends 201 with the location and, for versioned resources, the ETag. Values that are shown once join the resource's members. */

@@ -18,6 +18,7 @@ export function auditEventView(row: RowOf<'auditEvent'>): AuditEventView {
     ...(row.before === null ? {} : { before: recordOf(row.before) }),
     ...(row.after === null ? {} : { after: recordOf(row.after) }),
     ...(row.requestId === null ? {} : { request_id: row.requestId }),
+    ...(row.reason === null ? {} : { reason: row.reason }),
   };
 }
 

@@ -29,13 +29,15 @@ export const ONE_ROW: Page = { after: undefined, limit: 1 };
 export interface By {
   readonly actor: string;
   readonly requestId?: string | undefined;
+  /** Why, for the audit trail. */
+  readonly reason?: string | undefined;
 }
 
 export const BY_CONTROL: By = { actor: 'control' };
 
 /** Builds the audit row of a change. `before` and `after` are API views, so they hold no secrets. */
 export function audited(
-  { actor, requestId }: By,
+  { actor, requestId, reason }: By,
   change: {
     readonly what: AuditedChange;
     readonly id: string;
@@ -49,6 +51,7 @@ export function audited(
     kind: `proofgate.control.${what}`,
     actor,
     requestId,
+    reason,
     resource: { kind: what.slice(0, what.lastIndexOf('.')), id },
     place,
     before,

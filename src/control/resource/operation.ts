@@ -17,6 +17,8 @@ export interface Operation {
   /** As audit rows name them: `oidc:<issuer>|<subject>`, `token:<id>`, `bootstrap`. */
   readonly actor: string;
   readonly requestId: string;
+  /** Why, for the audit trail. */
+  readonly reason?: string | undefined;
   readonly idempotency?: IdempotencyKey | undefined;
 }
 

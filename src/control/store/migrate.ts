@@ -106,6 +106,8 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
     'create index source_name on source (site_id, display_name, id)',
     'create index enrollment_policy_name on enrollment_policy (site_id, display_name, id)',
   ),
+  // Why an operator made a change. Earlier events have it only within the resource, where they have it.
+  '0015-audit-reasons': statements(`alter table audit_event add column reason ${dialect.text}`),
 });
 
 function statements(...texts: readonly string[]): Migration {

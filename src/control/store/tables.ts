@@ -460,6 +460,8 @@ export interface Tables {
     before: Fixed<JsonText | null>;
     after: Fixed<JsonText | null>;
     requestId: Fixed<string | null>;
+    /** As the operator gave it. */
+    reason: Fixed<string | null>;
   };
 }
 

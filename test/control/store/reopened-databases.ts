@@ -18,13 +18,12 @@ interface ReopenedDatabase {
 }
 
 /** Undoes what the last step adds. */
-export const DROP_NAMES = ['target_name', 'source_name', 'enrollment_policy_name'].map(
-  (index) => `drop index ${index}`,
-);
+export const DROP_AUDIT_REASONS = ['alter table audit_event drop column reason'];
 
 /** Undoes what the steps from `0012-access-token-makers` on add. */
 export const DROP_FROM_TOKEN_MAKERS = [
-  ...DROP_NAMES,
+  ...DROP_AUDIT_REASONS,
+  ...['target_name', 'source_name', 'enrollment_policy_name'].map((index) => `drop index ${index}`),
   'alter table source_revision drop column discovery',
   'alter table access_token drop column created_by',
 ];

@@ -129,3 +129,49 @@ it('plays ctl-verbs.txt', async () => {
   await addTwins();
   await play('ctl-verbs.txt');
 });
+
+it('has told the audit trail why, for each verb that takes a reason', async () => {
+  const connection = [
+    '--control-url',
+    stage.controlUrl,
+    '--token-file',
+    join(stage.directory, 'viewer.token'),
+  ];
+  const { stdout } = await stage.run([
+    'ctl',
+    'get',
+    'audit',
+    '--since',
+    '24h',
+    '--output',
+    'jsonl',
+    ...connection,
+  ]);
+  const told = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+    .filter(({ reason }) => reason !== undefined)
+    .map(({ kind, reason }) => `${String(kind).replace('proofgate.control.', '')}: ${String(reason)}`);
+  expect(told.toSorted()).toEqual([
+    'access_token.create: why token',
+    'blocked_caller.block: why block-caller',
+    'blocked_caller.unblock: why unblock-caller',
+    'blocked_subject.block: why block',
+    'blocked_subject.unblock: why unblock',
+    'derived_key.issue: why approve',
+    'derived_key.revoke: why revoke',
+    'enrollment.approve: why approve',
+    'enrollment.deny: why deny',
+    'enrollment_policy.deactivate: why deactivate',
+    'enrollment_policy.reactivate: why reactivate',
+    'enrollment_policy.rebind: why rebind',
+    'role_grant.create: why create',
+    'role_grant.delete: why delete',
+    'site.change: why apply',
+    'source_revision.activate: why activate',
+    'source_revision.resume: why resume',
+    'source_revision.retire: why retire',
+    'source_revision.suspend: why suspend',
+  ]);
+});

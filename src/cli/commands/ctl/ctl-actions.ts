@@ -1,15 +1,14 @@
 /** `proofgate ctl approve|deny|revoke|detach|raise-floor|block|unblock`: an operator's decisions, each one request to Control. */
 import { MAX_FLOOR_REVISION } from '../../../bundle/format/bundle-limits.ts';
 import type { ControlApi } from '../../../client/operator/control-api.ts';
-import { blockedSubjectsPath, sitePath } from '../../../client/operator/paths.ts';
-import { integer, optional, required, text, toggle } from '../../../program/settings.ts';
+import { blockedSubjectsPath, sitePath, withReason } from '../../../client/operator/paths.ts';
+import { integer, required, text, toggle } from '../../../program/settings.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idAndName, idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
+import { REASON } from '../../ctl/reason.ts';
 import { removeBlock } from '../../ctl/remove-block.ts';
 import type { CommandLineNode } from '../../define-command.ts';
-
-const REASON = { reason: optional(text('--reason <text>', 'for the audit trail')) };
 
 function reasonOf(reason: string | undefined): object {
   return reason === undefined ? {} : { reason };
@@ -108,6 +107,7 @@ const SUBJECT = {
   site: required(text('--site <site>', 'Auth Site')),
   issuer: required(text('--issuer <url>', "the workload token's iss, exactly")),
   subject: required(text('--subject <subject>', "the workload token's sub, exactly")),
+  ...REASON,
 };
 const SUBJECT_EXAMPLE =
   '--site shop-eu-1 --issuer https://oidc.example/id/4F2A --subject system:serviceaccount:prod:billing';
@@ -117,8 +117,8 @@ const block = ctlCommand({
   summary: 'Refuse new enrollments of a subject; its keys stay valid until they expire or are revoked',
   settings: SUBJECT,
   examples: [`block ${SUBJECT_EXAMPLE}`],
-  async run(api, { settings: { site, issuer, subject } }) {
-    const { body } = await api.create(blockedSubjectsPath(site), { issuer, subject });
+  async run(api, { settings: { site, issuer, subject, reason } }) {
+    const { body } = await api.create(withReason(blockedSubjectsPath(site), reason), { issuer, subject });
     return { lines: [`${subject} is blocked`], object: body };
   },
 });
@@ -128,9 +128,9 @@ const unblock = ctlCommand({
   summary: 'Let a blocked subject enroll again',
   settings: SUBJECT,
   examples: [`unblock ${SUBJECT_EXAMPLE}`],
-  async run(api, { settings: { site, issuer, subject } }) {
-    const query = new URLSearchParams({ issuer, subject });
-    await removeBlock(api, site, `${blockedSubjectsPath(site)}?${query}`, subject);
+  async run(api, { settings: { site, issuer, subject, reason } }) {
+    const path = `${blockedSubjectsPath(site)}?${new URLSearchParams({ issuer, subject })}`;
+    await removeBlock(api, site, withReason(path, reason), subject);
     return { lines: [`${subject} may enroll again`], object: { site_id: site, issuer, subject } };
   },
 });

@@ -21,6 +21,7 @@ import {
 import { visibleText } from '../../../program/visible-text.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
+import { REASON } from '../../ctl/reason.ts';
 import type { CliContext } from '../../define-command.ts';
 
 const MAX_SITE_FILE_BYTES = 16 * 1024 * 1024;
@@ -35,6 +36,7 @@ const SETTINGS = {
     'also remove brokers, clients, routes, sources and policies that the file does not name',
     false,
   ),
+  ...REASON,
   ...YES,
   detailedExitcode: toggle('--detailed-exitcode', 'end with 6 when there are changes', false),
   tokenDir: optional(
@@ -63,7 +65,7 @@ async function apply(api: ControlApi, values: Values, context: CliContext): Prom
     '../../../client/operator/declaration.ts'
   );
   const file = readSiteFile(await readInputText(values.file, MAX_SITE_FILE_BYTES), values.file);
-  const { prune } = values;
+  const { prune, reason } = values;
   const compared = await declareSite(api, file, { prune, dryRun: true });
   const { steps, warnings, etag } = compared;
   for (const { code, message } of warnings) if (steps.length > 0) output.note(code, `warning: ${message}`);
@@ -78,7 +80,7 @@ async function apply(api: ControlApi, values: Values, context: CliContext): Prom
     const done =
       steps.length === 0
         ? compared
-        : await declareSite(api, file, { prune, dryRun: false, etag }).catch((error: unknown) => {
+        : await declareSite(api, file, { prune, reason, dryRun: false, etag }).catch((error: unknown) => {
             throw withLostTokens(error, steps);
           });
     try {

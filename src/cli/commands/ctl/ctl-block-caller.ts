@@ -1,9 +1,10 @@
 /** `proofgate ctl block-caller|unblock-caller`: denies every request of a caller; admits it again. */
-import { blockedCallersPath } from '../../../client/operator/paths.ts';
+import { blockedCallersPath, withReason } from '../../../client/operator/paths.ts';
 import { usageError } from '../../../program/errors.ts';
 import { optional, required, type SettingValues, text } from '../../../program/settings.ts';
 import { type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
+import { REASON } from '../../ctl/reason.ts';
 import { removeBlock } from '../../ctl/remove-block.ts';
 import type { CommandLineNode } from '../../define-command.ts';
 
@@ -14,6 +15,7 @@ const CALLER = {
   holderThumbprint: optional(
     text('--holder-thumbprint <thumbprint>', 'RFC 7638 thumbprint of one holder key, in place of --subject'),
   ),
+  ...REASON,
 };
 const EXAMPLE =
   '--site shop-eu-1 --issuer https://broker.example/shop --subject spiffe://shop.example/billing';
@@ -24,7 +26,10 @@ const blockCaller = ctlCommand({
   settings: CALLER,
   examples: [`block-caller ${EXAMPLE}`],
   async run(api, { settings }) {
-    const { body } = await api.create(blockedCallersPath(settings.site), callerOf(settings));
+    const { body } = await api.create(
+      withReason(blockedCallersPath(settings.site), settings.reason),
+      callerOf(settings),
+    );
     const waiting = waitingFor(body);
     const caller = shownCaller(settings);
     const lines =
@@ -46,7 +51,7 @@ const unblockCaller = ctlCommand({
   async run(api, { settings }) {
     const caller = callerOf(settings);
     const path = `${blockedCallersPath(settings.site)}?${new URLSearchParams(caller)}`;
-    await removeBlock(api, settings.site, path, shownCaller(settings));
+    await removeBlock(api, settings.site, withReason(path, settings.reason), shownCaller(settings));
     return {
       lines: [`${shownCaller(settings)} is no longer blocked`],
       object: { site_id: settings.site, ...caller },

@@ -1,12 +1,14 @@
 /** `proofgate ctl create`: what no site file declares: environments, fleets, role grants and access tokens. */
 import { ROLES, SCOPE_KINDS } from '../../../api-contract/vocabulary.ts';
 import type { ControlApi } from '../../../client/operator/control-api.ts';
+import { withReason } from '../../../client/operator/paths.ts';
 import { usageError } from '../../../program/errors.ts';
 import { choice, duration, optional, required, text } from '../../../program/settings.ts';
 import type { JsonObject } from '../../../protocol/strict-json.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf } from '../../ctl/find-resources.ts';
 import { issueToken, TOKEN_OUT } from '../../ctl/issue-token.ts';
+import { REASON } from '../../ctl/reason.ts';
 import { group } from '../../define-command.ts';
 
 const environment = ctlCommand({
@@ -39,6 +41,7 @@ const ROLE = {
   scope: required(
     text('--scope <scope>', 'where: installation, environment:NAME, fleet:NAME or site:ID, and all below it'),
   ),
+  ...REASON,
 };
 
 const roleGrant = ctlCommand({
@@ -47,9 +50,9 @@ const roleGrant = ctlCommand({
   positionals: { principal: 'group:NAME, or oidc:ISSUER|SUBJECT' },
   settings: ROLE,
   examples: ['create role-grant group:platform --role admin --scope installation'],
-  async run(api, { positionals: { principal }, settings: { role, scope } }) {
+  async run(api, { positionals: { principal }, settings: { reason, role, scope } }) {
     const wish = { principal, role, scope: await scopeOf(api, scope) };
-    const { body } = await api.create('/v1/role-grants', wish);
+    const { body } = await api.create(withReason('/v1/role-grants', reason), wish);
     const lines = [`${principal} has the role ${role} at ${scope} (${String(body.role_grant_id)})`];
     return { lines, object: body };
   },
@@ -75,10 +78,10 @@ const accessToken = ctlCommand({
   examples: [
     'create access-token ci --role operator --scope site:shop-eu-1 --expires-in 720h --out ci.token',
   ],
-  async run(api, { positionals: { name }, settings: { expiresInMs, out, role, scope } }, { output }) {
+  async run(api, { positionals: { name }, settings: { expiresInMs, out, reason, role, scope } }, { output }) {
     const end = expiresInMs && { expires_at: new Date(Date.now() + expiresInMs).toISOString() };
     const wish = { name, role, scope: await scopeOf(api, scope), ...end };
-    const create = async () => (await api.create('/v1/access-tokens', wish)).body;
+    const create = async () => (await api.create(withReason('/v1/access-tokens', reason), wish)).body;
     return issueToken(create, 'access-token', out, output);
   },
 });

@@ -1,11 +1,12 @@
 /** `proofgate ctl delete|rename`: deletes or renames a resource that `proofgate ctl get` shows. */
-import { revisionPath } from '../../../client/operator/paths.ts';
+import { revisionPath, withReason } from '../../../client/operator/paths.ts';
 import { usageError } from '../../../program/errors.ts';
 import { integer, optional, text } from '../../../program/settings.ts';
 import type { JsonObject } from '../../../protocol/strict-json.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { findOne, SITE_OF_KIND } from '../../ctl/find-resources.ts';
+import { REASON } from '../../ctl/reason.ts';
 import { KINDS_OF, requireKind } from '../../ctl/resource-kinds.ts';
 import type { CommandLineNode } from '../../define-command.ts';
 
@@ -22,11 +23,12 @@ const deleteResource = ctlCommand({
       }),
     ),
     trustDomain: optional(text('--trust-domain <domain>', 'brokers: which one, when an issuer has several')),
+    ...REASON,
     ...YES,
   },
   examples: ["delete source 'old cluster' --site shop-eu-1 --yes", 'delete role-grant rg_06cz… --yes'],
   check: ({ kind }) => void requireKind(kind, 'delete'),
-  async run(api, { positionals, settings: { revision, site, trustDomain, yes } }, context) {
+  async run(api, { positionals, settings: { reason, revision, site, trustDomain, yes } }, context) {
     const kind = requireKind(positionals.kind, 'delete');
     if (revision !== undefined && kind.name !== 'sources') {
       throw usageError('revision_unused', `--revision selects a draft of sources only, not of ${kind.name}`);
@@ -37,7 +39,7 @@ const deleteResource = ctlCommand({
     const found = await api.get(path);
     const what = `${id}${revision === undefined ? '' : ` revision ${revision}`}${nameOf(found.body, id)}`;
     await confirm(`deletes ${what} for good`, yes, context);
-    await api.remove(path, found.etag);
+    await api.remove(withReason(path, reason), found.etag);
     return { lines: [`${what} is deleted`], object: found.body };
   },
 });

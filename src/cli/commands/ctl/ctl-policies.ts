@@ -1,10 +1,12 @@
 /** `proofgate ctl rebind|deactivate|reactivate`: enrollment policies. */
 import { MAX_SOURCE_REVISION } from '../../../api-contract/vocabulary.ts';
 import type { ControlApi } from '../../../client/operator/control-api.ts';
+import { withReason } from '../../../client/operator/paths.ts';
 import { CliError } from '../../../program/errors.ts';
 import { integer, optional, required, text } from '../../../program/settings.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
+import { REASON } from '../../ctl/reason.ts';
 import type { CommandLineNode } from '../../define-command.ts';
 import { revisionsIn } from './ctl-sources.ts';
 
@@ -25,9 +27,10 @@ const rebind = ctlCommand({
       }),
     ),
     expectIssuer: required(text('--expect-issuer <url>', 'issuer of the intended cluster, exactly')),
+    ...REASON,
   },
   examples: ['rebind ep_06cz… --source tas_06cz… --expect-issuer https://oidc.example/id/4F2A'],
-  async run(api, { positionals, settings: { expectIssuer, revision, site, source: given } }) {
+  async run(api, { positionals, settings: { expectIssuer, reason, revision, site, source: given } }) {
     const policy = await idOf(api, 'policies', positionals.policy, site);
     const source = await idOf(api, 'sources', given, site);
     const path = `/v1/enrollment-policies/${encodeURIComponent(policy)}`;
@@ -37,7 +40,7 @@ const rebind = ctlCommand({
       source_revision: revision ?? (await usableRevision(api, source)),
       expected_issuer: expectIssuer,
     };
-    const { body: view } = await api.act(`${path}/rebind`, body, etag);
+    const { body: view } = await api.act(withReason(`${path}/rebind`, reason), body, etag);
     const bound = `${source} revision ${String(view.source_revision)}`;
     return { lines: [`${policy} is bound to ${bound} and is ${String(view.state)}`], object: view };
   },
@@ -56,11 +59,12 @@ function policyCommand(verb: 'deactivate' | 'reactivate', summary: string): Comm
     name: verb,
     summary,
     positionals: POLICY,
-    settings: SITE_OF_NAME,
+    settings: { ...SITE_OF_NAME, ...REASON },
     examples: [`${verb} ep_06cz…`],
-    async run(api, { positionals, settings: { site } }) {
+    async run(api, { positionals, settings: { reason, site } }) {
       const policy = await idOf(api, 'policies', positionals.policy, site);
-      const { body } = await api.act(`/v1/enrollment-policies/${encodeURIComponent(policy)}/${verb}`);
+      const path = `/v1/enrollment-policies/${encodeURIComponent(policy)}/${verb}`;
+      const { body } = await api.act(withReason(path, reason));
       return { lines: [`${policy} is ${String(body.state)}`], object: body };
     },
   });

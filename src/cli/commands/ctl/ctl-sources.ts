@@ -1,13 +1,14 @@
 /** `proofgate ctl draft|validate|activate|suspend|resume|retire`: Trust Anchor Sources. */
 import { DRAFT_STATES, MAX_SOURCE_REVISION } from '../../../api-contract/vocabulary.ts';
 import type { ControlApi, Resource } from '../../../client/operator/control-api.ts';
-import { revisionPath } from '../../../client/operator/paths.ts';
+import { revisionPath, withReason } from '../../../client/operator/paths.ts';
 import { CliError, usageError } from '../../../program/errors.ts';
 import { choice, integer, optional, required, text } from '../../../program/settings.ts';
 import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idAndName, idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
+import { REASON } from '../../ctl/reason.ts';
 import type { CommandLineNode } from '../../define-command.ts';
 
 const SOURCE = { source: 'its ID or name' };
@@ -88,13 +89,14 @@ const activate = ctlCommand({
     expectScope: required(
       text('--expect-scope <scope>', 'scope of the intended cluster, as `validate` shows'),
     ),
+    ...REASON,
   },
   examples: ['activate tas_06cz… --expect-scope oidc.example/id/4F2A'],
-  async run(api, { positionals, settings: { expectScope, site } }) {
+  async run(api, { positionals, settings: { expectScope, reason, site } }) {
     const source = await idOf(api, 'sources', positionals.source, site);
     const revision = await revisionIn(api, source, ['validated']);
-    const body = await act(api, source, revision, 'activate', { expected_scope: expectScope });
-    return { lines: [`${source} revision ${revision} is ${String(body.state)}`], object: body };
+    const act = { source, revision, verb: 'activate', reason } as const;
+    return actOn(api, act, { expected_scope: expectScope });
   },
 });
 
@@ -102,13 +104,12 @@ const suspend = ctlCommand({
   name: 'suspend',
   summary: 'Suspend a source: no new enrollments until it is resumed',
   positionals: SOURCE,
-  settings: SITE_OF_NAME,
+  settings: { ...SITE_OF_NAME, ...REASON },
   examples: ['suspend tas_06cz…'],
-  async run(api, { positionals, settings: { site } }) {
+  async run(api, { positionals, settings: { reason, site } }) {
     const source = await idOf(api, 'sources', positionals.source, site);
     const revision = await revisionIn(api, source, ['active', 'publishing']);
-    const body = await act(api, source, revision, 'suspend');
-    return { lines: [`${source} revision ${revision} is ${String(body.state)}`], object: body };
+    return actOn(api, { source, revision, verb: 'suspend', reason });
   },
 });
 
@@ -118,6 +119,7 @@ const resume = ctlCommand({
   positionals: SOURCE,
   settings: {
     ...SITE_OF_NAME,
+    ...REASON,
     revision: optional(
       integer('--revision <number>', 'required when several revisions are suspended', {
         min: 1,
@@ -126,11 +128,10 @@ const resume = ctlCommand({
     ),
   },
   examples: ['resume tas_06cz…'],
-  async run(api, { positionals, settings: { revision: given, site } }) {
+  async run(api, { positionals, settings: { reason, revision: given, site } }) {
     const source = await idOf(api, 'sources', positionals.source, site);
     const revision = given ?? (await onlySuspended(api, source));
-    const body = await act(api, source, revision, 'resume');
-    return { lines: [`${source} revision ${revision} is ${String(body.state)}`], object: body };
+    return actOn(api, { source, revision, verb: 'resume', reason });
   },
 });
 
@@ -138,13 +139,13 @@ const retire = ctlCommand({
   name: 'retire',
   summary: 'Retire a source for good, with every revision: no new enrollments',
   positionals: SOURCE,
-  settings: { ...SITE_OF_NAME, ...YES },
+  settings: { ...SITE_OF_NAME, ...REASON, ...YES },
   examples: ['retire tas_06cz… --yes'],
-  async run(api, { positionals, settings: { site, yes } }, context) {
+  async run(api, { positionals, settings: { reason, site, yes } }, context) {
     const source = await idOf(api, 'sources', positionals.source, site);
     const named = idAndName(source, positionals.source);
     await confirm(`retires ${named} with every revision for good`, yes, context);
-    const { body } = await api.act(`/v1/sources/${encodeURIComponent(source)}/retire`);
+    const { body } = await api.act(withReason(`/v1/sources/${encodeURIComponent(source)}/retire`, reason));
     return { lines: [`${source} is retired`], object: body };
   },
 });
@@ -165,14 +166,16 @@ async function onlySuspended(api: ControlApi, source: string): Promise<number> {
   );
 }
 
-async function act(
-  api: ControlApi,
-  source: string,
-  revision: number,
-  verb: string,
-  body?: object,
-): Promise<JsonObject> {
-  return (await api.act(`${revisionPath(source, revision)}/${verb}`, body)).body;
+interface Act {
+  readonly source: string;
+  readonly revision: number;
+  readonly verb: 'activate' | 'suspend' | 'resume';
+  readonly reason: string | undefined;
+}
+
+async function actOn(api: ControlApi, { source, revision, verb, reason }: Act, request?: object) {
+  const { body } = await api.act(withReason(`${revisionPath(source, revision)}/${verb}`, reason), request);
+  return { lines: [`${source} revision ${revision} is ${String(body.state)}`], object: body };
 }
 
 /** The newest revision in the first of the states that any has. @throws CliError `source_state_conflict` */

@@ -4,7 +4,7 @@ import {
   CALLER_NAME,
   NEW_BLOCKED_CALLER,
 } from '../../../api-contract/blocked-callers-contract.ts';
-import { nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import { nothing, parameters, REASON, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import { type BlockedCallers, callerPlace } from '../../configuration/blocked-callers.ts';
 import { siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
@@ -53,12 +53,13 @@ export function registerBlockedCallerRoutes(app: ControlApp, callers: BlockedCal
         summary: 'Admit a blocked caller again',
         tags,
         params: parameters(SITE_PATH),
-        querystring: parameters(CALLER_NAME),
+        querystring: parameters({ ...CALLER_NAME, ...REASON }),
         response: { 204: nothing },
       },
     },
     async (request, reply) => {
-      await callers.unblock(request.params.site_id, request.query, operationOf(request));
+      const { reason: _, ...caller } = request.query;
+      await callers.unblock(request.params.site_id, caller, operationOf(request));
       return reply.code(204).send(null);
     },
   );

@@ -74,7 +74,13 @@ export function registerDeclarationRoute(app: ControlApp, declarations: Pick<Dec
       const { actor, roles } = principalOf(request);
       const dryRun = query.dry_run === 'true';
       const declaration = {
-        ...{ operation: { actor, requestId: request.id }, body, siteId: params.site_id, roles, dryRun },
+        ...{
+          operation: { actor, requestId: request.id, reason: query.reason },
+          body,
+          siteId: params.site_id,
+          roles,
+          dryRun,
+        },
         prune: query.prune === 'true',
         ifMatch: headers['if-match'],
       };

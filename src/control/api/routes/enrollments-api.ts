@@ -23,7 +23,7 @@ import {
   WORKLOAD_ENROLLMENT,
   WORKLOAD_READINESS,
 } from '../../../api-contract/enrollment-contract.ts';
-import { nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import { nothing, parameters, REASON, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import type { EnrollmentDecisions } from '../../enrollment/decisions.ts';
 import type { EnrollmentPlane } from '../../enrollment/enrollment-plane.ts';
 import { blockedSubjectPlace, type DerivedKeys } from '../../enrollment/keys.ts';
@@ -195,6 +195,7 @@ function registerDecisionRoutes(app: ControlApp, decisions: EnrollmentDecisions)
       ...POLICY_PROBLEMS,
     ],
     body: Type.Union([ENROLLMENT_APPROVAL, nothing]),
+    isReasonInBody: true,
     run: (operation, { enrollment_id: id }, approval, request) =>
       decisions.approve(id, { ...approval, version: optionalVersion(request) }, operation),
   });
@@ -205,6 +206,7 @@ function registerDecisionRoutes(app: ControlApp, decisions: EnrollmentDecisions)
     summary: 'Deny an enrollment',
     problems: ['enrollment_state_conflict'],
     body: Type.Union([ENROLLMENT_DENIAL, nothing]),
+    isReasonInBody: true,
     run: (operation, { enrollment_id: id }, denial, request) =>
       decisions.deny(id, { ...denial, version: optionalVersion(request) }, operation),
   });
@@ -250,6 +252,7 @@ export function registerDerivedKeyRoutes(app: ControlApp, keys: DerivedKeys): vo
     summary: 'Revoke every valid key with this public key, and block the public key; also for an expired key',
     problems: ['key_state_conflict'],
     body: Type.Union([KEY_REVOCATION, nothing]),
+    isReasonInBody: true,
     answer: KEY_REVOCATION_RESULT,
     run: (operation, { key_id: id }, revocation) => keys.revoke(id, revocation ?? {}, operation),
   });
@@ -298,7 +301,7 @@ function registerBlockedSubjectRoutes(app: ControlApp, keys: DerivedKeys): void 
         summary: 'Unblock a subject',
         tags: KEY.tags,
         params: parameters(SITE_PATH),
-        querystring: parameters(BLOCKED_SUBJECT_NAME),
+        querystring: parameters({ ...BLOCKED_SUBJECT_NAME, ...REASON }),
         response: { 204: nothing },
       },
     },

@@ -21,6 +21,8 @@ export interface AuditEntry {
   readonly before?: object | undefined;
   readonly after?: object | undefined;
   readonly requestId?: string | undefined;
+  /** Why, as the operator gave it. */
+  readonly reason?: string | undefined;
 }
 
 export interface AuditFilter {
@@ -60,7 +62,7 @@ export class AuditTrail extends Repository {
       const { siteId } = place;
       if (siteId !== undefined && !places.has(siteId)) places.set(siteId, await this.#wholePlace(place));
     }
-    const rows = entries.map(({ kind, actor, resource, place: given, before, after, requestId }) => {
+    const rows = entries.map(({ kind, actor, resource, place: given, before, after, requestId, reason }) => {
       const { siteUid, ...place }: WholePlace = { ...given, ...places.get(given.siteId ?? '') };
       return {
         id: newId('auditEvent', nowMs),
@@ -76,6 +78,7 @@ export class AuditTrail extends Repository {
         before: before === undefined ? null : JSON.stringify(before),
         after: after === undefined ? null : JSON.stringify(after),
         requestId: requestId ?? null,
+        reason: reason ?? null,
       };
     });
     await this.insertAll('auditEvent', rows);
