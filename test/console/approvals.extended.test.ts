@@ -34,19 +34,19 @@ async function openList(operator: Page, rows: number): Promise<void> {
 }
 
 describe('approvals', () => {
-  test('many are approved at once, with a note', async () => {
+  test('many are approved at once, for a reason', async () => {
     const ids = [await waiting(), await waiting()];
     await openList(page, 2);
     await page.getByLabel('Select all').check();
     await page.getByRole('button', { name: 'Approve 2' }).click();
-    await page.getByLabel('Note').fill('known since May');
+    await page.getByLabel('Reason').fill('known since May');
     await confirm(page, 'Approve 2');
     await page.getByText('No workload waits').waitFor();
     for (const id of ids) {
       expect(await enrollment(id)).toMatchObject({ state: 'issued' });
       const query = `resource_id=${id}&kind=proofgate.control.enrollment.approve`;
       expect(await stage.api.page(`/v1/audit-events?${query}`)).toMatchObject([
-        { after: { reason: 'known since May' } },
+        { reason: 'known since May', after: { reason: 'known since May' } },
       ]);
     }
   });

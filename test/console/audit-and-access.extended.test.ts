@@ -79,24 +79,34 @@ test('an access token is shown once, and works until it is deleted', async () =>
   expect(await page.content()).not.toContain(token);
   expect((await sessionOf(token)).roles).toEqual([{ role: 'viewer', scope: { kind: 'installation' } }]);
   await page.getByRole('button', { name: 'Delete' }).click();
-  await page.getByRole('dialog').getByRole('textbox').fill('ci');
+  await page.getByRole('dialog').getByLabel('to confirm').fill('ci');
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
   await page.getByText('There is no access token').waitFor();
   expect((await sessionOf(token)).code).toBe('authentication_required');
 });
 
-test('a role is granted and taken away', async () => {
+test('a role is granted and taken away, and the trail shows why', async () => {
   await page.getByRole('tab', { name: 'Role grants' }).click();
   await page.getByRole('button', { name: 'Grant a role' }).click();
-  await page.getByRole('dialog').getByLabel('Principal').fill('group:platform');
-  await page.getByRole('dialog').getByRole('button', { name: 'Grant a role' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Principal').fill('group:platform');
+  await dialog.getByText('group:platform gets the role viewer at installation').waitFor();
+  await dialog.getByLabel('Reason').fill('on call, from Monday');
+  await dialog.getByRole('button', { name: 'As command' }).click();
+  await dialog.getByText("--scope installation --reason 'on call, from Monday'").waitFor();
+  await dialog.getByRole('button', { name: 'Grant a role' }).click();
   await page.getByRole('cell', { name: 'group:platform' }).waitFor();
   const { items } = await stage.control.ctl('get', 'role-grants');
   expect(items).toMatchObject([{ principal: 'group:platform', role: 'viewer' }]);
   await page.getByRole('button', { name: 'Remove' }).click();
-  await page.getByRole('dialog').getByRole('textbox').fill('viewer');
+  await page.getByRole('dialog').getByLabel('to confirm').fill('viewer');
+  await page.getByRole('dialog').getByLabel('Reason').fill('left');
   await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
   await page.getByText('No role was granted yet').waitFor();
+  expect(await stage.reasonsOf('role_grant')).toEqual(['left', 'on call, from Monday']);
+  await page.goto(`${stage.url}/audit?kind=role_grant.create`);
+  await page.getByRole('cell', { name: 'on call, from Monday' }).waitFor();
+  await page.goto(`${stage.url}/access`);
 });
 
 test('an ended session is signed out', async () => {

@@ -26,13 +26,14 @@ async function grantsOf(client: string): Promise<unknown> {
   );
 }
 
-test('more access is granted at once, less only after a question', async () => {
+test('access is granted, reduced and removed after a question that takes a reason', async () => {
   await page.goto(`${stage.url}/sites/${SITE_ID}/clients`);
   const payouts = page.getByLabel('Access of reporting to payouts');
   const grants = await grantsOf('reporting');
   await payouts.selectOption('write');
   await page.getByRole('dialog').getByText('every key of it may call').waitFor();
   expect(await grantsOf('reporting')).toEqual(grants);
+  await page.getByRole('dialog').getByLabel('Reason').fill('refunds');
   await page.getByRole('dialog').getByRole('button', { name: 'Grant write' }).click();
   await expectSoon(
     () => grantsOf('reporting'),
@@ -44,9 +45,17 @@ test('more access is granted at once, less only after a question', async () => {
   await payouts.selectOption('none');
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
   expect(await grantsOf('reporting')).toHaveLength(2);
+  const events = await stage.reasonsOf('grant');
+  await payouts.selectOption('read');
+  await page.getByRole('dialog').getByRole('button', { name: 'Reduce to read' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
   await payouts.selectOption('none');
+  // What the dialogue of another change said is not said of this one.
+  await page.getByRole('dialog').getByLabel('Reason').fill('refunds moved');
   await page.getByRole('dialog').getByRole('button', { name: 'Remove access' }).click();
   await expectSoon(() => grantsOf('reporting'), [['orders', 'read']]);
+  expect(events[0]).toBe('refunds');
+  expect(await stage.reasonsOf('grant')).toEqual(['refunds moved', undefined, ...events]);
 });
 
 test('a client and a route are created, and the route is published', async () => {
@@ -125,6 +134,25 @@ test('of two who set the first source rules of a route, the second sees those of
   expect((await stage.api.get(path)).body.allowed_sources).toMatchObject([
     { subject_prefix: 'client:mine:' },
   ]);
+});
+
+test('source rules that admit more say whom, and why goes to the trail', async () => {
+  const path = `/v1/sites/${SITE_ID}/routes/stock-read/sources`;
+  const rules = page.getByRole('row').filter({ hasText: 'stock-read' });
+  await rules.getByRole('button', { name: 'Source rules' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('button', { name: 'Add rule' }).waitFor();
+  const more = dialog.getByRole('alert').filter({ hasText: 'This admits more' });
+  expect(await more.count()).toBe(0);
+  await dialog.getByRole('textbox', { name: 'Subject', exact: true }).fill('client:');
+  await more.getByText('callers whose subject begins with client:').waitFor();
+  await dialog.getByLabel('Reason').fill('all teams');
+  await dialog.getByRole('button', { name: 'As site file' }).click();
+  await dialog.getByText("# proofgate ctl apply -f site.yaml --reason 'all teams'").waitFor();
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  expect((await stage.api.get(path)).body.allowed_sources).toMatchObject([{ subject_prefix: 'client:' }]);
+  expect((await stage.reasonsOf('route_sources'))[0]).toBe('all teams');
 });
 
 test('the callers of a route are those that were granted its resource', async () => {

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import type { ControlApi } from '../../src/client/operator/control-api.ts';
+import { isJsonObject, jsonObjects } from '../../src/protocol/strict-json.ts';
 import { ControlStage, type ControlStageOptions } from '../e2e/control/control-fixture.ts';
 import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
 import { freePort } from '../fakes/free-port.ts';
@@ -149,6 +150,13 @@ export class ConsoleStage {
     await page.getByRole('button', { name: 'Continue' }).click();
     await page.getByRole('button', { name: 'Sign out' }).waitFor();
     return page;
+  }
+
+  /** Why each change of a kind of resource was made, newest first. */
+  async reasonsOf(kind: string): Promise<readonly unknown[]> {
+    const events = jsonObjects((await this.api.get('/v1/audit-events?limit=200')).body.items);
+    const ofKind = events.filter(({ resource }) => isJsonObject(resource) && resource.kind === kind);
+    return ofKind.map(({ reason }) => reason);
   }
 
   /** What axe says of the open dialogue, or else of the page, by rule with the elements. */

@@ -90,6 +90,28 @@ describe('a policy', () => {
     expect(await policy()).toMatchObject({ source_id: body.source_id });
   });
 
+  test('says what a change admits, and whom, and takes a reason', async () => {
+    await button('Edit').click();
+    const more = dialog().getByRole('alert').filter({ hasText: 'This admits more' });
+    await dialog().getByLabel('Maximum lifetime').fill('600');
+    expect(await more.count()).toBe(0);
+    await dialog().getByLabel('Maximum lifetime').fill('7200');
+    await more.getByText('keys that live 7200 seconds, not 1234').waitFor();
+    await dialog().getByLabel('Approval').selectOption('manual');
+    await dialog().getByLabel('Reason').fill('long jobs');
+    await confirm(page, 'Save');
+    await dialog().waitFor({ state: 'detached' });
+    await button('Edit').click();
+    await dialog().getByLabel('Approval').selectOption('automatic');
+    await more.getByText(`${SUBJECT} gets keys without an operator, of client billing`).waitFor();
+    await dialog().getByLabel('Reason').fill('known by now');
+    await confirm(page, 'Save');
+    await dialog().waitFor({ state: 'detached' });
+    expect(await policy()).toMatchObject({ approval: 'automatic', max_key_lifetime_seconds: 7200 });
+    const [last, before] = await stage.reasonsOf('enrollment_policy');
+    expect([last, before]).toEqual(['known by now', 'long jobs']);
+  });
+
   test('is deactivated, reactivated, and deleted by its name', async () => {
     await button('Deactivate').click();
     await confirm(page, 'Deactivate');

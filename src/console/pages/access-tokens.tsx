@@ -106,7 +106,14 @@ function CreateToken({ onSecret }: Secret) {
         ...['--out', 'access.token'],
       ]}
       confirm={{
-        consequence: 'Control shows the token once.',
+        asksReason: true,
+        consequence: (
+          <>
+            Whoever has the token has the role {role} at <ScopeName scope={scope} /> and everything below it
+            {days === undefined ? ', until it is deleted' : `, for ${days} days`}. Control shows the token
+            once.
+          </>
+        ),
         fields: (
           <>
             <TextInput
@@ -135,10 +142,11 @@ function CreateToken({ onSecret }: Secret) {
           </>
         ),
       }}
-      run={async () => {
+      run={async (query) => {
         const expires_at = days === undefined ? undefined : new Date(Date.now() + days * 86_400_000);
         const ends = expires_at === undefined ? {} : { expires_at: expires_at.toISOString() };
-        onSecret(await bodyOf(api.POST('/v1/access-tokens', { body: { name, role, scope, ...ends } })));
+        const body = { name, role, scope, ...ends };
+        onSecret(await bodyOf(api.POST('/v1/access-tokens', { params: { query }, body })));
       }}
       onDone={() => setName('')}
     />
@@ -169,12 +177,13 @@ function DeleteToken({ token: { access_token_id, name, version } }: { readonly t
       command={['delete', 'access-token', access_token_id, '--yes']}
       confirm={{
         name,
+        asksReason: true,
         consequence: 'For good. What uses it is refused with the next request.',
       }}
-      run={() =>
+      run={(query) =>
         bodyOf(
           api.DELETE('/v1/access-tokens/{access_token_id}', {
-            params: { path: { access_token_id }, header: { 'if-match': `"${version}"` } },
+            params: { path: { access_token_id }, query, header: { 'if-match': `"${version}"` } },
           }),
         )
       }

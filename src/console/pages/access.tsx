@@ -155,7 +155,14 @@ function GrantRole() {
       label="Grant a role"
       command={['create', 'role-grant', nameWord(principal), '--role', role, '--scope', scopeWord(scope)]}
       confirm={{
-        consequence: 'It applies from the next request on. Groups are those of the last sign-in.',
+        asksReason: true,
+        consequence: (
+          <>
+            {principal === '' ? 'The principal' : <UntrustedText value={principal} />} gets the role {role} at{' '}
+            <ScopeName scope={scope} /> and everything below it, from the next request on. Groups are those of
+            the last sign-in.
+          </>
+        ),
         fields: (
           <>
             <TextInput
@@ -178,7 +185,9 @@ function GrantRole() {
           </>
         ),
       }}
-      run={() => bodyOf(api.POST('/v1/role-grants', { body: { principal, role, scope } }))}
+      run={(query) =>
+        bodyOf(api.POST('/v1/role-grants', { params: { query }, body: { principal, role, scope } }))
+      }
       onDone={() => setPrincipal('')}
     />
   );
@@ -195,6 +204,7 @@ function RemoveGrant({
       command={['delete', 'role-grant', role_grant_id, '--yes']}
       confirm={{
         name: role,
+        asksReason: true,
         consequence: (
           <>
             <UntrustedText value={principal} /> loses the role {role} with the next request, in open sessions,
@@ -202,8 +212,8 @@ function RemoveGrant({
           </>
         ),
       }}
-      run={() =>
-        bodyOf(api.DELETE('/v1/role-grants/{role_grant_id}', { params: { path: { role_grant_id } } }))
+      run={(query) =>
+        bodyOf(api.DELETE('/v1/role-grants/{role_grant_id}', { params: { path: { role_grant_id }, query } }))
       }
     />
   );

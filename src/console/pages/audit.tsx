@@ -63,6 +63,11 @@ export default function Audit() {
             text: ({ site_id }) => site_id ?? '',
             cell: ({ site_id }) => <UntrustedText value={site_id ?? ''} />,
           },
+          {
+            title: 'Reason',
+            text: ({ reason }) => reason ?? '',
+            cell: ({ reason }) => <UntrustedText value={reason ?? ''} />,
+          },
           { title: 'Change', cell: (event) => <Change event={event} /> },
         ]}
         empty={<Empty>Nothing has happened that you may read.</Empty>}
@@ -180,6 +185,7 @@ const CSV_COLUMNS: readonly (readonly [string, (event: Event) => string])[] = [
   ['site_id', ({ site_id }) => site_id ?? ''],
   ['before', ({ before }) => (before === undefined ? '' : JSON.stringify(before))],
   ['after', ({ after }) => (after === undefined ? '' : JSON.stringify(after))],
+  ['reason', ({ reason }) => reason ?? ''],
   ['request_id', ({ request_id }) => request_id ?? ''],
   ['audit_event_id', ({ audit_event_id }) => audit_event_id],
 ];

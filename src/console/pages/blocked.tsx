@@ -97,16 +97,18 @@ function UnblockSubject({ blocked: { site_id, issuer, subject } }: { readonly bl
       label="Unblock"
       command={['unblock', '--site', site_id, '--issuer', issuer, '--subject', subject]}
       confirm={{
+        asksReason: true,
         consequence: (
           <>
-            <UntrustedText value={subject} /> may enroll again. Its revoked keys stay revoked.
+            <UntrustedText value={subject} /> may enroll again, as far as a policy admits it. Its revoked keys
+            stay revoked.
           </>
         ),
       }}
-      run={() =>
+      run={(because) =>
         bodyOf(
           api.DELETE('/v1/sites/{site_id}/blocked-subjects', {
-            params: { path: { site_id }, query: { issuer, subject } },
+            params: { path: { site_id }, query: { issuer, subject, ...because } },
           }),
         )
       }
@@ -136,14 +138,15 @@ function BlockSubject() {
       command={['block', '--site', site_id, '--issuer', issuer, '--subject', subject]}
       confirm={{
         submit: 'Block',
+        asksReason: true,
         consequence:
           'It cannot enroll any more. Its keys stay valid until they expire: revoke them under Keys.',
         fields: <Fields fields={fields} values={values} onChange={setValues} />,
       }}
-      run={() =>
+      run={(because) =>
         bodyOf(
           api.POST('/v1/sites/{site_id}/blocked-subjects', {
-            params: { path: { site_id } },
+            params: { path: { site_id }, query: because },
             body: { issuer, subject },
           }),
         )
@@ -222,17 +225,25 @@ function selectorOf({ subject, holder_thumbprint }: Pick<Caller, 'subject' | 'ho
 }
 
 function UnblockCaller({ blocked }: { readonly blocked: Caller }) {
-  const { site_id, issuer } = blocked;
+  const { site_id, issuer, subject, holder_thumbprint } = blocked;
   const { query, flag } = selectorOf(blocked);
   return (
     <Action
       label="Unblock"
       command={['unblock-caller', '--site', site_id, '--issuer', issuer, ...flag]}
-      confirm={{ consequence: 'Its requests are judged by their routes again.' }}
-      run={() =>
+      confirm={{
+        asksReason: true,
+        consequence: (
+          <>
+            Requests of <UntrustedText value={subject ?? holder_thumbprint ?? ''} /> are judged by their
+            routes again, as soon as each target has the next revision.
+          </>
+        ),
+      }}
+      run={(because) =>
         bodyOf(
           api.DELETE('/v1/sites/{site_id}/blocked-callers', {
-            params: { path: { site_id }, query: { issuer, ...query } },
+            params: { path: { site_id }, query: { issuer, ...query, ...because } },
           }),
         )
       }
@@ -269,13 +280,14 @@ function BlockCaller() {
       command={['block-caller', '--site', site_id, '--issuer', issuer, ...flag]}
       confirm={{
         submit: 'Block',
+        asksReason: true,
         consequence: 'Every target denies its requests on every route as soon as it has the next revision.',
         fields: <Fields fields={fields} values={values} onChange={setValues} />,
       }}
-      run={() =>
+      run={(because) =>
         bodyOf(
           api.POST('/v1/sites/{site_id}/blocked-callers', {
-            params: { path: { site_id } },
+            params: { path: { site_id }, query: because },
             body: { issuer, ...query },
           }),
         )

@@ -110,10 +110,11 @@ export function EditClient({ client: { site_id, client_id } }: { readonly client
         return { draft: { subject: body.subject, context: contextText(body.context) }, etag };
       }}
       fields={(draft, change) => <ClientFields draft={draft} change={change} />}
-      save={({ subject, context }, etag) =>
+      asksReason
+      save={({ subject, context }, etag, _, query) =>
         bodyOf(
           api.PATCH('/v1/sites/{site_id}/clients/{client_id}', {
-            params: { path, header: { 'if-match': etag } },
+            params: { path, query, header: { 'if-match': etag } },
             body: { subject, context: contextOf(context) },
           }),
         )
@@ -176,13 +177,14 @@ export function DeleteClient({
       command={['delete', 'client', nameWord(client_id), '--site', site_id, '--yes']}
       confirm={{
         name: client_id,
+        asksReason: true,
         consequence:
           'For good, with its grants. Control refuses it while the client has policies or valid keys.',
       }}
-      run={() =>
+      run={(query) =>
         bodyOf(
           api.DELETE('/v1/sites/{site_id}/clients/{client_id}', {
-            params: { path: { site_id, client_id }, header: { 'if-match': `"${version}"` } },
+            params: { path: { site_id, client_id }, query, header: { 'if-match': `"${version}"` } },
           }),
         )
       }

@@ -1,8 +1,8 @@
 /** Approving and denying enrollments, one or many: each with the version that was shown. */
-import { Alert, Code, Group, List, Stack, Text, TextInput } from '@mantine/core';
+import { Alert, Code, Group, List, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { ApiError, api, bodyOf, type Schemas } from '../api/client';
-import { Action } from '../parts/action';
+import { Action, type Because } from '../parts/action';
 import { Moment, State, UntrustedText } from '../parts/values';
 
 type Enrollment = Schemas['Enrollment'];
@@ -22,7 +22,6 @@ interface DecideProps {
 }
 
 export function Decide({ enrollments, onDone }: DecideProps) {
-  const [reason, setReason] = useState('');
   const [failures, setFailures] = useState<readonly Failure[]>([]);
   const count = enrollments.length;
   const isMany = count > 1;
@@ -30,11 +29,7 @@ export function Decide({ enrollments, onDone }: DecideProps) {
     <Action
       label={isMany ? `${label} ${count}` : label}
       isDisabled={count === 0}
-      command={enrollments.map(({ enrollment_id }) => [
-        verb,
-        enrollment_id,
-        ...(reason === '' ? [] : ['--reason', reason]),
-      ])}
+      command={enrollments.map(({ enrollment_id }) => [verb, enrollment_id])}
       confirm={{
         consequence: (
           <Stack gap="xs">
@@ -48,27 +43,17 @@ export function Decide({ enrollments, onDone }: DecideProps) {
             </List>
           </Stack>
         ),
-        fields: (
-          <TextInput
-            label="Note, for the audit trail"
-            value={reason}
-            maxLength={128}
-            onChange={({ currentTarget }) => setReason(currentTarget.value)}
-          />
-        ),
+        asksReason: true,
       }}
-      run={async () => {
+      run={async (because) => {
         const failed: Failure[] = [];
         for (const enrollment of enrollments) {
-          const failure = await decide(verb, enrollment, reason);
+          const failure = await decide(verb, enrollment, because);
           if (failure !== undefined) failed.push(failure);
         }
         setFailures(failed);
       }}
-      onDone={() => {
-        setReason('');
-        onDone?.();
-      }}
+      onDone={onDone}
     />
   );
   return (
@@ -112,13 +97,13 @@ function Summary({ enrollment }: { readonly enrollment: Enrollment }) {
 }
 
 /** @returns undefined when it was decided so */
-async function decide(verb: Verb, enrollment: Enrollment, reason: string): Promise<Failure | undefined> {
+async function decide(verb: Verb, enrollment: Enrollment, because: Because): Promise<Failure | undefined> {
   const request = {
     params: {
       path: { enrollment_id: enrollment.enrollment_id },
       header: { 'if-match': `"${enrollment.version}"` },
     },
-    body: reason === '' ? null : { reason },
+    body: because,
   };
   try {
     await bodyOf(

@@ -1,10 +1,11 @@
 /** Clients with what each was granted, resource by resource. */
-import { Button, Group, Modal, NativeSelect, Skeleton, Stack, Table, Text, TextInput } from '@mantine/core';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Group, NativeSelect, Skeleton, Stack, Table, Text, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useMay, useSite } from '../api/session';
 import { useUrlState } from '../api/url-state';
+import { type Because, Dialogue } from '../parts/action';
 import { AsCommand } from '../parts/command';
 import { Empty } from '../parts/page';
 import { Problem } from '../parts/problem';
@@ -140,18 +141,8 @@ function GrantCell({ client, grants, resource, access }: CellProps) {
   const { client_id: clientId } = client;
   const { site_id } = useSite();
   const mayOperate = useMay('operate');
-  const queries = useQueryClient();
   const [asked, setAsked] = useState<Access>();
-  const { mutate, error, isPending, reset } = useMutation({
-    mutationFn: (next: Access) => putGrant({ site_id, client_id: clientId, resource }, next),
-    onSuccess: () => setAsked(undefined),
-    onSettled: () => queries.invalidateQueries({ queryKey: ['site', site_id] }),
-  });
   if (!mayOperate) return access;
-  const choose = (next: Access) => {
-    reset();
-    if (next !== access) setAsked(next);
-  };
   const isMore = asked !== undefined && LEVELS.indexOf(asked) > LEVELS.indexOf(access);
   return (
     <>
@@ -160,48 +151,35 @@ function GrantCell({ client, grants, resource, access }: CellProps) {
         aria-label={`Access of ${clientId} to ${resource}`}
         data={[...LEVELS]}
         value={access}
-        disabled={isPending}
         onChange={({ currentTarget }) =>
-          choose(LEVELS.find((level) => level === currentTarget.value) ?? access)
+          setAsked(LEVELS.find((level) => level === currentTarget.value && level !== access))
         }
       />
-      {error && asked === undefined && <Problem error={error} />}
-      <Modal
+      <Dialogue
         opened={asked !== undefined}
         onClose={() => setAsked(undefined)}
         title={isMore ? 'Grant access' : 'Reduce access'}
-      >
-        <Stack>
-          <Text size="sm">
-            <UntrustedText value={clientId} /> has {access} access to <UntrustedText value={resource} />. With{' '}
-            {asked === 'none' ? 'no' : asked} access,{' '}
-            {isMore
-              ? 'every key of it may call the routes of that resource that need it'
-              : 'requests of its keys that need more are denied'}{' '}
-            as soon as each target has the next revision.
-          </Text>
-          {error && <Problem error={error} />}
-          {grants && (
-            <AsCommand
-              words={{
-                siteFile: { clients: [declared(client, granted(grants, resource, asked ?? access))] },
-              }}
-            />
-          )}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={() => setAsked(undefined)}>
-              Cancel
-            </Button>
-            <Button
-              {...(isMore ? {} : { color: 'red' })}
-              loading={isPending}
-              onClick={() => asked !== undefined && mutate(asked)}
-            >
-              {isMore ? `Grant ${asked}` : asked === 'none' ? 'Remove access' : `Reduce to ${asked}`}
-            </Button>
-          </Group>
-        </Stack>
-      </Modal>
+        command={
+          grants === undefined
+            ? { none: 'The site has more grants than the page has read. Change it in the site file.' }
+            : { siteFile: { clients: [declared(client, granted(grants, resource, asked ?? access))] } }
+        }
+        confirm={{
+          submit: isMore ? `Grant ${asked}` : asked === 'none' ? 'Remove access' : `Reduce to ${asked}`,
+          asksReason: true,
+          consequence: (
+            <>
+              <UntrustedText value={clientId} /> has {access} access to <UntrustedText value={resource} />.
+              With {asked === 'none' ? 'no' : asked} access,{' '}
+              {isMore
+                ? 'every key of it may call the routes of that resource that need it'
+                : 'requests of its keys that need more are denied'}{' '}
+              as soon as each target has the next revision.
+            </>
+          ),
+        }}
+        run={async (because) => asked && putGrant({ site_id, client_id: clientId, resource }, asked, because)}
+      />
     </>
   );
 }
@@ -218,11 +196,12 @@ function granted(
 function putGrant(
   path: { readonly site_id: string; readonly client_id: string; readonly resource: string },
   access: Access,
+  query: Because,
 ): Promise<unknown> {
   const url = '/v1/sites/{site_id}/clients/{client_id}/grants/{resource}';
   return access === 'none'
-    ? bodyOf(api.DELETE(url, { params: { path } }))
-    : bodyOf(api.PUT(url, { params: { path }, body: { access } }));
+    ? bodyOf(api.DELETE(url, { params: { path, query } }))
+    : bodyOf(api.PUT(url, { params: { path, query }, body: { access } }));
 }
 
 async function readMatrix(siteId: string): Promise<Matrix> {

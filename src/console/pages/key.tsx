@@ -1,5 +1,5 @@
 /** One derived key: whether it is ready, and what blocks it. */
-import { Anchor, Checkbox, Skeleton, Stack, Table, TextInput } from '@mantine/core';
+import { Anchor, Checkbox, Skeleton, Table } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -115,19 +115,12 @@ function Revoke({
 }: {
   readonly derivedKey: Schemas['DerivedKey'];
 }) {
-  const [reason, setReason] = useState('');
   const [block, setBlock] = useState(false);
   if (!useMay('operate')) return null;
   return (
     <Action
       label="Revoke"
-      command={[
-        'revoke',
-        key_id,
-        ...(reason === '' ? [] : ['--reason', reason]),
-        ...(block ? ['--block-subject'] : []),
-        '--yes',
-      ]}
+      command={['revoke', key_id, ...(block ? ['--block-subject'] : []), '--yes']}
       confirm={{
         name: key_id,
         consequence: (
@@ -136,30 +129,24 @@ function Revoke({
             also under other key IDs of the same public key.
           </>
         ),
+        asksReason: true,
         fields: (
-          <Stack>
-            <TextInput
-              label="Reason, for the audit trail"
-              value={reason}
-              onChange={({ currentTarget }) => setReason(currentTarget.value)}
-            />
-            <Checkbox
-              label={
-                <>
-                  Also refuse new enrollments of <UntrustedText value={verified_subject} />
-                </>
-              }
-              checked={block}
-              onChange={({ currentTarget }) => setBlock(currentTarget.checked)}
-            />
-          </Stack>
+          <Checkbox
+            label={
+              <>
+                Also refuse new enrollments of <UntrustedText value={verified_subject} />
+              </>
+            }
+            checked={block}
+            onChange={({ currentTarget }) => setBlock(currentTarget.checked)}
+          />
         ),
       }}
-      run={() =>
+      run={(because) =>
         bodyOf(
           api.POST('/v1/derived-keys/{key_id}/revoke', {
             params: { path: { key_id } },
-            body: { block_subject: block, ...(reason === '' ? {} : { reason }) },
+            body: { block_subject: block, ...because },
           }),
         )
       }

@@ -122,6 +122,7 @@ function CreatePolicy() {
     ...POLICY_TERMS,
   ];
   const { revision: _, display_name, client_id, ...terms } = bodyOfValues(fields, values);
+  const { verified_subject: subject } = values;
   if (sources !== undefined && chosen === undefined) {
     return (
       <Text size="sm" maw={320}>
@@ -146,14 +147,22 @@ function CreatePolicy() {
       onOpen={() => setValues(DEFAULTS)}
       confirm={{
         submit: 'Create',
-        consequence: 'Workloads with this identity can enroll as soon as it exists.',
+        asksReason: true,
+        consequence: (
+          <>
+            Workloads with the subject <UntrustedText value={subject || '…'} /> in tokens of{' '}
+            <UntrustedText value={chosen?.revision.issuer ?? '…'} /> can enroll keys of client{' '}
+            <UntrustedText value={values.client_id || '…'} /> as soon as it exists
+            {values.approval === 'manual' ? ', when an operator approves each' : ', without an operator'}.
+          </>
+        ),
         fields: <Fields fields={fields} values={values} onChange={setValues} />,
       }}
-      run={async () => {
+      run={async (query) => {
         if (chosen === undefined) return;
         const { policy_id } = await bodyOf(
           api.POST('/v1/sites/{site_id}/enrollment-policies', {
-            params: { path: { site_id } },
+            params: { path: { site_id }, query },
             // Control checks it.
             body: {
               ...terms,

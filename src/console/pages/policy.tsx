@@ -93,7 +93,7 @@ function PolicyActions({ policy, etag }: { readonly policy: Policy; readonly eta
       ),
   });
   const source = useSources(site_id)?.find(({ source_id }) => source_id === policy.source_id);
-  const { client_id: client, verified_subject } = policy;
+  const { client_id: client, verified_subject, approval } = policy;
   const declared = { source: source?.display_name, client, verified_subject };
   const denied = `Enrollments that wait are denied (${countOf(waiting)}). Issued keys stay valid.`;
   return (
@@ -109,10 +109,12 @@ function PolicyActions({ policy, etag }: { readonly policy: Policy; readonly eta
           const current = await read(policy_id);
           return { draft: valuesOf(current.body), etag: current.etag };
         }}
-        save={(body, version) =>
+        asksReason
+        admits={(now, draft) => admitsMore(policy, now, draft)}
+        save={(body, version, query) =>
           bodyOf(
             api.PATCH('/v1/enrollment-policies/{policy_id}', {
-              params: { ...params, header: { 'if-match': version } },
+              params: { ...params, query, header: { 'if-match': version } },
               // Control checks it.
               body: body as Schemas['EnrollmentPolicyChange'],
             }),
@@ -126,17 +128,35 @@ function PolicyActions({ policy, etag }: { readonly policy: Policy; readonly eta
           label="Reactivate"
           command={['reactivate', policy_id]}
           confirm={{
-            consequence: 'Workloads can enroll under it again, with the commands that are deployed.',
+            asksReason: true,
+            consequence: (
+              <>
+                Workloads with the subject <UntrustedText value={verified_subject} /> can enroll keys of
+                client <UntrustedText value={client} /> again, with the commands that are deployed
+                {approval === 'manual' ? ', when an operator approves each' : ', without an operator'}.
+              </>
+            ),
           }}
-          run={() => bodyOf(api.POST('/v1/enrollment-policies/{policy_id}/reactivate', { params }))}
+          run={(query) =>
+            bodyOf(
+              api.POST('/v1/enrollment-policies/{policy_id}/reactivate', { params: { ...params, query } }),
+            )
+          }
         />
       ) : (
         <Action
           key="deactivate"
           label="Deactivate"
           command={['deactivate', policy_id]}
-          confirm={{ consequence: `No workload can enroll under it until it is reactivated. ${denied}` }}
-          run={() => bodyOf(api.POST('/v1/enrollment-policies/{policy_id}/deactivate', { params }))}
+          confirm={{
+            asksReason: true,
+            consequence: `No workload can enroll under it until it is reactivated. ${denied}`,
+          }}
+          run={(query) =>
+            bodyOf(
+              api.POST('/v1/enrollment-policies/{policy_id}/deactivate', { params: { ...params, query } }),
+            )
+          }
         />
       )}
       <Action
@@ -144,12 +164,13 @@ function PolicyActions({ policy, etag }: { readonly policy: Policy; readonly eta
         command={['delete', 'policy', policy_id, '--yes']}
         confirm={{
           name: display_name,
+          asksReason: true,
           consequence: `For good: its enroll command stops working, in every pod that starts from now on. ${denied}`,
         }}
-        run={() =>
+        run={(query) =>
           bodyOf(
             api.DELETE('/v1/enrollment-policies/{policy_id}', {
-              params: { ...params, header: { 'if-match': etag } },
+              params: { ...params, query, header: { 'if-match': etag } },
             }),
           )
         }
@@ -157,6 +178,28 @@ function PolicyActions({ policy, etag }: { readonly policy: Policy; readonly eta
       />
     </Group>
   );
+}
+
+/** What a change of terms admits, and whom. */
+function admitsMore({ verified_subject, client_id }: Policy, now: Values, draft: Values) {
+  const isHigher = (name: string) => Number(draft[name]) > Number(now[name]);
+  const admitted = [
+    ...(now.approval === 'manual' && draft.approval === 'automatic' ? ['keys without an operator'] : []),
+    ...(isHigher('max_key_lifetime_seconds')
+      ? [`keys that live ${draft.max_key_lifetime_seconds} seconds, not ${now.max_key_lifetime_seconds}`]
+      : []),
+    ...(isHigher('max_keys_per_token')
+      ? [`${draft.max_keys_per_token} keys for one token, not ${now.max_keys_per_token}`]
+      : []),
+  ];
+  return admitted.map((what) => ({
+    key: what,
+    shown: (
+      <>
+        <UntrustedText value={verified_subject} /> gets {what}, of client <UntrustedText value={client_id} />
+      </>
+    ),
+  }));
 }
 
 function countOf(page: Schemas['EnrollmentPage'] | undefined): string {

@@ -2,6 +2,7 @@
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useSources } from '../api/site-lists';
+import { visible } from '../api/visible';
 import { Action } from '../parts/action';
 import { Fields } from '../parts/fields';
 import { activeRevisions } from './policy-terms';
@@ -11,7 +12,8 @@ interface RebindProps {
   readonly etag: string;
 }
 
-export function Rebind({ policy: { policy_id, site_id, source_id, source_revision }, etag }: RebindProps) {
+export function Rebind({ policy, etag }: RebindProps) {
+  const { policy_id, site_id, source_id, source_revision, verified_subject, client_id } = policy;
   const [values, setValues] = useState<{ readonly [name: string]: string }>({});
   const revisions = activeRevisions(useSources(site_id) ?? [], ['activating', 'publishing', 'active']).filter(
     ({ source, revision }) => source.source_id !== source_id || revision.revision !== source_revision,
@@ -31,8 +33,8 @@ export function Rebind({ policy: { policy_id, site_id, source_id, source_revisio
         ...['--expect-issuer', issuer],
       ]}
       confirm={{
-        consequence:
-          'Deployed commands go on working, and issued keys stay valid. Enrollments that wait are denied. Only tokens of the other cluster are accepted from then on.',
+        asksReason: true,
+        consequence: `Workloads with the subject ${visible(verified_subject)} of the other cluster can enroll keys of client ${visible(client_id)}; those of the present one no longer can. Deployed commands go on working, and issued keys stay valid. Enrollments that wait are denied.`,
         fields: (
           <Fields
             fields={[
@@ -52,11 +54,11 @@ export function Rebind({ policy: { policy_id, site_id, source_id, source_revisio
           />
         ),
       }}
-      run={async () => {
+      run={async (query) => {
         if (chosen === undefined) return;
         await bodyOf(
           api.POST('/v1/enrollment-policies/{policy_id}/rebind', {
-            params: { path: { policy_id }, header: { 'if-match': etag } },
+            params: { path: { policy_id }, query, header: { 'if-match': etag } },
             body: {
               source_id: chosen.source.source_id,
               source_revision: chosen.revision.revision,

@@ -167,6 +167,7 @@ export function CreateRoute({ label = 'Create route' }: { readonly label?: strin
       label={label}
       command={declaredRoute({ route_id: id, ...siteFileMembers(draft), allowed_sources })}
       confirm={{
+        asksReason: true,
         consequence:
           'A route lets requests through. A caller must match one of its source rules; a client needs a grant for its resource, too.',
         fields: (
@@ -188,17 +189,18 @@ export function CreateRoute({ label = 'Create route' }: { readonly label?: strin
           </>
         ),
       }}
-      run={async () => {
+      run={async (query) => {
         const path = { site_id, route_id: id };
         if (!isCreated) {
           const body = { route_id: id, definition: definitionOf(draft) };
-          await bodyOf(api.POST('/v1/sites/{site_id}/routes', { params: { path: { site_id } }, body }));
+          const params = { path: { site_id }, query };
+          await bodyOf(api.POST('/v1/sites/{site_id}/routes', { params, body }));
           // The rules may be rejected: then only they are sent again.
           setCreated(true);
         }
         // They may be there: the answer may have been lost.
         const etag = isCreated ? (await readRules(path)).etag : undefined;
-        if (allowed_sources.length > 0) await putRules(path, allowed_sources, etag);
+        if (allowed_sources.length > 0) await putRules(path, allowed_sources, etag, query);
       }}
       onDone={() => {
         setId('');
@@ -245,10 +247,11 @@ export function EditRoute({ site_id, route_id }: Schemas['Route']) {
       }}
       labels={[{ name: 'allowed_sources', label: 'source rules' }]}
       fields={(draft, change) => <DefinitionFields draft={draft} change={change} />}
-      save={({ allowed_sources: _, ...draft }, etag) =>
+      asksReason
+      save={({ allowed_sources: _, ...draft }, etag, __, query) =>
         bodyOf(
           api.PUT('/v1/sites/{site_id}/routes/{route_id}', {
-            params: { path, header: { 'if-match': etag } },
+            params: { path, query, header: { 'if-match': etag } },
             body: { definition: definitionOf(draft) },
           }),
         )
@@ -264,12 +267,13 @@ export function DeleteRoute({ site_id, route_id, version, definition }: Schemas[
       command={['delete', 'route', nameWord(route_id), '--site', site_id, '--yes']}
       confirm={{
         name: route_id,
+        asksReason: true,
         consequence: `For good, with its source rules. ${definition.method} ${definition.path_template} is denied as soon as each target has the next revision.`,
       }}
-      run={() =>
+      run={(query) =>
         bodyOf(
           api.DELETE('/v1/sites/{site_id}/routes/{route_id}', {
-            params: { path: { site_id, route_id }, header: { 'if-match': `"${version}"` } },
+            params: { path: { site_id, route_id }, query, header: { 'if-match': `"${version}"` } },
           }),
         )
       }

@@ -2,6 +2,7 @@
 import { Button, Fieldset, Group, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
 import { ApiError, api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { useSite } from '../api/session';
+import type { Because } from '../parts/action';
 import type { Command } from '../parts/command';
 import { EditForm } from '../parts/edit';
 import { UntrustedText } from '../parts/values';
@@ -155,12 +156,32 @@ export async function readRules(path: { readonly site_id: string; readonly route
 export function putRules(
   path: { readonly site_id: string; readonly route_id: string },
   allowed_sources: readonly SourceRule[],
-  etag?: string,
+  etag: string | undefined,
+  query: Because,
 ) {
   const header = etag === undefined ? {} : { 'if-match': etag };
   return bodyOf(
-    api.PUT(RULES_URL, { params: { path, header }, body: { allowed_sources: [...allowed_sources] } }),
+    api.PUT(RULES_URL, { params: { path, query, header }, body: { allowed_sources: [...allowed_sources] } }),
   );
+}
+
+const isSame = (rule: RuleDraft) => (other: RuleDraft) =>
+  JSON.stringify(ruleOf(other)) === JSON.stringify(ruleOf(rule));
+
+/** Whom a rule admits. */
+function admitted(rule: RuleDraft) {
+  const { issuer, trust_domain, match, subject, required_key_binding } = rule;
+  return {
+    key: JSON.stringify(rule),
+    shown: (
+      <>
+        callers whose subject {match === 'exact' ? 'is' : 'begins with'} <UntrustedText value={subject} />,
+        with passports of <UntrustedText value={issuer} /> for trust domain{' '}
+        <UntrustedText value={trust_domain} /> and{' '}
+        {required_key_binding === 'software' ? 'any key' : 'the key of an attested workload'}
+      </>
+    ),
+  };
 }
 
 export function EditSourceRules({ site_id, route_id, definition }: Schemas['Route']) {
@@ -182,10 +203,12 @@ export function EditSourceRules({ site_id, route_id, definition }: Schemas['Rout
         return { draft: { rules: rules.map(ruleDraftOf) }, etag };
       }}
       fields={(draft, change) => <RulesFields draft={draft} change={change} />}
-      save={({ rules }, etag) =>
+      asksReason
+      admits={(now, draft) => draft.rules.filter((rule) => !now.rules.some(isSame(rule))).map(admitted)}
+      save={({ rules }, etag, _, query) =>
         rules.length === 0 && etag !== ''
-          ? bodyOf(api.DELETE(RULES_URL, { params: { path, header: { 'if-match': etag } } }))
-          : putRules(path, rules.map(ruleOf), etag || undefined)
+          ? bodyOf(api.DELETE(RULES_URL, { params: { path, query, header: { 'if-match': etag } } }))
+          : putRules(path, rules.map(ruleOf), etag || undefined, query)
       }
     />
   );

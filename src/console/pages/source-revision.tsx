@@ -92,12 +92,15 @@ function RevisionActions({ source, revision: shown }: RevisionProps) {
           label="Suspend"
           command={['suspend', source_id]}
           confirm={{
+            asksReason: true,
             consequence: `No workload of this cluster can enroll until it is resumed. ${keys}`,
             // Suspending can be undone, a revocation cannot.
             ...(source.on_suspend === 'revoke' ? { name: source.display_name } : {}),
           }}
-          run={() =>
-            bodyOf(api.POST('/v1/sources/{source_id}/revisions/{revision}/suspend', { params: { path } }))
+          run={(query) =>
+            bodyOf(
+              api.POST('/v1/sources/{source_id}/revisions/{revision}/suspend', { params: { path, query } }),
+            )
           }
         />
       </Group>
@@ -111,10 +114,13 @@ function RevisionActions({ source, revision: shown }: RevisionProps) {
           label="Resume"
           command={['resume', source_id, '--revision', String(revision)]}
           confirm={{
+            asksReason: true,
             consequence: 'Workloads of this cluster can enroll again once every target has acknowledged it.',
           }}
-          run={() =>
-            bodyOf(api.POST('/v1/sources/{source_id}/revisions/{revision}/resume', { params: { path } }))
+          run={(query) =>
+            bodyOf(
+              api.POST('/v1/sources/{source_id}/revisions/{revision}/resume', { params: { path, query } }),
+            )
           }
         />
       </Group>
@@ -183,6 +189,7 @@ function Activate({
       command={['activate', source_id, '--expect-scope', expected]}
       onOpen={() => setExpected('')}
       confirm={{
+        asksReason: true,
         consequence: (
           <>
             <Text size="sm" mb="xs">
@@ -212,10 +219,10 @@ function Activate({
           />
         ),
       }}
-      run={() =>
+      run={(query) =>
         bodyOf(
           api.POST('/v1/sources/{source_id}/revisions/{revision}/activate', {
-            params: { path: { source_id, revision } },
+            params: { path: { source_id, revision }, query },
             body: { expected_scope: expected },
           }),
         )

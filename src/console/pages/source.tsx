@@ -142,9 +142,12 @@ function SourceActions({ source, etag }: { readonly source: Source; readonly eta
           command={['retire', source_id]}
           confirm={{
             name: display_name,
+            asksReason: true,
             consequence: `For good: no workload of this cluster can enroll any more, ${policies} policies stop working, enrollments that wait are denied, and ${KEYS_THEN[source.on_retire]}. A draft is deleted.`,
           }}
-          run={() => bodyOf(api.POST('/v1/sources/{source_id}/retire', { params }))}
+          run={(query) =>
+            bodyOf(api.POST('/v1/sources/{source_id}/retire', { params: { ...params, query } }))
+          }
         />
       )}
       {revisions.every(isDraft) && (
@@ -153,9 +156,10 @@ function SourceActions({ source, etag }: { readonly source: Source; readonly eta
           command={['delete', 'source', source_id, '--yes']}
           confirm={{
             name: display_name,
+            asksReason: true,
             consequence: 'For good. It was never in use: nothing stops working.',
           }}
-          run={() => bodyOf(api.DELETE('/v1/sources/{source_id}', { params: versioned }))}
+          run={(query) => bodyOf(api.DELETE('/v1/sources/{source_id}', { params: { ...versioned, query } }))}
           onDone={() => void navigate({ to: `/sites/${encodeURIComponent(site_id)}/sources` })}
         />
       )}

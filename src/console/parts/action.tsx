@@ -1,35 +1,45 @@
 /**
- * A button that changes something. A destructive one first says what will stop working, and asks for the name. Failures
- * are shown where the button is. Where one action takes the place of another, such as Resume of Suspend, give each a `key`: an
- * open dialogue must not become the other's.
+ * A button that changes something. Most ask first, in a dialogue: what changes, for whom, and why, for the audit trail. A destructive
+ * one also asks for the name. Failures are shown where the button is. Where one action takes the place of another, such as Resume of
+ * Suspend, give each a `key`: an open dialogue must not become the other's.
  */
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { visible } from '../api/visible';
-import { AsCommand, type Command } from './command';
+import { AsCommand, type Command, withReason } from './command';
 import { Problem } from './problem';
 import { UntrustedText } from './values';
 
-interface ActionProps {
+/** Why, as Control takes it with a change; empty without a reason. */
+export interface Because {
+  readonly reason?: string;
+}
+
+interface ActProps {
+  readonly run: (because: Because) => Promise<unknown>;
+  readonly onDone?: (() => void) | undefined;
+}
+
+interface ActionProps extends ActProps {
   readonly label: string;
   /** When the dialogue opens. */
   readonly onOpen?: () => void;
   /** Reads what the dialogue shows, before it opens. */
   readonly load?: () => Promise<unknown>;
-  readonly run: () => Promise<unknown>;
-  readonly onDone?: () => void;
   readonly isDisabled?: boolean;
 }
 
 /** Asks first. */
 interface Asking {
-  /** What does the same without the console. */
+  /** What does the same without the console, without the reason. */
   readonly command: Command;
   readonly confirm: {
-    /** What happens, and what will stop working. */
+    /** What changes, and for whom. */
     readonly consequence: ReactNode;
+    /** Whether it asks why. */
+    readonly asksReason?: boolean;
     /** What must be typed; for what cannot be undone. */
     readonly name?: string;
     /** More to enter. */
@@ -60,31 +70,19 @@ export function Action({
   const button = useRef<HTMLButtonElement>(null);
   const [opened, { open, close }] = useDisclosure(false, { onOpen: () => setWasOpened(true) });
   const [wasOpened, setWasOpened] = useState(false);
-  const [typed, setTyped] = useState('');
-  const client = useQueryClient();
-  const { mutate, isPending, error, reset } = useMutation({
-    mutationFn: run,
-    onSuccess: () => {
-      close();
-      onDone?.();
-    },
-    // After a failure too: what the page shows may be outdated.
-    onSettled: () => client.invalidateQueries({ predicate: ({ queryKey: [kind] }) => kind !== 'session' }),
-  });
+  const atOnce = useAct({ run, onDone });
   const loading = useMutation({ mutationFn: async () => load?.(), onSuccess: open });
   useEffect(() => {
     if (wasOpened && !opened) button.current?.focus({ preventScroll: true });
   }, [wasOpened, opened]);
   const isDestructive = confirm?.name !== undefined;
   const start = () => {
-    reset();
-    setTyped('');
     onOpen?.();
-    if (confirm === undefined) mutate();
+    if (confirm === undefined) atOnce.mutate({});
     else if (load === undefined) open();
     else loading.mutate();
   };
-  const failure = confirm === undefined ? error : loading.error;
+  const failure = confirm === undefined ? atOnce.error : loading.error;
   return (
     <>
       <Button
@@ -92,7 +90,7 @@ export function Action({
         size="compact-sm"
         variant={isDestructive ? 'outline' : 'default'}
         {...(isDestructive ? { color: 'red' } : {})}
-        loading={(isPending && confirm === undefined) || loading.isPending}
+        loading={atOnce.isPending || loading.isPending}
         disabled={isDisabled === true}
         onClick={start}
       >
@@ -100,52 +98,110 @@ export function Action({
       </Button>
       {failure && <Problem error={failure} />}
       {confirm !== undefined && wasOpened && (
-        <Modal opened={opened} onClose={close} title={label} size="lg" returnFocus={false}>
-          <form
-            onSubmit={(event) => {
-              event.preventDefault();
-              mutate();
-            }}
-          >
-            <Stack>
-              <Text component="div" size="sm">
-                {confirm.consequence}
-              </Text>
-              {confirm.fields}
-              {confirm.name !== undefined && (
-                <TextInput
-                  label={
-                    <>
-                      Type <UntrustedText value={confirm.name} /> to confirm
-                    </>
-                  }
-                  value={typed}
-                  onChange={({ currentTarget }) => setTyped(currentTarget.value)}
-                  autoComplete="off"
-                  data-autofocus
-                />
-              )}
-              {error && (confirm.explain?.(error) ?? <Problem error={error} />)}
-              <AsCommand words={command} />
-              <Group justify="flex-end">
-                <Button variant="default" onClick={close}>
-                  Cancel
-                </Button>
-                <Button
-                  type="submit"
-                  {...(isDestructive ? { color: 'red' } : {})}
-                  loading={isPending}
-                  disabled={confirm.name !== undefined && !isSame(typed, confirm.name)}
-                >
-                  {confirm.submit ?? label}
-                </Button>
-              </Group>
-            </Stack>
-          </form>
-        </Modal>
+        <Dialogue
+          title={label}
+          opened={opened}
+          onClose={close}
+          returnsFocus={false}
+          {...{ command, confirm, run, onDone }}
+        />
       )}
     </>
   );
+}
+
+interface DialogueProps extends ActProps, Asking {
+  readonly title: string;
+  readonly onClose: () => void;
+}
+
+/** Asks before a change, whatever began it. */
+export function Dialogue({
+  opened,
+  returnsFocus = true,
+  ...question
+}: DialogueProps & { readonly opened: boolean; readonly returnsFocus?: boolean }) {
+  const { title, onClose } = question;
+  return (
+    <Modal opened={opened} onClose={onClose} title={title} size="lg" returnFocus={returnsFocus}>
+      <Question {...question} />
+    </Modal>
+  );
+}
+
+/** Begins anew whenever the dialogue opens. */
+function Question({ title, command, confirm, run, onDone, onClose }: DialogueProps) {
+  const [typed, setTyped] = useState('');
+  const [reason, setReason] = useState('');
+  const { mutate, isPending, error } = useAct({
+    run,
+    onDone: () => {
+      onClose();
+      onDone?.();
+    },
+  });
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        mutate(reason === '' ? {} : { reason });
+      }}
+    >
+      <Stack>
+        <Text component="div" size="sm">
+          {confirm.consequence}
+        </Text>
+        {confirm.fields}
+        {confirm.asksReason === true && (
+          <TextInput
+            label="Reason, for the audit trail"
+            value={reason}
+            maxLength={128}
+            autoComplete="off"
+            onChange={({ currentTarget }) => setReason(currentTarget.value)}
+          />
+        )}
+        {confirm.name !== undefined && (
+          <TextInput
+            label={
+              <>
+                Type <UntrustedText value={confirm.name} /> to confirm
+              </>
+            }
+            value={typed}
+            onChange={({ currentTarget }) => setTyped(currentTarget.value)}
+            autoComplete="off"
+            data-autofocus
+          />
+        )}
+        {error && (confirm.explain?.(error) ?? <Problem error={error} />)}
+        <AsCommand words={withReason(command, reason)} />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button
+            type="submit"
+            {...(confirm.name === undefined ? {} : { color: 'red' })}
+            loading={isPending}
+            disabled={confirm.name !== undefined && !isSame(typed, confirm.name)}
+          >
+            {confirm.submit ?? title}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function useAct({ run, onDone }: ActProps) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: run,
+    onSuccess: () => onDone?.(),
+    // After a failure too: what the page shows may be outdated.
+    onSettled: () => client.invalidateQueries({ predicate: ({ queryKey: [kind] }) => kind !== 'session' }),
+  });
 }
 
 /** As the page shows the name: what is not seen made visible, and as many spaces as one. */

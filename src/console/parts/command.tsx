@@ -50,6 +50,14 @@ export function renaming(kind: string, id: string, name: string | undefined): Pi
   return name === undefined ? {} : { first: [['rename', kind, id, nameWord(name)]] };
 }
 
+/** The same command, with what it says in the audit trail. */
+export function withReason(command: Command, reason: string): Command {
+  if (reason === '' || 'none' in command) return command;
+  const flag = ['--reason', reason];
+  if ('siteFile' in command) return { ...command, flags: [...(command.flags ?? []), ...flag] };
+  return commandsOf(command).map((words) => [...words, ...flag]);
+}
+
 function commandText(words: CommandWords): string | undefined {
   const lines = commandsOf(words).map((each) => ctlCommand(controlUrl, each));
   return lines.includes(undefined) ? undefined : lines.join('\n');

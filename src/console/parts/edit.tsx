@@ -2,9 +2,10 @@
  * Changes a versioned resource: sends what the operator changed, for the version that the form began with. When somebody else was
  * faster, it shows both versions, and the operator may apply the change to the new one.
  */
+import { Alert, List } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { ApiError } from '../api/client';
-import { Action } from './action';
+import { Action, type Because } from './action';
 import type { Command } from './command';
 import { Conflict, textsOf } from './conflict';
 import { bodyOfValues, type Field, Fields, type Values } from './fields';
@@ -22,6 +23,15 @@ interface CommonProps<D extends object> {
   readonly load: () => Promise<Version<D>>;
   /** @param draft as it will be */
   readonly command: (changes: Partial<D>, draft: D) => Command;
+  /** Whether it asks why. */
+  readonly asksReason?: boolean;
+  /** Whom the change admits beyond those that are admitted now, and to what. */
+  readonly admits?: (now: D, draft: D) => readonly Admitted[];
+}
+
+interface Admitted {
+  readonly key: string;
+  readonly shown: ReactNode;
 }
 
 interface EditFormProps<D extends object> extends CommonProps<D> {
@@ -29,7 +39,7 @@ interface EditFormProps<D extends object> extends CommonProps<D> {
   readonly labels?: readonly Pick<Field, 'name' | 'label'>[];
   readonly fields: (draft: D, change: (changes: Partial<D>) => void) => ReactNode;
   /** @param draft as it will be */
-  readonly save: (draft: D, etag: string, changes: Partial<D>) => Promise<unknown>;
+  readonly save: (draft: D, etag: string, changes: Partial<D>, because: Because) => Promise<unknown>;
 }
 
 interface Editing<D> {
@@ -48,12 +58,15 @@ export function EditForm<D extends object>({
   fields,
   save,
   command,
+  asksReason = false,
+  admits = () => [],
 }: EditFormProps<D>) {
   const [editing, setEditing] = useState<Editing<D>>();
   const { before, yours, newer } = editing ?? {};
   const changes = before && yours ? changesOf(before.draft, yours) : {};
   const base = newer ?? before;
   const wanted = base && { ...base.draft, ...changes };
+  const admitted = base && wanted ? admits(base.draft, wanted) : [];
   return (
     <Action
       label={label}
@@ -65,24 +78,28 @@ export function EditForm<D extends object>({
       confirm={{
         submit: newer === undefined ? 'Save' : 'Apply mine to the new version',
         consequence,
-        fields:
-          editing &&
-          fields(editing.yours, (changed) =>
-            setEditing((now) => now && { ...now, yours: { ...now.yours, ...changed } }),
-          ),
+        asksReason,
+        fields: editing && (
+          <>
+            {fields(editing.yours, (changed) =>
+              setEditing((now) => now && { ...now, yours: { ...now.yours, ...changed } }),
+            )}
+            {admitted.length > 0 && <AdmitsMore admitted={admitted} />}
+          </>
+        ),
         explain: (error) =>
           isOutdated(error) && before && yours && newer ? (
             <Conflict labels={labels} before={before.draft} current={newer.draft} yours={yours} />
           ) : undefined,
       }}
-      run={async () => {
+      run={async (because) => {
         if (editing === undefined || base === undefined || wanted === undefined) return;
         if (Object.keys(changes).length === 0) {
           if (newer === undefined) return;
           throw new Error('Nothing of yours is left to apply. Cancel, and edit the new version.');
         }
         try {
-          await save(wanted, base.etag, changes);
+          await save(wanted, base.etag, changes, because);
         } catch (error) {
           if (isOutdated(error)) {
             const loaded = await load();
@@ -95,10 +112,26 @@ export function EditForm<D extends object>({
   );
 }
 
+function AdmitsMore({ admitted }: { readonly admitted: readonly Admitted[] }) {
+  return (
+    <Alert color="yellow" title="This admits more">
+      <List size="sm">
+        {admitted.map(({ key, shown }) => (
+          <List.Item key={key}>{shown}</List.Item>
+        ))}
+      </List>
+    </Alert>
+  );
+}
+
 interface EditProps extends CommonProps<Values> {
   readonly fields: readonly Field[];
   /** @param body what was changed */
-  readonly save: (body: { readonly [name: string]: string | number }, etag: string) => Promise<unknown>;
+  readonly save: (
+    body: { readonly [name: string]: string | number },
+    etag: string,
+    because: Because,
+  ) => Promise<unknown>;
 }
 
 /** A form for flat values. */
@@ -108,7 +141,7 @@ export function Edit({ fields, save, ...common }: EditProps) {
       {...common}
       labels={fields}
       fields={(values, change) => <Fields fields={fields} values={values} onChange={change} />}
-      save={(_, etag, changes) => save(bodyOfValues(fields, changes), etag)}
+      save={(_, etag, changes, because) => save(bodyOfValues(fields, changes), etag, because)}
     />
   );
 }
