@@ -34,7 +34,7 @@ async function canaryIsCaught() {
   try {
     writeFileSync(path.join(folder, 'canary.ts'), "import '../../cli/main.ts';\n");
     const { summary } = await check([folder]);
-    return summary.violations.some(({ rule }) => rule.name === 'layer-protocol');
+    return summary.violations.some(({ rule }) => rule.name === 'room-protocol');
   } finally {
     rmSync(folder, { recursive: true });
   }

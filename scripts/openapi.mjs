@@ -12,8 +12,8 @@ import { pino } from 'pino';
 import { createBrokerApp } from '../dist/broker/broker-app.js';
 import { startControl } from '../dist/main/control/control-process.js';
 import { CONTROL_SETTINGS } from '../dist/main/control/control-settings.js';
-import { settingValues } from '../dist/program/setting-sources.js';
-import { createLogger } from '../dist/telemetry/logger.js';
+import { settingValues } from '../dist/process/settings/setting-sources.js';
+import { createLogger } from '../dist/process/telemetry/logger.js';
 
 const FILE = 'docs/openapi.json';
 const BROKER_FILE = 'docs/broker-openapi.json';

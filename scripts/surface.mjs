@@ -12,19 +12,19 @@ import { parse } from 'yaml';
 
 /** Where things are today; a commit that moves or renames one edits its line. Nothing of this is printed. */
 const { buildProgram } = await import('../dist/cli/program.js');
-const { Output } = await import('../dist/program/output.js');
-const { memberOf, variableOf } = await import('../dist/program/setting-sources.js');
-const { EXIT_CODES } = await import('../dist/program/errors.js');
+const { Output } = await import('../dist/process/program/output.js');
+const { memberOf, variableOf } = await import('../dist/process/settings/setting-sources.js');
+const { EXIT_CODES } = await import('../dist/process/program/errors.js');
 const { REASONS, STATUS_OF_REASON } = await import('../dist/protocol/reasons.js');
 const { PROBLEMS } = await import('../dist/control/domain/api-problem.js');
 const { AUDITED } = await import('../dist/control/domain/audit-kinds.js');
 const METRICS = {
   verifier: await verifierMetrics(),
-  control: (await import('../dist/telemetry/control-metrics.js')).createControlMetrics({
+  control: (await import('../dist/process/telemetry/control-metrics.js')).createControlMetrics({
     propagation: async () => [],
     renewals: async () => [],
   }).registry,
-  agent: (await import('../dist/telemetry/agent-metrics.js')).createAgentMetrics(() => 0).registry,
+  agent: (await import('../dist/process/telemetry/agent-metrics.js')).createAgentMetrics(() => 0).registry,
 };
 /** The interface whose members are the details of each reason. */
 const DETAILS_INTERFACE = 'DetailOf';
@@ -32,11 +32,11 @@ const DETAILS_INTERFACE = 'DetailOf';
 const CODE_NAME = /^(codes?|[A-Z_]+_CODES?|[A-Za-z]+Codes?)$/;
 
 async function verifierMetrics() {
-  const metrics = await import('../dist/telemetry/metrics.js');
+  const metrics = await import('../dist/process/telemetry/metrics.js');
   const { registry } = metrics.createVerifierMetrics(() => undefined);
   metrics.createRefreshMetrics(registry, () => undefined);
   metrics.createReadinessMetrics(registry, () => []);
-  (await import('../dist/telemetry/audit-metrics.js')).createAuditMetrics(registry);
+  (await import('../dist/process/telemetry/audit-metrics.js')).createAuditMetrics(registry);
   metrics.createReplayMetrics(registry, [], () => undefined);
   metrics.createWorkerMetrics(registry, () => 0);
   return registry;

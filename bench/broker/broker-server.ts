@@ -14,11 +14,11 @@ import { createBrokerApp } from '../../src/broker/broker-app.ts';
 import type { Connection } from '../../src/broker/broker-ports.ts';
 import { parseDenyList } from '../../src/broker/deny-list.ts';
 import { parseSoftwareKeys } from '../../src/broker/software-keys.ts';
+import { createBrokerMetrics } from '../../src/process/telemetry/broker-metrics.ts';
 import { signMessage } from '../../src/protocol/signature.ts';
 import { parseSigningKey } from '../../src/protocol/signing.ts';
 import { readBundleJson } from '../../src/spiffe/bundles/bundle-document.ts';
 import { BundleStore } from '../../src/spiffe/bundles/bundle-store.ts';
-import { createBrokerMetrics } from '../../src/telemetry/broker-metrics.ts';
 
 export interface ServerJob {
   readonly kind: 'broker' | 'floor';

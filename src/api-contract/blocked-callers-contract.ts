@@ -4,7 +4,14 @@
  */
 import type { Static } from 'typebox';
 import Type from 'typebox';
-import { closed, givenId, identifier, moment, object, shownText } from './members-contract.ts';
+import {
+  closed,
+  givenId,
+  identifier,
+  moment,
+  object,
+  shownText,
+} from '../process/http-service/members-contract.ts';
 import { MAX_SHOWN_TARGETS } from './vocabulary.ts';
 
 /** Names a caller: the issuer with exactly one of the others. Body of a new block, and query of its removal. */

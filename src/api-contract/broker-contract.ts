@@ -3,8 +3,8 @@
  * Source: docs/broker.md "API".
  */
 import Type, { type Static } from 'typebox';
+import { closed, identifier, moment, text } from '../process/http-service/members-contract.ts';
 import { KEY_BINDINGS } from '../protocol/identifiers.ts';
-import { closed, identifier, moment, text } from './members-contract.ts';
 
 const base64url = (maxLength: number, description: string) =>
   Type.String({ pattern: `^[A-Za-z0-9_-]{1,${maxLength}}$`, description: `${description} base64url.` });

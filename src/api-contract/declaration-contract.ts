@@ -5,8 +5,15 @@
 import type { Static } from 'typebox';
 import Type from 'typebox';
 import { MAX_CLIENTS, MAX_GRANTS, MAX_ISSUERS, MAX_ROUTES } from '../bundle/format/bundle-limits.ts';
+import {
+  displayText,
+  givenId,
+  identifier,
+  object,
+  REASON,
+  text,
+} from '../process/http-service/members-contract.ts';
 import { NEW_SITE } from './hierarchy-contract.ts';
-import { displayText, givenId, identifier, object, REASON, text } from './members-contract.ts';
 import { BROKER_DEFINITION, GRANT, NEW_CLIENT, ROUTE_DEFINITION, ROUTE_SOURCES } from './routes-contract.ts';
 import { ENROLLMENT_POLICY_CREATION, SOURCE_ACTIVATION, SOURCE_CREATION } from './sources-contract.ts';
 import { MAX_SOURCE_REVISION } from './vocabulary.ts';

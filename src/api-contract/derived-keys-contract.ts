@@ -5,9 +5,16 @@
 
 import type { Static } from 'typebox';
 import Type from 'typebox';
+import {
+  displayText,
+  givenId,
+  identifier,
+  moment,
+  object,
+  VERSIONED,
+} from '../process/http-service/members-contract.ts';
 import { ACCESS_LEVELS } from '../protocol/access.ts';
 import { ENROLLED_PROFILE, PASSPORT_HEADER_FIELD, READINESS_CONDITION } from './enrollment-contract.ts';
-import { displayText, givenId, identifier, moment, object, VERSIONED } from './members-contract.ts';
 import { ENROLLMENT_STATES, KEY_STATES, PROFILE_STATES } from './vocabulary.ts';
 
 const STATUS = Type.Enum([...KEY_STATES], { description: 'Current state.' });

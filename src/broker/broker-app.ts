@@ -5,7 +5,7 @@
  */
 import type { RequestListener, Server } from 'node:http';
 import type { FastifyBaseLogger } from 'fastify';
-import { problemAnswers } from '../http-service/problem-answers.ts';
+import { problemAnswers } from '../process/http-service/problem-answers.ts';
 import { type BrokerApp, createBrokerHttp } from './broker-http.ts';
 import { registerOpenApiRoute } from './broker-openapi.ts';
 import type { BrokerPorts, BrokerSettings } from './broker-ports.ts';

@@ -2,7 +2,7 @@
 import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
-import { IDENTIFIER_PATTERN } from '../api-contract/members-contract.ts';
+import { IDENTIFIER_PATTERN } from '../process/http-service/members-contract.ts';
 import { TRUST_DOMAIN_PATTERN } from '../protocol/spiffe-id.ts';
 import { parseStrictYaml, StrictYamlError } from '../protocol/strict-yaml.ts';
 

@@ -3,7 +3,7 @@
  * Source: docs/broker.md.
  */
 import type { FastifyInstance } from 'fastify';
-import { type DescribedRoute, describeHttpApi } from '../http-service/openapi.ts';
+import { type DescribedRoute, describeHttpApi } from '../process/http-service/openapi.ts';
 import { BROKER_PROBLEMS, type BrokerProblemCode, isBrokerProblemCode } from './broker-problems.ts';
 
 /** Of the API contract, not of a release. */

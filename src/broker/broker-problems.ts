@@ -7,7 +7,7 @@ import {
   HttpProblem,
   type HttpProblemOptions,
   type ProblemRow,
-} from '../http-service/http-problem.ts';
+} from '../process/http-service/http-problem.ts';
 import type { SpiffeProblemCode } from '../spiffe/spiffe-problem.ts';
 
 /** An SVID that does not verify; the detail says why. Codes of `src/spiffe/`. */

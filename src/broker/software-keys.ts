@@ -3,7 +3,7 @@
  * Source: docs/broker.md "Software keys".
  */
 import Type from 'typebox';
-import { IDENTIFIER_PATTERN } from '../api-contract/members-contract.ts';
+import { IDENTIFIER_PATTERN } from '../process/http-service/members-contract.ts';
 import { isBase64urlOf32Bytes } from '../protocol/base64url.ts';
 import { TRUST_DOMAIN_PATTERN } from '../protocol/spiffe-id.ts';
 import { BrokerFileError, readConfiguration } from './broker-files.ts';

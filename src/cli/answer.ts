@@ -4,8 +4,8 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { clockAheadSeconds, clockText } from '../client/clock-difference.ts';
 import type { ResponseHead } from '../client/send-request.ts';
-import { CliError } from '../program/errors.ts';
-import type { JsonMembers, Output } from '../program/output.ts';
+import { CliError } from '../process/program/errors.ts';
+import type { JsonMembers, Output } from '../process/program/output.ts';
 import { REASON_HEADER } from '../protocol/wire-names.ts';
 
 export interface AnswerOptions {

@@ -4,11 +4,11 @@
  */
 import { BundleError, type BundleErrorCode, describeFault } from '../bundle/format/bundle-error.ts';
 import { BrokerError } from '../client/broker/broker-error.ts';
-import { ClientError, type ClientErrorCode } from '../client/client-error.ts';
 import { EnrollError, type EnrollFault } from '../client/enroll/enroll-error.ts';
 import { OperatorError } from '../client/operator/operator-error.ts';
 import { ExplainInputError } from '../explain/explain-input-error.ts';
-import { CliError, type FailureKind, toCliError } from '../program/errors.ts';
+import { CliError, type FailureKind, toCliError } from '../process/program/errors.ts';
+import { ClientError, type ClientErrorCode } from '../protocol/client-error.ts';
 
 /** Codes that are not usage errors. */
 const CLIENT_KINDS: { readonly [C in ClientErrorCode]?: FailureKind } = {

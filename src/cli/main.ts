@@ -1,6 +1,6 @@
 /** Entry point of the process: `bin/proofgate` imports this file, and `node dist/cli/main.js` runs it. */
-import { EXIT_CODES, systemErrorCode, toCliError, usageError } from '../program/errors.ts';
-import { isTerminal, Output } from '../program/output.ts';
+import { EXIT_CODES, systemErrorCode, toCliError, usageError } from '../process/program/errors.ts';
+import { isTerminal, Output } from '../process/program/output.ts';
 import { runCli } from './program.ts';
 import { packageVersion } from './version.ts';
 

@@ -1,7 +1,7 @@
 /** The command-line program: its commands and its error output. */
 import { type Command, CommanderError, Help } from 'commander';
-import { CliError, EXIT_CODES, usageError } from '../program/errors.ts';
-import { type Environment, OUTPUT_FORMATS, type OutputFormat } from '../program/output.ts';
+import { CliError, EXIT_CODES, usageError } from '../process/program/errors.ts';
+import { type Environment, OUTPUT_FORMATS, type OutputFormat } from '../process/program/output.ts';
 import { CANDIDATES_COMMAND } from './completion/shell-scripts.ts';
 import { type CliContext, type CommandLineNode, ProofgateCommand } from './define-command.ts';
 

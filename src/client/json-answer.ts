@@ -1,6 +1,7 @@
 /** Parses a service's JSON answer strictly. The result is undefined for an answer that is not valid. */
+
+import { ObjectReader, textLike } from '../protocol/object-reader.ts';
 import { parseStrictJson, StrictJsonError } from '../protocol/strict-json.ts';
-import { ObjectReader, textLike } from './object-reader.ts';
 
 /** A stable code, which is always safe to show. */
 export const isCode = textLike(/^[a-z][a-z0-9_]{0,63}$/);

@@ -1,4 +1,6 @@
 /** Parses the headers of a request and selects those that the transcript signs. */
+
+import { ClientError } from '../protocol/client-error.ts';
 import { isSignableHeaderName } from '../protocol/identifiers.ts';
 import type { SignedHeader } from '../protocol/transcript.ts';
 import {
@@ -7,7 +9,6 @@ import {
   type PassportHeader,
   VENDOR_PREFIX,
 } from '../protocol/wire-names.ts';
-import { ClientError } from './client-error.ts';
 import type { RouteProfile } from './signing-profile.ts';
 
 /** Name as given; value without leading and trailing white space. */

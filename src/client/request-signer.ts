@@ -4,6 +4,7 @@
  * Source: docs/protocol.md "Passport", "Transcript".
  */
 import { type BodyDigest, contentSha256 } from '../protocol/body-binding.ts';
+import { ClientError, type ClientErrorCode } from '../protocol/client-error.ts';
 import { isMethod } from '../protocol/identifiers.ts';
 import {
   DERIVED_KEY_PASSPORT_TTL_SECONDS,
@@ -13,7 +14,6 @@ import {
 import { newJti, type SigningKey, signTranscript } from '../protocol/signing.ts';
 import type { Transcript } from '../protocol/transcript.ts';
 import type { PassportHeader } from '../protocol/wire-names.ts';
-import { ClientError, type ClientErrorCode } from './client-error.ts';
 import { CredentialHeaders } from './credential-headers.ts';
 import { checkAuthorization, type RequestHeader, selectSignedHeaders } from './request-headers.ts';
 import { parseRequestUrl, type RequestUrl } from './request-url.ts';

@@ -3,6 +3,8 @@
  * `new URL()` would resolve dot segments, escape characters and read `\` as `/`.
  * Source: docs/protocol.md "Routes, origins, paths".
  */
+
+import { ClientError } from '../protocol/client-error.ts';
 import { MAX_PORT } from '../protocol/limits.ts';
 import {
   isCanonicalAuthority,
@@ -11,7 +13,6 @@ import {
   normalizeAuthority,
   type Scheme,
 } from '../protocol/request-target.ts';
-import { ClientError } from './client-error.ts';
 
 export interface RequestUrl {
   readonly scheme: Scheme;

@@ -1,8 +1,8 @@
 /** Selects the profile of a file that fits a request. */
 
+import { ClientError } from '../protocol/client-error.ts';
 import { foldSegment, type PathTemplate } from '../protocol/path-template.ts';
 import { pathOf } from '../protocol/request-target.ts';
-import { ClientError } from './client-error.ts';
 import type { RequestUrl } from './request-url.ts';
 import type { RouteProfile, SigningProfiles } from './signing-profile.ts';
 

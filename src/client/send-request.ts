@@ -12,9 +12,9 @@ import { request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import type { Readable } from 'node:stream';
 import { checkServerIdentity } from 'node:tls';
+import { checkedCaPem } from '../process/files/ca-certificates.ts';
 import { isBodyBearing } from '../protocol/body-binding.ts';
-import { checkedCaPem } from './ca-certificates.ts';
-import { ClientError } from './client-error.ts';
+import { ClientError } from '../protocol/client-error.ts';
 import type { RequestHeader } from './request-headers.ts';
 import type { RequestUrl } from './request-url.ts';
 

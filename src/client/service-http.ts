@@ -4,8 +4,8 @@
  */
 import type { PeerCertificate } from 'node:tls';
 import { Agent, type Dispatcher, errors } from 'undici';
+import { checkedCaPem } from '../process/files/ca-certificates.ts';
 import { parseRetryAfterMs } from '../protocol/retry-after.ts';
-import { checkedCaPem } from './ca-certificates.ts';
 import type { ServiceUrl } from './service-url.ts';
 
 export interface ServiceRequest {

@@ -1,6 +1,7 @@
 /** Parses the base URL of Control or a broker. Callers sign it, so it has exactly one valid spelling. */
+
+import { ClientError } from '../protocol/client-error.ts';
 import { isLoopback } from '../protocol/loopback.ts';
-import { ClientError } from './client-error.ts';
 import { parseRequestUrl, type RequestUrl } from './request-url.ts';
 
 export interface ServiceUrl {

@@ -1,9 +1,10 @@
 /** The passport that goes with a proof: one that the key signs itself, or one from a broker. */
+
+import { ClientError } from '../protocol/client-error.ts';
 import { MAX_PASSPORT_BYTES } from '../protocol/limits.ts';
 import { parsePassport, passportSha256 } from '../protocol/passport.ts';
 import { thumbprintOf } from '../protocol/public-key.ts';
 import { type SigningKey, signPassport } from '../protocol/signing.ts';
-import { ClientError } from './client-error.ts';
 import type { SigningCoordinates } from './signing-profile.ts';
 
 export interface SigningPassport {

@@ -1,6 +1,7 @@
 /** Parses the text of a signing profile file, YAML or JSON. Source: docs/cli.md "Signing profiles". */
+
+import { ClientError } from '../protocol/client-error.ts';
 import { parseStrictYaml, StrictYamlError } from '../protocol/strict-yaml.ts';
-import { ClientError } from './client-error.ts';
 import { readSigningProfiles, type SigningProfiles } from './signing-profile.ts';
 
 /**

@@ -4,6 +4,7 @@
  */
 
 import type { BodyRule } from '../protocol/body-binding.ts';
+import { ClientError } from '../protocol/client-error.ts';
 import type { KeyBinding } from '../protocol/identifiers.ts';
 import {
   isIdentifier,
@@ -12,12 +13,11 @@ import {
   isMethod,
   isSignableHeaderName,
 } from '../protocol/identifiers.ts';
+import { ObjectReader, oneOf, textThat } from '../protocol/object-reader.ts';
 import { type PathTemplate, parsePathTemplate } from '../protocol/path-template.ts';
 import { parseOrigin } from '../protocol/request-target.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE } from '../protocol/spiffe-id.ts';
 import { PASSPORT_HEADER_MEMBER, type PassportHeader, passportHeaderOf } from '../protocol/wire-names.ts';
-import { ClientError } from './client-error.ts';
-import { ObjectReader, oneOf, textThat } from './object-reader.ts';
 
 const SIGNING_PROFILE_FORMAT = 'proofgate.signing-profile/v1';
 

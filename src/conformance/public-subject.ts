@@ -1,9 +1,10 @@
 /** The subject of a run against a deployment: a key, its signing profile, and the routes that the user names. */
-import { ClientError } from '../client/client-error.ts';
+
 import { checkAuthorization, type RequestHeader, selectSignedHeaders } from '../client/request-headers.ts';
 import { parseRequestUrl, type RequestUrl } from '../client/request-url.ts';
 import { matchTemplates, type ProfileChoice, selectProfile } from '../client/select-profile.ts';
 import type { RouteProfile, SigningCoordinates, SigningProfiles } from '../client/signing-profile.ts';
+import { ClientError } from '../protocol/client-error.ts';
 import { parsePassport } from '../protocol/passport.ts';
 import type { SigningKey } from '../protocol/signing.ts';
 import type { SignedHeader } from '../protocol/transcript.ts';

@@ -1,7 +1,8 @@
 /** Reads the audit event of a decision. Schema: docs/schema/decision-event.schema.json. */
+
+import { DECISION_EVENT_NAME } from '../process/telemetry/decision-event.ts';
 import { REASONS } from '../protocol/reasons.ts';
 import { parseMoment } from '../protocol/rfc3339.ts';
-import { DECISION_EVENT_NAME } from '../telemetry/decision-event.ts';
 import type { RecordedDecision } from '../verifier/decision/explain/report.ts';
 import { type JsonFields, requestInvalid } from './json-fields.ts';
 

@@ -1,7 +1,7 @@
 /** Reads the denial of a verifier from a response. Source: docs/protocol.md, under the decision table. */
 
 import { clockAheadSeconds, clockText } from '../client/clock-difference.ts';
-import { ObjectReader, textThat } from '../client/object-reader.ts';
+import { ObjectReader, textThat } from '../protocol/object-reader.ts';
 import { parseStrictJson } from '../protocol/strict-json.ts';
 import { REASON_HEADER } from '../protocol/wire-names.ts';
 

@@ -1,9 +1,9 @@
 /** Errors of the SDK, with the codes of the command line (docs/cli.md). Neither text nor code contains a secret. */
 
 import { BrokerError } from '../client/broker/broker-error.ts';
-import { ClientError } from '../client/client-error.ts';
 import { EnrollError } from '../client/enroll/enroll-error.ts';
-import { CliError } from '../program/errors.ts';
+import { CliError } from '../process/program/errors.ts';
+import { ClientError } from '../protocol/client-error.ts';
 
 /** The request was not signed, and not sent. */
 export class SignerError extends Error {

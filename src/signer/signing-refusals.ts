@@ -1,6 +1,6 @@
 /** Requests that no part of the signer signs, and the answers to them. */
 import type { SigningFailure } from '../client/request-signer.ts';
-import { type ProblemResponse, problemOf } from '../http-proxy/problem.ts';
+import { type ProblemResponse, problemOf } from '../process/http-proxy/problem.ts';
 
 /** A failure of the engine, or a fault that a part of the signer itself finds. */
 export interface Refusal {

@@ -4,11 +4,11 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Route, Snapshot } from '../bundle/compile/snapshot.ts';
+import type { DecisionEvent } from '../process/telemetry/decision-event.ts';
+import type { VerifierMetrics } from '../process/telemetry/metrics.ts';
 import { thumbprintOf } from '../protocol/public-key.ts';
 import { type Denial, deny, detailLabel } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
-import type { DecisionEvent } from '../telemetry/decision-event.ts';
-import type { VerifierMetrics } from '../telemetry/metrics.ts';
 import { describeDecision } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
 import type { CallContext } from './call-context.ts';

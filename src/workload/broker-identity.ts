@@ -2,8 +2,8 @@
 import { softwareKeyProver } from '../client/broker/caller-prover.ts';
 import type { CallerIdentity, IdentitySource } from '../client/broker/identity-source.ts';
 import { type CallerWorkloadApi, SvidSource } from '../client/broker/svid-source.ts';
-import { readCaFile } from '../program/input-files.ts';
-import { readSigningKeyFile } from '../program/key-files.ts';
+import { readCaFile } from '../process/files/input-files.ts';
+import { readSigningKeyFile } from '../process/files/key-files.ts';
 import { fetchJwtSvids } from '../spiffe/workload-api/jwt-svids.ts';
 import { watchX509Svids } from '../spiffe/workload-api/x509-svids.ts';
 import type { BrokerCallPlan, SvidProof } from './broker-settings.ts';

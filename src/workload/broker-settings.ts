@@ -1,9 +1,9 @@
 /** Settings of callers that get passports from a broker, and their valid combinations. */
 import { parseBrokerUrl } from '../client/broker/broker-url.ts';
 import type { ServiceUrl } from '../client/service-url.ts';
-import { usageError } from '../program/errors.ts';
-import type { Environment } from '../program/output.ts';
-import { choice, optional, type SettingValues, text } from '../program/settings.ts';
+import { usageError } from '../process/program/errors.ts';
+import type { Environment } from '../process/program/output.ts';
+import { choice, optional, type SettingValues, text } from '../process/settings/settings.ts';
 import { isCanonicalSubject } from '../protocol/spiffe-id.ts';
 
 /** How an SVID proves the caller. Source: docs/broker.md "Proofs". */

@@ -1,8 +1,8 @@
 /** Reads and writes the broker state file beside a key. Source: docs/workloads.md "With a broker". */
 import { BrokerError } from '../client/broker/broker-error.ts';
 import { type BrokerState, parseBrokerState } from '../client/broker/broker-state.ts';
-import { CliError } from '../program/errors.ts';
-import { readInputBytes } from '../program/input-files.ts';
+import { readInputBytes } from '../process/files/input-files.ts';
+import { CliError } from '../process/program/errors.ts';
 
 /** Room for the profiles and passports of many routes. */
 const MAX_STATE_BYTES = 8 * 1024 * 1024;

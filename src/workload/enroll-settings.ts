@@ -1,7 +1,7 @@
 /** Settings of `proofgate enroll`, and their valid combinations. Source: specification "Command-line tool". */
 import type { EnrollRequest } from '../client/enroll/enroll-run.ts';
 import { type EnrollmentTarget, MAX_REFRESH_SKEW_MS } from '../client/enroll/enrollment-state.ts';
-import { usageError } from '../program/errors.ts';
+import { usageError } from '../process/program/errors.ts';
 import {
   aliased,
   duration,
@@ -11,7 +11,7 @@ import {
   text,
   toggle,
   withDefault,
-} from '../program/settings.ts';
+} from '../process/settings/settings.ts';
 import type { KeyChoice } from './enrollment-key.ts';
 
 /** Default path of a Kubernetes service account token. */

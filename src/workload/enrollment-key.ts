@@ -9,9 +9,9 @@ import {
   type EnrollmentTarget,
   isSameTarget,
 } from '../client/enroll/enrollment-state.ts';
-import { systemErrorCode, usageError } from '../program/errors.ts';
-import { readSigningKeyFile } from '../program/key-files.ts';
-import { writeNewFile } from '../program/output-files.ts';
+import { readSigningKeyFile } from '../process/files/key-files.ts';
+import { writeNewFile } from '../process/files/output-files.ts';
+import { systemErrorCode, usageError } from '../process/program/errors.ts';
 import { generateSigningKey, type SigningKey } from '../protocol/signing.ts';
 import { EnrollmentStateFile, statePathOf } from './state-file.ts';
 

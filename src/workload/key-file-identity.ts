@@ -7,7 +7,7 @@ import { signingProfilesOf } from '../client/broker/broker-state.ts';
 import { EnrollError } from '../client/enroll/enroll-error.ts';
 import { enrolledProfiles } from '../client/enroll/enrolled-profiles.ts';
 import type { SigningProfiles } from '../client/signing-profile.ts';
-import { readSigningKeyFile } from '../program/key-files.ts';
+import { readSigningKeyFile } from '../process/files/key-files.ts';
 import type { SigningKey } from '../protocol/signing.ts';
 import { brokerStatePathOf, readBrokerState } from './broker-state-file.ts';
 import { EnrollmentStateFile, settledKeyFile, statePathOf } from './state-file.ts';

@@ -1,7 +1,7 @@
 /** Reads a file of signing profiles that an operator wrote. */
 import type { SigningProfiles } from '../client/signing-profile.ts';
 import { parseSigningProfiles } from '../client/signing-profile-file.ts';
-import { readInputText } from '../program/input-files.ts';
+import { readInputText } from '../process/files/input-files.ts';
 
 const MAX_PROFILE_BYTES = 4 * 1024 * 1024;
 

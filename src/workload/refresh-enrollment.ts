@@ -5,8 +5,8 @@ import { parseControlUrl } from '../client/enroll/control-url.ts';
 import { isSameKey } from '../client/enroll/enrollment-state.ts';
 import { formatEnrollmentState } from '../client/enroll/state-format.ts';
 import { ServiceHttp } from '../client/service-http.ts';
-import { usageError } from '../program/errors.ts';
-import { readCaFile } from '../program/input-files.ts';
+import { readCaFile } from '../process/files/input-files.ts';
+import { usageError } from '../process/program/errors.ts';
 import type { ReadinessQuestion } from './enroll-with-files.ts';
 import { EnrollmentStateFile, readEnrolledKeyFile, settledKeyFile, statePathOf } from './state-file.ts';
 

@@ -5,10 +5,10 @@ import { basename, dirname, join } from 'node:path';
 import { ownState } from '../client/enroll/enrolled-profiles.ts';
 import type { EnrollmentState, EnrollmentStates } from '../client/enroll/enrollment-state.ts';
 import { formatEnrollmentState, parseEnrollmentState } from '../client/enroll/state-format.ts';
-import { CliError, usageError } from '../program/errors.ts';
-import { readInputBytes } from '../program/input-files.ts';
-import { readSigningKeyFile } from '../program/key-files.ts';
-import { replaceFile } from '../program/output-files.ts';
+import { readInputBytes } from '../process/files/input-files.ts';
+import { readSigningKeyFile } from '../process/files/key-files.ts';
+import { replaceFile } from '../process/files/output-files.ts';
+import { CliError, usageError } from '../process/program/errors.ts';
 import type { SigningKey } from '../protocol/signing.ts';
 
 /** Room for the profiles of a large site. */

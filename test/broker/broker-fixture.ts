@@ -18,12 +18,12 @@ import {
 } from '../../src/broker/broker-ports.ts';
 import { parseDenyList } from '../../src/broker/deny-list.ts';
 import { parseSoftwareKeys } from '../../src/broker/software-keys.ts';
+import type { BrokerEvent } from '../../src/process/telemetry/broker-event.ts';
+import { createBrokerMetrics } from '../../src/process/telemetry/broker-metrics.ts';
 import { signMessage } from '../../src/protocol/signature.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 import { isJsonObject, type JsonObject } from '../../src/protocol/strict-json.ts';
 import type { TrustBundles } from '../../src/spiffe/trust-bundles.ts';
-import type { BrokerEvent } from '../../src/telemetry/broker-event.ts';
-import { createBrokerMetrics } from '../../src/telemetry/broker-metrics.ts';
 import { BROKER_ISSUER, NOW_SECONDS, newSigningKey, TRUST_DOMAIN } from '../fakes/bundle-content.ts';
 import { bundlesOf, SpiffeAuthority } from '../fakes/spiffe-authority.ts';
 

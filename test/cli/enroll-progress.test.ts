@@ -2,8 +2,8 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
 import { EnrollProgress } from '../../src/cli/enroll/enroll-progress.ts';
-import { CliError } from '../../src/program/errors.ts';
-import { Output, type OutputFormat } from '../../src/program/output.ts';
+import { CliError } from '../../src/process/program/errors.ts';
+import { Output, type OutputFormat } from '../../src/process/program/output.ts';
 
 class Screen extends Writable {
   readonly isTTY: boolean;

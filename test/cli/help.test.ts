@@ -2,7 +2,7 @@
 import { PassThrough } from 'node:stream';
 import { expect, it } from '@jest/globals';
 import { buildProgram } from '../../src/cli/program.ts';
-import { Output } from '../../src/program/output.ts';
+import { Output } from '../../src/process/program/output.ts';
 
 function programOf(width: number) {
   const stream = new PassThrough();

@@ -1,7 +1,7 @@
 /** Runs a command line inside the test process, for commands that talk to a server of the test or keep running. */
 import { Writable } from 'node:stream';
 import { runCli } from '../../src/cli/program.ts';
-import { type CliContext, type Environment, Output } from '../../src/program/output.ts';
+import { type CliContext, type Environment, Output } from '../../src/process/program/output.ts';
 import type { CliRun } from './run-cli.ts';
 
 class Memory extends Writable {

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { readSigningKeyFile } from '../../src/program/key-files.ts';
+import { readSigningKeyFile } from '../../src/process/files/key-files.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
 import { parseTranscript } from '../../src/protocol/transcript.ts';
 import { verifySignature } from '../../src/protocol/verify-signature.ts';

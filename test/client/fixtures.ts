@@ -1,8 +1,9 @@
 /** Keys, profiles and requests that the client tests share. */
-import { ClientError, type ClientErrorCode } from '../../src/client/client-error.ts';
+
 import { RequestSigner, type RequestToSign, type SignedRequest } from '../../src/client/request-signer.ts';
 import type { SigningProfiles } from '../../src/client/signing-profile.ts';
 import { parseSigningProfiles } from '../../src/client/signing-profile-file.ts';
+import { ClientError, type ClientErrorCode } from '../../src/protocol/client-error.ts';
 import { generateSigningKey, type SigningKey } from '../../src/protocol/signing.ts';
 import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
 

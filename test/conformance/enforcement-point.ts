@@ -5,7 +5,7 @@
  */
 
 import type { WireAddress } from '../../src/conformance/wire/exchange.ts';
-import type { DecisionEvent } from '../../src/telemetry/decision-event.ts';
+import type { DecisionEvent } from '../../src/process/telemetry/decision-event.ts';
 import type { Protocol } from '../e2e/environment/gateway.ts';
 import type { Site } from '../e2e/environment/site.ts';
 import type { Upstream, UpstreamRequest } from '../e2e/harness/upstream.ts';

@@ -20,7 +20,7 @@ import { BUNDLE_CONTENT } from '../../src/bundle/format/schema.ts';
 import { SIGNING_SETTINGS } from '../../src/cli/signing/signing-inputs.ts';
 import { KEY_MACHINE, keyExpirySeconds } from '../../src/control/domain/enrollment-rules.ts';
 import { holdsSlot, SOURCE_MACHINE } from '../../src/control/domain/source-rules.ts';
-import type { Setting } from '../../src/program/settings.ts';
+import type { Setting } from '../../src/process/settings/settings.ts';
 import { READINESS_CONDITIONS } from '../../src/protocol/readiness-conditions.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
 import { ENROLL_SETTINGS } from '../../src/workload/enroll-settings.ts';

@@ -9,7 +9,7 @@ import {
 } from '../../src/conformance/wire/exchange.ts';
 import { http1Client, sendBytes } from '../../src/conformance/wire/http1.ts';
 import { http2Client, sendLines } from '../../src/conformance/wire/http2.ts';
-import type { DecisionEvent } from '../../src/telemetry/decision-event.ts';
+import type { DecisionEvent } from '../../src/process/telemetry/decision-event.ts';
 import type { Protocol } from '../e2e/environment/gateway.ts';
 import type { UpstreamRequest } from '../e2e/harness/upstream.ts';
 import { waitFor } from '../e2e/harness/wait.ts';

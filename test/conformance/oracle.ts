@@ -2,7 +2,7 @@
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import type { Expected } from '../../src/conformance/conformance-case.ts';
 import type { HeaderLine, WireRequest } from '../../src/conformance/wire/exchange.ts';
-import { readPublicKeyFile } from '../../src/program/public-key-file.ts';
+import { readPublicKeyFile } from '../../src/process/files/public-key-file.ts';
 import type { HeaderLookup, RequestHeaders } from '../../src/protocol/credentials.ts';
 import { isScheme } from '../../src/protocol/request-target.ts';
 import { decide } from '../../src/verifier/decision/decide.ts';

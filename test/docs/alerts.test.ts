@@ -1,8 +1,8 @@
 /** Checks that docs/alerts.yaml uses existing metrics, labels and values, and that its run-book links work. */
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
+import { createVerifierMetrics } from '../../src/process/telemetry/metrics.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
-import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
 import { REPLAY_FENCE_REASONS } from '../../src/verifier/replay/store.ts';
 import { anchorOf, codesIn, headings, readText, tableNamed } from './markdown.ts';
 

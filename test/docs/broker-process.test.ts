@@ -2,7 +2,7 @@
 import { expect, it } from '@jest/globals';
 import { BROKER_SETTINGS } from '../../src/main/broker/broker-settings.ts';
 import { AUDIT_SETTINGS } from '../../src/main/enforcement/enforcement-settings.ts';
-import { createBrokerProcessMetrics } from '../../src/telemetry/broker-process-metrics.ts';
+import { createBrokerProcessMetrics } from '../../src/process/telemetry/broker-process-metrics.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 
 const cli = readText('docs/cli.md');
@@ -58,7 +58,7 @@ it('has every log event, and no other', () => {
   const files = [
     ...filesOfCheckout('src/main/broker', '.ts'),
     ...filesOfCheckout('src/broker', '.ts'),
-    'src/main/closers.ts',
+    'src/process/program/closers.ts',
   ];
   const logged = files.flatMap((file) =>
     [...readText(file).matchAll(/\bevent: '([a-z_]+)'/g)].map(([, event = '']) => event),

@@ -46,7 +46,7 @@ import { DEFAULT_REFRESH_INTERVAL_MS } from '../../src/control/issuers/key-set-c
 import { MAX_KEY_AGE_MS } from '../../src/control/issuers/source-keys.ts';
 import { CLOCK_SKEW_SECONDS, MAX_TOKEN_LIFETIME_SECONDS } from '../../src/control/issuers/token-claims.ts';
 import { MAX_TOKEN_BYTES } from '../../src/control/issuers/token-envelope.ts';
-import { FETCH_TIMEOUT_MS, MAX_RESPONSE_BYTES } from '../../src/outbound-fetch/outbound-fetch.ts';
+import { FETCH_TIMEOUT_MS, MAX_RESPONSE_BYTES } from '../../src/process/outbound-fetch/outbound-fetch.ts';
 import { enrollmentText, POLL_SCHEME, POLL_WINDOW_SECONDS, pollText } from '../../src/protocol/enrollment.ts';
 import { READINESS_CONDITIONS } from '../../src/protocol/readiness-conditions.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
@@ -116,7 +116,7 @@ it('has every event of the log', () => {
   const files = ['src/control', 'src/http-service', 'src/main/control', 'src/program'].flatMap((folder) =>
     filesOfCheckout(folder, '.ts'),
   );
-  const logged = [...files, 'src/main/closers.ts'].flatMap((file) =>
+  const logged = [...files, 'src/process/program/closers.ts'].flatMap((file) =>
     [...readText(file).matchAll(/\bevent: '([a-z_]+)'(?:,| })/g)].map(([, event]) => event),
   );
   const described = rowsOf('log-events').flatMap(([cell]) => codesIn(cell));

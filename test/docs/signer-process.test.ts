@@ -2,7 +2,7 @@
 import { expect, it } from '@jest/globals';
 import { AGENT_SETTINGS } from '../../src/main/agent/agent-settings.ts';
 import { SIGNER_SETTINGS } from '../../src/main/signer/signer-settings.ts';
-import { createSignerMetrics } from '../../src/telemetry/signer-metrics.ts';
+import { createSignerMetrics } from '../../src/process/telemetry/signer-metrics.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 
 const cli = readText('docs/cli.md');
@@ -47,7 +47,7 @@ it('has every metric with its labels, and no other', () => {
 });
 
 it('has every log event, and no other', () => {
-  const files = [...filesOfCheckout('src/main/signer', '.ts'), 'src/main/closers.ts'];
+  const files = [...filesOfCheckout('src/main/signer', '.ts'), 'src/process/program/closers.ts'];
   const logged = files.flatMap((file) =>
     [...readText(file).matchAll(/\bevent: '([a-z_]+)'/g)].map(([, event = '']) => event),
   );

@@ -10,7 +10,11 @@ const documented = tableNamed(cli, 'verifier-start-errors').flatMap(([cell]) => 
 const general = new Set(codesOf('error-codes').filter((code) => !documented.includes(code)));
 
 /** Sources outside the verifier's folder that it shares with other commands. */
-const SHARED = ['src/program/secret-files.ts', 'src/program/input-files.ts', 'src/program/input-files.ts'];
+const SHARED = [
+  'src/process/files/secret-files.ts',
+  'src/process/files/input-files.ts',
+  'src/process/files/input-files.ts',
+];
 const RAISED = /(?:usageError\(\s*|new CliError\(\s*'usage',\s*)(?:'([a-z0-9_]+)'|`([^`]+)`)/g;
 
 /** Codes as literals, and as patterns for template strings. */

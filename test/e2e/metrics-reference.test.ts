@@ -1,17 +1,17 @@
 /** Compares the metrics reference in docs/enforcement.md with the metrics of a running verifier: names, types and labels. */
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { createAuditMetrics } from '../../src/telemetry/audit-metrics.ts';
-import { createCaptureMetrics } from '../../src/telemetry/capture-metrics.ts';
-import { createExtAuthzHttpMetrics } from '../../src/telemetry/ext-authz-http-metrics.ts';
+import { createAuditMetrics } from '../../src/process/telemetry/audit-metrics.ts';
+import { createCaptureMetrics } from '../../src/process/telemetry/capture-metrics.ts';
+import { createExtAuthzHttpMetrics } from '../../src/process/telemetry/ext-authz-http-metrics.ts';
 import {
   createReadinessMetrics,
   createRefreshMetrics,
   createReplayMetrics,
   createVerifierMetrics,
   createWorkerMetrics,
-} from '../../src/telemetry/metrics.ts';
-import { createOtlpTracer } from '../../src/telemetry/tracing.ts';
+} from '../../src/process/telemetry/metrics.ts';
+import { createOtlpTracer } from '../../src/process/telemetry/tracing.ts';
 import { codesIn, readText, tableNamed } from '../docs/markdown.ts';
 import { useSite } from './environment/site-fixture.ts';
 

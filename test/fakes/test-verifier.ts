@@ -1,7 +1,7 @@
 /** A verifier whose dependencies record their calls. */
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
-import type { DecisionEvent } from '../../src/telemetry/decision-event.ts';
-import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
+import type { DecisionEvent } from '../../src/process/telemetry/decision-event.ts';
+import { createVerifierMetrics } from '../../src/process/telemetry/metrics.ts';
 import type { CallContext } from '../../src/verifier/call-context.ts';
 import type { Decision } from '../../src/verifier/decision/decide.ts';
 import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';

@@ -1,7 +1,7 @@
 /** The site of the test vectors, at their time, with a store that knows no `jti`, so that every valid request is allowed. */
 import { compileBundle } from '../../src/bundle/compile/compile.ts';
 import { asContent } from '../../src/bundle/format/shape.ts';
-import { createVerifierMetrics } from '../../src/telemetry/metrics.ts';
+import { createVerifierMetrics } from '../../src/process/telemetry/metrics.ts';
 import type { Decision } from '../../src/verifier/decision/decide.ts';
 import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
 import { createMemoryReplayStore } from '../../src/verifier/replay/memory.ts';

@@ -7,7 +7,7 @@ import { BROKER_SETTINGS } from '../../src/main/broker/broker-settings.ts';
 import { CONTROL_SETTINGS } from '../../src/main/control/control-settings.ts';
 import { PROXY_SETTINGS } from '../../src/main/proxy/proxy-settings.ts';
 import { VERIFIER_SETTINGS } from '../../src/main/verifier/verifier-settings.ts';
-import type { SettingDeclarations } from '../../src/program/settings.ts';
+import type { SettingDeclarations } from '../../src/process/settings/settings.ts';
 import { anchorOf, filesOfCheckout, headings, readText } from '../docs/markdown.ts';
 import { checkoutPath } from '../e2e/harness/checkout.ts';
 
@@ -107,7 +107,7 @@ describe('metrics', () => {
   it('the dashboard has every metric of Control, and each panel a place and something to show', () => {
     const dashboard = readText('helm/proofgate/files/dashboard.json');
     const names = new Set(namesIn(dashboard));
-    const ofControl = namesIn(readText('src/telemetry/control-metrics.ts'));
+    const ofControl = namesIn(readText('src/process/telemetry/control-metrics.ts'));
     const unseen = [
       'proofgate_control_request_seconds',
       'proofgate_control_published_bytes_total',
@@ -124,7 +124,7 @@ describe('metrics', () => {
   it('the dashboard has every metric of the broker', () => {
     const names = new Set(namesIn(readText('helm/proofgate/files/dashboard.json')).map(withoutSuffix));
     const sources = ['broker-metrics', 'broker-process-metrics'].map((file) =>
-      readText(`src/telemetry/${file}.ts`),
+      readText(`src/process/telemetry/${file}.ts`),
     );
     const ofBroker = namesIn(sources.join('\n')).filter((name) => name.startsWith('proofgate_broker_'));
     expect(ofBroker.length).toBeGreaterThan(5);

@@ -4,8 +4,8 @@ import { BROKER_SETTINGS } from '../../src/main/broker/broker-settings.ts';
 import { CONTROL_SETTINGS } from '../../src/main/control/control-settings.ts';
 import { PROXY_SETTINGS } from '../../src/main/proxy/proxy-settings.ts';
 import { VERIFIER_SETTINGS } from '../../src/main/verifier/verifier-settings.ts';
-import { collectTexts, settingValues, variableOf } from '../../src/program/setting-sources.ts';
-import type { SettingDeclarations } from '../../src/program/settings.ts';
+import { collectTexts, settingValues, variableOf } from '../../src/process/settings/setting-sources.ts';
+import type { SettingDeclarations } from '../../src/process/settings/settings.ts';
 import { ENROLL_SETTINGS } from '../../src/workload/enroll-settings.ts';
 import { type Container, containersOf, describeChart, podsOf, render, VALUE_FILES } from './chart.ts';
 

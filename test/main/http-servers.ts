@@ -3,11 +3,11 @@ import { afterAll } from '@jest/globals';
 import { Registry } from 'prom-client';
 import { SignInRedirect } from '../../src/client/operator/operator-sign-in.ts';
 import { RequestSigner } from '../../src/client/request-signer.ts';
-import { openAdminListener } from '../../src/enforcement/admin/admin-server.ts';
 import { createBrokerServer } from '../../src/main/broker/broker-listener.ts';
+import { openAdminListener } from '../../src/process/admin/admin-server.ts';
+import { createEgressMetrics } from '../../src/process/telemetry/egress-metrics.ts';
 import { openEgressServer } from '../../src/signer/egress/egress-server.ts';
 import { openProofsApi } from '../../src/signer/signing-api/proofs-api.ts';
-import { createEgressMetrics } from '../../src/telemetry/egress-metrics.ts';
 import { testBroker } from '../broker/broker-fixture.ts';
 import { ApiFixture } from '../control/api/api-fixture.ts';
 

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import pino from 'pino';
 import { type RunningSigner, startSigner } from '../../src/main/signer/signer-process.ts';
 import { SIGNER_SETTINGS } from '../../src/main/signer/signer-settings.ts';
-import { settingValues } from '../../src/program/settings.ts';
+import { settingValues } from '../../src/process/settings/settings.ts';
 import { newEd25519Key, profileDocument, routeDocument } from '../client/fixtures.ts';
 import { httpGet, waitFor } from '../e2e/harness/wait.ts';
 import { FakeBroker, ISSUER } from '../fakes/broker.ts';

@@ -1,7 +1,7 @@
 /** Tests that the oracle detects each kind of success, and calls what was served as it was signed no success. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import type { DecisionEvent } from '../../src/process/telemetry/decision-event.ts';
 import type { Transcript } from '../../src/protocol/transcript.ts';
-import type { DecisionEvent } from '../../src/telemetry/decision-event.ts';
 import { createSite, type Site } from '../e2e/environment/site.ts';
 import { type CampaignResult, runCampaign } from './campaign.ts';
 import { HIDDEN, type Http1Case } from './cases.ts';

@@ -1,6 +1,6 @@
 /** Bundle endpoints: who may serve a bundle, and which bundle replaces the last good one. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { parseIssuerNetwork } from '../../src/outbound-fetch/address-policy.ts';
+import { parseIssuerNetwork } from '../../src/process/outbound-fetch/address-policy.ts';
 import { type BundleEndpoint, BundleEndpointFollower } from '../../src/spiffe/bundles/bundle-endpoint.ts';
 import { BundleStore } from '../../src/spiffe/bundles/bundle-store.ts';
 import { FakeBundleEndpoint } from '../fakes/bundle-endpoint.ts';

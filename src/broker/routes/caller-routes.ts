@@ -7,7 +7,7 @@ import {
   PROFILES_ANSWER,
   PROFILES_REQUEST,
 } from '../../api-contract/broker-contract.ts';
-import { COMMON_PROBLEMS } from '../../http-service/http-problem.ts';
+import { COMMON_PROBLEMS } from '../../process/http-service/http-problem.ts';
 import type { BrokerOperation } from '../../protocol/broker-text.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import type { BrokerApp } from '../broker-http.ts';

@@ -7,7 +7,7 @@ import {
   type SettingValues,
   text,
   withDefault,
-} from '../../program/settings.ts';
+} from '../../process/settings/settings.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 
@@ -28,12 +28,12 @@ export const TRUSTED_SIGNERS = {
 };
 
 export async function readSigningKeys(files: readonly string[]): Promise<readonly SigningKey[]> {
-  const { readSigningKeyFile } = await import('../../program/key-files.ts');
+  const { readSigningKeyFile } = await import('../../process/files/key-files.ts');
   return Promise.all(files.map((file) => readSigningKeyFile(file)));
 }
 
 export async function readBundleKeys(files: readonly string[]): Promise<readonly PublicKey[]> {
-  const { readPublicKeyFile } = await import('../../program/public-key-file.ts');
+  const { readPublicKeyFile } = await import('../../process/files/public-key-file.ts');
   return Promise.all(files.map((file) => readPublicKeyFile(file)));
 }
 

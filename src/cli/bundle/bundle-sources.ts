@@ -19,7 +19,7 @@ import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
 import { LocalDirectory } from '../../bundle/format/local-directory.ts';
 import { positionOf, readContent } from '../../bundle/format/open-document.ts';
 import { asContent } from '../../bundle/format/shape.ts';
-import { readInputText } from '../../program/input-files.ts';
+import { readInputText } from '../../process/files/input-files.ts';
 
 interface LintReport {
   readonly findings: readonly Finding[];

@@ -1,5 +1,5 @@
 /** `proofgate completion`: prints a script with which a shell completes commands, flags and names. */
-import { usageError } from '../../program/errors.ts';
+import { usageError } from '../../process/program/errors.ts';
 import { SCRIPTS, SHELLS } from '../completion/shell-scripts.ts';
 import { command } from '../define-command.ts';
 

@@ -1,6 +1,6 @@
 /** `proofgate conformance`: sends the public conformance cases to a deployment, and reports what it does with them. */
 import type { CaseResult } from '../../conformance/public-run.ts';
-import { usageError } from '../../program/errors.ts';
+import { usageError } from '../../process/program/errors.ts';
 import {
   duration,
   optional,
@@ -8,7 +8,7 @@ import {
   type SettingValues,
   text,
   withDefault,
-} from '../../program/settings.ts';
+} from '../../process/settings/settings.ts';
 import { type CliContext, command } from '../define-command.ts';
 import { CALLER_SETTINGS, SIGNING_SETTINGS } from '../signing/signing-inputs.ts';
 

@@ -1,7 +1,7 @@
 /** `proofgate enroll`: enrolls a workload's key, so that it becomes a derived key. */
 import { type EnrolledKeyRecord, maxRefreshSkewMs } from '../../client/enroll/enrollment-state.ts';
-import type { Output } from '../../program/output.ts';
-import { formatDurationMs } from '../../program/settings.ts';
+import type { Output } from '../../process/program/output.ts';
+import { formatDurationMs } from '../../process/settings/settings.ts';
 import { formatMoment } from '../../protocol/rfc3339.ts';
 import {
   DEFAULT_REFRESH_SKEW_MS,
@@ -36,10 +36,10 @@ async function enrollByPlan(
   output: Output,
 ): Promise<EnrolledKeyRecord> {
   const { parseControlUrl } = await import('../../client/enroll/control-url.ts');
-  const { readCaFile } = await import('../../program/input-files.ts');
+  const { readCaFile } = await import('../../process/files/input-files.ts');
   const { enrollWithFiles } = await import('../../workload/enroll-with-files.ts');
   const { EnrollProgress } = await import('../enroll/enroll-progress.ts');
-  const { untilStopped } = await import('../../program/stop-signal.ts');
+  const { untilStopped } = await import('../../process/program/stop-signal.ts');
   const url = parseControlUrl(plan.target.controlUrl);
   const caPem = await readCaFile(caFile);
   const progress = new EnrollProgress(output);

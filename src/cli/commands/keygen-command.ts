@@ -1,6 +1,13 @@
 /** `proofgate keygen`: generates a key pair and writes it to files. */
 
-import { choice, optional, required, type SettingValues, text, withDefault } from '../../program/settings.ts';
+import {
+  choice,
+  optional,
+  required,
+  type SettingValues,
+  text,
+  withDefault,
+} from '../../process/settings/settings.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import { type CliContext, command } from '../define-command.ts';
 
@@ -42,7 +49,7 @@ async function writeKeyFiles(
   pem: string,
   { jwk, algorithm, thumbprint }: PublicKey,
 ): Promise<void> {
-  const { removeFile, writeNewFile } = await import('../../program/output-files.ts');
+  const { removeFile, writeNewFile } = await import('../../process/files/output-files.ts');
   if (publicOut !== undefined) {
     const named = { ...jwk, alg: algorithm, kid: thumbprint };
     await writeNewFile({ path: publicOut, content: `${JSON.stringify(named, undefined, 2)}\n`, mode: 0o644 });

@@ -1,10 +1,10 @@
 /** The command of `envoy lint`, `nginx lint`, `caddy lint` and `traefik lint`: reports settings of a gateway that weaken or bypass the check. */
 import type { Finding } from '../../gateway-lint/gateway.ts';
 import type { LintOptions, LintReport } from '../../gateway-lint/lint.ts';
-import { CliError, usageError } from '../../program/errors.ts';
-import { readFileOrInput } from '../../program/input-files.ts';
-import { list, type SettingValues, text } from '../../program/settings.ts';
-import { visibleText } from '../../program/visible-text.ts';
+import { readFileOrInput } from '../../process/files/input-files.ts';
+import { CliError, usageError } from '../../process/program/errors.ts';
+import { visibleText } from '../../process/program/visible-text.ts';
+import { list, type SettingValues, text } from '../../process/settings/settings.ts';
 import { type CliContext, command } from '../define-command.ts';
 
 /** Dumps of large gateways have tens of megabytes. */

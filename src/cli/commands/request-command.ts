@@ -1,7 +1,14 @@
 /** `proofgate request`: signs and sends a request and shows the response, without exposing the passport to the user. */
 
-import { CliError } from '../../program/errors.ts';
-import { duration, optional, type SettingValues, text, toggle, withDefault } from '../../program/settings.ts';
+import { CliError } from '../../process/program/errors.ts';
+import {
+  duration,
+  optional,
+  type SettingValues,
+  text,
+  toggle,
+  withDefault,
+} from '../../process/settings/settings.ts';
 import { type CliContext, command } from '../define-command.ts';
 import { parseConnectAddress } from '../signing/connect-address.ts';
 import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-inputs.ts';
@@ -43,7 +50,7 @@ async function request(
   const { sendRequest } = await import('../../client/send-request.ts');
   const { signFromSettings } = await import('../signing/signing-inputs.ts');
   const { showAnswer } = await import('../answer.ts');
-  const { readCaFile } = await import('../../program/input-files.ts');
+  const { readCaFile } = await import('../../process/files/input-files.ts');
   const connectTo = parseConnectAddress(settings.connectTo);
   const caPem = await readCaFile(settings.caFile);
   const { request, signed } = await signFromSettings(settings, positionals, context.env);

@@ -2,8 +2,8 @@
 
 import type { CredentialHeaders } from '../../client/credential-headers.ts';
 import type { SignedRequest } from '../../client/request-signer.ts';
-import { usageError } from '../../program/errors.ts';
-import { choice, required, type SettingValues, text, withDefault } from '../../program/settings.ts';
+import { usageError } from '../../process/program/errors.ts';
+import { choice, required, type SettingValues, text, withDefault } from '../../process/settings/settings.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { type CliContext, command } from '../define-command.ts';
 import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-inputs.ts';
@@ -52,7 +52,7 @@ async function deliver(settings: Values, signed: SignedRequest, { output }: CliC
     output.stdout.write(content);
     return;
   }
-  const { replaceFile } = await import('../../program/output-files.ts');
+  const { replaceFile } = await import('../../process/files/output-files.ts');
   await replaceFile({ path: settings.out, content, mode: 0o600 });
   const expiresAt = formatTime(signed.expiresAtSeconds);
   output.result([`signed for route ${signed.routeId}, good until ${expiresAt}: ${settings.out}`], {

@@ -1,7 +1,7 @@
 /** `proofgate status`: shows a key's enrollment and whether verifiers already accept its requests, or its passports. */
 import type { BrokerState } from '../../client/broker/broker-state.ts';
 import { MAX_REFRESH_SKEW_MS } from '../../client/enroll/enrollment-state.ts';
-import { CliError } from '../../program/errors.ts';
+import { CliError } from '../../process/program/errors.ts';
 import {
   duration,
   optional,
@@ -10,7 +10,7 @@ import {
   text,
   toggle,
   withDefault,
-} from '../../program/settings.ts';
+} from '../../process/settings/settings.ts';
 import type { ReadinessQuestion } from '../../workload/enroll-with-files.ts';
 import { type CliContext, command } from '../define-command.ts';
 
@@ -87,7 +87,7 @@ async function refreshed(
 
 /** Undefined for a key that no agent keeps with a broker. The file answers: no broker is asked. */
 async function readKeptPassports(key: string): Promise<BrokerState | undefined> {
-  const { readSigningKeyFile } = await import('../../program/key-files.ts');
+  const { readSigningKeyFile } = await import('../../process/files/key-files.ts');
   const { readBrokerState } = await import('../../workload/broker-state-file.ts');
   const { settledKeyFile } = await import('../../workload/state-file.ts');
   const keyFile = await settledKeyFile(key);

@@ -3,7 +3,7 @@
  * Source: docs/cli.md "Completion".
  */
 import type { Command } from 'commander';
-import type { Setting } from '../../program/settings.ts';
+import type { Setting } from '../../process/settings/settings.ts';
 import { KINDS_OF, kindOf } from '../ctl/resource-kinds.ts';
 import type { ProofgateCommand } from '../define-command.ts';
 

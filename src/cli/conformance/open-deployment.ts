@@ -6,7 +6,7 @@ import { PROTOCOLS, type Protocol, type PublicNeed } from '../../conformance/con
 import { type Deployment, speaksHttp2 } from '../../conformance/public-run.ts';
 import { requireSegment, subjectOfDeployment } from '../../conformance/public-subject.ts';
 import type { WireAddress } from '../../conformance/wire/exchange.ts';
-import { readCaFile } from '../../program/input-files.ts';
+import { readCaFile } from '../../process/files/input-files.ts';
 import { parseConnectAddress } from '../signing/connect-address.ts';
 import { readLocalCaller } from '../signing/signing-caller.ts';
 import { profileChoice, type SignerValues, signerFor } from '../signing/signing-inputs.ts';

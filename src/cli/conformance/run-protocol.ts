@@ -7,8 +7,8 @@ import {
   runCase,
   sendAllowed,
 } from '../../conformance/public-run.ts';
-import { CliError } from '../../program/errors.ts';
-import type { Output } from '../../program/output.ts';
+import { CliError } from '../../process/program/errors.ts';
+import type { Output } from '../../process/program/output.ts';
 
 /** @throws CliError `unreachable`, `target_not_allowed` */
 export async function runProtocol(

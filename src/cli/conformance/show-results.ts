@@ -1,8 +1,8 @@
 /** The result of `proofgate conformance`: a summary for each protocol, and a line for each failure. */
 import type { Protocol } from '../../conformance/conformance-case.ts';
 import { type CaseResult, FAILURES, type Verdict } from '../../conformance/public-run.ts';
-import { EXIT_CODES } from '../../program/errors.ts';
-import type { Output } from '../../program/output.ts';
+import { EXIT_CODES } from '../../process/program/errors.ts';
+import type { Output } from '../../process/program/output.ts';
 
 export function showResults(
   results: readonly CaseResult[],

@@ -1,10 +1,10 @@
 /** Asks for confirmation of an irreversible command on a terminal. Without a terminal the command needs `--yes`. */
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { CliError, usageError } from '../../program/errors.ts';
-import type { CliContext } from '../../program/output.ts';
-import { toggle } from '../../program/settings.ts';
-import { visibleText } from '../../program/visible-text.ts';
+import { CliError, usageError } from '../../process/program/errors.ts';
+import type { CliContext } from '../../process/program/output.ts';
+import { visibleText } from '../../process/program/visible-text.ts';
+import { toggle } from '../../process/settings/settings.ts';
 
 export const YES = {
   yes: toggle('--yes', 'do not ask; required where no terminal can answer', false),

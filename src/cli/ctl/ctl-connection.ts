@@ -2,17 +2,17 @@
 import type { ControlUrl } from '../../client/enroll/control-url.ts';
 import type { ControlApi, ControlApiOptions } from '../../client/operator/control-api.ts';
 import { OperatorError } from '../../client/operator/operator-error.ts';
-import { CliError } from '../../program/errors.ts';
-import { readCaFile } from '../../program/input-files.ts';
-import type { JsonMembers } from '../../program/output.ts';
+import { readCaFile } from '../../process/files/input-files.ts';
+import { CliError } from '../../process/program/errors.ts';
+import type { JsonMembers } from '../../process/program/output.ts';
+import { visibleText } from '../../process/program/visible-text.ts';
 import {
   optional,
   required,
   type SettingDeclarations,
   type SettingValues,
   text,
-} from '../../program/settings.ts';
-import { visibleText } from '../../program/visible-text.ts';
+} from '../../process/settings/settings.ts';
 import {
   type CliContext,
   type CommandDeclaration,

@@ -3,10 +3,10 @@ import { mkdir, rm } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import type { ControlUrl } from '../../client/enroll/control-url.ts';
 import { isSessionToken } from '../../client/operator/operator-sign-in.ts';
-import { CliError, systemErrorCode, usageError } from '../../program/errors.ts';
-import { readInputBytes } from '../../program/input-files.ts';
-import type { Environment } from '../../program/output.ts';
-import { replaceFile } from '../../program/output-files.ts';
+import { readInputBytes } from '../../process/files/input-files.ts';
+import { replaceFile } from '../../process/files/output-files.ts';
+import { CliError, systemErrorCode, usageError } from '../../process/program/errors.ts';
+import type { Environment } from '../../process/program/output.ts';
 
 export interface CtlCredentials {
   /** A secret. */

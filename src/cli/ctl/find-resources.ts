@@ -1,8 +1,8 @@
 /** Lists Control's resources, and finds one by its ID or its name. */
 import type { ControlApi } from '../../client/operator/control-api.ts';
 import { OperatorError } from '../../client/operator/operator-error.ts';
-import { CliError, usageError } from '../../program/errors.ts';
-import { optional, text } from '../../program/settings.ts';
+import { CliError, usageError } from '../../process/program/errors.ts';
+import { optional, text } from '../../process/settings/settings.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import { KINDS, type Kind, type NamedKind } from './resource-kinds.ts';
 

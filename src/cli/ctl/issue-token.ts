@@ -1,8 +1,9 @@
 /** Hands over a token that Control shows once: in a file for its owner alone, or on stdout. */
-import { CliError } from '../../program/errors.ts';
-import type { Output } from '../../program/output.ts';
-import { replaceFile, requireReplaceable } from '../../program/output-files.ts';
-import { optional, text } from '../../program/settings.ts';
+
+import { replaceFile, requireReplaceable } from '../../process/files/output-files.ts';
+import { CliError } from '../../process/program/errors.ts';
+import type { Output } from '../../process/program/output.ts';
+import { optional, text } from '../../process/settings/settings.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import type { CtlResult } from './ctl-connection.ts';
 

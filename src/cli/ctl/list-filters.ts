@@ -1,6 +1,6 @@
 /** The flags of `proofgate ctl get` that select the items of a list. Control selects; the command only passes them on. */
-import { usageError } from '../../program/errors.ts';
-import { optional, parseDurationMs, type SettingValues, text } from '../../program/settings.ts';
+import { usageError } from '../../process/program/errors.ts';
+import { optional, parseDurationMs, type SettingValues, text } from '../../process/settings/settings.ts';
 import { isMoment } from '../../protocol/rfc3339.ts';
 
 export const LIST_FILTERS = {

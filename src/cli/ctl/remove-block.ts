@@ -2,7 +2,7 @@
 import type { ControlApi } from '../../client/operator/control-api.ts';
 import { OperatorError } from '../../client/operator/operator-error.ts';
 import { sitePath } from '../../client/operator/paths.ts';
-import { CliError } from '../../program/errors.ts';
+import { CliError } from '../../process/program/errors.ts';
 
 /** @throws CliError `not_found`, OperatorError */
 export async function removeBlock(

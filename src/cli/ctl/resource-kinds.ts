@@ -1,6 +1,6 @@
 /** The kinds of resources that `proofgate ctl get` shows. */
-import { nearestName } from '../../http-service/nearest-name.ts';
-import { usageError } from '../../program/errors.ts';
+import { nearestName } from '../../process/http-service/nearest-name.ts';
+import { usageError } from '../../process/program/errors.ts';
 
 export interface Kind {
   /** Path of the list; `owner`: percent-encoded ID of what the items belong to, in most cases the Auth Site. */

@@ -1,7 +1,7 @@
 /** Shows the progress of `enroll`: one line that is overwritten in a terminal, elsewhere occasional log lines. */
 import type { EnrollEvent } from '../../client/enroll/enroll-run.ts';
-import type { Output } from '../../program/output.ts';
-import { formatDurationMs } from '../../program/settings.ts';
+import type { Output } from '../../process/program/output.ts';
+import { formatDurationMs } from '../../process/settings/settings.ts';
 
 /** Minimum interval between two equal log lines. */
 const LOG_EVERY_MS = 30_000;

@@ -6,9 +6,9 @@ import {
   type EnrollmentState,
   refreshFromMs,
 } from '../../client/enroll/enrollment-state.ts';
-import { oneLine } from '../../program/errors.ts';
-import type { JsonMembers } from '../../program/output.ts';
-import { formatDurationMs } from '../../program/settings.ts';
+import { oneLine } from '../../process/program/errors.ts';
+import type { JsonMembers } from '../../process/program/output.ts';
+import { formatDurationMs } from '../../process/settings/settings.ts';
 import { formatMoment } from '../../protocol/rfc3339.ts';
 
 export interface StatusCircumstances {

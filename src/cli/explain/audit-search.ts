@@ -3,10 +3,10 @@ import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { CliError, usageError } from '../../program/errors.ts';
-import { openInputFile } from '../../program/input-files.ts';
+import { openInputFile } from '../../process/files/input-files.ts';
+import { CliError, usageError } from '../../process/program/errors.ts';
+import { DECISION_EVENT_NAME } from '../../process/telemetry/decision-event.ts';
 import { isJsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
-import { DECISION_EVENT_NAME } from '../../telemetry/decision-event.ts';
 
 const CHUNK_BYTES = 1024 * 1024;
 /** Far more than an event has. */

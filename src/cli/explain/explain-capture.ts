@@ -2,9 +2,9 @@
 import { type CapturedDenial, type ExplainInput, parseExplainInput } from '../../explain/captured-request.ts';
 import { reportOfEvent } from '../../explain/event-report.ts';
 import { type Moment, momentOf, reportOfRequest } from '../../explain/request-report.ts';
-import { usageError } from '../../program/errors.ts';
-import { readFileOrInput } from '../../program/input-files.ts';
-import { visibleText } from '../../program/visible-text.ts';
+import { readFileOrInput } from '../../process/files/input-files.ts';
+import { usageError } from '../../process/program/errors.ts';
+import { visibleText } from '../../process/program/visible-text.ts';
 import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
 import { parseMoment } from '../../protocol/rfc3339.ts';
 import { isDecisionId } from '../../verifier/decision/explain/redaction.ts';

@@ -10,7 +10,7 @@ import { DOCUMENTS, parsePayload, readDocument, type Signers } from '../../bundl
 import { BUNDLE_FILE, CURRENT_LINK, FRESHNESS_FILE } from '../../bundle/format/file-names.ts';
 import { LocalDirectory, type ResolvedDirectory } from '../../bundle/format/local-directory.ts';
 import { positionOf, readContent } from '../../bundle/format/open-document.ts';
-import { systemErrorCode, usageError } from '../../program/errors.ts';
+import { systemErrorCode, usageError } from '../../process/program/errors.ts';
 import { parseTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { ExplainedBundle } from '../../verifier/decision/explain/report.ts';

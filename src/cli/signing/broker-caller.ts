@@ -1,8 +1,8 @@
 /** Who signs with a passport from a broker, asked for now. */
 import { signingProfilesOf } from '../../client/broker/broker-state.ts';
 import { withBroker } from '../../client/broker/passport-set.ts';
-import { usageError } from '../../program/errors.ts';
-import { untilStopped } from '../../program/stop-signal.ts';
+import { usageError } from '../../process/program/errors.ts';
+import { untilStopped } from '../../process/program/stop-signal.ts';
 import { openIdentitySource } from '../../workload/broker-identity.ts';
 import type { BrokerCallPlan } from '../../workload/broker-settings.ts';
 import { readProfileFile } from '../../workload/profile-file.ts';

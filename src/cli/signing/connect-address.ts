@@ -1,6 +1,6 @@
 /** The value of `--connect-to`: where to connect instead of the URL's host and port. */
 import type { ConnectAddress } from '../../client/send-request.ts';
-import { usageError } from '../../program/errors.ts';
+import { usageError } from '../../process/program/errors.ts';
 import { MAX_PORT } from '../../protocol/limits.ts';
 
 /** `127.0.0.1:10000`, `[::1]:10000`, `localhost:10000`. */

@@ -1,11 +1,11 @@
 /** Who signs: a key with the profiles and passports from its files. */
 import { type BrokerState, signingProfilesOf } from '../../client/broker/broker-state.ts';
-import { ClientError } from '../../client/client-error.ts';
 import { enrolledProfiles } from '../../client/enroll/enrolled-profiles.ts';
 import type { SigningProfiles } from '../../client/signing-profile.ts';
-import { usageError } from '../../program/errors.ts';
-import { readInputBytes } from '../../program/input-files.ts';
-import { readSigningKeyFile } from '../../program/key-files.ts';
+import { readInputBytes } from '../../process/files/input-files.ts';
+import { readSigningKeyFile } from '../../process/files/key-files.ts';
+import { usageError } from '../../process/program/errors.ts';
+import { ClientError } from '../../protocol/client-error.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import { readBrokerState } from '../../workload/broker-state-file.ts';
 import { readProfileFile } from '../../workload/profile-file.ts';

@@ -1,5 +1,5 @@
 /** Reads the files that `sign` and `request` name, or asks a broker, and signs. */
-import { ClientError } from '../../client/client-error.ts';
+
 import { parseHeaderLine } from '../../client/request-headers.ts';
 import {
   findProfile,
@@ -9,10 +9,18 @@ import {
 } from '../../client/request-signer.ts';
 import type { ProfileChoice } from '../../client/select-profile.ts';
 import type { SigningProfiles } from '../../client/signing-profile.ts';
-import { usageError } from '../../program/errors.ts';
-import { readInputBytes, readStandardInput } from '../../program/input-files.ts';
-import type { Environment } from '../../program/output.ts';
-import { duration, list, optional, type SettingValues, text, withDefault } from '../../program/settings.ts';
+import { readInputBytes, readStandardInput } from '../../process/files/input-files.ts';
+import { usageError } from '../../process/program/errors.ts';
+import type { Environment } from '../../process/program/output.ts';
+import {
+  duration,
+  list,
+  optional,
+  type SettingValues,
+  text,
+  withDefault,
+} from '../../process/settings/settings.ts';
+import { ClientError } from '../../protocol/client-error.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import { BROKER_CALL_SETTINGS, brokerCallPlanOf } from '../../workload/broker-settings.ts';
 import type { CallerValues, SigningCaller } from './signing-caller.ts';

@@ -3,10 +3,11 @@
  * checked: only verifiers know the broker's key.
  * Source: `src/api-contract/broker-contract.ts`.
  */
+
+import { textLike } from '../../protocol/object-reader.ts';
 import { parsePassport } from '../../protocol/passport.ts';
 import { thumbprintOf } from '../../protocol/public-key.ts';
 import { parseAnswer } from '../json-answer.ts';
-import { textLike } from '../object-reader.ts';
 
 const isChallenge = textLike(/^[A-Za-z0-9_-]{1,256}$/);
 

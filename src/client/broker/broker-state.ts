@@ -4,11 +4,11 @@
  * Source: docs/workloads.md "With a broker".
  */
 import { isIdentifier } from '../../protocol/identifiers.ts';
+import { ObjectReader, textThat } from '../../protocol/object-reader.ts';
 import { parsePassport } from '../../protocol/passport.ts';
 import { thumbprintOf } from '../../protocol/public-key.ts';
 import { formatMoment, isMoment } from '../../protocol/rfc3339.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
-import { ObjectReader, textThat } from '../object-reader.ts';
 import { readSigningProfiles, type SigningProfiles } from '../signing-profile.ts';
 import type { IssuedPassport } from './broker-answers.ts';
 import { BrokerError } from './broker-error.ts';

@@ -5,11 +5,11 @@
  */
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
+import { oneOf, textLike, textThat } from '../../protocol/object-reader.ts';
 import { READINESS_CONDITIONS, type ReadinessConditionName } from '../../protocol/readiness-conditions.ts';
 import { Redacted } from '../../protocol/redacted.ts';
 import { isMoment } from '../../protocol/rfc3339.ts';
 import { isCode, parseAnswer } from '../json-answer.ts';
-import { oneOf, textLike, textThat } from '../object-reader.ts';
 import { type IssuedKey, readIssuedKey } from './enrollment-state.ts';
 
 export interface Challenge {

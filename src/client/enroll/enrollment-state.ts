@@ -5,9 +5,9 @@
 import type { EnrolledKey, EnrolledProfile } from '../../api-contract/enrollment-contract.ts';
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier, isKeyId } from '../../protocol/identifiers.ts';
+import { type ObjectReader, oneOf, textThat } from '../../protocol/object-reader.ts';
 import { formatMoment, isMoment } from '../../protocol/rfc3339.ts';
 import { PASSPORT_HEADER, PASSPORT_HEADER_MEMBER } from '../../protocol/wire-names.ts';
-import { type ObjectReader, oneOf, textThat } from '../object-reader.ts';
 import {
   type RouteProfile,
   readRouteProfile,

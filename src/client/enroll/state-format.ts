@@ -1,9 +1,9 @@
 /** Parses and formats the state file, which is JSON. Source: docs/cli.md "The state file". */
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
+import { ObjectReader, oneOf, textThat } from '../../protocol/object-reader.ts';
 import { formatMoment, isMoment } from '../../protocol/rfc3339.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
-import { ObjectReader, oneOf, textThat } from '../object-reader.ts';
 import { isChallengeId, isEnrollmentId } from './control-answers.ts';
 import { EnrollError } from './enroll-error.ts';
 import type { Attempt, EnrolledKeyRecord, EnrollmentState, EnrollmentTarget } from './enrollment-state.ts';

@@ -5,9 +5,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Agent } from 'undici';
+import { checkedCaPem } from '../../process/files/ca-certificates.ts';
 import { parseRetryAfterMs } from '../../protocol/retry-after.ts';
 import { isJsonObject, type JsonObject, jsonObjects, parseStrictJson } from '../../protocol/strict-json.ts';
-import { checkedCaPem } from '../ca-certificates.ts';
 import type { ControlUrl } from '../enroll/control-url.ts';
 import { OperatorError, type OperatorFault } from './operator-error.ts';
 

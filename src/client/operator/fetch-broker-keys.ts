@@ -3,9 +3,9 @@
  * are allowed, because the operator chose the URL. Source: docs/ctl.md "broker-keys", docs/broker.md.
  */
 import { Agent } from 'undici';
+import { checkedCaPem } from '../../process/files/ca-certificates.ts';
 import { isLoopback } from '../../protocol/loopback.ts';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
-import { checkedCaPem } from '../ca-certificates.ts';
 import { OperatorError } from './operator-error.ts';
 
 export interface BrokerLocation {

@@ -34,16 +34,16 @@ import {
   DEFAULT_LISTENER,
   type ListenerOptions,
   rejectTooManyHeaders,
-} from '../../http-service/http-listener.ts';
-import { RequestBodies } from '../../http-service/request-bodies.ts';
+} from '../../process/http-service/http-listener.ts';
+import { RequestBodies } from '../../process/http-service/request-bodies.ts';
 import {
   compileSerializer,
   compileValidator,
   completeSchema,
   NO_BODY_HASH,
   rejectUnexpectedBody,
-} from '../../http-service/request-shape.ts';
-import { answerUnknownResources } from '../../http-service/unknown-resources.ts';
+} from '../../process/http-service/request-shape.ts';
+import { answerUnknownResources } from '../../process/http-service/unknown-resources.ts';
 import type { Operators } from '../operators/operators.ts';
 import type { Distribution } from '../publishing/distribution.ts';
 import type { ControlStore } from '../store/port.ts';

@@ -4,7 +4,11 @@
  * Source: docs/control.md "API".
  */
 import type { FastifyInstance } from 'fastify';
-import { type DescribedRoute, describeHttpApi, type SecuritySchemes } from '../../http-service/openapi.ts';
+import {
+  type DescribedRoute,
+  describeHttpApi,
+  type SecuritySchemes,
+} from '../../process/http-service/openapi.ts';
 import { PROBLEMS, type ProblemCode } from '../domain/api-problem.ts';
 import type { RouteAccess } from './api-access.ts';
 

@@ -3,7 +3,7 @@
  * repeat nor hide others. Cursors are opaque: base64url of that item's position in the list's order.
  */
 import Type, { type Static, type TSchema } from 'typebox';
-import { RequestShapeError } from '../../http-service/request-shape.ts';
+import { RequestShapeError } from '../../process/http-service/request-shape.ts';
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import type { RangedPage } from '../store/repositories/ranged-list.ts';
 import type { Page } from '../store/repositories/records.ts';

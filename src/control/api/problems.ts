@@ -3,7 +3,7 @@
  * Source: docs/control.md "API".
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { problemAnswers } from '../../http-service/problem-answers.ts';
+import { problemAnswers } from '../../process/http-service/problem-answers.ts';
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
 import { ConstraintError, StoreUnavailableError, UnknownSiteError } from '../store/port.ts';
 import { VersionConflictError } from '../store/repositories/records.ts';

@@ -16,7 +16,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
-import { nothing, parameters, REASON } from '../../api-contract/members-contract.ts';
+import { nothing, parameters, REASON } from '../../process/http-service/members-contract.ts';
 import type { ProblemCode } from '../domain/api-problem.ts';
 import { type Permission, type Reach, reachOf } from '../domain/roles.ts';
 import type { Created, Operation } from '../resource/operation.ts';

@@ -11,7 +11,7 @@ import {
   type SiteView,
 } from '../../api-contract/hierarchy-contract.ts';
 import { DEFAULT_SOURCE_CAPACITY } from '../../api-contract/vocabulary.ts';
-import type { ProblemFault } from '../../http-service/http-problem.ts';
+import type { ProblemFault } from '../../process/http-service/http-problem.ts';
 import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
 import { parseOrigin } from '../../protocol/request-target.ts';
 import { ApiProblem } from '../domain/api-problem.ts';

@@ -4,8 +4,8 @@
  * with the first declaration and ends when there has been none for a while.
  */
 import { Worker } from 'node:worker_threads';
-import type { Fault } from '../../api-contract/members-contract.ts';
-import { RequestShapeError } from '../../http-service/request-shape.ts';
+import type { Fault } from '../../process/http-service/members-contract.ts';
+import { RequestShapeError } from '../../process/http-service/request-shape.ts';
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
 import { StoreUnavailableError } from '../store/port.ts';
 import type { Comparer, Comparison, ComparisonRequest } from './comparison.ts';

@@ -1,6 +1,6 @@
 /** The thread that compares declarations. It has a database connection of its own, which only reads. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { RequestShapeError } from '../../http-service/request-shape.ts';
+import { RequestShapeError } from '../../process/http-service/request-shape.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { StoreUnavailableError } from '../store/port.ts';
 import { compareDeclaration } from './comparison.ts';

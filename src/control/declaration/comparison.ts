@@ -9,7 +9,7 @@ import {
   SITE_DECLARATION,
   type SiteDeclaration,
 } from '../../api-contract/declaration-contract.ts';
-import { compileSerializer, compileValidator, parseJson } from '../../http-service/request-shape.ts';
+import { compileSerializer, compileValidator, parseJson } from '../../process/http-service/request-shape.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { type HeldRole, mayDo, type ScopePath } from '../domain/roles.ts';
 import type { RevisionName } from '../sources/source-changes.ts';

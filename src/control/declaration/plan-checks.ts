@@ -5,7 +5,7 @@ import type {
   DeclaredPolicy,
   SiteDeclaration,
 } from '../../api-contract/declaration-contract.ts';
-import type { ProblemFault } from '../../http-service/http-problem.ts';
+import type { ProblemFault } from '../../process/http-service/http-problem.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';

@@ -9,7 +9,7 @@ import {
   HttpProblem,
   type HttpProblemOptions,
   type ProblemRow,
-} from '../../http-service/http-problem.ts';
+} from '../../process/http-service/http-problem.ts';
 
 /** HTTP status and title of each code. Codes are stable: clients switch on them. */
 export const PROBLEMS = {

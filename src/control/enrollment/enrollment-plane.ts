@@ -4,7 +4,7 @@
  */
 
 import type { EnrollmentCommand } from '../../api-contract/sources-contract.ts';
-import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
+import type { JsonFetcher } from '../../process/outbound-fetch/outbound-fetch.ts';
 import { KeySetCache, type KeySetCacheOptions } from '../issuers/key-set-cache.ts';
 import { validateSource } from '../issuers/validate-source.ts';
 import type { MasterKeys } from '../secrets/master-keys.ts';

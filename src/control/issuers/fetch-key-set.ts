@@ -1,6 +1,6 @@
 /** Fetches and parses an issuer's key set. Source: RFC 7517 section 5; docs/control.md "Sources and tokens". */
-import type { Failure, FetchFailureCode } from '../../outbound-fetch/fetch-failures.ts';
-import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
+import type { Failure, FetchFailureCode } from '../../process/outbound-fetch/fetch-failures.ts';
+import type { JsonFetcher } from '../../process/outbound-fetch/outbound-fetch.ts';
 import { type IssuerKey, MAX_KEYS, parseKeySet } from './key-set.ts';
 
 type KeySetFetch =

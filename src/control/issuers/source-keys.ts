@@ -8,8 +8,8 @@
  * Source: docs/control.md "Sources and tokens".
  */
 
-import type { Failure } from '../../outbound-fetch/fetch-failures.ts';
-import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
+import type { Failure } from '../../process/outbound-fetch/fetch-failures.ts';
+import type { JsonFetcher } from '../../process/outbound-fetch/outbound-fetch.ts';
 import { MAX_KEY_SET_LEAD_MS } from '../domain/source-rules.ts';
 import type { SourceFailureCode } from './fetch-key-set.ts';
 import { fetchKeySet } from './fetch-key-set.ts';

@@ -3,9 +3,9 @@
  * readable. Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source"; Discovery 1.0 section 4.3.
  */
 import { hash } from 'node:crypto';
-import type { Failure } from '../../outbound-fetch/fetch-failures.ts';
-import { readFetchableUrl, refused, type UrlReading } from '../../outbound-fetch/fetchable-url.ts';
-import type { JsonFetcher } from '../../outbound-fetch/outbound-fetch.ts';
+import type { Failure } from '../../process/outbound-fetch/fetch-failures.ts';
+import { readFetchableUrl, refused, type UrlReading } from '../../process/outbound-fetch/fetchable-url.ts';
+import type { JsonFetcher } from '../../process/outbound-fetch/outbound-fetch.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { SourceFailureCode } from './fetch-key-set.ts';

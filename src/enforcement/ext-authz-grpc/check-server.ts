@@ -14,11 +14,14 @@ import {
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { HealthImplementation } from 'grpc-health-check';
 import type { CheckRequest } from '../../envoy-request/messages.ts';
-import { prepareConnections } from '../../runtime-internals/http2-connections.ts';
-import type { VerifierMetrics } from '../../telemetry/metrics.ts';
-import { withinMs } from '../../verifier/time-limit.ts';
-import { type ConnectionListener, openConnectionListener } from '../connections/connection-listener.ts';
-import type { ServerTls, TlsMaterial } from '../connections/tls-material.ts';
+import {
+  type ConnectionListener,
+  openConnectionListener,
+} from '../../process/connections/connection-listener.ts';
+import type { ServerTls, TlsMaterial } from '../../process/connections/tls-material.ts';
+import { prepareConnections } from '../../process/node-internals/http2-connections.ts';
+import { withinMs } from '../../process/program/time-limit.ts';
+import type { VerifierMetrics } from '../../process/telemetry/metrics.ts';
 import type { OpenCall } from './open-call.ts';
 import { CALL_LIMITS, type CallLimits, OpenCalls } from './open-calls.ts';
 import { AUTHORIZATION_SERVICE, authorizationService, loadPackageDefinition, UNREADABLE } from './service.ts';

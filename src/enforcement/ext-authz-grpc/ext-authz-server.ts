@@ -1,9 +1,9 @@
 /** The verifier as an ext_authz server: answers each Check with the verifier's decision. */
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { type EnvoyBodyMode, factsOfCheckRequest } from '../../envoy-request/check-request.ts';
+import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
+import type { VerifierMetrics } from '../../process/telemetry/metrics.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
-import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
-import type { VerifierMetrics } from '../../telemetry/metrics.ts';
 import type { Decision } from '../../verifier/decision/decide.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
@@ -18,7 +18,7 @@ import {
 import type { OpenCall } from './open-call.ts';
 import { responseSerializers } from './service.ts';
 
-export { ListenError } from '../connections/connection-listener.ts';
+export { ListenError } from '../../process/connections/connection-listener.ts';
 export type { CheckServer as ExtAuthzServer } from './check-server.ts';
 
 export interface ExtAuthzServerOptions extends Omit<CheckServerOptions, 'createAnswerer'> {

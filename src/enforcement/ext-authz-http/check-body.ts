@@ -1,8 +1,8 @@
 /** Receives the bodies that a proxy forwards with authorization requests, within a limit for all of them together. */
 import type { IncomingMessage } from 'node:http';
+import { BodySpace, type HeldSpace, UNVERIFIED } from '../../process/request-body/body-space.ts';
+import { readBody } from '../../process/request-body/read-body.ts';
 import { deny } from '../../protocol/reasons.ts';
-import { BodySpace, type HeldSpace, UNVERIFIED } from '../../request-body/body-space.ts';
-import { readBody } from '../../request-body/read-body.ts';
 import type { Decision } from '../../verifier/decision/decide.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import type { CheckedRequest } from './checked-request.ts';

@@ -4,7 +4,7 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { mayBeJoined } from '../../envoy-request/envoy-headers.ts';
-import { requestHeadersOf } from '../../http-proxy/raw-headers.ts';
+import { requestHeadersOf } from '../../process/http-proxy/raw-headers.ts';
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
 import type { Origin } from '../../protocol/request-target.ts';
 import { PASSPORT_HEADER } from '../../protocol/wire-names.ts';

@@ -4,19 +4,22 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { discardRestOfBody } from '../../http-proxy/discard-rest-of-body.ts';
-import { problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
+import {
+  type ConnectionListener,
+  openConnectionListener,
+} from '../../process/connections/connection-listener.ts';
+import type { ServerTls, TlsMaterial } from '../../process/connections/tls-material.ts';
+import { discardRestOfBody } from '../../process/http-proxy/discard-rest-of-body.ts';
+import { problemOfProxyFault } from '../../process/http-proxy/proxy-faults.ts';
+import { readInTurns } from '../../process/node-internals/read-turns.ts';
+import { joinSmallChunks } from '../../process/node-internals/small-chunks.ts';
+import { withinMs } from '../../process/program/time-limit.ts';
+import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
+import type { ExtAuthzHttpMetrics } from '../../process/telemetry/ext-authz-http-metrics.ts';
 import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
 import { deny } from '../../protocol/reasons.ts';
-import { readInTurns } from '../../runtime-internals/read-turns.ts';
-import { joinSmallChunks } from '../../runtime-internals/small-chunks.ts';
-import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
-import type { ExtAuthzHttpMetrics } from '../../telemetry/ext-authz-http-metrics.ts';
 import type { Decision } from '../../verifier/decision/decide.ts';
-import { withinMs } from '../../verifier/time-limit.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
-import { type ConnectionListener, openConnectionListener } from '../connections/connection-listener.ts';
-import type { ServerTls, TlsMaterial } from '../connections/tls-material.ts';
 import { internalDenial } from '../denial-problem.ts';
 import { httpCall } from '../http/http-call.ts';
 import { answerOf, type CheckAnswer, denialAnswer } from './check-answer.ts';

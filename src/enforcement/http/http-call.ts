@@ -1,6 +1,7 @@
 /** The pending HTTP request as the verifier's {@link CallContext}. */
+
+import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
-import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
 import type { CallContext } from '../../verifier/call-context.ts';
 
 /** @param isGone whether the caller has closed the connection or the stream */

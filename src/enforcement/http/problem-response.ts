@@ -1,6 +1,6 @@
 /** Sends problems as responses of node:http. */
 import type { ServerResponse } from 'node:http';
-import type { ProblemResponse } from '../../http-proxy/problem.ts';
+import type { ProblemResponse } from '../../process/http-proxy/problem.ts';
 
 /**
  * Also ends a connection whose request was not read to its end: the rest of it must not count as a request. Never throws: when

@@ -3,7 +3,7 @@
  * the verifier may set, then the context headers. Source: docs/protocol.md "What upstream receives".
  */
 
-import { type HeaderLine, headerLines } from '../../http-proxy/raw-headers.ts';
+import { type HeaderLine, headerLines } from '../../process/http-proxy/raw-headers.ts';
 import type { AllowedDecision } from '../../verifier/decision/decide.ts';
 import { identityHeadersOf } from '../../verifier/decision/identity-headers.ts';
 import { decisionHeadersOf, otherNamesToRemove, usualNamesToRemove } from '../upstream-headers.ts';

@@ -3,9 +3,9 @@
  * of the headers that handlers have. The credentials remain here only.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { hasIgnoredUpgrade } from '../../process/node-internals/ignored-upgrades.ts';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
 import { AUTHORIZATION_HEADER, hasPassportScheme } from '../../protocol/wire-names.ts';
-import { hasIgnoredUpgrade } from '../../runtime-internals/ignored-upgrades.ts';
 import { isWithheldFromUpstream } from '../upstream-headers.ts';
 import { addHeader, dropTrailers, removeHeaders, setHeader } from './header-views.ts';
 

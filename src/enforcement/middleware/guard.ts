@@ -3,14 +3,14 @@
  * the request was captured before.
  */
 import type { IncomingMessage } from 'node:http';
-import { type ProblemResponse, problemOf, problemOfFault } from '../../http-proxy/problem.ts';
-import { headerLines, requestHeadersOf } from '../../http-proxy/raw-headers.ts';
-import { faultOf } from '../../http-proxy/request-faults.ts';
-import { isWebSocketHandshake } from '../../http-proxy/websocket-handshake.ts';
+import { type ProblemResponse, problemOf, problemOfFault } from '../../process/http-proxy/problem.ts';
+import { headerLines, requestHeadersOf } from '../../process/http-proxy/raw-headers.ts';
+import { faultOf } from '../../process/http-proxy/request-faults.ts';
+import { isWebSocketHandshake } from '../../process/http-proxy/websocket-handshake.ts';
+import { joinSmallChunks } from '../../process/node-internals/small-chunks.ts';
+import { BodySpace, type HeldSpace, UNVERIFIED } from '../../process/request-body/body-space.ts';
 import { deny } from '../../protocol/reasons.ts';
 import type { Origin } from '../../protocol/request-target.ts';
-import { BodySpace, type HeldSpace, UNVERIFIED } from '../../request-body/body-space.ts';
-import { joinSmallChunks } from '../../runtime-internals/small-chunks.ts';
 import type { CallContext } from '../../verifier/call-context.ts';
 import type { AllowedDecision } from '../../verifier/decision/decide.ts';
 import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';

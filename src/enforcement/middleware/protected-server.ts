@@ -6,11 +6,11 @@
 import { IncomingMessage, Server, ServerResponse, STATUS_CODES } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import { Duplex } from 'node:stream';
-import { offersOnlyHttp2 } from '../../http-proxy/http2-offer.ts';
-import { problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
+import { offersOnlyHttp2 } from '../../process/http-proxy/http2-offer.ts';
+import { problemOfProxyFault } from '../../process/http-proxy/proxy-faults.ts';
+import { followsIgnoredUpgrade, ignoreUpgradesOf } from '../../process/node-internals/ignored-upgrades.ts';
+import { readInTurns } from '../../process/node-internals/read-turns.ts';
 import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
-import { followsIgnoredUpgrade, ignoreUpgradesOf } from '../../runtime-internals/ignored-upgrades.ts';
-import { readInTurns } from '../../runtime-internals/read-turns.ts';
 import { internalDenial, problemOfDenial } from '../denial-problem.ts';
 import { sendProblem } from '../http/problem-response.ts';
 import type { HttpServer, ProblemResponse } from './admission-gate.ts';

@@ -1,7 +1,7 @@
 /** Reads the body of a request before its handler runs, and hands the same bytes on to whatever reads the request next. */
 import type { IncomingMessage } from 'node:http';
-import type { HeldSpace } from '../../request-body/body-space.ts';
-import { GrowingBuffer } from '../../request-body/growing-buffer.ts';
+import type { HeldSpace } from '../../process/request-body/body-space.ts';
+import { GrowingBuffer } from '../../process/request-body/growing-buffer.ts';
 
 export type BodyRead =
   | { readonly kind: 'read'; readonly bytes: Buffer }

@@ -1,26 +1,26 @@
 /** One request from its head to the end of its response: check the head, receive the body, verify, forward. */
 import type { Readable } from 'node:stream';
-import { type BodySpool, MEMORY_BYTES } from '../../http-proxy/body-spool.ts';
-import { bodyStream } from '../../http-proxy/body-stream.ts';
+import { type BodySpool, MEMORY_BYTES } from '../../process/http-proxy/body-spool.ts';
+import { bodyStream } from '../../process/http-proxy/body-stream.ts';
 import type {
   ClientExchange,
   ClientRequest,
   ClientResponse,
   StreamedBody,
-} from '../../http-proxy/client-exchange.ts';
-import { ExchangeRunner } from '../../http-proxy/exchange-runner.ts';
-import { type ForwardOutcome, forward } from '../../http-proxy/forward.ts';
-import { type ProxyFaultCode, problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
-import { receiveBody } from '../../http-proxy/receive-body.ts';
-import { headFaultOf } from '../../http-proxy/request-head.ts';
-import { acceptsTrailers } from '../../http-proxy/request-lines.ts';
-import { breakOff, respond, type Served } from '../../http-proxy/respond.ts';
-import { DENIAL_HEADERS } from '../../http-proxy/response-lines.ts';
-import type { UpstreamPool } from '../../http-proxy/upstream-pool.ts';
+} from '../../process/http-proxy/client-exchange.ts';
+import { ExchangeRunner } from '../../process/http-proxy/exchange-runner.ts';
+import { type ForwardOutcome, forward } from '../../process/http-proxy/forward.ts';
+import { type ProxyFaultCode, problemOfProxyFault } from '../../process/http-proxy/proxy-faults.ts';
+import { receiveBody } from '../../process/http-proxy/receive-body.ts';
+import { headFaultOf } from '../../process/http-proxy/request-head.ts';
+import { acceptsTrailers } from '../../process/http-proxy/request-lines.ts';
+import { breakOff, respond, type Served } from '../../process/http-proxy/respond.ts';
+import { DENIAL_HEADERS } from '../../process/http-proxy/response-lines.ts';
+import type { UpstreamPool } from '../../process/http-proxy/upstream-pool.ts';
+import { BodySpace, UNVERIFIED } from '../../process/request-body/body-space.ts';
+import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
+import type { ProxyMetrics } from '../../process/telemetry/proxy-metrics.ts';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
-import { BodySpace, UNVERIFIED } from '../../request-body/body-space.ts';
-import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
-import type { ProxyMetrics } from '../../telemetry/proxy-metrics.ts';
 import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';

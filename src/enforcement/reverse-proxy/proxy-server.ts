@@ -6,7 +6,7 @@ import {
   type ExchangeServer,
   type ExchangeServerOptions,
   openExchangeServer,
-} from '../../http-proxy/exchange-server.ts';
+} from '../../process/http-proxy/exchange-server.ts';
 import { type ProxyParts, RequestHandler } from './handle-request.ts';
 
 export interface ProxyServerOptions

@@ -4,10 +4,10 @@
  * Source: docs/proxy.md "What the upstream receives".
  */
 
-import type { ClientRequest, HeaderLines } from '../../http-proxy/client-exchange.ts';
-import { HOP_BY_HOP_HEADERS } from '../../http-proxy/hop-by-hop.ts';
-import { requestHeadersOf } from '../../http-proxy/raw-headers.ts';
-import { acceptsTrailers, joinCookies } from '../../http-proxy/request-lines.ts';
+import type { ClientRequest, HeaderLines } from '../../process/http-proxy/client-exchange.ts';
+import { HOP_BY_HOP_HEADERS } from '../../process/http-proxy/hop-by-hop.ts';
+import { requestHeadersOf } from '../../process/http-proxy/raw-headers.ts';
+import { acceptsTrailers, joinCookies } from '../../process/http-proxy/request-lines.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 
 export interface PeerFacts extends Pick<ClientRequest, 'peerAddress' | 'protocolVersion' | 'scheme'> {

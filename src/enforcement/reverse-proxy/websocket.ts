@@ -4,10 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import type { Duplex } from 'node:stream';
-import type { ClientRequest, HeaderLines } from '../../http-proxy/client-exchange.ts';
-import type { HeaderLine } from '../../http-proxy/raw-headers.ts';
-import { DENIAL_HEADERS } from '../../http-proxy/response-lines.ts';
-import type { ProxyMetrics } from '../../telemetry/proxy-metrics.ts';
+import type { ClientRequest, HeaderLines } from '../../process/http-proxy/client-exchange.ts';
+import type { HeaderLine } from '../../process/http-proxy/raw-headers.ts';
+import { DENIAL_HEADERS } from '../../process/http-proxy/response-lines.ts';
+import type { ProxyMetrics } from '../../process/telemetry/proxy-metrics.ts';
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 

@@ -3,9 +3,9 @@ import {
   type AdminListener,
   openAdminListener,
   type ReadinessCheck,
-} from '../../enforcement/admin/admin-server.ts';
-import { systemErrorCode, usageError } from '../../program/errors.ts';
-import type { HostAndPort } from '../../program/listen-address.ts';
+} from '../../process/admin/admin-server.ts';
+import { systemErrorCode, usageError } from '../../process/program/errors.ts';
+import type { HostAndPort } from '../../process/settings/listen-address.ts';
 
 interface MetricsRegistry {
   readonly contentType: string;

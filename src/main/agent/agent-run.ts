@@ -1,8 +1,8 @@
 /** What the agent needs of the process that it runs in: `proofgate agent`, or the signer. */
-import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
-import type { Environment } from '../../program/output.ts';
-import type { createAgentMetrics } from '../../telemetry/agent-metrics.ts';
-import type { Logger } from '../../telemetry/logger.ts';
+import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
+import type { Environment } from '../../process/program/output.ts';
+import type { createAgentMetrics } from '../../process/telemetry/agent-metrics.ts';
+import type { Logger } from '../../process/telemetry/logger.ts';
 
 /** What an agent shows to probes and scrapers. */
 export interface AgentProbes {

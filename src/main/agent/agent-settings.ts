@@ -1,8 +1,8 @@
 /** Settings of `proofgate agent`: those of `enroll` or of a broker's caller, and the admin listener and log level. */
 
-import { usageError } from '../../program/errors.ts';
-import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
-import type { Environment } from '../../program/output.ts';
+import { usageError } from '../../process/program/errors.ts';
+import type { Environment } from '../../process/program/output.ts';
+import { type HostAndPort, parseHostAndPort } from '../../process/settings/listen-address.ts';
 import {
   choice,
   list,
@@ -12,8 +12,8 @@ import {
   text,
   toggle,
   withDefault,
-} from '../../program/settings.ts';
-import { LOG_LEVELS } from '../../telemetry/log-level.ts';
+} from '../../process/settings/settings.ts';
+import { LOG_LEVELS } from '../../process/telemetry/log-level.ts';
 import {
   BROKER_CALL_SETTINGS,
   type BrokerCallPlan,

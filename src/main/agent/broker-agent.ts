@@ -8,14 +8,14 @@ import {
   PassportKeeper,
   type PassportKeeperPorts,
 } from '../../client/broker/passport-keeper.ts';
-import { ClientError } from '../../client/client-error.ts';
-import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
-import { CliError } from '../../program/errors.ts';
-import { readCaFile } from '../../program/input-files.ts';
-import { readSigningKeyFile } from '../../program/key-files.ts';
+import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
+import { readCaFile } from '../../process/files/input-files.ts';
+import { readSigningKeyFile } from '../../process/files/key-files.ts';
+import { CliError } from '../../process/program/errors.ts';
+import { createPassportMetrics } from '../../process/telemetry/agent-metrics.ts';
+import type { Logger } from '../../process/telemetry/logger.ts';
+import { ClientError } from '../../protocol/client-error.ts';
 import { formatMoment } from '../../protocol/rfc3339.ts';
-import { createPassportMetrics } from '../../telemetry/agent-metrics.ts';
-import type { Logger } from '../../telemetry/logger.ts';
 import { issuePassports } from '../../workload/agent/issue-passports.ts';
 import { PassportPairs } from '../../workload/agent/passport-pairs.ts';
 import { openIdentitySource } from '../../workload/broker-identity.ts';

@@ -4,13 +4,13 @@ import { BrokerFileError } from '../../broker/broker-files.ts';
 import type { BrokerPorts, SigningKeys, SoftwareKeys } from '../../broker/broker-ports.ts';
 import { parseDenyList } from '../../broker/deny-list.ts';
 import { parseSoftwareKeys } from '../../broker/software-keys.ts';
-import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
-import { usageError } from '../../program/errors.ts';
-import { readInputText } from '../../program/input-files.ts';
-import type { Logger } from '../../telemetry/log.ts';
+import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
+import { type Followed, fileFingerprint, fixed, follow } from '../../process/files/followed-file.ts';
+import { readInputText } from '../../process/files/input-files.ts';
+import { usageError } from '../../process/program/errors.ts';
+import type { Logger } from '../../process/telemetry/log.ts';
 import type { BrokerProcessSettings } from './broker-settings.ts';
 import { readChallengeKeys } from './challenge-key-file.ts';
-import { type Followed, fileFingerprint, fixed, follow } from './followed-file.ts';
 import { keyDirectoryFingerprint, readKeyDirectory } from './key-directory-files.ts';
 import { directoryFingerprint, readProfileDirectory } from './profile-directory.ts';
 

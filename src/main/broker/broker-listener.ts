@@ -7,12 +7,12 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import {
   type ConnectionMetrics,
   openConnectionListener,
-} from '../../enforcement/connections/connection-listener.ts';
-import type { ServerTls, TlsMaterial } from '../../enforcement/connections/tls-material.ts';
-import { withJoinedChunks } from '../../http-service/http-listener.ts';
+} from '../../process/connections/connection-listener.ts';
+import type { ServerTls, TlsMaterial } from '../../process/connections/tls-material.ts';
+import { withJoinedChunks } from '../../process/http-service/http-listener.ts';
+import { readInTurns } from '../../process/node-internals/read-turns.ts';
+import { withinMs } from '../../process/program/time-limit.ts';
 import { KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
-import { readInTurns } from '../../runtime-internals/read-turns.ts';
-import { withinMs } from '../../verifier/time-limit.ts';
 import type { ClientConnections } from './client-connections.ts';
 
 const MAX_HEADER_BYTES = 32 * 1024;

@@ -1,11 +1,16 @@
 /** Validates the settings of `proofgate broker`. Reads files; connects to nothing and writes nothing. */
 import type { BrokerSettings } from '../../broker/broker-ports.ts';
-import { parseIssuerNetwork } from '../../outbound-fetch/address-policy.ts';
-import { readIssuerCa } from '../../outbound-fetch/outbound-fetch.ts';
-import { usageError } from '../../program/errors.ts';
-import { readPemFile } from '../../program/input-files.ts';
-import { type HostAndPort, parseHostAndPort, parseSocketAddress } from '../../program/listen-address.ts';
-import { parsePublicUrl } from '../../program/public-url.ts';
+import { planListenerTls, type ServerTlsPlan } from '../../process/connections/listener-tls.ts';
+import { readPemFile } from '../../process/files/input-files.ts';
+import { parseIssuerNetwork } from '../../process/outbound-fetch/address-policy.ts';
+import { readIssuerCa } from '../../process/outbound-fetch/outbound-fetch.ts';
+import { usageError } from '../../process/program/errors.ts';
+import {
+  type HostAndPort,
+  parseHostAndPort,
+  parseSocketAddress,
+} from '../../process/settings/listen-address.ts';
+import { parsePublicUrl } from '../../process/settings/public-url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { isLoopback } from '../../protocol/loopback.ts';
 import { TRUST_DOMAIN_PATTERN } from '../../protocol/spiffe-id.ts';
@@ -14,7 +19,6 @@ import { WORKLOAD_SOCKET_RULE, workloadSocketTarget } from '../../spiffe/workloa
 import { parseServerId } from '../../spiffe/workload-id.ts';
 import type { AuditSetup } from '../../verifier/assembly/open-audit.ts';
 import { planAudit } from '../enforcement/enforcement-plan.ts';
-import { planListenerTls, type ServerTlsPlan } from '../enforcement/listener-tls.ts';
 import type { BrokerProcessSettings } from './broker-settings.ts';
 
 export interface BundleFile {

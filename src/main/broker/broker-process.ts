@@ -1,19 +1,19 @@
 /** Composition root of the broker: opens its parts, serves until a stop signal, and closes the parts in reverse order. */
 import { createBrokerApp } from '../../broker/broker-app.ts';
-import { openAdminListener, type ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
-import { usageError } from '../../program/errors.ts';
-import type { CliContext } from '../../program/output.ts';
-import { stopped, untilStopped } from '../../program/stop-signal.ts';
+import { openAdminListener, type ReadinessCheck } from '../../process/admin/admin-server.ts';
+import { followTlsFiles } from '../../process/connections/listener-tls.ts';
+import { Closers } from '../../process/program/closers.ts';
+import { usageError } from '../../process/program/errors.ts';
+import type { CliContext } from '../../process/program/output.ts';
+import { stopped, untilStopped } from '../../process/program/stop-signal.ts';
 import {
   type BrokerProcessMetrics,
   createBrokerProcessMetrics,
-} from '../../telemetry/broker-process-metrics.ts';
-import { createLogger, type Logger } from '../../telemetry/logger.ts';
-import { createReadinessMetrics } from '../../telemetry/metrics.ts';
+} from '../../process/telemetry/broker-process-metrics.ts';
+import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
+import { createReadinessMetrics } from '../../process/telemetry/metrics.ts';
 import { AuditFileError, type OpenAudit, openAudit } from '../../verifier/assembly/open-audit.ts';
-import { Closers } from '../closers.ts';
 import { listenFailure, reopenOnHangUp } from '../enforcement/enforcement-process.ts';
-import { followTlsFiles } from '../enforcement/listener-tls.ts';
 import { auditCheck } from '../enforcement/verifier-readiness.ts';
 import { openBrokerFiles } from './broker-files.ts';
 import { createBrokerServer, openBrokerListener } from './broker-listener.ts';

@@ -3,8 +3,9 @@
  * may take a new file at different times.
  * Source: docs/broker.md "Challenges".
  */
-import { usageError } from '../../program/errors.ts';
-import { readMountedSecret } from '../../program/secret-files.ts';
+
+import { readMountedSecret } from '../../process/files/secret-files.ts';
+import { usageError } from '../../process/program/errors.ts';
 
 /** 32 random bytes in base64 have 44 characters, in base64url 43, in hex 64. The text itself is the MAC's key. */
 const KEY_LINE = /^[A-Za-z0-9+/_=-]{43,1024}$/;

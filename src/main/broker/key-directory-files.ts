@@ -14,9 +14,9 @@ import {
   signingKeysOf,
   type TrustDomainKeys,
 } from '../../broker/key-directory.ts';
-import { type CliError, systemErrorCode, usageError } from '../../program/errors.ts';
-import { readInputText } from '../../program/input-files.ts';
-import { readMountedSecret } from '../../program/secret-files.ts';
+import { readInputText } from '../../process/files/input-files.ts';
+import { readMountedSecret } from '../../process/files/secret-files.ts';
+import { type CliError, systemErrorCode, usageError } from '../../process/program/errors.ts';
 import { parseSigningKey, type SigningKey, SigningKeyError } from '../../protocol/signing.ts';
 
 export const CURRENT_FILE = 'current';

@@ -2,11 +2,11 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SigningProfiles } from '../../broker/broker-ports.ts';
-import { ClientError } from '../../client/client-error.ts';
 import type { SigningCoordinates } from '../../client/signing-profile.ts';
 import { parseProfileYaml, parseSigningProfiles } from '../../client/signing-profile-file.ts';
-import { systemErrorCode, usageError } from '../../program/errors.ts';
-import { readInputText } from '../../program/input-files.ts';
+import { readInputText } from '../../process/files/input-files.ts';
+import { systemErrorCode, usageError } from '../../process/program/errors.ts';
+import { ClientError } from '../../protocol/client-error.ts';
 
 const MAX_PROFILE_BYTES = 1024 * 1024;
 

@@ -1,5 +1,12 @@
 /** Settings of `proofgate broker rotate-key`. Source: docs/cli.md. */
-import { choice, optional, required, type SettingValues, text, withDefault } from '../../program/settings.ts';
+import {
+  choice,
+  optional,
+  required,
+  type SettingValues,
+  text,
+  withDefault,
+} from '../../process/settings/settings.ts';
 
 export const ROTATE_KEY_SETTINGS = {
   keyDir: required(text('--key-dir <directory>', "the broker's key directory")),

@@ -6,8 +6,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isKeyDirectoryTrustDomain, type TrustDomainKeys } from '../../broker/key-directory.ts';
-import { systemErrorCode, usageError } from '../../program/errors.ts';
-import { removeFile, replaceFile, syncDirectory, writeNewFile } from '../../program/output-files.ts';
+import { removeFile, replaceFile, syncDirectory, writeNewFile } from '../../process/files/output-files.ts';
+import { systemErrorCode, usageError } from '../../process/program/errors.ts';
 import type { SignatureAlgorithm } from '../../protocol/public-key.ts';
 import { generateSigningKey } from '../../protocol/signing.ts';
 import { CURRENT_FILE, keyFileOf, readTrustDomain } from './key-directory-files.ts';

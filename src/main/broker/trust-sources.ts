@@ -1,18 +1,18 @@
 /** Opens the sources of trust bundles: files, the Workload API, bundle endpoints. Source: docs/broker.md "Trust bundles". */
 
-import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
-import { faultName, usageError } from '../../program/errors.ts';
-import { readInputText } from '../../program/input-files.ts';
+import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
+import { fileFingerprint } from '../../process/files/followed-file.ts';
+import { readInputText } from '../../process/files/input-files.ts';
+import { faultName, usageError } from '../../process/program/errors.ts';
+import type { Logger } from '../../process/telemetry/log.ts';
 import { type BundleDocument, readBundleText } from '../../spiffe/bundles/bundle-document.ts';
 import { type BundleEndpoint, BundleEndpointFollower } from '../../spiffe/bundles/bundle-endpoint.ts';
 import { BundleStore } from '../../spiffe/bundles/bundle-store.ts';
 import { followWorkloadBundles } from '../../spiffe/bundles/workload-api-bundles.ts';
 import type { TrustBundle, TrustBundles } from '../../spiffe/trust-bundles.ts';
 import { WorkloadApiError } from '../../spiffe/workload-api/workload-api.ts';
-import type { Logger } from '../../telemetry/log.ts';
 import { type FileObserver, FollowedFiles } from './broker-files.ts';
 import type { BundleFile, TrustPlan, WorkloadApiSource } from './broker-plan.ts';
-import { fileFingerprint } from './followed-file.ts';
 
 const MAX_BUNDLE_BYTES = 4 * 1024 * 1024;
 

@@ -31,9 +31,9 @@ import { keyReadiness } from '../../control/publishing/readiness.ts';
 import { enrolledProfiles } from '../../control/publishing/signing-profiles.ts';
 import { createSiteCheck } from '../../control/publishing/site-check.ts';
 import { requireRow } from '../../control/resource/change.ts';
-import { IssuerFetcher } from '../../outbound-fetch/outbound-fetch.ts';
+import { IssuerFetcher } from '../../process/outbound-fetch/outbound-fetch.ts';
+import type { ControlMetrics } from '../../process/telemetry/control-metrics.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
-import type { ControlMetrics } from '../../telemetry/control-metrics.ts';
 import {
   type ControlPartsOptions,
   reportFailure,

@@ -1,13 +1,13 @@
 /** Composition root of Control: opens its parts, serves until a stop signal, and closes the parts in reverse order. */
 import { fileURLToPath } from 'node:url';
-import { openAdminListener } from '../../enforcement/admin/admin-server.ts';
-import { faultName, systemErrorCode, usageError } from '../../program/errors.ts';
-import type { HostAndPort } from '../../program/listen-address.ts';
-import type { CliContext } from '../../program/output.ts';
-import { stopped, untilStopped } from '../../program/stop-signal.ts';
-import { createControlMetrics } from '../../telemetry/control-metrics.ts';
-import { createLogger, type Logger } from '../../telemetry/logger.ts';
-import { Closers } from '../closers.ts';
+import { openAdminListener } from '../../process/admin/admin-server.ts';
+import { Closers } from '../../process/program/closers.ts';
+import { faultName, systemErrorCode, usageError } from '../../process/program/errors.ts';
+import type { CliContext } from '../../process/program/output.ts';
+import { stopped, untilStopped } from '../../process/program/stop-signal.ts';
+import type { HostAndPort } from '../../process/settings/listen-address.ts';
+import { createControlMetrics } from '../../process/telemetry/control-metrics.ts';
+import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
 import { type ControlParts, openControlParts } from './control-parts.ts';
 import { type ControlPlan, planControl } from './control-plan.ts';
 import { readPropagation, readRenewals, watchReadiness } from './control-readiness.ts';

@@ -5,8 +5,8 @@ import { ApiProblem } from '../../control/domain/api-problem.ts';
 import { isNotRenewed } from '../../control/enrollment/key-renewal.ts';
 import { sitePropagation } from '../../control/publishing/propagation.ts';
 import type { ControlStore } from '../../control/store/port.ts';
-import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
-import type { PropagationReading, RenewalReading } from '../../telemetry/control-metrics.ts';
+import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
+import type { PropagationReading, RenewalReading } from '../../process/telemetry/control-metrics.ts';
 
 const PING_EVERY_MS = 1000;
 /** A write costs a disk sync, so most rounds only ping; after a failed write every round writes. */

@@ -11,8 +11,8 @@ import {
   text,
   toggle,
   withDefault,
-} from '../../program/settings.ts';
-import { LOG_LEVELS } from '../../telemetry/log-level.ts';
+} from '../../process/settings/settings.ts';
+import { LOG_LEVELS } from '../../process/telemetry/log-level.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 const RATE = { min: 1, max: 1_000_000 };

@@ -2,8 +2,8 @@
 import { stat } from 'node:fs/promises';
 import { Server as TlsServer } from 'node:https';
 import type { Server } from 'node:net';
-import { CliError } from '../../program/errors.ts';
-import type { Logger } from '../../telemetry/logger.ts';
+import { CliError } from '../../process/program/errors.ts';
+import type { Logger } from '../../process/telemetry/logger.ts';
 import { readTlsMaterial, type TlsFiles } from './control-plan.ts';
 
 const LOOK_EVERY_MS = 2000;

@@ -12,9 +12,9 @@ import {
   SchemaNewerError,
   StoreUnavailableError,
 } from '../../control/store/port.ts';
-import { CliError, usageError } from '../../program/errors.ts';
-import { secretFile } from '../../program/secret-files.ts';
-import type { Logger } from '../../telemetry/logger.ts';
+import { secretFile } from '../../process/files/secret-files.ts';
+import { CliError, usageError } from '../../process/program/errors.ts';
+import type { Logger } from '../../process/telemetry/logger.ts';
 import type { ControlPlan, DatabasePlan } from './control-plan.ts';
 
 /** @throws CliError `database_unavailable`, `database_newer` */

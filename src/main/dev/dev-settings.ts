@@ -1,5 +1,11 @@
 /** Settings of `proofgate dev`. Source: docs/cli.md. */
-import { optional, required, type SettingValues, text, withDefault } from '../../program/settings.ts';
+import {
+  optional,
+  required,
+  type SettingValues,
+  text,
+  withDefault,
+} from '../../process/settings/settings.ts';
 
 export const DEV_SETTINGS = {
   upstream: required(text('--upstream <url>', 'the API under development, such as http://127.0.0.1:3000')),

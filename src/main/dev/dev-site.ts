@@ -4,8 +4,8 @@ import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { BundleContent } from '../../bundle/format/schema.ts';
 import type { EnrollmentState } from '../../client/enroll/enrollment-state.ts';
 import { formatEnrollmentState } from '../../client/enroll/state-format.ts';
-import { ObjectReader } from '../../client/object-reader.ts';
 import { readRouteProfile } from '../../client/signing-profile.ts';
+import { ObjectReader } from '../../protocol/object-reader.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { generateSigningKey, type SigningKey } from '../../protocol/signing.ts';
 

@@ -1,6 +1,6 @@
 /** A verifier that reports each decision, with an explanation of denials, as it happens. */
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
-import { visibleText } from '../../program/visible-text.ts';
+import { visibleText } from '../../process/program/visible-text.ts';
 import type { Denial } from '../../protocol/reasons.ts';
 import { pathOf } from '../../protocol/request-target.ts';
 import type { Decision, DeniedDecision } from '../../verifier/decision/decide.ts';

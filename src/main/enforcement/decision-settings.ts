@@ -1,5 +1,13 @@
 /** Settings that affect decisions, shared by enforcement points and `explain` so that all decide alike. */
-import { choice, duration, integer, list, optional, text, withDefault } from '../../program/settings.ts';
+import {
+  choice,
+  duration,
+  integer,
+  list,
+  optional,
+  text,
+  withDefault,
+} from '../../process/settings/settings.ts';
 
 export const FRESHNESS_SIGNERS = {
   freshnessKeys: list(

@@ -3,11 +3,11 @@
  * nothing and writes nothing, so that a mistake fails the start before anything is opened.
  */
 import type { Signers } from '../../bundle/format/documents.ts';
-import { CliError, usageError } from '../../program/errors.ts';
-import { assertStateDirectory, readCaFile } from '../../program/input-files.ts';
-import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
-import { readPublicKeyFile } from '../../program/public-key-file.ts';
-import { readBearerTokenFile, readBearerTokenFileIfUsable } from '../../program/secret-files.ts';
+import { assertStateDirectory, readCaFile } from '../../process/files/input-files.ts';
+import { readPublicKeyFile } from '../../process/files/public-key-file.ts';
+import { readBearerTokenFile, readBearerTokenFileIfUsable } from '../../process/files/secret-files.ts';
+import { CliError, usageError } from '../../process/program/errors.ts';
+import { type HostAndPort, parseHostAndPort } from '../../process/settings/listen-address.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { isLoopback } from '../../protocol/loopback.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';

@@ -4,16 +4,21 @@ import {
   type AdminOptions,
   openAdminListener,
   type ReadinessCheck,
-} from '../../enforcement/admin/admin-server.ts';
-import { ListenError } from '../../enforcement/connections/connection-listener.ts';
-import { CliError, faultName, systemErrorCode, usageError } from '../../program/errors.ts';
-import type { CliContext } from '../../program/output.ts';
-import { stopped, untilStopped } from '../../program/stop-signal.ts';
-import { releaseStartMemory, tuneGarbageCollection } from '../../runtime-internals/garbage-collection.ts';
-import type { DecisionTracer } from '../../telemetry/decision-trace.ts';
-import { renderMetrics } from '../../telemetry/instruments.ts';
-import { createLogger, type Logger } from '../../telemetry/logger.ts';
-import { createReadinessMetrics } from '../../telemetry/metrics.ts';
+} from '../../process/admin/admin-server.ts';
+import { reportReadiness } from '../../process/admin/readiness-report.ts';
+import { ListenError } from '../../process/connections/connection-listener.ts';
+import {
+  releaseStartMemory,
+  tuneGarbageCollection,
+} from '../../process/node-internals/garbage-collection.ts';
+import { CliError, faultName, systemErrorCode, usageError } from '../../process/program/errors.ts';
+import { type Shutdown, shutdownBySignal } from '../../process/program/graceful-shutdown.ts';
+import type { CliContext } from '../../process/program/output.ts';
+import { stopped, untilStopped } from '../../process/program/stop-signal.ts';
+import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
+import { renderMetrics } from '../../process/telemetry/instruments.ts';
+import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
+import { createReadinessMetrics } from '../../process/telemetry/metrics.ts';
 import { AuditFileError } from '../../verifier/assembly/open-audit.ts';
 import {
   type OpenVerifier,
@@ -22,8 +27,6 @@ import {
 } from '../../verifier/assembly/open-verifier.ts';
 import { type EnforcementPlan, planEnforcement } from './enforcement-plan.ts';
 import type { EnforcementSettings } from './enforcement-settings.ts';
-import { type Shutdown, shutdownBySignal } from './graceful-shutdown.ts';
-import { reportReadiness } from './readiness-report.ts';
 import { verifierReadiness } from './verifier-readiness.ts';
 
 /** A server of an enforcement point. */
@@ -281,7 +284,7 @@ async function openTracer({
   settings,
 }: Parts): Promise<DecisionTracer | undefined> {
   if (plan.otlpEndpoint === undefined) return undefined;
-  const { createOtlpTracer } = await import('../../telemetry/tracing.ts');
+  const { createOtlpTracer } = await import('../../process/telemetry/tracing.ts');
   return createOtlpTracer({
     endpoint: plan.otlpEndpoint,
     registry: metrics.registry,

@@ -11,8 +11,8 @@ import {
   text,
   toggle,
   withDefault,
-} from '../../program/settings.ts';
-import { LOG_LEVELS } from '../../telemetry/log-level.ts';
+} from '../../process/settings/settings.ts';
+import { LOG_LEVELS } from '../../process/telemetry/log-level.ts';
 import { FRESHNESS_SIGNERS, type ORIGIN_AND_STALENESS } from './decision-settings.ts';
 
 /** The Auth Site and its bundle. */

@@ -1,7 +1,7 @@
 /** Validates `--replay` and the settings of Redis. Connects to nothing. */
 
-import { usageError } from '../../program/errors.ts';
-import { readCaFile, readInputText } from '../../program/input-files.ts';
+import { readCaFile, readInputText } from '../../process/files/input-files.ts';
+import { usageError } from '../../process/program/errors.ts';
 import type { RedisAccess, ReplaySetup } from '../../verifier/assembly/open-replay.ts';
 import type { EnforcementSettings } from './enforcement-settings.ts';
 

@@ -4,7 +4,7 @@
  */
 
 import type { FreshnessGroup, Snapshot } from '../../bundle/compile/snapshot.ts';
-import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
+import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
 import { hasEnded, hasStarted } from '../../protocol/validity.ts';
 import type { AuditHealth } from '../../verifier/assembly/open-audit.ts';
 import type { VerifierStatus } from '../../verifier/assembly/open-verifier.ts';

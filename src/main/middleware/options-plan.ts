@@ -1,6 +1,6 @@
 /** Validates the options of `Verifier.open` as `proofgate verifier` validates its settings. */
-import { type CliError, usageError } from '../../program/errors.ts';
-import { integer, type Setting, settingValues, withDefault } from '../../program/settings.ts';
+import { type CliError, usageError } from '../../process/program/errors.ts';
+import { integer, type Setting, settingValues, withDefault } from '../../process/settings/settings.ts';
 import type { Origin } from '../../protocol/request-target.ts';
 import type { VerifierSetup } from '../../verifier/assembly/open-verifier.ts';
 import { ORIGIN_AND_STALENESS } from '../enforcement/decision-settings.ts';

@@ -10,10 +10,10 @@ import type {
 } from '../../enforcement/middleware/admission-gate.ts';
 import { Guard } from '../../enforcement/middleware/guard.ts';
 import { type ProtectFault, protectServer } from '../../enforcement/middleware/protected-server.ts';
-import { CliError, faultName, usageError } from '../../program/errors.ts';
-import { renderMetrics } from '../../telemetry/instruments.ts';
-import type { Logger } from '../../telemetry/log.ts';
-import { createReadinessMetrics } from '../../telemetry/metrics.ts';
+import { CliError, faultName, usageError } from '../../process/program/errors.ts';
+import { renderMetrics } from '../../process/telemetry/instruments.ts';
+import type { Logger } from '../../process/telemetry/log.ts';
+import { createReadinessMetrics } from '../../process/telemetry/metrics.ts';
 import { AuditFileError } from '../../verifier/assembly/open-audit.ts';
 import { type OpenVerifier, openVerifier } from '../../verifier/assembly/open-verifier.ts';
 import { isDirectoryLocked } from '../../verifier/loading/state/directory-lock.ts';

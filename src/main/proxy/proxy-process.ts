@@ -1,16 +1,16 @@
 /** Runs `proofgate proxy`: a verifier with the reverse proxy as its enforcement point. */
 import { openProxyServer } from '../../enforcement/reverse-proxy/proxy-server.ts';
-import { openUpstreamPool } from '../../http-proxy/upstream-pool.ts';
-import type { CliContext } from '../../program/output.ts';
-import type { Logger } from '../../telemetry/log.ts';
-import { createProxyMetrics } from '../../telemetry/proxy-metrics.ts';
+import { followTlsFiles } from '../../process/connections/listener-tls.ts';
+import { openUpstreamPool } from '../../process/http-proxy/upstream-pool.ts';
+import type { CliContext } from '../../process/program/output.ts';
+import type { Logger } from '../../process/telemetry/log.ts';
+import { createProxyMetrics } from '../../process/telemetry/proxy-metrics.ts';
 import {
   type PlannedServer,
   type PointServer,
   runEnforcement,
   type ServerInputs,
 } from '../enforcement/enforcement-process.ts';
-import { followTlsFiles } from '../enforcement/listener-tls.ts';
 import { type ProxyPlan, planProxy } from './proxy-plan.ts';
 import type { ProxySettings } from './proxy-settings.ts';
 

@@ -8,7 +8,7 @@ import {
   type SettingValues,
   text,
   withDefault,
-} from '../../program/settings.ts';
+} from '../../process/settings/settings.ts';
 import { ORIGIN_AND_STALENESS } from '../enforcement/decision-settings.ts';
 import {
   ADMIN_AND_REPLAY_SETTINGS,

@@ -2,12 +2,21 @@
 import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
 import { clockText } from '../../client/clock-difference.ts';
-import { openNegotiatedPool } from '../../http-proxy/negotiated-pool.ts';
-import { openUpstreamPool, type UpstreamPool } from '../../http-proxy/upstream-pool.ts';
-import { usageError } from '../../program/errors.ts';
-import { readCaFile } from '../../program/input-files.ts';
-import { parseHostAndPort } from '../../program/listen-address.ts';
-import { integer, list, optional, type SettingValues, text, withDefault } from '../../program/settings.ts';
+import { readCaFile } from '../../process/files/input-files.ts';
+import { openNegotiatedPool } from '../../process/http-proxy/negotiated-pool.ts';
+import { openUpstreamPool, type UpstreamPool } from '../../process/http-proxy/upstream-pool.ts';
+import { usageError } from '../../process/program/errors.ts';
+import { parseHostAndPort } from '../../process/settings/listen-address.ts';
+import {
+  integer,
+  list,
+  optional,
+  type SettingValues,
+  text,
+  withDefault,
+} from '../../process/settings/settings.ts';
+import { createEgressMetrics } from '../../process/telemetry/egress-metrics.ts';
+import type { Logger } from '../../process/telemetry/logger.ts';
 import { isLoopback } from '../../protocol/loopback.ts';
 import type { Origin } from '../../protocol/request-target.ts';
 import type { EgressParts } from '../../signer/egress/egress-handler.ts';
@@ -17,8 +26,6 @@ import {
   type UpstreamRoute,
 } from '../../signer/egress/egress-routes.ts';
 import { type EgressServer, openEgressServer } from '../../signer/egress/egress-server.ts';
-import { createEgressMetrics } from '../../telemetry/egress-metrics.ts';
-import type { Logger } from '../../telemetry/logger.ts';
 import { localAddress } from './local-address.ts';
 
 export const EGRESS_SETTINGS = {

@@ -1,7 +1,7 @@
 /** Runs the agent in the signer's process, so that one container enrolls and signs. */
-import { faultName } from '../../program/errors.ts';
-import type { Environment } from '../../program/output.ts';
-import type { Logger } from '../../telemetry/logger.ts';
+import { faultName } from '../../process/program/errors.ts';
+import type { Environment } from '../../process/program/output.ts';
+import type { Logger } from '../../process/telemetry/logger.ts';
 import { keepKeyFile } from '../agent/agent-process.ts';
 import type { AgentProbes } from '../agent/agent-run.ts';
 import type { AgentValues } from '../agent/agent-settings.ts';

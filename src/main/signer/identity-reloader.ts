@@ -1,9 +1,9 @@
 /** Loads the signer's identity from its key file, and again whenever an agent has replaced the files. */
 import type { RequestSigner } from '../../client/request-signer.ts';
-import type { ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
+import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
+import type { Logger } from '../../process/telemetry/logger.ts';
 import { parsePassport } from '../../protocol/passport.ts';
 import { formatMoment } from '../../protocol/rfc3339.ts';
-import type { Logger } from '../../telemetry/logger.ts';
 import { KeyFileIdentity, type KeyIdentity } from '../../workload/key-file-identity.ts';
 import { readProfileFile } from '../../workload/profile-file.ts';
 

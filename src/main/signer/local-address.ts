@@ -1,6 +1,6 @@
 /** Addresses that this machine alone reaches. */
-import { usageError } from '../../program/errors.ts';
-import { parseHostAndPort, parseSocketAddress } from '../../program/listen-address.ts';
+import { usageError } from '../../process/program/errors.ts';
+import { parseHostAndPort, parseSocketAddress } from '../../process/settings/listen-address.ts';
 import { isLoopback } from '../../protocol/loopback.ts';
 
 /** Every program that reaches the signer can sign as its identity. @throws CliError `bad_address`, `listen_not_loopback` */

@@ -1,17 +1,20 @@
 /** Composition root of the signer: opens its parts, serves until a stop signal, and closes them in reverse order. */
 import { RequestSigner, type SignedRequest } from '../../client/request-signer.ts';
-import { openAdminListener, type ReadinessCheck } from '../../enforcement/admin/admin-server.ts';
-import { faultName } from '../../program/errors.ts';
-import type { CliContext, Environment } from '../../program/output.ts';
-import { stopped, untilStopped } from '../../program/stop-signal.ts';
+import { openAdminListener, type ReadinessCheck } from '../../process/admin/admin-server.ts';
+import { Closers } from '../../process/program/closers.ts';
+import { faultName } from '../../process/program/errors.ts';
+import type { CliContext, Environment } from '../../process/program/output.ts';
+import { stopped, untilStopped } from '../../process/program/stop-signal.ts';
+import {
+  createExtAuthzServerMetrics,
+  createRpcMetrics,
+} from '../../process/telemetry/ext-authz-server-metrics.ts';
+import { renderMetrics } from '../../process/telemetry/instruments.ts';
+import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
+import { createReadinessMetrics } from '../../process/telemetry/metrics.ts';
+import { createSignerMetrics, type SignerPart } from '../../process/telemetry/signer-metrics.ts';
 import { openExtAuthzSigner } from '../../signer/ext-authz/ext-authz-signer.ts';
 import { openProofsApi } from '../../signer/signing-api/proofs-api.ts';
-import { createExtAuthzServerMetrics, createRpcMetrics } from '../../telemetry/ext-authz-server-metrics.ts';
-import { renderMetrics } from '../../telemetry/instruments.ts';
-import { createLogger, type Logger } from '../../telemetry/logger.ts';
-import { createReadinessMetrics } from '../../telemetry/metrics.ts';
-import { createSignerMetrics, type SignerPart } from '../../telemetry/signer-metrics.ts';
-import { Closers } from '../closers.ts';
 import { listenFailure } from '../enforcement/enforcement-process.ts';
 import { openEgress } from './egress-plan.ts';
 import { startEmbeddedAgent } from './embedded-agent.ts';

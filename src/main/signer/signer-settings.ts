@@ -1,8 +1,9 @@
 /** Settings of `proofgate signer`, and their valid combinations. Source: docs/cli.md. */
-import { usageError } from '../../program/errors.ts';
-import { type HostAndPort, parseHostAndPort } from '../../program/listen-address.ts';
-import { readMountedSecret } from '../../program/secret-files.ts';
-import { choice, optional, type SettingValues, text, withDefault } from '../../program/settings.ts';
+
+import { readMountedSecret } from '../../process/files/secret-files.ts';
+import { usageError } from '../../process/program/errors.ts';
+import { type HostAndPort, parseHostAndPort } from '../../process/settings/listen-address.ts';
+import { choice, optional, type SettingValues, text, withDefault } from '../../process/settings/settings.ts';
 import { AGENT_SETTINGS, type AgentValues } from '../agent/agent-settings.ts';
 import { SHUTDOWN_SETTINGS } from '../enforcement/enforcement-settings.ts';
 import { EGRESS_SETTINGS, type EgressPlan, planEgress } from './egress-plan.ts';

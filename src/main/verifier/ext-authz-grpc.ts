@@ -1,8 +1,8 @@
 /** Plans the verifier's gRPC server from its settings: address and TLS certificate. */
 import { openExtAuthzServer } from '../../enforcement/ext-authz-grpc/ext-authz-server.ts';
-import { parseSocketAddress } from '../../program/listen-address.ts';
+import { followTlsFiles, planListenerTls } from '../../process/connections/listener-tls.ts';
+import { parseSocketAddress } from '../../process/settings/listen-address.ts';
 import type { PlannedServer } from '../enforcement/enforcement-process.ts';
-import { followTlsFiles, planListenerTls } from '../enforcement/listener-tls.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
 /** @throws CliError with exit code 2 */

@@ -2,14 +2,14 @@
 import { openExtAuthzHttpServer } from '../../enforcement/ext-authz-http/ext-authz-http-server.ts';
 import { HTTP_PROFILES, type HttpProfileName } from '../../enforcement/ext-authz-http/profiles.ts';
 import { parseTrustedPeers, type TrustedPeers } from '../../enforcement/ext-authz-http/trusted-peers.ts';
-import { usageError } from '../../program/errors.ts';
-import { parseSocketAddress } from '../../program/listen-address.ts';
-import { readBearerTokenFile } from '../../program/secret-files.ts';
+import { followTlsFiles, planListenerTls } from '../../process/connections/listener-tls.ts';
+import { readBearerTokenFile } from '../../process/files/secret-files.ts';
+import { usageError } from '../../process/program/errors.ts';
+import { parseSocketAddress } from '../../process/settings/listen-address.ts';
+import { createExtAuthzHttpMetrics } from '../../process/telemetry/ext-authz-http-metrics.ts';
 import type { Origin } from '../../protocol/request-target.ts';
-import { createExtAuthzHttpMetrics } from '../../telemetry/ext-authz-http-metrics.ts';
 import { parseExternalOrigin } from '../enforcement/enforcement-plan.ts';
 import type { PlannedServer } from '../enforcement/enforcement-process.ts';
-import { followTlsFiles, planListenerTls } from '../enforcement/listener-tls.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
 /** @returns undefined without `--http-listen` @throws CliError with exit code 2 */

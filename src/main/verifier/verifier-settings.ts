@@ -8,7 +8,7 @@ import {
   text,
   toggle,
   withDefault,
-} from '../../program/settings.ts';
+} from '../../process/settings/settings.ts';
 import { DECISION_SETTINGS } from '../enforcement/decision-settings.ts';
 import {
   ADMIN_AND_REPLAY_SETTINGS,

@@ -3,7 +3,7 @@
  * know the clock that signed. Source: docs/signer.md "A wrong clock".
  */
 import { clockAheadSeconds } from '../../client/clock-difference.ts';
-import type { HeaderLines } from '../../http-proxy/client-exchange.ts';
+import type { HeaderLines } from '../../process/http-proxy/client-exchange.ts';
 import { CLOCK_AHEAD_HEADER, REASON_HEADER } from '../../protocol/wire-names.ts';
 
 export interface DeniedTimes {

@@ -1,19 +1,23 @@
 /** One request of an application from its head to the end of its response: check, receive the body, sign, send. */
 import type { RequestSigner, SignedRequest, SigningFailure } from '../../client/request-signer.ts';
-import type { BodySpool } from '../../http-proxy/body-spool.ts';
-import type { ClientExchange, ClientResponse, HeaderLines } from '../../http-proxy/client-exchange.ts';
-import { ExchangeRunner } from '../../http-proxy/exchange-runner.ts';
-import { type ForwardOutcome, forward } from '../../http-proxy/forward.ts';
-import type { ProblemResponse } from '../../http-proxy/problem.ts';
-import { type ProxyFaultCode, problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
-import { receiveBody } from '../../http-proxy/receive-body.ts';
-import { headFaultOf } from '../../http-proxy/request-head.ts';
-import { acceptsTrailers } from '../../http-proxy/request-lines.ts';
-import { breakOff, respond, type Served } from '../../http-proxy/respond.ts';
-import type { UpstreamPool } from '../../http-proxy/upstream-pool.ts';
+import type { BodySpool } from '../../process/http-proxy/body-spool.ts';
+import type {
+  ClientExchange,
+  ClientResponse,
+  HeaderLines,
+} from '../../process/http-proxy/client-exchange.ts';
+import { ExchangeRunner } from '../../process/http-proxy/exchange-runner.ts';
+import { type ForwardOutcome, forward } from '../../process/http-proxy/forward.ts';
+import type { ProblemResponse } from '../../process/http-proxy/problem.ts';
+import { type ProxyFaultCode, problemOfProxyFault } from '../../process/http-proxy/proxy-faults.ts';
+import { receiveBody } from '../../process/http-proxy/receive-body.ts';
+import { headFaultOf } from '../../process/http-proxy/request-head.ts';
+import { acceptsTrailers } from '../../process/http-proxy/request-lines.ts';
+import { breakOff, respond, type Served } from '../../process/http-proxy/respond.ts';
+import type { UpstreamPool } from '../../process/http-proxy/upstream-pool.ts';
+import { BodySpace, UNVERIFIED } from '../../process/request-body/body-space.ts';
+import type { EgressMetrics } from '../../process/telemetry/egress-metrics.ts';
 import { CLOCK_AHEAD_HEADER } from '../../protocol/wire-names.ts';
-import { BodySpace, UNVERIFIED } from '../../request-body/body-space.ts';
-import type { EgressMetrics } from '../../telemetry/egress-metrics.ts';
 import { HEADERS_TOO_LARGE, headersTooLarge } from '../header-size.ts';
 import { problemOfRefusal, type Refusal } from '../signing-refusals.ts';
 import { deniedClockAhead, OWN_HEADERS } from './clock-lines.ts';

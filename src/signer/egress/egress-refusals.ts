@@ -1,5 +1,5 @@
 /** Requests that the egress proxy does not sign, whatever the profiles say. */
-import type { ClientRequest } from '../../http-proxy/client-exchange.ts';
+import type { ClientRequest } from '../../process/http-proxy/client-exchange.ts';
 import { isCanonicalTarget, normalizeAuthority } from '../../protocol/request-target.ts';
 import { BROWSER_REQUEST, isOfBrowser, type Refusal } from '../signing-refusals.ts';
 

@@ -2,7 +2,7 @@
  * The signer as a base URL for applications: signs their requests and sends them to the configured origins.
  * Source: docs/signer.md.
  */
-import { openExchangeServer } from '../../http-proxy/exchange-server.ts';
+import { openExchangeServer } from '../../process/http-proxy/exchange-server.ts';
 import { ownerOnly } from '../owner-only.ts';
 import { EgressHandler, type EgressParts } from './egress-handler.ts';
 import { hostsOf } from './egress-refusals.ts';

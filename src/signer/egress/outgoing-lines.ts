@@ -1,10 +1,10 @@
 /** Header lines of a request for the upstream: those of the application, with the credentials in place of its own. */
 import type { CredentialHeaders } from '../../client/credential-headers.ts';
 import type { RequestHeader } from '../../client/request-headers.ts';
-import type { ClientRequest, HeaderLines } from '../../http-proxy/client-exchange.ts';
-import { HOP_BY_HOP_HEADERS } from '../../http-proxy/hop-by-hop.ts';
-import { headerLines } from '../../http-proxy/raw-headers.ts';
-import { acceptsTrailers, joinCookies } from '../../http-proxy/request-lines.ts';
+import type { ClientRequest, HeaderLines } from '../../process/http-proxy/client-exchange.ts';
+import { HOP_BY_HOP_HEADERS } from '../../process/http-proxy/hop-by-hop.ts';
+import { headerLines } from '../../process/http-proxy/raw-headers.ts';
+import { acceptsTrailers, joinCookies } from '../../process/http-proxy/request-lines.ts';
 import { hasPassportScheme, isVendorSpelling } from '../../protocol/wire-names.ts';
 
 /** The client of the upstream writes the framing and `Host`. */

@@ -1,10 +1,10 @@
 /** Body of `POST /v1/proofs`: the request to sign. Source: docs/signer.md "Signing API". */
 import { hash } from 'node:crypto';
-import { ObjectReader, textThat } from '../../client/object-reader.ts';
 import type { RequestHeader } from '../../client/request-headers.ts';
 import type { RequestToSign } from '../../client/request-signer.ts';
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
+import { ObjectReader, textThat } from '../../protocol/object-reader.ts';
 import { parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 
 /** Thrown for a body that is not a request to sign. */

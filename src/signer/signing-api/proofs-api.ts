@@ -5,19 +5,19 @@
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { RequestSigner, SignedRequest } from '../../client/request-signer.ts';
-import type { ClientExchange, ClientRequest } from '../../http-proxy/client-exchange.ts';
-import { ExchangeRunner, type RunnerMetrics } from '../../http-proxy/exchange-runner.ts';
+import type { ClientExchange, ClientRequest } from '../../process/http-proxy/client-exchange.ts';
+import { ExchangeRunner, type RunnerMetrics } from '../../process/http-proxy/exchange-runner.ts';
 import {
   type ExchangeServer,
   type ExchangeServerOptions,
   openExchangeServer,
-} from '../../http-proxy/exchange-server.ts';
-import { problemOfProxyFault } from '../../http-proxy/proxy-faults.ts';
-import { receiveBody } from '../../http-proxy/receive-body.ts';
-import { breakOff, respond, type Served } from '../../http-proxy/respond.ts';
+} from '../../process/http-proxy/exchange-server.ts';
+import { problemOfProxyFault } from '../../process/http-proxy/proxy-faults.ts';
+import { receiveBody } from '../../process/http-proxy/receive-body.ts';
+import { breakOff, respond, type Served } from '../../process/http-proxy/respond.ts';
+import { BodySpace, UNVERIFIED } from '../../process/request-body/body-space.ts';
 import { hasTooManyLines } from '../../protocol/header-line-limit.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
-import { BodySpace, UNVERIFIED } from '../../request-body/body-space.ts';
 import { ownerOnly } from '../owner-only.ts';
 import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
 import { ProofRequestError, parseProofRequest } from './proof-request.ts';

@@ -5,12 +5,12 @@
  * Sources: SPIFFE_Federation sections 4 and 5; SPIFFE_Trust_Domain_and_Bundle section 4.1.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { FetchFailureCode } from '../../outbound-fetch/fetch-failures.ts';
+import type { FetchFailureCode } from '../../process/outbound-fetch/fetch-failures.ts';
 import {
   IssuerFetcher,
   type IssuerFetcherOptions,
   type JsonFetcher,
-} from '../../outbound-fetch/outbound-fetch.ts';
+} from '../../process/outbound-fetch/outbound-fetch.ts';
 import { presentedChain } from '../presented-chain.ts';
 import type { TrustBundle, TrustBundles } from '../trust-bundles.ts';
 import { parseServerId } from '../workload-id.ts';

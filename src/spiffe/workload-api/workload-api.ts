@@ -3,7 +3,7 @@
  * Sources: SPIFFE_Workload_API section 4; SPIFFE_Workload_Endpoint sections 3, 6 and appendix A.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { type GrpcConnection, GrpcError, grpcService } from '../../grpc/grpc-client.ts';
+import { type GrpcConnection, GrpcError, grpcService } from '../../process/grpc/grpc-client.ts';
 import { WORKLOAD_SOCKET_RULE, workloadSocketTarget } from './workload-socket.ts';
 
 export interface X509SvidMessage {

@@ -1,7 +1,7 @@
 /** Reports bundle loading and refreshing to the log and the metrics. */
 import type { StepKind } from '../../bundle/format/file-names.ts';
-import type { Logger } from '../../telemetry/log.ts';
-import type { RefreshMetrics, VerifierMetrics } from '../../telemetry/metrics.ts';
+import type { Logger } from '../../process/telemetry/log.ts';
+import type { RefreshMetrics, VerifierMetrics } from '../../process/telemetry/metrics.ts';
 import type { BundleListener } from '../loading/bundle-loader.ts';
 import type { RefreshListener } from '../loading/refresh/refresher.ts';
 import type { MirroredMarkListener } from '../loading/shared-mark.ts';

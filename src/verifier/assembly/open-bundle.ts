@@ -1,8 +1,8 @@
 /** Opens the verifier's bundle loading: from a directory, Control or both, with the state directory's mark and lock. */
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Signers } from '../../bundle/format/documents.ts';
-import type { Logger } from '../../telemetry/log.ts';
-import { createRefreshMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
+import type { Logger } from '../../process/telemetry/log.ts';
+import { createRefreshMetrics, type VerifierMetrics } from '../../process/telemetry/metrics.ts';
 import { secondsUntilStale } from '../decision/steps/freshness.ts';
 import { BundleLoader } from '../loading/bundle-loader.ts';
 import { FileMark } from '../loading/high-water-mark.ts';

@@ -3,9 +3,9 @@
  * enforcement point that runs a verifier in its process starts here.
  */
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import type { Logger } from '../../process/telemetry/log.ts';
+import { createVerifierMetrics, type VerifierMetrics } from '../../process/telemetry/metrics.ts';
 import type { Origin } from '../../protocol/request-target.ts';
-import type { Logger } from '../../telemetry/log.ts';
-import { createVerifierMetrics, type VerifierMetrics } from '../../telemetry/metrics.ts';
 import { staleGroups } from '../decision/steps/freshness.ts';
 import type { BundleStatus } from '../loading/bundle-loader.ts';
 import type { RefreshStatus } from '../loading/refresh/refresher.ts';

@@ -3,7 +3,7 @@
  * not fit are counted, and the audit trail says where they are missing.
  */
 
-import type { AuditEvent } from '../../telemetry/audit-event.ts';
+import type { AuditEvent } from '../../process/telemetry/audit-event.ts';
 import { Backoff } from '../loading/backoff.ts';
 import { type LineBatch, LineQueue } from './line-queue.ts';
 import type { AuditObserver, OperatedAuditSink } from './sink.ts';

@@ -1,9 +1,9 @@
 /** Builds the audit event of a request from the evidence that the steps collected. */
 import { hash } from 'node:crypto';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import { DECISION_EVENT_NAME, type DecisionEvent } from '../../process/telemetry/decision-event.ts';
+import { parseTraceparent } from '../../process/telemetry/decision-trace.ts';
 import type { Denial } from '../../protocol/reasons.ts';
-import { DECISION_EVENT_NAME, type DecisionEvent } from '../../telemetry/decision-event.ts';
-import { parseTraceparent } from '../../telemetry/decision-trace.ts';
 import type { CallContext } from '../call-context.ts';
 import type { Evidence } from '../decision/evaluation.ts';
 import type { RequestFacts } from '../decision/request-facts.ts';

@@ -2,8 +2,8 @@
  * Queues audit events as batches of whole JSON lines, bounded by bytes. When the queue is full it drops new events; the
  * next event that fits follows a line that reports how many.
  */
-import type { AuditEvent } from '../../telemetry/audit-event.ts';
-import { AUDIT_GAP_EVENT_NAME, type AuditGapEvent } from '../../telemetry/decision-event.ts';
+import type { AuditEvent } from '../../process/telemetry/audit-event.ts';
+import { AUDIT_GAP_EVENT_NAME, type AuditGapEvent } from '../../process/telemetry/decision-event.ts';
 
 export interface LineBatch {
   /** Whole lines. */

@@ -1,6 +1,6 @@
 /** The audit sink. `record` returns whether the event is recorded; with `--audit required`, false denies the request. */
-import type { AuditEvent } from '../../telemetry/audit-event.ts';
-import type { DecisionEvent } from '../../telemetry/decision-event.ts';
+import type { AuditEvent } from '../../process/telemetry/audit-event.ts';
+import type { DecisionEvent } from '../../process/telemetry/decision-event.ts';
 
 export interface AuditSink {
   record(event: DecisionEvent): boolean;

@@ -4,7 +4,7 @@
  * event costs about 2 µs of CPU more than batches (3.8 and 2.0 µs, measured). One write for many requests would save
  * that only with tens in flight, and a single request would wait for another thread (20 µs and more).
  */
-import type { AuditEvent } from '../../telemetry/audit-event.ts';
+import type { AuditEvent } from '../../process/telemetry/audit-event.ts';
 import { type Destination, writeNow } from './destination.ts';
 import { AuditGap } from './line-queue.ts';
 import type { AuditObserver, OperatedAuditSink } from './sink.ts';

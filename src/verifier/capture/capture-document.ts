@@ -4,8 +4,8 @@
  * Source: docs/explain.md "Captured denials".
  */
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import type { DecisionEvent } from '../../process/telemetry/decision-event.ts';
 import { REASONS } from '../../protocol/reasons.ts';
-import type { DecisionEvent } from '../../telemetry/decision-event.ts';
 import { explainRequest } from '../decision/explain/explain.ts';
 import { knownTextsOfRequest, Redaction, redacted } from '../decision/explain/redaction.ts';
 import { type RecordedDecision, reportOf } from '../decision/explain/report.ts';

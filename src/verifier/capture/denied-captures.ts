@@ -3,7 +3,7 @@
  * sampled: it costs neither memory nor the time of decisions.
  */
 import { setTimeout as pause, setImmediate as yieldToEventLoop } from 'node:timers/promises';
-import type { CaptureOutcome } from '../../telemetry/capture-metrics.ts';
+import type { CaptureOutcome } from '../../process/telemetry/capture-metrics.ts';
 import { failureCode } from '../audit/sink.ts';
 import type { CaptureDirectory } from './capture-directory.ts';
 import { type CaptureOptions, captureDocument, type DeniedRequest } from './capture-document.ts';

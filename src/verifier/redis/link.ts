@@ -3,7 +3,7 @@
  * connection is checked before the first command, and again at intervals.
  */
 import type { Redis } from 'ioredis';
-import { withinMs } from '../time-limit.ts';
+import { withinMs } from '../../process/program/time-limit.ts';
 import type { RedisConnection } from './client.ts';
 import { createRedisClient } from './client.ts';
 import { addressLabel } from './endpoint.ts';

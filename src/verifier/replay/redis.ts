@@ -3,6 +3,7 @@
  * Source: docs/protocol.md "Replay"; docs/replay.md.
  */
 import { randomBytes } from 'node:crypto';
+import { withinMs } from '../../process/program/time-limit.ts';
 import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
 import { parseRedisEndpoint, type RedisLogin } from '../redis/endpoint.ts';
 import type { DeclaredFailoverSettings } from '../redis/failover-settings.ts';
@@ -12,7 +13,6 @@ import { openPrimaries } from '../redis/open-primaries.ts';
 import type { Primaries } from '../redis/primaries.ts';
 import { replayKeys } from '../redis/replay-keys.ts';
 import { BUCKET_SECONDS, CONSUME_CODES, REPLAY_SCRIPTS } from '../redis/replay-scripts.ts';
-import { withinMs } from '../time-limit.ts';
 import { LatestIssued } from './latest-issued.ts';
 import { RedisFences } from './redis-fences.ts';
 import { redisHealth } from './redis-health.ts';

@@ -1,6 +1,6 @@
 /** Reads the agent's token file, through symbolic links: a digest that identifies the token, and its expiry. */
 import { hash } from 'node:crypto';
-import { CliError } from '../../program/errors.ts';
+import { CliError } from '../../process/program/errors.ts';
 import type { Redacted } from '../../protocol/redacted.ts';
 import { isJsonObject, parseStrictJson, StrictJsonError } from '../../protocol/strict-json.ts';
 import { readWorkloadToken } from '../enroll-with-files.ts';

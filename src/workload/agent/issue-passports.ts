@@ -6,7 +6,7 @@ import type { IdentitySource } from '../../client/broker/identity-source.ts';
 import { type PassportSet, withBroker } from '../../client/broker/passport-set.ts';
 import type { ServiceUrl } from '../../client/service-url.ts';
 import { parseProfileYaml } from '../../client/signing-profile-file.ts';
-import { readInputText } from '../../program/input-files.ts';
+import { readInputText } from '../../process/files/input-files.ts';
 
 export interface PassportWishes {
   readonly url: ServiceUrl;

@@ -3,7 +3,7 @@
 import { EnrollError, type EnrollFault } from '../../client/enroll/enroll-error.ts';
 import type { EnrollEvent } from '../../client/enroll/enroll-run.ts';
 import type { EnrolledKeyRecord } from '../../client/enroll/enrollment-state.ts';
-import { CliError } from '../../program/errors.ts';
+import { CliError } from '../../process/program/errors.ts';
 import type { KeyPair, KeyPairs } from './key-pairs.ts';
 import type { FailureKind, Moment, RenewalCause, TokenContent } from './renewal.ts';
 

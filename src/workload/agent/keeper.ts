@@ -7,7 +7,7 @@ import type { EnrollEvent } from '../../client/enroll/enroll-run.ts';
 import type { EnrolledKeyRecord } from '../../client/enroll/enrollment-state.ts';
 import { refusal } from '../../client/enroll/explanations.ts';
 import { MAX_RETRY_AFTER_MS, Pacing } from '../../client/enroll/pacing.ts';
-import { usageError } from '../../program/errors.ts';
+import { usageError } from '../../process/program/errors.ts';
 import { boundedWaitMs, type Urgency } from '../../protocol/bounded-wait.ts';
 import type {
   KeeperOptions,

@@ -9,8 +9,8 @@ import type {
   EnrollmentTarget,
 } from '../../client/enroll/enrollment-state.ts';
 import { isSameTarget } from '../../client/enroll/enrollment-state.ts';
-import { readSigningKeyFile } from '../../program/key-files.ts';
-import { writeNewFile } from '../../program/output-files.ts';
+import { readSigningKeyFile } from '../../process/files/key-files.ts';
+import { writeNewFile } from '../../process/files/output-files.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import { notOurs } from '../enrollment-key.ts';
 import { EnrollmentStateFile, readEnrolledKeyFile, statePathOf } from '../state-file.ts';

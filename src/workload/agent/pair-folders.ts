@@ -5,8 +5,8 @@
  */
 import { lstat, mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { systemErrorCode, usageError } from '../../program/errors.ts';
-import { syncDirectory } from '../../program/output-files.ts';
+import { syncDirectory } from '../../process/files/output-files.ts';
+import { systemErrorCode, usageError } from '../../process/program/errors.ts';
 import { currentNumber, numberOf, type PairNames, pairNamesOf } from '../state-file.ts';
 
 export class PairFolders {

@@ -1,9 +1,9 @@
 /** The agent's pairs of a holder key and its broker state: passports and profiles. Source: docs/workloads.md "With a broker". */
 import { type BrokerState, formatBrokerState } from '../../client/broker/broker-state.ts';
 import type { PassportSet } from '../../client/broker/passport-set.ts';
-import { usageError } from '../../program/errors.ts';
-import { readSigningKeyFile } from '../../program/key-files.ts';
-import { writeNewFile } from '../../program/output-files.ts';
+import { readSigningKeyFile } from '../../process/files/key-files.ts';
+import { writeNewFile } from '../../process/files/output-files.ts';
+import { usageError } from '../../process/program/errors.ts';
 import { brokerStatePathOf, readBrokerState } from '../broker-state-file.ts';
 import { PairFolders } from './pair-folders.ts';
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { candidatesFor, type FetchIds } from '../../../src/cli/completion/candidates.ts';
 import { buildProgram } from '../../../src/cli/program.ts';
-import { Output } from '../../../src/program/output.ts';
+import { Output } from '../../../src/process/program/output.ts';
 import { ControlStage } from '../../e2e/control/control-fixture.ts';
 import { SITE_ID } from '../../e2e/control/site-declaration.ts';
 import { runProofgate } from '../../e2e/harness/proofgate-command.ts';

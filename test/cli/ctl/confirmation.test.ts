@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import type { CliContext } from '../../../src/program/output.ts';
+import type { CliContext } from '../../../src/process/program/output.ts';
 import { proofgateCommand } from '../../e2e/harness/program.ts';
 import { runInProcess } from '../in-process.ts';
 import { expectCliError } from '../run-cli.ts';

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { runCli } from '../../../src/cli/program.ts';
 import { newVersion } from '../../../src/control/resource/change.ts';
-import { Output } from '../../../src/program/output.ts';
+import { Output } from '../../../src/process/program/output.ts';
 import { ApiFixture } from '../../control/api/api-fixture.ts';
 import { runInProcess } from '../in-process.ts';
 import { expectCliError } from '../run-cli.ts';

@@ -5,7 +5,7 @@ import { expect, it } from '@jest/globals';
 import { KINDS_OF } from '../../../src/cli/ctl/resource-kinds.ts';
 import type { ProofgateCommand } from '../../../src/cli/define-command.ts';
 import { buildProgram } from '../../../src/cli/program.ts';
-import { Output } from '../../../src/program/output.ts';
+import { Output } from '../../../src/process/program/output.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
 
 /** Why an operation has no verb of its own. */

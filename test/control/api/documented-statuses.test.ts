@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type RunningControl, startControl } from '../../../src/main/control/control-process.ts';
 import { CONTROL_SETTINGS } from '../../../src/main/control/control-settings.ts';
-import { settingValues } from '../../../src/program/setting-sources.ts';
+import { settingValues } from '../../../src/process/settings/setting-sources.ts';
+import { createLogger } from '../../../src/process/telemetry/logger.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
-import { createLogger } from '../../../src/telemetry/logger.ts';
 import { type Answer, SITE_BODY, send, textIn } from './api-fixture.ts';
 
 let directory = '';

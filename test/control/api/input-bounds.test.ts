@@ -9,7 +9,7 @@ import { registerTargetSelfRoutes } from '../../../src/control/api/routes/target
 import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { createEnrollmentPlane } from '../../../src/control/enrollment/enrollment-plane.ts';
 import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
-import { IssuerFetcher } from '../../../src/outbound-fetch/outbound-fetch.ts';
+import { IssuerFetcher } from '../../../src/process/outbound-fetch/outbound-fetch.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
 import { publishingOf } from '../enrollment/enrollment-fixture.ts';
 import { databaseKinds } from '../store/databases.ts';

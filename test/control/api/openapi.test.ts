@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Compile } from 'typebox/compile';
 import { type RunningControl, startControl } from '../../../src/main/control/control-process.ts';
 import { CONTROL_SETTINGS } from '../../../src/main/control/control-settings.ts';
-import { settingValues } from '../../../src/program/setting-sources.ts';
+import { settingValues } from '../../../src/process/settings/setting-sources.ts';
+import { createLogger } from '../../../src/process/telemetry/logger.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
-import { createLogger } from '../../../src/telemetry/logger.ts';
 import { send } from './api-fixture.ts';
 import { PERMISSION_TABLE } from './permission-table.ts';
 

@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type SourceValidation, validateSource } from '../../../src/control/issuers/validate-source.ts';
-import type { FetchFailureCode } from '../../../src/outbound-fetch/fetch-failures.ts';
-import { MAX_RESPONSE_BYTES } from '../../../src/outbound-fetch/outbound-fetch.ts';
+import type { FetchFailureCode } from '../../../src/process/outbound-fetch/fetch-failures.ts';
+import { MAX_RESPONSE_BYTES } from '../../../src/process/outbound-fetch/outbound-fetch.ts';
 import type { IssuerFault } from '../../fakes/issuer-faults.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { FORBIDDEN_IPV4, FORBIDDEN_IPV6 } from './hostile-urls.ts';

@@ -2,7 +2,7 @@
  * Issuer and JWKS URIs that an attacker or a mistake could enter. `PORT` is a port on which every address of the test machine
  * accepts and counts connections.
  */
-import type { FetchFailureCode } from '../../../src/outbound-fetch/fetch-failures.ts';
+import type { FetchFailureCode } from '../../../src/process/outbound-fetch/fetch-failures.ts';
 
 export interface HostileUrl {
   readonly url: string;

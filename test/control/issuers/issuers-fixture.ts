@@ -5,12 +5,12 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { SHARE_ENV, Worker } from 'node:worker_threads';
-import { parseIssuerNetwork } from '../../../src/outbound-fetch/address-policy.ts';
+import { parseIssuerNetwork } from '../../../src/process/outbound-fetch/address-policy.ts';
 import {
   IssuerFetcher,
   type IssuerFetcherOptions,
   readIssuerCa,
-} from '../../../src/outbound-fetch/outbound-fetch.ts';
+} from '../../../src/process/outbound-fetch/outbound-fetch.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
 import {
   type ServiceAccountIssuer,

@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import { newToken } from '../../../src/control/secrets/bearer-token.ts';
 import { type RunningControl, startControl } from '../../../src/main/control/control-process.ts';
 import { CONTROL_SETTINGS } from '../../../src/main/control/control-settings.ts';
-import { settingValues } from '../../../src/program/setting-sources.ts';
+import { settingValues } from '../../../src/process/settings/setting-sources.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { type Answer, itemsOf, send } from '../api/api-fixture.ts';
 

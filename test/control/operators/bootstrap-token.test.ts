@@ -11,7 +11,7 @@ import { createSessions } from '../../../src/control/operators/sessions.ts';
 import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
 import { establishMasterKeys } from '../../../src/control/secrets/installation-key.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
-import { type SecretFile, secretFile } from '../../../src/program/secret-files.ts';
+import { type SecretFile, secretFile } from '../../../src/process/files/secret-files.ts';
 import { type DatabaseKind, databaseKinds, type Opener } from '../store/databases.ts';
 import { dyingStore, Killed } from '../store/dying-store.ts';
 

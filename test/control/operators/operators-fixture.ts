@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { startControl } from '../../../src/main/control/control-process.ts';
 import { CONTROL_SETTINGS, type ControlSettings } from '../../../src/main/control/control-settings.ts';
-import { settingValues } from '../../../src/program/setting-sources.ts';
+import { settingValues } from '../../../src/process/settings/setting-sources.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
 import { Browser, type Page } from '../../fakes/browser.ts';
 import { freePort } from '../../fakes/free-port.ts';

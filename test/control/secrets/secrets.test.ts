@@ -10,7 +10,7 @@ import {
   tokenKind,
 } from '../../../src/control/secrets/bearer-token.ts';
 import { MASTER_KEY_BYTES, MasterKey, UnsealError } from '../../../src/control/secrets/master-key.ts';
-import { createLogger } from '../../../src/telemetry/logger.ts';
+import { createLogger } from '../../../src/process/telemetry/logger.ts';
 
 const bytes = MasterKey.random();
 const key = new MasterKey(bytes);

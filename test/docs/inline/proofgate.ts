@@ -2,8 +2,8 @@
 import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { buildProgram } from '../../../src/cli/program.ts';
-import { Output } from '../../../src/program/output.ts';
-import { variableOf } from '../../../src/program/setting-sources.ts';
+import { Output } from '../../../src/process/program/output.ts';
+import { variableOf } from '../../../src/process/settings/setting-sources.ts';
 
 async function program(): Promise<Command> {
   const output = new Output(new PassThrough(), new PassThrough(), {});

@@ -10,7 +10,7 @@ import { compileBundle } from '../../../src/bundle/compile/compile.ts';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { readLocalCaller } from '../../../src/cli/signing/signing-caller.ts';
 import { signerFor } from '../../../src/cli/signing/signing-inputs.ts';
-import { readSigningKeyFile } from '../../../src/program/key-files.ts';
+import { readSigningKeyFile } from '../../../src/process/files/key-files.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { decide } from '../../../src/verifier/decision/decide.ts';
 import { createPassportCache } from '../../../src/verifier/decision/passport-cache.ts';

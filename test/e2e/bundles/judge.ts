@@ -1,7 +1,7 @@
 /** Checks every answer, and the decision's audit event, against the one revision that the event names. */
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import type { DecisionEvent } from '../../../src/telemetry/decision-event.ts';
+import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
 import type { Generation } from './generations.ts';
 import type { Answered } from './request-load.ts';
 import { expectedOutcome } from './requests.ts';

@@ -6,8 +6,8 @@ import {
   type WireRequest,
   type WireResponse,
 } from '../../../src/conformance/wire/exchange.ts';
+import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
 import type { Reason } from '../../../src/protocol/reasons.ts';
-import type { DecisionEvent } from '../../../src/telemetry/decision-event.ts';
 import type { UpstreamRequest } from '../harness/upstream.ts';
 import type { Gateway } from './gateway.ts';
 import { decisionKey } from './verifier.ts';

@@ -1,7 +1,7 @@
 /** The compiled verifier as a process of its own, with access to its audit events and its decision counters. */
 import { mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DecisionEvent } from '../../../src/telemetry/decision-event.ts';
+import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
 import { describeExit, type ExitStatus } from '../harness/child.ts';
 import type { VerifierAddress } from '../harness/envoy-config.ts';
 import { type Service, startProofgate } from '../harness/sidecar.ts';

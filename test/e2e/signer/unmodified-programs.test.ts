@@ -13,7 +13,7 @@ import pino from 'pino';
 import { headerValues } from '../../../src/conformance/wire/exchange.ts';
 import { type RunningSigner, startSigner } from '../../../src/main/signer/signer-process.ts';
 import { SIGNER_SETTINGS } from '../../../src/main/signer/signer-settings.ts';
-import { settingValues } from '../../../src/program/settings.ts';
+import { settingValues } from '../../../src/process/settings/settings.ts';
 import { byLane } from '../../lane.ts';
 import { GO_ENV, MISSING_GO, MISSING_PYTHON, PREPARE_TIMEOUT_MS, PYTHON_ENV } from '../../sdk/drivers.ts';
 import { ORIGIN, SECURE_ORIGIN, writeBillingKey } from '../../signer/egress/egress-fixture.ts';

@@ -3,7 +3,7 @@ import { realpath } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'undici';
 import { signingProfilesOf } from '../../../src/client/broker/broker-state.ts';
-import { readSigningKeyFile } from '../../../src/program/key-files.ts';
+import { readSigningKeyFile } from '../../../src/process/files/key-files.ts';
 import { readBrokerState } from '../../../src/workload/broker-state-file.ts';
 import { signRequest } from '../../client/fixtures.ts';
 import { nowSeconds } from '../environment/site.ts';

@@ -1,6 +1,6 @@
 /** Our Workload API client against a real SPIRE agent. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { parseIssuerNetwork } from '../../../src/outbound-fetch/address-policy.ts';
+import { parseIssuerNetwork } from '../../../src/process/outbound-fetch/address-policy.ts';
 import { readBundleText } from '../../../src/spiffe/bundles/bundle-document.ts';
 import { BundleEndpointFollower } from '../../../src/spiffe/bundles/bundle-endpoint.ts';
 import { BundleStore } from '../../../src/spiffe/bundles/bundle-store.ts';

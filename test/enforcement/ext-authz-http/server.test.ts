@@ -22,7 +22,7 @@ import {
   parseTrustedPeers,
   type TrustedPeers,
 } from '../../../src/enforcement/ext-authz-http/trusted-peers.ts';
-import { createExtAuthzHttpMetrics } from '../../../src/telemetry/ext-authz-http-metrics.ts';
+import { createExtAuthzHttpMetrics } from '../../../src/process/telemetry/ext-authz-http-metrics.ts';
 import type { RequestFacts } from '../../../src/verifier/decision/request-facts.ts';
 import type { Verifier } from '../../../src/verifier/verifier.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from '@jest/globals';
 import { Verifier, type VerifierOptions } from '../../../src/main/middleware/index.ts';
-import type { DecisionEvent } from '../../../src/telemetry/decision-event.ts';
+import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
 import { AUTHORITY, ROUTES } from '../../e2e/environment/routes.ts';
 import { AUTH_SITE, createSite, type Site } from '../../e2e/environment/site.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';

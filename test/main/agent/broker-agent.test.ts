@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { parseBrokerState } from '../../../src/client/broker/broker-state.ts';
-import { readSigningKeyFile } from '../../../src/program/key-files.ts';
+import { readSigningKeyFile } from '../../../src/process/files/key-files.ts';
 import { brokerStatePathOf } from '../../../src/workload/broker-state-file.ts';
 import { LAUNCHER } from '../../cli/compiled-cli.ts';
 import { runInProcess } from '../../cli/in-process.ts';

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { readSigningKeyFile } from '../../../src/program/key-files.ts';
+import { readSigningKeyFile } from '../../../src/process/files/key-files.ts';
 import { parsePassport } from '../../../src/protocol/passport.ts';
 import { softwareKeyProof, softwareKeysYaml } from '../../broker/broker-callers.ts';
 import { newSigningKey } from '../../fakes/bundle-content.ts';

@@ -10,7 +10,7 @@ import {
   openEgress,
   planEgress,
 } from '../../../src/main/signer/egress-plan.ts';
-import { settingValues } from '../../../src/program/settings.ts';
+import { settingValues } from '../../../src/process/settings/settings.ts';
 import { AUTHORITY } from '../../e2e/environment/routes.ts';
 import { createSite } from '../../e2e/environment/site.ts';
 import { makeCertificates } from '../../e2e/harness/certificates.ts';

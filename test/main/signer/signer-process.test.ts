@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import pino from 'pino';
 import { type RunningSigner, startSigner } from '../../../src/main/signer/signer-process.ts';
 import { SIGNER_SETTINGS, type SignerSettings } from '../../../src/main/signer/signer-settings.ts';
-import { settingValues } from '../../../src/program/settings.ts';
+import { settingValues } from '../../../src/process/settings/settings.ts';
 import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import { parseTranscript } from '../../../src/protocol/transcript.ts';
 import { newEd25519Key, profileDocument, profilesOf, routeDocument } from '../../client/fixtures.ts';

@@ -10,7 +10,7 @@ import {
   parsePrimaryMessage,
   parseWorkerMessage,
 } from '../../../src/main/verifier/workers/worker-messages.ts';
-import { createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
+import { createVerifierMetrics } from '../../../src/process/telemetry/metrics.ts';
 import { FileMark, MARK_FILE } from '../../../src/verifier/loading/high-water-mark.ts';
 import { PrimaryMark } from '../../../src/verifier/loading/state/primary-mark.ts';
 

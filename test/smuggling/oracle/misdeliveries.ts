@@ -1,5 +1,5 @@
 /** Compares the answers that a caller received with the requests that it signed, over HTTP/2 stream by stream. */
-import type { DecisionEvent } from '../../../src/telemetry/decision-event.ts';
+import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
 import type { FrameText } from '../cases.ts';
 import type { Answers } from '../http1/attack.ts';
 import type { Template } from '../template.ts';

@@ -1,7 +1,7 @@
 /** Tests the verifier's log lines about a loaded bundle. */
 import { expect, it } from '@jest/globals';
-import { createLogger } from '../../../src/telemetry/logger.ts';
-import { createRefreshMetrics, createVerifierMetrics } from '../../../src/telemetry/metrics.ts';
+import { createLogger } from '../../../src/process/telemetry/logger.ts';
+import { createRefreshMetrics, createVerifierMetrics } from '../../../src/process/telemetry/metrics.ts';
 import { logBundleEvents } from '../../../src/verifier/assembly/bundle-log.ts';
 import { compileSite, newSiteKeys, siteContent, sourcesOf } from '../../fakes/snapshot.ts';
 

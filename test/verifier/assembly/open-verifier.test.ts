@@ -2,9 +2,9 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
+import { renderMetrics } from '../../../src/process/telemetry/instruments.ts';
+import { createLogger } from '../../../src/process/telemetry/logger.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
-import { renderMetrics } from '../../../src/telemetry/instruments.ts';
-import { createLogger } from '../../../src/telemetry/logger.ts';
 import { AuditFileError } from '../../../src/verifier/assembly/open-audit.ts';
 import { openVerifier, type VerifierSetup } from '../../../src/verifier/assembly/open-verifier.ts';
 import { isDirectoryLocked } from '../../../src/verifier/loading/state/directory-lock.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { AuditEvent } from '../../../src/telemetry/audit-event.ts';
+import type { AuditEvent } from '../../../src/process/telemetry/audit-event.ts';
 import {
   type AuditMode,
   failureCode,

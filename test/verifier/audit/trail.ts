@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from '@jest/globals';
-import type { DecisionEvent } from '../../../src/telemetry/decision-event.ts';
+import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
 import type { AuditObserver } from '../../../src/verifier/audit/sink.ts';
 
 export class TrailFolder {

@@ -4,8 +4,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { requestHeadersOf } from '../../../src/http-proxy/raw-headers.ts';
-import type { CaptureOutcome } from '../../../src/telemetry/capture-metrics.ts';
+import { requestHeadersOf } from '../../../src/process/http-proxy/raw-headers.ts';
+import type { CaptureOutcome } from '../../../src/process/telemetry/capture-metrics.ts';
 import { CaptureDirectory } from '../../../src/verifier/capture/capture-directory.ts';
 import { DeniedCaptures } from '../../../src/verifier/capture/denied-captures.ts';
 import { signRequest } from '../../fakes/signed-request.ts';

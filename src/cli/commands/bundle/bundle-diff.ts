@@ -1,9 +1,9 @@
 /** `proofgate bundle diff`: shows the changes from one bundle to another. */
 import type { Difference, MemberDifference } from '../../../bundle/authoring/content-diff.ts';
-import { CliError } from '../../../program/errors.ts';
-import type { JsonMembers, Output } from '../../../program/output.ts';
-import type { SettingValues } from '../../../program/settings.ts';
-import { visibleText } from '../../../program/visible-text.ts';
+import { CliError } from '../../../process/program/errors.ts';
+import type { JsonMembers, Output } from '../../../process/program/output.ts';
+import { visibleText } from '../../../process/program/visible-text.ts';
+import type { SettingValues } from '../../../process/settings/settings.ts';
 import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/bundle-flags.ts';
 import { type CliContext, command } from '../../define-command.ts';
 

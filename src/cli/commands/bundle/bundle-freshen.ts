@@ -1,6 +1,6 @@
 /** `proofgate bundle freshen`: signs that a directory's bundle is the latest, once or at an interval. */
 
-import { duration, optional, type SettingValues } from '../../../program/settings.ts';
+import { duration, optional, type SettingValues } from '../../../process/settings/settings.ts';
 import { formatTime } from '../../../protocol/rfc3339.ts';
 import {
   readSigningKeys,
@@ -67,7 +67,7 @@ async function freshenUntilStopped(
   context: CliContext,
 ): Promise<void> {
   const { setTimeout: sleep } = await import('node:timers/promises');
-  const { untilStopped } = await import('../../../program/stop-signal.ts');
+  const { untilStopped } = await import('../../../process/program/stop-signal.ts');
   const { fromLibraryError } = await import('../../library-errors.ts');
   let shownRevision: number | undefined;
   await untilStopped(async (stop) => {

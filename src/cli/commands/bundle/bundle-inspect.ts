@@ -5,9 +5,9 @@ import type {
   SignerSummary,
   StepSummary,
 } from '../../../bundle/authoring/inspect-directory.ts';
-import type { JsonMembers } from '../../../program/output.ts';
-import type { SettingValues } from '../../../program/settings.ts';
-import { visibleText } from '../../../program/visible-text.ts';
+import type { JsonMembers } from '../../../process/program/output.ts';
+import { visibleText } from '../../../process/program/visible-text.ts';
+import type { SettingValues } from '../../../process/settings/settings.ts';
 import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/bundle-flags.ts';
 import { type CliContext, command } from '../../define-command.ts';
 

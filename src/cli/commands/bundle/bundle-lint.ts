@@ -2,10 +2,10 @@
 
 import type { Finding } from '../../../bundle/authoring/findings.ts';
 import type { BundleFault } from '../../../bundle/format/bundle-error.ts';
-import { CliError } from '../../../program/errors.ts';
-import type { Output } from '../../../program/output.ts';
-import { type SettingValues, toggle } from '../../../program/settings.ts';
-import { visibleText } from '../../../program/visible-text.ts';
+import { CliError } from '../../../process/program/errors.ts';
+import type { Output } from '../../../process/program/output.ts';
+import { visibleText } from '../../../process/program/visible-text.ts';
+import { type SettingValues, toggle } from '../../../process/settings/settings.ts';
 import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/bundle-flags.ts';
 import { type CliContext, command } from '../../define-command.ts';
 

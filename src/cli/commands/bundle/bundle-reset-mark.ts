@@ -1,8 +1,8 @@
 /** `proofgate bundle reset-mark`: clears the high-water mark, to recover from a revision that was accepted by mistake. */
 import { hostname, userInfo } from 'node:os';
-import { CliError, usageError } from '../../../program/errors.ts';
-import type { Environment } from '../../../program/output.ts';
-import { optional, required, type SettingValues, text, toggle } from '../../../program/settings.ts';
+import { CliError, usageError } from '../../../process/program/errors.ts';
+import type { Environment } from '../../../process/program/output.ts';
+import { optional, required, type SettingValues, text, toggle } from '../../../process/settings/settings.ts';
 import { type SharedMark, SharedMarkError } from '../../../verifier/loading/shared-mark.ts';
 import type { ResetMark } from '../../../verifier/loading/state/reset-mark.ts';
 import { type CliContext, command } from '../../define-command.ts';
@@ -37,7 +37,7 @@ const SHARED_TIMEOUT_MS = 5000;
 
 async function reset(authSite: string, settings: Values, { env, output }: CliContext): Promise<void> {
   assertConfirmed(authSite, settings);
-  const { assertStateDirectory } = await import('../../../program/input-files.ts');
+  const { assertStateDirectory } = await import('../../../process/files/input-files.ts');
   const { resetMark } = await import('../../../verifier/loading/state/reset-mark.ts');
   await assertStateDirectory(settings.stateDir);
   const shared = await openShared(settings);

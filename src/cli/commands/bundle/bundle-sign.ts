@@ -1,6 +1,6 @@
 /** `proofgate bundle sign`: signs a bundle source file and writes the signed documents to a directory. */
 import { basename } from 'node:path';
-import { optional, required, type SettingValues, text } from '../../../program/settings.ts';
+import { optional, required, type SettingValues, text } from '../../../process/settings/settings.ts';
 import {
   readSigningKeys,
   readTrustedSigners,
@@ -36,7 +36,7 @@ async function signFile(
   { output }: CliContext,
 ): Promise<void> {
   const { signBundle } = await import('../../../bundle/authoring/authoring.ts');
-  const { readInputText } = await import('../../../program/input-files.ts');
+  const { readInputText } = await import('../../../process/files/input-files.ts');
   const { out } = settings;
   const { revision, head } = await signBundle({
     yamlText: await readInputText(file, MAX_YAML_BYTES),

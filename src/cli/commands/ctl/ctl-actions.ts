@@ -2,7 +2,7 @@
 import { MAX_FLOOR_REVISION } from '../../../bundle/format/bundle-limits.ts';
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { blockedSubjectsPath, sitePath, withReason } from '../../../client/operator/paths.ts';
-import { integer, required, text, toggle } from '../../../program/settings.ts';
+import { integer, required, text, toggle } from '../../../process/settings/settings.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idAndName, idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';

@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import type { Declared, Step } from '../../../client/operator/declaration.ts';
 import { OperatorError } from '../../../client/operator/operator-error.ts';
-import { CliError, EXIT_CODES, usageError } from '../../../program/errors.ts';
-import { readInputText } from '../../../program/input-files.ts';
-import { writeNewFile } from '../../../program/output-files.ts';
+import { readInputText } from '../../../process/files/input-files.ts';
+import { writeNewFile } from '../../../process/files/output-files.ts';
+import { CliError, EXIT_CODES, usageError } from '../../../process/program/errors.ts';
+import { visibleText } from '../../../process/program/visible-text.ts';
 import {
   duration,
   lettered,
@@ -17,8 +18,7 @@ import {
   text,
   toggle,
   withDefault,
-} from '../../../program/settings.ts';
-import { visibleText } from '../../../program/visible-text.ts';
+} from '../../../process/settings/settings.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
 import { REASON } from '../../ctl/reason.ts';

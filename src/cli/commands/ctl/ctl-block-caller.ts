@@ -1,7 +1,7 @@
 /** `proofgate ctl block-caller|unblock-caller`: denies every request of a caller; admits it again. */
 import { blockedCallersPath, withReason } from '../../../client/operator/paths.ts';
-import { usageError } from '../../../program/errors.ts';
-import { optional, required, type SettingValues, text } from '../../../program/settings.ts';
+import { usageError } from '../../../process/program/errors.ts';
+import { optional, required, type SettingValues, text } from '../../../process/settings/settings.ts';
 import { type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { REASON } from '../../ctl/reason.ts';

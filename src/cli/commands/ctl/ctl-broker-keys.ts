@@ -2,9 +2,16 @@
 import type { BrokerKey, KeyComparison } from '../../../client/operator/broker-keys.ts';
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { brokerPath, issuerPath, sitePath } from '../../../client/operator/paths.ts';
-import { CliError, usageError } from '../../../program/errors.ts';
-import { readCaFile, readInputText } from '../../../program/input-files.ts';
-import { list, optional, required, type SettingValues, text, toggle } from '../../../program/settings.ts';
+import { readCaFile, readInputText } from '../../../process/files/input-files.ts';
+import { CliError, usageError } from '../../../process/program/errors.ts';
+import {
+  list,
+  optional,
+  required,
+  type SettingValues,
+  text,
+  toggle,
+} from '../../../process/settings/settings.ts';
 import {
   isJsonObject,
   type JsonObject,

@@ -1,9 +1,9 @@
 /** `proofgate ctl get profiles --subject`: shows or writes the signing profile file of a caller with a broker's passports. */
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { sitePath } from '../../../client/operator/paths.ts';
-import { CliError, usageError } from '../../../program/errors.ts';
-import type { JsonMembers } from '../../../program/output.ts';
-import { replaceFile } from '../../../program/output-files.ts';
+import { replaceFile } from '../../../process/files/output-files.ts';
+import { CliError, usageError } from '../../../process/program/errors.ts';
+import type { JsonMembers } from '../../../process/program/output.ts';
 import { type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
 
 export interface CallerProfilesInput {

@@ -2,8 +2,8 @@
 import { ROLES, SCOPE_KINDS } from '../../../api-contract/vocabulary.ts';
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { withReason } from '../../../client/operator/paths.ts';
-import { usageError } from '../../../program/errors.ts';
-import { choice, duration, optional, required, text } from '../../../program/settings.ts';
+import { usageError } from '../../../process/program/errors.ts';
+import { choice, duration, optional, required, text } from '../../../process/settings/settings.ts';
 import type { JsonObject } from '../../../protocol/strict-json.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf } from '../../ctl/find-resources.ts';

@@ -1,7 +1,7 @@
 /** `proofgate ctl delete|rename`: deletes or renames a resource that `proofgate ctl get` shows. */
 import { revisionPath, withReason } from '../../../client/operator/paths.ts';
-import { usageError } from '../../../program/errors.ts';
-import { integer, optional, text } from '../../../program/settings.ts';
+import { usageError } from '../../../process/program/errors.ts';
+import { integer, optional, text } from '../../../process/settings/settings.ts';
 import type { JsonObject } from '../../../protocol/strict-json.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';

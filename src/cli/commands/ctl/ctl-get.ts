@@ -1,9 +1,9 @@
 /** `proofgate ctl get`: shows Control's resources, as a list or a single one. */
 
 import type { ControlApi } from '../../../client/operator/control-api.ts';
-import { usageError } from '../../../program/errors.ts';
-import type { Output } from '../../../program/output.ts';
-import { optional, type SettingValues, text } from '../../../program/settings.ts';
+import { usageError } from '../../../process/program/errors.ts';
+import type { Output } from '../../../process/program/output.ts';
+import { optional, type SettingValues, text } from '../../../process/settings/settings.ts';
 import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
 import {

@@ -2,9 +2,15 @@
 import { spawn } from 'node:child_process';
 import type { ControlUrl } from '../../../client/enroll/control-url.ts';
 import type { SignedIn } from '../../../client/operator/operator-sign-in.ts';
-import { oneLine } from '../../../program/errors.ts';
-import type { Environment } from '../../../program/output.ts';
-import { duration, integer, type SettingValues, toggle, withDefault } from '../../../program/settings.ts';
+import { oneLine } from '../../../process/program/errors.ts';
+import type { Environment } from '../../../process/program/output.ts';
+import {
+  duration,
+  integer,
+  type SettingValues,
+  toggle,
+  withDefault,
+} from '../../../process/settings/settings.ts';
 import { MAX_PORT } from '../../../protocol/limits.ts';
 import { CONTROL_SETTINGS, ctlCommand, readControlUrl, withConnection } from '../../ctl/ctl-connection.ts';
 import {
@@ -46,7 +52,7 @@ export const ctlLoginCommand = command({
 });
 
 async function login(values: Values, context: CliContext): Promise<void> {
-  const { untilStopped } = await import('../../../program/stop-signal.ts');
+  const { untilStopped } = await import('../../../process/program/stop-signal.ts');
   const url = await readControlUrl(values);
   const path = sessionPath(values, url, context.env);
   await prepareSessionFile(path);

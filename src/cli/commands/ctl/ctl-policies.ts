@@ -2,8 +2,8 @@
 import { MAX_SOURCE_REVISION } from '../../../api-contract/vocabulary.ts';
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { withReason } from '../../../client/operator/paths.ts';
-import { CliError } from '../../../program/errors.ts';
-import { integer, optional, required, text } from '../../../program/settings.ts';
+import { CliError } from '../../../process/program/errors.ts';
+import { integer, optional, required, text } from '../../../process/settings/settings.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import { REASON } from '../../ctl/reason.ts';

@@ -1,6 +1,6 @@
 /** `proofgate ctl rotate-signing-key|retire-signing-key|rotate-target-token|rotate-access-token|end-sessions|disable-bootstrap-token`. */
 import { sitePath } from '../../../client/operator/paths.ts';
-import { usageError } from '../../../program/errors.ts';
+import { usageError } from '../../../process/program/errors.ts';
 import {
   choice,
   duration,
@@ -8,7 +8,7 @@ import {
   required,
   text,
   withDefault,
-} from '../../../program/settings.ts';
+} from '../../../process/settings/settings.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';

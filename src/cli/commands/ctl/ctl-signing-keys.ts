@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { sitePath } from '../../../client/operator/paths.ts';
-import { CliError } from '../../../program/errors.ts';
-import { replaceFile } from '../../../program/output-files.ts';
-import { optional, required, type SettingValues, text } from '../../../program/settings.ts';
+import { replaceFile } from '../../../process/files/output-files.ts';
+import { CliError } from '../../../process/program/errors.ts';
+import { optional, required, type SettingValues, text } from '../../../process/settings/settings.ts';
 import { importPublicJwk } from '../../../protocol/import-public-key.ts';
 import type { JsonObject } from '../../../protocol/strict-json.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';

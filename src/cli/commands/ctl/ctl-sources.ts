@@ -2,8 +2,8 @@
 import { DRAFT_STATES, MAX_SOURCE_REVISION } from '../../../api-contract/vocabulary.ts';
 import type { ControlApi, Resource } from '../../../client/operator/control-api.ts';
 import { revisionPath, withReason } from '../../../client/operator/paths.ts';
-import { CliError, usageError } from '../../../program/errors.ts';
-import { choice, integer, optional, required, text } from '../../../program/settings.ts';
+import { CliError, usageError } from '../../../process/program/errors.ts';
+import { choice, integer, optional, required, text } from '../../../process/settings/settings.ts';
 import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';

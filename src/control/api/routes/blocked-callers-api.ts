@@ -4,7 +4,7 @@ import {
   CALLER_NAME,
   NEW_BLOCKED_CALLER,
 } from '../../../api-contract/blocked-callers-contract.ts';
-import { nothing, parameters, REASON, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import { nothing, parameters, REASON, SITE_PATH } from '../../../process/http-service/members-contract.ts';
 import { type BlockedCallers, callerPlace } from '../../configuration/blocked-callers.ts';
 import { siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';

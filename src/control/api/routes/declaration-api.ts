@@ -6,8 +6,8 @@ import {
   MAX_DECLARATION_BYTES,
   SITE_DECLARATION,
 } from '../../../api-contract/declaration-contract.ts';
-import { parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
-import { compileAllButBody } from '../../../http-service/request-shape.ts';
+import { parameters, SITE_PATH } from '../../../process/http-service/members-contract.ts';
+import { compileAllButBody } from '../../../process/http-service/request-shape.ts';
 import type { Declarations } from '../../declaration/declarations.ts';
 import { ApiProblem } from '../../domain/api-problem.ts';
 import { principalOf } from '../api-access.ts';

@@ -23,7 +23,7 @@ import {
   WORKLOAD_ENROLLMENT,
   WORKLOAD_READINESS,
 } from '../../../api-contract/enrollment-contract.ts';
-import { nothing, parameters, REASON, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import { nothing, parameters, REASON, SITE_PATH } from '../../../process/http-service/members-contract.ts';
 import type { EnrollmentDecisions } from '../../enrollment/decisions.ts';
 import type { EnrollmentPlane } from '../../enrollment/enrollment-plane.ts';
 import { blockedSubjectPlace, type DerivedKeys } from '../../enrollment/keys.ts';

@@ -5,7 +5,7 @@ import {
   EXPLANATION_REQUEST,
   MAX_EXPLANATION_BYTES,
 } from '../../../api-contract/explanation-contract.ts';
-import { parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import { parameters, SITE_PATH } from '../../../process/http-service/members-contract.ts';
 import type { Explained, Explanations } from '../../explanations/explanations.ts';
 import { siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';

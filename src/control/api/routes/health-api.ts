@@ -1,6 +1,6 @@
 /** Liveness (`/healthz`) and readiness (`/readyz`) probes. They reveal nothing else. */
 import Type from 'typebox';
-import { object } from '../../../api-contract/members-contract.ts';
+import { object } from '../../../process/http-service/members-contract.ts';
 import { ApiProblem } from '../../domain/api-problem.ts';
 import type { ControlApp } from '../app.ts';
 

@@ -16,7 +16,7 @@ import {
   SITE_FLOOR,
   SITE_FLOOR_RAISE,
 } from '../../../api-contract/hierarchy-contract.ts';
-import { NAME_FILTER, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
+import { NAME_FILTER, parameters, SITE_PATH } from '../../../process/http-service/members-contract.ts';
 import type { Environments, Fleets } from '../../configuration/environments.ts';
 import type { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
 import type { Sites } from '../../configuration/sites.ts';

@@ -1,7 +1,6 @@
 /** Routes of `/v1/role-grants` and `/v1/access-tokens`. */
 import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
-import { NAME_FILTER, parameters } from '../../../api-contract/members-contract.ts';
 import {
   ACCESS_TOKEN,
   ACCESS_TOKEN_PATH,
@@ -14,6 +13,7 @@ import {
   ROLE_GRANT_PATH,
   SCOPE,
 } from '../../../api-contract/operators-contract.ts';
+import { NAME_FILTER, parameters } from '../../../process/http-service/members-contract.ts';
 import { isJsonObject } from '../../../protocol/strict-json.ts';
 import { auditEventView } from '../../configuration/audit-events.ts';
 import type { AccessTokens } from '../../configuration/role-grants.ts';

@@ -12,9 +12,9 @@ import {
   SIGNING_PROFILE,
   SIGNING_PROFILES,
 } from '../../../api-contract/derived-keys-contract.ts';
-import { givenId, identifier, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import { SITE_OVERVIEW } from '../../../api-contract/overview-contract.ts';
 import { SITE_PROPAGATION } from '../../../api-contract/targets-contract.ts';
+import { givenId, identifier, SITE_PATH } from '../../../process/http-service/members-contract.ts';
 import { callerProfiles } from '../../publishing/caller-profiles.ts';
 import { sitePropagation } from '../../publishing/propagation.ts';
 import { keyReadiness } from '../../publishing/readiness.ts';

@@ -1,5 +1,5 @@
 /** Routes of `/v1/sites/{site_id}/routes` and of their allowed sources. */
-import { SITE_PATH } from '../../../api-contract/members-contract.ts';
+
 import {
   BROKER,
   BROKER_PATH,
@@ -19,6 +19,7 @@ import {
   ROUTE_SOURCES,
   ROUTE_SOURCES_REPLACEMENT,
 } from '../../../api-contract/routes-contract.ts';
+import { SITE_PATH } from '../../../process/http-service/members-contract.ts';
 import type { Brokers } from '../../configuration/brokers.ts';
 import type { Clients, Grants } from '../../configuration/clients.ts';
 import type { RouteSources, Routes } from '../../configuration/routes.ts';

@@ -1,7 +1,6 @@
 /** Routes of `/v1/sites/{site_id}/targets` and `/v1/targets/{target_id}`. */
 
 import Type from 'typebox';
-import { NAME_FILTER, nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
 import {
   NEW_TARGET,
   TARGET,
@@ -17,6 +16,12 @@ import {
   POLL_QUERY,
   type PollAnswer,
 } from '../../../bundle/format/distribution-contract.ts';
+import {
+  NAME_FILTER,
+  nothing,
+  parameters,
+  SITE_PATH,
+} from '../../../process/http-service/members-contract.ts';
 import type { Targets } from '../../configuration/targets.ts';
 import type { Distribution } from '../../publishing/distribution.ts';
 import { siteInPath, targetInPath, targetOf } from '../api-access.ts';

@@ -1,5 +1,5 @@
 /** Routes of Trust Anchor Sources and their revisions: `/v1/sites/{site_id}/sources` and `/v1/sources`. */
-import { NAME_FILTER, nothing, parameters, SITE_PATH } from '../../../api-contract/members-contract.ts';
+
 import {
   ENROLLMENT_COMMAND,
   ENROLLMENT_POLICY,
@@ -17,6 +17,12 @@ import {
   SOURCE_REVISION_CHANGE,
   SOURCE_REVISION_PATH,
 } from '../../../api-contract/sources-contract.ts';
+import {
+  NAME_FILTER,
+  nothing,
+  parameters,
+  SITE_PATH,
+} from '../../../process/http-service/members-contract.ts';
 import type { EnrollmentPlane, Sources } from '../../enrollment/enrollment-plane.ts';
 import type { EnrollmentPolicies } from '../../enrollment/policies.ts';
 import type { RevisionName } from '../../sources/source-changes.ts';

@@ -8,18 +8,18 @@ import {
   type AdminListener,
   openAdminListener,
   type ReadinessCheck,
-} from '../../../enforcement/admin/admin-server.ts';
-import { removeStaleSocket } from '../../../enforcement/connections/connection-listener.ts';
-import { usageError } from '../../../program/errors.ts';
-import type { CliContext } from '../../../program/output.ts';
-import { stopped, untilStopped } from '../../../program/stop-signal.ts';
-import { renderMetrics } from '../../../telemetry/instruments.ts';
-import { createLogger } from '../../../telemetry/logger.ts';
+} from '../../../process/admin/admin-server.ts';
+import { removeStaleSocket } from '../../../process/connections/connection-listener.ts';
+import { usageError } from '../../../process/program/errors.ts';
+import type { CliContext } from '../../../process/program/output.ts';
+import { stopped, untilStopped } from '../../../process/program/stop-signal.ts';
+import { renderMetrics } from '../../../process/telemetry/instruments.ts';
+import { createLogger } from '../../../process/telemetry/logger.ts';
 import {
   createReadinessMetrics,
   createVerifierMetrics,
   createWorkerMetrics,
-} from '../../../telemetry/metrics.ts';
+} from '../../../process/telemetry/metrics.ts';
 import { type OpenBundle, openBundle } from '../../../verifier/assembly/open-bundle.ts';
 import { readingOf } from '../../../verifier/assembly/open-verifier.ts';
 import { type EnforcementPlan, planEnforcement } from '../../enforcement/enforcement-plan.ts';

@@ -1,5 +1,5 @@
 /** Messages between the primary and its workers. A message of any other form is ignored. */
-import type { ReadinessCheck } from '../../../enforcement/admin/admin-server.ts';
+import type { ReadinessCheck } from '../../../process/admin/admin-server.ts';
 import { isJsonObject } from '../../../protocol/strict-json.ts';
 
 /** Environment variable that holds a worker's number, from 1. */
