@@ -32,7 +32,7 @@ const DETAILS_INTERFACE = 'DetailOf';
 const CODE_NAME = /^(codes?|[A-Z_]+_CODES?|[A-Za-z]+Codes?)$/;
 
 async function verifierMetrics() {
-  const metrics = await import('../dist/process/telemetry/metrics.js');
+  const metrics = await import('../dist/verifier/verifier-metrics.js');
   const { registry } = metrics.createVerifierMetrics(() => undefined);
   metrics.createRefreshMetrics(registry, () => undefined);
   metrics.createReadinessMetrics(registry, () => []);

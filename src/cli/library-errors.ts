@@ -6,9 +6,9 @@ import { BundleError, type BundleErrorCode, describeFault } from '../bundle/form
 import { BrokerError } from '../client/broker/broker-error.ts';
 import { EnrollError, type EnrollFault } from '../client/enroll/enroll-error.ts';
 import { OperatorError } from '../client/operator/operator-error.ts';
-import { ExplainInputError } from '../explain/explain-input-error.ts';
 import { CliError, type FailureKind, toCliError } from '../process/program/errors.ts';
 import { ClientError, type ClientErrorCode } from '../protocol/client-error.ts';
+import { ExplainInputError } from '../verifier/explain/explain-input-error.ts';
 
 /** Codes that are not usage errors. */
 const CLIENT_KINDS: { readonly [C in ClientErrorCode]?: FailureKind } = {

@@ -5,14 +5,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Route, Snapshot } from '../bundle/compile/snapshot.ts';
 import type { DecisionEvent } from '../process/telemetry/decision-event.ts';
-import type { VerifierMetrics } from '../process/telemetry/metrics.ts';
 import { thumbprintOf } from '../protocol/public-key.ts';
 import { type Denial, deny, detailLabel } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
 import { describeDecision } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
-import type { CallContext } from './call-context.ts';
 import type { DeniedRequest } from './capture/capture-document.ts';
+import type { CallContext } from './decision/call-context.ts';
 import {
   type AllowedDecision,
   type Decision,
@@ -29,6 +28,7 @@ import { matchRoute } from './decision/steps/route.ts';
 import type { StepName } from './decision/steps.ts';
 import { replayIdentifier, subjectHash } from './replay/identifier.ts';
 import type { ReplayOutcome, ReplayStore } from './replay/store.ts';
+import type { VerifierMetrics } from './verifier-metrics.ts';
 
 export interface VerifierOptions {
   /** The current snapshot; a request keeps the one that it began with. */

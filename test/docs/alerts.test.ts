@@ -1,9 +1,9 @@
 /** Checks that docs/alerts.yaml uses existing metrics, labels and values, and that its run-book links work. */
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
-import { createVerifierMetrics } from '../../src/process/telemetry/metrics.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
 import { REPLAY_FENCE_REASONS } from '../../src/verifier/replay/store.ts';
+import { createVerifierMetrics } from '../../src/verifier/verifier-metrics.ts';
 import { anchorOf, codesIn, headings, readText, tableNamed } from './markdown.ts';
 
 interface Rule {

@@ -7,9 +7,9 @@ import { describe, expect, it } from '@jest/globals';
 import { PROXY_SETTINGS } from '../../src/main/proxy/proxy-settings.ts';
 import { VERIFIER_SETTINGS } from '../../src/main/verifier/verifier-settings.ts';
 import type { Setting } from '../../src/process/settings/settings.ts';
-import { createVerifierMetrics } from '../../src/process/telemetry/metrics.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
 import { CONTEXT_HEADERS } from '../../src/protocol/wire-names.ts';
+import { createVerifierMetrics } from '../../src/verifier/verifier-metrics.ts';
 import {
   anchorOf,
   filesOfCheckout,

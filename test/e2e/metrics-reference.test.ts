@@ -4,14 +4,14 @@ import { expect, it } from '@jest/globals';
 import { createAuditMetrics } from '../../src/process/telemetry/audit-metrics.ts';
 import { createCaptureMetrics } from '../../src/process/telemetry/capture-metrics.ts';
 import { createExtAuthzHttpMetrics } from '../../src/process/telemetry/ext-authz-http-metrics.ts';
+import { createOtlpTracer } from '../../src/process/telemetry/tracing.ts';
 import {
   createReadinessMetrics,
   createRefreshMetrics,
   createReplayMetrics,
   createVerifierMetrics,
   createWorkerMetrics,
-} from '../../src/process/telemetry/metrics.ts';
-import { createOtlpTracer } from '../../src/process/telemetry/tracing.ts';
+} from '../../src/verifier/verifier-metrics.ts';
 import { codesIn, readText, tableNamed } from '../docs/markdown.ts';
 import { useSite } from './environment/site-fixture.ts';
 

@@ -3,7 +3,7 @@ import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import type { MessageTypeDefinition } from '@grpc/proto-loader';
 import type { CheckResponse } from '../../src/enforcement/ext-authz-grpc/messages.ts';
 import { loadPackageDefinition } from '../../src/enforcement/ext-authz-grpc/service.ts';
-import type { CheckRequest } from '../../src/envoy-request/messages.ts';
+import type { CheckRequest } from '../../src/verifier/envoy-request/messages.ts';
 import { remainingMs } from '../e2e/harness/wait.ts';
 
 const definition = loadPackageDefinition();

@@ -1,8 +1,7 @@
 /** A verifier whose dependencies record their calls. */
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import type { DecisionEvent } from '../../src/process/telemetry/decision-event.ts';
-import { createVerifierMetrics } from '../../src/process/telemetry/metrics.ts';
-import type { CallContext } from '../../src/verifier/call-context.ts';
+import type { CallContext } from '../../src/verifier/decision/call-context.ts';
 import type { Decision } from '../../src/verifier/decision/decide.ts';
 import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
 import {
@@ -11,6 +10,7 @@ import {
   type Verifier,
   type VerifierOptions,
 } from '../../src/verifier/verifier.ts';
+import { createVerifierMetrics } from '../../src/verifier/verifier-metrics.ts';
 import { NOW_SECONDS } from './bundle-content.ts';
 import { type RecordingReplayStore, recordingReplayStore } from './replay-store.ts';
 

@@ -1,11 +1,11 @@
 /** The site of the test vectors, at their time, with a store that knows no `jti`, so that every valid request is allowed. */
 import { compileBundle } from '../../src/bundle/compile/compile.ts';
 import { asContent } from '../../src/bundle/format/shape.ts';
-import { createVerifierMetrics } from '../../src/process/telemetry/metrics.ts';
 import type { Decision } from '../../src/verifier/decision/decide.ts';
 import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
 import { createMemoryReplayStore } from '../../src/verifier/replay/memory.ts';
 import { createVerifier } from '../../src/verifier/verifier.ts';
+import { createVerifierMetrics } from '../../src/verifier/verifier-metrics.ts';
 import type { RequestVector } from '../vectors/make/format.ts';
 import { ALLOWED, contentOf, DENIED } from '../vectors/published.ts';
 import { mustHold } from './target.ts';

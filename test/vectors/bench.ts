@@ -2,10 +2,10 @@
 import { compileBundle } from '../../src/bundle/compile/compile.ts';
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import { asContent } from '../../src/bundle/format/shape.ts';
-import { createVerifierMetrics, type VerifierMetrics } from '../../src/process/telemetry/metrics.ts';
 import { createMemoryReplayStore } from '../../src/verifier/replay/memory.ts';
 import type { ReplayStore } from '../../src/verifier/replay/store.ts';
 import { createVerifier, type Verifier } from '../../src/verifier/verifier.ts';
+import { createVerifierMetrics, type VerifierMetrics } from '../../src/verifier/verifier-metrics.ts';
 import type { ReplayVector } from './make/format.ts';
 import { contentOf } from './published.ts';
 

@@ -1,8 +1,8 @@
 /** What a decision tells metrics, audit and traces: which steps, how long, of which route, verified or not. */
 import { describe, expect, it } from '@jest/globals';
 import type { TracedDecision } from '../../src/process/telemetry/decision-trace.ts';
-import { createVerifierMetrics, type VerifierMetrics } from '../../src/process/telemetry/metrics.ts';
 import { CONSUMED, REPLAYED, UNAVAILABLE } from '../../src/verifier/replay/store.ts';
+import { createVerifierMetrics, type VerifierMetrics } from '../../src/verifier/verifier-metrics.ts';
 import { scriptedReplayStore } from '../fakes/replay-store.ts';
 import { type RequestEdits, type RequestPlan, signRequest } from '../fakes/signed-request.ts';
 import { compileSite, newSiteKeys, siteContent } from '../fakes/snapshot.ts';

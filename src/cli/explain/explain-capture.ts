@@ -1,7 +1,5 @@
 /** Builds the report from the settings: reads the capture, loads the bundle and runs the verifier's own steps. */
-import { type CapturedDenial, type ExplainInput, parseExplainInput } from '../../explain/captured-request.ts';
-import { reportOfEvent } from '../../explain/event-report.ts';
-import { type Moment, momentOf, reportOfRequest } from '../../explain/request-report.ts';
+
 import { readFileOrInput } from '../../process/files/input-files.ts';
 import { usageError } from '../../process/program/errors.ts';
 import { visibleText } from '../../process/program/visible-text.ts';
@@ -10,6 +8,13 @@ import { parseMoment } from '../../protocol/rfc3339.ts';
 import { isDecisionId } from '../../verifier/decision/explain/redaction.ts';
 import type { ExplainReport } from '../../verifier/decision/explain/report.ts';
 import { linesOf } from '../../verifier/decision/explain/report-lines.ts';
+import {
+  type CapturedDenial,
+  type ExplainInput,
+  parseExplainInput,
+} from '../../verifier/explain/captured-request.ts';
+import { reportOfEvent } from '../../verifier/explain/event-report.ts';
+import { type Moment, momentOf, reportOfRequest } from '../../verifier/explain/request-report.ts';
 import { findDecision } from './audit-search.ts';
 import type { ExplainSettings } from './explain-settings.ts';
 import { loadBundle } from './load-bundle.ts';

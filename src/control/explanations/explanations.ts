@@ -5,14 +5,18 @@
  */
 import { Compile } from 'typebox/compile';
 import { EXPLAIN_REPORT, type ExplanationRequest } from '../../api-contract/explanation-contract.ts';
-import { type CapturedDenial, type ExplainInput, parseExplainInput } from '../../explain/captured-request.ts';
-import { reportOfEvent } from '../../explain/event-report.ts';
-import { ExplainInputError } from '../../explain/explain-input-error.ts';
-import { proofEndSeconds } from '../../explain/proof-end.ts';
-import { type Moment, momentOf, reportOfRequest } from '../../explain/request-report.ts';
 import { parseMoment } from '../../protocol/rfc3339.ts';
 import type { ExplainReport } from '../../verifier/decision/explain/report.ts';
 import { linesWithoutNote } from '../../verifier/decision/explain/report-lines.ts';
+import {
+  type CapturedDenial,
+  type ExplainInput,
+  parseExplainInput,
+} from '../../verifier/explain/captured-request.ts';
+import { reportOfEvent } from '../../verifier/explain/event-report.ts';
+import { ExplainInputError } from '../../verifier/explain/explain-input-error.ts';
+import { proofEndSeconds } from '../../verifier/explain/proof-end.ts';
+import { type Moment, momentOf, reportOfRequest } from '../../verifier/explain/request-report.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { ControlStore } from '../store/port.ts';
 import { heldBundle } from './held-bundle.ts';

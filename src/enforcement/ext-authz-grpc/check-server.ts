@@ -13,7 +13,6 @@ import {
 } from '@grpc/grpc-js';
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { HealthImplementation } from 'grpc-health-check';
-import type { CheckRequest } from '../../envoy-request/messages.ts';
 import {
   type ConnectionListener,
   openConnectionListener,
@@ -21,7 +20,8 @@ import {
 import type { ServerTls, TlsMaterial } from '../../process/connections/tls-material.ts';
 import { prepareConnections } from '../../process/node-internals/http2-connections.ts';
 import { withinMs } from '../../process/program/time-limit.ts';
-import type { VerifierMetrics } from '../../process/telemetry/metrics.ts';
+import type { CheckRequest } from '../../verifier/envoy-request/messages.ts';
+import type { VerifierMetrics } from '../../verifier/verifier-metrics.ts';
 import type { OpenCall } from './open-call.ts';
 import { CALL_LIMITS, type CallLimits, OpenCalls } from './open-calls.ts';
 import { AUTHORIZATION_SERVICE, authorizationService, loadPackageDefinition, UNREADABLE } from './service.ts';

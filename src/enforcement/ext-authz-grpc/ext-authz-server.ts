@@ -1,12 +1,12 @@
 /** The verifier as an ext_authz server: answers each Check with the verifier's decision. */
 import type { PackageDefinition } from '@grpc/proto-loader';
-import { type EnvoyBodyMode, factsOfCheckRequest } from '../../envoy-request/check-request.ts';
 import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
-import type { VerifierMetrics } from '../../process/telemetry/metrics.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import type { Decision } from '../../verifier/decision/decide.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
+import { type EnvoyBodyMode, factsOfCheckRequest } from '../../verifier/envoy-request/check-request.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
+import type { VerifierMetrics } from '../../verifier/verifier-metrics.ts';
 import { internalDenial } from '../denial-problem.ts';
 import { createResponseEncoder, deniedResponse } from './check-response.ts';
 import {

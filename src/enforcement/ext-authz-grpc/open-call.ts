@@ -4,7 +4,7 @@ import { closeStream, isCompressed } from '../../process/node-internals/grpc-cal
 import type { Linked } from '../../process/node-internals/linked-list.ts';
 import type { DecisionTrace } from '../../process/telemetry/decision-trace.ts';
 import type { RpcMethodMetrics } from '../../process/telemetry/ext-authz-server-metrics.ts';
-import type { CallContext } from '../../verifier/call-context.ts';
+import type { CallContext } from '../../verifier/decision/call-context.ts';
 
 type Inner = ConstructorParameters<typeof ServerInterceptingCall>[0];
 type Listener = Parameters<Inner['start']>[0];

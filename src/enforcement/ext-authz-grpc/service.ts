@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader';
-import type { CheckRequest } from '../../envoy-request/messages.ts';
+import type { CheckRequest } from '../../verifier/envoy-request/messages.ts';
 import type { ResponseSerializers } from './check-response.ts';
 import { decodeCheckRequest } from './decode-check-request.ts';
 import type { CheckResponse } from './messages.ts';

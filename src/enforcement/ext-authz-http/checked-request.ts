@@ -3,12 +3,12 @@
  * target that is missing, repeated or of unknown origin becomes an empty string, which matches no route.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { mayBeJoined } from '../../envoy-request/envoy-headers.ts';
 import { requestHeadersOf } from '../../process/http-proxy/raw-headers.ts';
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
 import type { Origin } from '../../protocol/request-target.ts';
 import { PASSPORT_HEADER } from '../../protocol/wire-names.ts';
 import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';
+import { mayBeJoined } from '../../verifier/envoy-request/envoy-headers.ts';
 import { isReservedName } from '../upstream-headers.ts';
 import {
   type BodyMarks,

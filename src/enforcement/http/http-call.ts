@@ -2,7 +2,7 @@
 
 import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
-import type { CallContext } from '../../verifier/call-context.ts';
+import type { CallContext } from '../../verifier/decision/call-context.ts';
 
 /** @param isGone whether the caller has closed the connection or the stream */
 export function httpCall(

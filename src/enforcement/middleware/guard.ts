@@ -11,7 +11,7 @@ import { joinSmallChunks } from '../../process/node-internals/small-chunks.ts';
 import { BodySpace, type HeldSpace, UNVERIFIED } from '../../process/request-body/body-space.ts';
 import { deny } from '../../protocol/reasons.ts';
 import type { Origin } from '../../protocol/request-target.ts';
-import type { CallContext } from '../../verifier/call-context.ts';
+import type { CallContext } from '../../verifier/decision/call-context.ts';
 import type { AllowedDecision } from '../../verifier/decision/decide.ts';
 import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';

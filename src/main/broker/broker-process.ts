@@ -11,10 +11,10 @@ import {
   createBrokerProcessMetrics,
 } from '../../process/telemetry/broker-process-metrics.ts';
 import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
-import { createReadinessMetrics } from '../../process/telemetry/metrics.ts';
 import { AuditFileError, type OpenAudit, openAudit } from '../../verifier/assembly/open-audit.ts';
+import { auditCheck } from '../../verifier/assembly/verifier-readiness.ts';
+import { createReadinessMetrics } from '../../verifier/verifier-metrics.ts';
 import { listenFailure, reopenOnHangUp } from '../enforcement/enforcement-process.ts';
-import { auditCheck } from '../enforcement/verifier-readiness.ts';
 import { openBrokerFiles } from './broker-files.ts';
 import { createBrokerServer, openBrokerListener } from './broker-listener.ts';
 import { type BrokerPlan, planBroker } from './broker-plan.ts';

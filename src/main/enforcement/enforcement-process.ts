@@ -18,16 +18,16 @@ import { stopped, untilStopped } from '../../process/program/stop-signal.ts';
 import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
 import { renderMetrics } from '../../process/telemetry/instruments.ts';
 import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
-import { createReadinessMetrics } from '../../process/telemetry/metrics.ts';
 import { AuditFileError } from '../../verifier/assembly/open-audit.ts';
 import {
   type OpenVerifier,
   type OpenVerifierInputs,
   openVerifier,
 } from '../../verifier/assembly/open-verifier.ts';
+import { verifierReadiness } from '../../verifier/assembly/verifier-readiness.ts';
+import { createReadinessMetrics } from '../../verifier/verifier-metrics.ts';
 import { type EnforcementPlan, planEnforcement } from './enforcement-plan.ts';
 import type { EnforcementSettings } from './enforcement-settings.ts';
-import { verifierReadiness } from './verifier-readiness.ts';
 
 /** A server of an enforcement point. */
 export interface PointServer {

@@ -13,11 +13,11 @@ import { type ProtectFault, protectServer } from '../../enforcement/middleware/p
 import { CliError, faultName, usageError } from '../../process/program/errors.ts';
 import { renderMetrics } from '../../process/telemetry/instruments.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
-import { createReadinessMetrics } from '../../process/telemetry/metrics.ts';
 import { AuditFileError } from '../../verifier/assembly/open-audit.ts';
 import { type OpenVerifier, openVerifier } from '../../verifier/assembly/open-verifier.ts';
+import { verifierReadiness } from '../../verifier/assembly/verifier-readiness.ts';
 import { isDirectoryLocked } from '../../verifier/loading/state/directory-lock.ts';
-import { verifierReadiness } from '../enforcement/verifier-readiness.ts';
+import { createReadinessMetrics } from '../../verifier/verifier-metrics.ts';
 import { explainOptions, planVerifier } from './options-plan.ts';
 import type { VerifierOptions } from './verifier-options.ts';
 

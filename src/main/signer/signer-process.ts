@@ -11,10 +11,10 @@ import {
 } from '../../process/telemetry/ext-authz-server-metrics.ts';
 import { renderMetrics } from '../../process/telemetry/instruments.ts';
 import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
-import { createReadinessMetrics } from '../../process/telemetry/metrics.ts';
 import { createSignerMetrics, type SignerPart } from '../../process/telemetry/signer-metrics.ts';
 import { openExtAuthzSigner } from '../../signer/ext-authz/ext-authz-signer.ts';
 import { openProofsApi } from '../../signer/signing-api/proofs-api.ts';
+import { createReadinessMetrics } from '../../verifier/verifier-metrics.ts';
 import { listenFailure } from '../enforcement/enforcement-process.ts';
 import { openEgress } from './egress-plan.ts';
 import { startEmbeddedAgent } from './embedded-agent.ts';

@@ -6,11 +6,11 @@ import type { RequestSigner, SignedRequest } from '../../client/request-signer.t
 import type { RouteProfile } from '../../client/signing-profile.ts';
 import { overwriteAll } from '../../enforcement/ext-authz-grpc/check-response.ts';
 import type { CheckResponse } from '../../enforcement/ext-authz-grpc/messages.ts';
-import { factsOfCheckRequest } from '../../envoy-request/check-request.ts';
-import type { CheckRequest } from '../../envoy-request/messages.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import { normalizeAuthority } from '../../protocol/request-target.ts';
 import { AUTHORIZATION_HEADER, hasPassportScheme, isVendorSpelling } from '../../protocol/wire-names.ts';
+import { factsOfCheckRequest } from '../../verifier/envoy-request/check-request.ts';
+import type { CheckRequest } from '../../verifier/envoy-request/messages.ts';
 import { HEADERS_TOO_LARGE, headersTooLarge } from '../header-size.ts';
 import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
 

@@ -1,10 +1,10 @@
 /** Reports bundle loading and refreshing to the log and the metrics. */
 import type { StepKind } from '../../bundle/format/file-names.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
-import type { RefreshMetrics, VerifierMetrics } from '../../process/telemetry/metrics.ts';
 import type { BundleListener } from '../loading/bundle-loader.ts';
 import type { RefreshListener } from '../loading/refresh/refresher.ts';
 import type { MirroredMarkListener } from '../loading/shared-mark.ts';
+import type { RefreshMetrics, VerifierMetrics } from '../verifier-metrics.ts';
 
 export function logBundleEvents(
   logger: Logger,

@@ -5,11 +5,11 @@ import {
   createAuditMetrics,
 } from '../../process/telemetry/audit-metrics.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
-import type { VerifierMetrics } from '../../process/telemetry/metrics.ts';
 import type { HttpTransportOptions } from '../audit/http-transport.ts';
 import { createJsonLinesSink } from '../audit/json-lines.ts';
 import type { AuditMode, AuditObserver, OperatedAuditSink } from '../audit/sink.ts';
 import { shipping } from '../audit/sink.ts';
+import type { VerifierMetrics } from '../verifier-metrics.ts';
 
 export interface AuditSetup {
   readonly mode: AuditMode;

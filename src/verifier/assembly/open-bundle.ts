@@ -2,7 +2,6 @@
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Signers } from '../../bundle/format/documents.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
-import { createRefreshMetrics, type VerifierMetrics } from '../../process/telemetry/metrics.ts';
 import { secondsUntilStale } from '../decision/steps/freshness.ts';
 import { BundleLoader } from '../loading/bundle-loader.ts';
 import { FileMark } from '../loading/high-water-mark.ts';
@@ -13,6 +12,7 @@ import { type DirectoryLock, lockDirectory } from '../loading/state/directory-lo
 import { PersistedBundle } from '../loading/state/persisted-bundle.ts';
 import { PrimaryMark } from '../loading/state/primary-mark.ts';
 import { StateFollower } from '../loading/state/state-follower.ts';
+import { createRefreshMetrics, type VerifierMetrics } from '../verifier-metrics.ts';
 import { logBundleEvents, logRefreshEvents, logSharedMark } from './bundle-log.ts';
 import type { ReplaySetup } from './open-replay.ts';
 

@@ -1,9 +1,9 @@
 /** Opens the captures of denied requests, with their log and metrics. */
 import { createCaptureMetrics } from '../../process/telemetry/capture-metrics.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
-import type { VerifierMetrics } from '../../process/telemetry/metrics.ts';
 import { CaptureDirectory } from '../capture/capture-directory.ts';
 import { DeniedCaptures } from '../capture/denied-captures.ts';
+import type { VerifierMetrics } from '../verifier-metrics.ts';
 
 export interface CaptureSetup {
   readonly directory: string;

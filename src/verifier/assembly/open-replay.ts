@@ -1,8 +1,8 @@
 /** Opens the verifier's replay store, and reports its fences to the log and the metrics. */
 import type { Logger } from '../../process/telemetry/log.ts';
-import { createReplayMetrics, type VerifierMetrics } from '../../process/telemetry/metrics.ts';
 import type { RedisReplayStoreOptions } from '../replay/redis.ts';
 import { REPLAY_FENCE_REASONS, type ReplayObserver, type ReplayStore } from '../replay/store.ts';
+import { createReplayMetrics, type VerifierMetrics } from '../verifier-metrics.ts';
 
 export type ReplaySetup =
   | { readonly kind: 'memory'; readonly maxRecords?: number }

@@ -4,13 +4,13 @@
  */
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
-import { createVerifierMetrics, type VerifierMetrics } from '../../process/telemetry/metrics.ts';
 import type { Origin } from '../../protocol/request-target.ts';
 import { staleGroups } from '../decision/steps/freshness.ts';
 import type { BundleStatus } from '../loading/bundle-loader.ts';
 import type { RefreshStatus } from '../loading/refresh/refresher.ts';
 import type { ReplayHealth } from '../replay/store.ts';
 import { createVerifier, type Verifier } from '../verifier.ts';
+import { createVerifierMetrics, type VerifierMetrics } from '../verifier-metrics.ts';
 import { type AuditHealth, type AuditSetup, openAudit } from './open-audit.ts';
 import { type BundleSetup, nowSeconds, openBundle } from './open-bundle.ts';
 import type { CaptureSetup } from './open-captures.ts';

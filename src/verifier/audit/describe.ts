@@ -4,7 +4,7 @@ import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { DECISION_EVENT_NAME, type DecisionEvent } from '../../process/telemetry/decision-event.ts';
 import { parseTraceparent } from '../../process/telemetry/decision-trace.ts';
 import type { Denial } from '../../protocol/reasons.ts';
-import type { CallContext } from '../call-context.ts';
+import type { CallContext } from '../decision/call-context.ts';
 import type { Evidence } from '../decision/evaluation.ts';
 import type { RequestFacts } from '../decision/request-facts.ts';
 

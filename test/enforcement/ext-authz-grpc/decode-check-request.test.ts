@@ -6,7 +6,7 @@ import {
   HEADER_LIMITS,
 } from '../../../src/enforcement/ext-authz-grpc/decode-check-request.ts';
 import { loadPackageDefinition, requestSerializer } from '../../../src/enforcement/ext-authz-grpc/service.ts';
-import type { CheckRequest } from '../../../src/envoy-request/messages.ts';
+import type { CheckRequest } from '../../../src/verifier/envoy-request/messages.ts';
 
 const serialize = requestSerializer(loadPackageDefinition());
 

@@ -9,7 +9,7 @@ import {
   type ExtAuthzServer,
   openExtAuthzServer,
 } from '../../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
-import { createVerifierMetrics } from '../../../src/process/telemetry/metrics.ts';
+import { createVerifierMetrics } from '../../../src/verifier/verifier-metrics.ts';
 import {
   type CheckClient,
   encodeCheckRequest,

@@ -5,7 +5,7 @@ import {
   type ExtAuthzServerOptions,
   openExtAuthzServer,
 } from '../../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
-import { createVerifierMetrics } from '../../../src/process/telemetry/metrics.ts';
+import { createVerifierMetrics } from '../../../src/verifier/verifier-metrics.ts';
 import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
 import {
   createTestVerifier,

@@ -11,8 +11,6 @@ import {
   requestSerializer,
   responseSerializers,
 } from '../../../src/enforcement/ext-authz-grpc/service.ts';
-import { factsOfCheckRequest } from '../../../src/envoy-request/check-request.ts';
-import type { CheckRequest } from '../../../src/envoy-request/messages.ts';
 import type { RequestHeaders } from '../../../src/protocol/credentials.ts';
 import { isCanonicalTarget } from '../../../src/protocol/request-target.ts';
 import {
@@ -22,6 +20,8 @@ import {
   TRANSCRIPT_HEADER,
 } from '../../../src/protocol/wire-names.ts';
 import type { RequestFacts } from '../../../src/verifier/decision/request-facts.ts';
+import { factsOfCheckRequest } from '../../../src/verifier/envoy-request/check-request.ts';
+import type { CheckRequest } from '../../../src/verifier/envoy-request/messages.ts';
 import { decodeCheckResponse } from '../../fakes/check-client.ts';
 import { mergedCheckRequest, rawCheckRequest } from '../../fakes/check-request.ts';
 import { type HeaderLine, headersOfLines, type WireRequest } from '../../fakes/signed-request.ts';

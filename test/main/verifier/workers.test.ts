@@ -10,9 +10,9 @@ import {
   parsePrimaryMessage,
   parseWorkerMessage,
 } from '../../../src/main/verifier/workers/worker-messages.ts';
-import { createVerifierMetrics } from '../../../src/process/telemetry/metrics.ts';
 import { FileMark, MARK_FILE } from '../../../src/verifier/loading/high-water-mark.ts';
 import { PrimaryMark } from '../../../src/verifier/loading/state/primary-mark.ts';
+import { createVerifierMetrics } from '../../../src/verifier/verifier-metrics.ts';
 
 describe('metrics of several processes', () => {
   it('stand together by name, each with its label', () => {

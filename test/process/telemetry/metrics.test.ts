@@ -7,7 +7,7 @@ import {
   createReplayMetrics,
   createVerifierMetrics,
   type ReplayReading,
-} from '../../../src/process/telemetry/metrics.ts';
+} from '../../../src/verifier/verifier-metrics.ts';
 import { type SignedRequest, signRequest } from '../../fakes/signed-request.ts';
 import { compileSite, KEY_ID, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
 import { createTestVerifier } from '../../fakes/test-verifier.ts';

@@ -2,9 +2,9 @@
 import { hash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { RequestSigner } from '../../../src/client/request-signer.ts';
-import type { HttpRequest } from '../../../src/envoy-request/messages.ts';
 import { parseTranscript } from '../../../src/protocol/transcript.ts';
 import { checkResponseOf } from '../../../src/signer/ext-authz/signing-check.ts';
+import type { HttpRequest } from '../../../src/verifier/envoy-request/messages.ts';
 import { newEd25519Key, profilesOf, routeDocument } from '../../client/fixtures.ts';
 
 const PROFILES = profilesOf(

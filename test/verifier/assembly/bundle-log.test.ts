@@ -1,8 +1,8 @@
 /** Tests the verifier's log lines about a loaded bundle. */
 import { expect, it } from '@jest/globals';
 import { createLogger } from '../../../src/process/telemetry/logger.ts';
-import { createRefreshMetrics, createVerifierMetrics } from '../../../src/process/telemetry/metrics.ts';
 import { logBundleEvents } from '../../../src/verifier/assembly/bundle-log.ts';
+import { createRefreshMetrics, createVerifierMetrics } from '../../../src/verifier/verifier-metrics.ts';
 import { compileSite, newSiteKeys, siteContent, sourcesOf } from '../../fakes/snapshot.ts';
 
 it('names each rule that matches nothing, after the bundle', async () => {

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import Schema from 'typebox/schema';
 import { REASONS } from '../../../src/protocol/reasons.ts';
-import type { CallContext } from '../../../src/verifier/call-context.ts';
+import type { CallContext } from '../../../src/verifier/decision/call-context.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
 import { BROKER_ISSUER, CLIENT_ISSUER, TRUST_DOMAIN } from '../../fakes/bundle-content.ts';
 import { scriptedReplayStore } from '../../fakes/replay-store.ts';

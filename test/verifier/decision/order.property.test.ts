@@ -4,8 +4,8 @@
  */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { factsOfCheckRequest } from '../../../src/envoy-request/check-request.ts';
 import type { RequestFacts } from '../../../src/verifier/decision/request-facts.ts';
+import { factsOfCheckRequest } from '../../../src/verifier/envoy-request/check-request.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
 import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
 import { mergedCheckRequest, rawCheckRequest } from '../../fakes/check-request.ts';

@@ -15,16 +15,16 @@ import type { CliContext } from '../../../process/program/output.ts';
 import { stopped, untilStopped } from '../../../process/program/stop-signal.ts';
 import { renderMetrics } from '../../../process/telemetry/instruments.ts';
 import { createLogger } from '../../../process/telemetry/logger.ts';
+import { type OpenBundle, openBundle } from '../../../verifier/assembly/open-bundle.ts';
+import { readingOf } from '../../../verifier/assembly/open-verifier.ts';
+import { bundleCheck, controlCheck, listenerCheck } from '../../../verifier/assembly/verifier-readiness.ts';
 import {
   createReadinessMetrics,
   createVerifierMetrics,
   createWorkerMetrics,
-} from '../../../process/telemetry/metrics.ts';
-import { type OpenBundle, openBundle } from '../../../verifier/assembly/open-bundle.ts';
-import { readingOf } from '../../../verifier/assembly/open-verifier.ts';
+} from '../../../verifier/verifier-metrics.ts';
 import { type EnforcementPlan, planEnforcement } from '../../enforcement/enforcement-plan.ts';
 import { listenFailure } from '../../enforcement/enforcement-process.ts';
-import { bundleCheck, controlCheck, listenerCheck } from '../../enforcement/verifier-readiness.ts';
 import { planVerifierServers } from '../verifier-process.ts';
 import type { VerifierSettings } from '../verifier-settings.ts';
 import { mergeChecks, mergeMetrics } from './merged-reports.ts';

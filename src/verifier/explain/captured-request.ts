@@ -4,12 +4,18 @@
  * like any other.
  * Source: docs/explain.md "The input".
  */
+
+import { isBodyBearing } from '../../protocol/body-binding.ts';
+import { parseMoment } from '../../protocol/rfc3339.ts';
+import {
+  isJsonObject,
+  type JsonObject,
+  parseStrictJson,
+  StrictJsonError,
+} from '../../protocol/strict-json.ts';
+import { isWellKnownMember } from '../decision/explain/well-known-names.ts';
+import type { BodyState } from '../decision/request-facts.ts';
 import type { CheckRequest, HeaderValue } from '../envoy-request/messages.ts';
-import { isBodyBearing } from '../protocol/body-binding.ts';
-import { parseMoment } from '../protocol/rfc3339.ts';
-import { isJsonObject, type JsonObject, parseStrictJson, StrictJsonError } from '../protocol/strict-json.ts';
-import { isWellKnownMember } from '../verifier/decision/explain/well-known-names.ts';
-import type { BodyState } from '../verifier/decision/request-facts.ts';
 import { readCheckRequest } from './check-request-json.ts';
 import { ExplainInputError } from './explain-input-error.ts';
 import { JsonFields, requestInvalid } from './json-fields.ts';

@@ -2,19 +2,19 @@
  * Explains an audit event without its request: what the event says, and what the bundle has of its route and key.
  * Source: docs/explain.md "An audit event alone".
  */
-import type { Route, Snapshot } from '../bundle/compile/snapshot.ts';
-import { isKeyBinding } from '../protocol/identifiers.ts';
-import { isNamingReason, STATUS_OF_REASON } from '../protocol/reasons.ts';
-import { formatTime } from '../protocol/rfc3339.ts';
+import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
+import { isKeyBinding } from '../../protocol/identifiers.ts';
+import { isNamingReason, STATUS_OF_REASON } from '../../protocol/reasons.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import {
   type ExplainedRule,
   explainFreshness,
   explainRules,
   type StepNumber,
   type Verdict,
-} from '../verifier/decision/explain/explain.ts';
-import { hintFor } from '../verifier/decision/explain/hints.ts';
-import { knownTextsOf, Redaction } from '../verifier/decision/explain/redaction.ts';
+} from '../decision/explain/explain.ts';
+import { hintFor } from '../decision/explain/hints.ts';
+import { knownTextsOf, Redaction } from '../decision/explain/redaction.ts';
 import {
   bundleMembers,
   type ExplainedBundle,
@@ -25,8 +25,8 @@ import {
   ruleMembers,
   STEP_NAMES,
   shownDetail,
-} from '../verifier/decision/explain/report.ts';
-import { stepOfDenial } from '../verifier/decision/explain/step-of-denial.ts';
+} from '../decision/explain/report.ts';
+import { stepOfDenial } from '../decision/explain/step-of-denial.ts';
 import { requestInvalid } from './json-fields.ts';
 import type { RecordedEvent } from './recorded-event.ts';
 

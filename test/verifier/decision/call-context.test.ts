@@ -1,12 +1,12 @@
 /** Tests cancelled and expired calls: what the verifier does not evaluate, consume or record as allowed once no caller waits. */
 import { describe, expect, it } from '@jest/globals';
-import type { TracedDecision, TracedStep } from '../../src/process/telemetry/decision-trace.ts';
-import type { CallContext } from '../../src/verifier/call-context.ts';
-import { CONSUMED, REPLAYED, type ReplayOutcome } from '../../src/verifier/replay/store.ts';
-import { scriptedReplayStore } from '../fakes/replay-store.ts';
-import { signRequest } from '../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, siteContent } from '../fakes/snapshot.ts';
-import { checkNow, createTestVerifier, outcomeOf } from '../fakes/test-verifier.ts';
+import type { TracedDecision, TracedStep } from '../../../src/process/telemetry/decision-trace.ts';
+import type { CallContext } from '../../../src/verifier/decision/call-context.ts';
+import { CONSUMED, REPLAYED, type ReplayOutcome } from '../../../src/verifier/replay/store.ts';
+import { scriptedReplayStore } from '../../fakes/replay-store.ts';
+import { signRequest } from '../../fakes/signed-request.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
+import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';
 
 const keys = newSiteKeys();
 const snapshot = await compileSite(siteContent(keys));

@@ -1,9 +1,9 @@
 /** Reads the audit event of a decision. Schema: docs/schema/decision-event.schema.json. */
 
-import { DECISION_EVENT_NAME } from '../process/telemetry/decision-event.ts';
-import { REASONS } from '../protocol/reasons.ts';
-import { parseMoment } from '../protocol/rfc3339.ts';
-import type { RecordedDecision } from '../verifier/decision/explain/report.ts';
+import { DECISION_EVENT_NAME } from '../../process/telemetry/decision-event.ts';
+import { REASONS } from '../../protocol/reasons.ts';
+import { parseMoment } from '../../protocol/rfc3339.ts';
+import type { RecordedDecision } from '../decision/explain/report.ts';
 import { type JsonFields, requestInvalid } from './json-fields.ts';
 
 /** The whole event, as far as it helps without its request. */

@@ -1,23 +1,24 @@
 /** Explains a captured request by a bundle: runs the verifier's own steps, and redacts what they found. */
-import { type EnvoyBodyMode, factsOfCheckRequest } from '../envoy-request/check-request.ts';
-import type { CheckRequest } from '../envoy-request/messages.ts';
-import type { Origin } from '../protocol/request-target.ts';
+
+import type { Origin } from '../../protocol/request-target.ts';
 import {
   AUTHORIZATION_HEADER,
   PASSPORT_HEADER,
   PASSPORT_SCHEME,
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
-} from '../protocol/wire-names.ts';
-import { type Explanation, explainRequest } from '../verifier/decision/explain/explain.ts';
-import { knownTextsOfRequest, Redaction } from '../verifier/decision/explain/redaction.ts';
+} from '../../protocol/wire-names.ts';
+import { type Explanation, explainRequest } from '../decision/explain/explain.ts';
+import { knownTextsOfRequest, Redaction } from '../decision/explain/redaction.ts';
 import {
   type ExplainedBundle,
   type ExplainReport,
   type MomentSource,
   reportOf,
-} from '../verifier/decision/explain/report.ts';
-import type { RequestFacts } from '../verifier/decision/request-facts.ts';
+} from '../decision/explain/report.ts';
+import type { RequestFacts } from '../decision/request-facts.ts';
+import { type EnvoyBodyMode, factsOfCheckRequest } from '../envoy-request/check-request.ts';
+import type { CheckRequest } from '../envoy-request/messages.ts';
 import type { CapturedDenial, CapturedRequest, ExplainInput } from './captured-request.ts';
 import { headerLinesOf } from './header-lines.ts';
 

@@ -4,9 +4,12 @@
  * Source: docs/enforcement.md "Operations".
  */
 import { collectDefaultMetrics, Registry } from 'prom-client';
-import { DurationHistogram } from './duration-histogram.ts';
-import { createExtAuthzServerMetrics, createRpcMetrics } from './ext-authz-server-metrics.ts';
-import { instrumentsOf } from './instruments.ts';
+import { DurationHistogram } from '../process/telemetry/duration-histogram.ts';
+import {
+  createExtAuthzServerMetrics,
+  createRpcMetrics,
+} from '../process/telemetry/ext-authz-server-metrics.ts';
+import { instrumentsOf } from '../process/telemetry/instruments.ts';
 
 /**
  * The steps of a decision: 1 `route` (includes reading the credentials), 2 `source`, 3 `freshness`, 4 `attributes`, 5

@@ -8,12 +8,12 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import pino from 'pino';
 import { Registry } from 'prom-client';
-import { auditCheck } from '../../../src/main/enforcement/verifier-readiness.ts';
 import { type OpenAudit, openAudit } from '../../../src/verifier/assembly/open-audit.ts';
+import { auditCheck } from '../../../src/verifier/assembly/verifier-readiness.ts';
 import type { AuditMode } from '../../../src/verifier/audit/sink.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { mountSmallDisk } from '../../fakes/small-disk.ts';
-import { numberedEvent, TrailFolder } from '../../verifier/audit/trail.ts';
+import { numberedEvent, TrailFolder } from '../audit/trail.ts';
 
 const folder = new TrailFolder();
 const disk = mountSmallDisk(64, 'readiness on a full disk');

@@ -3,8 +3,8 @@
  * or unknown names, because a capture can contain credentials anywhere.
  */
 
-import { isJsonObject, type JsonObject } from '../protocol/strict-json.ts';
-import { isWellKnownMember } from '../verifier/decision/explain/well-known-names.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import { isWellKnownMember } from '../decision/explain/well-known-names.ts';
 import { ExplainInputError } from './explain-input-error.ts';
 
 export function requestInvalid(path: string, problem: string): ExplainInputError {

@@ -2,21 +2,21 @@
  * Reads the output of `sign --format json`: the credentials of one request. The transcript in it says which request was
  * signed. Source: docs/explain.md "The input".
  */
-import { isJsonObject, type JsonObject } from '../protocol/strict-json.ts';
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import {
   decodeTranscript,
   NOT_BOUND,
   parseTranscript,
   type SignedHeader,
   type Transcript,
-} from '../protocol/transcript.ts';
+} from '../../protocol/transcript.ts';
 import {
   AUTHORIZATION_HEADER,
   PASSPORT_HEADER,
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
-} from '../protocol/wire-names.ts';
-import type { BodyState } from '../verifier/decision/request-facts.ts';
+} from '../../protocol/wire-names.ts';
+import type { BodyState } from '../decision/request-facts.ts';
 import { JsonFields, requestInvalid } from './json-fields.ts';
 
 const CREDENTIALS = [AUTHORIZATION_HEADER, PASSPORT_HEADER, TRANSCRIPT_HEADER, SIGNATURE_HEADER];

@@ -1,8 +1,11 @@
 /** Compares `/readyz` with the decision steps: its report of bundle freshness matches the decisions on requests. */
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
-import { type ReadinessInputs, verifierReadiness } from '../../../src/main/enforcement/verifier-readiness.ts';
 import type { ReadinessCheck } from '../../../src/process/admin/admin-server.ts';
 import { readingOf } from '../../../src/verifier/assembly/open-verifier.ts';
+import {
+  type ReadinessInputs,
+  verifierReadiness,
+} from '../../../src/verifier/assembly/verifier-readiness.ts';
 import { checkFreshness } from '../../../src/verifier/decision/steps/freshness.ts';
 import { NOW_SECONDS, ORIGIN } from '../../fakes/bundle-content.ts';
 import {

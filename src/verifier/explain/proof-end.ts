@@ -2,9 +2,10 @@
  * When the proof of a captured request ends, for programs that must not take one that could still be used.
  * Source: docs/protocol.md "Transcript".
  */
+
+import { MAX_PROOF_TTL_SECONDS, MAX_SKEW_SECONDS } from '../../protocol/limits.ts';
+import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../protocol/wire-names.ts';
 import type { CheckRequest } from '../envoy-request/messages.ts';
-import { MAX_PROOF_TTL_SECONDS, MAX_SKEW_SECONDS } from '../protocol/limits.ts';
-import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../protocol/wire-names.ts';
 import { headerLinesOf } from './header-lines.ts';
 
 /**

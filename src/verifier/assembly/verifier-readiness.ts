@@ -6,11 +6,11 @@
 import type { FreshnessGroup, Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
 import { hasEnded, hasStarted } from '../../protocol/validity.ts';
-import type { AuditHealth } from '../../verifier/assembly/open-audit.ts';
-import type { VerifierStatus } from '../../verifier/assembly/open-verifier.ts';
-import { mostAgeSeconds, staleGroups } from '../../verifier/decision/steps/freshness.ts';
-import type { BundleStatus } from '../../verifier/loading/bundle-loader.ts';
-import type { RefreshStatus } from '../../verifier/loading/refresh/refresher.ts';
+import { mostAgeSeconds, staleGroups } from '../decision/steps/freshness.ts';
+import type { BundleStatus } from '../loading/bundle-loader.ts';
+import type { RefreshStatus } from '../loading/refresh/refresher.ts';
+import type { AuditHealth } from './open-audit.ts';
+import type { VerifierStatus } from './open-verifier.ts';
 
 export interface ReadinessInputs extends VerifierStatus {
   /** Whether shutdown has begun. */

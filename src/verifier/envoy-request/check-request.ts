@@ -2,8 +2,8 @@
  * Maps a CheckRequest to RequestFacts. docs/enforcement.md "What ext_authz really sends" says what Envoy sends, and how
  * each fact was established.
  */
-import type { HeaderLookup, RequestHeaders } from '../protocol/credentials.ts';
-import type { BodyState, RequestFacts } from '../verifier/decision/request-facts.ts';
+import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
+import type { BodyState, RequestFacts } from '../decision/request-facts.ts';
 import { mayBeJoined } from './envoy-headers.ts';
 import type { CheckRequest, HeaderValue, HttpRequest } from './messages.ts';
 
