@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type FastifyInstance, fastify } from 'fastify';
 import { proofgate } from '../../src/enforcement/middleware/fastify.ts';
-import { Verifier, type VerifierOptions } from '../../src/main/middleware/index.ts';
+import { Verifier, type VerifierOptions } from '../../src/enforcement/programs/middleware/index.ts';
 
 export type MiddlewareJob =
   | { readonly kind: 'bare' }

@@ -4,8 +4,8 @@
  */
 import { posix } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { PROXY_SETTINGS } from '../../src/main/proxy/proxy-settings.ts';
-import { VERIFIER_SETTINGS } from '../../src/main/verifier/verifier-settings.ts';
+import { PROXY_SETTINGS } from '../../src/enforcement/programs/proxy/proxy-settings.ts';
+import { VERIFIER_SETTINGS } from '../../src/enforcement/programs/verifier/verifier-settings.ts';
 import type { Setting } from '../../src/process/settings/settings.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
 import { CONTEXT_HEADERS } from '../../src/protocol/wire-names.ts';

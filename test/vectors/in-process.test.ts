@@ -1,6 +1,6 @@
 /** Runs the vectors against the verification core itself. */
 
-import { otherNamesToRemove, usualNamesToRemove } from '../../src/enforcement/upstream-headers.ts';
+import { otherNamesToRemove, usualNamesToRemove } from '../../src/enforcement/answers/upstream-headers.ts';
 import type { Decision } from '../../src/verifier/decision/decide.ts';
 import { identityHeadersOf } from '../../src/verifier/decision/identity-headers.ts';
 import { factsOfWire } from '../fakes/signed-request.ts';

@@ -1,5 +1,5 @@
 /** `proofgate proxy`: runs the reverse proxy. */
-import { PROXY_SETTINGS } from '../../main/proxy/proxy-settings.ts';
+import { PROXY_SETTINGS } from '../../enforcement/programs/proxy/proxy-settings.ts';
 import { command } from '../define-command.ts';
 
 export const proxyCommand = command({
@@ -13,7 +13,7 @@ export const proxyCommand = command({
     'proofgate proxy --config proxy.yaml',
   ],
   run: async ({ settings }, context) => {
-    const { runProxy } = await import('../../main/proxy/proxy-process.ts');
+    const { runProxy } = await import('../../enforcement/programs/proxy/proxy-process.ts');
     await runProxy(settings, context);
   },
 });

@@ -1,6 +1,9 @@
 /** `proofgate verifier`: runs the ext_authz sidecar. */
 import cluster from 'node:cluster';
-import { VERIFIER_SETTINGS, type VerifierSettings } from '../../main/verifier/verifier-settings.ts';
+import {
+  VERIFIER_SETTINGS,
+  type VerifierSettings,
+} from '../../enforcement/programs/verifier/verifier-settings.ts';
 import { command } from '../define-command.ts';
 
 export const verifierCommand = command({
@@ -20,7 +23,8 @@ export const verifierCommand = command({
 
 /** Runs as a worker if a primary started it, as a primary if `--workers` is above 1, otherwise as a single verifier. */
 async function roleOf({ workers }: VerifierSettings) {
-  if (cluster.isWorker) return (await import('../../main/verifier/workers/worker-process.ts')).runWorker;
-  if (workers > 1) return (await import('../../main/verifier/workers/primary.ts')).runPrimary;
-  return (await import('../../main/verifier/verifier-process.ts')).runVerifier;
+  if (cluster.isWorker)
+    return (await import('../../enforcement/programs/verifier/workers/worker-process.ts')).runWorker;
+  if (workers > 1) return (await import('../../enforcement/programs/verifier/workers/primary.ts')).runPrimary;
+  return (await import('../../enforcement/programs/verifier/verifier-process.ts')).runVerifier;
 }

@@ -1,6 +1,6 @@
 /** Settings of `explain`. Source: docs/explain.md. */
 
-import { DECISION_SETTINGS, FRESHNESS_SIGNERS } from '../../main/enforcement/decision-settings.ts';
+import { DECISION_SETTINGS, FRESHNESS_SIGNERS } from '../../enforcement/programs/decision-settings.ts';
 import { optional, type SettingValues, text, toggle } from '../../process/settings/settings.ts';
 import { TRUSTED_SIGNERS } from '../bundle/bundle-flags.ts';
 

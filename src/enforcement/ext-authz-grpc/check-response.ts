@@ -5,8 +5,8 @@ import { LRUCache } from 'lru-cache';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
 import { type ContextHeaders, identityHeadersOf } from '../../verifier/decision/identity-headers.ts';
-import { problemOfDenial } from '../denial-problem.ts';
-import { decisionHeadersOf, otherNamesToRemove, usualNamesToRemove } from '../upstream-headers.ts';
+import { problemOfDenial } from '../answers/denial-problem.ts';
+import { decisionHeadersOf, otherNamesToRemove, usualNamesToRemove } from '../answers/upstream-headers.ts';
 import { type CheckResponse, type HeaderValueOption, OVERWRITE_IF_EXISTS_OR_ADD } from './messages.ts';
 
 /** google.rpc.Code */

@@ -7,7 +7,7 @@ import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import { type EnvoyBodyMode, factsOfCheckRequest } from '../../verifier/envoy-request/check-request.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import type { VerifierMetrics } from '../../verifier/verifier-metrics.ts';
-import { internalDenial } from '../denial-problem.ts';
+import { internalDenial } from '../answers/denial-problem.ts';
 import { createResponseEncoder, deniedResponse } from './check-response.ts';
 import {
   type AnswerCheck,

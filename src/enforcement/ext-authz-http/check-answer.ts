@@ -3,8 +3,8 @@ import type { HeaderLookup } from '../../protocol/credentials.ts';
 import { AUTHORIZATION_HEADER, PASSPORT_HEADER } from '../../protocol/wire-names.ts';
 import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
 import { identityHeadersOf } from '../../verifier/decision/identity-headers.ts';
-import { problemOfDenial } from '../denial-problem.ts';
-import { decisionHeadersOf, keepsAuthorization, usualNamesToRemove } from '../upstream-headers.ts';
+import { problemOfDenial } from '../answers/denial-problem.ts';
+import { decisionHeadersOf, keepsAuthorization, usualNamesToRemove } from '../answers/upstream-headers.ts';
 import type { HttpProfile } from './profiles.ts';
 
 export interface CheckAnswer {

@@ -9,7 +9,7 @@ import type { Origin } from '../../protocol/request-target.ts';
 import { PASSPORT_HEADER } from '../../protocol/wire-names.ts';
 import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';
 import { mayBeJoined } from '../../verifier/envoy-request/envoy-headers.ts';
-import { isReservedName } from '../upstream-headers.ts';
+import { isReservedName } from '../answers/upstream-headers.ts';
 import {
   type BodyMarks,
   CHECK_PATH,

@@ -15,17 +15,17 @@ import { readInTurns } from '../../process/node-internals/read-turns.ts';
 import { joinSmallChunks } from '../../process/node-internals/small-chunks.ts';
 import { withinMs } from '../../process/program/time-limit.ts';
 import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
-import type { ExtAuthzHttpMetrics } from '../../process/telemetry/ext-authz-http-metrics.ts';
 import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
 import { deny } from '../../protocol/reasons.ts';
 import type { Decision } from '../../verifier/decision/decide.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
-import { internalDenial } from '../denial-problem.ts';
+import { internalDenial } from '../answers/denial-problem.ts';
 import { httpCall } from '../http/http-call.ts';
 import { answerOf, type CheckAnswer, denialAnswer } from './check-answer.ts';
 import { CheckBodies } from './check-body.ts';
 import { type CheckedRequest, type CheckReader, readCheck } from './checked-request.ts';
 import { ConnectionRegister } from './connection-register.ts';
+import type { ExtAuthzHttpMetrics } from './ext-authz-http-metrics.ts';
 import type { TrustedPeers } from './trusted-peers.ts';
 
 export interface ExtAuthzHttpOptions {

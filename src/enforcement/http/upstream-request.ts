@@ -6,7 +6,7 @@
 import { type HeaderLine, headerLines } from '../../process/http-proxy/raw-headers.ts';
 import type { AllowedDecision } from '../../verifier/decision/decide.ts';
 import { identityHeadersOf } from '../../verifier/decision/identity-headers.ts';
-import { decisionHeadersOf, otherNamesToRemove, usualNamesToRemove } from '../upstream-headers.ts';
+import { decisionHeadersOf, otherNamesToRemove, usualNamesToRemove } from '../answers/upstream-headers.ts';
 
 /** Pseudo-header fields of HTTP/2 are left out. */
 export function headersForUpstream(

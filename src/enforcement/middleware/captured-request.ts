@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hasIgnoredUpgrade } from '../../process/node-internals/ignored-upgrades.ts';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
 import { AUTHORIZATION_HEADER, hasPassportScheme } from '../../protocol/wire-names.ts';
-import { isWithheldFromUpstream } from '../upstream-headers.ts';
+import { isWithheldFromUpstream } from '../answers/upstream-headers.ts';
 import { addHeader, dropTrailers, removeHeaders, setHeader } from './header-views.ts';
 
 export interface CapturedRequest {

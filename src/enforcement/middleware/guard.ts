@@ -15,7 +15,7 @@ import type { CallContext } from '../../verifier/decision/call-context.ts';
 import type { AllowedDecision } from '../../verifier/decision/decide.ts';
 import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
-import { internalDenial, problemOfDenial } from '../denial-problem.ts';
+import { internalDenial, problemOfDenial } from '../answers/denial-problem.ts';
 import type { Admission, SeenRequest } from './admission-gate.ts';
 import {
   type CapturedRequest,

@@ -11,7 +11,7 @@ import { problemOfProxyFault } from '../../process/http-proxy/proxy-faults.ts';
 import { followsIgnoredUpgrade, ignoreUpgradesOf } from '../../process/node-internals/ignored-upgrades.ts';
 import { readInTurns } from '../../process/node-internals/read-turns.ts';
 import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
-import { internalDenial, problemOfDenial } from '../denial-problem.ts';
+import { internalDenial, problemOfDenial } from '../answers/denial-problem.ts';
 import { sendProblem } from '../http/problem-response.ts';
 import type { HttpServer, ProblemResponse } from './admission-gate.ts';
 import { endFailed } from './failed-handler.ts';

@@ -24,7 +24,7 @@ import { normalizeAuthority, type Origin } from '../../protocol/request-target.t
 import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
 import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
-import { problemOfDenial } from '../denial-problem.ts';
+import { problemOfDenial } from '../answers/denial-problem.ts';
 import { httpCall } from '../http/http-call.ts';
 import { headersForUpstream } from '../http/upstream-request.ts';
 import { linesForUpstream, verifiableHeadersOf } from './request-lines.ts';

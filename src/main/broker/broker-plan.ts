@@ -1,5 +1,6 @@
 /** Validates the settings of `proofgate broker`. Reads files; connects to nothing and writes nothing. */
 import type { BrokerSettings } from '../../broker/broker-ports.ts';
+import { planAudit } from '../../enforcement/programs/enforcement-plan.ts';
 import { planListenerTls, type ServerTlsPlan } from '../../process/connections/listener-tls.ts';
 import { readPemFile } from '../../process/files/input-files.ts';
 import { parseIssuerNetwork } from '../../process/outbound-fetch/address-policy.ts';
@@ -18,7 +19,6 @@ import type { BundleEndpoint, BundleEndpointOptions } from '../../spiffe/bundles
 import { WORKLOAD_SOCKET_RULE, workloadSocketTarget } from '../../spiffe/workload-api/workload-socket.ts';
 import { parseServerId } from '../../spiffe/workload-id.ts';
 import type { AuditSetup } from '../../verifier/assembly/open-audit.ts';
-import { planAudit } from '../enforcement/enforcement-plan.ts';
 import type { BrokerProcessSettings } from './broker-settings.ts';
 
 export interface BundleFile {

@@ -1,5 +1,6 @@
 /** Composition root of the broker: opens its parts, serves until a stop signal, and closes the parts in reverse order. */
 import { createBrokerApp } from '../../broker/broker-app.ts';
+import { listenFailure, reopenOnHangUp } from '../../enforcement/programs/enforcement-process.ts';
 import { openAdminListener, type ReadinessCheck } from '../../process/admin/admin-server.ts';
 import { followTlsFiles } from '../../process/connections/listener-tls.ts';
 import { Closers } from '../../process/program/closers.ts';
@@ -14,7 +15,6 @@ import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
 import { AuditFileError, type OpenAudit, openAudit } from '../../verifier/assembly/open-audit.ts';
 import { auditCheck } from '../../verifier/assembly/verifier-readiness.ts';
 import { createReadinessMetrics } from '../../verifier/verifier-metrics.ts';
-import { listenFailure, reopenOnHangUp } from '../enforcement/enforcement-process.ts';
 import { openBrokerFiles } from './broker-files.ts';
 import { createBrokerServer, openBrokerListener } from './broker-listener.ts';
 import { type BrokerPlan, planBroker } from './broker-plan.ts';

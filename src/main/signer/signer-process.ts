@@ -1,5 +1,6 @@
 /** Composition root of the signer: opens its parts, serves until a stop signal, and closes them in reverse order. */
 import { RequestSigner, type SignedRequest } from '../../client/request-signer.ts';
+import { listenFailure } from '../../enforcement/programs/enforcement-process.ts';
 import { openAdminListener, type ReadinessCheck } from '../../process/admin/admin-server.ts';
 import { Closers } from '../../process/program/closers.ts';
 import { faultName } from '../../process/program/errors.ts';
@@ -15,7 +16,6 @@ import { createSignerMetrics, type SignerPart } from '../../process/telemetry/si
 import { openExtAuthzSigner } from '../../signer/ext-authz/ext-authz-signer.ts';
 import { openProofsApi } from '../../signer/signing-api/proofs-api.ts';
 import { createReadinessMetrics } from '../../verifier/verifier-metrics.ts';
-import { listenFailure } from '../enforcement/enforcement-process.ts';
 import { openEgress } from './egress-plan.ts';
 import { startEmbeddedAgent } from './embedded-agent.ts';
 import { IdentityReloader } from './identity-reloader.ts';

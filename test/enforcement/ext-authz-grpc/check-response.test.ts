@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { otherNamesToRemove } from '../../../src/enforcement/answers/upstream-headers.ts';
 import {
   allowedResponse,
   createResponseEncoder,
@@ -12,7 +13,6 @@ import {
   loadPackageDefinition,
   responseSerializers,
 } from '../../../src/enforcement/ext-authz-grpc/service.ts';
-import { otherNamesToRemove } from '../../../src/enforcement/upstream-headers.ts';
 import { type Denial, deny } from '../../../src/protocol/reasons.ts';
 import { CONTEXT_HEADERS, REQUEST_REWRITING_HEADERS } from '../../../src/protocol/wire-names.ts';
 import type { AllowedDecision, Decision, DeniedDecision } from '../../../src/verifier/decision/decide.ts';

@@ -12,6 +12,7 @@ import {
   sendBytes,
   statusesUntilClosed,
 } from '../../../src/conformance/wire/http1.ts';
+import { createExtAuthzHttpMetrics } from '../../../src/enforcement/ext-authz-http/ext-authz-http-metrics.ts';
 import {
   type ExtAuthzHttpOptions,
   type ExtAuthzHttpServer,
@@ -22,7 +23,6 @@ import {
   parseTrustedPeers,
   type TrustedPeers,
 } from '../../../src/enforcement/ext-authz-http/trusted-peers.ts';
-import { createExtAuthzHttpMetrics } from '../../../src/process/telemetry/ext-authz-http-metrics.ts';
 import type { RequestFacts } from '../../../src/verifier/decision/request-facts.ts';
 import type { Verifier } from '../../../src/verifier/verifier.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';

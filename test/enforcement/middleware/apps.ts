@@ -11,7 +11,7 @@ import * as fastifyAdapter from '../../../src/enforcement/middleware/fastify.ts'
 import * as honoAdapter from '../../../src/enforcement/middleware/hono.ts';
 import * as nodeAdapter from '../../../src/enforcement/middleware/node-handler.ts';
 import type { Proof } from '../../../src/enforcement/middleware/proof.ts';
-import type { Verifier } from '../../../src/main/middleware/index.ts';
+import type { Verifier } from '../../../src/enforcement/programs/middleware/index.ts';
 
 export const KINDS = ['express', 'fastify', 'hono', 'node'] as const;
 export type Kind = (typeof KINDS)[number];

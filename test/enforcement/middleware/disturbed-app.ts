@@ -12,7 +12,7 @@ import * as expressAdapter from '../../../src/enforcement/middleware/express.ts'
 import * as fastifyAdapter from '../../../src/enforcement/middleware/fastify.ts';
 import * as honoAdapter from '../../../src/enforcement/middleware/hono.ts';
 import * as nodeAdapter from '../../../src/enforcement/middleware/node-handler.ts';
-import { Verifier, type VerifierOptions } from '../../../src/main/middleware/index.ts';
+import { Verifier, type VerifierOptions } from '../../../src/enforcement/programs/middleware/index.ts';
 import { scriptSettings } from '../../fakes/run-typescript.ts';
 import { type Kind, listening } from './apps.ts';
 

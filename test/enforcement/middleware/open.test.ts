@@ -10,7 +10,11 @@ import { signBundle } from '../../../src/bundle/authoring/authoring.ts';
 import type { HeaderLine } from '../../../src/conformance/wire/exchange.ts';
 import { encodeHttp1, http1Client, openSocket } from '../../../src/conformance/wire/http1.ts';
 import { proofgate } from '../../../src/enforcement/middleware/node-handler.ts';
-import { Verifier, VerifierError, type VerifierOptions } from '../../../src/main/middleware/index.ts';
+import {
+  Verifier,
+  VerifierError,
+  type VerifierOptions,
+} from '../../../src/enforcement/programs/middleware/index.ts';
 import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
 import { ROUTES } from '../../e2e/environment/routes.ts';
 import { signedRequest, withMoreHeaders } from '../../e2e/environment/signed-request.ts';

@@ -2,7 +2,7 @@
 import { mkdtemp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from '@jest/globals';
-import { Verifier, type VerifierOptions } from '../../../src/main/middleware/index.ts';
+import { Verifier, type VerifierOptions } from '../../../src/enforcement/programs/middleware/index.ts';
 import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
 import { AUTHORITY, ROUTES } from '../../e2e/environment/routes.ts';
 import { AUTH_SITE, createSite, type Site } from '../../e2e/environment/site.ts';

@@ -64,7 +64,7 @@ async function reset(authSite: string, settings: Values, { env, output }: CliCon
 
 async function openShared(settings: Values): Promise<SharedMark | undefined> {
   if (settings.redis === undefined) return undefined;
-  const { planRedis } = await import('../../../main/enforcement/replay-plan.ts');
+  const { planRedis } = await import('../../../enforcement/programs/replay-plan.ts');
   const { createRedisSharedMark } = await import('../../../verifier/redis/redis-shared-mark.ts');
   return createRedisSharedMark(await planRedis('redis', settings.redis, settings));
 }

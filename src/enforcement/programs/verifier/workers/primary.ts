@@ -8,23 +8,27 @@ import {
   type AdminListener,
   openAdminListener,
   type ReadinessCheck,
-} from '../../../process/admin/admin-server.ts';
-import { removeStaleSocket } from '../../../process/connections/connection-listener.ts';
-import { usageError } from '../../../process/program/errors.ts';
-import type { CliContext } from '../../../process/program/output.ts';
-import { stopped, untilStopped } from '../../../process/program/stop-signal.ts';
-import { renderMetrics } from '../../../process/telemetry/instruments.ts';
-import { createLogger } from '../../../process/telemetry/logger.ts';
-import { type OpenBundle, openBundle } from '../../../verifier/assembly/open-bundle.ts';
-import { readingOf } from '../../../verifier/assembly/open-verifier.ts';
-import { bundleCheck, controlCheck, listenerCheck } from '../../../verifier/assembly/verifier-readiness.ts';
+} from '../../../../process/admin/admin-server.ts';
+import { removeStaleSocket } from '../../../../process/connections/connection-listener.ts';
+import { usageError } from '../../../../process/program/errors.ts';
+import type { CliContext } from '../../../../process/program/output.ts';
+import { stopped, untilStopped } from '../../../../process/program/stop-signal.ts';
+import { renderMetrics } from '../../../../process/telemetry/instruments.ts';
+import { createLogger } from '../../../../process/telemetry/logger.ts';
+import { type OpenBundle, openBundle } from '../../../../verifier/assembly/open-bundle.ts';
+import { readingOf } from '../../../../verifier/assembly/open-verifier.ts';
+import {
+  bundleCheck,
+  controlCheck,
+  listenerCheck,
+} from '../../../../verifier/assembly/verifier-readiness.ts';
 import {
   createReadinessMetrics,
   createVerifierMetrics,
   createWorkerMetrics,
-} from '../../../verifier/verifier-metrics.ts';
-import { type EnforcementPlan, planEnforcement } from '../../enforcement/enforcement-plan.ts';
-import { listenFailure } from '../../enforcement/enforcement-process.ts';
+} from '../../../../verifier/verifier-metrics.ts';
+import { type EnforcementPlan, planEnforcement } from '../../enforcement-plan.ts';
+import { listenFailure } from '../../enforcement-process.ts';
 import { planVerifierServers } from '../verifier-process.ts';
 import type { VerifierSettings } from '../verifier-settings.ts';
 import { mergeChecks, mergeMetrics } from './merged-reports.ts';

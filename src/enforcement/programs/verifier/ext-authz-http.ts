@@ -1,15 +1,16 @@
 /** Plans the verifier's forward-authentication server from its settings: who may ask, how, and TLS. */
-import { openExtAuthzHttpServer } from '../../enforcement/ext-authz-http/ext-authz-http-server.ts';
-import { HTTP_PROFILES, type HttpProfileName } from '../../enforcement/ext-authz-http/profiles.ts';
-import { parseTrustedPeers, type TrustedPeers } from '../../enforcement/ext-authz-http/trusted-peers.ts';
-import { followTlsFiles, planListenerTls } from '../../process/connections/listener-tls.ts';
-import { readBearerTokenFile } from '../../process/files/secret-files.ts';
-import { usageError } from '../../process/program/errors.ts';
-import { parseSocketAddress } from '../../process/settings/listen-address.ts';
-import { createExtAuthzHttpMetrics } from '../../process/telemetry/ext-authz-http-metrics.ts';
-import type { Origin } from '../../protocol/request-target.ts';
-import { parseExternalOrigin } from '../enforcement/enforcement-plan.ts';
-import type { PlannedServer } from '../enforcement/enforcement-process.ts';
+
+import { followTlsFiles, planListenerTls } from '../../../process/connections/listener-tls.ts';
+import { readBearerTokenFile } from '../../../process/files/secret-files.ts';
+import { usageError } from '../../../process/program/errors.ts';
+import { parseSocketAddress } from '../../../process/settings/listen-address.ts';
+import type { Origin } from '../../../protocol/request-target.ts';
+import { createExtAuthzHttpMetrics } from '../../ext-authz-http/ext-authz-http-metrics.ts';
+import { openExtAuthzHttpServer } from '../../ext-authz-http/ext-authz-http-server.ts';
+import { HTTP_PROFILES, type HttpProfileName } from '../../ext-authz-http/profiles.ts';
+import { parseTrustedPeers, type TrustedPeers } from '../../ext-authz-http/trusted-peers.ts';
+import { parseExternalOrigin } from '../enforcement-plan.ts';
+import type { PlannedServer } from '../enforcement-process.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
 /** @returns undefined without `--http-listen` @throws CliError with exit code 2 */

@@ -5,7 +5,7 @@ export type {
   HttpServer,
   ProblemResponse,
   SeenRequest,
-} from '../../enforcement/middleware/admission-gate.ts';
-export type { Proof } from '../../enforcement/middleware/proof.ts';
+} from '../../middleware/admission-gate.ts';
+export type { Proof } from '../../middleware/proof.ts';
 export { Verifier, VerifierError, type VerifierStatus } from './verifier.ts';
 export type { VerifierOptions } from './verifier-options.ts';

@@ -1,6 +1,6 @@
 /** Merges what several processes report: metrics, readiness checks, and lines on standard output. */
 import type { Readable, Writable } from 'node:stream';
-import type { ReadinessCheck } from '../../../process/admin/admin-server.ts';
+import type { ReadinessCheck } from '../../../../process/admin/admin-server.ts';
 
 export interface ProcessState {
   /** Such as `worker 2`. */

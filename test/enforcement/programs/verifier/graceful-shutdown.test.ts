@@ -5,16 +5,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { constants, type PerformanceEntry, PerformanceObserver, performance } from 'node:perf_hooks';
 import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
-import type { ProcessRole } from '../../../src/main/enforcement/enforcement-process.ts';
-import { runVerifier } from '../../../src/main/verifier/verifier-process.ts';
-import { VERIFIER_SETTINGS, type VerifierSettings } from '../../../src/main/verifier/verifier-settings.ts';
-import { WorkerChannel } from '../../../src/main/verifier/workers/worker-process.ts';
-import { openAdminListener } from '../../../src/process/admin/admin-server.ts';
-import { type Shutdown, shutdownBySignal } from '../../../src/process/program/graceful-shutdown.ts';
-import { Output } from '../../../src/process/program/output.ts';
-import { collectTexts, settingValues } from '../../../src/process/settings/setting-sources.ts';
-import { runInProcess } from '../../cli/in-process.ts';
-import { AUTH_SITE } from '../../fakes/bundle-content.ts';
+import type { ProcessRole } from '../../../../src/enforcement/programs/enforcement-process.ts';
+import { runVerifier } from '../../../../src/enforcement/programs/verifier/verifier-process.ts';
+import {
+  VERIFIER_SETTINGS,
+  type VerifierSettings,
+} from '../../../../src/enforcement/programs/verifier/verifier-settings.ts';
+import { WorkerChannel } from '../../../../src/enforcement/programs/verifier/workers/worker-process.ts';
+import { openAdminListener } from '../../../../src/process/admin/admin-server.ts';
+import { type Shutdown, shutdownBySignal } from '../../../../src/process/program/graceful-shutdown.ts';
+import { Output } from '../../../../src/process/program/output.ts';
+import { collectTexts, settingValues } from '../../../../src/process/settings/setting-sources.ts';
+import { runInProcess } from '../../../cli/in-process.ts';
+import { AUTH_SITE } from '../../../fakes/bundle-content.ts';
 
 const HOUR_MS = 3_600_000;
 /** Node 20 gives nothing back, and is left alone. */

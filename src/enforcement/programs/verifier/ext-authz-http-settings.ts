@@ -1,6 +1,7 @@
 /** Settings of forward authentication over HTTP. Source: docs/cli.md. */
-import { HTTP_BODY_MODES, HTTP_PROFILE_NAMES } from '../../enforcement/ext-authz-http/profiles.ts';
-import { choice, list, optional, text, withDefault } from '../../process/settings/settings.ts';
+
+import { choice, list, optional, text, withDefault } from '../../../process/settings/settings.ts';
+import { HTTP_BODY_MODES, HTTP_PROFILE_NAMES } from '../../ext-authz-http/profiles.ts';
 
 export const HTTP_SETTINGS = {
   httpListen: optional(

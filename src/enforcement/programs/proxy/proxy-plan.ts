@@ -2,13 +2,13 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { networkInterfaces, tmpdir } from 'node:os';
-import { planListenerTls, type ServerTlsPlan } from '../../process/connections/listener-tls.ts';
-import { readCaFile } from '../../process/files/input-files.ts';
-import type { UpstreamAddress, UpstreamTls } from '../../process/http-proxy/upstream-pool.ts';
-import { usageError } from '../../process/program/errors.ts';
-import { parseSocketAddress } from '../../process/settings/listen-address.ts';
-import { isCanonicalAuthority, type Origin } from '../../protocol/request-target.ts';
-import { parseExternalOrigin } from '../enforcement/enforcement-plan.ts';
+import { planListenerTls, type ServerTlsPlan } from '../../../process/connections/listener-tls.ts';
+import { readCaFile } from '../../../process/files/input-files.ts';
+import type { UpstreamAddress, UpstreamTls } from '../../../process/http-proxy/upstream-pool.ts';
+import { usageError } from '../../../process/program/errors.ts';
+import { parseSocketAddress } from '../../../process/settings/listen-address.ts';
+import { isCanonicalAuthority, type Origin } from '../../../protocol/request-target.ts';
+import { parseExternalOrigin } from '../enforcement-plan.ts';
 import type { ProxySettings } from './proxy-settings.ts';
 
 /** Contains private keys. */

@@ -1,8 +1,9 @@
 /** Plans the verifier's gRPC server from its settings: address and TLS certificate. */
-import { openExtAuthzServer } from '../../enforcement/ext-authz-grpc/ext-authz-server.ts';
-import { followTlsFiles, planListenerTls } from '../../process/connections/listener-tls.ts';
-import { parseSocketAddress } from '../../process/settings/listen-address.ts';
-import type { PlannedServer } from '../enforcement/enforcement-process.ts';
+
+import { followTlsFiles, planListenerTls } from '../../../process/connections/listener-tls.ts';
+import { parseSocketAddress } from '../../../process/settings/listen-address.ts';
+import { openExtAuthzServer } from '../../ext-authz-grpc/ext-authz-server.ts';
+import type { PlannedServer } from '../enforcement-process.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
 /** @throws CliError with exit code 2 */

@@ -3,7 +3,7 @@
  * Source: docs/protocol.md "What upstream receives".
  */
 
-import type { Route } from '../bundle/compile/snapshot.ts';
+import type { Route } from '../../bundle/compile/snapshot.ts';
 import {
   AUTHORIZATION_HEADER,
   anySpelling,
@@ -13,9 +13,9 @@ import {
   REQUEST_REWRITING_HEADERS,
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
-} from '../protocol/wire-names.ts';
-import type { AllowedDecision } from '../verifier/decision/decide.ts';
-import type { ContextHeaders } from '../verifier/decision/identity-headers.ts';
+} from '../../protocol/wire-names.ts';
+import type { AllowedDecision } from '../../verifier/decision/decide.ts';
+import type { ContextHeaders } from '../../verifier/decision/identity-headers.ts';
 
 /** Context headers that differ for each request. */
 export function decisionHeadersOf({ decisionId }: AllowedDecision): ContextHeaders {

@@ -1,16 +1,17 @@
 /** Runs `proofgate proxy`: a verifier with the reverse proxy as its enforcement point. */
-import { openProxyServer } from '../../enforcement/reverse-proxy/proxy-server.ts';
-import { followTlsFiles } from '../../process/connections/listener-tls.ts';
-import { openUpstreamPool } from '../../process/http-proxy/upstream-pool.ts';
-import type { CliContext } from '../../process/program/output.ts';
-import type { Logger } from '../../process/telemetry/log.ts';
-import { createProxyMetrics } from '../../process/telemetry/proxy-metrics.ts';
+
+import { followTlsFiles } from '../../../process/connections/listener-tls.ts';
+import { openUpstreamPool } from '../../../process/http-proxy/upstream-pool.ts';
+import type { CliContext } from '../../../process/program/output.ts';
+import type { Logger } from '../../../process/telemetry/log.ts';
+import { createProxyMetrics } from '../../../process/telemetry/proxy-metrics.ts';
+import { openProxyServer } from '../../reverse-proxy/proxy-server.ts';
 import {
   type PlannedServer,
   type PointServer,
   runEnforcement,
   type ServerInputs,
-} from '../enforcement/enforcement-process.ts';
+} from '../enforcement-process.ts';
 import { type ProxyPlan, planProxy } from './proxy-plan.ts';
 import type { ProxySettings } from './proxy-settings.ts';
 

@@ -8,8 +8,8 @@ import {
   text,
   toggle,
   withDefault,
-} from '../../process/settings/settings.ts';
-import { DECISION_SETTINGS } from '../enforcement/decision-settings.ts';
+} from '../../../process/settings/settings.ts';
+import { DECISION_SETTINGS } from '../decision-settings.ts';
 import {
   ADMIN_AND_REPLAY_SETTINGS,
   AUDIT_SETTINGS,
@@ -17,7 +17,7 @@ import {
   CAPTURE_SETTINGS,
   LOAD_SETTINGS,
   SHUTDOWN_SETTINGS,
-} from '../enforcement/enforcement-settings.ts';
+} from '../enforcement-settings.ts';
 import { HTTP_SETTINGS } from './ext-authz-http-settings.ts';
 
 export const VERIFIER_SETTINGS = {

@@ -1,10 +1,10 @@
 /** Validates the options of `Verifier.open` as `proofgate verifier` validates its settings. */
-import { type CliError, usageError } from '../../process/program/errors.ts';
-import { integer, type Setting, settingValues, withDefault } from '../../process/settings/settings.ts';
-import type { Origin } from '../../protocol/request-target.ts';
-import type { VerifierSetup } from '../../verifier/assembly/open-verifier.ts';
-import { ORIGIN_AND_STALENESS } from '../enforcement/decision-settings.ts';
-import { planEnforcement } from '../enforcement/enforcement-plan.ts';
+import { type CliError, usageError } from '../../../process/program/errors.ts';
+import { integer, type Setting, settingValues, withDefault } from '../../../process/settings/settings.ts';
+import type { Origin } from '../../../protocol/request-target.ts';
+import type { VerifierSetup } from '../../../verifier/assembly/open-verifier.ts';
+import { ORIGIN_AND_STALENESS } from '../decision-settings.ts';
+import { planEnforcement } from '../enforcement-plan.ts';
 import {
   ADMIN_AND_REPLAY_SETTINGS,
   AUDIT_SETTINGS,
@@ -12,7 +12,7 @@ import {
   CAPTURE_SETTINGS,
   LOAD_SETTINGS,
   SHUTDOWN_SETTINGS,
-} from '../enforcement/enforcement-settings.ts';
+} from '../enforcement-settings.ts';
 import type { VerifierOptions } from './verifier-options.ts';
 
 export interface VerifierPlan {

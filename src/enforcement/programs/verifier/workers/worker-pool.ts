@@ -4,9 +4,9 @@
  */
 import cluster, { type Worker } from 'node:cluster';
 import type { Writable } from 'node:stream';
-import type { ReadinessCheck } from '../../../process/admin/admin-server.ts';
-import { CliError } from '../../../process/program/errors.ts';
-import type { Logger } from '../../../process/telemetry/logger.ts';
+import type { ReadinessCheck } from '../../../../process/admin/admin-server.ts';
+import { CliError } from '../../../../process/program/errors.ts';
+import type { Logger } from '../../../../process/telemetry/logger.ts';
 import { type ProcessState, relayLines } from './merged-reports.ts';
 import {
   type PrimaryMessage,

@@ -1,6 +1,6 @@
 /** Messages between the primary and its workers. A message of any other form is ignored. */
-import type { ReadinessCheck } from '../../../process/admin/admin-server.ts';
-import { isJsonObject } from '../../../protocol/strict-json.ts';
+import type { ReadinessCheck } from '../../../../process/admin/admin-server.ts';
+import { isJsonObject } from '../../../../protocol/strict-json.ts';
 
 /** Environment variable that holds a worker's number, from 1. */
 export const WORKER_NUMBER = 'PROOFGATE_WORKER_NUMBER';

@@ -1,6 +1,6 @@
 /** Runs `proofgate verifier`: a verifier with its ext_authz server and, if configured, its forward-authentication server. */
-import type { CliContext } from '../../process/program/output.ts';
-import { type PlannedServer, type ProcessRole, runEnforcement } from '../enforcement/enforcement-process.ts';
+import type { CliContext } from '../../../process/program/output.ts';
+import { type PlannedServer, type ProcessRole, runEnforcement } from '../enforcement-process.ts';
 import { planExtAuthzGrpc } from './ext-authz-grpc.ts';
 import { planExtAuthzHttp } from './ext-authz-http.ts';
 import type { VerifierSettings } from './verifier-settings.ts';

@@ -5,14 +5,18 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { mergeChecks, mergeMetrics, relayLines } from '../../../src/main/verifier/workers/merged-reports.ts';
+import {
+  mergeChecks,
+  mergeMetrics,
+  relayLines,
+} from '../../../../src/enforcement/programs/verifier/workers/merged-reports.ts';
 import {
   parsePrimaryMessage,
   parseWorkerMessage,
-} from '../../../src/main/verifier/workers/worker-messages.ts';
-import { FileMark, MARK_FILE } from '../../../src/verifier/loading/high-water-mark.ts';
-import { PrimaryMark } from '../../../src/verifier/loading/state/primary-mark.ts';
-import { createVerifierMetrics } from '../../../src/verifier/verifier-metrics.ts';
+} from '../../../../src/enforcement/programs/verifier/workers/worker-messages.ts';
+import { FileMark, MARK_FILE } from '../../../../src/verifier/loading/high-water-mark.ts';
+import { PrimaryMark } from '../../../../src/verifier/loading/state/primary-mark.ts';
+import { createVerifierMetrics } from '../../../../src/verifier/verifier-metrics.ts';
 
 describe('metrics of several processes', () => {
   it('stand together by name, each with its label', () => {

@@ -1,9 +1,9 @@
 /** Runs a worker: a verifier without what the primary does for all workers, and its end of the channel to the primary. */
-import type { AdminListener, AdminOptions } from '../../../process/admin/admin-server.ts';
-import { type CliError, EXIT_CODES, toCliError } from '../../../process/program/errors.ts';
-import type { Shutdown } from '../../../process/program/graceful-shutdown.ts';
-import type { CliContext } from '../../../process/program/output.ts';
-import { leaveSignalsToParent, stopped } from '../../../process/program/stop-signal.ts';
+import type { AdminListener, AdminOptions } from '../../../../process/admin/admin-server.ts';
+import { type CliError, EXIT_CODES, toCliError } from '../../../../process/program/errors.ts';
+import type { Shutdown } from '../../../../process/program/graceful-shutdown.ts';
+import type { CliContext } from '../../../../process/program/output.ts';
+import { leaveSignalsToParent, stopped } from '../../../../process/program/stop-signal.ts';
 import { runVerifier } from '../verifier-process.ts';
 import type { VerifierSettings } from '../verifier-settings.ts';
 import { parsePrimaryMessage, WORKER_NUMBER, type WorkerMessage } from './worker-messages.ts';

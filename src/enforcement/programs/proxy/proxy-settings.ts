@@ -8,8 +8,8 @@ import {
   type SettingValues,
   text,
   withDefault,
-} from '../../process/settings/settings.ts';
-import { ORIGIN_AND_STALENESS } from '../enforcement/decision-settings.ts';
+} from '../../../process/settings/settings.ts';
+import { ORIGIN_AND_STALENESS } from '../decision-settings.ts';
 import {
   ADMIN_AND_REPLAY_SETTINGS,
   AUDIT_SETTINGS,
@@ -17,7 +17,7 @@ import {
   CAPTURE_SETTINGS,
   LOAD_SETTINGS,
   SHUTDOWN_SETTINGS,
-} from '../enforcement/enforcement-settings.ts';
+} from '../enforcement-settings.ts';
 
 const LISTENER_SETTINGS = {
   listen: required(

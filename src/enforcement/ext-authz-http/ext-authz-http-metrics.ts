@@ -3,8 +3,8 @@
  * Source: docs/enforcement.md "Metrics".
  */
 import type { Registry } from 'prom-client';
-import { DurationHistogram } from './duration-histogram.ts';
-import { instrumentsOf } from './instruments.ts';
+import { DurationHistogram } from '../../process/telemetry/duration-histogram.ts';
+import { instrumentsOf } from '../../process/telemetry/instruments.ts';
 
 /**
  * Why a connection was closed, or a request denied before its evaluation: too many connections (`connections`), no TLS or no

@@ -1,5 +1,5 @@
 /** Options of `Verifier.open`: docs/middleware.md. Apart from the code that reads them, so that their declarations name nothing else. */
-import type { Logger } from '../../process/telemetry/log.ts';
+import type { Logger } from '../../../process/telemetry/log.ts';
 
 export interface VerifierOptions {
   /** The Auth Site whose bundle decides. */

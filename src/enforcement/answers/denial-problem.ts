@@ -3,10 +3,10 @@
  * Source: docs/protocol.md, under the decision table.
  */
 import { randomUUID } from 'node:crypto';
-import type { ProblemResponse } from '../process/http-proxy/problem.ts';
-import { type Denial, deny, type Reason } from '../protocol/reasons.ts';
-import { CONTEXT_HEADERS, PASSPORT_SCHEME, REASON_HEADER } from '../protocol/wire-names.ts';
-import type { DeniedDecision } from '../verifier/decision/decide.ts';
+import type { ProblemResponse } from '../../process/http-proxy/problem.ts';
+import { type Denial, deny, type Reason } from '../../protocol/reasons.ts';
+import { CONTEXT_HEADERS, PASSPORT_SCHEME, REASON_HEADER } from '../../protocol/wire-names.ts';
+import type { DeniedDecision } from '../../verifier/decision/decide.ts';
 
 const TITLES: { readonly [R in Reason]: string } = {
   bundle_policy_missing: 'No policy bundle is loaded',
