@@ -9,7 +9,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pino } from 'pino';
-import { createBrokerApp } from '../dist/broker/broker-app.js';
+import { createBrokerApp } from '../dist/broker/api/broker-app.js';
 import { startControl } from '../dist/main/control/control-process.js';
 import { CONTROL_SETTINGS } from '../dist/main/control/control-settings.js';
 import { settingValues } from '../dist/process/settings/setting-sources.js';

@@ -1,12 +1,12 @@
 /**
- * Ports of the broker. The process (`src/main/broker/`) opens files, sockets and listeners; tests
+ * Ports of the broker. The process (`src/broker/program/`) opens files, sockets and listeners; tests
  * give plain objects.
  */
 import type { IncomingMessage } from 'node:http';
 import type { BrokerEvent } from '../process/telemetry/broker-event.ts';
-import type { BrokerMetrics } from '../process/telemetry/broker-metrics.ts';
 import type { PublicKey } from '../protocol/public-key.ts';
 import type { TrustBundles } from '../spiffe/trust-bundles.ts';
+import type { BrokerMetrics } from './broker-metrics.ts';
 
 /** A public key of the broker. The key that signs next is published before its first use. */
 export interface PublishedKey {

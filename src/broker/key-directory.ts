@@ -1,6 +1,6 @@
 /**
  * The rules of the broker's signing keys: one key in use for each trust domain, other keys published beside it, every key
- * ID unique. Pure: `src/main/broker/` reads the files.
+ * ID unique. Pure: `src/broker/program/` reads the files.
  * Source: docs/broker.md "Signing keys".
  */
 import { isKeyId } from '../protocol/identifiers.ts';

@@ -1,7 +1,8 @@
 /** What a verified proof says about the caller. The class follows from the proof, never from the request. */
-import type { CallerProof } from '../api-contract/broker-contract.ts';
+
 import type { KeyBinding } from '../protocol/identifiers.ts';
 import type { PublicKey } from '../protocol/public-key.ts';
+import type { CallerProof } from './broker-contract.ts';
 
 export type ProofKind = CallerProof['kind'];
 

@@ -1,6 +1,6 @@
 /** Callers of a broker: make each proof, with ways to change one thing of what is signed or sent. */
 import { constants, createPublicKey, type KeyObject, sign } from 'node:crypto';
-import type { CallerProof } from '../../src/api-contract/broker-contract.ts';
+import type { CallerProof } from '../../src/broker/broker-contract.ts';
 import {
   type BrokerStatement,
   brokerText,

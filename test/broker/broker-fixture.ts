@@ -6,9 +6,10 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { afterAll } from '@jest/globals';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
-import type { BrokerChallenge, CallerProof } from '../../src/api-contract/broker-contract.ts';
-import { createBrokerApp } from '../../src/broker/broker-app.ts';
-import type { BrokerApp } from '../../src/broker/broker-http.ts';
+import { createBrokerApp } from '../../src/broker/api/broker-app.ts';
+import type { BrokerApp } from '../../src/broker/api/broker-http.ts';
+import type { BrokerChallenge, CallerProof } from '../../src/broker/broker-contract.ts';
+import { createBrokerMetrics } from '../../src/broker/broker-metrics.ts';
 import {
   type BrokerPorts,
   type BrokerSettings,
@@ -19,7 +20,6 @@ import {
 import { parseDenyList } from '../../src/broker/deny-list.ts';
 import { parseSoftwareKeys } from '../../src/broker/software-keys.ts';
 import type { BrokerEvent } from '../../src/process/telemetry/broker-event.ts';
-import { createBrokerMetrics } from '../../src/process/telemetry/broker-metrics.ts';
 import { signMessage } from '../../src/protocol/signature.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 import { isJsonObject, type JsonObject } from '../../src/protocol/strict-json.ts';

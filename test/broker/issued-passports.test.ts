@@ -1,6 +1,6 @@
 /** The real verifier accepts the passports that the broker issues, with the class that their proof gives. */
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import type { CallerProof } from '../../src/api-contract/broker-contract.ts';
+import type { CallerProof } from '../../src/broker/broker-contract.ts';
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import { type SigningKey, signingKeyOf } from '../../src/protocol/signing.ts';
 import { BROKER_ISSUER, newSigningKey, TRUST_DOMAIN } from '../fakes/bundle-content.ts';

@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import type { CallerProof } from '../../src/api-contract/broker-contract.ts';
+import type { CallerProof } from '../../src/broker/broker-contract.ts';
 import { isJsonObject, type JsonObject } from '../../src/protocol/strict-json.ts';
 import { newSigningKey, TRUST_DOMAIN } from '../fakes/bundle-content.ts';
 import { byLane } from '../lane.ts';

@@ -1,8 +1,8 @@
 /** Checks that the documents have every flag, start error, metric and log event of `proofgate broker`. */
 import { expect, it } from '@jest/globals';
+import { createBrokerProcessMetrics } from '../../src/broker/program/broker-process-metrics.ts';
+import { BROKER_SETTINGS } from '../../src/broker/program/broker-settings.ts';
 import { AUDIT_SETTINGS } from '../../src/enforcement/programs/enforcement-settings.ts';
-import { BROKER_SETTINGS } from '../../src/main/broker/broker-settings.ts';
-import { createBrokerProcessMetrics } from '../../src/process/telemetry/broker-process-metrics.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 
 const cli = readText('docs/cli.md');

@@ -2,11 +2,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
 import { Compile } from 'typebox/compile';
-import { PASSPORT_REQUEST } from '../../src/api-contract/broker-contract.ts';
+import { PASSPORT_REQUEST } from '../../src/broker/broker-contract.ts';
+import { createBrokerMetrics } from '../../src/broker/broker-metrics.ts';
 import { BROKER_PROBLEMS } from '../../src/broker/broker-problems.ts';
 import { parseDenyList } from '../../src/broker/deny-list.ts';
 import { parseSoftwareKeys } from '../../src/broker/software-keys.ts';
-import { createBrokerMetrics } from '../../src/process/telemetry/broker-metrics.ts';
 import { brokerText, credentialSha256 } from '../../src/protocol/broker-text.ts';
 import { signHolder } from '../broker/broker-callers.ts';
 import { testBroker } from '../broker/broker-fixture.ts';

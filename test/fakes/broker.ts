@@ -1,5 +1,5 @@
 /**
- * A fake broker over real HTTP or TLS with the contract of `src/api-contract/broker-contract.ts`. It checks every signature
+ * A fake broker over real HTTP or TLS with the contract of `src/broker/broker-contract.ts`. It checks every signature
  * over its own spelling of the text, and no certificate path: the tests of the broker do that. It records its requests and
  * can fail on demand.
  */
@@ -8,7 +8,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { CallerProof } from '../../src/api-contract/broker-contract.ts';
+import type { CallerProof } from '../../src/broker/broker-contract.ts';
 import type { KeyBinding } from '../../src/protocol/identifiers.ts';
 import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
 import type { PublicKey } from '../../src/protocol/public-key.ts';

@@ -10,18 +10,18 @@ import { signBundle } from '../../src/bundle/authoring/authoring.ts';
 import { formatTime } from '../../src/protocol/rfc3339.ts';
 import { signingKeyOf } from '../../src/protocol/signing.ts';
 import { softwareKeysYaml } from '../broker/broker-callers.ts';
-import { AUTH_SITE, nowSeconds } from '../e2e/environment/site.ts';
-import { startVerifier, type VerifierProcess } from '../e2e/environment/verifier.ts';
-import { openCheckClient, outcomeOfResponse } from '../fakes/check-client.ts';
-import { rawCheckRequest } from '../fakes/check-request.ts';
-import { type KeyKind, SpiffeAuthority } from '../fakes/spiffe-authority.ts';
 import {
   type BrokerFolder,
   type BrokerProgram,
   Caller,
   makeBrokerFolder,
   startBrokerProgram,
-} from '../main/broker/broker-program.ts';
+} from '../broker/program/broker-program.ts';
+import { AUTH_SITE, nowSeconds } from '../e2e/environment/site.ts';
+import { startVerifier, type VerifierProcess } from '../e2e/environment/verifier.ts';
+import { openCheckClient, outcomeOfResponse } from '../fakes/check-client.ts';
+import { rawCheckRequest } from '../fakes/check-request.ts';
+import { type KeyKind, SpiffeAuthority } from '../fakes/spiffe-authority.ts';
 import type { PassportJob } from './job.ts';
 import { foreignSigners, getPassport, missingForPassports } from './signers.ts';
 

@@ -1,9 +1,9 @@
 /** Opens each HTTP server that is no enforcement point, for tests of what they have in common. */
 import { afterAll } from '@jest/globals';
 import { Registry } from 'prom-client';
+import { createBrokerServer } from '../../src/broker/program/broker-listener.ts';
 import { SignInRedirect } from '../../src/client/operator/operator-sign-in.ts';
 import { RequestSigner } from '../../src/client/request-signer.ts';
-import { createBrokerServer } from '../../src/main/broker/broker-listener.ts';
 import { openAdminListener } from '../../src/process/admin/admin-server.ts';
 import { createEgressMetrics } from '../../src/process/telemetry/egress-metrics.ts';
 import { openEgressServer } from '../../src/signer/egress/egress-server.ts';

@@ -2,9 +2,10 @@
  * A JWT-SVID whose only audience names this broker and one holder key, which signs the challenge. A token alone, stolen or
  * relayed from another service, is of no use.
  */
-import type { CallerProof } from '../../api-contract/broker-contract.ts';
+
 import { credentialSha256, jwtSvidAudience } from '../../protocol/broker-text.ts';
 import { verifyJwtSvid } from '../../spiffe/jwt-svid.ts';
+import type { CallerProof } from '../broker-contract.ts';
 import { MAX_PASSPORT_TTL_SECONDS } from '../broker-ports.ts';
 import { BrokerProblem } from '../broker-problems.ts';
 import type { VerifiedCaller } from '../verified-caller.ts';

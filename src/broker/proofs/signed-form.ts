@@ -2,10 +2,11 @@
  * An X.509-SVID in the body: its key and the holder key sign one text. Works behind TLS terminators, for RSA and P-384 SVIDs,
  * and for a holder key other than the SVID's. A proxy cannot swap the holder key: both signatures cover its thumbprint.
  */
-import type { CallerProof } from '../../api-contract/broker-contract.ts';
+
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { credentialSha256 } from '../../protocol/broker-text.ts';
 import { verifyX509Svid } from '../../spiffe/x509-svid.ts';
+import type { CallerProof } from '../broker-contract.ts';
 import { MAX_PASSPORT_TTL_SECONDS } from '../broker-ports.ts';
 import { BrokerProblem } from '../broker-problems.ts';
 import { keyThumbprint, verifySvidSignature } from '../svid-signature.ts';

@@ -1,7 +1,8 @@
 /** A key registered at the broker signs; it is the holder key, or vouches for a fresh one, which signs too. */
-import type { CallerProof } from '../../api-contract/broker-contract.ts';
+
 import { commonProblem, type HttpProblem } from '../../process/http-service/http-problem.ts';
 import { credentialSha256 } from '../../protocol/broker-text.ts';
+import type { CallerProof } from '../broker-contract.ts';
 import { BrokerProblem } from '../broker-problems.ts';
 import type { VerifiedCaller } from '../verified-caller.ts';
 import {

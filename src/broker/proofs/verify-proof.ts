@@ -1,5 +1,5 @@
 /** Verifies a caller's proof of any kind. */
-import type { CallerProof } from '../../api-contract/broker-contract.ts';
+import type { CallerProof } from '../broker-contract.ts';
 import type { VerifiedCaller } from '../verified-caller.ts';
 import { verifyJwtSvidProof } from './jwt-svid.ts';
 import { verifyMtls } from './mtls.ts';

@@ -1,6 +1,6 @@
 /** `proofgate broker` and `proofgate broker rotate-key`. */
-import { BROKER_SETTINGS } from '../../main/broker/broker-settings.ts';
-import { ROTATE_KEY_SETTINGS, type RotateKeySettings } from '../../main/broker/rotate-key-settings.ts';
+import { BROKER_SETTINGS } from '../../broker/program/broker-settings.ts';
+import { ROTATE_KEY_SETTINGS, type RotateKeySettings } from '../../broker/program/rotate-key-settings.ts';
 import { type CliContext, command } from '../define-command.ts';
 
 const rotateKeyCommand = command({
@@ -16,7 +16,7 @@ const rotateKeyCommand = command({
 });
 
 async function runRotateKey(settings: RotateKeySettings, { output }: CliContext): Promise<void> {
-  const { rotateKey } = await import('../../main/broker/rotate-key.ts');
+  const { rotateKey } = await import('../../broker/program/rotate-key.ts');
   const { algorithm, isCurrent, keyId, step, thumbprint } = await rotateKey(settings);
   const use = isCurrent ? 'in use' : step === 'created' ? 'published, not in use' : 'removed';
   output.result([`${algorithm} key ${keyId} (thumbprint ${thumbprint}): ${use}`], {
@@ -41,7 +41,7 @@ export const brokerCommand = command({
   ],
   members: [rotateKeyCommand],
   run: async ({ settings }, context) => {
-    const { runBroker } = await import('../../main/broker/broker-process.ts');
+    const { runBroker } = await import('../../broker/program/broker-process.ts');
     await runBroker(settings, context);
   },
 });

@@ -1,5 +1,5 @@
 /** Gets passports and signing profiles from a broker. One call makes one exchange, or two with a challenge; none is repeated. */
-import type { CallerProof, PassportRequest } from '../../api-contract/broker-contract.ts';
+import type { CallerProof, PassportRequest } from '../../broker/broker-contract.ts';
 import type { BrokerOperation } from '../../protocol/broker-text.ts';
 import type { NoAnswerCause, ServiceHttp } from '../service-http.ts';
 import { type Fault, type Verdict, verdictOf } from '../service-verdict.ts';

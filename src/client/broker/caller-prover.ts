@@ -4,7 +4,7 @@
  * Source: docs/broker.md "Proofs".
  */
 import { constants, type KeyObject, sign } from 'node:crypto';
-import type { CallerProof } from '../../api-contract/broker-contract.ts';
+import type { CallerProof } from '../../broker/broker-contract.ts';
 import {
   type BrokerStatement,
   brokerText,

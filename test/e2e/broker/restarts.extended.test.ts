@@ -15,17 +15,17 @@ import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { decide } from '../../../src/verifier/decision/decide.ts';
 import { createPassportCache } from '../../../src/verifier/decision/passport-cache.ts';
 import { softwareKeysYaml } from '../../broker/broker-callers.ts';
-import { LAUNCHER } from '../../cli/compiled-cli.ts';
-import { runInProcess } from '../../cli/in-process.ts';
-import { factsOf, profileDocument, requestOf, routeDocument, signRequest } from '../../client/fixtures.ts';
-import { bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';
-import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
 import {
   type BrokerFolder,
   type BrokerProgram,
   makeBrokerFolder,
   startBrokerProgram,
-} from '../../main/broker/broker-program.ts';
+} from '../../broker/program/broker-program.ts';
+import { LAUNCHER } from '../../cli/compiled-cli.ts';
+import { runInProcess } from '../../cli/in-process.ts';
+import { factsOf, profileDocument, requestOf, routeDocument, signRequest } from '../../client/fixtures.ts';
+import { bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';
+import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
 import { type Child, startChild } from '../harness/child.ts';
 import { waitFor } from '../harness/wait.ts';
 

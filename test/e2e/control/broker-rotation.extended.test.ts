@@ -8,19 +8,19 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
 import { softwareKeyProof, softwareKeysYaml } from '../../broker/broker-callers.ts';
-import { runInProcess } from '../../cli/in-process.ts';
-import { ALLOWED, FollowedSite, type FollowingVerifier } from '../../compatibility/followed-site.ts';
-import { newSigningKey } from '../../fakes/bundle-content.ts';
-import { encodeCheckRequest } from '../../fakes/check-client.ts';
-import { rawCheckRequest } from '../../fakes/check-request.ts';
-import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
 import {
   type BrokerFolder,
   type BrokerProgram,
   Caller,
   makeBrokerFolder,
   startBrokerProgram,
-} from '../../main/broker/broker-program.ts';
+} from '../../broker/program/broker-program.ts';
+import { runInProcess } from '../../cli/in-process.ts';
+import { ALLOWED, FollowedSite, type FollowingVerifier } from '../../compatibility/followed-site.ts';
+import { newSigningKey } from '../../fakes/bundle-content.ts';
+import { encodeCheckRequest } from '../../fakes/check-client.ts';
+import { rawCheckRequest } from '../../fakes/check-request.ts';
+import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
 import { waitFor } from '../harness/wait.ts';
 import { SITE_ID } from './site-declaration.ts';
 

@@ -3,10 +3,10 @@ import { readFile, rename, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { softwareKeyProof, softwareKeysYaml } from '../../broker/broker-callers.ts';
 import { makeCertificates } from '../../e2e/harness/certificates.ts';
 import { newSigningKey } from '../../fakes/bundle-content.ts';
 import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
+import { softwareKeyProof, softwareKeysYaml } from '../broker-callers.ts';
 import {
   authority,
   callers,

@@ -1,9 +1,10 @@
 /** What everyone may read: discovery, signing keys, a challenge. */
-import { BROKER_CHALLENGE, BROKER_DISCOVERY, BROKER_JWKS } from '../../api-contract/broker-contract.ts';
+
 import { formatMoment } from '../../protocol/rfc3339.ts';
-import type { BrokerApp } from '../broker-http.ts';
+import { BROKER_CHALLENGE, BROKER_DISCOVERY, BROKER_JWKS } from '../broker-contract.ts';
 import { type BrokerSettings, MAX_PASSPORT_TTL_SECONDS, type SigningKeys } from '../broker-ports.ts';
 import type { Challenges } from '../challenges.ts';
+import type { BrokerApp } from './broker-http.ts';
 
 export interface PublicRoutesOptions {
   readonly settings: BrokerSettings;

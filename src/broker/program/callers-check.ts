@@ -1,7 +1,8 @@
 /** Readiness of the broker for callers: fails when no proof of any caller could be verified and answered. */
-import type { BrokerPorts } from '../../broker/broker-ports.ts';
+
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
 import type { TrustBundle } from '../../spiffe/trust-bundles.ts';
+import type { BrokerPorts } from '../broker-ports.ts';
 
 type CallerSources = Pick<BrokerPorts, 'nowMs' | 'signingKeys' | 'softwareKeys' | 'trustBundles'>;
 

@@ -15,20 +15,20 @@ import fastify, {
   type RawRequestDefaultExpression,
   type RawServerDefault,
 } from 'fastify';
-import { answerClientError, rejectTooManyHeaders } from '../process/http-service/http-listener.ts';
-import { commonProblem } from '../process/http-service/http-problem.ts';
-import type { ProblemAnswers } from '../process/http-service/problem-answers.ts';
-import { RequestBodies } from '../process/http-service/request-bodies.ts';
+import { answerClientError, rejectTooManyHeaders } from '../../process/http-service/http-listener.ts';
+import { commonProblem } from '../../process/http-service/http-problem.ts';
+import type { ProblemAnswers } from '../../process/http-service/problem-answers.ts';
+import { RequestBodies } from '../../process/http-service/request-bodies.ts';
 import {
   compileSerializer,
   compileValidator,
   completeSchema,
   NO_BODY_HASH,
   rejectUnexpectedBody,
-} from '../process/http-service/request-shape.ts';
-import { answerUnknownResources } from '../process/http-service/unknown-resources.ts';
+} from '../../process/http-service/request-shape.ts';
+import { answerUnknownResources } from '../../process/http-service/unknown-resources.ts';
+import type { BrokerPorts } from '../broker-ports.ts';
 import { describeBrokerApi } from './broker-openapi.ts';
-import type { BrokerPorts } from './broker-ports.ts';
 
 export type BrokerApp = FastifyInstance<
   RawServerDefault,

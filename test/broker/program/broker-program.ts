@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { Agent, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type RotatedKey, rotateKey } from '../../../src/main/broker/rotate-key.ts';
-import type { RotateKeySettings } from '../../../src/main/broker/rotate-key-settings.ts';
+import { type RotatedKey, rotateKey } from '../../../src/broker/program/rotate-key.ts';
+import type { RotateKeySettings } from '../../../src/broker/program/rotate-key-settings.ts';
 import { LAUNCHER } from '../../cli/compiled-cli.ts';
 import {
   type CertificateFiles,

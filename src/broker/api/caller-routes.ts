@@ -1,16 +1,15 @@
 /** What a verified caller gets: a passport, its signing profiles. */
 import type { FastifyRequest } from 'fastify';
+import { COMMON_PROBLEMS } from '../../process/http-service/http-problem.ts';
+import type { BrokerOperation } from '../../protocol/broker-text.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import {
   type CallerProof,
   PASSPORT_ANSWER,
   PASSPORT_REQUEST,
   PROFILES_ANSWER,
   PROFILES_REQUEST,
-} from '../../api-contract/broker-contract.ts';
-import { COMMON_PROBLEMS } from '../../process/http-service/http-problem.ts';
-import type { BrokerOperation } from '../../protocol/broker-text.ts';
-import { formatTime } from '../../protocol/rfc3339.ts';
-import type { BrokerApp } from '../broker-http.ts';
+} from '../broker-contract.ts';
 import type { BrokerPorts } from '../broker-ports.ts';
 import { BROKER_PROBLEMS, type BrokerProblemCode } from '../broker-problems.ts';
 import type { Decision, DecisionRecorder } from '../decision-record.ts';
@@ -18,6 +17,7 @@ import { admitCaller, type Issuing, issuePassport } from '../issue-passport.ts';
 import type { ProofContext } from '../proofs/proof-context.ts';
 import { verifyProof } from '../proofs/verify-proof.ts';
 import type { VerifiedCaller } from '../verified-caller.ts';
+import type { BrokerApp } from './broker-http.ts';
 
 export interface CallerRoutesOptions {
   readonly ports: Pick<BrokerPorts, 'connectionOf' | 'signingProfiles'>;

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer as createTlsServer, type SecureVersion } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { createBrokerServer } from '../../../src/main/broker/broker-listener.ts';
-import { ClientConnections } from '../../../src/main/broker/client-connections.ts';
+import { createBrokerServer } from '../../../src/broker/program/broker-listener.ts';
+import { ClientConnections } from '../../../src/broker/program/client-connections.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
 import { remainingMs, waitFor } from '../../e2e/harness/wait.ts';
 import {

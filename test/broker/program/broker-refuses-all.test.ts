@@ -3,10 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { softwareKeysYaml } from '../../broker/broker-callers.ts';
 import { newSigningKey } from '../../fakes/bundle-content.ts';
 import { mountSmallDisk } from '../../fakes/small-disk.ts';
 import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
+import { softwareKeysYaml } from '../broker-callers.ts';
 import { authority, eventually, folder, running, start, workload } from './broker-process-fixture.ts';
 import { type BrokerProgram, startBrokerProgram } from './broker-program.ts';
 

@@ -1,5 +1,5 @@
 /** Validates the settings of `proofgate broker`. Reads files; connects to nothing and writes nothing. */
-import type { BrokerSettings } from '../../broker/broker-ports.ts';
+
 import { planAudit } from '../../enforcement/programs/enforcement-plan.ts';
 import { planListenerTls, type ServerTlsPlan } from '../../process/connections/listener-tls.ts';
 import { readPemFile } from '../../process/files/input-files.ts';
@@ -19,6 +19,7 @@ import type { BundleEndpoint, BundleEndpointOptions } from '../../spiffe/bundles
 import { WORKLOAD_SOCKET_RULE, workloadSocketTarget } from '../../spiffe/workload-api/workload-socket.ts';
 import { parseServerId } from '../../spiffe/workload-id.ts';
 import type { AuditSetup } from '../../verifier/assembly/open-audit.ts';
+import type { BrokerSettings } from '../broker-ports.ts';
 import type { BrokerProcessSettings } from './broker-settings.ts';
 
 export interface BundleFile {

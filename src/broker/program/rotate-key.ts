@@ -5,11 +5,11 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isKeyDirectoryTrustDomain, type TrustDomainKeys } from '../../broker/key-directory.ts';
 import { removeFile, replaceFile, syncDirectory, writeNewFile } from '../../process/files/output-files.ts';
 import { systemErrorCode, usageError } from '../../process/program/errors.ts';
 import type { SignatureAlgorithm } from '../../protocol/public-key.ts';
 import { generateSigningKey } from '../../protocol/signing.ts';
+import { isKeyDirectoryTrustDomain, type TrustDomainKeys } from '../key-directory.ts';
 import { CURRENT_FILE, keyFileOf, readTrustDomain } from './key-directory-files.ts';
 import type { RotateKeySettings } from './rotate-key-settings.ts';
 

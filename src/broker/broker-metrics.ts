@@ -3,7 +3,7 @@
  * Source: docs/broker.md "Metrics".
  */
 import { Histogram, type Registry } from 'prom-client';
-import { instrumentsOf } from './instruments.ts';
+import { instrumentsOf } from '../process/telemetry/instruments.ts';
 
 const REQUEST_BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1];
 

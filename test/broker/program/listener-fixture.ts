@@ -4,8 +4,8 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type SecureVersion, type TLSSocket } from 'node:tls';
 import type { Connection } from '../../../src/broker/broker-ports.ts';
-import { createBrokerServer, openBrokerListener } from '../../../src/main/broker/broker-listener.ts';
-import { ClientConnections, type ClosingCause } from '../../../src/main/broker/client-connections.ts';
+import { createBrokerServer, openBrokerListener } from '../../../src/broker/program/broker-listener.ts';
+import { ClientConnections, type ClosingCause } from '../../../src/broker/program/client-connections.ts';
 import type { TlsMaterial } from '../../../src/process/connections/tls-material.ts';
 
 export interface ListenerFixture {

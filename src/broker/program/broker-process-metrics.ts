@@ -4,8 +4,8 @@
  * Source: docs/broker.md "Metrics".
  */
 import { collectDefaultMetrics, Registry } from 'prom-client';
-import { createBrokerMetrics } from './broker-metrics.ts';
-import { instrumentsOf } from './instruments.ts';
+import { instrumentsOf } from '../../process/telemetry/instruments.ts';
+import { createBrokerMetrics } from '../broker-metrics.ts';
 
 type Outcome = 'succeeded' | 'failed';
 

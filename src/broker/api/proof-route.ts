@@ -5,20 +5,14 @@
  * Source: docs/broker.md "Proofs".
  */
 import { X509Certificate } from 'node:crypto';
-import {
-  type CallerProof,
-  PROOF_ANSWER,
-  PROOF_REQUEST,
-  type ProofRequest,
-} from '../../api-contract/broker-contract.ts';
 import { passportSha256 } from '../../protocol/passport.ts';
 import { isCanonicalTarget, parseOrigin } from '../../protocol/request-target.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { newJti, signTranscript } from '../../protocol/signing.ts';
 import { formatTranscript, NOT_BOUND, parseTranscript, type Transcript } from '../../protocol/transcript.ts';
 import { AUTHORIZATION_HEADER, PASSPORT_SCHEME } from '../../protocol/wire-names.ts';
+import { type CallerProof, PROOF_ANSWER, PROOF_REQUEST, type ProofRequest } from '../broker-contract.ts';
 import { type BrokerHeldKeys, createBrokerHeldKeys, type HeldKey } from '../broker-held-keys.ts';
-import type { BrokerApp } from '../broker-http.ts';
 import type { Connection } from '../broker-ports.ts';
 import { BrokerProblem } from '../broker-problems.ts';
 import type { Decision } from '../decision-record.ts';
@@ -26,6 +20,7 @@ import { issuePassport } from '../issue-passport.ts';
 import { importHolderKey } from '../proofs/proof-context.ts';
 import { asHolderKey } from '../svid-signature.ts';
 import type { VerifiedCaller } from '../verified-caller.ts';
+import type { BrokerApp } from './broker-http.ts';
 import { CALLER_PROBLEMS, type CallerRoutesOptions, verifiedCaller } from './caller-routes.ts';
 
 /** Life of a proof, as of the signing client's. */

@@ -1,14 +1,14 @@
 /** Opens the files of a broker that are reloaded: signing keys, challenge keys, software keys, deny list, profiles. */
 import { randomBytes } from 'node:crypto';
-import { BrokerFileError } from '../../broker/broker-files.ts';
-import type { BrokerPorts, SigningKeys, SoftwareKeys } from '../../broker/broker-ports.ts';
-import { parseDenyList } from '../../broker/deny-list.ts';
-import { parseSoftwareKeys } from '../../broker/software-keys.ts';
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
 import { type Followed, fileFingerprint, fixed, follow } from '../../process/files/followed-file.ts';
 import { readInputText } from '../../process/files/input-files.ts';
 import { usageError } from '../../process/program/errors.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
+import { BrokerFileError } from '../broker-files.ts';
+import type { BrokerPorts, SigningKeys, SoftwareKeys } from '../broker-ports.ts';
+import { parseDenyList } from '../deny-list.ts';
+import { parseSoftwareKeys } from '../software-keys.ts';
 import type { BrokerProcessSettings } from './broker-settings.ts';
 import { readChallengeKeys } from './challenge-key-file.ts';
 import { keyDirectoryFingerprint, readKeyDirectory } from './key-directory-files.ts';

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { readSigningKeyFile } from '../../../src/process/files/key-files.ts';
 import { parsePassport } from '../../../src/protocol/passport.ts';
-import { softwareKeyProof, softwareKeysYaml } from '../../broker/broker-callers.ts';
 import { newSigningKey } from '../../fakes/bundle-content.ts';
 import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
+import { softwareKeyProof, softwareKeysYaml } from '../broker-callers.ts';
 import {
   authority,
   callerWith,

@@ -3,8 +3,8 @@
  * Source: docs/broker.md.
  */
 import type { FastifyInstance } from 'fastify';
-import { type DescribedRoute, describeHttpApi } from '../process/http-service/openapi.ts';
-import { BROKER_PROBLEMS, type BrokerProblemCode, isBrokerProblemCode } from './broker-problems.ts';
+import { type DescribedRoute, describeHttpApi } from '../../process/http-service/openapi.ts';
+import { BROKER_PROBLEMS, type BrokerProblemCode, isBrokerProblemCode } from '../broker-problems.ts';
 
 /** Of the API contract, not of a release. */
 const API_VERSION = '1.0.0';

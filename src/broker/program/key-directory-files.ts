@@ -6,18 +6,18 @@
 import { type Dirent, statSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { SigningKeys } from '../../broker/broker-ports.ts';
+import { readInputText } from '../../process/files/input-files.ts';
+import { readMountedSecret } from '../../process/files/secret-files.ts';
+import { type CliError, systemErrorCode, usageError } from '../../process/program/errors.ts';
+import { parseSigningKey, type SigningKey, SigningKeyError } from '../../protocol/signing.ts';
+import type { SigningKeys } from '../broker-ports.ts';
 import {
   isKeyDirectoryTrustDomain,
   isKeyFileId,
   KeyDirectoryError,
   signingKeysOf,
   type TrustDomainKeys,
-} from '../../broker/key-directory.ts';
-import { readInputText } from '../../process/files/input-files.ts';
-import { readMountedSecret } from '../../process/files/secret-files.ts';
-import { type CliError, systemErrorCode, usageError } from '../../process/program/errors.ts';
-import { parseSigningKey, type SigningKey, SigningKeyError } from '../../protocol/signing.ts';
+} from '../key-directory.ts';
 
 export const CURRENT_FILE = 'current';
 const KEY_SUFFIX = '.pem';

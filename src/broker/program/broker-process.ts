@@ -1,5 +1,5 @@
 /** Composition root of the broker: opens its parts, serves until a stop signal, and closes the parts in reverse order. */
-import { createBrokerApp } from '../../broker/broker-app.ts';
+
 import { listenFailure, reopenOnHangUp } from '../../enforcement/programs/enforcement-process.ts';
 import { openAdminListener, type ReadinessCheck } from '../../process/admin/admin-server.ts';
 import { followTlsFiles } from '../../process/connections/listener-tls.ts';
@@ -7,17 +7,15 @@ import { Closers } from '../../process/program/closers.ts';
 import { usageError } from '../../process/program/errors.ts';
 import type { CliContext } from '../../process/program/output.ts';
 import { stopped, untilStopped } from '../../process/program/stop-signal.ts';
-import {
-  type BrokerProcessMetrics,
-  createBrokerProcessMetrics,
-} from '../../process/telemetry/broker-process-metrics.ts';
 import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
 import { AuditFileError, type OpenAudit, openAudit } from '../../verifier/assembly/open-audit.ts';
 import { auditCheck } from '../../verifier/assembly/verifier-readiness.ts';
 import { createReadinessMetrics } from '../../verifier/verifier-metrics.ts';
+import { createBrokerApp } from '../api/broker-app.ts';
 import { openBrokerFiles } from './broker-files.ts';
 import { createBrokerServer, openBrokerListener } from './broker-listener.ts';
 import { type BrokerPlan, planBroker } from './broker-plan.ts';
+import { type BrokerProcessMetrics, createBrokerProcessMetrics } from './broker-process-metrics.ts';
 import type { BrokerProcessSettings } from './broker-settings.ts';
 import { callersCheck } from './callers-check.ts';
 import { ClientConnections } from './client-connections.ts';

@@ -7,7 +7,7 @@ import type { X509Certificate } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { Connection } from '../../broker/broker-ports.ts';
+import type { Connection } from '../broker-ports.ts';
 
 /** Why the broker closes a connection with a client certificate. */
 export type ClosingCause = 'certificate_ended' | 'bundles_changed';
