@@ -10,8 +10,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pino } from 'pino';
 import { createBrokerApp } from '../dist/broker/api/broker-app.js';
-import { startControl } from '../dist/main/control/control-process.js';
-import { CONTROL_SETTINGS } from '../dist/main/control/control-settings.js';
+import { startControl } from '../dist/control/program/control-process.js';
+import { CONTROL_SETTINGS } from '../dist/control/program/control-settings.js';
 import { settingValues } from '../dist/process/settings/setting-sources.js';
 import { createLogger } from '../dist/process/telemetry/logger.js';
 

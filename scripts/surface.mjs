@@ -20,7 +20,7 @@ const { PROBLEMS } = await import('../dist/control/domain/api-problem.js');
 const { AUDITED } = await import('../dist/control/domain/audit-kinds.js');
 const METRICS = {
   verifier: await verifierMetrics(),
-  control: (await import('../dist/process/telemetry/control-metrics.js')).createControlMetrics({
+  control: (await import('../dist/control/program/control-metrics.js')).createControlMetrics({
     propagation: async () => [],
     renewals: async () => [],
   }).registry,

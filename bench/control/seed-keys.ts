@@ -5,7 +5,7 @@
  */
 import { hash, randomBytes } from 'node:crypto';
 import { newId } from '../../src/control/domain/resource-identifiers.ts';
-import { derivedKeyView, enrollmentView } from '../../src/control/enrollment/enrollment-views.ts';
+import { derivedKeyView, enrollmentView } from '../../src/control/keys/enrollment-views.ts';
 import type { AuditEntry, ControlStore, Transaction } from '../../src/control/store/port.ts';
 import type { RowOf } from '../../src/control/store/repositories/records.ts';
 import { openSqliteStore } from '../../src/control/store/sqlite.ts';

@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { OperatorFixture } from '../control/operators/operators-fixture.ts';
+import { type ApiAnswer, type ApiCall, callApi } from '../control/program/control-program.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
 import type { Browser, Page } from '../fakes/browser.ts';
-import { type ApiAnswer, type ApiCall, callApi } from '../main/control/control-program.ts';
 import { type RunningCli, runInProcess, startInProcess } from './in-process.ts';
 import type { CliRun } from './run-cli.ts';
 

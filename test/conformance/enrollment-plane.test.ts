@@ -5,9 +5,11 @@
  */
 
 import { describe, expect, it } from '@jest/globals';
-import { DERIVED_KEY, SIGNING_PROFILE } from '../../src/api-contract/derived-keys-contract.ts';
-import { ENROLLED_KEY, WORKLOAD_READINESS } from '../../src/api-contract/enrollment-contract.ts';
-import { ENROLLMENT_POLICY, SOURCE, SOURCE_REVISION } from '../../src/api-contract/sources-contract.ts';
+import { BUNDLE_CONTENT } from '../../src/bundle/format/schema.ts';
+import { SIGNING_SETTINGS } from '../../src/cli/signing/signing-inputs.ts';
+import { DERIVED_KEY, SIGNING_PROFILE } from '../../src/control/contract/derived-keys-contract.ts';
+import { ENROLLED_KEY, WORKLOAD_READINESS } from '../../src/control/contract/enrollment-contract.ts';
+import { ENROLLMENT_POLICY, SOURCE, SOURCE_REVISION } from '../../src/control/contract/sources-contract.ts';
 import {
   APPROVALS,
   KEY_STATES,
@@ -15,9 +17,7 @@ import {
   MIN_KEY_LIFETIME_SECONDS,
   SOURCE_KINDS,
   SOURCE_STATES,
-} from '../../src/api-contract/vocabulary.ts';
-import { BUNDLE_CONTENT } from '../../src/bundle/format/schema.ts';
-import { SIGNING_SETTINGS } from '../../src/cli/signing/signing-inputs.ts';
+} from '../../src/control/contract/vocabulary.ts';
 import { KEY_MACHINE, keyExpirySeconds } from '../../src/control/domain/enrollment-rules.ts';
 import { holdsSlot, SOURCE_MACHINE } from '../../src/control/domain/source-rules.ts';
 import type { Setting } from '../../src/process/settings/settings.ts';

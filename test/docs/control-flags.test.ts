@@ -1,6 +1,6 @@
 /** Checks that docs/control.md has every flag of `proofgate control`, with its default value. */
 import { expect, it } from '@jest/globals';
-import { CONTROL_SETTINGS } from '../../src/main/control/control-settings.ts';
+import { CONTROL_SETTINGS } from '../../src/control/program/control-settings.ts';
 import { readText } from './markdown.ts';
 
 const document = readText('docs/control.md');

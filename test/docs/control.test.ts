@@ -3,19 +3,6 @@
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import {
-  MAX_DECLARATION_BYTES,
-  MAX_POLICIES,
-  MAX_SOURCES,
-  MAX_TARGETS,
-} from '../../src/api-contract/declaration-contract.ts';
-import {
-  DEFAULT_SOURCE_CAPACITY,
-  MAX_KEY_LIFETIME_SECONDS,
-  MAX_KEYS_PER_TOKEN,
-  MIN_KEY_LIFETIME_SECONDS,
-  ROLES,
-} from '../../src/api-contract/vocabulary.ts';
-import {
   MAX_CLIENTS,
   MAX_KEYS_PER_SHARD,
   MAX_STEPS,
@@ -26,6 +13,19 @@ import { MAX_BYTES_IN_FLIGHT } from '../../src/control/api/declaration-space.ts'
 import { MAX_PAGE_ITEMS } from '../../src/control/api/pagination.ts';
 import { DEFAULT_LIMITS } from '../../src/control/api/rate-limits.ts';
 import { MAX_DEFINITION_BYTES } from '../../src/control/api/routes/site-policy-api.ts';
+import {
+  MAX_DECLARATION_BYTES,
+  MAX_POLICIES,
+  MAX_SOURCES,
+  MAX_TARGETS,
+} from '../../src/control/contract/declaration-contract.ts';
+import {
+  DEFAULT_SOURCE_CAPACITY,
+  MAX_KEY_LIFETIME_SECONDS,
+  MAX_KEYS_PER_TOKEN,
+  MIN_KEY_LIFETIME_SECONDS,
+  ROLES,
+} from '../../src/control/contract/vocabulary.ts';
 import {
   MAX_STEPS as MAX_APPLIED_STEPS,
   MAX_SINGLE_STEPS,

@@ -4,9 +4,9 @@ import { existsSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { BROKER_SETTINGS } from '../../src/broker/program/broker-settings.ts';
+import { CONTROL_SETTINGS } from '../../src/control/program/control-settings.ts';
 import { PROXY_SETTINGS } from '../../src/enforcement/programs/proxy/proxy-settings.ts';
 import { VERIFIER_SETTINGS } from '../../src/enforcement/programs/verifier/verifier-settings.ts';
-import { CONTROL_SETTINGS } from '../../src/main/control/control-settings.ts';
 import type { SettingDeclarations } from '../../src/process/settings/settings.ts';
 import { anchorOf, filesOfCheckout, headings, readText } from '../docs/markdown.ts';
 import { checkoutPath } from '../e2e/harness/checkout.ts';
@@ -107,7 +107,7 @@ describe('metrics', () => {
   it('the dashboard has every metric of Control, and each panel a place and something to show', () => {
     const dashboard = readText('helm/proofgate/files/dashboard.json');
     const names = new Set(namesIn(dashboard));
-    const ofControl = namesIn(readText('src/process/telemetry/control-metrics.ts'));
+    const ofControl = namesIn(readText('src/control/program/control-metrics.ts'));
     const unseen = [
       'proofgate_control_request_seconds',
       'proofgate_control_published_bytes_total',

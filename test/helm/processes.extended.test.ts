@@ -8,13 +8,13 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
 import { runInProcess } from '../cli/in-process.ts';
+import { callApi } from '../control/program/control-program.ts';
 import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
 import { runProofgate } from '../e2e/harness/proofgate-command.ts';
 import { httpGet } from '../e2e/harness/wait.ts';
 import { bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
 import { TestPostgresServer } from '../fakes/postgres-server.ts';
 import { TestRedisServer } from '../fakes/redis-server.ts';
-import { callApi } from '../main/control/control-program.ts';
 import { type Container, containersOf, describeChart, podsOf, type Rendered, render } from './chart.ts';
 import { makeParentChart } from './parent-chart.ts';
 import {

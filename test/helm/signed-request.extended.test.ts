@@ -4,12 +4,12 @@ import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { created, makeSite, SITE } from '../control/program/control-configuration.ts';
+import { type ControlProgram, callApi } from '../control/program/control-program.ts';
 import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
 import { waitFor } from '../e2e/harness/wait.ts';
 import { freePort } from '../fakes/free-port.ts';
 import { type ServiceAccountIssuer, startServiceAccountIssuer } from '../fakes/service-account-issuer.ts';
-import { created, makeSite, SITE } from '../main/control/control-configuration.ts';
-import { type ControlProgram, callApi } from '../main/control/control-program.ts';
 import { containersOf, describeChart, NAMESPACE, objectOf, podsOf, type Rendered, render } from './chart.ts';
 import {
   makePodFolder,

@@ -3,7 +3,7 @@ import {
   CONTROL_SETTINGS,
   DATABASE_SETTINGS,
   type DatabaseSettings,
-} from '../../main/control/control-settings.ts';
+} from '../../control/program/control-settings.ts';
 import { type CliContext, command } from '../define-command.ts';
 
 const rotateMasterKeyCommand = command({
@@ -18,7 +18,7 @@ const rotateMasterKeyCommand = command({
 });
 
 async function runRotateMasterKey(settings: DatabaseSettings, { output }: CliContext): Promise<void> {
-  const { rotateControlMasterKey } = await import('../../main/control/rotate-master-key.ts');
+  const { rotateControlMasterKey } = await import('../../control/program/rotate-master-key.ts');
   const { masterKeyFile, signIns, signingKeys } = await rotateControlMasterKey(settings);
   output.result(
     [
@@ -42,7 +42,7 @@ export const controlCommand = command({
   ],
   members: [rotateMasterKeyCommand],
   run: async ({ settings }, context) => {
-    const { runControl } = await import('../../main/control/control-process.ts');
+    const { runControl } = await import('../../control/program/control-process.ts');
     await runControl(settings, context);
   },
 });

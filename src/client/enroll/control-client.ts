@@ -1,5 +1,5 @@
 /** Client of Control's enrollment endpoints. Each call returns a verdict on whether Control processed the request. */
-import type { ChallengeRequest, EnrollmentSubmission } from '../../api-contract/enrollment-contract.ts';
+import type { ChallengeRequest, EnrollmentSubmission } from '../../control/contract/enrollment-contract.ts';
 import { enrollmentText, POLL_SCHEME, pollText } from '../../protocol/enrollment.ts';
 import type { Redacted } from '../../protocol/redacted.ts';
 import { signMessage } from '../../protocol/signature.ts';

@@ -2,7 +2,7 @@
  * A workload's enrollment state, stored beside the key file. It contains no secret, and enough to resume after any
  * interruption. Source: docs/cli.md "The state file".
  */
-import type { EnrolledKey, EnrolledProfile } from '../../api-contract/enrollment-contract.ts';
+import type { EnrolledKey, EnrolledProfile } from '../../control/contract/enrollment-contract.ts';
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier, isKeyId } from '../../protocol/identifiers.ts';
 import { type ObjectReader, oneOf, textThat } from '../../protocol/object-reader.ts';
@@ -104,7 +104,7 @@ export function isCurrent(record: EnrolledKeyRecord, refreshSkewMs: number, nowM
 
 /**
  * Reads a derived key from Control's response or from the state file, with the members of
- * `src/api-contract/enrollment-contract.ts`. Unknown members are ignored, so that a newer Control can add some. Known
+ * `src/control/contract/enrollment-contract.ts`. Unknown members are ignored, so that a newer Control can add some. Known
  * members are validated, because a signer relies on them.
  */
 

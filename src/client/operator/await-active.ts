@@ -1,6 +1,6 @@
 /** Waits until the sources of a declaration are active, so that workloads can enroll. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { SourceState } from '../../api-contract/vocabulary.ts';
+import type { SourceState } from '../../control/contract/vocabulary.ts';
 import { isJsonObject, type JsonObject, jsonObjects } from '../../protocol/strict-json.ts';
 import type { ControlApi } from './control-api.ts';
 import { OperatorError } from './operator-error.ts';

@@ -1,6 +1,6 @@
 /** Room for the declarations that are being received, compared or applied, in bytes. */
 import type { ServerResponse } from 'node:http';
-import { MAX_DECLARATION_BYTES } from '../../api-contract/declaration-contract.ts';
+import { MAX_DECLARATION_BYTES } from '../contract/declaration-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 
 export const MAX_BYTES_IN_FLIGHT = 4 * MAX_DECLARATION_BYTES;

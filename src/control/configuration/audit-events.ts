@@ -1,7 +1,7 @@
 /** Lists the audit trail for operators. */
 
-import type { AuditEventView } from '../../api-contract/operators-contract.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
+import type { AuditEventView } from '../contract/operators-contract.ts';
 import { momentOf } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 

@@ -2,10 +2,11 @@
  * Callers that operators block: bundles deny their requests on every route, before their passports end.
  * Source: docs/control.md "Blocked callers"; docs/bundle.md "Content".
  */
-import type { BlockedCallerView, CallerName } from '../../api-contract/blocked-callers-contract.ts';
-import { MAX_SHOWN_TARGETS } from '../../api-contract/vocabulary.ts';
+
 import { MAX_BLOCKED } from '../../bundle/format/bundle-limits.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
+import type { BlockedCallerView, CallerName } from '../contract/blocked-callers-contract.ts';
+import { MAX_SHOWN_TARGETS } from '../contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { publishBlocked, targetsHoldingBlocksBack } from '../publishing/blocked-publication.ts';
 import { audited, momentOf, placeInSite, requireRow } from '../resource/change.ts';

@@ -4,15 +4,15 @@
  * Source: docs/control.md "Resources"; docs/bundle.md "Content".
  */
 import Type from 'typebox';
+import { isLoopback } from '../../protocol/loopback.ts';
+import { parsePublicJwk, thumbprintOf } from '../../protocol/public-key.ts';
+import { isCanonicalSubjectPrefix } from '../../protocol/spiffe-id.ts';
 import {
   BROKER_DEFINITION,
   type BrokerDefinition,
   type BrokerReplacement,
   type BrokerView,
-} from '../../api-contract/routes-contract.ts';
-import { isLoopback } from '../../protocol/loopback.ts';
-import { parsePublicJwk, thumbprintOf } from '../../protocol/public-key.ts';
-import { isCanonicalSubjectPrefix } from '../../protocol/spiffe-id.ts';
+} from '../contract/routes-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { ID_PREFIXES } from '../domain/resource-identifiers.ts';
 import { type ConfigurationDeps, momentOf, placeInSite, requireRow, versionOf } from '../resource/change.ts';

@@ -1,9 +1,10 @@
 /** Clients of a site. Their passports carry the site's issuer and trust domain. */
-import type { ClientChange, ClientView, GrantView, NewClient } from '../../api-contract/routes-contract.ts';
+
 import { MAX_CLIENTS, MAX_GRANTS } from '../../bundle/format/bundle-limits.ts';
 import type { Access } from '../../protocol/access.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE, subjectLiesInTrustDomain } from '../../protocol/spiffe-id.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
+import type { ClientChange, ClientView, GrantView, NewClient } from '../contract/routes-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import {
   about,

@@ -1,5 +1,5 @@
 /** Environments. */
-import type { EnvironmentView, FleetView } from '../../api-contract/hierarchy-contract.ts';
+import type { EnvironmentView, FleetView } from '../contract/hierarchy-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { Reach } from '../domain/roles.ts';

@@ -5,7 +5,7 @@ import type {
   NewRoleGrant,
   RoleGrantView,
   ScopeView,
-} from '../../api-contract/operators-contract.ts';
+} from '../contract/operators-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { Reach, Scope, ScopePath } from '../domain/roles.ts';

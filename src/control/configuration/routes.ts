@@ -1,5 +1,11 @@
 /** Routes of a site. A route without allowed sources is stored, but not published. */
 
+import { compileRoutes } from '../../bundle/compile/compile-routes.ts';
+import { Faults } from '../../bundle/format/bundle-error.ts';
+import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
+import type { BundleContent } from '../../bundle/format/schema.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
+import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
 import {
   type AllowedSources,
   type NewRoute,
@@ -8,13 +14,7 @@ import {
   type RouteDefinition,
   type RouteSourcesView,
   type RouteView,
-} from '../../api-contract/routes-contract.ts';
-import { compileRoutes } from '../../bundle/compile/compile-routes.ts';
-import { Faults } from '../../bundle/format/bundle-error.ts';
-import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
-import type { BundleContent } from '../../bundle/format/schema.ts';
-import { formatTime } from '../../protocol/rfc3339.ts';
-import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
+} from '../contract/routes-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { targetsWithout } from '../publishing/known-members.ts';
 import {

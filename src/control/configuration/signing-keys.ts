@@ -3,7 +3,7 @@ import type {
   SigningKeyResource,
   SigningKeyRetirement,
   SigningKeyRotation,
-} from '../../api-contract/hierarchy-contract.ts';
+} from '../contract/hierarchy-contract.ts';
 import type { SigningKeyView, SiteSigningKeys } from '../publishing/bundle-signing-keys.ts';
 import { audited, momentOf, requireRow } from '../resource/change.ts';
 import type { Operation } from '../resource/operation.ts';

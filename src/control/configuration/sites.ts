@@ -3,17 +3,17 @@
  * workloads name them.
  */
 
+import type { ProblemFault } from '../../process/http-service/http-problem.ts';
+import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
+import { parseOrigin } from '../../protocol/request-target.ts';
 import {
   DEFAULT_BUNDLE_LIFETIME_SECONDS,
   type NewSite,
   type SiteChange,
   type SiteFloorView,
   type SiteView,
-} from '../../api-contract/hierarchy-contract.ts';
-import { DEFAULT_SOURCE_CAPACITY } from '../../api-contract/vocabulary.ts';
-import type { ProblemFault } from '../../process/http-service/http-problem.ts';
-import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
-import { parseOrigin } from '../../protocol/request-target.ts';
+} from '../contract/hierarchy-contract.ts';
+import { DEFAULT_SOURCE_CAPACITY } from '../contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { Reach } from '../domain/roles.ts';
 import { SLOT_STATES } from '../domain/source-rules.ts';

@@ -3,7 +3,7 @@ import {
   DEFAULT_OVERLAP_SECONDS,
   type TargetView,
   type TokenRotation,
-} from '../../api-contract/targets-contract.ts';
+} from '../contract/targets-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { move } from '../domain/machine.ts';
 import { newId } from '../domain/resource-identifiers.ts';

@@ -3,13 +3,13 @@
  * nothing, and depends on nothing but a reader, so that it can run in a thread of its own (`comparison-thread.ts`).
  */
 import { hash } from 'node:crypto';
+import { compileSerializer, compileValidator, parseJson } from '../../process/http-service/request-shape.ts';
 import {
   DECLARATION_RESULT,
   type DeclarationResult,
   SITE_DECLARATION,
   type SiteDeclaration,
-} from '../../api-contract/declaration-contract.ts';
-import { compileSerializer, compileValidator, parseJson } from '../../process/http-service/request-shape.ts';
+} from '../contract/declaration-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { type HeldRole, mayDo, type ScopePath } from '../domain/roles.ts';
 import type { RevisionName } from '../sources/source-changes.ts';

@@ -1,6 +1,7 @@
 /** Reads what Control stores of a declared site, in one transaction. */
-import type { DeclaredSource, SiteDeclaration } from '../../api-contract/declaration-contract.ts';
+
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import type { DeclaredSource, SiteDeclaration } from '../contract/declaration-contract.ts';
 import { holdsSlot } from '../domain/source-rules.ts';
 import { isEnded } from '../sources/source-changes.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';

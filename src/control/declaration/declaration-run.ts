@@ -2,25 +2,7 @@
  * Runs the steps of a declaration inside one transaction, each by the operation that the API offers for it. The site is
  * checked once, at the end.
  */
-import type {
-  DeclarationResult,
-  DeclaredPolicy,
-  DeclaredSource,
-  SiteDeclaration,
-} from '../../api-contract/declaration-contract.ts';
-import type { SiteChange } from '../../api-contract/hierarchy-contract.ts';
-import type {
-  AllowedSources,
-  BrokerReplacement,
-  NewClient,
-  NewRoute,
-  RouteDefinition,
-} from '../../api-contract/routes-contract.ts';
-import type {
-  EnrollmentPolicyChange,
-  SourceChange,
-  SourceRevisionChange,
-} from '../../api-contract/sources-contract.ts';
+
 import type { Access } from '../../protocol/access.ts';
 import { Brokers } from '../configuration/brokers.ts';
 import { type ClientReplacement, Clients, type GrantReplacement, Grants } from '../configuration/clients.ts';
@@ -34,6 +16,25 @@ import {
 } from '../configuration/routes.ts';
 import { type CreateSiteKeys, Sites } from '../configuration/sites.ts';
 import { Targets } from '../configuration/targets.ts';
+import type {
+  DeclarationResult,
+  DeclaredPolicy,
+  DeclaredSource,
+  SiteDeclaration,
+} from '../contract/declaration-contract.ts';
+import type { SiteChange } from '../contract/hierarchy-contract.ts';
+import type {
+  AllowedSources,
+  BrokerReplacement,
+  NewClient,
+  NewRoute,
+  RouteDefinition,
+} from '../contract/routes-contract.ts';
+import type {
+  EnrollmentPolicyChange,
+  SourceChange,
+  SourceRevisionChange,
+} from '../contract/sources-contract.ts';
 import { isDraft } from '../domain/source-rules.ts';
 import { EnrollmentPolicies } from '../enrollment/policies.ts';
 import { requireRow, type SiteCheck } from '../resource/change.ts';

@@ -4,8 +4,8 @@
  * Source: docs/control.md "Declarations".
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { DeclarationResult } from '../../api-contract/declaration-contract.ts';
 import type { CreateSiteKeys } from '../configuration/sites.ts';
+import type { DeclarationResult } from '../contract/declaration-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { about, INSTALLATION_LOCK, type SiteCheck } from '../resource/change.ts';
 import type { Operation } from '../resource/operation.ts';

@@ -2,10 +2,11 @@
  * Finds, in memory, what would make the steps of a declaration fail: the faults of what is declared, and what the site as a
  * whole would break. What depends on other sites, keys, states of sources or verifiers is checked when the steps run.
  */
-import type { SiteDeclaration } from '../../api-contract/declaration-contract.ts';
+
 import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import { rejectFaultySubject } from '../configuration/clients.ts';
+import type { SiteDeclaration } from '../contract/declaration-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { isPossibleSubject } from '../enrollment/policies.ts';
 import { createPolicyCheck } from '../publishing/site-check.ts';

@@ -1,13 +1,14 @@
 /** Checks of a declaration that its schema cannot make, and the effects of its steps on requests. */
+
+import type { ProblemFault } from '../../process/http-service/http-problem.ts';
+import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
+import { isJsonObject } from '../../protocol/strict-json.ts';
 import type {
   DeclarationResult,
   DeclaredBroker,
   DeclaredPolicy,
   SiteDeclaration,
-} from '../../api-contract/declaration-contract.ts';
-import type { ProblemFault } from '../../process/http-service/http-problem.ts';
-import { isCanonicalSubject, isCanonicalSubjectPrefix, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';
-import { isJsonObject } from '../../protocol/strict-json.ts';
+} from '../contract/declaration-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import { brokerName, type CurrentSite, definitionOf } from './current-site.ts';

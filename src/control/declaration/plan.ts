@@ -2,6 +2,8 @@
  * Plans the steps from Control's current configuration to a declaration. Each step changes something, so that a second plan
  * has none. A step runs the operation that an operator would call for it.
  */
+
+import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import type {
   DeclarationStep,
   DeclaredBroker,
@@ -11,9 +13,8 @@ import type {
   DeclaredSource,
   MemberKind,
   SiteDeclaration,
-} from '../../api-contract/declaration-contract.ts';
-import type { BrokerReplacement, RouteDefinition } from '../../api-contract/routes-contract.ts';
-import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+} from '../contract/declaration-contract.ts';
+import type { BrokerReplacement, RouteDefinition } from '../contract/routes-contract.ts';
 import { holdsSlot } from '../domain/source-rules.ts';
 import { requireRow } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';

@@ -3,7 +3,7 @@
  * lives. Pure functions: records and clock are arguments.
  * Source: specification "Enrollment policy", "Derived key", "Limits"; docs/control.md "Enrollment".
  */
-import type { SourceState } from '../../api-contract/vocabulary.ts';
+import type { SourceState } from '../contract/vocabulary.ts';
 import {
   ENROLLMENT_STATES,
   type EnrollmentState,
@@ -11,7 +11,7 @@ import {
   type KeyState,
   POLICY_STATES,
   type PolicyState,
-} from '../../api-contract/vocabulary.ts';
+} from '../contract/vocabulary.ts';
 import type { Machine } from './machine.ts';
 
 export const POLICY_EVENTS = [

@@ -3,7 +3,7 @@
  * everything below it.
  * Source: docs/control.md "Scope, permissions, secrets".
  */
-import type { Role, ScopeKind } from '../../api-contract/vocabulary.ts';
+import type { Role, ScopeKind } from '../contract/vocabulary.ts';
 
 /** Permissions of requests. Each role has its own permission and those of the roles before it. */
 export const PERMISSIONS = ['read', 'decide_enrollments', 'operate', 'administer'] as const;

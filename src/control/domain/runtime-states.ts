@@ -2,7 +2,7 @@
  * States of targets and signing profiles, and the five conditions of runtime readiness. Each condition is checked alone.
  * Source: specification "Derived key" (readiness), "Signing profile"; docs/control.md "From key to traffic".
  */
-import { PROFILE_STATES, type ProfileState } from '../../api-contract/vocabulary.ts';
+import { PROFILE_STATES, type ProfileState } from '../contract/vocabulary.ts';
 import type { Machine } from './machine.ts';
 
 const TARGET_STATES = ['attached', 'detached'] as const;

@@ -3,7 +3,7 @@
  * a source is active. A source alone grants no access.
  * Source: specification "Trust Anchor Source" and its states; docs/control.md "Trust Anchor Source".
  */
-import { DRAFT_STATES, SOURCE_STATES, type SourceState } from '../../api-contract/vocabulary.ts';
+import { DRAFT_STATES, SOURCE_STATES, type SourceState } from '../contract/vocabulary.ts';
 import type { Machine } from './machine.ts';
 
 export const SOURCE_EVENTS = [

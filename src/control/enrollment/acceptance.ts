@@ -8,12 +8,12 @@ import { keyExpirySeconds, submissionProblem } from '../domain/enrollment-rules.
 import { newId } from '../domain/resource-identifiers.ts';
 import type { ScopePath } from '../domain/roles.ts';
 import type { VerifiedToken } from '../issuers/workload-token.ts';
+import { enrollmentView } from '../keys/enrollment-views.ts';
+import { issueKey } from '../keys/outcomes.ts';
 import { audited, newVersion } from '../resource/change.ts';
 import type { AuditEntry, Mutated } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { enrollmentView } from './enrollment-views.ts';
-import { issueKey } from './outcomes.ts';
 import { isBoundTo, submissionFacts } from './policy-facts.ts';
 
 /** A submission with verified signature and token, and the policy that they were verified against. */

@@ -5,13 +5,13 @@
  */
 
 import { LRUCache } from 'lru-cache';
+import { importPublicKey } from '../../protocol/import-public-key.ts';
+import { type PublicKey, parsePublicJwk } from '../../protocol/public-key.ts';
 import {
   type ChallengeAnswer,
   type ChallengeRequest,
   ENROLLMENT_PROVIDERS,
-} from '../../api-contract/enrollment-contract.ts';
-import { importPublicKey } from '../../protocol/import-public-key.ts';
-import { type PublicKey, parsePublicJwk } from '../../protocol/public-key.ts';
+} from '../contract/enrollment-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { CHALLENGE_LIFETIME_SECONDS, submissionProblem } from '../domain/enrollment-rules.ts';
 import { newId } from '../domain/resource-identifiers.ts';

@@ -7,12 +7,14 @@ import type {
   EnrollmentApproval,
   EnrollmentDenial,
   EnrollmentView,
-} from '../../api-contract/derived-keys-contract.ts';
-import type { EnrollmentState } from '../../api-contract/vocabulary.ts';
+} from '../contract/derived-keys-contract.ts';
+import type { EnrollmentState } from '../contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { submissionProblem } from '../domain/enrollment-rules.ts';
 import { parseKeySetText } from '../issuers/key-set.ts';
 import { isTimely } from '../issuers/source-keys.ts';
+import { enrollmentView } from '../keys/enrollment-views.ts';
+import { decide, enrollmentStateAfter, issueKey, type PlacedTransaction } from '../keys/outcomes.ts';
 import { BY_CONTROL, type By, placeInSite, requireRow, requireVersion } from '../resource/change.ts';
 import type { Operation } from '../resource/operation.ts';
 import { whyNotActive } from '../sources/source-views.ts';
@@ -20,8 +22,6 @@ import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
 import { type RangedPage, viewsOf } from '../store/repositories/ranged-list.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { enrollmentView } from './enrollment-views.ts';
-import { decide, enrollmentStateAfter, issueKey, type PlacedTransaction } from './outcomes.ts';
 import { isBoundTo, submissionFacts } from './policy-facts.ts';
 
 export interface EnrollmentListFilter {

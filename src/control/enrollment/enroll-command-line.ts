@@ -4,7 +4,7 @@
  */
 
 import { Document, type Pair, type Scalar, visit } from 'yaml';
-import type { EnrollmentCommand } from '../../api-contract/sources-contract.ts';
+import type { EnrollmentCommand } from '../contract/sources-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { requireRow } from '../resource/change.ts';
 import type { ControlStore } from '../store/port.ts';

@@ -4,9 +4,9 @@
  * Source: docs/control.md "Scope, permissions, secrets" (pruning).
  */
 import type { KeySetCache } from '../issuers/key-set-cache.ts';
-import { leadRounds } from '../leader-jobs.ts';
 import { liveKeySources } from '../sources/key-set-records.ts';
 import type { SourceLifecycle } from '../sources/source-lifecycle.ts';
+import { leadRounds } from '../store/leader-jobs.ts';
 import type { ControlStore } from '../store/port.ts';
 import { PRUNED_AT_ONCE } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

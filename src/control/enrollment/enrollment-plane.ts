@@ -3,10 +3,11 @@
  * Source: docs/control.md "Trust Anchor Source", "Enrollment".
  */
 
-import type { EnrollmentCommand } from '../../api-contract/sources-contract.ts';
 import type { JsonFetcher } from '../../process/outbound-fetch/outbound-fetch.ts';
+import type { EnrollmentCommand } from '../contract/sources-contract.ts';
 import { KeySetCache, type KeySetCacheOptions } from '../issuers/key-set-cache.ts';
 import { validateSource } from '../issuers/validate-source.ts';
+import { DerivedKeys } from '../keys/derived-keys.ts';
 import type { MasterKeys } from '../secrets/master-keys.ts';
 import { StoredKeySets } from '../sources/key-set-records.ts';
 import { SourceDrafts } from '../sources/source-drafts.ts';
@@ -15,7 +16,6 @@ import type { ControlStore } from '../store/port.ts';
 import { EnrollmentDecisions } from './decisions.ts';
 import { enrollmentCommand } from './enroll-command-line.ts';
 import { type Retention, startEnrollmentJobs } from './enrollment-jobs.ts';
-import { DerivedKeys } from './keys.ts';
 import { EnrollmentPolicies } from './policies.ts';
 import type { RejectedEnrollment } from './rejected-enrollments.ts';
 import { type ProfilesOfClient, type ReadinessOfKey, WorkloadEnrollments } from './workload-enrollments.ts';

@@ -3,27 +3,27 @@
  * Source: specification "Enrollment policy"; docs/control.md "Enrollment".
  */
 
+import { isIdentifier } from '../../protocol/identifiers.ts';
 import type {
   EnrollmentPolicyChange,
   EnrollmentPolicyCreation,
   EnrollmentPolicyRebinding,
   EnrollmentPolicyView,
-} from '../../api-contract/sources-contract.ts';
-import { MAX_KEYS_PER_TOKEN, SOURCE_STATES, type SourceState } from '../../api-contract/vocabulary.ts';
-import { isIdentifier } from '../../protocol/identifiers.ts';
+} from '../contract/sources-contract.ts';
+import { MAX_KEYS_PER_TOKEN, SOURCE_STATES, type SourceState } from '../contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment-rules.ts';
 import { move } from '../domain/machine.ts';
 import { newId, newPolicyReference } from '../domain/resource-identifiers.ts';
 import { canStillBeEdited, IN_PROGRESS_STATES } from '../domain/source-rules.ts';
+import { policyView } from '../keys/enrollment-views.ts';
+import { denyWaiting } from '../keys/outcomes.ts';
 import { newVersion, placeInSite, requireRow } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import { whyNotActive } from '../sources/source-views.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { policyView } from './enrollment-views.ts';
-import { denyWaiting } from './outcomes.ts';
 import { isBoundTo } from './policy-facts.ts';
 
 export class EnrollmentPolicies extends VersionedResource<

@@ -16,10 +16,10 @@
  * Source: docs/control.md "Enrollment".
  */
 import { hash } from 'node:crypto';
-import type { EnrollmentSubmission } from '../../api-contract/enrollment-contract.ts';
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { enrollmentText } from '../../protocol/enrollment.ts';
 import { verifySignature } from '../../protocol/verify-signature.ts';
+import type { EnrollmentSubmission } from '../contract/enrollment-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { type SubmissionProblem, submissionProblem } from '../domain/enrollment-rules.ts';
 import { tokenHash, type VerifiedToken, verifyWorkloadToken } from '../issuers/workload-token.ts';

@@ -2,6 +2,13 @@
  * The workload's side of enrollment: request a challenge, submit, and poll the result.
  * Source: specification "Authentication", enrollment plane; docs/control.md "Enrollment".
  */
+
+import { decodeBase64url } from '../../protocol/base64url.ts';
+import { POLL_SCHEME, POLL_WINDOW_SECONDS, pollText } from '../../protocol/enrollment.ts';
+import { parsePositiveInteger } from '../../protocol/identifiers.ts';
+import type { PublicKey } from '../../protocol/public-key.ts';
+import { READINESS_CONDITIONS } from '../../protocol/readiness-conditions.ts';
+import { verifySignature } from '../../protocol/verify-signature.ts';
 import type {
   ChallengeAnswer,
   ChallengeRequest,
@@ -9,13 +16,7 @@ import type {
   EnrollmentSubmission,
   WorkloadEnrollment,
   WorkloadReadiness,
-} from '../../api-contract/enrollment-contract.ts';
-import { decodeBase64url } from '../../protocol/base64url.ts';
-import { POLL_SCHEME, POLL_WINDOW_SECONDS, pollText } from '../../protocol/enrollment.ts';
-import { parsePositiveInteger } from '../../protocol/identifiers.ts';
-import type { PublicKey } from '../../protocol/public-key.ts';
-import { READINESS_CONDITIONS } from '../../protocol/readiness-conditions.ts';
-import { verifySignature } from '../../protocol/verify-signature.ts';
+} from '../contract/enrollment-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { keyStateAt } from '../domain/enrollment-rules.ts';
 import { momentOf } from '../resource/change.ts';

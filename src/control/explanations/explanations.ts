@@ -4,7 +4,6 @@
  * Source: docs/control.md "Explaining a request", docs/explain.md.
  */
 import { Compile } from 'typebox/compile';
-import { EXPLAIN_REPORT, type ExplanationRequest } from '../../api-contract/explanation-contract.ts';
 import { parseMoment } from '../../protocol/rfc3339.ts';
 import type { ExplainReport } from '../../verifier/decision/explain/report.ts';
 import { linesWithoutNote } from '../../verifier/decision/explain/report-lines.ts';
@@ -17,6 +16,7 @@ import { reportOfEvent } from '../../verifier/explain/event-report.ts';
 import { ExplainInputError } from '../../verifier/explain/explain-input-error.ts';
 import { proofEndSeconds } from '../../verifier/explain/proof-end.ts';
 import { type Moment, momentOf, reportOfRequest } from '../../verifier/explain/request-report.ts';
+import { EXPLAIN_REPORT, type ExplanationRequest } from '../contract/explanation-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { ControlStore } from '../store/port.ts';
 import { heldBundle } from './held-bundle.ts';

@@ -2,7 +2,7 @@
  * Sessions as operators see and end them: their own, and with a role on the installation those of all.
  * Source: docs/control.md "Signing in with OpenID Connect".
  */
-import type { OperatorSessionView } from '../../api-contract/operators-contract.ts';
+import type { OperatorSessionView } from '../contract/operators-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { mayDo, type Permission } from '../domain/roles.ts';
 import { audited, type By, INSTALLATION_LOCK, momentOf, requireRow } from '../resource/change.ts';

@@ -10,8 +10,8 @@
 import { parseStrictJson } from '../../protocol/strict-json.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { BOOTSTRAP_ACTOR, type HeldRole, INSTALLATION } from '../domain/roles.ts';
-import { leadRounds } from '../leader-jobs.ts';
 import { type TokenKind, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
+import { leadRounds } from '../store/leader-jobs.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';
 import { isBootstrapToken } from './bootstrap-token.ts';
 import { groupPrincipal, sessionIdOf } from './operator-identity.ts';

@@ -4,10 +4,10 @@
  */
 import Type from 'typebox';
 import { Compile } from 'typebox/compile';
-import type { CallerProfilesView } from '../../api-contract/derived-keys-contract.ts';
 import { type AllowedSourceContent, BUNDLE_CONTENT } from '../../bundle/format/schema.ts';
 import { type KeyBinding, satisfiesKeyBinding } from '../../protocol/identifiers.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE, subjectLiesInTrustDomain } from '../../protocol/spiffe-id.ts';
+import type { CallerProfilesView } from '../contract/derived-keys-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { requireRow } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';

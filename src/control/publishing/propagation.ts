@@ -3,8 +3,8 @@
  * Source: docs/control.md "From key to traffic".
  */
 
-import type { SitePropagationView, TargetPropagationView } from '../../api-contract/targets-contract.ts';
 import { MAX_WAIT_SECONDS } from '../../bundle/format/bundle-limits.ts';
+import type { SitePropagationView, TargetPropagationView } from '../contract/targets-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

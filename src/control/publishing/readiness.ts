@@ -3,8 +3,8 @@
  * Source: specification "Derived key"; docs/control.md "From key to traffic".
  */
 
-import type { KeyReadinessView } from '../../api-contract/derived-keys-contract.ts';
-import type { ReadinessCondition } from '../../api-contract/enrollment-contract.ts';
+import type { KeyReadinessView } from '../contract/derived-keys-contract.ts';
+import type { ReadinessCondition } from '../contract/enrollment-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { keyStateAt } from '../domain/enrollment-rules.ts';
 import type { RowOf } from '../store/repositories/records.ts';

@@ -4,12 +4,12 @@
  */
 import Type from 'typebox';
 import { Compile } from 'typebox/compile';
-import type { KeyGrantView, SigningProfileView } from '../../api-contract/derived-keys-contract.ts';
-import type { EnrolledProfile } from '../../api-contract/enrollment-contract.ts';
 import { accessOf } from '../../bundle/compile/compile-routes.ts';
 import { type AllowedSourceContent, BUNDLE_CONTENT, type RouteContent } from '../../bundle/format/schema.ts';
 import { type Access, grantCovers } from '../../protocol/access.ts';
 import { isCanonicalSubject } from '../../protocol/spiffe-id.ts';
+import type { KeyGrantView, SigningProfileView } from '../contract/derived-keys-contract.ts';
+import type { EnrolledProfile } from '../contract/enrollment-contract.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { allRows, routeContent } from './stored-site-content.ts';

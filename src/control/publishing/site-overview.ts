@@ -1,6 +1,6 @@
 /** What needs attention at an Auth Site, in one answer. */
-import type { SiteOverviewView } from '../../api-contract/overview-contract.ts';
-import { isNotRenewed } from '../enrollment/key-renewal.ts';
+import type { SiteOverviewView } from '../contract/overview-contract.ts';
+import { isNotRenewed } from '../keys/key-renewal.ts';
 import { momentOf } from '../resource/change.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { sitePropagation } from './propagation.ts';

@@ -1,5 +1,5 @@
 /** Stores key sets of source revisions in the database, which shares them between instances and across restarts. */
-import type { SourceState } from '../../api-contract/vocabulary.ts';
+import type { SourceState } from '../contract/vocabulary.ts';
 import type { KeySetFailure, KeySetRecord, KeySetRecords, KeySource } from '../issuers/source-keys.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';

@@ -2,8 +2,8 @@
  * Helpers for changes of a source: the site's lock, the current rows, one audit row, and the state machine's transitions.
  */
 
-import type { SourceRevisionView } from '../../api-contract/sources-contract.ts';
-import type { SourceState } from '../../api-contract/vocabulary.ts';
+import type { SourceRevisionView } from '../contract/sources-contract.ts';
+import type { SourceState } from '../contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditVerb } from '../domain/audit-kinds.ts';
 import { move } from '../domain/machine.ts';

@@ -10,7 +10,7 @@ import type {
   SourceRevisionChange,
   SourceRevisionView,
   SourceView,
-} from '../../api-contract/sources-contract.ts';
+} from '../contract/sources-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import { isDraft } from '../domain/source-rules.ts';

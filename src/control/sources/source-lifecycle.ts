@@ -3,7 +3,7 @@
  * transaction, and a result counts only for the version of the revision that was fetched.
  * Source: specification "Trust Anchor Source", "States and transitions"; docs/control.md "Trust Anchor Source".
  */
-import type { SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
+import type { SourceRevisionView, SourceView } from '../contract/sources-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import {
   activationProblem,
@@ -12,14 +12,14 @@ import {
   isDraft,
   SLOT_STATES,
 } from '../domain/source-rules.ts';
-import { revokeKeysOfSource } from '../enrollment/keys.ts';
-import { denyWaiting } from '../enrollment/outcomes.ts';
 import {
   readIssuerUrl,
   type SourceCoordinates,
   type SourceValidation,
   scopeOf,
 } from '../issuers/validate-source.ts';
+import { revokeKeysOfSource } from '../keys/derived-keys.ts';
+import { denyWaiting } from '../keys/outcomes.ts';
 import { BY_CONTROL, requireRow, requireVersion } from '../resource/change.ts';
 import { JoinedStore } from '../resource/joined-store.ts';
 import type { Operation } from '../resource/operation.ts';

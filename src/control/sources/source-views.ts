@@ -1,7 +1,7 @@
 /** API views of sources and revisions. */
 
-import type { SourceKeysView, SourceRevisionView, SourceView } from '../../api-contract/sources-contract.ts';
-import { MAX_SHOWN_TARGETS } from '../../api-contract/vocabulary.ts';
+import type { SourceKeysView, SourceRevisionView, SourceView } from '../contract/sources-contract.ts';
+import { MAX_SHOWN_TARGETS } from '../contract/vocabulary.ts';
 import { parseKeySetText } from '../issuers/key-set.ts';
 import { DEFAULT_REFRESH_INTERVAL_MS } from '../issuers/key-set-cache.ts';
 import { isTimely, MAX_KEY_AGE_MS } from '../issuers/source-keys.ts';

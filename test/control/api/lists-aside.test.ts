@@ -6,7 +6,7 @@ import {
 } from '../../../src/control/api/routes/enrollments-api.ts';
 import { registerRuntimeRoutes } from '../../../src/control/api/routes/runtime-api.ts';
 import { EnrollmentDecisions } from '../../../src/control/enrollment/decisions.ts';
-import { DerivedKeys } from '../../../src/control/enrollment/keys.ts';
+import { DerivedKeys } from '../../../src/control/keys/derived-keys.ts';
 import { clientRow } from '../store/rows.ts';
 import { ApiFixture } from './api-fixture.ts';
 

@@ -4,7 +4,7 @@
  */
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { ROLES } from '../../../src/api-contract/vocabulary.ts';
+import { ROLES } from '../../../src/control/contract/vocabulary.ts';
 import { INSTALLATION, type Scope } from '../../../src/control/domain/roles.ts';
 import { clientRow, enrollmentRow, keyRow, policyRow, revisionRow, sourceRow } from '../store/rows.ts';
 import { type Answer, ApiFixture, type Asked, PUBLIC_ORIGIN, TARGET_TOKEN, textIn } from './api-fixture.ts';

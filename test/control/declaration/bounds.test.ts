@@ -1,8 +1,8 @@
 /** What one declaration may cost: steps of an apply, bytes in flight, and who waits for a comparison. */
 import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { MAX_DECLARATION_BYTES } from '../../../src/api-contract/declaration-contract.ts';
 import { registerDeclarationRoute } from '../../../src/control/api/routes/declaration-api.ts';
+import { MAX_DECLARATION_BYTES } from '../../../src/control/contract/declaration-contract.ts';
 import { MAX_SINGLE_STEPS, MAX_STEPS } from '../../../src/control/declaration/comparison.ts';
 import type { Declared } from '../../../src/control/declaration/declarations.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';

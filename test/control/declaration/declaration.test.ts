@@ -1,6 +1,6 @@
 /** Declarations over the API, on both databases: what they compare, apply, leave, and never do by half. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import type { Role } from '../../../src/api-contract/vocabulary.ts';
+import type { Role } from '../../../src/control/contract/vocabulary.ts';
 import { EnrollmentPolicies } from '../../../src/control/enrollment/policies.ts';
 import { settleSources } from '../../../src/control/publishing/source-settlement.ts';
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';

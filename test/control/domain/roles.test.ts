@@ -1,7 +1,7 @@
 /** Tests every role, permission, scope and place. */
 
 import { describe, expect, it } from '@jest/globals';
-import { ROLES, type Role, SCOPE_KINDS } from '../../../src/api-contract/vocabulary.ts';
+import { ROLES, type Role, SCOPE_KINDS } from '../../../src/control/contract/vocabulary.ts';
 import {
   type HeldRole,
   INSTALLATION,

@@ -2,7 +2,7 @@
  * A model of a small Auth Site that changes only through the domain's functions: sources with revisions, policies,
  * enrollments, keys, a clock. A step is what a service does in one transaction; a rejected step changes nothing.
  */
-import type { EnrollmentState, PolicyState, SourceState } from '../../../src/api-contract/vocabulary.ts';
+import type { EnrollmentState, PolicyState, SourceState } from '../../../src/control/contract/vocabulary.ts';
 import {
   ENROLLMENT_MACHINE,
   KEY_MACHINE,

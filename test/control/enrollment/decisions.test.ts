@@ -2,14 +2,14 @@
  * Tests manual approval, polling, revocation, and the effect of suspended and retired sources on pending enrollments and keys.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { EnrollmentPolicyView } from '../../../src/api-contract/sources-contract.ts';
+import type { EnrollmentPolicyView } from '../../../src/control/contract/sources-contract.ts';
 import {
   DEFAULT_RETENTION,
   pruneRecords,
   startEnrollmentJobs,
 } from '../../../src/control/enrollment/enrollment-jobs.ts';
-import { leadRounds } from '../../../src/control/leader-jobs.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
+import { leadRounds } from '../../../src/control/store/leader-jobs.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import {
   BY,

@@ -11,13 +11,13 @@ import type {
   EnrolledProfile,
   EnrollmentSubmission,
   WorkloadEnrollment,
-} from '../../../src/api-contract/enrollment-contract.ts';
+} from '../../../src/control/contract/enrollment-contract.ts';
 import type {
   EnrollmentPolicyCreation,
   EnrollmentPolicyView,
   SourceCreation,
   SourceRevisionView,
-} from '../../../src/api-contract/sources-contract.ts';
+} from '../../../src/control/contract/sources-contract.ts';
 import { newId } from '../../../src/control/domain/resource-identifiers.ts';
 import {
   createEnrollmentPlane,

@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
-import type { EnrolledProfile } from '../../../src/api-contract/enrollment-contract.ts';
+import type { EnrolledProfile } from '../../../src/control/contract/enrollment-contract.ts';
 import {
   CA_FILE,
   enrollmentCommand,

@@ -1,7 +1,7 @@
 /** Tests that a policy moves to another source without a new reference, and admits no workload under the facts of the old one. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { EnrollmentPolicyView } from '../../../src/api-contract/sources-contract.ts';
-import { bindWaitingPolicies } from '../../../src/control/enrollment/waiting-policies.ts';
+import type { EnrollmentPolicyView } from '../../../src/control/contract/sources-contract.ts';
+import { bindWaitingPolicies } from '../../../src/control/keys/waiting-policies.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { databaseKinds } from '../store/databases.ts';

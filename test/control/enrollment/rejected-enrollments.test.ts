@@ -3,7 +3,7 @@
  * each kind.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import type { EnrollmentPolicyView } from '../../../src/api-contract/sources-contract.ts';
+import type { EnrollmentPolicyView } from '../../../src/control/contract/sources-contract.ts';
 import {
   BY,
   EnrollmentEnvironment,

@@ -1,7 +1,7 @@
 /** Tests submissions: valid ones get a key, and after each rejection no key and no enrollment exists. */
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { EnrollmentPolicyView } from '../../../src/api-contract/sources-contract.ts';
+import type { EnrollmentPolicyView } from '../../../src/control/contract/sources-contract.ts';
 import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
 import {

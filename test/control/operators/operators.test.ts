@@ -1,7 +1,7 @@
 /** Tests the owners of credentials with a real database. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Role } from '../../../src/api-contract/vocabulary.ts';
+import type { Role } from '../../../src/control/contract/vocabulary.ts';
 import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { newId } from '../../../src/control/domain/resource-identifiers.ts';
 import { INSTALLATION, type Scope } from '../../../src/control/domain/roles.ts';

@@ -1,7 +1,7 @@
 /** Tests the permissions and the lifetime of a session. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from '../../fakes/browser.ts';
-import { type ApiCall, callApi } from '../../main/control/control-program.ts';
+import { type ApiCall, callApi } from '../program/control-program.ts';
 import { OperatorFixture } from './operators-fixture.ts';
 
 const SESSION_COOKIE = '__Host-proofgate_session';

@@ -5,10 +5,10 @@ import {
   KEY_GRANT,
   KEY_READINESS,
   SIGNING_PROFILE,
-} from '../../../src/api-contract/derived-keys-contract.ts';
-import { ENROLLED_PROFILE } from '../../../src/api-contract/enrollment-contract.ts';
-import { SITE_OVERVIEW } from '../../../src/api-contract/overview-contract.ts';
-import { SITE_PROPAGATION } from '../../../src/api-contract/targets-contract.ts';
+} from '../../../src/control/contract/derived-keys-contract.ts';
+import { ENROLLED_PROFILE } from '../../../src/control/contract/enrollment-contract.ts';
+import { SITE_OVERVIEW } from '../../../src/control/contract/overview-contract.ts';
+import { SITE_PROPAGATION } from '../../../src/control/contract/targets-contract.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { sitePropagation } from '../../../src/control/publishing/propagation.ts';
 import { keyReadiness } from '../../../src/control/publishing/readiness.ts';

@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { type PendingSignIn, signInSteps } from '../../../src/control/operators/sealed-sign-in.ts';
+import { type MasterKeyRotation, rotateMasterKey } from '../../../src/control/program/master-key-rotation.ts';
 import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-keys.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
 import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
-import { type MasterKeyRotation, rotateMasterKey } from '../../../src/control/secrets/rotate-master-key.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import { databaseKinds, NOW_MS, type Opener } from '../store/databases.ts';
 import { dyingStore, Killed } from '../store/dying-store.ts';

@@ -1,7 +1,8 @@
 /** `proofgate ctl create`: what no site file declares: environments, fleets, role grants and access tokens. */
-import { ROLES, SCOPE_KINDS } from '../../../api-contract/vocabulary.ts';
+
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { withReason } from '../../../client/operator/paths.ts';
+import { ROLES, SCOPE_KINDS } from '../../../control/contract/vocabulary.ts';
 import { usageError } from '../../../process/program/errors.ts';
 import { choice, duration, optional, required, text } from '../../../process/settings/settings.ts';
 import type { JsonObject } from '../../../protocol/strict-json.ts';

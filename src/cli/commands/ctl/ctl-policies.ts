@@ -1,7 +1,8 @@
 /** `proofgate ctl rebind|deactivate|reactivate`: enrollment policies. */
-import { MAX_SOURCE_REVISION } from '../../../api-contract/vocabulary.ts';
+
 import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { withReason } from '../../../client/operator/paths.ts';
+import { MAX_SOURCE_REVISION } from '../../../control/contract/vocabulary.ts';
 import { CliError } from '../../../process/program/errors.ts';
 import { integer, optional, required, text } from '../../../process/settings/settings.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';

@@ -1,7 +1,8 @@
 /** `proofgate ctl draft|validate|activate|suspend|resume|retire`: Trust Anchor Sources. */
-import { DRAFT_STATES, MAX_SOURCE_REVISION } from '../../../api-contract/vocabulary.ts';
+
 import type { ControlApi, Resource } from '../../../client/operator/control-api.ts';
 import { revisionPath, withReason } from '../../../client/operator/paths.ts';
+import { DRAFT_STATES, MAX_SOURCE_REVISION } from '../../../control/contract/vocabulary.ts';
 import { CliError, usageError } from '../../../process/program/errors.ts';
 import { choice, integer, optional, required, text } from '../../../process/settings/settings.ts';
 import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';

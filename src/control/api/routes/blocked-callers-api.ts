@@ -1,11 +1,8 @@
 /** Routes of `/v1/sites/{site_id}/blocked-callers`. */
-import {
-  BLOCKED_CALLER,
-  CALLER_NAME,
-  NEW_BLOCKED_CALLER,
-} from '../../../api-contract/blocked-callers-contract.ts';
+
 import { nothing, parameters, REASON, SITE_PATH } from '../../../process/http-service/members-contract.ts';
 import { type BlockedCallers, callerPlace } from '../../configuration/blocked-callers.ts';
+import { BLOCKED_CALLER, CALLER_NAME, NEW_BLOCKED_CALLER } from '../../contract/blocked-callers-contract.ts';
 import { siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { registerResource } from '../resource-routes.ts';

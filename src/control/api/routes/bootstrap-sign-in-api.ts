@@ -5,8 +5,8 @@
  */
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import { BOOTSTRAP_SIGN_IN, SIGN_IN_METHODS } from '../../../api-contract/operators-contract.ts';
 import { isLoopback } from '../../../protocol/loopback.ts';
+import { BOOTSTRAP_SIGN_IN, SIGN_IN_METHODS } from '../../contract/operators-contract.ts';
 import { ApiProblem } from '../../domain/api-problem.ts';
 import { isBootstrapTokenEnabled } from '../../operators/bootstrap-token.ts';
 import { type BrowserCookies, cookieOptions, type Sessions } from '../../operators/sessions.ts';

@@ -1,13 +1,14 @@
 /** The route of `/v1/sites/{site_id}/declaration`. */
+
+import { parameters, SITE_PATH } from '../../../process/http-service/members-contract.ts';
+import { compileAllButBody } from '../../../process/http-service/request-shape.ts';
 import {
   DECLARATION_QUERY,
   DECLARATION_RESULT,
   type DeclarationResult,
   MAX_DECLARATION_BYTES,
   SITE_DECLARATION,
-} from '../../../api-contract/declaration-contract.ts';
-import { parameters, SITE_PATH } from '../../../process/http-service/members-contract.ts';
-import { compileAllButBody } from '../../../process/http-service/request-shape.ts';
+} from '../../contract/declaration-contract.ts';
 import type { Declarations } from '../../declaration/declarations.ts';
 import { ApiProblem } from '../../domain/api-problem.ts';
 import { principalOf } from '../api-access.ts';

@@ -1,6 +1,7 @@
 /** Routes of `/v1/enrollments` for workloads and operators, and of `/v1/sites/{site_id}/enrollments`. */
 
 import Type from 'typebox';
+import { nothing, parameters, REASON, SITE_PATH } from '../../../process/http-service/members-contract.ts';
 import {
   BLOCKED_SUBJECT,
   BLOCKED_SUBJECT_NAME,
@@ -15,20 +16,19 @@ import {
   KEY_REVOCATION,
   KEY_REVOCATION_RESULT,
   NEW_BLOCKED_SUBJECT,
-} from '../../../api-contract/derived-keys-contract.ts';
+} from '../../contract/derived-keys-contract.ts';
 import {
   CHALLENGE_ANSWER,
   CHALLENGE_REQUEST,
   ENROLLMENT_SUBMISSION,
   WORKLOAD_ENROLLMENT,
   WORKLOAD_READINESS,
-} from '../../../api-contract/enrollment-contract.ts';
-import { nothing, parameters, REASON, SITE_PATH } from '../../../process/http-service/members-contract.ts';
+} from '../../contract/enrollment-contract.ts';
 import type { EnrollmentDecisions } from '../../enrollment/decisions.ts';
 import type { EnrollmentPlane } from '../../enrollment/enrollment-plane.ts';
-import { blockedSubjectPlace, type DerivedKeys } from '../../enrollment/keys.ts';
 import type { WorkloadEnrollments } from '../../enrollment/workload-enrollments.ts';
 import { TOKEN_PROBLEM_CODES } from '../../issuers/token-envelope.ts';
+import { blockedSubjectPlace, type DerivedKeys } from '../../keys/derived-keys.ts';
 import { isFromWorkload, pathText, type ScopePathOf, siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { registerAction, registerResource } from '../resource-routes.ts';

@@ -1,11 +1,11 @@
 /** The route of `/v1/sites/{site_id}/explanations`. It changes nothing, and neither audits nor logs its body. */
 import Type from 'typebox';
+import { parameters, SITE_PATH } from '../../../process/http-service/members-contract.ts';
 import {
   EXPLANATION,
   EXPLANATION_REQUEST,
   MAX_EXPLANATION_BYTES,
-} from '../../../api-contract/explanation-contract.ts';
-import { parameters, SITE_PATH } from '../../../process/http-service/members-contract.ts';
+} from '../../contract/explanation-contract.ts';
 import type { Explained, Explanations } from '../../explanations/explanations.ts';
 import { siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';

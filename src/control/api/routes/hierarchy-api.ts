@@ -1,4 +1,9 @@
 /** Routes of environments, fleets, Auth Sites and their signing keys. */
+
+import { NAME_FILTER, parameters, SITE_PATH } from '../../../process/http-service/members-contract.ts';
+import type { Environments, Fleets } from '../../configuration/environments.ts';
+import type { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
+import type { Sites } from '../../configuration/sites.ts';
 import {
   ENVIRONMENT,
   ENVIRONMENT_PATH,
@@ -15,11 +20,7 @@ import {
   SITE_CHANGE,
   SITE_FLOOR,
   SITE_FLOOR_RAISE,
-} from '../../../api-contract/hierarchy-contract.ts';
-import { NAME_FILTER, parameters, SITE_PATH } from '../../../process/http-service/members-contract.ts';
-import type { Environments, Fleets } from '../../configuration/environments.ts';
-import type { SigningKeyAdministration } from '../../configuration/signing-keys.ts';
-import type { Sites } from '../../configuration/sites.ts';
+} from '../../contract/hierarchy-contract.ts';
 import { environmentInPath, fleetInPath, installation, siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';
 import { registerAction, registerRead, registerResource } from '../resource-routes.ts';

@@ -1,12 +1,12 @@
 /** Routes of `/v1/sessions`: who is signed in. `session-api.ts` has those of the caller's own session. */
 import Type from 'typebox';
+import { parameters } from '../../../process/http-service/members-contract.ts';
 import {
   ENDED_SESSIONS,
   OPERATOR_SESSION,
   OPERATOR_SESSION_PATH,
   SESSIONS_OF,
-} from '../../../api-contract/operators-contract.ts';
-import { parameters } from '../../../process/http-service/members-contract.ts';
+} from '../../contract/operators-contract.ts';
 import type { OperatorSessions } from '../../operators/operator-sessions.ts';
 import { principalOf } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';

@@ -1,6 +1,11 @@
 /** Routes of `/v1/role-grants` and `/v1/access-tokens`. */
 import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
+import { NAME_FILTER, parameters } from '../../../process/http-service/members-contract.ts';
+import { isJsonObject } from '../../../protocol/strict-json.ts';
+import { auditEventView } from '../../configuration/audit-events.ts';
+import type { AccessTokens } from '../../configuration/role-grants.ts';
+import { placeOfScope, type RoleGrants, scopeOf } from '../../configuration/role-grants.ts';
 import {
   ACCESS_TOKEN,
   ACCESS_TOKEN_PATH,
@@ -12,12 +17,7 @@ import {
   ROLE_GRANT,
   ROLE_GRANT_PATH,
   SCOPE,
-} from '../../../api-contract/operators-contract.ts';
-import { NAME_FILTER, parameters } from '../../../process/http-service/members-contract.ts';
-import { isJsonObject } from '../../../protocol/strict-json.ts';
-import { auditEventView } from '../../configuration/audit-events.ts';
-import type { AccessTokens } from '../../configuration/role-grants.ts';
-import { placeOfScope, type RoleGrants, scopeOf } from '../../configuration/role-grants.ts';
+} from '../../contract/operators-contract.ts';
 import { ApiProblem } from '../../domain/api-problem.ts';
 import { reachOf, type Scope } from '../../domain/roles.ts';
 import type { ControlStore } from '../../store/port.ts';

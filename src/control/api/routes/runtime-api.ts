@@ -4,6 +4,7 @@
  * Source: docs/control.md "From key to traffic".
  */
 import Type from 'typebox';
+import { givenId, identifier, SITE_PATH } from '../../../process/http-service/members-contract.ts';
 import {
   CALLER_PROFILES,
   DERIVED_KEY_PATH,
@@ -11,10 +12,9 @@ import {
   KEY_READINESS,
   SIGNING_PROFILE,
   SIGNING_PROFILES,
-} from '../../../api-contract/derived-keys-contract.ts';
-import { SITE_OVERVIEW } from '../../../api-contract/overview-contract.ts';
-import { SITE_PROPAGATION } from '../../../api-contract/targets-contract.ts';
-import { givenId, identifier, SITE_PATH } from '../../../process/http-service/members-contract.ts';
+} from '../../contract/derived-keys-contract.ts';
+import { SITE_OVERVIEW } from '../../contract/overview-contract.ts';
+import { SITE_PROPAGATION } from '../../contract/targets-contract.ts';
 import { callerProfiles } from '../../publishing/caller-profiles.ts';
 import { sitePropagation } from '../../publishing/propagation.ts';
 import { keyReadiness } from '../../publishing/readiness.ts';

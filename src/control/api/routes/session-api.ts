@@ -6,6 +6,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
+import { scopeView } from '../../configuration/role-grants.ts';
 import {
   CONFIRMATION,
   SESSION,
@@ -13,8 +14,7 @@ import {
   SESSION_TOKEN,
   type SessionView,
   SIGN_IN_QUERY,
-} from '../../../api-contract/operators-contract.ts';
-import { scopeView } from '../../configuration/role-grants.ts';
+} from '../../contract/operators-contract.ts';
 import { ApiProblem, PROBLEMS } from '../../domain/api-problem.ts';
 import { disableBootstrapToken } from '../../operators/bootstrap-token.ts';
 import type { Principal } from '../../operators/operators.ts';

@@ -1,5 +1,9 @@
 /** Routes of `/v1/sites/{site_id}/routes` and of their allowed sources. */
 
+import { SITE_PATH } from '../../../process/http-service/members-contract.ts';
+import type { Brokers } from '../../configuration/brokers.ts';
+import type { Clients, Grants } from '../../configuration/clients.ts';
+import type { RouteSources, Routes } from '../../configuration/routes.ts';
 import {
   BROKER,
   BROKER_PATH,
@@ -18,11 +22,7 @@ import {
   ROUTE_REPLACEMENT,
   ROUTE_SOURCES,
   ROUTE_SOURCES_REPLACEMENT,
-} from '../../../api-contract/routes-contract.ts';
-import { SITE_PATH } from '../../../process/http-service/members-contract.ts';
-import type { Brokers } from '../../configuration/brokers.ts';
-import type { Clients, Grants } from '../../configuration/clients.ts';
-import type { RouteSources, Routes } from '../../configuration/routes.ts';
+} from '../../contract/routes-contract.ts';
 import { brokerPlace } from '../../store/repositories/brokers-repository.ts';
 import { siteInPath } from '../api-access.ts';
 import type { ControlApp } from '../app.ts';

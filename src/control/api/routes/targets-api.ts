@@ -1,14 +1,6 @@
 /** Routes of `/v1/sites/{site_id}/targets` and `/v1/targets/{target_id}`. */
 
 import Type from 'typebox';
-import {
-  NEW_TARGET,
-  TARGET,
-  TARGET_CHANGE,
-  TARGET_PATH,
-  TARGET_WITH_TOKEN,
-  TOKEN_ROTATION,
-} from '../../../api-contract/targets-contract.ts';
 import { ACK_PATH, MEMBERS_HEADER, POLL_PATH } from '../../../bundle/format/bundle-limits.ts';
 import {
   ACKNOWLEDGEMENT,
@@ -23,6 +15,14 @@ import {
   SITE_PATH,
 } from '../../../process/http-service/members-contract.ts';
 import type { Targets } from '../../configuration/targets.ts';
+import {
+  NEW_TARGET,
+  TARGET,
+  TARGET_CHANGE,
+  TARGET_PATH,
+  TARGET_WITH_TOKEN,
+  TOKEN_ROTATION,
+} from '../../contract/targets-contract.ts';
 import type { Distribution } from '../../publishing/distribution.ts';
 import { siteInPath, targetInPath, targetOf } from '../api-access.ts';
 import { type ControlApp, longPollSignal } from '../app.ts';

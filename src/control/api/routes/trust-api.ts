@@ -1,6 +1,12 @@
 /** Routes of Trust Anchor Sources and their revisions: `/v1/sites/{site_id}/sources` and `/v1/sources`. */
 
 import {
+  NAME_FILTER,
+  nothing,
+  parameters,
+  SITE_PATH,
+} from '../../../process/http-service/members-contract.ts';
+import {
   ENROLLMENT_COMMAND,
   ENROLLMENT_POLICY,
   ENROLLMENT_POLICY_CHANGE,
@@ -16,13 +22,7 @@ import {
   SOURCE_REVISION,
   SOURCE_REVISION_CHANGE,
   SOURCE_REVISION_PATH,
-} from '../../../api-contract/sources-contract.ts';
-import {
-  NAME_FILTER,
-  nothing,
-  parameters,
-  SITE_PATH,
-} from '../../../process/http-service/members-contract.ts';
+} from '../../contract/sources-contract.ts';
 import type { EnrollmentPlane, Sources } from '../../enrollment/enrollment-plane.ts';
 import type { EnrollmentPolicies } from '../../enrollment/policies.ts';
 import type { RevisionName } from '../../sources/source-changes.ts';

@@ -1,5 +1,5 @@
 import type { Insertable, Updateable } from 'kysely';
-import type { SourceState } from '../../../api-contract/vocabulary.ts';
+import type { SourceState } from '../../contract/vocabulary.ts';
 import { MAX_KEY_SET_LEAD_MS } from '../../domain/source-rules.ts';
 import type { Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import type { Role } from '../../../../src/api-contract/vocabulary.ts';
+import type { Role } from '../../../../src/control/contract/vocabulary.ts';
 import { newId } from '../../../../src/control/domain/resource-identifiers.ts';
 import type { Reach, Scope } from '../../../../src/control/domain/roles.ts';
 import { PRUNED_AT_ONCE, VersionConflictError } from '../../../../src/control/store/repositories/records.ts';

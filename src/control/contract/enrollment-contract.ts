@@ -3,9 +3,9 @@
  * Source: docs/control.md "Enrollment".
  */
 import Type, { type Static } from 'typebox';
-import { closed, moment, text } from '../process/http-service/members-contract.ts';
-import { READINESS_CONDITIONS } from '../protocol/readiness-conditions.ts';
-import { PASSPORT_HEADER_MEMBER } from '../protocol/wire-names.ts';
+import { closed, moment, text } from '../../process/http-service/members-contract.ts';
+import { READINESS_CONDITIONS } from '../../protocol/readiness-conditions.ts';
+import { PASSPORT_HEADER_MEMBER } from '../../protocol/wire-names.ts';
 import { ENROLLMENT_STATES } from './vocabulary.ts';
 
 export const ENROLLMENT_PROVIDERS = ['oidc_jwks'] as const;

@@ -6,7 +6,6 @@ import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import type { IdentityProviderOptions } from '../../control/operators/identity-provider.ts';
 import { assertStateDirectory, readPemFile } from '../../process/files/input-files.ts';
 import { readMountedSecret } from '../../process/files/secret-files.ts';
 import { type IssuerNetwork, parseIssuerNetwork } from '../../process/outbound-fetch/address-policy.ts';
@@ -15,6 +14,7 @@ import { usageError } from '../../process/program/errors.ts';
 import { type HostAndPort, parseHostAndPort } from '../../process/settings/listen-address.ts';
 import { parsePublicUrl } from '../../process/settings/public-url.ts';
 import { isLoopback } from '../../protocol/loopback.ts';
+import type { IdentityProviderOptions } from '../operators/identity-provider.ts';
 import type { ControlSettings, DatabaseSettings } from './control-settings.ts';
 
 export interface TlsFiles {

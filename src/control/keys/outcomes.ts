@@ -3,7 +3,7 @@
  * of them. Source: docs/control.md "Enrollment".
  */
 
-import type { EnrollmentState } from '../../api-contract/vocabulary.ts';
+import type { EnrollmentState } from '../contract/vocabulary.ts';
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
 import { ENROLLMENT_MACHINE, type EnrollmentEvent } from '../domain/enrollment-rules.ts';
 import { move } from '../domain/machine.ts';

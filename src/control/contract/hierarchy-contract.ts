@@ -2,7 +2,7 @@
 
 import type { Static } from 'typebox';
 import Type from 'typebox';
-import { MAX_FLOOR_REVISION } from '../bundle/format/bundle-limits.ts';
+import { MAX_FLOOR_REVISION } from '../../bundle/format/bundle-limits.ts';
 import {
   displayText,
   givenId,
@@ -13,9 +13,9 @@ import {
   SITE_PATH,
   shownText,
   VERSIONED,
-} from '../process/http-service/members-contract.ts';
-import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../protocol/limits.ts';
-import { TRUST_DOMAIN_PATTERN } from '../protocol/spiffe-id.ts';
+} from '../../process/http-service/members-contract.ts';
+import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../../protocol/limits.ts';
+import { TRUST_DOMAIN_PATTERN } from '../../protocol/spiffe-id.ts';
 import { DEFAULT_SOURCE_CAPACITY } from './vocabulary.ts';
 
 export const NAMED = object({ name: displayText('For people; unique among its siblings.') }, 'Named');

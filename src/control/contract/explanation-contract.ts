@@ -2,7 +2,7 @@
 
 import type { Static } from 'typebox';
 import Type from 'typebox';
-import { closed, moment, object } from '../process/http-service/members-contract.ts';
+import { closed, moment, object } from '../../process/http-service/members-contract.ts';
 
 /** With the JSON text inside JSON. */
 export const MAX_EXPLANATION_BYTES = 256 * 1024;

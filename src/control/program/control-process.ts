@@ -6,8 +6,8 @@ import { faultName, systemErrorCode, usageError } from '../../process/program/er
 import type { CliContext } from '../../process/program/output.ts';
 import { stopped, untilStopped } from '../../process/program/stop-signal.ts';
 import type { HostAndPort } from '../../process/settings/listen-address.ts';
-import { createControlMetrics } from '../../process/telemetry/control-metrics.ts';
 import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
+import { createControlMetrics } from './control-metrics.ts';
 import { type ControlParts, openControlParts } from './control-parts.ts';
 import { type ControlPlan, planControl } from './control-plan.ts';
 import { readPropagation, readRenewals, watchReadiness } from './control-readiness.ts';

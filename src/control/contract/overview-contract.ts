@@ -1,7 +1,13 @@
 /** Schema of what needs attention at an Auth Site. Source: docs/control.md "Propagation". */
 import type { Static } from 'typebox';
 import Type from 'typebox';
-import { givenId, identifier, moment, object, shownText } from '../process/http-service/members-contract.ts';
+import {
+  givenId,
+  identifier,
+  moment,
+  object,
+  shownText,
+} from '../../process/http-service/members-contract.ts';
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 

@@ -1,12 +1,12 @@
 /** `proofgate control rotate-master-key`: encrypts the database's secrets with the first key of the key file. */
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { MasterKeyError, MasterKeys } from '../../control/secrets/master-keys.ts';
-import { type MasterKeyRotation, rotateMasterKey } from '../../control/secrets/rotate-master-key.ts';
 import { secretFile } from '../../process/files/secret-files.ts';
 import { usageError } from '../../process/program/errors.ts';
+import { MasterKeyError, MasterKeys } from '../secrets/master-keys.ts';
 import { planDatabase } from './control-plan.ts';
 import type { DatabaseSettings } from './control-settings.ts';
+import { type MasterKeyRotation, rotateMasterKey } from './master-key-rotation.ts';
 import { masterKeyFault, openControlStore } from './open-store.ts';
 
 export interface RotatedMasterKey extends MasterKeyRotation {
@@ -41,7 +41,7 @@ async function readKeys(file: string): Promise<MasterKeys> {
 
 /** Opening would create the file. @throws CliError `database_empty` */
 async function assertDatabaseFile(dataDirectory: string): Promise<void> {
-  const { DATABASE_FILE } = await import('../../control/store/sqlite.ts');
+  const { DATABASE_FILE } = await import('../store/sqlite.ts');
   const file = join(dataDirectory, DATABASE_FILE);
   const isThere = await access(file).then(
     () => true,

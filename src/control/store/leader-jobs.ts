@@ -1,6 +1,6 @@
 /** Background jobs in rounds, on the leading instance. */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ControlStore } from './store/port.ts';
+import type { ControlStore } from './port.ts';
 
 export interface Rounds {
   readonly pauseMs: number;

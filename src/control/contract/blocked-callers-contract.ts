@@ -11,7 +11,7 @@ import {
   moment,
   object,
   shownText,
-} from '../process/http-service/members-contract.ts';
+} from '../../process/http-service/members-contract.ts';
 import { MAX_SHOWN_TARGETS } from './vocabulary.ts';
 
 /** Names a caller: the issuer with exactly one of the others. Body of a new block, and query of its removal. */

@@ -1,13 +1,14 @@
 /** Reports events of Control's parts to the log and the metrics; declares the inputs from which the parts are built. */
-import { ApiProblem } from '../../control/domain/api-problem.ts';
-import type { RejectedEnrollment } from '../../control/enrollment/rejected-enrollments.ts';
-import type { KeySetEvent } from '../../control/issuers/source-keys.ts';
-import type { Publication } from '../../control/publishing/site-publisher.ts';
-import type { MasterKeys } from '../../control/secrets/master-keys.ts';
-import type { ControlStore } from '../../control/store/port.ts';
+
 import { faultName } from '../../process/program/errors.ts';
-import type { ControlMetrics } from '../../process/telemetry/control-metrics.ts';
 import type { Logger } from '../../process/telemetry/logger.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
+import type { RejectedEnrollment } from '../enrollment/rejected-enrollments.ts';
+import type { KeySetEvent } from '../issuers/source-keys.ts';
+import type { Publication } from '../publishing/site-publisher.ts';
+import type { MasterKeys } from '../secrets/master-keys.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { ControlMetrics } from './control-metrics.ts';
 import type { ControlPlan } from './control-plan.ts';
 import type { ControlReadiness } from './control-readiness.ts';
 import type { ControlSettings } from './control-settings.ts';

@@ -4,7 +4,7 @@
  */
 import type { Static } from 'typebox';
 import Type from 'typebox';
-import { MAX_CLIENTS, MAX_GRANTS, MAX_ISSUERS, MAX_ROUTES } from '../bundle/format/bundle-limits.ts';
+import { MAX_CLIENTS, MAX_GRANTS, MAX_ISSUERS, MAX_ROUTES } from '../../bundle/format/bundle-limits.ts';
 import {
   displayText,
   givenId,
@@ -12,7 +12,7 @@ import {
   object,
   REASON,
   text,
-} from '../process/http-service/members-contract.ts';
+} from '../../process/http-service/members-contract.ts';
 import { NEW_SITE } from './hierarchy-contract.ts';
 import { BROKER_DEFINITION, GRANT, NEW_CLIENT, ROUTE_DEFINITION, ROUTE_SOURCES } from './routes-contract.ts';
 import { ENROLLMENT_POLICY_CREATION, SOURCE_ACTIVATION, SOURCE_CREATION } from './sources-contract.ts';

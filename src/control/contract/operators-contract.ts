@@ -13,7 +13,7 @@ import {
   shownText,
   text,
   VERSIONED,
-} from '../process/http-service/members-contract.ts';
+} from '../../process/http-service/members-contract.ts';
 import { ROLES, SCOPE_KINDS } from './vocabulary.ts';
 
 export const SCOPE = object(

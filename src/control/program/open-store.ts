@@ -1,20 +1,21 @@
 /** Opens Control's database, master key and bootstrap token; each failure has its own error code. */
+
+import { secretFile } from '../../process/files/secret-files.ts';
+import { CliError, usageError } from '../../process/program/errors.ts';
+import type { Logger } from '../../process/telemetry/logger.ts';
 import {
   BootstrapTokenError,
   type BootstrapTokenState,
   establishBootstrapToken,
-} from '../../control/operators/bootstrap-token.ts';
-import { establishMasterKeys } from '../../control/secrets/installation-key.ts';
-import { MasterKeyError, type MasterKeys } from '../../control/secrets/master-keys.ts';
+} from '../operators/bootstrap-token.ts';
+import { establishMasterKeys } from '../secrets/installation-key.ts';
+import { MasterKeyError, type MasterKeys } from '../secrets/master-keys.ts';
 import {
   type ControlStore,
   type ReportIncident,
   SchemaNewerError,
   StoreUnavailableError,
-} from '../../control/store/port.ts';
-import { secretFile } from '../../process/files/secret-files.ts';
-import { CliError, usageError } from '../../process/program/errors.ts';
-import type { Logger } from '../../process/telemetry/logger.ts';
+} from '../store/port.ts';
 import type { ControlPlan, DatabasePlan } from './control-plan.ts';
 
 /** @throws CliError `database_unavailable`, `database_newer` */
@@ -25,10 +26,10 @@ export async function openControlStore(
 ): Promise<ControlStore> {
   try {
     if (databaseUrl === undefined) {
-      const { openSqliteStore } = await import('../../control/store/sqlite.ts');
+      const { openSqliteStore } = await import('../store/sqlite.ts');
       return await openSqliteStore({ dataDirectory, nowMs, report });
     }
-    const { openPostgresStore } = await import('../../control/store/postgres.ts');
+    const { openPostgresStore } = await import('../store/postgres.ts');
     return await openPostgresStore({ url: databaseUrl, nowMs, report });
   } catch (error) {
     throw databaseFault(error);

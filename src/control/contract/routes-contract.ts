@@ -5,7 +5,7 @@
 
 import type { Static } from 'typebox';
 import Type from 'typebox';
-import { BUNDLE_CONTENT } from '../bundle/format/schema.ts';
+import { BUNDLE_CONTENT } from '../../bundle/format/schema.ts';
 import {
   closed,
   givenId,
@@ -14,9 +14,9 @@ import {
   object,
   text,
   VERSIONED,
-} from '../process/http-service/members-contract.ts';
-import { ACCESS_LEVELS } from '../protocol/access.ts';
-import { MAX_ATTRIBUTES } from '../protocol/limits.ts';
+} from '../../process/http-service/members-contract.ts';
+import { ACCESS_LEVELS } from '../../protocol/access.ts';
+import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
 
 const { route_id: _routeId, ...routeMembers } = BUNDLE_CONTENT.properties.routes.items.properties;
 const { issuer: _issuer, ...brokerMembers } = BUNDLE_CONTENT.properties.issuers.items.properties;

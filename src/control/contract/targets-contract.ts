@@ -10,7 +10,7 @@ import {
   object,
   shownText,
   VERSIONED,
-} from '../process/http-service/members-contract.ts';
+} from '../../process/http-service/members-contract.ts';
 
 /** Schemas of the distribution state: which revision each target has loaded. Source: docs/control.md "From key to traffic". */
 

@@ -1,39 +1,40 @@
 /** Builds Control's services, routes and jobs over one store. */
-import { type ControlApp, createControlApp } from '../../control/api/app.ts';
-import { registerOpenApiRoute } from '../../control/api/openapi.ts';
-import { registerChangeRoutes } from '../../control/api/routes/changes-api.ts';
+
+import { IssuerFetcher } from '../../process/outbound-fetch/outbound-fetch.ts';
+import { isJsonObject } from '../../protocol/strict-json.ts';
+import { type ControlApp, createControlApp } from '../api/app.ts';
+import { registerOpenApiRoute } from '../api/openapi.ts';
+import { registerChangeRoutes } from '../api/routes/changes-api.ts';
 import {
   type ConfigurationRoutesDeps,
   registerConfigurationRoutes,
-} from '../../control/api/routes/configuration-api.ts';
-import { registerConsoleRoutes } from '../../control/api/routes/console-routes.ts';
-import { registerDeclarationRoute } from '../../control/api/routes/declaration-api.ts';
-import { registerEnrollmentPlaneRoutes } from '../../control/api/routes/enrollments-api.ts';
-import { registerExplanationRoute } from '../../control/api/routes/explanations-api.ts';
-import { registerHealthRoutes } from '../../control/api/routes/health-api.ts';
-import { registerRuntimeRoutes } from '../../control/api/routes/runtime-api.ts';
-import { registerSessionRoutes } from '../../control/api/routes/session-api.ts';
-import { registerTargetSelfRoutes } from '../../control/api/routes/targets-api.ts';
-import { ComparisonThread } from '../../control/declaration/comparison-thread.ts';
-import { Declarations } from '../../control/declaration/declarations.ts';
-import { createEnrollmentPlane, type EnrollmentPlane } from '../../control/enrollment/enrollment-plane.ts';
-import { Explanations } from '../../control/explanations/explanations.ts';
-import { ChangeFeed } from '../../control/operators/change-feed.ts';
-import { IdentityProvider } from '../../control/operators/identity-provider.ts';
-import { createOperators, createTokenUsage, startOperatorJobs } from '../../control/operators/operators.ts';
-import { signInSteps } from '../../control/operators/sealed-sign-in.ts';
-import { browserCookies, createSessions } from '../../control/operators/sessions.ts';
-import { SignIns } from '../../control/operators/sign-in.ts';
-import { SiteSigningKeys } from '../../control/publishing/bundle-signing-keys.ts';
-import { Distribution } from '../../control/publishing/distribution.ts';
-import { startPublisher } from '../../control/publishing/publisher.ts';
-import { keyReadiness } from '../../control/publishing/readiness.ts';
-import { enrolledProfiles } from '../../control/publishing/signing-profiles.ts';
-import { createSiteCheck } from '../../control/publishing/site-check.ts';
-import { requireRow } from '../../control/resource/change.ts';
-import { IssuerFetcher } from '../../process/outbound-fetch/outbound-fetch.ts';
-import type { ControlMetrics } from '../../process/telemetry/control-metrics.ts';
-import { isJsonObject } from '../../protocol/strict-json.ts';
+} from '../api/routes/configuration-api.ts';
+import { registerConsoleRoutes } from '../api/routes/console-routes.ts';
+import { registerDeclarationRoute } from '../api/routes/declaration-api.ts';
+import { registerEnrollmentPlaneRoutes } from '../api/routes/enrollments-api.ts';
+import { registerExplanationRoute } from '../api/routes/explanations-api.ts';
+import { registerHealthRoutes } from '../api/routes/health-api.ts';
+import { registerRuntimeRoutes } from '../api/routes/runtime-api.ts';
+import { registerSessionRoutes } from '../api/routes/session-api.ts';
+import { registerTargetSelfRoutes } from '../api/routes/targets-api.ts';
+import { ComparisonThread } from '../declaration/comparison-thread.ts';
+import { Declarations } from '../declaration/declarations.ts';
+import { createEnrollmentPlane, type EnrollmentPlane } from '../enrollment/enrollment-plane.ts';
+import { Explanations } from '../explanations/explanations.ts';
+import { ChangeFeed } from '../operators/change-feed.ts';
+import { IdentityProvider } from '../operators/identity-provider.ts';
+import { createOperators, createTokenUsage, startOperatorJobs } from '../operators/operators.ts';
+import { signInSteps } from '../operators/sealed-sign-in.ts';
+import { browserCookies, createSessions } from '../operators/sessions.ts';
+import { SignIns } from '../operators/sign-in.ts';
+import { SiteSigningKeys } from '../publishing/bundle-signing-keys.ts';
+import { Distribution } from '../publishing/distribution.ts';
+import { startPublisher } from '../publishing/publisher.ts';
+import { keyReadiness } from '../publishing/readiness.ts';
+import { enrolledProfiles } from '../publishing/signing-profiles.ts';
+import { createSiteCheck } from '../publishing/site-check.ts';
+import { requireRow } from '../resource/change.ts';
+import type { ControlMetrics } from './control-metrics.ts';
 import {
   type ControlPartsOptions,
   reportFailure,

@@ -12,8 +12,8 @@ import {
   moment,
   object,
   VERSIONED,
-} from '../process/http-service/members-contract.ts';
-import { ACCESS_LEVELS } from '../protocol/access.ts';
+} from '../../process/http-service/members-contract.ts';
+import { ACCESS_LEVELS } from '../../protocol/access.ts';
 import { ENROLLED_PROFILE, PASSPORT_HEADER_FIELD, READINESS_CONDITION } from './enrollment-contract.ts';
 import { ENROLLMENT_STATES, KEY_STATES, PROFILE_STATES } from './vocabulary.ts';
 

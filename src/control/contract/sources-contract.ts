@@ -15,7 +15,7 @@ import {
   shownText,
   text,
   VERSIONED,
-} from '../process/http-service/members-contract.ts';
+} from '../../process/http-service/members-contract.ts';
 import {
   APPROVALS,
   KEY_POLICIES,

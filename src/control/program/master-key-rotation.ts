@@ -6,12 +6,12 @@
  */
 import { signInPurposes } from '../operators/sealed-sign-in.ts';
 import { sealingPurpose } from '../publishing/bundle-signing-keys.ts';
+import type { MasterKey } from '../secrets/master-key.ts';
+import { MasterKeyError, type MasterKeys } from '../secrets/master-keys.ts';
 import { type AuditEntry, type ControlStore, type Lock, UnknownSiteError } from '../store/port.ts';
 import type { KeptMasterKey } from '../store/repositories/operators-repository.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import type { MasterKey } from './master-key.ts';
-import { MasterKeyError, type MasterKeys } from './master-keys.ts';
 
 /** How many stored secrets this run encrypted with the new key, and how many had it already. */
 export interface Reencrypted {

@@ -1,12 +1,12 @@
 /** Readiness of Control: a timer checks the database, so that a probe reads a cached result. */
 
-import type { SitePropagationView } from '../../api-contract/targets-contract.ts';
-import { ApiProblem } from '../../control/domain/api-problem.ts';
-import { isNotRenewed } from '../../control/enrollment/key-renewal.ts';
-import { sitePropagation } from '../../control/publishing/propagation.ts';
-import type { ControlStore } from '../../control/store/port.ts';
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
-import type { PropagationReading, RenewalReading } from '../../process/telemetry/control-metrics.ts';
+import type { SitePropagationView } from '../contract/targets-contract.ts';
+import { ApiProblem } from '../domain/api-problem.ts';
+import { isNotRenewed } from '../keys/key-renewal.ts';
+import { sitePropagation } from '../publishing/propagation.ts';
+import type { ControlStore } from '../store/port.ts';
+import type { PropagationReading, RenewalReading } from './control-metrics.ts';
 
 const PING_EVERY_MS = 1000;
 /** A write costs a disk sync, so most rounds only ping; after a failed write every round writes. */

@@ -4,7 +4,7 @@
  * Source: docs/control.md "Running Control".
  */
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
-import { instrumentsOf } from './instruments.ts';
+import { instrumentsOf } from '../../process/telemetry/instruments.ts';
 
 /** Seconds; long polls are not timed. */
 const REQUEST_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];

@@ -4,7 +4,7 @@ import { describe, expect, it } from '@jest/globals';
 import {
   createControlMetrics,
   type PropagationReading,
-} from '../../../src/process/telemetry/control-metrics.ts';
+} from '../../../src/control/program/control-metrics.ts';
 
 const OURS = /^proofgate_/;
 

@@ -8,8 +8,8 @@ import type {
   DerivedKeyView,
   KeyRevocation,
   KeyRevocationResult,
-} from '../../api-contract/derived-keys-contract.ts';
-import type { KeyState } from '../../api-contract/vocabulary.ts';
+} from '../contract/derived-keys-contract.ts';
+import type { KeyState } from '../contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { KEY_MACHINE, keyStateAt } from '../domain/enrollment-rules.ts';
 import { move } from '../domain/machine.ts';
