@@ -24,7 +24,7 @@ const METRICS = {
     propagation: async () => [],
     renewals: async () => [],
   }).registry,
-  agent: (await import('../dist/process/telemetry/agent-metrics.js')).createAgentMetrics(() => 0).registry,
+  agent: (await import('../dist/caller/agent/agent-metrics.js')).createAgentMetrics(() => 0).registry,
 };
 /** The interface whose members are the details of each reason. */
 const DETAILS_INTERFACE = 'DetailOf';

@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { parse } from 'yaml';
 import { POLL_PATH } from '../../src/bundle/format/bundle-limits.ts';
-import type { ControlApi } from '../../src/client/operator/control-api.ts';
+import type { ControlApi } from '../../src/cli/ctl/client/control-api.ts';
 import { ControlStage, type ControlStageOptions } from '../../test/e2e/control/control-fixture.ts';
 import { SITE_ID } from '../../test/e2e/control/site-declaration.ts';
 import { TestPostgresServer } from '../../test/fakes/postgres-server.ts';

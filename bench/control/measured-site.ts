@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { request } from 'undici';
 import { POLL_PATH } from '../../src/bundle/format/bundle-limits.ts';
-import type { ControlApi } from '../../src/client/operator/control-api.ts';
+import type { ControlApi } from '../../src/cli/ctl/client/control-api.ts';
 import { isJsonObject } from '../../src/protocol/strict-json.ts';
 import { ControlStage } from '../../test/e2e/control/control-fixture.ts';
 import { instanceArguments } from '../../test/e2e/control/control-instance.ts';

@@ -5,10 +5,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { RequestSigner } from '../../src/client/request-signer.ts';
-import { parseSigningProfiles } from '../../src/client/signing-profile-file.ts';
+import { RequestSigner } from '../../src/caller/sign/request-signer.ts';
 import { generateSigningKey } from '../../src/protocol/signing.ts';
-import { writeEnrolledKey } from '../../test/sdk/key-files.ts';
+import { parseSigningProfiles } from '../../src/protocol/signing-profile-file.ts';
+import { writeEnrolledKey } from '../../test/caller/sdk/key-files.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { median } from '../statistics.ts';
 

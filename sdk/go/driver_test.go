@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The test binary is also the driver of test/sdk/README.md, because only tests may choose clock and identifiers.
+// The test binary is also the driver of test/caller/sdk/README.md, because only tests may choose clock and identifiers.
 func TestMain(m *testing.M) {
 	if keyFile := os.Getenv("PROOFGATE_SDK_DRIVER_KEY"); keyFile != "" {
 		drive(keyFile)

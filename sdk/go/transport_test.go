@@ -160,7 +160,7 @@ func TestSignsRedirectsWithinTheOriginsAnew(t *testing.T) {
 }
 
 func TestFollowsTheRedirectsThatAllSDKsFollow(t *testing.T) {
-	text, err := os.ReadFile("../../test/sdk/redirects.json")
+	text, err := os.ReadFile("../../test/caller/sdk/redirects.json")
 	must(t, err)
 	var cases []struct {
 		To, Follow, Outcome string
@@ -588,7 +588,7 @@ func TestFailsWithTheCodesOfTheCommandLine(t *testing.T) {
 }
 
 func TestRemovesTheHeadersThatAllSDKsRemove(t *testing.T) {
-	text, err := os.ReadFile("../../test/sdk/caller-headers.json")
+	text, err := os.ReadFile("../../test/caller/sdk/caller-headers.json")
 	must(t, err)
 	var headers struct{ Credentials, Others [][2]string }
 	must(t, json.Unmarshal(text, &headers))

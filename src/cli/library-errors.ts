@@ -3,12 +3,12 @@
  * loads this only when a command fails.
  */
 import { BundleError, type BundleErrorCode, describeFault } from '../bundle/format/bundle-error.ts';
-import { BrokerError } from '../client/broker/broker-error.ts';
-import { EnrollError, type EnrollFault } from '../client/enroll/enroll-error.ts';
-import { OperatorError } from '../client/operator/operator-error.ts';
+import { BrokerError } from '../caller/broker/broker-error.ts';
+import { EnrollError, type EnrollFault } from '../caller/enroll/enroll-error.ts';
 import { CliError, type FailureKind, toCliError } from '../process/program/errors.ts';
 import { ClientError, type ClientErrorCode } from '../protocol/client-error.ts';
 import { ExplainInputError } from '../verifier/explain/explain-input-error.ts';
+import { OperatorError } from './ctl/client/operator-error.ts';
 
 /** Codes that are not usage errors. */
 const CLIENT_KINDS: { readonly [C in ClientErrorCode]?: FailureKind } = {

@@ -7,7 +7,7 @@ import { readSigningKeyFile } from '../../src/process/files/key-files.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
 import { parseTranscript } from '../../src/protocol/transcript.ts';
 import { verifySignature } from '../../src/protocol/verify-signature.ts';
-import { profileDocument, routeDocument } from '../client/fixtures.ts';
+import { profileDocument, routeDocument } from '../caller/sign/fixtures.ts';
 import { FakeBroker, ISSUER } from '../fakes/broker.ts';
 import { LAUNCHER } from './compiled-cli.ts';
 import { runInProcess } from './in-process.ts';

@@ -4,7 +4,7 @@ import { chmod, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { selfSignedIdentity, startServer } from '../client/local-server.ts';
+import { selfSignedIdentity, startServer } from '../caller/sign/local-server.ts';
 import { waitUntil } from '../e2e/harness/wait.ts';
 import { FakeControl, type FakeControlOptions, POLICY } from '../fakes/control-enrollment.ts';
 import { profile } from '../fakes/control-enrollment-answers.ts';

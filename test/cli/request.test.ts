@@ -7,14 +7,14 @@ import { readSigningKeyFile } from '../../src/process/files/key-files.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
 import { parseTranscript } from '../../src/protocol/transcript.ts';
 import { verifySignature } from '../../src/protocol/verify-signature.ts';
-import { profileDocument, routeDocument } from '../client/fixtures.ts';
+import { profileDocument, routeDocument } from '../caller/sign/fixtures.ts';
 import {
   type Answer,
   type LocalServer,
   selfSignedIdentity,
   startServer,
   type TlsIdentity,
-} from '../client/local-server.ts';
+} from '../caller/sign/local-server.ts';
 import { runInProcess } from './in-process.ts';
 import { type CliRun, expectCliError } from './run-cli.ts';
 

@@ -6,6 +6,7 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { BUNDLE_CONTENT } from '../../src/bundle/format/schema.ts';
+import { ENROLL_SETTINGS } from '../../src/caller/enroll/enroll-settings.ts';
 import { SIGNING_SETTINGS } from '../../src/cli/signing/signing-inputs.ts';
 import { DERIVED_KEY, SIGNING_PROFILE } from '../../src/control/contract/derived-keys-contract.ts';
 import { ENROLLED_KEY, WORKLOAD_READINESS } from '../../src/control/contract/enrollment-contract.ts';
@@ -23,7 +24,6 @@ import { holdsSlot, SOURCE_MACHINE } from '../../src/control/domain/source-rules
 import type { Setting } from '../../src/process/settings/settings.ts';
 import { READINESS_CONDITIONS } from '../../src/protocol/readiness-conditions.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
-import { ENROLL_SETTINGS } from '../../src/workload/enroll-settings.ts';
 import { runInProcess } from '../cli/in-process.ts';
 
 interface Shape {

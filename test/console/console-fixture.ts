@@ -8,7 +8,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import type { ControlApi } from '../../src/client/operator/control-api.ts';
+import type { ControlApi } from '../../src/cli/ctl/client/control-api.ts';
 import { isJsonObject, jsonObjects } from '../../src/protocol/strict-json.ts';
 import { ControlStage, type ControlStageOptions } from '../e2e/control/control-fixture.ts';
 import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';

@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import type { ControlApi } from '../../src/client/operator/control-api.ts';
+import type { ControlApi } from '../../src/cli/ctl/client/control-api.ts';
 import { jsonObjects } from '../../src/protocol/strict-json.ts';
 import { AUDIENCE, SITE_ID } from '../e2e/control/site-declaration.ts';
 import { makeSigner } from '../fakes/token-signer.ts';

@@ -71,8 +71,8 @@ it('every code that the command line raises is in a document', () => {
     'src/main',
     'src/program',
     'src/workload',
-    'src/client/operator',
-    'src/client/enroll',
+    'src/caller/sign/operator',
+    'src/caller/sign/enroll',
   ].flatMap((folder) => filesOfCheckout(folder, '.ts'));
   const raised = files.flatMap((file) => [...readText(file).matchAll(RAISED)].map(([, code = '']) => code));
   const lines = filesOfCheckout('docs', '.md').flatMap((file) => readText(file).split('\n'));

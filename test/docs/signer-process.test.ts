@@ -1,8 +1,8 @@
 /** Checks that the documents have every flag, start error, metric and log event of `proofgate signer`. */
 import { expect, it } from '@jest/globals';
-import { AGENT_SETTINGS } from '../../src/main/agent/agent-settings.ts';
-import { SIGNER_SETTINGS } from '../../src/main/signer/signer-settings.ts';
-import { createSignerMetrics } from '../../src/process/telemetry/signer-metrics.ts';
+import { AGENT_SETTINGS } from '../../src/caller/agent/agent-settings.ts';
+import { createSignerMetrics } from '../../src/caller/signer/program/signer-metrics.ts';
+import { SIGNER_SETTINGS } from '../../src/caller/signer/program/signer-settings.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 
 const cli = readText('docs/cli.md');

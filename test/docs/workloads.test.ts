@@ -1,12 +1,12 @@
 /** Checks that docs/workloads.md and docs/workload.yaml match the command line. */
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
+import { createAgentMetrics, createPassportMetrics } from '../../src/caller/agent/agent-metrics.ts';
+import { AGENT_SETTINGS, agentPlanOf } from '../../src/caller/agent/agent-settings.ts';
+import { ENROLL_SETTINGS, planOf } from '../../src/caller/enroll/enroll-settings.ts';
 import { CA_FILE, KEY_FILE, TOKEN_FILE } from '../../src/control/enrollment/enroll-command-line.ts';
-import { AGENT_SETTINGS, agentPlanOf } from '../../src/main/agent/agent-settings.ts';
 import { collectTexts, settingValues } from '../../src/process/settings/setting-sources.ts';
 import type { Setting } from '../../src/process/settings/settings.ts';
-import { createAgentMetrics, createPassportMetrics } from '../../src/process/telemetry/agent-metrics.ts';
-import { ENROLL_SETTINGS, planOf } from '../../src/workload/enroll-settings.ts';
 import { documentedWorkloads } from './documented-workloads.ts';
 import { codesIn, filesOfCheckout, readText, sectionOf, tableNamed, tableRows } from './markdown.ts';
 
@@ -51,8 +51,7 @@ describe('docs/workloads.md', () => {
   });
 
   it('has every cause to enroll', () => {
-    const [, union = ''] =
-      /type RenewalCause = ([^;]+);/.exec(readText('src/workload/agent/renewal.ts')) ?? [];
+    const [, union = ''] = /type RenewalCause = ([^;]+);/.exec(readText('src/caller/agent/renewal.ts')) ?? [];
     const known = [...union.matchAll(/'([a-z_]+)'/g)].map(([, cause]) => cause);
     const described = tableNamed(document, 'renewal-causes').flatMap(([cell]) => codesIn(cell));
     expect(described).toEqual(expect.arrayContaining(known));

@@ -1,12 +1,12 @@
 /** Checks that the program accepts each rendered command line: its flags, their values, and its environment variables. */
 import { expect, it } from '@jest/globals';
 import { BROKER_SETTINGS } from '../../src/broker/program/broker-settings.ts';
+import { ENROLL_SETTINGS } from '../../src/caller/enroll/enroll-settings.ts';
 import { CONTROL_SETTINGS } from '../../src/control/program/control-settings.ts';
 import { PROXY_SETTINGS } from '../../src/enforcement/programs/proxy/proxy-settings.ts';
 import { VERIFIER_SETTINGS } from '../../src/enforcement/programs/verifier/verifier-settings.ts';
 import { collectTexts, settingValues, variableOf } from '../../src/process/settings/setting-sources.ts';
 import type { SettingDeclarations } from '../../src/process/settings/settings.ts';
-import { ENROLL_SETTINGS } from '../../src/workload/enroll-settings.ts';
 import { type Container, containersOf, describeChart, podsOf, render, VALUE_FILES } from './chart.ts';
 
 const COMMANDS: { readonly [command: string]: SettingDeclarations } = {

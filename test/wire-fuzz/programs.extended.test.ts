@@ -10,6 +10,7 @@ import { headerValues, type WireAddress } from '../../src/conformance/wire/excha
 import { parseTranscript } from '../../src/protocol/transcript.ts';
 import { TRANSCRIPT_HEADER } from '../../src/protocol/wire-names.ts';
 import { makeBrokerFolder, startBrokerProgram } from '../broker/program/broker-program.ts';
+import { ORIGIN, writeBillingKey } from '../caller/signer/egress/egress-fixture.ts';
 import { LAUNCHER } from '../cli/compiled-cli.ts';
 import { startControlProgram } from '../control/program/control-program.ts';
 import { createSite } from '../e2e/environment/site.ts';
@@ -18,7 +19,6 @@ import { proofgateCommand } from '../e2e/harness/program.ts';
 import { startUpstream } from '../e2e/harness/upstream.ts';
 import { httpGet } from '../e2e/harness/wait.ts';
 import { SpiffeAuthority } from '../fakes/spiffe-authority.ts';
-import { ORIGIN, writeBillingKey } from '../signer/egress/egress-fixture.ts';
 import type { Http1Case } from '../smuggling/cases.ts';
 import { attackHttp1 } from '../smuggling/http1/attack.ts';
 import { alterations } from '../smuggling/oracle/judge.ts';

@@ -18,7 +18,7 @@ import proofgate
 from proofgate import Auth, Denied, Signer, SigningError
 
 
-REDIRECTS = os.path.join(os.path.dirname(__file__), "../../../test/sdk/redirects.json")
+REDIRECTS = os.path.join(os.path.dirname(__file__), "../../../test/caller/sdk/redirects.json")
 
 
 class AuthTest(unittest.TestCase):

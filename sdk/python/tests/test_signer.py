@@ -14,7 +14,7 @@ URL = f"{ORIGIN}/v1/orders"
 
 
 # What all SDKs remove and keep.
-CALLER_HEADERS = os.path.join(os.path.dirname(__file__), "../../../test/sdk/caller-headers.json")
+CALLER_HEADERS = os.path.join(os.path.dirname(__file__), "../../../test/caller/sdk/caller-headers.json")
 
 
 class SignerTest(unittest.TestCase):

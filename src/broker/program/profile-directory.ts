@@ -1,11 +1,11 @@
 /** Reads the signing profile files that the broker serves to the callers that they fit. */
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { SigningCoordinates } from '../../client/signing-profile.ts';
-import { parseProfileYaml, parseSigningProfiles } from '../../client/signing-profile-file.ts';
 import { readInputText } from '../../process/files/input-files.ts';
 import { systemErrorCode, usageError } from '../../process/program/errors.ts';
 import { ClientError } from '../../protocol/client-error.ts';
+import type { SigningCoordinates } from '../../protocol/signing-profile.ts';
+import { parseProfileYaml, parseSigningProfiles } from '../../protocol/signing-profile-file.ts';
 import type { SigningProfiles } from '../broker-ports.ts';
 
 const MAX_PROFILE_BYTES = 1024 * 1024;

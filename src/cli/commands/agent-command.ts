@@ -1,5 +1,5 @@
 /** `proofgate agent`: keeps a workload's key enrolled, or its passports renewed, while it runs. */
-import { AGENT_SETTINGS } from '../../main/agent/agent-settings.ts';
+import { AGENT_SETTINGS } from '../../caller/agent/agent-settings.ts';
 import { command } from '../define-command.ts';
 
 export const agentCommand = command({
@@ -12,7 +12,7 @@ export const agentCommand = command({
     'proofgate agent --config agent.yaml --admin-listen "[::]:9195"',
   ],
   run: async ({ settings }, context) => {
-    const { runAgent } = await import('../../main/agent/agent-process.ts');
+    const { runAgent } = await import('../../caller/agent/agent-process.ts');
     await runAgent(settings, context);
   },
 });

@@ -1,15 +1,16 @@
 /** `proofgate enroll`: enrolls a workload's key, so that it becomes a derived key. */
-import { type EnrolledKeyRecord, maxRefreshSkewMs } from '../../client/enroll/enrollment-state.ts';
-import type { Output } from '../../process/program/output.ts';
-import { formatDurationMs } from '../../process/settings/settings.ts';
-import { formatMoment } from '../../protocol/rfc3339.ts';
+
 import {
   DEFAULT_REFRESH_SKEW_MS,
   ENROLL_SETTINGS,
   type EnrollPlan,
   type EnrollValues,
   planOf,
-} from '../../workload/enroll-settings.ts';
+} from '../../caller/enroll/enroll-settings.ts';
+import { type EnrolledKeyRecord, maxRefreshSkewMs } from '../../caller/enroll/enrollment-state.ts';
+import type { Output } from '../../process/program/output.ts';
+import { formatDurationMs } from '../../process/settings/settings.ts';
+import { formatMoment } from '../../protocol/rfc3339.ts';
 import { type CliContext, command } from '../define-command.ts';
 
 export const enrollCommand = command({
@@ -35,9 +36,9 @@ async function enrollByPlan(
   caFile: string | undefined,
   output: Output,
 ): Promise<EnrolledKeyRecord> {
-  const { parseControlUrl } = await import('../../client/enroll/control-url.ts');
+  const { parseControlUrl } = await import('../../caller/enroll/control-url.ts');
   const { readCaFile } = await import('../../process/files/input-files.ts');
-  const { enrollWithFiles } = await import('../../workload/enroll-with-files.ts');
+  const { enrollWithFiles } = await import('../../caller/enroll/enroll-with-files.ts');
   const { EnrollProgress } = await import('../enroll/enroll-progress.ts');
   const { untilStopped } = await import('../../process/program/stop-signal.ts');
   const url = parseControlUrl(plan.target.controlUrl);

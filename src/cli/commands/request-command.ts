@@ -47,7 +47,7 @@ async function request(
   positionals: SigningPositionals,
   context: CliContext,
 ): Promise<void> {
-  const { sendRequest } = await import('../../client/send-request.ts');
+  const { sendRequest } = await import('../../caller/sign/send-request.ts');
   const { signFromSettings } = await import('../signing/signing-inputs.ts');
   const { showAnswer } = await import('../answer.ts');
   const { readCaFile } = await import('../../process/files/input-files.ts');

@@ -1,7 +1,7 @@
 /** `proofgate sign`: prints the headers of one signed request, for another program to send. */
 
-import type { CredentialHeaders } from '../../client/credential-headers.ts';
-import type { SignedRequest } from '../../client/request-signer.ts';
+import type { CredentialHeaders } from '../../caller/sign/credential-headers.ts';
+import type { SignedRequest } from '../../caller/sign/request-signer.ts';
 import { usageError } from '../../process/program/errors.ts';
 import { choice, required, type SettingValues, text, withDefault } from '../../process/settings/settings.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';

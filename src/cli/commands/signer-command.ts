@@ -1,5 +1,5 @@
 /** `proofgate signer`: signs the requests of programs beside it. */
-import { SIGNER_SETTINGS } from '../../main/signer/signer-settings.ts';
+import { SIGNER_SETTINGS } from '../../caller/signer/program/signer-settings.ts';
 import { command } from '../define-command.ts';
 
 export const signerCommand = command({
@@ -12,7 +12,7 @@ export const signerCommand = command({
     'proofgate signer --key /var/run/proofgate/key.pem --ext-authz-listen unix:/var/run/proofgate/ext-authz.sock',
   ],
   run: async ({ settings }, context) => {
-    const { runSigner } = await import('../../main/signer/signer-process.ts');
+    const { runSigner } = await import('../../caller/signer/program/signer-process.ts');
     await runSigner(settings, context);
   },
 });

@@ -1,6 +1,7 @@
 /** `proofgate status`: shows a key's enrollment and whether verifiers already accept its requests, or its passports. */
-import type { BrokerState } from '../../client/broker/broker-state.ts';
-import { MAX_REFRESH_SKEW_MS } from '../../client/enroll/enrollment-state.ts';
+import type { BrokerState } from '../../caller/broker/broker-state.ts';
+import type { ReadinessQuestion } from '../../caller/enroll/enroll-with-files.ts';
+import { MAX_REFRESH_SKEW_MS } from '../../caller/enroll/enrollment-state.ts';
 import { CliError } from '../../process/program/errors.ts';
 import {
   duration,
@@ -11,7 +12,6 @@ import {
   toggle,
   withDefault,
 } from '../../process/settings/settings.ts';
-import type { ReadinessQuestion } from '../../workload/enroll-with-files.ts';
 import { type CliContext, command } from '../define-command.ts';
 
 export const STATUS_SETTINGS = {
@@ -45,8 +45,8 @@ export const statusCommand = command({
 
 async function showStatus(settings: Values, { output }: CliContext): Promise<void> {
   const { describeStatus } = await import('../enroll/enroll-status.ts');
-  const { askReadiness } = await import('../../workload/enroll-with-files.ts');
-  const { readEnrolledKeyFile } = await import('../../workload/state-file.ts');
+  const { askReadiness } = await import('../../caller/enroll/enroll-with-files.ts');
+  const { readEnrolledKeyFile } = await import('../../caller/enroll/state-file.ts');
   const passports = await readKeptPassports(settings.key);
   if (passports !== undefined) {
     const { describePassports } = await import('../enroll/passport-status.ts');
@@ -75,7 +75,7 @@ async function refreshed(
   question: ReadinessQuestion,
   output: CliContext['output'],
 ): Promise<boolean> {
-  const { refreshEnrolledKey } = await import('../../workload/refresh-enrollment.ts');
+  const { refreshEnrolledKey } = await import('../../caller/enroll/refresh-enrollment.ts');
   try {
     return await refreshEnrolledKey(keyFile, question);
   } catch (error) {
@@ -88,8 +88,8 @@ async function refreshed(
 /** Undefined for a key that no agent keeps with a broker. The file answers: no broker is asked. */
 async function readKeptPassports(key: string): Promise<BrokerState | undefined> {
   const { readSigningKeyFile } = await import('../../process/files/key-files.ts');
-  const { readBrokerState } = await import('../../workload/broker-state-file.ts');
-  const { settledKeyFile } = await import('../../workload/state-file.ts');
+  const { readBrokerState } = await import('../../caller/broker/broker-state-file.ts');
+  const { settledKeyFile } = await import('../../caller/enroll/state-file.ts');
   const keyFile = await settledKeyFile(key);
   const { publicKey } = await readSigningKeyFile(keyFile);
   return readBrokerState(keyFile, publicKey.thumbprint);

@@ -1,9 +1,9 @@
 /** IDs of Control's resources for completion, read with the settings of the unfinished command line. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ControlApi } from '../../client/operator/control-api.ts';
 import type { Environment } from '../../process/program/output.ts';
 import { collectTexts, settingValues } from '../../process/settings/setting-sources.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
+import type { ControlApi } from '../ctl/client/control-api.ts';
 import { CTL_SETTINGS, withControl } from '../ctl/ctl-connection.ts';
 import { listOf } from '../ctl/find-resources.ts';
 import { kindOf } from '../ctl/resource-kinds.ts';

@@ -1,7 +1,8 @@
 /** What the flags of `proofgate conformance` name: key, routes, address and protocols. */
-import { parseHeaderLine, type RequestHeader } from '../../client/request-headers.ts';
-import { parseRequestUrl, type RequestUrl } from '../../client/request-url.ts';
-import { certificateChecks } from '../../client/send-request.ts';
+
+import { parseRequestUrl, type RequestUrl } from '../../caller/request-url.ts';
+import { parseHeaderLine, type RequestHeader } from '../../caller/sign/request-headers.ts';
+import { certificateChecks } from '../../caller/sign/send-request.ts';
 import { PROTOCOLS, type Protocol, type PublicNeed } from '../../conformance/conformance-case.ts';
 import { type Deployment, speaksHttp2 } from '../../conformance/public-run.ts';
 import { requireSegment, subjectOfDeployment } from '../../conformance/public-subject.ts';

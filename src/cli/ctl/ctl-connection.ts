@@ -1,7 +1,5 @@
 /** Connects operator commands to Control and converts its errors to errors of the command line. */
-import type { ControlUrl } from '../../client/enroll/control-url.ts';
-import type { ControlApi, ControlApiOptions } from '../../client/operator/control-api.ts';
-import { OperatorError } from '../../client/operator/operator-error.ts';
+import type { ControlUrl } from '../../caller/enroll/control-url.ts';
 import { readCaFile } from '../../process/files/input-files.ts';
 import { CliError } from '../../process/program/errors.ts';
 import type { JsonMembers } from '../../process/program/output.ts';
@@ -21,6 +19,8 @@ import {
   command,
   type PositionalDeclarations,
 } from '../define-command.ts';
+import type { ControlApi, ControlApiOptions } from './client/control-api.ts';
+import { OperatorError } from './client/operator-error.ts';
 import { type CtlCredentials, readCredentials } from './ctl-credentials.ts';
 
 /** Settings of every operator command. */
@@ -105,7 +105,7 @@ export async function withControl<T>(
 
 /** @throws EnrollError `control_url_invalid`, `control_url_not_https` */
 export async function readControlUrl({ controlUrl }: ControlValues): Promise<ControlUrl> {
-  const { parseControlUrl } = await import('../../client/enroll/control-url.ts');
+  const { parseControlUrl } = await import('../../caller/enroll/control-url.ts');
   return parseControlUrl(controlUrl);
 }
 
@@ -115,7 +115,7 @@ export async function withConnection<T>(
   connection: Omit<ControlApiOptions, 'caPem'>,
   work: (api: ControlApi) => Promise<T>,
 ): Promise<T> {
-  const { ControlApi } = await import('../../client/operator/control-api.ts');
+  const { ControlApi } = await import('./client/control-api.ts');
   const api = new ControlApi({ ...connection, caPem: await readCaFile(controlCaFile) });
   try {
     return await work(api);

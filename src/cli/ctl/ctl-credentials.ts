@@ -1,12 +1,12 @@
 /** Reads the token of an operator command: from `--token-file`, or from the session of `ctl login` at this Control. */
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import type { ControlUrl } from '../../client/enroll/control-url.ts';
-import { isSessionToken } from '../../client/operator/operator-sign-in.ts';
+import type { ControlUrl } from '../../caller/enroll/control-url.ts';
 import { readInputBytes } from '../../process/files/input-files.ts';
 import { replaceFile } from '../../process/files/output-files.ts';
 import { CliError, systemErrorCode, usageError } from '../../process/program/errors.ts';
 import type { Environment } from '../../process/program/output.ts';
+import { isSessionToken } from './client/operator-sign-in.ts';
 
 export interface CtlCredentials {
   /** A secret. */

@@ -1,9 +1,10 @@
 /** Lists Control's resources, and finds one by its ID or its name. */
-import type { ControlApi } from '../../client/operator/control-api.ts';
-import { OperatorError } from '../../client/operator/operator-error.ts';
+
 import { CliError, usageError } from '../../process/program/errors.ts';
 import { optional, text } from '../../process/settings/settings.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
+import type { ControlApi } from './client/control-api.ts';
+import { OperatorError } from './client/operator-error.ts';
 import { KINDS, type Kind, type NamedKind } from './resource-kinds.ts';
 
 /** Setting of commands that take an ID or a name. */

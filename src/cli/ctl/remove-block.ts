@@ -1,8 +1,9 @@
 /** Removes the block of a subject or caller, and says so when there is none. */
-import type { ControlApi } from '../../client/operator/control-api.ts';
-import { OperatorError } from '../../client/operator/operator-error.ts';
-import { sitePath } from '../../client/operator/paths.ts';
+
 import { CliError } from '../../process/program/errors.ts';
+import type { ControlApi } from './client/control-api.ts';
+import { OperatorError } from './client/operator-error.ts';
+import { sitePath } from './client/paths.ts';
 
 /** @throws CliError `not_found`, OperatorError */
 export async function removeBlock(

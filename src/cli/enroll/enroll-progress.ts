@@ -1,5 +1,5 @@
 /** Shows the progress of `enroll`: one line that is overwritten in a terminal, elsewhere occasional log lines. */
-import type { EnrollEvent } from '../../client/enroll/enroll-run.ts';
+import type { EnrollEvent } from '../../caller/enroll/enroll-run.ts';
 import type { Output } from '../../process/program/output.ts';
 import { formatDurationMs } from '../../process/settings/settings.ts';
 

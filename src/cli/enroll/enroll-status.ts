@@ -1,11 +1,11 @@
 /** Formats an enrollment's state for `status`, without secrets. */
-import type { Readiness } from '../../client/enroll/control-answers.ts';
-import type { IssuedKey, KeyStatus } from '../../client/enroll/enrollment-state.ts';
+import type { Readiness } from '../../caller/enroll/control-answers.ts';
+import type { IssuedKey, KeyStatus } from '../../caller/enroll/enrollment-state.ts';
 import {
   type EnrolledKeyRecord,
   type EnrollmentState,
   refreshFromMs,
-} from '../../client/enroll/enrollment-state.ts';
+} from '../../caller/enroll/enrollment-state.ts';
 import { oneLine } from '../../process/program/errors.ts';
 import type { JsonMembers } from '../../process/program/output.ts';
 import { formatDurationMs } from '../../process/settings/settings.ts';

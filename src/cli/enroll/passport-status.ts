@@ -1,5 +1,5 @@
 /** Formats the passports of a key that the agent keeps with a broker, for `status`, without secrets. */
-import { type BrokerState, signingProfilesOf } from '../../client/broker/broker-state.ts';
+import { type BrokerState, signingProfilesOf } from '../../caller/broker/broker-state.ts';
 import { formatMoment } from '../../protocol/rfc3339.ts';
 import { fromNow, line, type StatusDescription } from './enroll-status.ts';
 

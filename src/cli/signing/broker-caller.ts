@@ -1,11 +1,12 @@
 /** Who signs with a passport from a broker, asked for now. */
-import { signingProfilesOf } from '../../client/broker/broker-state.ts';
-import { withBroker } from '../../client/broker/passport-set.ts';
+
+import { openIdentitySource } from '../../caller/broker/broker-identity.ts';
+import type { BrokerCallPlan } from '../../caller/broker/broker-settings.ts';
+import { signingProfilesOf } from '../../caller/broker/broker-state.ts';
+import { withBroker } from '../../caller/broker/passport-set.ts';
+import { readProfileFile } from '../../caller/profiles/profile-file.ts';
 import { usageError } from '../../process/program/errors.ts';
 import { untilStopped } from '../../process/program/stop-signal.ts';
-import { openIdentitySource } from '../../workload/broker-identity.ts';
-import type { BrokerCallPlan } from '../../workload/broker-settings.ts';
-import { readProfileFile } from '../../workload/profile-file.ts';
 import type { CallerValues, SigningCaller } from './signing-caller.ts';
 
 /** Asks the broker for the profiles, unless there is a file, and for a passport. @throws as `readLocalCaller` */

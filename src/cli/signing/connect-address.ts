@@ -1,5 +1,5 @@
 /** The value of `--connect-to`: where to connect instead of the URL's host and port. */
-import type { ConnectAddress } from '../../client/send-request.ts';
+import type { ConnectAddress } from '../../caller/sign/send-request.ts';
 import { usageError } from '../../process/program/errors.ts';
 import { MAX_PORT } from '../../protocol/limits.ts';
 

@@ -1,15 +1,15 @@
 /** Who signs: a key with the profiles and passports from its files. */
-import { type BrokerState, signingProfilesOf } from '../../client/broker/broker-state.ts';
-import { enrolledProfiles } from '../../client/enroll/enrolled-profiles.ts';
-import type { SigningProfiles } from '../../client/signing-profile.ts';
+import { type BrokerState, signingProfilesOf } from '../../caller/broker/broker-state.ts';
+import { readBrokerState } from '../../caller/broker/broker-state-file.ts';
+import { enrolledProfiles } from '../../caller/enroll/enrolled-profiles.ts';
+import { EnrollmentStateFile, settledKeyFile } from '../../caller/enroll/state-file.ts';
+import { readProfileFile } from '../../caller/profiles/profile-file.ts';
 import { readInputBytes } from '../../process/files/input-files.ts';
 import { readSigningKeyFile } from '../../process/files/key-files.ts';
 import { usageError } from '../../process/program/errors.ts';
 import { ClientError } from '../../protocol/client-error.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
-import { readBrokerState } from '../../workload/broker-state-file.ts';
-import { readProfileFile } from '../../workload/profile-file.ts';
-import { EnrollmentStateFile, settledKeyFile } from '../../workload/state-file.ts';
+import type { SigningProfiles } from '../../protocol/signing-profile.ts';
 
 export interface CallerValues {
   readonly key: string | undefined;

@@ -1,14 +1,14 @@
 /** Reads the files that `sign` and `request` name, or asks a broker, and signs. */
 
-import { parseHeaderLine } from '../../client/request-headers.ts';
+import { BROKER_CALL_SETTINGS, brokerCallPlanOf } from '../../caller/broker/broker-settings.ts';
+import type { ProfileChoice } from '../../caller/profiles/select-profile.ts';
+import { parseHeaderLine } from '../../caller/sign/request-headers.ts';
 import {
   findProfile,
   RequestSigner,
   type RequestToSign,
   type SignedRequest,
-} from '../../client/request-signer.ts';
-import type { ProfileChoice } from '../../client/select-profile.ts';
-import type { SigningProfiles } from '../../client/signing-profile.ts';
+} from '../../caller/sign/request-signer.ts';
 import { readInputBytes, readStandardInput } from '../../process/files/input-files.ts';
 import { usageError } from '../../process/program/errors.ts';
 import type { Environment } from '../../process/program/output.ts';
@@ -22,7 +22,7 @@ import {
 } from '../../process/settings/settings.ts';
 import { ClientError } from '../../protocol/client-error.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
-import { BROKER_CALL_SETTINGS, brokerCallPlanOf } from '../../workload/broker-settings.ts';
+import type { SigningProfiles } from '../../protocol/signing-profile.ts';
 import type { CallerValues, SigningCaller } from './signing-caller.ts';
 
 /** Flags that `sign` and `request` share. Imports no heavy module: the work is in `signing-inputs.ts`. */

@@ -2,12 +2,12 @@
 import { compileBundle } from '../../bundle/compile/compile.ts';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { BundleContent } from '../../bundle/format/schema.ts';
-import type { EnrollmentState } from '../../client/enroll/enrollment-state.ts';
-import { formatEnrollmentState } from '../../client/enroll/state-format.ts';
-import { readRouteProfile } from '../../client/signing-profile.ts';
+import type { EnrollmentState } from '../../caller/enroll/enrollment-state.ts';
+import { formatEnrollmentState } from '../../caller/enroll/state-format.ts';
 import { ObjectReader } from '../../protocol/object-reader.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { generateSigningKey, type SigningKey } from '../../protocol/signing.ts';
+import { readRouteProfile } from '../../protocol/signing-profile.ts';
 
 export interface DevSite {
   readonly key: SigningKey;

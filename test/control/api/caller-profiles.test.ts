@@ -2,8 +2,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { parseSigningProfiles } from '../../../src/client/signing-profile-file.ts';
 import { registerRuntimeRoutes } from '../../../src/control/api/routes/runtime-api.ts';
+import { parseSigningProfiles } from '../../../src/protocol/signing-profile-file.ts';
 import { runInProcess } from '../../cli/in-process.ts';
 import { newSigningKey } from '../../fakes/bundle-content.ts';
 import { databaseKinds } from '../store/databases.ts';

@@ -1,8 +1,8 @@
 /** Tests sources and enrollment over HTTP: statuses, ETags, problems, permissions. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { ControlClient } from '../../../src/client/enroll/control-client.ts';
-import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
-import { ServiceHttp } from '../../../src/client/service-http.ts';
+import { ControlClient } from '../../../src/caller/enroll/control-client.ts';
+import { parseControlUrl } from '../../../src/caller/enroll/control-url.ts';
+import { ServiceHttp } from '../../../src/caller/service/service-http.ts';
 import { registerEnrollmentPlaneRoutes } from '../../../src/control/api/routes/enrollments-api.ts';
 import {
   createEnrollmentPlane,

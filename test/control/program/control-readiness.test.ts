@@ -2,7 +2,7 @@
  * Tests when Control counts a policy as not renewed: never while an agent may still renew in time, and for an hour afterwards.
  */
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { refreshFromMs } from '../../../src/client/enroll/enrollment-state.ts';
+import { refreshFromMs } from '../../../src/caller/enroll/enrollment-state.ts';
 import { isNotRenewed } from '../../../src/control/keys/key-renewal.ts';
 import { readRenewals } from '../../../src/control/program/control-readiness.ts';
 import { databaseKinds } from '../store/databases.ts';

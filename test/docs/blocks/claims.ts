@@ -66,7 +66,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'Deny list': [held('test/docs/broker.test.ts')],
   },
   'docs/signer.md': {
-    'Signing API': times(2, held('test/main/signer/signer-process.test.ts')),
+    'Signing API': times(2, held('test/caller/signer/program/signer-process.test.ts')),
   },
   'docs/cli.md': {
     Keys: [loaded({ as: 'jwk' })],
@@ -74,7 +74,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     Enrolling: [pasted('site')],
     agent: [pasted('site')],
     'sign and request': [pasted('signing')],
-    'Passports from a broker': [held('test/main/agent/broker-agent.test.ts')],
+    'Passports from a broker': [held('test/caller/agent/broker-agent.test.ts')],
     Bundles: [pasted('bundles')],
     verifier: [pasted('verifier'), copied('verifier', 'verifier.yaml')],
   },
@@ -148,15 +148,15 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     '@proofgate/middleware': [held('test/enforcement/middleware/package.extended.test.ts')],
   },
   'sdk/node/README.md': {
-    '@proofgate/client': [held('test/sdk/node/package.extended.test.ts')],
+    '@proofgate/client': [held('test/caller/sdk/node/package.extended.test.ts')],
   },
-  'sdk/python/README.md': { proofgate: [held('test/sdk/packages.extended.test.ts')] },
-  'sdk/go/README.md': { proofgate: [held('test/sdk/packages.extended.test.ts')] },
+  'sdk/python/README.md': { proofgate: [held('test/caller/sdk/packages.extended.test.ts')] },
+  'sdk/go/README.md': { proofgate: [held('test/caller/sdk/packages.extended.test.ts')] },
   'docs/signing.md': {
-    'Node.js': [held('test/sdk/node/package.extended.test.ts')],
-    Python: [held('test/sdk/packages.extended.test.ts')],
-    Go: [held('test/sdk/packages.extended.test.ts')],
-    WebSockets: [held('test/sdk/node/websocket.test.ts')],
+    'Node.js': [held('test/caller/sdk/node/package.extended.test.ts')],
+    Python: [held('test/caller/sdk/packages.extended.test.ts')],
+    Go: [held('test/caller/sdk/packages.extended.test.ts')],
+    WebSockets: [held('test/caller/sdk/node/websocket.test.ts')],
     'Try it on your machine': [held('test/main/dev/dev.test.ts')],
   },
   'docs/middleware.md': {
@@ -196,7 +196,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
   },
   'docs/workloads.md': {
     Files: [shown('site', 'cat "$SESSION/agent-files"')],
-    'With a broker': [held('test/main/agent/broker-agent.test.ts')],
+    'With a broker': [held('test/caller/agent/broker-agent.test.ts')],
     Metrics: [manifest],
   },
   'helm/proofgate/README.md': {

@@ -21,9 +21,15 @@ import {
   makeBrokerFolder,
   startBrokerProgram,
 } from '../../broker/program/broker-program.ts';
+import {
+  factsOf,
+  profileDocument,
+  requestOf,
+  routeDocument,
+  signRequest,
+} from '../../caller/sign/fixtures.ts';
 import { LAUNCHER } from '../../cli/compiled-cli.ts';
 import { runInProcess } from '../../cli/in-process.ts';
-import { factsOf, profileDocument, requestOf, routeDocument, signRequest } from '../../client/fixtures.ts';
 import { bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';
 import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
 import { type Child, startChild } from '../harness/child.ts';

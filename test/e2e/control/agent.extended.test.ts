@@ -6,7 +6,7 @@ import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { isSeq, parse, parseAllDocuments } from 'yaml';
-import { readEnrolledKeyFile } from '../../../src/workload/state-file.ts';
+import { readEnrolledKeyFile } from '../../../src/caller/enroll/state-file.ts';
 import { readText } from '../../docs/markdown.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { type Child, startChild } from '../harness/child.ts';

@@ -5,8 +5,8 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseControlUrl } from '../../../src/client/enroll/control-url.ts';
-import { ControlApi } from '../../../src/client/operator/control-api.ts';
+import { parseControlUrl } from '../../../src/caller/enroll/control-url.ts';
+import { ControlApi } from '../../../src/cli/ctl/client/control-api.ts';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { type ServiceAccountIssuer, startServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';

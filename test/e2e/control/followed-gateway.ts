@@ -1,12 +1,12 @@
 /** A real Envoy in front of a verifier that follows Control, and callers with keys that Control issued. */
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { enrolledProfiles } from '../../../src/client/enroll/enrolled-profiles.ts';
+import { enrolledProfiles } from '../../../src/caller/enroll/enrolled-profiles.ts';
+import { readEnrolledKeyFile } from '../../../src/caller/enroll/state-file.ts';
 import { headerValues, type WireClient } from '../../../src/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/conformance/wire/http1.ts';
 import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
-import { readEnrolledKeyFile } from '../../../src/workload/state-file.ts';
-import { signRequest } from '../../client/fixtures.ts';
+import { signRequest } from '../../caller/sign/fixtures.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { envoyVersions, type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
 import { closeAtOnce, patient } from '../harness/envoy-config.ts';

@@ -5,8 +5,8 @@
  */
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ControlApi } from '../../../src/client/operator/control-api.ts';
-import { OperatorError } from '../../../src/client/operator/operator-error.ts';
+import type { ControlApi } from '../../../src/cli/ctl/client/control-api.ts';
+import { OperatorError } from '../../../src/cli/ctl/client/operator-error.ts';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import {
   type Exchange,

@@ -2,9 +2,9 @@
  * Tests a thousand simultaneous submissions of one challenge over a thousand connections: they give one key. On both databases.
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Enrollment } from '../../../src/client/enroll/control-answers.ts';
-import type { Submission } from '../../../src/client/enroll/control-client.ts';
-import type { Verdict } from '../../../src/client/service-verdict.ts';
+import type { Enrollment } from '../../../src/caller/enroll/control-answers.ts';
+import type { Submission } from '../../../src/caller/enroll/control-client.ts';
+import type { Verdict } from '../../../src/caller/service/service-verdict.ts';
 import { TestPostgresServer } from '../../fakes/postgres-server.ts';
 import { type ControlDatabase, postgresDatabase, sqliteDatabase } from './campaign/control-database.ts';
 import { submissionOf, Workload, WorkloadConnection } from './campaign/workload.ts';

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseDocument } from 'yaml';
-import { writeBillingKey } from '../../signer/egress/egress-fixture.ts';
+import { writeBillingKey } from '../../caller/signer/egress/egress-fixture.ts';
 import type { Environment } from '../environment/environment.ts';
 import type { Gateway, GatewayOptions } from '../environment/gateway.ts';
 import { AUTHORITY } from '../environment/routes.ts';

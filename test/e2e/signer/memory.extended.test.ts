@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from '@jest/globals';
-import { ORIGIN, SECURE_ORIGIN, writeBillingKey } from '../../signer/egress/egress-fixture.ts';
+import { ORIGIN, SECURE_ORIGIN, writeBillingKey } from '../../caller/signer/egress/egress-fixture.ts';
 import { AUTHORITY } from '../environment/routes.ts';
 import { createSite } from '../environment/site.ts';
 import { makeCertificates } from '../harness/certificates.ts';

@@ -10,13 +10,19 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import pino from 'pino';
+import { type RunningSigner, startSigner } from '../../../src/caller/signer/program/signer-process.ts';
+import { SIGNER_SETTINGS } from '../../../src/caller/signer/program/signer-settings.ts';
 import { headerValues } from '../../../src/conformance/wire/exchange.ts';
-import { type RunningSigner, startSigner } from '../../../src/main/signer/signer-process.ts';
-import { SIGNER_SETTINGS } from '../../../src/main/signer/signer-settings.ts';
 import { settingValues } from '../../../src/process/settings/settings.ts';
+import {
+  GO_ENV,
+  MISSING_GO,
+  MISSING_PYTHON,
+  PREPARE_TIMEOUT_MS,
+  PYTHON_ENV,
+} from '../../caller/sdk/drivers.ts';
+import { ORIGIN, SECURE_ORIGIN, writeBillingKey } from '../../caller/signer/egress/egress-fixture.ts';
 import { byLane } from '../../lane.ts';
-import { GO_ENV, MISSING_GO, MISSING_PYTHON, PREPARE_TIMEOUT_MS, PYTHON_ENV } from '../../sdk/drivers.ts';
-import { ORIGIN, SECURE_ORIGIN, writeBillingKey } from '../../signer/egress/egress-fixture.ts';
 import { useEnvironment } from '../environment/environment.ts';
 import type { Gateway } from '../environment/gateway.ts';
 import { AUTHORITY } from '../environment/routes.ts';

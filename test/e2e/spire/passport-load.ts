@@ -2,10 +2,10 @@
 import { realpath } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'undici';
-import { signingProfilesOf } from '../../../src/client/broker/broker-state.ts';
+import { signingProfilesOf } from '../../../src/caller/broker/broker-state.ts';
+import { readBrokerState } from '../../../src/caller/broker/broker-state-file.ts';
 import { readSigningKeyFile } from '../../../src/process/files/key-files.ts';
-import { readBrokerState } from '../../../src/workload/broker-state-file.ts';
-import { signRequest } from '../../client/fixtures.ts';
+import { signRequest } from '../../caller/sign/fixtures.ts';
 import { nowSeconds } from '../environment/site.ts';
 
 export const CONNECTIONS = 8;

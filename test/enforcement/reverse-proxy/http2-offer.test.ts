@@ -3,10 +3,10 @@ import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
 import { type HeaderLine, headerValues, type WireRequest } from '../../../src/conformance/wire/exchange.ts';
 import { encodeHttp1, http1Client, openSocket } from '../../../src/conformance/wire/http1.ts';
+import { useEgress } from '../../caller/signer/egress/egress-fixture.ts';
 import { ROUTES } from '../../e2e/environment/routes.ts';
 import { withMoreHeaders } from '../../e2e/environment/signed-request.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
-import { useEgress } from '../../signer/egress/egress-fixture.ts';
 import { useProxies, useUpstreams, withRoutes } from './proxy-fixture.ts';
 
 const proxies = useProxies();

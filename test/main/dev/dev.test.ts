@@ -1,7 +1,7 @@
 /** `proofgate dev`, as a user runs it; the example of docs/signing.md. */
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { Signer } from '../../../src/sdk/index.ts';
+import { Signer } from '../../../src/caller/sdk/index.ts';
 import { runProofgate } from '../../e2e/harness/proofgate-command.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { type DevSite, startDev } from './dev-fixture.ts';

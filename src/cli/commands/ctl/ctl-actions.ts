@@ -1,8 +1,8 @@
 /** `proofgate ctl approve|deny|revoke|detach|raise-floor|block|unblock`: an operator's decisions, each one request to Control. */
 import { MAX_FLOOR_REVISION } from '../../../bundle/format/bundle-limits.ts';
-import type { ControlApi } from '../../../client/operator/control-api.ts';
-import { blockedSubjectsPath, sitePath, withReason } from '../../../client/operator/paths.ts';
 import { integer, required, text, toggle } from '../../../process/settings/settings.ts';
+import type { ControlApi } from '../../ctl/client/control-api.ts';
+import { blockedSubjectsPath, sitePath, withReason } from '../../ctl/client/paths.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idAndName, idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';

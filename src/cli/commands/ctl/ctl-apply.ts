@@ -2,9 +2,6 @@
 import { constants } from 'node:fs';
 import { access, lstat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ControlApi } from '../../../client/operator/control-api.ts';
-import type { Declared, Step } from '../../../client/operator/declaration.ts';
-import { OperatorError } from '../../../client/operator/operator-error.ts';
 import { readInputText } from '../../../process/files/input-files.ts';
 import { writeNewFile } from '../../../process/files/output-files.ts';
 import { CliError, EXIT_CODES, usageError } from '../../../process/program/errors.ts';
@@ -19,6 +16,9 @@ import {
   toggle,
   withDefault,
 } from '../../../process/settings/settings.ts';
+import type { ControlApi } from '../../ctl/client/control-api.ts';
+import type { Declared, Step } from '../../ctl/client/declaration.ts';
+import { OperatorError } from '../../ctl/client/operator-error.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
 import { REASON } from '../../ctl/reason.ts';
@@ -61,9 +61,7 @@ export const ctlApplyCommand = ctlCommand({
 
 async function apply(api: ControlApi, values: Values, context: CliContext): Promise<CtlResult> {
   const { output } = context;
-  const { declareSite, largeRemovals, readSiteFile } = await import(
-    '../../../client/operator/declaration.ts'
-  );
+  const { declareSite, largeRemovals, readSiteFile } = await import('../../ctl/client/declaration.ts');
   const file = readSiteFile(await readInputText(values.file, MAX_SITE_FILE_BYTES), values.file);
   const { prune, reason } = values;
   const compared = await declareSite(api, file, { prune, dryRun: true });
@@ -121,7 +119,7 @@ async function awaitSources(
   { activationTimeoutMs: timeoutMs }: Values,
   output: CliContext['output'],
 ): Promise<void> {
-  const { awaitActive } = await import('../../../client/operator/await-active.ts');
+  const { awaitActive } = await import('../../ctl/client/await-active.ts');
   const onWaiting = progressReporter(output);
   for (const source of activating) await awaitActive(api, source, { siteId, timeoutMs, onWaiting });
 }

@@ -1,8 +1,9 @@
 /** `proofgate ctl block-caller|unblock-caller`: denies every request of a caller; admits it again. */
-import { blockedCallersPath, withReason } from '../../../client/operator/paths.ts';
+
 import { usageError } from '../../../process/program/errors.ts';
 import { optional, required, type SettingValues, text } from '../../../process/settings/settings.ts';
 import { type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
+import { blockedCallersPath, withReason } from '../../ctl/client/paths.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { REASON } from '../../ctl/reason.ts';
 import { removeBlock } from '../../ctl/remove-block.ts';

@@ -1,7 +1,5 @@
 /** `proofgate ctl broker-keys refresh`: pins the keys that a broker publishes, after the operator has seen them. */
-import type { BrokerKey, KeyComparison } from '../../../client/operator/broker-keys.ts';
-import type { ControlApi } from '../../../client/operator/control-api.ts';
-import { brokerPath, issuerPath, sitePath } from '../../../client/operator/paths.ts';
+
 import { readCaFile, readInputText } from '../../../process/files/input-files.ts';
 import { CliError, usageError } from '../../../process/program/errors.ts';
 import {
@@ -18,6 +16,9 @@ import {
   jsonObjects,
   parseStrictJson,
 } from '../../../protocol/strict-json.ts';
+import type { BrokerKey, KeyComparison } from '../../ctl/client/broker-keys.ts';
+import type { ControlApi } from '../../ctl/client/control-api.ts';
+import { brokerPath, issuerPath, sitePath } from '../../ctl/client/paths.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
 import { type CliContext, group } from '../../define-command.ts';
 
@@ -54,7 +55,7 @@ const refreshCommand = ctlCommand({
 export const ctlBrokerKeysCommands = group('broker-keys', 'Pinned keys of brokers', [refreshCommand]);
 
 async function refresh(api: ControlApi, values: Values, { output }: CliContext): Promise<CtlResult> {
-  const { compareKeys, readBrokerKeySet } = await import('../../../client/operator/broker-keys.ts');
+  const { compareKeys, readBrokerKeySet } = await import('../../ctl/client/broker-keys.ts');
   const broker = await findBroker(api, values);
   const keySet = await readKeySet(values, broker);
   const { trustDomain, isOnly } = broker;
@@ -133,7 +134,7 @@ async function readKeySet(values: Values, { view }: FoundBroker): Promise<JsonOb
     const text = 'the broker has no url at Control: add it to the site file, or pin a --jwks-file';
     throw usageError('broker_url_missing', text);
   }
-  const { fetchBrokerKeySet } = await import('../../../client/operator/fetch-broker-keys.ts');
+  const { fetchBrokerKeySet } = await import('../../ctl/client/fetch-broker-keys.ts');
   return fetchBrokerKeySet({ url, issuer: values.issuer, caPem: await readCaFile(values.brokerCaFile) });
 }
 

@@ -1,10 +1,11 @@
 /** `proofgate ctl get profiles --subject`: shows or writes the signing profile file of a caller with a broker's passports. */
-import type { ControlApi } from '../../../client/operator/control-api.ts';
-import { sitePath } from '../../../client/operator/paths.ts';
+
 import { replaceFile } from '../../../process/files/output-files.ts';
 import { CliError, usageError } from '../../../process/program/errors.ts';
 import type { JsonMembers } from '../../../process/program/output.ts';
 import { type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
+import type { ControlApi } from '../../ctl/client/control-api.ts';
+import { sitePath } from '../../ctl/client/paths.ts';
 
 export interface CallerProfilesInput {
   readonly site: string;

@@ -1,11 +1,11 @@
 /** `proofgate ctl create`: what no site file declares: environments, fleets, role grants and access tokens. */
 
-import type { ControlApi } from '../../../client/operator/control-api.ts';
-import { withReason } from '../../../client/operator/paths.ts';
 import { ROLES, SCOPE_KINDS } from '../../../control/contract/vocabulary.ts';
 import { usageError } from '../../../process/program/errors.ts';
 import { choice, duration, optional, required, text } from '../../../process/settings/settings.ts';
 import type { JsonObject } from '../../../protocol/strict-json.ts';
+import type { ControlApi } from '../../ctl/client/control-api.ts';
+import { withReason } from '../../ctl/client/paths.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf } from '../../ctl/find-resources.ts';
 import { issueToken, TOKEN_OUT } from '../../ctl/issue-token.ts';

@@ -1,8 +1,9 @@
 /** `proofgate ctl delete|rename`: deletes or renames a resource that `proofgate ctl get` shows. */
-import { revisionPath, withReason } from '../../../client/operator/paths.ts';
+
 import { usageError } from '../../../process/program/errors.ts';
 import { integer, optional, text } from '../../../process/settings/settings.ts';
 import type { JsonObject } from '../../../protocol/strict-json.ts';
+import { revisionPath, withReason } from '../../ctl/client/paths.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { findOne, SITE_OF_KIND } from '../../ctl/find-resources.ts';

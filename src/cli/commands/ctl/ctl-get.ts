@@ -1,10 +1,10 @@
 /** `proofgate ctl get`: shows Control's resources, as a list or a single one. */
 
-import type { ControlApi } from '../../../client/operator/control-api.ts';
 import { usageError } from '../../../process/program/errors.ts';
 import type { Output } from '../../../process/program/output.ts';
 import { optional, type SettingValues, text } from '../../../process/settings/settings.ts';
 import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
+import type { ControlApi } from '../../ctl/client/control-api.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
 import {
   findOne,

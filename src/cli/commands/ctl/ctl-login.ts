@@ -1,7 +1,6 @@
 /** `proofgate ctl login|logout|whoami`: begins, ends and shows the session that the other commands use. */
 import { spawn } from 'node:child_process';
-import type { ControlUrl } from '../../../client/enroll/control-url.ts';
-import type { SignedIn } from '../../../client/operator/operator-sign-in.ts';
+import type { ControlUrl } from '../../../caller/enroll/control-url.ts';
 import { oneLine } from '../../../process/program/errors.ts';
 import type { Environment } from '../../../process/program/output.ts';
 import {
@@ -12,6 +11,7 @@ import {
   withDefault,
 } from '../../../process/settings/settings.ts';
 import { MAX_PORT } from '../../../protocol/limits.ts';
+import type { SignedIn } from '../../ctl/client/operator-sign-in.ts';
 import { CONTROL_SETTINGS, ctlCommand, readControlUrl, withConnection } from '../../ctl/ctl-connection.ts';
 import {
   prepareSessionFile,
@@ -68,7 +68,7 @@ async function beginSession(
   stop: AbortSignal,
   { env, output }: CliContext,
 ): Promise<string> {
-  const { signIn } = await import('../../../client/operator/operator-sign-in.ts');
+  const { signIn } = await import('../../ctl/client/operator-sign-in.ts');
   return withConnection(values, { url, token: undefined }, (api) =>
     signIn({
       api,
@@ -93,7 +93,7 @@ async function keepSession(
   connection: { readonly url: ControlUrl; readonly token: string },
   path: string,
 ): Promise<SignedIn> {
-  const { readSignedIn, signOut } = await import('../../../client/operator/operator-sign-in.ts');
+  const { readSignedIn, signOut } = await import('../../ctl/client/operator-sign-in.ts');
   return withConnection(values, connection, async (api) => {
     try {
       const signedIn = await readSignedIn(api);
@@ -131,7 +131,7 @@ export const ctlLogoutCommand = command({
   settings: CONTROL_SETTINGS,
   examples: ['proofgate ctl logout --control-url https://control.example'],
   async run({ settings }, context) {
-    const { signOut } = await import('../../../client/operator/operator-sign-in.ts');
+    const { signOut } = await import('../../ctl/client/operator-sign-in.ts');
     const url = await readControlUrl(settings);
     const path = sessionPath(settings, url, context.env);
     const token = await requireSession(path, url);

@@ -1,10 +1,10 @@
 /** `proofgate ctl rebind|deactivate|reactivate`: enrollment policies. */
 
-import type { ControlApi } from '../../../client/operator/control-api.ts';
-import { withReason } from '../../../client/operator/paths.ts';
 import { MAX_SOURCE_REVISION } from '../../../control/contract/vocabulary.ts';
 import { CliError } from '../../../process/program/errors.ts';
 import { integer, optional, required, text } from '../../../process/settings/settings.ts';
+import type { ControlApi } from '../../ctl/client/control-api.ts';
+import { withReason } from '../../ctl/client/paths.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import { REASON } from '../../ctl/reason.ts';

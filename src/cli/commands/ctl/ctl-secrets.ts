@@ -1,5 +1,5 @@
 /** `proofgate ctl rotate-signing-key|retire-signing-key|rotate-target-token|rotate-access-token|end-sessions|disable-bootstrap-token`. */
-import { sitePath } from '../../../client/operator/paths.ts';
+
 import { usageError } from '../../../process/program/errors.ts';
 import {
   choice,
@@ -9,6 +9,7 @@ import {
   text,
   withDefault,
 } from '../../../process/settings/settings.ts';
+import { sitePath } from '../../ctl/client/paths.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';

@@ -1,12 +1,12 @@
 /** `proofgate ctl signing-keys`: writes the public keys that a site's verifiers must pin, as key files. */
 import { join } from 'node:path';
-import type { ControlApi } from '../../../client/operator/control-api.ts';
-import { sitePath } from '../../../client/operator/paths.ts';
 import { replaceFile } from '../../../process/files/output-files.ts';
 import { CliError } from '../../../process/program/errors.ts';
 import { optional, required, type SettingValues, text } from '../../../process/settings/settings.ts';
 import { importPublicJwk } from '../../../protocol/import-public-key.ts';
 import type { JsonObject } from '../../../protocol/strict-json.ts';
+import type { ControlApi } from '../../ctl/client/control-api.ts';
+import { sitePath } from '../../ctl/client/paths.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
 
 const SETTINGS = {

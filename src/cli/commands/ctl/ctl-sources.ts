@@ -1,11 +1,11 @@
 /** `proofgate ctl draft|validate|activate|suspend|resume|retire`: Trust Anchor Sources. */
 
-import type { ControlApi, Resource } from '../../../client/operator/control-api.ts';
-import { revisionPath, withReason } from '../../../client/operator/paths.ts';
 import { DRAFT_STATES, MAX_SOURCE_REVISION } from '../../../control/contract/vocabulary.ts';
 import { CliError, usageError } from '../../../process/program/errors.ts';
 import { choice, integer, optional, required, text } from '../../../process/settings/settings.ts';
 import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
+import type { ControlApi, Resource } from '../../ctl/client/control-api.ts';
+import { revisionPath, withReason } from '../../ctl/client/paths.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idAndName, idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';

@@ -2,7 +2,7 @@
  * Records outside of Control what Control has acknowledged. All of it must exist exactly once, whatever happens to Control
  * later. Two answers that cannot both be true are recorded as contradictions.
  */
-import type { Enrollment } from '../../../../src/client/enroll/control-answers.ts';
+import type { Enrollment } from '../../../../src/caller/enroll/control-answers.ts';
 
 /** An enrollment as Control reported it. */
 export interface AcknowledgedEnrollment {

@@ -4,11 +4,11 @@
  * byte for byte, as a client would.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Enrollment } from '../../../../src/client/enroll/control-answers.ts';
-import type { Submission } from '../../../../src/client/enroll/control-client.ts';
-import type { ControlApi, Resource } from '../../../../src/client/operator/control-api.ts';
-import { OperatorError } from '../../../../src/client/operator/operator-error.ts';
-import type { Verdict } from '../../../../src/client/service-verdict.ts';
+import type { Enrollment } from '../../../../src/caller/enroll/control-answers.ts';
+import type { Submission } from '../../../../src/caller/enroll/control-client.ts';
+import type { Verdict } from '../../../../src/caller/service/service-verdict.ts';
+import type { ControlApi, Resource } from '../../../../src/cli/ctl/client/control-api.ts';
+import { OperatorError } from '../../../../src/cli/ctl/client/operator-error.ts';
 import type { ControlStage } from '../control-fixture.ts';
 import { SITE_ID } from '../site-declaration.ts';
 import type { Acknowledged } from './acknowledged.ts';

@@ -1,9 +1,13 @@
 /** A workload inside this process: the client library's calls over real HTTP, without files or commands. */
-import type { Enrollment } from '../../../../src/client/enroll/control-answers.ts';
-import { ControlClient, type Submission } from '../../../../src/client/enroll/control-client.ts';
-import { parseControlUrl } from '../../../../src/client/enroll/control-url.ts';
-import { ServiceHttp, type ServiceReply, type ServiceRequest } from '../../../../src/client/service-http.ts';
-import type { Verdict } from '../../../../src/client/service-verdict.ts';
+import type { Enrollment } from '../../../../src/caller/enroll/control-answers.ts';
+import { ControlClient, type Submission } from '../../../../src/caller/enroll/control-client.ts';
+import { parseControlUrl } from '../../../../src/caller/enroll/control-url.ts';
+import {
+  ServiceHttp,
+  type ServiceReply,
+  type ServiceRequest,
+} from '../../../../src/caller/service/service-http.ts';
+import type { Verdict } from '../../../../src/caller/service/service-verdict.ts';
 import { Redacted } from '../../../../src/protocol/redacted.ts';
 import { generateSigningKey } from '../../../../src/protocol/signing.ts';
 

@@ -1,0 +1,166 @@
+/**
+ * Enrolls a key: from the state file to a derived key that Control issues. After any interruption the next run with the same
+ * key, Control and policy resumes where the last one ended.
+ * Source: specification "Command-line tool"; docs/cli.md "Enrolling".
+ */
+
+import type { Verdict } from '../service/service-verdict.ts';
+import type { Enrollment } from './control-answers.ts';
+import { EnrollError } from './enroll-error.ts';
+import type { EnrollPorts, EnrollRequest, EnrollResult } from './enroll-run.ts';
+import { EnrollRun } from './enroll-run.ts';
+import {
+  type EnrolledKeyRecord,
+  type EnrollmentState,
+  isCurrent,
+  isSameKey,
+  isSameTarget,
+} from './enrollment-state.ts';
+import { denied, describeFault, expiredEnrollment, gaveUp, refusal, stillPending } from './explanations.ts';
+import { Pacing } from './pacing.ts';
+import { submitEnrollment } from './submit.ts';
+
+/** @throws EnrollError, or the error of reading the token or writing the state */
+export async function enroll(request: EnrollRequest, ports: EnrollPorts): Promise<EnrollResult> {
+  const state = await openState(request, ports);
+  const { enrolled } = state;
+  if (!request.forcesReenrollment && enrolled !== undefined && isUsable(enrolled, request, ports)) {
+    const record = await withCurrentStatus(new EnrollRun(request, ports, state), enrolled);
+    if (record.key.status === 'revoked') {
+      await ports.states.save({ ...state, enrolled: record });
+      throw deadKey(record);
+    }
+    if (record.key.status === 'active') {
+      if (!isSameKey(record.key, enrolled.key)) await ports.states.save({ ...state, enrolled: record });
+      return { kind: 'cached', record };
+    }
+  }
+  // Before any request to Control: a directory that is not writable must not waste an enrollment.
+  await ports.states.save(state);
+  const run = new EnrollRun(request, ports, state);
+  if (run.attempt !== undefined) ports.report({ kind: 'resumed', attempt: run.attempt.kind });
+  const resumed = await resume(run);
+  const record = resumed !== undefined && isUsable(resumed, request, ports) ? resumed : await enrollAnew(run);
+  if (record.key.status !== 'active') throw deadKey(record);
+  return { kind: 'enrolled', record };
+}
+
+/** The state of this key, with an attempt only if it is for this target. */
+async function openState({ key, target }: EnrollRequest, { states }: EnrollPorts): Promise<EnrollmentState> {
+  const keyThumbprint = key.publicKey.thumbprint;
+  const kept = await states.load();
+  if (kept?.keyThumbprint !== keyThumbprint) {
+    return { keyThumbprint, target, enrolled: undefined, attempt: undefined };
+  }
+  if (kept.attempt === undefined || isSameTarget(kept.target, target)) return { ...kept, target };
+  return { ...kept, target, attempt: undefined, mayBeIssued: true };
+}
+
+function isUsable(record: EnrolledKeyRecord, request: EnrollRequest, { nowMs }: EnrollPorts): boolean {
+  return isSameTarget(record.target, request.target) && isCurrent(record, request.refreshSkewMs, nowMs());
+}
+
+/**
+ * Asks Control once, since the state file cannot know of a revocation, or of grants that changed. A key whose enrollment Control has lost counts as
+ * expired, such as after a restore. Without an answer the state file decides. @throws EnrollError `interrupted`
+ */
+async function withCurrentStatus(run: EnrollRun, record: EnrolledKeyRecord): Promise<EnrolledKeyRecord> {
+  const { control, report } = run.ports;
+  const verdict = await control.poll(record.enrollmentId, run.call);
+  if (run.isStopped) throw gaveUp({ kind: 'unclear', cause: 'stopped' });
+  if (verdict.kind === 'done') {
+    const { value } = verdict;
+    if (value.state === 'issued' && value.key.keyId === record.key.keyId) {
+      return { ...record, key: value.key };
+    }
+    report({ kind: 'unconfirmed', fault: describeFault({ kind: 'unclear', cause: 'answer_invalid' }) });
+    return record;
+  }
+  if (verdict.kind === 'refused' && verdict.code === 'enrollment_unknown') {
+    return { ...record, key: { ...record.key, status: 'expired' } };
+  }
+  report({ kind: 'unconfirmed', fault: describeFault(verdict) });
+  return record;
+}
+
+/** Undefined unless Control has confirmed a submission in progress. */
+async function resume(run: EnrollRun): Promise<EnrolledKeyRecord | undefined> {
+  return run.attempt?.kind === 'submitted' ? awaitDecision(run, run.attempt.enrollmentId) : undefined;
+}
+
+async function enrollAnew(run: EnrollRun): Promise<EnrolledKeyRecord> {
+  const enrollment = await submitEnrollment(run);
+  return (await settle(run, enrollment)) ?? awaitDecision(run, enrollment.enrollmentId);
+}
+
+function deadKey({ key }: EnrolledKeyRecord): EnrollError {
+  return key.status === 'revoked'
+    ? refusal('key_revoked')
+    : new EnrollError('refused', 'key_expired', 'the key has expired already: run again with a newer token');
+}
+
+/**
+ * Polls a submitted enrollment until Control decides. A failed poll never causes a new submission, because Control already
+ * has the enrollment.
+ */
+
+/** @throws EnrollError */
+async function awaitDecision(run: EnrollRun, enrollmentId: string): Promise<EnrolledKeyRecord> {
+  const pacing = new Pacing(run.request.pollIntervalMs, run.ports.random);
+  for (;;) {
+    const verdict = await run.ports.control.poll(enrollmentId, run.call);
+    if (verdict.kind === 'refused') throw await refusedPoll(run, verdict.code);
+    const record = verdict.kind === 'done' ? await settle(run, verdict.value) : undefined;
+    if (record !== undefined) return record;
+    await pause(run, enrollmentId, pacing, verdict);
+  }
+}
+
+/**
+ * Saves the outcome of an enrollment; undefined while it is pending.
+ * @throws EnrollError `enrollment_denied`, `policy_rebound`, `policy_not_active`, `source_not_active`, `enrollment_expired`
+ */
+async function settle(run: EnrollRun, enrollment: Enrollment): Promise<EnrolledKeyRecord | undefined> {
+  switch (enrollment.state) {
+    case 'pending_approval':
+      return undefined;
+    case 'denied':
+      await run.saveAttempt(undefined);
+      throw denied(enrollment.denialCode);
+    case 'expired':
+      await run.saveAttempt(undefined);
+      throw expiredEnrollment();
+    case 'issued': {
+      const { enrollmentId, createdAtMs, key } = enrollment;
+      const record = { target: run.request.target, enrollmentId, createdAtMs, key };
+      await run.saveKey(record);
+      return record;
+    }
+  }
+}
+
+/** Control lost the enrollment, as after a restore from a backup: the next run enrolls anew. Other rejections leave it pending. */
+async function refusedPoll(run: EnrollRun, code: string): Promise<EnrollError> {
+  if (code === 'enrollment_unknown') await run.giveUpAttempt();
+  return refusal(code);
+}
+
+/** @throws EnrollError `enrollment_pending` after the timeout, without waiting, or when stopped */
+async function pause(
+  run: EnrollRun,
+  enrollmentId: string,
+  pacing: Pacing,
+  verdict: Exclude<Verdict<Enrollment>, { readonly kind: 'refused' }>,
+): Promise<void> {
+  const fault = verdict.kind === 'done' ? undefined : describeFault(verdict);
+  const state = fault ?? 'it awaits approval';
+  if (run.isStopped) throw stillPending(enrollmentId, 'stopped');
+  if (!run.request.waitsForActivation) throw stillPending(enrollmentId, state);
+  if (run.remainingMs <= 0) {
+    const askedMs = verdict.kind === 'later' ? verdict.retryAfterMs : undefined;
+    throw stillPending(enrollmentId, `time is up; ${state}`, askedMs);
+  }
+  run.ports.report({ kind: 'waiting', enrollmentId, elapsedMs: run.elapsedMs, fault });
+  await run.sleep(Math.min(pacing.next(run.retryAfterMs(verdict)), run.remainingMs));
+  if (run.isStopped) throw stillPending(enrollmentId, 'stopped');
+}

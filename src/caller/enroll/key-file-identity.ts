@@ -1,0 +1,150 @@
+/**
+ * The identity of a key file: the key, with the profiles and passports beside it. It is read again when an agent, or
+ * `proofgate enroll`, replaces the files. Source: docs/workloads.md "Files".
+ */
+import { stat } from 'node:fs/promises';
+import { readSigningKeyFile } from '../../process/files/key-files.ts';
+import type { SigningKey } from '../../protocol/signing.ts';
+import type { SigningProfiles } from '../../protocol/signing-profile.ts';
+import { signingProfilesOf } from '../broker/broker-state.ts';
+import { brokerStatePathOf, readBrokerState } from '../broker/broker-state-file.ts';
+import { EnrollError } from './enroll-error.ts';
+import { enrolledProfiles } from './enrolled-profiles.ts';
+import { EnrollmentStateFile, settledKeyFile, statePathOf } from './state-file.ts';
+
+export interface KeyIdentity {
+  readonly key: SigningKey;
+  /** Signing profile files; at most one of them may fit a request. */
+  readonly files: readonly SigningProfiles[];
+  /** Compact JWS by audience; undefined: the key signs its own passports. */
+  readonly passports: ReadonlyMap<string, string> | undefined;
+  /** Infinity for passports of a broker: each has an end of its own. */
+  readonly expiresAtMs: number;
+}
+
+/**
+ * @param given signing profiles, instead of those beside the key
+ * @throws CliError, ClientError, EnrollError, BrokerError
+ */
+export async function readKeyIdentity(
+  keyFile: string,
+  nowMs: number,
+  given?: GivenProfiles,
+): Promise<KeyIdentity> {
+  // Resolved once, so that the key and its state match while an agent replaces them.
+  const settled = await settledKeyFile(keyFile);
+  const key = await readSigningKeyFile(settled);
+  const keyThumbprint = key.publicKey.thumbprint;
+  const broker = await readBrokerState(settled, keyThumbprint);
+  const givenFiles = given === undefined ? undefined : [await given.read(given.path)];
+  if (broker !== undefined) {
+    const passports = new Map(broker.passports.map(({ audience, jws }) => [audience, jws]));
+    const files = givenFiles ?? signingProfilesOf(broker.profileDocuments, keyFile);
+    return { key, files, passports, expiresAtMs: Number.POSITIVE_INFINITY };
+  }
+  if (givenFiles !== undefined) {
+    return { key, files: givenFiles, passports: undefined, expiresAtMs: Number.POSITIVE_INFINITY };
+  }
+  const state = await new EnrollmentStateFile(settled).load();
+  const files = [enrolledProfiles(state, { keyThumbprint, keyFile, nowMs })];
+  const expiresAtMs = state?.enrolled?.key.expiresAtMs ?? Number.POSITIVE_INFINITY;
+  return { key, files, passports: undefined, expiresAtMs };
+}
+
+const LOOK_EVERY_MS = 1_000;
+
+/** A file of signing profiles. The SDK reads none, so it does not load what reads them. */
+export interface GivenProfiles {
+  readonly path: string;
+  readonly read: (path: string) => Promise<SigningProfiles>;
+}
+
+export interface KeyFileOptions {
+  /** Signing profiles, instead of those beside the key. */
+  readonly profiles?: GivenProfiles | undefined;
+  readonly nowMs?: () => number;
+  /** Replaced files that cannot be used yet; the earlier identity stays in use until it ends. */
+  readonly onRejected?: (error: unknown) => void;
+}
+
+/** Looks at the files when it is asked, at most once a second, so that it needs no timer. */
+export class KeyFileIdentity {
+  readonly #keyFile: string;
+  readonly #profiles: GivenProfiles | undefined;
+  readonly #nowMs: () => number;
+  readonly #onRejected: (error: unknown) => void;
+  #identity: KeyIdentity | undefined;
+  #seen = '';
+  /** Monotonic, so that a clock that is set back does not stop the looks. */
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
+  #look: Promise<void> | undefined;
+
+  constructor(
+    keyFile: string,
+    { nowMs = Date.now, onRejected = () => undefined, profiles }: KeyFileOptions = {},
+  ) {
+    this.#keyFile = keyFile;
+    this.#profiles = profiles;
+    this.#nowMs = nowMs;
+    this.#onRejected = onRejected;
+  }
+
+  /** @throws as {@link readKeyIdentity}, when there is no identity that can be used */
+  async current(): Promise<KeyIdentity> {
+    if (!this.#isFresh()) {
+      this.#look ??= this.#lookOnce().finally(() => {
+        this.#look = undefined;
+      });
+      await this.#look;
+    }
+    // A look without an identity throws.
+    return this.#identity ?? this.#read();
+  }
+
+  #isFresh(): boolean {
+    return (
+      this.#identity !== undefined &&
+      performance.now() - this.#lookedAtMs < LOOK_EVERY_MS &&
+      this.#nowMs() < this.#identity.expiresAtMs
+    );
+  }
+
+  async #lookOnce(): Promise<void> {
+    const found = await this.#fingerprint();
+    this.#lookedAtMs = performance.now();
+    const current = this.#identity;
+    const hasEnded = current === undefined || !(this.#nowMs() < current.expiresAtMs);
+    if (!hasEnded && found === this.#seen) return;
+    try {
+      this.#identity = await this.#read();
+      this.#seen = found;
+    } catch (error) {
+      // Only Control ends a key that has not expired. Other faults may be files between two states.
+      if (hasEnded || isRefusal(error)) {
+        this.#identity = undefined;
+        throw error;
+      }
+      this.#onRejected(error);
+    }
+  }
+
+  #read(): Promise<KeyIdentity> {
+    return readKeyIdentity(this.#keyFile, this.#nowMs(), this.#profiles);
+  }
+
+  async #fingerprint(): Promise<string> {
+    const file = await settledKeyFile(this.#keyFile);
+    const given = this.#profiles === undefined ? [] : [this.#profiles.path];
+    const paths = [file, statePathOf(file), brokerStatePathOf(file), ...given];
+    return (await Promise.all(paths.map(fingerprintOf))).join();
+  }
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof EnrollError && error.kind === 'refused';
+}
+
+async function fingerprintOf(path: string): Promise<string> {
+  const stats = await stat(path).catch(() => undefined);
+  return stats === undefined ? '-' : `${stats.ino}:${stats.mtimeMs}:${stats.size}`;
+}

@@ -1,0 +1,45 @@
+/** Reads headers in the forms that Node's clients accept, and removes those that only a signer may set. */
+
+import { AUTHORIZATION_HEADER, hasPassportScheme, isVendorSpelling } from '../../protocol/wire-names.ts';
+import type { RequestHeader } from '../sign/request-headers.ts';
+
+type HeaderValue = string | number | readonly string[] | undefined;
+/** An object, pairs such as those of `Headers`, or names and values in turn. */
+export type HeadersLike =
+  | { readonly [name: string]: HeaderValue }
+  | Iterable<readonly [name: string, value: string | readonly string[] | undefined]>
+  | readonly string[];
+
+/** In their order. Values have no white space at their ends, as the receiver sees them (RFC 9110 section 5.5). */
+export function headerLinesOf(headers: HeadersLike | null | undefined): readonly RequestHeader[] {
+  return pairsOf(headers ?? {}).flatMap(([name, value]) =>
+    [value].flat().map((each) => ({ name, value: String(each).replace(/^[\t ]+|[\t ]+$/g, '') })),
+  );
+}
+
+/** Whether the value is in one of the forms. Its members are read with care in any case. */
+export function isHeadersLike(value: unknown): value is HeadersLike {
+  return typeof value === 'object' && value !== null;
+}
+
+function pairsOf(headers: HeadersLike): readonly (readonly [string, HeaderValue])[] {
+  if (!isIterable(headers)) return Object.entries(headers).filter(([, value]) => value !== undefined);
+  const items = [...headers];
+  const pairs: [string, HeaderValue][] = [];
+  for (let i = 0; i < items.length; i++) {
+    const item = items[i];
+    if (typeof item === 'string') pairs.push([item, String(items[++i])]);
+    else if (item?.[1] !== undefined) pairs.push([item[0], item[1]]);
+  }
+  return pairs;
+}
+
+function isIterable(headers: HeadersLike): headers is Exclude<HeadersLike, { [name: string]: HeaderValue }> {
+  return Symbol.iterator in headers;
+}
+
+/** Whether a header is of a signer, so that a caller's own is removed. */
+export function isOfSigner(name: string, value: string): boolean {
+  const lowerName = name.toLowerCase();
+  return isVendorSpelling(lowerName) || (lowerName === AUTHORIZATION_HEADER && hasPassportScheme(value));
+}

@@ -1,0 +1,286 @@
+/**
+ * Signs requests: each gets a passport that identifies the caller, and a proof that is bound to exactly this request.
+ * The CLI, `proofgate signer` and the Node SDK sign with it.
+ * Source: docs/protocol.md "Passport", "Transcript".
+ */
+import { type BodyDigest, contentSha256 } from '../../protocol/body-binding.ts';
+import { ClientError, type ClientErrorCode } from '../../protocol/client-error.ts';
+import { isMethod } from '../../protocol/identifiers.ts';
+import {
+  DERIVED_KEY_PASSPORT_TTL_SECONDS,
+  MAX_PROOF_TTL_SECONDS,
+  MAX_TRANSCRIPT_BYTES,
+} from '../../protocol/limits.ts';
+import { newJti, type SigningKey, signTranscript } from '../../protocol/signing.ts';
+import type { RouteProfile, SigningProfiles } from '../../protocol/signing-profile.ts';
+import type { Transcript } from '../../protocol/transcript.ts';
+import type { PassportHeader } from '../../protocol/wire-names.ts';
+import { type ProfileChoice, type SelectedProfile, selectAmongFiles } from '../profiles/select-profile.ts';
+import { parseRequestUrl, type RequestUrl } from '../request-url.ts';
+import { CredentialHeaders } from './credential-headers.ts';
+import { checkAuthorization, type RequestHeader, selectSignedHeaders } from './request-headers.ts';
+import {
+  credentialsTooLarge,
+  type PassportTimes,
+  readBrokerPassport,
+  type SigningPassport,
+  signOwnPassport,
+} from './signing-passport.ts';
+
+export interface RequestToSign {
+  /** Case-sensitive. */
+  readonly method: string;
+  /** As it will be sent; its target is signed byte for byte. */
+  readonly url: string;
+  /** Undefined or empty: no body. */
+  readonly body?: Uint8Array | BodyDigest | undefined;
+  readonly headers: readonly RequestHeader[];
+  /** Further header names to sign; each must be in `headers`. */
+  readonly signHeaders?: readonly string[];
+  /** Default: the only profile that fits. */
+  readonly choice?: ProfileChoice;
+}
+
+/** A key with its profiles and passports. Replaced whole, so that key and passport always match. */
+export interface SigningIdentity {
+  /** The holder key that the passports name. */
+  readonly key: SigningKey;
+  /** Signing profile files; at most one of them may fit a request. */
+  readonly files: readonly SigningProfiles[];
+  /** A broker's passports, as compact JWS, by audience; undefined when the key signs its own. */
+  readonly passports: ReadonlyMap<string, string> | undefined;
+  /** When a key that signs its own passports ends; absent where that is not known. */
+  readonly expiresAtMs?: number | undefined;
+}
+
+export interface SignedRequest {
+  readonly kind: 'signed';
+  readonly method: string;
+  readonly url: RequestUrl;
+  readonly headers: CredentialHeaders;
+  readonly jti: string;
+  readonly routeId: string;
+  readonly keyId: string;
+  readonly signedHeaderNames: readonly string[];
+  readonly issuedAtSeconds: number;
+  readonly expiresAtSeconds: number;
+}
+
+export interface SigningFailure {
+  readonly kind: 'failed';
+  /** `identity_not_ready`: the key or its passports are not loaded yet. */
+  readonly code: ClientErrorCode | 'identity_not_ready';
+  readonly message: string;
+}
+
+export interface FoundProfile extends SelectedProfile {
+  readonly kind: 'found';
+  readonly url: RequestUrl;
+}
+
+export interface SignerOptions {
+  readonly nowMs?: () => number;
+  /** For tests that need the same bytes each time. */
+  readonly newJti?: () => string;
+  /** 1 to 300. A proof never outlives its passport. */
+  readonly proofTtlSeconds?: number;
+  /** 1 to 300, of passports that the key signs. */
+  readonly passportTtlSeconds?: number;
+}
+
+const DEFAULT_PROOF_TTL_SECONDS = 60;
+/** A passport is renewed after this share of its life. */
+const RENEWAL_SHARE = 2 / 3;
+
+export class RequestSigner {
+  readonly #options: Required<SignerOptions>;
+  #identity: IdentityInUse | undefined;
+
+  /** @throws ClientError `ttl_out_of_range` */
+  constructor(options: SignerOptions = {}) {
+    this.#options = {
+      nowMs: Date.now,
+      newJti,
+      proofTtlSeconds: DEFAULT_PROOF_TTL_SECONDS,
+      passportTtlSeconds: DERIVED_KEY_PASSPORT_TTL_SECONDS,
+      ...options,
+    };
+    requireTtl('proof', this.#options.proofTtlSeconds, MAX_PROOF_TTL_SECONDS);
+    requireTtl('passport', this.#options.passportTtlSeconds, DERIVED_KEY_PASSPORT_TTL_SECONDS);
+  }
+
+  get identity(): SigningIdentity | undefined {
+    return this.#identity?.identity;
+  }
+
+  /** @param identity undefined: every request fails with `identity_not_ready` */
+  replaceIdentity(identity: SigningIdentity | undefined): void {
+    this.#identity = identity && new IdentityInUse(identity);
+  }
+
+  /** Finds the request's profile, for callers that must know it before they have the body. */
+  profileFor(request: Pick<RequestToSign, 'method' | 'url' | 'choice'>): FoundProfile | SigningFailure {
+    return this.#withIdentity(({ identity }) => findProfile(request, identity.files));
+  }
+
+  sign(request: RequestToSign): SignedRequest | SigningFailure {
+    return this.#withIdentity((inUse) => this.#signAs(inUse, request));
+  }
+
+  #withIdentity<T>(use: (identity: IdentityInUse) => T): T | SigningFailure {
+    if (this.#identity === undefined) {
+      return { kind: 'failed', code: 'identity_not_ready', message: 'there is no key to sign with yet' };
+    }
+    try {
+      return use(this.#identity);
+    } catch (error) {
+      if (!(error instanceof ClientError)) throw error;
+      return { kind: 'failed', code: error.code, message: error.message };
+    }
+  }
+
+  #signAs(inUse: IdentityInUse, request: RequestToSign): SignedRequest {
+    const { method } = request;
+    const { profile, profiles, url } = findProfile(request, inUse.identity.files);
+    checkAuthorization(request.headers, profile.passportHeader);
+    const issuedAtSeconds = Math.floor(this.#options.nowMs() / 1000);
+    const passport = inUse.passportFor(profiles, profile, issuedAtSeconds, this.#options);
+    const expiresAtSeconds = Math.min(
+      issuedAtSeconds + this.#options.proofTtlSeconds,
+      passport.expiresAtSeconds,
+      keyEndAfter(issuedAtSeconds, inUse.identity),
+    );
+    const { authSite, issuer, subject } = profiles.coordinates;
+    const transcript: Transcript = {
+      authSite,
+      keyId: passport.keyId,
+      passportSha256: passport.sha256,
+      issuer,
+      subject,
+      audience: profile.audience,
+      routeId: profile.routeId,
+      method,
+      scheme: url.scheme,
+      authority: url.authority,
+      target: url.target,
+      jti: this.#options.newJti(),
+      issuedAtSeconds,
+      expiresAtSeconds,
+      contentSha256: contentSha256(method, profile.body, request.body ?? NO_BODY),
+      headers: selectSignedHeaders(request.headers, profile, request.signHeaders ?? []),
+    };
+    return {
+      kind: 'signed',
+      method,
+      url,
+      headers: signedHeaders(passport.jws, profile.passportHeader, transcript, inUse.identity.key),
+      jti: transcript.jti,
+      routeId: profile.routeId,
+      keyId: passport.keyId,
+      signedHeaderNames: transcript.headers.map(({ name }) => name),
+      issuedAtSeconds,
+      expiresAtSeconds,
+    };
+  }
+}
+
+/** Infinite for a key that has ended: the verifier says so. */
+function keyEndAfter(seconds: number, { expiresAtMs = Number.POSITIVE_INFINITY }: SigningIdentity): number {
+  const endSeconds = Math.floor(expiresAtMs / 1000);
+  return endSeconds > seconds ? endSeconds : Number.POSITIVE_INFINITY;
+}
+
+const NO_BODY = new Uint8Array(0);
+
+/** @throws ClientError as `selectAmongFiles`, or `method_invalid`, `url_invalid`, `url_not_canonical` */
+export function findProfile(
+  { choice = { kind: 'only_fit' }, method, url: text }: Pick<RequestToSign, 'method' | 'url' | 'choice'>,
+  files: readonly SigningProfiles[],
+): FoundProfile {
+  if (!isMethod(method)) throw new ClientError('method_invalid', 'the method is not an HTTP method');
+  const url = parseRequestUrl(text);
+  return { kind: 'found', url, ...selectAmongFiles(files, method, url, choice) };
+}
+
+function signedHeaders(
+  jws: string,
+  passportHeader: PassportHeader,
+  transcript: Transcript,
+  holderKey: SigningKey,
+): CredentialHeaders {
+  const proof = signTranscript(transcript, holderKey);
+  if (proof.transcript.length > MAX_TRANSCRIPT_BYTES) throw credentialsTooLarge();
+  return new CredentialHeaders({ passport: jws, passportHeader, ...proof });
+}
+
+function requireTtl(what: string, seconds: number, maxSeconds: number): void {
+  if (Number.isInteger(seconds) && seconds >= 1 && seconds <= maxSeconds) return;
+  throw new ClientError('ttl_out_of_range', `the ${what} must live 1s to ${maxSeconds}s, in whole seconds`);
+}
+
+interface CachedPassport {
+  readonly passport: SigningPassport;
+  readonly fromSeconds: number;
+  readonly untilSeconds: number;
+}
+
+/** An identity with its passports: reused while valid, because verifiers cache them. */
+class IdentityInUse {
+  readonly identity: SigningIdentity;
+  /** By profile file, whose coordinates they name, and audience. */
+  readonly #cache = new Map<SigningProfiles, Map<string, CachedPassport>>();
+
+  constructor(identity: SigningIdentity) {
+    this.identity = identity;
+  }
+
+  /** @throws ClientError as `signOwnPassport` and `readBrokerPassport`, or `passport_required`, `passport_expired` */
+  passportFor(
+    profiles: SigningProfiles,
+    { audience }: RouteProfile,
+    nowSeconds: number,
+    options: Required<SignerOptions>,
+  ): SigningPassport {
+    const byAudience = this.#cache.get(profiles) ?? new Map<string, CachedPassport>();
+    this.#cache.set(profiles, byAudience);
+    const cached = byAudience.get(audience);
+    if (cached && nowSeconds >= cached.fromSeconds && nowSeconds < cached.untilSeconds) {
+      return cached.passport;
+    }
+    const made =
+      this.identity.passports === undefined
+        ? this.#signOwn(profiles, audience, nowSeconds, options)
+        : this.#fromBroker(profiles, audience, nowSeconds);
+    byAudience.set(audience, made);
+    return made.passport;
+  }
+
+  #signOwn(
+    { coordinates }: SigningProfiles,
+    audience: string,
+    nowSeconds: number,
+    { newJti: newPassportId, passportTtlSeconds }: Required<SignerOptions>,
+  ): CachedPassport {
+    const times: PassportTimes = {
+      issuedAtSeconds: nowSeconds,
+      expiresAtSeconds: nowSeconds + passportTtlSeconds,
+    };
+    const { key } = this.identity;
+    const passport = signOwnPassport({ key, coordinates, audience, passportId: newPassportId(), ...times });
+    const untilSeconds = nowSeconds + Math.max(1, Math.floor(passportTtlSeconds * RENEWAL_SHARE));
+    return { passport, fromSeconds: nowSeconds, untilSeconds };
+  }
+
+  #fromBroker({ coordinates }: SigningProfiles, audience: string, nowSeconds: number): CachedPassport {
+    const jws = this.identity.passports?.get(audience);
+    if (jws === undefined) {
+      throw new ClientError('passport_required', `there is no passport for the audience ${audience}`);
+    }
+    const holderThumbprint = this.identity.key.publicKey.thumbprint;
+    const passport = readBrokerPassport(jws, { coordinates, audience, holderThumbprint });
+    if (!(nowSeconds < passport.expiresAtSeconds)) {
+      throw new ClientError('passport_expired', 'the passport has expired');
+    }
+    return { passport, fromSeconds: 0, untilSeconds: passport.expiresAtSeconds };
+  }
+}

@@ -1,0 +1,36 @@
+/** Header lines of a request for the upstream: those of the application, with the credentials in place of its own. */
+
+import type { ClientRequest, HeaderLines } from '../../../process/http-proxy/client-exchange.ts';
+import { HOP_BY_HOP_HEADERS } from '../../../process/http-proxy/hop-by-hop.ts';
+import { headerLines } from '../../../process/http-proxy/raw-headers.ts';
+import { acceptsTrailers, joinCookies } from '../../../process/http-proxy/request-lines.ts';
+import { hasPassportScheme, isVendorSpelling } from '../../../protocol/wire-names.ts';
+import type { CredentialHeaders } from '../../sign/credential-headers.ts';
+import type { RequestHeader } from '../../sign/request-headers.ts';
+
+/** The client of the upstream writes the framing and `Host`. */
+const REPLACED: ReadonlySet<string> = new Set([...HOP_BY_HOP_HEADERS, 'content-length', 'expect', 'host']);
+
+/** The application's headers without credentials of its own and what is for one hop only. `Host` is first. */
+export function outgoingLines({ rawHeaders }: Pick<ClientRequest, 'rawHeaders'>, host: string): HeaderLines {
+  const lines = headerLines(rawHeaders);
+  const kept = lines.filter(([name, value]) => {
+    const lower = name.toLowerCase();
+    if (lower === 'authorization') return !hasPassportScheme(value);
+    return !REPLACED.has(lower) && !isVendorSpelling(lower);
+  });
+  // HTTP/2 keeps white space around values, and HTTP/1.1 does not.
+  const trimmed = kept.map(([name, value]) => [name, value.replace(/^[\t ]+|[\t ]+$/g, '')] as const);
+  const te = acceptsTrailers(lines) ? [['te', 'trailers'] as const] : [];
+  return [['host', host], ...joinCookies(trimmed), ...te];
+}
+
+/** What the signature may cover: the lines with the length of the body that will be sent. */
+export function signableHeaders(lines: HeaderLines, bodyBytes: number): readonly RequestHeader[] {
+  const headers = lines.map(([name, value]) => ({ name, value }));
+  return bodyBytes === 0 ? headers : [...headers, { name: 'content-length', value: String(bodyBytes) }];
+}
+
+export function withCredentials(lines: HeaderLines, credentials: CredentialHeaders): HeaderLines {
+  return [...lines, ...credentials.revealLines().map(({ name, value }) => [name, value] as const)];
+}

@@ -1,0 +1,184 @@
+/**
+ * Signs for an egress Envoy: an allowed answer adds passport and proof to the request.
+ * Source: docs/signer.md "Behind an egress Envoy".
+ */
+
+import { overwriteAll } from '../../../enforcement/ext-authz-grpc/check-response.ts';
+import type { CheckResponse } from '../../../enforcement/ext-authz-grpc/messages.ts';
+import type { RequestHeaders } from '../../../protocol/credentials.ts';
+import { normalizeAuthority } from '../../../protocol/request-target.ts';
+import type { RouteProfile } from '../../../protocol/signing-profile.ts';
+import { AUTHORIZATION_HEADER, hasPassportScheme, isVendorSpelling } from '../../../protocol/wire-names.ts';
+import { factsOfCheckRequest } from '../../../verifier/envoy-request/check-request.ts';
+import type { CheckRequest } from '../../../verifier/envoy-request/messages.ts';
+import type { RequestSigner, SignedRequest } from '../../sign/request-signer.ts';
+import { HEADERS_TOO_LARGE, headersTooLarge } from '../header-size.ts';
+import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
+
+export interface SigningCheckOptions {
+  readonly signer: Pick<RequestSigner, 'profileFor' | 'sign'>;
+  /** What happens to a request without a profile. An error of the key or the signer always refuses. */
+  readonly unsigned: 'deny' | 'pass';
+  readonly onSigned: (signed: SignedRequest) => void;
+  readonly onRefused: (code: Refusal['code']) => void;
+  /** Called for each request that goes on unsigned. */
+  readonly onPassed: (method: string) => void;
+}
+
+type Facts = ReturnType<typeof factsOfCheckRequest>;
+type Outcome =
+  | { readonly kind: 'signed'; readonly signed: SignedRequest }
+  | { readonly kind: 'passed' }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+export function checkResponseOf(request: CheckRequest, options: SigningCheckOptions): CheckResponse {
+  const facts = factsOfCheckRequest(request, 'buffered');
+  const outcome = outcomeOf(facts, options);
+  if (outcome.kind === 'refused') {
+    options.onRefused(outcome.refusal.code);
+    return refusedResponse(outcome.refusal);
+  }
+  if (outcome.kind === 'passed') {
+    options.onPassed(facts.method);
+    return passedResponse(facts.headers, []);
+  }
+  options.onSigned(outcome.signed);
+  const added = outcome.signed.headers
+    .revealLines()
+    .map(({ name, value }) => [name.toLowerCase(), value] as const);
+  return passedResponse(facts.headers, added, RESENDING_HEADERS);
+}
+
+/** With these headers the application would have Envoy send one proof twice (Envoy's documentation of its router). */
+const RESENDING_HEADERS = ['x-envoy-retry-on', 'x-envoy-retry-grpc-on', 'x-envoy-hedge-on-per-try-timeout'];
+
+function outcomeOf(facts: Facts, { signer, unsigned }: SigningCheckOptions): Outcome {
+  if (isOfBrowser(facts.headers.names())) return refused(BROWSER_REQUEST);
+  const found = findProfile(facts, signer);
+  if (found.kind === 'failed') {
+    if (found.code !== 'profile_not_found' || unsigned === 'deny') return refused(found);
+    // Without a target the facts do not say what Envoy will send, so a profile may fit that.
+    return facts.target === '' ? refused(NOT_CANONICAL) : { kind: 'passed' };
+  }
+  // A text that the URL parser splits elsewhere would be signed for another request than Envoy sends.
+  const { authority, scheme, target } = found.url;
+  if (target !== facts.target || authority !== normalizeAuthority(scheme, facts.authority)) {
+    return refused(NOT_CANONICAL);
+  }
+  if (isPassport(facts.headers) && !isOnlyPassport(facts.headers)) return refused(OTHER_CREDENTIALS);
+  const { profile } = found;
+  if (profile.body === 'bound' && facts.body.kind === 'unknown') return refused(BODY_UNAVAILABLE);
+  const signed = signer.sign({
+    method: facts.method,
+    url: `${found.url.origin}${target}`,
+    headers: headersToSign(facts.headers, profile),
+    body: facts.body.kind === 'exact' ? facts.body.bytes : undefined,
+  });
+  if (signed.kind === 'failed') return refused(signed);
+  const added = signed.headers.revealLines().map(({ name, value }) => [name, value] as const);
+  const isTooLarge = headersTooLarge([...sentLines(facts), ...added]);
+  return isTooLarge ? refused(HEADERS_TOO_LARGE) : { kind: 'signed', signed };
+}
+
+/** Lines of the application that go on, with `Host` for the pseudo-headers in which Envoy gives the request line. */
+function sentLines({ authority, headers }: Facts): readonly (readonly [name: string, value: string])[] {
+  const kept = headers.lines().filter(([name]) => !name.startsWith(':') && !isOwnCredential(headers, name));
+  return [['host', authority], ...kept];
+}
+
+/** `Authorization` always, so that the application's own is never replaced. */
+function headersToSign(headers: RequestHeaders, { signedHeaders }: RouteProfile) {
+  const names = new Set([...signedHeaders, AUTHORIZATION_HEADER]);
+  if (isPassport(headers)) names.delete(AUTHORIZATION_HEADER);
+  return [...names].flatMap((name) => linesOf(headers, name));
+}
+
+/** The application speaks plain HTTP to Envoy, which originates TLS: only the profile tells the upstream's scheme. */
+function findProfile(
+  { authority, method, target }: Facts,
+  signer: SigningCheckOptions['signer'],
+): ReturnType<RequestSigner['profileFor']> {
+  const found = signer.profileFor({ method, url: `https://${authority}${target}` });
+  if (found.kind === 'found' || found.code !== 'origin_not_allowed') return found;
+  const plain = signer.profileFor({ method, url: `http://${authority}${target}` });
+  if (plain.kind !== 'found') return found;
+  // With `:80` the host is that of the plain origin, although the upstream may have TLS.
+  const isOfTls =
+    signer.profileFor({ method, url: `https://${plain.url.authority}${target}` }).kind === 'found';
+  return isOfTls ? found : plain;
+}
+
+/** A header that may have been joined from several lines counts as repeated. */
+function linesOf(headers: RequestHeaders, name: string) {
+  const found = headers.lookup(name);
+  if (found.kind === 'absent') return [];
+  return found.kind === 'single'
+    ? [{ name, value: found.value }]
+    : [
+        { name, value: '' },
+        { name, value: '' },
+      ];
+}
+
+/** Credentials that the application took from another signer. */
+function isPassport(headers: RequestHeaders): boolean {
+  return headers.values(AUTHORIZATION_HEADER).some(hasPassportScheme);
+}
+
+function isOwnCredential(headers: RequestHeaders, name: string): boolean {
+  const lower = name.toLowerCase();
+  return isVendorSpelling(lower) || (lower === AUTHORIZATION_HEADER && isPassport(headers));
+}
+
+/** Envoy joins several lines with commas. */
+function isOnlyPassport(headers: RequestHeaders): boolean {
+  return headers.values(AUTHORIZATION_HEADER).every((value) => value.split(',').every(hasPassportScheme));
+}
+
+const OTHER_CREDENTIALS: Refusal = {
+  code: 'header_reserved',
+  message: 'the header authorization has a passport and other credentials: send only one of them',
+};
+const NOT_CANONICAL: Refusal = {
+  code: 'target_not_canonical',
+  message: 'host or path is not in canonical form',
+};
+const BODY_UNAVAILABLE: Refusal = {
+  code: 'body_unavailable',
+  message:
+    'Envoy did not send the whole body: with_request_body needs pack_as_bytes, and max_request_bytes must be large enough',
+};
+function refused(refusal: Refusal): Outcome {
+  return { kind: 'refused', refusal };
+}
+
+/** google.rpc.Code */
+const OK = 0;
+const PERMISSION_DENIED = 7;
+
+export function refusedResponse(refusal: Refusal): CheckResponse {
+  const { body, headers, status } = problemOfRefusal(refusal);
+  return {
+    status: { code: PERMISSION_DENIED },
+    denied_response: { status: { code: status }, headers: overwriteAll(headers), body },
+  };
+}
+
+/** Removes credentials of the application, except names that are set: Envoy would remove those, too. */
+function passedResponse(
+  headers: RequestHeaders,
+  added: readonly (readonly [name: string, value: string])[],
+  alsoRemoved: readonly string[] = [],
+): CheckResponse {
+  const isSet = (name: string) => added.some(([set]) => set === name);
+  const remove = headers
+    .names()
+    .filter((name) => !isSet(name.toLowerCase()) && isOwnCredential(headers, name));
+  return {
+    status: { code: OK },
+    ok_response: {
+      headers: overwriteAll(added),
+      headers_to_remove: [...new Set([...alsoRemoved, ...remove])],
+    },
+  };
+}

@@ -1,0 +1,148 @@
+/** Tests that each SDK makes the published signatures, through its key file and its profiles. */
+import { createPrivateKey } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { decodeBase64url } from '../../../src/protocol/base64url.ts';
+import { pathOf } from '../../../src/protocol/request-target.ts';
+import { signingKeyOf } from '../../../src/protocol/signing.ts';
+import { verifySignature } from '../../../src/protocol/verify-signature.ts';
+import type { SigningVector } from '../../vectors/make/format.ts';
+import { KEYS, SIGNING } from '../../vectors/published.ts';
+import { PREPARE_TIMEOUT_MS, SDK_DRIVERS } from './drivers.ts';
+import type { SdkJob } from './jobs.ts';
+import { writeBrokerKey } from './key-files.ts';
+
+interface TargetVectors {
+  readonly canonical: readonly string[];
+  readonly refused: { readonly [rule: string]: readonly string[] };
+  readonly authorities: readonly {
+    readonly scheme: string;
+    readonly given: string;
+    readonly signed: string;
+  }[];
+  readonly authorities_refused: readonly { readonly scheme: string; readonly authority: string }[];
+}
+const targets: TargetVectors = JSON.parse(
+  readFileSync(new URL('../../vectors/targets.json', import.meta.url), 'utf8'),
+);
+const folder = mkdtempSync(join(tmpdir(), 'pg-sdk-vectors-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function keyNamed(name: string) {
+  const found = KEYS.find((candidate) => candidate.name === name);
+  if (found === undefined) throw new Error(`no key ${name}`);
+  return createPrivateKey({ key: found.jwk, format: 'jwk' });
+}
+
+/** A profile that fits the vector's request alone. */
+function profileOf({ also_signed, auth_site, passport, request, route }: SigningVector, authority: string) {
+  const { iss, sub, trust_domain, key_binding } = JSON.parse(passport.claims);
+  const profile = {
+    ...route,
+    signed_headers: [...route.signed_headers, ...also_signed],
+    method: request.method,
+    path_template: pathOf(request.target),
+    origins: [`${request.scheme}://${authority}`],
+  };
+  return { auth_site, issuer: iss, subject: sub, trust_domain, key_binding, profiles: [profile] };
+}
+
+function jobOf({ issued_at, jti, request }: SigningVector): SdkJob {
+  const { authority, body_base64, headers, method, scheme, target } = request;
+  const url = `${scheme}://${authority}${target}`;
+  return { id: 1, method, url, headers, body_base64, now: issued_at, jti };
+}
+
+function signedAuthority({ transcript }: SigningVector): string {
+  return /^authority=(.*)$/m.exec(transcript)?.[1] ?? '';
+}
+
+describe.each(SDK_DRIVERS.map((driver) => [driver.language, driver] as const))('%s', (_, driver) => {
+  if (driver.missing !== undefined) {
+    it.skip(`cannot run here: ${driver.missing}`, () => undefined);
+    return;
+  }
+  beforeAll(() => driver.prepare(), PREPARE_TIMEOUT_MS);
+
+  it.each(SIGNING.map((vector) => [vector.name, vector] as const))('%s', async (_name, vector) => {
+    const key = keyNamed(vector.holder_key);
+    const keyFile = writeBrokerKey(folder, vector.jti, {
+      key,
+      passports: [vector.passport.jws],
+      profileDocuments: [profileOf(vector, signedAuthority(vector))],
+    });
+    const [answer] = await driver.sign(keyFile, [jobOf(vector)]);
+    expect(answer?.error).toBeUndefined();
+    const transcript = Buffer.from(answer?.transcript_base64 ?? '', 'base64');
+    expect(transcript.toString('latin1')).toBe(vector.transcript);
+    const headers = Object.fromEntries(answer?.headers ?? []);
+    const signature = decodeBase64url(headers['X-Proofgate-Signature'] ?? '') ?? Buffer.alloc(0);
+    expect(verifySignature(signingKeyOf(key).publicKey, transcript, signature)).toBe(true);
+    // ES256 signatures are different each time.
+    const expected = { ...vector.headers, 'X-Proofgate-Signature': headers['X-Proofgate-Signature'] };
+    expect(headers).toEqual(key.asymmetricKeyType === 'ed25519' ? vector.headers : expected);
+  });
+
+  it('accepts canonical targets and rejects the others', async () => {
+    const [vector] = SIGNING;
+    if (vector === undefined) throw new Error('no vector');
+    const keyFile = writeBrokerKey(folder, 'targets', {
+      key: keyNamed(vector.holder_key),
+      passports: [vector.passport.jws],
+      profileDocuments: [anyPathProfile(vector)],
+    });
+    const refused = Object.values(targets.refused)
+      .flat()
+      // Without a slash at the beginning, or with a fragment alone, another URL results.
+      .filter((target) => target.startsWith('/'));
+    const all = [...targets.canonical, ...refused];
+    const jobs = all.map((target, id) => ({
+      ...jobOf(vector),
+      id,
+      method: 'GET',
+      url: `https://api.shop.example${target}`,
+    }));
+    const answers = await driver.sign(keyFile, jobs);
+    const codes = answers.map(({ error }) => error ?? 'signed');
+    expect(codes.slice(targets.canonical.length)).toEqual(refused.map(() => 'url_not_canonical'));
+    // The template does not match a path with an empty segment, such as a trailing slash.
+    for (const code of codes.slice(0, targets.canonical.length))
+      expect(['signed', 'profile_not_found']).toContain(code);
+  });
+
+  it('normalizes authorities as the vectors do, and rejects the others', async () => {
+    const [vector] = SIGNING;
+    if (vector === undefined) throw new Error('no vector');
+    const [profile] = anyPathProfile(vector).profiles;
+    const origins = [...new Set(targets.authorities.map(({ scheme, signed }) => `${scheme}://${signed}`))];
+    const keyFile = writeBrokerKey(folder, 'authorities', {
+      key: keyNamed(vector.holder_key),
+      passports: [vector.passport.jws],
+      profileDocuments: [{ ...anyPathProfile(vector), profiles: [{ ...profile, origins }] }],
+    });
+    const refused = targets.authorities_refused.map(({ scheme, authority }) => `${scheme}://${authority}`);
+    const urls = [
+      ...targets.authorities.map(({ scheme, given }) => `${scheme}://${given}/a`),
+      // With a slash or "#" in it, it is another URL.
+      ...refused.filter((url) => !/[/#]$/.test(url)).map((url) => `${url}/a`),
+    ];
+    const jobs = urls.map((url, id) => ({ ...jobOf(vector), id, method: 'GET', url }));
+    const answers = await driver.sign(keyFile, jobs);
+    const lines = answers.map(({ error, transcript_base64 }) => {
+      const text = Buffer.from(transcript_base64, 'base64').toString('latin1');
+      return error ?? /^authority=(.*)$/m.exec(text)?.[1];
+    });
+    const accepted = targets.authorities.length;
+    expect(lines.slice(0, accepted)).toEqual(targets.authorities.map(({ signed }) => signed));
+    for (const line of lines.slice(accepted)) expect(line).toBe('url_invalid');
+  });
+});
+
+/** A profile for every path but those with an empty segment. */
+function anyPathProfile(vector: SigningVector) {
+  const { profiles, ...document } = profileOf(vector, 'api.shop.example');
+  const changes = { method: 'GET', path_template: '/{path*}', signed_headers: [] };
+  return { ...document, profiles: profiles.map((profile) => ({ ...profile, ...changes })) };
+}
