@@ -1,7 +1,7 @@
 /** How the demo's callers send requests: always to Envoy, always over HTTP. */
 import { readFile, writeFile } from 'node:fs/promises';
-import { type HeaderLine, headerValues } from '../src/conformance/wire/exchange.ts';
-import { http1Client } from '../src/conformance/wire/http1.ts';
+import { type HeaderLine, headerValues } from '../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../src/tools/conformance/wire/http1.ts';
 import { type Answer, answerOf, notSent, parseRequestOutput, type ReceivedAnswer } from './answer.ts';
 import type { DemoEnvironment } from './environment.ts';
 import { lastErrorOf } from './proofgate-cli.ts';

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { headerValues } from '../../src/conformance/wire/exchange.ts';
+import { headerValues } from '../../src/tools/conformance/wire/exchange.ts';
 import { useEnvironment } from '../e2e/environment/environment.ts';
 import { profileFile } from '../e2e/environment/profile-file.ts';
 import { AUTHORITY } from '../e2e/environment/routes.ts';

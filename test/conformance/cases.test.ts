@@ -1,7 +1,7 @@
 /** Each case's pinned expectation is what the verification core decides about the request as it is sent. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ALLOWED, type Expected, isWireRequest } from '../../src/conformance/conformance-case.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
+import { ALLOWED, type Expected, isWireRequest } from '../../src/tools/conformance/wire/conformance-case.ts';
 import { PROTOCOLS } from '../e2e/environment/gateway.ts';
 import { createSite, type Site } from '../e2e/environment/site.ts';
 import { CASES } from './cases.ts';

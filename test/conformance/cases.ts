@@ -1,5 +1,5 @@
 /** All cases of the conformance suite. */
-import { PUBLIC_CASES } from '../../src/conformance/public-cases.ts';
+import { PUBLIC_CASES } from '../../src/tools/conformance/public-cases.ts';
 import { ALLOWED_CASES } from './cases/allowed.ts';
 import { DENIAL_CASES } from './cases/denials.ts';
 import { HEADER_CASES } from './cases/headers.ts';

@@ -1,5 +1,10 @@
 /** A case of the conformance suite: what a caller sends, in which state of the verifier, and what must become of it. */
-import type { Expected, Protocol, PublicCase, WireMessage } from '../../src/conformance/conformance-case.ts';
+import type {
+  Expected,
+  Protocol,
+  PublicCase,
+  WireMessage,
+} from '../../src/tools/conformance/wire/conformance-case.ts';
 import type { Site } from '../e2e/environment/site.ts';
 import { subjectOf } from '../e2e/environment/subject.ts';
 import type { VerifierState } from '../e2e/environment/verifier-states.ts';

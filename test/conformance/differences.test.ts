@@ -1,7 +1,7 @@
 /** docs/conformance.md has the differences that the recorded results show; `make conformance` writes them. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
-import { PUBLIC_CASES } from '../../src/conformance/public-cases.ts';
+import { PUBLIC_CASES } from '../../src/tools/conformance/public-cases.ts';
 import { checkoutPath } from '../e2e/harness/checkout.ts';
 import { ATTACK_KINDS, attackTable } from './attack-kinds.ts';
 import { type CoreResults, deniedMoreTable, kindOf, summaryTable } from './differences.ts';

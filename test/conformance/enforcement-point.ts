@@ -4,8 +4,8 @@
  * of two lines (see `envoy-grpc.extended.test.ts`).
  */
 
-import type { WireAddress } from '../../src/conformance/wire/exchange.ts';
 import type { DecisionEvent } from '../../src/process/telemetry/decision-event.ts';
+import type { WireAddress } from '../../src/tools/conformance/wire/exchange.ts';
 import type { Protocol } from '../e2e/environment/gateway.ts';
 import type { Site } from '../e2e/environment/site.ts';
 import type { Upstream, UpstreamRequest } from '../e2e/harness/upstream.ts';

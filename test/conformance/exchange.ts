@@ -1,15 +1,15 @@
 /** Sends a case to a point and says in a few words what became of it. */
 
-import type { WireMessage } from '../../src/conformance/conformance-case.ts';
+import type { DecisionEvent } from '../../src/process/telemetry/decision-event.ts';
+import type { WireMessage } from '../../src/tools/conformance/wire/conformance-case.ts';
 import {
   headerValues,
   NoResponse,
   type WireAddress,
   type WireResponse,
-} from '../../src/conformance/wire/exchange.ts';
-import { http1Client, sendBytes } from '../../src/conformance/wire/http1.ts';
-import { http2Client, sendLines } from '../../src/conformance/wire/http2.ts';
-import type { DecisionEvent } from '../../src/process/telemetry/decision-event.ts';
+} from '../../src/tools/conformance/wire/exchange.ts';
+import { http1Client, sendBytes } from '../../src/tools/conformance/wire/http1.ts';
+import { http2Client, sendLines } from '../../src/tools/conformance/wire/http2.ts';
 import type { Protocol } from '../e2e/environment/gateway.ts';
 import type { UpstreamRequest } from '../e2e/harness/upstream.ts';
 import { waitFor } from '../e2e/harness/wait.ts';

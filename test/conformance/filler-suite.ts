@@ -3,8 +3,8 @@
  * is denied without filler is denied with it.
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { isWireRequest, type WireMessage } from '../../src/conformance/conformance-case.ts';
-import type { HeaderLine, WireRequest } from '../../src/conformance/wire/exchange.ts';
+import { isWireRequest, type WireMessage } from '../../src/tools/conformance/wire/conformance-case.ts';
+import type { HeaderLine, WireRequest } from '../../src/tools/conformance/wire/exchange.ts';
 import { createSite, type Site } from '../e2e/environment/site.ts';
 import type { ConformanceCase } from './conformance-case.ts';
 import type { EnforcementPointDriver } from './enforcement-point.ts';

@@ -2,7 +2,7 @@
  * Headers with which proxies tell an API about the caller's connection, and what becomes of a caller's own at each point. The
  * verifier reads none of them; an API that does must know which of them a proxy of its own wrote.
  */
-import { type HeaderLine, headerValues } from '../../src/conformance/wire/exchange.ts';
+import { type HeaderLine, headerValues } from '../../src/tools/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from '../e2e/environment/callers.ts';
 import type { Protocol } from '../e2e/environment/gateway.ts';
 import { ROUTES } from '../e2e/environment/routes.ts';

@@ -1,9 +1,9 @@
 /** What an upstream may see of an allowed request: what was signed, the verifier's context headers, and no credentials. */
 import { expect } from '@jest/globals';
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
-import { headerValues, type WireRequest } from '../../src/conformance/wire/exchange.ts';
 import { decodeTranscript, parseTranscript } from '../../src/protocol/transcript.ts';
 import { AUTHORIZATION_HEADER, CONTEXT_HEADERS, PASSPORT_HEADER } from '../../src/protocol/wire-names.ts';
+import { headerValues, type WireRequest } from '../../src/tools/conformance/wire/exchange.ts';
 import { isForbidden } from '../e2e/environment/smuggled-headers.ts';
 import type { UpstreamRequest } from '../e2e/harness/upstream.ts';
 

@@ -1,10 +1,10 @@
 /** The verification core's decision on a request as the caller sent it: no point may allow what this denies. */
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
-import type { Expected } from '../../src/conformance/conformance-case.ts';
-import type { HeaderLine, WireRequest } from '../../src/conformance/wire/exchange.ts';
 import { readPublicKeyFile } from '../../src/process/files/public-key-file.ts';
 import type { HeaderLookup, RequestHeaders } from '../../src/protocol/credentials.ts';
 import { isScheme } from '../../src/protocol/request-target.ts';
+import type { Expected } from '../../src/tools/conformance/wire/conformance-case.ts';
+import type { HeaderLine, WireRequest } from '../../src/tools/conformance/wire/exchange.ts';
 import { decide } from '../../src/verifier/decision/decide.ts';
 import { createPassportCache } from '../../src/verifier/decision/passport-cache.ts';
 import type { BodyState, RequestFacts } from '../../src/verifier/decision/request-facts.ts';

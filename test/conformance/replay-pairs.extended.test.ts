@@ -1,7 +1,7 @@
 /** Replay across two enforcement points that share one Redis: each proof, shown to both at once, is accepted once. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { headerValues, type WireResponse } from '../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../src/conformance/wire/http1.ts';
+import { headerValues, type WireResponse } from '../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../src/tools/conformance/wire/http1.ts';
 import { derivedKeyCaller } from '../e2e/environment/callers.ts';
 import { ROUTES } from '../e2e/environment/routes.ts';
 import { signedRequest } from '../e2e/environment/signed-request.ts';

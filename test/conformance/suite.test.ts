@@ -1,8 +1,8 @@
 /** The suite finds what it is for: at an API without a verifier, every request that arrives fails its case. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { type HeaderLine, headerValues } from '../../src/conformance/wire/exchange.ts';
 import { decodeTranscript, parseTranscript } from '../../src/protocol/transcript.ts';
 import { CONTEXT_HEADERS } from '../../src/protocol/wire-names.ts';
+import { type HeaderLine, headerValues } from '../../src/tools/conformance/wire/exchange.ts';
 import { createSite, type Site } from '../e2e/environment/site.ts';
 import { isForbidden } from '../e2e/environment/smuggled-headers.ts';
 import { startUpstream, type Upstream, type UpstreamRequest } from '../e2e/harness/upstream.ts';

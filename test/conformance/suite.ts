@@ -3,7 +3,7 @@
  * and the core denies, fails the run.
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { isWireRequest, type WireMessage } from '../../src/conformance/conformance-case.ts';
+import { isWireRequest, type WireMessage } from '../../src/tools/conformance/wire/conformance-case.ts';
 import type { Protocol } from '../e2e/environment/gateway.ts';
 import { createSite, type Site } from '../e2e/environment/site.ts';
 import { CASES } from './cases.ts';

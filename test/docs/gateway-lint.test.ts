@@ -3,12 +3,12 @@
  * valid.
  */
 import { expect, it } from '@jest/globals';
-import { CADDY_RULES } from '../../src/gateway-lint/caddy/rules.ts';
-import { EGRESS_RULES } from '../../src/gateway-lint/egress/egress-rules.ts';
-import type { Rule } from '../../src/gateway-lint/gateway.ts';
-import { lintGateway, RULES } from '../../src/gateway-lint/lint.ts';
-import { NGINX_RULES } from '../../src/gateway-lint/nginx/rules.ts';
-import { TRAEFIK_RULES } from '../../src/gateway-lint/traefik/rules.ts';
+import { CADDY_RULES } from '../../src/tools/gateway-lint/caddy/rules.ts';
+import { EGRESS_RULES } from '../../src/tools/gateway-lint/egress/egress-rules.ts';
+import type { Rule } from '../../src/tools/gateway-lint/gateway.ts';
+import { lintGateway, RULES } from '../../src/tools/gateway-lint/lint.ts';
+import { NGINX_RULES } from '../../src/tools/gateway-lint/nginx/rules.ts';
+import { TRAEFIK_RULES } from '../../src/tools/gateway-lint/traefik/rules.ts';
 import { codesIn, readText, tableNamed } from './markdown.ts';
 
 const document = readText('docs/gateway-lint.md');

@@ -8,9 +8,9 @@ import {
   headerValues,
   NoResponse,
   type WireRequest,
-} from '../../src/conformance/wire/exchange.ts';
-import { statusesUntilClosed } from '../../src/conformance/wire/http1.ts';
-import { requestLines, sendLines } from '../../src/conformance/wire/http2.ts';
+} from '../../src/tools/conformance/wire/exchange.ts';
+import { statusesUntilClosed } from '../../src/tools/conformance/wire/http1.ts';
+import { requestLines, sendLines } from '../../src/tools/conformance/wire/http2.ts';
 import { AMBIGUOUS_PATHS, OTHER_AUTHORITIES, printable } from './environment/ambiguous-targets.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { type GatewayVariant, useEnvironment } from './environment/environment.ts';

@@ -1,7 +1,7 @@
 /** Tests bodies: exactly the signed bytes arrive, for every size, content and framing. */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import type { Framing, WireRequest } from '../../src/conformance/wire/exchange.ts';
+import type { Framing, WireRequest } from '../../src/tools/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { type GatewayVariant, useEnvironment } from './environment/environment.ts';
 import { PROTOCOLS } from './environment/gateway.ts';

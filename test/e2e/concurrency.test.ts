@@ -1,6 +1,6 @@
 /** Tests one proof, presented many times at once: on each path, exactly one request is allowed. */
 import { describe, expect, it } from '@jest/globals';
-import { headerValues, type WireResponse } from '../../src/conformance/wire/exchange.ts';
+import { headerValues, type WireResponse } from '../../src/tools/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { useEnvironment } from './environment/environment.ts';
 import type { Gateway } from './environment/gateway.ts';

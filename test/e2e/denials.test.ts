@@ -3,8 +3,8 @@
  * body, headers, audit event, metric and access log. No denied request reaches the upstream.
  */
 import { describe, expect, it } from '@jest/globals';
-import type { WireRequest } from '../../src/conformance/wire/exchange.ts';
 import { REASONS, type Reason } from '../../src/protocol/reasons.ts';
+import type { WireRequest } from '../../src/tools/conformance/wire/exchange.ts';
 import { BINDING_AND_REPLAY_DENIALS } from './environment/denials/binding-and-replay.ts';
 import type { DenialCase, DenialCases, Provocation } from './environment/denials/denial-case.ts';
 import { POLICY_DENIALS } from './environment/denials/policy.ts';

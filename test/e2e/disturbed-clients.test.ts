@@ -4,7 +4,7 @@
  */
 import { connect } from 'node:http2';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { encodeHttp1, http1Client, openSocket } from '../../src/conformance/wire/http1.ts';
+import { encodeHttp1, http1Client, openSocket } from '../../src/tools/conformance/wire/http1.ts';
 import { freePort } from '../fakes/free-port.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { AUTHORITY, ROUTES } from './environment/routes.ts';

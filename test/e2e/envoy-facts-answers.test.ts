@@ -1,6 +1,6 @@
 /** Tests facts about Envoy that the verifier relies on: how Envoy treats ext_authz answers, and missing ones. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { type HeaderLine, headerValues } from '../../src/conformance/wire/exchange.ts';
+import { type HeaderLine, headerValues } from '../../src/tools/conformance/wire/exchange.ts';
 import { shipped } from './harness/envoy-config.ts';
 import { expectFailedCheck } from './harness/failed-check.ts';
 import {

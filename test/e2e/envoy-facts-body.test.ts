@@ -1,6 +1,10 @@
 /** Tests facts about Envoy that the verifier relies on: what a Check contains of the request's body and trailers. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type HeaderLine, headerValues, type WireRequest } from '../../src/conformance/wire/exchange.ts';
+import {
+  type HeaderLine,
+  headerValues,
+  type WireRequest,
+} from '../../src/tools/conformance/wire/exchange.ts';
 import { type ConfigEdit, shipped } from './harness/envoy-config.ts';
 import {
   checkedHttp,

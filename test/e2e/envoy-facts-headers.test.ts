@@ -1,6 +1,6 @@
 /** Tests facts about Envoy that the verifier relies on: what a Check contains of the request's headers. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { headerValues } from '../../src/conformance/wire/exchange.ts';
+import { headerValues } from '../../src/tools/conformance/wire/exchange.ts';
 import { shipped } from './harness/envoy-config.ts';
 import {
   checkedHttp,

@@ -1,9 +1,9 @@
 /** Tests the shipped envoy/envoy.yaml: every Envoy version accepts it, its alternatives work, and its comments are true. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { headerValues, type WireAddress } from '../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../src/conformance/wire/http1.ts';
-import { http2Client } from '../../src/conformance/wire/http2.ts';
 import { CONTEXT_HEADERS } from '../../src/protocol/wire-names.ts';
+import { headerValues, type WireAddress } from '../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../src/tools/conformance/wire/http1.ts';
+import { http2Client } from '../../src/tools/conformance/wire/http2.ts';
 import { makeCertificates, type TestCertificates } from './harness/certificates.ts';
 import { validateConfig } from './harness/envoy.ts';
 import { shippedText } from './harness/envoy-config.ts';

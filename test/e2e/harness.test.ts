@@ -1,9 +1,9 @@
 /** Tests the harness itself, where the suites that use it would not notice its faults. */
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { NoResponse, type WireClient } from '../../src/conformance/wire/exchange.ts';
-import { encodeHttp1, http1Client } from '../../src/conformance/wire/http1.ts';
-import { readResponse } from '../../src/conformance/wire/http1-response.ts';
-import { http2Client } from '../../src/conformance/wire/http2.ts';
+import { NoResponse, type WireClient } from '../../src/tools/conformance/wire/exchange.ts';
+import { encodeHttp1, http1Client } from '../../src/tools/conformance/wire/http1.ts';
+import { readResponse } from '../../src/tools/conformance/wire/http1-response.ts';
+import { http2Client } from '../../src/tools/conformance/wire/http2.ts';
 import { type Service, startService } from './harness/sidecar.ts';
 import { type Echo, startUpstream, type Upstream } from './harness/upstream.ts';
 import { waitFor, waitUntil } from './harness/wait.ts';

@@ -3,7 +3,7 @@
  * itself.
  */
 import { describe, expect, it } from '@jest/globals';
-import { type HeaderLine, headerValues } from '../../src/conformance/wire/exchange.ts';
+import { type HeaderLine, headerValues } from '../../src/tools/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { useEnvironment } from './environment/environment.ts';
 import { ROUTES } from './environment/routes.ts';

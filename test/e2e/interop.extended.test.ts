@@ -2,7 +2,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { type HeaderLine, headerValues, type WireRequest } from '../../src/conformance/wire/exchange.ts';
+import {
+  type HeaderLine,
+  headerValues,
+  type WireRequest,
+} from '../../src/tools/conformance/wire/exchange.ts';
 import type { PassportToMake, SigningJob } from '../interop/job.ts';
 import { foreignSigners, PREPARE_TIMEOUT_MS, saySkipped } from '../interop/signers.ts';
 import { attestedCaller, type Caller, derivedKeyCaller } from './environment/callers.ts';

@@ -3,7 +3,7 @@
  * it answers others meanwhile.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { http1Client } from '../../src/conformance/wire/http1.ts';
+import { http1Client } from '../../src/tools/conformance/wire/http1.ts';
 import { attestedCaller } from './environment/callers.ts';
 import { AUTHORITY, ROUTES } from './environment/routes.ts';
 import { signedRequest } from './environment/signed-request.ts';

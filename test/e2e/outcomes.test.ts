@@ -1,6 +1,6 @@
 /** Tests the specification's "Expected outcomes of verification", each by its name, with both replay stores. */
 import { describe, expect, it } from '@jest/globals';
-import { headerValues } from '../../src/conformance/wire/exchange.ts';
+import { headerValues } from '../../src/tools/conformance/wire/exchange.ts';
 import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from './environment/callers.ts';
 import { useEnvironment } from './environment/environment.ts';
 import { type Gateway, PROTOCOLS } from './environment/gateway.ts';

@@ -3,7 +3,11 @@
  * runs over every Envoy and protocol at once.
  */
 import { describe, expect, it } from '@jest/globals';
-import { headerValues, type WireClient, type WireRequest } from '../../src/conformance/wire/exchange.ts';
+import {
+  headerValues,
+  type WireClient,
+  type WireRequest,
+} from '../../src/tools/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { leaks } from './environment/environment.ts';
 import type { Gateway, GatewayOptions } from './environment/gateway.ts';

@@ -8,8 +8,8 @@ import {
   headerValues,
   NoResponse,
   type WireRequest,
-} from '../../src/conformance/wire/exchange.ts';
-import { http1Client, sendBytes } from '../../src/conformance/wire/http1.ts';
+} from '../../src/tools/conformance/wire/exchange.ts';
+import { http1Client, sendBytes } from '../../src/tools/conformance/wire/http1.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { type GatewayVariant, useEnvironment } from './environment/environment.ts';
 import { type Gateway, PROTOCOLS, type Protocol } from './environment/gateway.ts';

@@ -1,6 +1,6 @@
 /** Tests the shipped file's optional blocks with a real verifier: TLS, an unbound route, a path that needs no proof. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { HeaderLine } from '../../src/conformance/wire/exchange.ts';
+import type { HeaderLine } from '../../src/tools/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from './environment/callers.ts';
 import { useEnvironment } from './environment/environment.ts';
 import { PROTOCOLS } from './environment/gateway.ts';

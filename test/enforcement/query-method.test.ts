@@ -1,8 +1,8 @@
 /** The method QUERY (RFC 10008): its body is bound, at the reverse proxy and at the middleware, as that of POST. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { WireClient } from '../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../src/conformance/wire/http1.ts';
-import { http2Client } from '../../src/conformance/wire/http2.ts';
+import type { WireClient } from '../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../src/tools/conformance/wire/http1.ts';
+import { http2Client } from '../../src/tools/conformance/wire/http2.ts';
 import { loadSnapshot } from '../conformance/oracle.ts';
 import { derivedKeyCaller } from '../e2e/environment/callers.ts';
 import { ROUTES, type SiteRoute } from '../e2e/environment/routes.ts';

@@ -2,12 +2,12 @@
 import type { Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
-import type { HeaderLine, WireAddress } from '../../src/conformance/wire/exchange.ts';
-import { encodeHttp1, http1Client, openSocket } from '../../src/conformance/wire/http1.ts';
 import { createExtAuthzHttpMetrics } from '../../src/enforcement/ext-authz-http/ext-authz-http-metrics.ts';
 import { openExtAuthzHttpServer } from '../../src/enforcement/ext-authz-http/ext-authz-http-server.ts';
 import { CHECK_PATH, HTTP_PROFILES } from '../../src/enforcement/ext-authz-http/profiles.ts';
 import { parseTrustedPeers } from '../../src/enforcement/ext-authz-http/trusted-peers.ts';
+import type { HeaderLine, WireAddress } from '../../src/tools/conformance/wire/exchange.ts';
+import { encodeHttp1, http1Client, openSocket } from '../../src/tools/conformance/wire/http1.ts';
 import { loadSnapshot } from '../conformance/oracle.ts';
 import { attestedCaller, type Caller, derivedKeyCaller } from '../e2e/environment/callers.ts';
 import { AUTHORITY, ROUTES } from '../e2e/environment/routes.ts';

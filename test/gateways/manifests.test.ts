@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
-import { lintEgress } from '../../src/gateway-lint/egress/lint-egress.ts';
-import { lintGateway } from '../../src/gateway-lint/lint.ts';
+import { lintEgress } from '../../src/tools/gateway-lint/egress/lint-egress.ts';
+import { lintGateway } from '../../src/tools/gateway-lint/lint.ts';
 import { filesOfCheckout, readText } from '../docs/markdown.ts';
 import { protocolOptionsOf } from '../e2e/gateways/static-bootstrap.ts';
 import { EGRESS_SET, MANIFEST_SETS, textOf, VERIFIER_SERVICES } from './manifest-sets.ts';

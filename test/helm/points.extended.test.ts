@@ -4,8 +4,12 @@ import { cp, readFile } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
 import { type RequestOptions, request as requestOverTls } from 'node:https';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
-import { type HeaderLine, headerValues, type WireRequest } from '../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../src/conformance/wire/http1.ts';
+import {
+  type HeaderLine,
+  headerValues,
+  type WireRequest,
+} from '../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../src/tools/conformance/wire/http1.ts';
 import { derivedKeyCaller } from '../e2e/environment/callers.ts';
 import { AUTHORITY, ROUTES } from '../e2e/environment/routes.ts';
 import { signedRequest } from '../e2e/environment/signed-request.ts';

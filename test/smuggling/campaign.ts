@@ -3,7 +3,7 @@
  * that the upstream, the verifier and the callers saw.
  */
 
-import { http1Client } from '../../src/conformance/wire/http1.ts';
+import { http1Client } from '../../src/tools/conformance/wire/http1.ts';
 import type { EnforcementPoint } from '../conformance/enforcement-point.ts';
 import { derivedKeyCaller } from '../e2e/environment/callers.ts';
 import { AUTHORITY } from '../e2e/environment/routes.ts';

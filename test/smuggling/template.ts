@@ -3,8 +3,8 @@
  * first and second signed request, `{credentials}` those without signed headers; `{body}`, `{length}`, `{length+1}`, `{hex}` are about its body; `{id}` names the run.
  */
 import { createHash } from 'node:crypto';
-import type { HeaderLine } from '../../src/conformance/wire/exchange.ts';
 import { formatTranscript, type Transcript } from '../../src/protocol/transcript.ts';
+import type { HeaderLine } from '../../src/tools/conformance/wire/exchange.ts';
 import type { Caller } from '../e2e/environment/callers.ts';
 import { ROUTES } from '../e2e/environment/routes.ts';
 import { sign } from '../e2e/environment/signed-request.ts';

@@ -1,5 +1,5 @@
 /** `proofgate conformance`: sends the public conformance cases to a deployment, and reports what it does with them. */
-import type { CaseResult } from '../../conformance/public-run.ts';
+
 import { usageError } from '../../process/program/errors.ts';
 import {
   duration,
@@ -9,6 +9,7 @@ import {
   text,
   withDefault,
 } from '../../process/settings/settings.ts';
+import type { CaseResult } from '../../tools/conformance/public-run.ts';
 import { type CliContext, command } from '../define-command.ts';
 import { CALLER_SETTINGS, SIGNING_SETTINGS } from '../signing/signing-inputs.ts';
 

@@ -1,5 +1,5 @@
 /** `proofgate dev`: a site for development in front of an API on this machine. */
-import { DEV_SETTINGS } from '../../main/dev/dev-settings.ts';
+import { DEV_SETTINGS } from '../../tools/dev/dev-settings.ts';
 import { command } from '../define-command.ts';
 
 export const devCommand = command({
@@ -11,7 +11,7 @@ export const devCommand = command({
     'proofgate dev --upstream http://127.0.0.1:3000 --listen 127.0.0.1:8443 --key dev-key.pem',
   ],
   run: async ({ settings }, { output }) => {
-    const { runDev } = await import('../../main/dev/dev-process.ts');
+    const { runDev } = await import('../../tools/dev/dev-process.ts');
     await runDev(settings, output);
   },
 });

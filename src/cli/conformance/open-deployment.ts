@@ -3,11 +3,11 @@
 import { parseRequestUrl, type RequestUrl } from '../../caller/request-url.ts';
 import { parseHeaderLine, type RequestHeader } from '../../caller/sign/request-headers.ts';
 import { certificateChecks } from '../../caller/sign/send-request.ts';
-import { PROTOCOLS, type Protocol, type PublicNeed } from '../../conformance/conformance-case.ts';
-import { type Deployment, speaksHttp2 } from '../../conformance/public-run.ts';
-import { requireSegment, subjectOfDeployment } from '../../conformance/public-subject.ts';
-import type { WireAddress } from '../../conformance/wire/exchange.ts';
 import { readCaFile } from '../../process/files/input-files.ts';
+import { type Deployment, speaksHttp2 } from '../../tools/conformance/public-run.ts';
+import { requireSegment, subjectOfDeployment } from '../../tools/conformance/public-subject.ts';
+import { PROTOCOLS, type Protocol, type PublicNeed } from '../../tools/conformance/wire/conformance-case.ts';
+import type { WireAddress } from '../../tools/conformance/wire/exchange.ts';
 import { parseConnectAddress } from '../signing/connect-address.ts';
 import { readLocalCaller } from '../signing/signing-caller.ts';
 import { profileChoice, type SignerValues, signerFor } from '../signing/signing-inputs.ts';

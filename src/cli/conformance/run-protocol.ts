@@ -1,14 +1,15 @@
 /** The cases over one protocol, after a request that must be allowed: without one, denials prove nothing. */
-import type { Protocol } from '../../conformance/conformance-case.ts';
+
+import { CliError } from '../../process/program/errors.ts';
+import type { Output } from '../../process/program/output.ts';
 import {
   type CaseResult,
   casesFor,
   type Deployment,
   runCase,
   sendAllowed,
-} from '../../conformance/public-run.ts';
-import { CliError } from '../../process/program/errors.ts';
-import type { Output } from '../../process/program/output.ts';
+} from '../../tools/conformance/public-run.ts';
+import type { Protocol } from '../../tools/conformance/wire/conformance-case.ts';
 
 /** @throws CliError `unreachable`, `target_not_allowed` */
 export async function runProtocol(

@@ -1,8 +1,9 @@
 /** The result of `proofgate conformance`: a summary for each protocol, and a line for each failure. */
-import type { Protocol } from '../../conformance/conformance-case.ts';
-import { type CaseResult, FAILURES, type Verdict } from '../../conformance/public-run.ts';
+
 import { EXIT_CODES } from '../../process/program/errors.ts';
 import type { Output } from '../../process/program/output.ts';
+import { type CaseResult, FAILURES, type Verdict } from '../../tools/conformance/public-run.ts';
+import type { Protocol } from '../../tools/conformance/wire/conformance-case.ts';
 
 export function showResults(
   results: readonly CaseResult[],

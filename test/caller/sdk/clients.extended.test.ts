@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { checkoutPath } from '../../e2e/harness/checkout.ts';
-import { type DevSite, startDev } from '../../main/dev/dev-fixture.ts';
+import { type DevSite, startDev } from '../../tools/dev/dev-fixture.ts';
 import { MISSING_PYTHON, PYTHON_ENV } from './drivers.ts';
 import { writeUpstreamKey } from './node/upstream-key.ts';
 

@@ -1,7 +1,8 @@
 /** Requests that the core allows: every kind of caller, route, target and body. What the upstream may see of them is checked. */
-import { ALLOWED, type Protocol } from '../../../src/conformance/conformance-case.ts';
-import type { WireRequest } from '../../../src/conformance/wire/exchange.ts';
+
 import { generateSigningKey } from '../../../src/protocol/signing.ts';
+import { ALLOWED, type Protocol } from '../../../src/tools/conformance/wire/conformance-case.ts';
+import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from '../../e2e/environment/callers.ts';
 import { AUTHORITY, ROUTES } from '../../e2e/environment/routes.ts';
 import { type RequestPlan, signedRequest } from '../../e2e/environment/signed-request.ts';

@@ -1,7 +1,8 @@
 /** Denials that need other callers, routes or states than the public cases, from the list of the end-to-end tests. */
-import type { WireMessage } from '../../../src/conformance/conformance-case.ts';
-import { FAULT_CASES } from '../../../src/conformance/public-cases.ts';
+
 import { REASONS, type Reason } from '../../../src/protocol/reasons.ts';
+import { FAULT_CASES } from '../../../src/tools/conformance/public-cases.ts';
+import type { WireMessage } from '../../../src/tools/conformance/wire/conformance-case.ts';
 import { BINDING_AND_REPLAY_DENIALS } from '../../e2e/environment/denials/binding-and-replay.ts';
 import type { DenialCase, DenialCases, Provocation } from '../../e2e/environment/denials/denial-case.ts';
 import { POLICY_DENIALS } from '../../e2e/environment/denials/policy.ts';

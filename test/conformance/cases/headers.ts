@@ -1,7 +1,8 @@
 /** Headers beside a correctly signed request: names that only the verifier may set, and what proxies and callers add. */
-import { ALLOWED, type Protocol } from '../../../src/conformance/conformance-case.ts';
-import type { HeaderLine, WireRequest } from '../../../src/conformance/wire/exchange.ts';
+
 import { CONTEXT_HEADERS, REQUEST_REWRITING_HEADERS } from '../../../src/protocol/wire-names.ts';
+import { ALLOWED, type Protocol } from '../../../src/tools/conformance/wire/conformance-case.ts';
+import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
 import { AUTHORITY, ROUTES } from '../../e2e/environment/routes.ts';
 import { signedRequest, withHeader } from '../../e2e/environment/signed-request.ts';

@@ -1,9 +1,9 @@
 /** `@proofgate/middleware` in each framework, in the test's process: the application's handler is the upstream. */
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type HeaderLine, pairs } from '../../../src/conformance/wire/exchange.ts';
 import type { Proof } from '../../../src/enforcement/middleware/proof.ts';
 import { CONTEXT_HEADERS } from '../../../src/protocol/wire-names.ts';
+import { type HeaderLine, pairs } from '../../../src/tools/conformance/wire/exchange.ts';
 import type { UpstreamRequest } from '../../e2e/harness/upstream.ts';
 import { type Handled, type Kind, startApp } from '../../enforcement/middleware/apps.ts';
 import { openVerifier, untilReady, usualOptions } from '../../enforcement/middleware/open.ts';

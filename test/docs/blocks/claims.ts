@@ -157,7 +157,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     Python: [held('test/caller/sdk/packages.extended.test.ts')],
     Go: [held('test/caller/sdk/packages.extended.test.ts')],
     WebSockets: [held('test/caller/sdk/node/websocket.test.ts')],
-    'Try it on your machine': [held('test/main/dev/dev.test.ts')],
+    'Try it on your machine': [held('test/tools/dev/dev.test.ts')],
   },
   'docs/middleware.md': {
     'Middleware for Node.js': [held('test/enforcement/middleware/package.extended.test.ts')],

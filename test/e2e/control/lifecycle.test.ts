@@ -6,8 +6,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { headerValues } from '../../../src/conformance/wire/exchange.ts';
 import type { JsonObject } from '../../../src/protocol/strict-json.ts';
+import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
 import { type ServiceAccountIssuer, startServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import { errorCode } from '../harness/proofgate-command.ts';
 import { waitFor } from '../harness/wait.ts';

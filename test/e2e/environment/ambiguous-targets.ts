@@ -1,9 +1,9 @@
 /** Paths and authorities that might make a request pass for another one. */
-import { otherAuthorities } from '../../../src/conformance/cases/authority-cases.ts';
-import { ambiguousTargets } from '../../../src/conformance/cases/target-cases.ts';
+import { otherAuthorities } from '../../../src/tools/conformance/cases/authority-cases.ts';
+import { ambiguousTargets } from '../../../src/tools/conformance/cases/target-cases.ts';
 import { AUTHORITY } from './routes.ts';
 
-export { printable } from '../../../src/conformance/cases/target-cases.ts';
+export { printable } from '../../../src/tools/conformance/cases/target-cases.ts';
 
 /** Some verifiers or upstreams read them as another path than they spell. */
 export const AMBIGUOUS_PATHS: readonly string[] = [

@@ -1,6 +1,7 @@
 /** The callers: the identities that the site's bundle knows, each with its signing keys. */
-import type { WireCaller } from '../../../src/conformance/sign-wire-request.ts';
+
 import type { SigningKey } from '../../../src/protocol/signing.ts';
+import type { WireCaller } from '../../../src/tools/conformance/wire/sign-wire-request.ts';
 import {
   BROKER_ISSUER,
   BUILD_ISSUER,

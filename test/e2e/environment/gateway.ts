@@ -1,8 +1,8 @@
 /** A real Envoy from the shipped configuration between callers, a verifier process and a recording upstream. */
 
-import type { WireAddress, WireClient } from '../../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../../src/conformance/wire/http1.ts';
-import { http2Client } from '../../../src/conformance/wire/http2.ts';
+import type { WireAddress, WireClient } from '../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
+import { http2Client } from '../../../src/tools/conformance/wire/http2.ts';
 import { type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
 import { type ConfigEdit, closeAtOnce, patient, shipped } from '../harness/envoy-config.ts';
 import { startUpstream, type Upstream, type UpstreamOptions } from '../harness/upstream.ts';

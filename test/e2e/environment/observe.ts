@@ -1,13 +1,13 @@
 /** One request through a gateway, and what each party recorded about it. */
 import { expect } from '@jest/globals';
+import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
+import type { Reason } from '../../../src/protocol/reasons.ts';
 import {
   headerValues,
   type WireClient,
   type WireRequest,
   type WireResponse,
-} from '../../../src/conformance/wire/exchange.ts';
-import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
-import type { Reason } from '../../../src/protocol/reasons.ts';
+} from '../../../src/tools/conformance/wire/exchange.ts';
 import type { UpstreamRequest } from '../harness/upstream.ts';
 import type { Gateway } from './gateway.ts';
 import { decisionKey } from './verifier.ts';

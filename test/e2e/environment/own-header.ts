@@ -1,6 +1,10 @@
 /** Requests to a route with `passport_header`, and what becomes of the application's `Authorization`. */
 import { expect } from '@jest/globals';
-import { headerValues, type WireRequest, type WireResponse } from '../../../src/conformance/wire/exchange.ts';
+import {
+  headerValues,
+  type WireRequest,
+  type WireResponse,
+} from '../../../src/tools/conformance/wire/exchange.ts';
 import type { UpstreamRequest } from '../harness/upstream.ts';
 import { derivedKeyCaller } from './callers.ts';
 import { ROUTES, type SiteRoute } from './routes.ts';

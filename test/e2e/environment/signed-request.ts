@@ -1,16 +1,17 @@
 /** Requests as callers sign them: correctly, or with the one fault that a plan names. */
+
+import { passportHeaderOf } from '../../../src/protocol/wire-names.ts';
+import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import {
   type SignedWireRequest,
   signWireRequest,
   type WireCaller,
   type WireChanges,
-} from '../../../src/conformance/sign-wire-request.ts';
-import type { WireRequest } from '../../../src/conformance/wire/exchange.ts';
-import { passportHeaderOf } from '../../../src/protocol/wire-names.ts';
+} from '../../../src/tools/conformance/wire/sign-wire-request.ts';
 import { AUTHORITY, type SiteRoute } from './routes.ts';
 import { AUTH_SITE, type Site } from './site.ts';
 
-export { withHeader, withMoreHeaders } from '../../../src/conformance/sign-wire-request.ts';
+export { withHeader, withMoreHeaders } from '../../../src/tools/conformance/wire/sign-wire-request.ts';
 
 export interface RequestPlan extends WireChanges {
   readonly caller: WireCaller;

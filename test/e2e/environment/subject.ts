@@ -1,7 +1,12 @@
 /** The usual caller of the site and its routes, as the cases of `proofgate conformance` see them. */
-import type { PublicFault, Subject, SubjectChanges } from '../../../src/conformance/conformance-case.ts';
+
 import type { Reason } from '../../../src/protocol/reasons.ts';
 import { AUTHORIZATION_HEADER, type PassportHeader } from '../../../src/protocol/wire-names.ts';
+import type {
+  PublicFault,
+  Subject,
+  SubjectChanges,
+} from '../../../src/tools/conformance/wire/conformance-case.ts';
 import { derivedKeyCaller } from './callers.ts';
 import type { DenialCase } from './denials/denial-case.ts';
 import { AUTHORITY, ROUTES, type SiteRoute } from './routes.ts';

@@ -8,7 +8,7 @@ import { closeSync, constants, openSync, readFileSync, readSync, renameSync } fr
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import { headerValues } from '../../../src/conformance/wire/exchange.ts';
+import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
 import { mountSmallDisk } from '../../fakes/small-disk.ts';
 import type { VerifierProcess } from '../environment/verifier.ts';
 import { waitFor } from '../harness/wait.ts';

@@ -3,8 +3,8 @@
  * with what the upstreams received.
  */
 import { expect } from '@jest/globals';
-import { headerValues, type WireResponse } from '../../../src/conformance/wire/exchange.ts';
 import { REASONS } from '../../../src/protocol/reasons.ts';
+import { headerValues, type WireResponse } from '../../../src/tools/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from '../environment/callers.ts';
 import { type Gateway, startGateway } from '../environment/gateway.ts';
 import type { Site } from '../environment/site.ts';

@@ -5,7 +5,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { headerValues } from '../../../src/conformance/wire/exchange.ts';
+import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
 import { startAuditCollector } from '../../fakes/audit-collector.ts';
 import { waitFor } from '../harness/wait.ts';
 import { CAMPAIGN_TIMEOUT_MS, type Campaign } from './campaign.ts';

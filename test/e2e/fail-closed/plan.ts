@@ -1,6 +1,6 @@
 /** The mix of requests that a campaign sends: properly signed, unsigned, tampered and replayed ones. */
 
-import type { WireRequest } from '../../../src/conformance/wire/exchange.ts';
+import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import type { Caller } from '../environment/callers.ts';
 import { ROUTES } from '../environment/routes.ts';
 import { signedRequest, withHeader } from '../environment/signed-request.ts';

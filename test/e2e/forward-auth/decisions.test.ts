@@ -1,6 +1,10 @@
 /** The verifier's decisions through each proxy with the shipped configuration: what callers and the API get. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { headerValues, type WireRequest, type WireResponse } from '../../../src/conformance/wire/exchange.ts';
+import {
+  headerValues,
+  type WireRequest,
+  type WireResponse,
+} from '../../../src/tools/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from '../environment/callers.ts';
 import { expectOwnHeader, OWN_HEADER_CASES } from '../environment/own-header.ts';
 import { ROUTES } from '../environment/routes.ts';

@@ -1,6 +1,6 @@
 /** What each proxy shows the verifier of methods, headers and bodies, and what the API gets. docs/forward-auth.md has the table. */
 import { expect, it } from '@jest/globals';
-import type { HeaderLine, WireRequest } from '../../../src/conformance/wire/exchange.ts';
+import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import {
   AUTHORITY,
   checkedHeader,

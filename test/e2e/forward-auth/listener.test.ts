@@ -4,8 +4,12 @@ import { mkdir, mkdtemp, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, expect, it } from '@jest/globals';
-import { NoResponse, type WireAddress, type WireRequest } from '../../../src/conformance/wire/exchange.ts';
-import { http1Client, openSocket } from '../../../src/conformance/wire/http1.ts';
+import {
+  NoResponse,
+  type WireAddress,
+  type WireRequest,
+} from '../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client, openSocket } from '../../../src/tools/conformance/wire/http1.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { derivedKeyCaller } from '../environment/callers.ts';
 import { AUTHORITY, ROUTES } from '../environment/routes.ts';

@@ -1,14 +1,14 @@
 /** A proxy between a recording forward-authentication server and a recording API, for facts about the proxy. */
 import { afterAll, beforeAll } from '@jest/globals';
+import { type CheckedRequest, readCheck } from '../../../src/enforcement/ext-authz-http/checked-request.ts';
+import { HTTP_PROFILES } from '../../../src/enforcement/ext-authz-http/profiles.ts';
 import {
   headerValues,
   NoResponse,
   pairs,
   type WireClient,
   type WireRequest,
-} from '../../../src/conformance/wire/exchange.ts';
-import { type CheckedRequest, readCheck } from '../../../src/enforcement/ext-authz-http/checked-request.ts';
-import { HTTP_PROFILES } from '../../../src/enforcement/ext-authz-http/profiles.ts';
+} from '../../../src/tools/conformance/wire/exchange.ts';
 import { startUpstream, type Upstream, type UpstreamRequest } from '../harness/upstream.ts';
 import { type ForwardProxy, type ProxyKind, SECRET } from './proxies/proxy.ts';
 import { type RecordedCheck, type RecordingCheck, startRecordingCheck } from './recording-check.ts';

@@ -6,8 +6,8 @@ import { createServer as createTlsServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TlsOptions } from 'node:tls';
-import type { HeaderLine } from '../../../src/conformance/wire/exchange.ts';
 import type { ReceivedCheck } from '../../../src/enforcement/ext-authz-http/checked-request.ts';
+import type { HeaderLine } from '../../../src/tools/conformance/wire/exchange.ts';
 
 export interface RecordedCheck extends ReceivedCheck {
   readonly body: Buffer;

@@ -2,7 +2,7 @@
  * What a caller may try to make a proxy or the verifier believe: that it sent the request that it has a proof of, that it is
  * somebody else, or that its connection is another one. Each header is one that some proxy or framework trusts.
  */
-import type { HeaderLine } from '../../../src/conformance/wire/exchange.ts';
+import type { HeaderLine } from '../../../src/tools/conformance/wire/exchange.ts';
 
 export interface SpoofedHeaders {
   readonly name: string;

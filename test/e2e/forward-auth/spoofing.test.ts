@@ -5,7 +5,7 @@ import {
   headerValues,
   NoResponse,
   type WireRequest,
-} from '../../../src/conformance/wire/exchange.ts';
+} from '../../../src/tools/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from '../environment/callers.ts';
 import { ROUTES } from '../environment/routes.ts';
 import { type RequestPlan, signedRequest, withMoreHeaders } from '../environment/signed-request.ts';

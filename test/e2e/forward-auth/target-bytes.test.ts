@@ -3,10 +3,10 @@
  * Between the two is a header, or a request line, that can lose some bytes on its way.
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { NoResponse, type WireRequest } from '../../../src/conformance/wire/exchange.ts';
 import { readCheck } from '../../../src/enforcement/ext-authz-http/checked-request.ts';
 import { HTTP_PROFILES } from '../../../src/enforcement/ext-authz-http/profiles.ts';
 import { isCanonicalTarget } from '../../../src/protocol/request-target.ts';
+import { NoResponse, type WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { AUTHORITY } from './measured-proxy.ts';
 import { type ForwardProxy, type ProxyKind, SECRET } from './proxies/proxy.ts';
 import { describeProxies } from './proxies.ts';

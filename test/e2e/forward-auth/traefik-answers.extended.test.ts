@@ -1,6 +1,6 @@
 /** Facts about Traefik: what the caller gets of the verifier's answers, and what happens without one. docs/forward-auth.md. */
 import { afterEach, describe, expect, it } from '@jest/globals';
-import type { HeaderLine } from '../../../src/conformance/wire/exchange.ts';
+import type { HeaderLine } from '../../../src/tools/conformance/wire/exchange.ts';
 import { AUTHORITY } from '../environment/routes.ts';
 import { traefikUnavailable } from '../harness/traefik.ts';
 import { startUpstream } from '../harness/upstream.ts';

@@ -1,7 +1,7 @@
 /** Facts about Traefik: which bodies the verifier sees with forwardBody, and what reaches the API. docs/forward-auth.md. */
 import { afterEach, describe, expect, it } from '@jest/globals';
-import type { WireRequest } from '../../../src/conformance/wire/exchange.ts';
-import { sendBytes } from '../../../src/conformance/wire/http1.ts';
+import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
+import { sendBytes } from '../../../src/tools/conformance/wire/http1.ts';
 import { AUTHORITY } from '../environment/routes.ts';
 import { forwardAuth, traefikUnavailable } from '../harness/traefik.ts';
 import { checkedHeader, type Observation, useMeasuredProxy } from './measured-proxy.ts';

@@ -1,6 +1,6 @@
 /** Facts about Traefik: which headers the verifier sees, and which ones the API gets. docs/forward-auth.md. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import type { HeaderLine, WireRequest } from '../../../src/conformance/wire/exchange.ts';
+import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { AUTHORITY } from '../environment/routes.ts';
 import { forwardAuth, traefikUnavailable, withoutEntryPointSetting } from '../harness/traefik.ts';
 import { checkedHeader, forwardedHeader, type Observation, useMeasuredProxy } from './measured-proxy.ts';

@@ -1,6 +1,6 @@
 /** Facts about Traefik: which method, target and host it tells the verifier, and which ones the API gets. docs/forward-auth.md. */
 import { describe, expect, it } from '@jest/globals';
-import type { WireRequest } from '../../../src/conformance/wire/exchange.ts';
+import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { AUTHORITY } from '../environment/routes.ts';
 import { traefikUnavailable, withoutEntryPointSetting } from '../harness/traefik.ts';
 import { checkedHeader, forwardedHeader, type Observation, useMeasuredProxy } from './measured-proxy.ts';

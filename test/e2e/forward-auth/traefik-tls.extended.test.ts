@@ -5,9 +5,9 @@ import {
   pairs,
   type WireRequest,
   type WireResponse,
-} from '../../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../../src/conformance/wire/http1.ts';
-import { http2Client } from '../../../src/conformance/wire/http2.ts';
+} from '../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
+import { http2Client } from '../../../src/tools/conformance/wire/http2.ts';
 import { AUTHORITY } from '../environment/routes.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import { forwardAuth, type RunningTraefik, startTraefik, traefikUnavailable } from '../harness/traefik.ts';

@@ -1,6 +1,6 @@
 /** Requests that every gateway must handle correctly, whatever generated its configuration. */
 import { expect } from '@jest/globals';
-import { headerValues, type WireResponse } from '../../../src/conformance/wire/exchange.ts';
+import { headerValues, type WireResponse } from '../../../src/tools/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from '../environment/callers.ts';
 import { type Gateway, PROTOCOLS, type Protocol } from '../environment/gateway.ts';
 import { expectAllowed, expectDenial, observe } from '../environment/observe.ts';

@@ -4,8 +4,8 @@
  */
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { parseDocument } from 'yaml';
-import type { WireRequest } from '../../../src/conformance/wire/exchange.ts';
-import { lintGateway } from '../../../src/gateway-lint/lint.ts';
+import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
+import { lintGateway } from '../../../src/tools/gateway-lint/lint.ts';
 import { readText } from '../../docs/markdown.ts';
 import { type Gateway, PROTOCOLS } from '../environment/gateway.ts';
 import { type ExpectedDenial, expectAllowed, expectDenial, observe } from '../environment/observe.ts';

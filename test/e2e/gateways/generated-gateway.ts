@@ -2,7 +2,7 @@
  * A real Envoy with a configuration other than the shipped file, between callers, a verifier process and a recording upstream.
  */
 
-import type { WireAddress } from '../../../src/conformance/wire/exchange.ts';
+import type { WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
 import { type Gateway, gatewayOf } from '../environment/gateway.ts';
 import type { VerifierProcess } from '../environment/verifier.ts';
 import { startEnvoyWith } from '../harness/envoy.ts';

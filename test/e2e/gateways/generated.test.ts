@@ -3,7 +3,7 @@
  * unchanged, and real Envoys run them with a real verifier.
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { lintGateway } from '../../../src/gateway-lint/lint.ts';
+import { lintGateway } from '../../../src/tools/gateway-lint/lint.ts';
 import { readText } from '../../docs/markdown.ts';
 import { AUTHORITY } from '../environment/routes.ts';
 import { useSite } from '../environment/site-fixture.ts';

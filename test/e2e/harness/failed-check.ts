@@ -1,6 +1,6 @@
 /** What a caller sees when the verifier did not deny the request, but its answer was missing or invalid. */
 import { expect } from '@jest/globals';
-import { headerValues, type WireResponse } from '../../../src/conformance/wire/exchange.ts';
+import { headerValues, type WireResponse } from '../../../src/tools/conformance/wire/exchange.ts';
 
 /**
  * `no_answer`: none, or none that Envoy accepts; `invalid_answer`: not valid HTTP; `no_decision`: an allow without a decision.

@@ -6,9 +6,9 @@ import {
   type WireClient,
   type WireRequest,
   type WireResponse,
-} from '../../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../../src/conformance/wire/http1.ts';
-import { http2Client } from '../../../src/conformance/wire/http2.ts';
+} from '../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
+import { http2Client } from '../../../src/tools/conformance/wire/http2.ts';
 import { type RunningEnvoy, startEnvoy } from './envoy.ts';
 import { closeAtOnce, type EnvoyAdaptation, patient } from './envoy-config.ts';
 import {

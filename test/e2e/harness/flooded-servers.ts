@@ -2,9 +2,9 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import type { TcpSocketConnectOpts } from 'node:net';
 import { join } from 'node:path';
-import type { HeaderLine } from '../../../src/conformance/wire/exchange.ts';
-import { requestLines } from '../../../src/conformance/wire/http2.ts';
 import { CHECK_PATH } from '../../../src/enforcement/ext-authz-http/profiles.ts';
+import type { HeaderLine } from '../../../src/tools/conformance/wire/exchange.ts';
+import { requestLines } from '../../../src/tools/conformance/wire/http2.ts';
 import { makeBrokerFolder, startBrokerProgram } from '../../broker/program/broker-program.ts';
 import { ORIGIN, writeBillingKey } from '../../caller/signer/egress/egress-fixture.ts';
 import type { DisturbedAppSettings } from '../../enforcement/middleware/disturbed-app.ts';

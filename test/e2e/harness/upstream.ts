@@ -7,7 +7,7 @@ import {
   type ServerHttp2Session,
 } from 'node:http2';
 import type { Server, Socket } from 'node:net';
-import { type HeaderLine, pairs } from '../../../src/conformance/wire/exchange.ts';
+import { type HeaderLine, pairs } from '../../../src/tools/conformance/wire/exchange.ts';
 
 export interface UpstreamRequest {
   readonly method: string;

@@ -8,8 +8,8 @@ import {
   NoResponse,
   NotHttp,
   type WireClient,
-} from '../../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../../src/conformance/wire/http1.ts';
+} from '../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import type { EnforcementPoint, EnforcementPointDriver } from '../../conformance/enforcement-point.ts';
 import { skipUnavailable } from '../../conformance/skip-unavailable.ts';
 import { type Caller, derivedKeyCaller } from '../environment/callers.ts';

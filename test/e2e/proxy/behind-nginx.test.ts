@@ -1,6 +1,6 @@
 /** `proofgate proxy` behind nginx with nginx/proxy.conf: bodies, targets and headers arrive as they were signed. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { headerValues } from '../../../src/conformance/wire/exchange.ts';
+import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
 import { derivedKeyCaller } from '../environment/callers.ts';
 import { AUTHORITY, ROUTES } from '../environment/routes.ts';
 import { type RequestPlan, signedRequest, withHeader } from '../environment/signed-request.ts';

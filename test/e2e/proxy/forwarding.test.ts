@@ -1,8 +1,8 @@
 /** What `proofgate proxy` forwards, over HTTP/1.1 and HTTP/2. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { headerValues } from '../../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../../src/conformance/wire/http1.ts';
-import { http2Client } from '../../../src/conformance/wire/http2.ts';
+import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
+import { http2Client } from '../../../src/tools/conformance/wire/http2.ts';
 import { derivedKeyCaller } from '../environment/callers.ts';
 import { expectOwnHeader, OWN_HEADER_CASES } from '../environment/own-header.ts';
 import { ROUTES } from '../environment/routes.ts';

@@ -7,7 +7,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { encodeHttp1, http1Client, sendBytes } from '../../../src/conformance/wire/http1.ts';
+import { encodeHttp1, http1Client, sendBytes } from '../../../src/tools/conformance/wire/http1.ts';
 import { attestedCaller, derivedKeyCaller } from '../environment/callers.ts';
 import { ROUTES } from '../environment/routes.ts';
 import { type RequestPlan, sign as signAnew } from '../environment/signed-request.ts';

@@ -9,7 +9,7 @@ import {
   http1Client,
   sendBytes,
   statusesUntilClosed,
-} from '../../../src/conformance/wire/http1.ts';
+} from '../../../src/tools/conformance/wire/http1.ts';
 import { derivedKeyCaller } from '../environment/callers.ts';
 import { ROUTES } from '../environment/routes.ts';
 import { signedRequest } from '../environment/signed-request.ts';

@@ -1,6 +1,6 @@
 /** `proofgate proxy` as a process of its own, between callers and a recording upstream. */
 
-import type { WireAddress } from '../../../src/conformance/wire/exchange.ts';
+import type { WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
 import type { Site } from '../environment/site.ts';
 import { startVerifier, type VerifierOptions, type VerifierProcess } from '../environment/verifier.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';

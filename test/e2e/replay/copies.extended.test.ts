@@ -4,8 +4,8 @@
  * its record, so it counts.
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { http1Client } from '../../../src/conformance/wire/http1.ts';
-import { http2Client } from '../../../src/conformance/wire/http2.ts';
+import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
+import { http2Client } from '../../../src/tools/conformance/wire/http2.ts';
 import { replayKeys } from '../../../src/verifier/redis/replay-keys.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { envoyVersions, startEnvoy } from '../harness/envoy.ts';

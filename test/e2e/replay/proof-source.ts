@@ -3,7 +3,6 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { signBundle } from '../../../src/bundle/authoring/authoring.ts';
-import type { HeaderLine, WireRequest } from '../../../src/conformance/wire/exchange.ts';
 import { passportSha256 } from '../../../src/protocol/passport.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import {
@@ -14,6 +13,7 @@ import {
   signTranscript,
 } from '../../../src/protocol/signing.ts';
 import { NOT_BOUND } from '../../../src/protocol/transcript.ts';
+import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { replayIdentifier } from '../../../src/verifier/replay/identifier.ts';
 import { encodeCheckRequest } from '../../fakes/check-client.ts';
 

@@ -1,6 +1,10 @@
 /** Ways to present a proof: to a verifier process over gRPC, through a real Envoy, or to a store that is known to be wrong. */
 
-import { headerValues, type WireClient, type WireResponse } from '../../../src/conformance/wire/exchange.ts';
+import {
+  headerValues,
+  type WireClient,
+  type WireResponse,
+} from '../../../src/tools/conformance/wire/exchange.ts';
 import { type CheckClient, openCheckClient, outcomeOfResponse, rpcCode } from '../../fakes/check-client.ts';
 import type { TestRedisServer } from '../../fakes/redis-server.ts';
 import type { Proof } from './proof-source.ts';

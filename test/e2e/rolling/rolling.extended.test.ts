@@ -4,7 +4,7 @@
  * `PROOFGATE_TEST_ROLLS` sets the number of rolls. `PROOFGATE_TEST_TIMEOUTS=shipped` keeps the shipped time-outs.
  */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { http1Client } from '../../../src/conformance/wire/http1.ts';
+import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { readText } from '../../docs/markdown.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { VERIFIER_SERVICES } from '../../gateways/manifest-sets.ts';

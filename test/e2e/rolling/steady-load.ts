@@ -1,6 +1,6 @@
 /** Valid requests at a steady rate, each sent once; later each proof is presented again. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { headerValues, type WireClient } from '../../../src/conformance/wire/exchange.ts';
+import { headerValues, type WireClient } from '../../../src/tools/conformance/wire/exchange.ts';
 import type { Proof, ProofSource } from '../replay/proof-source.ts';
 
 const SENDERS = 8;

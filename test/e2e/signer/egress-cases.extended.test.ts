@@ -3,8 +3,8 @@
  * either the verifier finds what the signer signed, or nothing leaves.
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { MESSAGE_CASES } from '../../../src/conformance/public-cases.ts';
-import type { HeaderLine, WireRequest } from '../../../src/conformance/wire/exchange.ts';
+import { MESSAGE_CASES } from '../../../src/tools/conformance/public-cases.ts';
+import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { ALLOWED_CASES } from '../../conformance/cases/allowed.ts';
 import { HEADER_CASES } from '../../conformance/cases/headers.ts';
 import { atSite, type ConformanceCase } from '../../conformance/conformance-case.ts';

@@ -1,8 +1,12 @@
 /** envoy/egress.yaml with the signer in front of the shipped gateway: what was signed is what arrives, once, or nothing does. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type HeaderLine, headerValues, type WireRequest } from '../../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../../src/conformance/wire/http1.ts';
-import { http2Client } from '../../../src/conformance/wire/http2.ts';
+import {
+  type HeaderLine,
+  headerValues,
+  type WireRequest,
+} from '../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
+import { http2Client } from '../../../src/tools/conformance/wire/http2.ts';
 import { useEnvironment } from '../environment/environment.ts';
 import type { Gateway } from '../environment/gateway.ts';
 import { AUTHORITY } from '../environment/routes.ts';

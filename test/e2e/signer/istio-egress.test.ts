@@ -3,10 +3,14 @@
  * gateway: requests to the API arrive signed, or not at all; requests to other hosts are left alone.
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type HeaderLine, headerValues, type WireRequest } from '../../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../../src/conformance/wire/http1.ts';
-import { http2Client } from '../../../src/conformance/wire/http2.ts';
-import { exchanged } from '../../gateway-lint/rule-cases.ts';
+import {
+  type HeaderLine,
+  headerValues,
+  type WireRequest,
+} from '../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
+import { http2Client } from '../../../src/tools/conformance/wire/http2.ts';
+import { exchanged } from '../../tools/gateway-lint/rule-cases.ts';
 import { useEnvironment } from '../environment/environment.ts';
 import { type Gateway, PROTOCOLS, type Protocol } from '../environment/gateway.ts';
 import { AUTHORITY } from '../environment/routes.ts';

@@ -12,7 +12,7 @@ import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
-import { pairs } from '../../../src/conformance/wire/exchange.ts';
+import { pairs } from '../../../src/tools/conformance/wire/exchange.ts';
 import { ORIGIN, writeBillingKey } from '../../caller/signer/egress/egress-fixture.ts';
 import { coreDecision, loadSnapshot } from '../../conformance/oracle.ts';
 import { freePort } from '../../fakes/free-port.ts';

@@ -12,8 +12,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import pino from 'pino';
 import { type RunningSigner, startSigner } from '../../../src/caller/signer/program/signer-process.ts';
 import { SIGNER_SETTINGS } from '../../../src/caller/signer/program/signer-settings.ts';
-import { headerValues } from '../../../src/conformance/wire/exchange.ts';
 import { settingValues } from '../../../src/process/settings/settings.ts';
+import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
 import {
   GO_ENV,
   MISSING_GO,

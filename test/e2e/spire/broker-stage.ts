@@ -3,7 +3,7 @@
  * the broker's.
  */
 import { afterAll } from '@jest/globals';
-import { headerValues } from '../../../src/conformance/wire/exchange.ts';
+import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
 import { freePort } from '../../fakes/free-port.ts';
 import { startVerifier } from '../environment/verifier.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';

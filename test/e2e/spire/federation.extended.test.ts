@@ -3,7 +3,7 @@
  * its own trust domain.
  */
 import { beforeAll, expect, it } from '@jest/globals';
-import { headerValues } from '../../../src/conformance/wire/exchange.ts';
+import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
 import { waitFor } from '../harness/wait.ts';
 import { type BrokerStage, useBrokerStages } from './broker-stage.ts';
 import { OFTEN, PASSPORT, showSvid } from './shown-svid.ts';

@@ -1,6 +1,6 @@
 /** Tests how a real Envoy spreads its Checks over workers: by its threads, and by the number of Checks on a connection. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { http1Client } from '../../../src/conformance/wire/http1.ts';
+import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { envoyVersions, startEnvoy } from '../harness/envoy.ts';
 import type { ConfigEdit } from '../harness/envoy-config.ts';

@@ -5,13 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
-import { headerValues, NoResponse, type WireAddress } from '../../../src/conformance/wire/exchange.ts';
-import {
-  http1Client,
-  openSocket,
-  sendBytes,
-  statusesUntilClosed,
-} from '../../../src/conformance/wire/http1.ts';
 import { createExtAuthzHttpMetrics } from '../../../src/enforcement/ext-authz-http/ext-authz-http-metrics.ts';
 import {
   type ExtAuthzHttpOptions,
@@ -23,6 +16,13 @@ import {
   parseTrustedPeers,
   type TrustedPeers,
 } from '../../../src/enforcement/ext-authz-http/trusted-peers.ts';
+import { headerValues, NoResponse, type WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
+import {
+  http1Client,
+  openSocket,
+  sendBytes,
+  statusesUntilClosed,
+} from '../../../src/tools/conformance/wire/http1.ts';
 import type { RequestFacts } from '../../../src/verifier/decision/request-facts.ts';
 import type { Verifier } from '../../../src/verifier/verifier.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';

@@ -5,13 +5,13 @@ import { serve } from '@hono/node-server';
 import express from 'express';
 import { fastify } from 'fastify';
 import { Hono } from 'hono';
-import type { WireAddress } from '../../../src/conformance/wire/exchange.ts';
 import * as expressAdapter from '../../../src/enforcement/middleware/express.ts';
 import * as fastifyAdapter from '../../../src/enforcement/middleware/fastify.ts';
 import * as honoAdapter from '../../../src/enforcement/middleware/hono.ts';
 import * as nodeAdapter from '../../../src/enforcement/middleware/node-handler.ts';
 import type { Proof } from '../../../src/enforcement/middleware/proof.ts';
 import type { Verifier } from '../../../src/enforcement/programs/middleware/index.ts';
+import type { WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
 
 export const KINDS = ['express', 'fastify', 'hono', 'node'] as const;
 export type Kind = (typeof KINDS)[number];

@@ -2,15 +2,15 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import type { WireRequest } from '../../../src/conformance/wire/exchange.ts';
+import { proofgate } from '../../../src/enforcement/middleware/node-handler.ts';
+import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import {
   encodeHttp1,
   http1Client,
   openSocket,
   sendBytes,
   statusesUntilClosed,
-} from '../../../src/conformance/wire/http1.ts';
-import { proofgate } from '../../../src/enforcement/middleware/node-handler.ts';
+} from '../../../src/tools/conformance/wire/http1.ts';
 import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
 import { ROUTES, type SiteRoute } from '../../e2e/environment/routes.ts';
 import { signedRequest, withHeader, withMoreHeaders } from '../../e2e/environment/signed-request.ts';

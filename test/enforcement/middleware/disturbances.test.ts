@@ -4,9 +4,9 @@
  */
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { HeaderLine, WireRequest } from '../../../src/conformance/wire/exchange.ts';
-import { encodeHttp1, http1Client, openSocket } from '../../../src/conformance/wire/http1.ts';
 import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
+import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
+import { encodeHttp1, http1Client, openSocket } from '../../../src/tools/conformance/wire/http1.ts';
 import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
 import { ROUTES, type SiteRoute } from '../../e2e/environment/routes.ts';
 import { signedRequest, withHeader, withMoreHeaders } from '../../e2e/environment/signed-request.ts';

@@ -2,9 +2,9 @@
 import { createServer } from 'node:http';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import express, { type Express, type Request, type RequestHandler } from 'express';
-import type { WireRequest } from '../../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../../src/conformance/wire/http1.ts';
 import { proofgate } from '../../../src/enforcement/middleware/express.ts';
+import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
 import { ROUTES, type SiteRoute } from '../../e2e/environment/routes.ts';
 import { type RequestPlan, signedRequest, withMoreHeaders } from '../../e2e/environment/signed-request.ts';

@@ -1,6 +1,6 @@
 /** The middleware in each framework, over real connections: what is allowed, what handlers get, what is denied. */
 import { describe, expect, it } from '@jest/globals';
-import { http1Client } from '../../../src/conformance/wire/http1.ts';
+import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
 import { ROUTES } from '../../e2e/environment/routes.ts';
 import { signedRequest, withHeader } from '../../e2e/environment/signed-request.ts';

@@ -2,10 +2,10 @@
 import { createServer, type Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { type HeaderLine, pairs } from '../../../src/conformance/wire/exchange.ts';
-import { encodeHttp1, http1Client, sendBytes } from '../../../src/conformance/wire/http1.ts';
 import { proofgate } from '../../../src/enforcement/middleware/node-handler.ts';
 import { MAX_HEADER_LINES } from '../../../src/protocol/header-line-limit.ts';
+import { type HeaderLine, pairs } from '../../../src/tools/conformance/wire/exchange.ts';
+import { encodeHttp1, http1Client, sendBytes } from '../../../src/tools/conformance/wire/http1.ts';
 import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
 import { ROUTES } from '../../e2e/environment/routes.ts';
 import { signedRequest, withHeader, withMoreHeaders } from '../../e2e/environment/signed-request.ts';

@@ -1,7 +1,7 @@
 /** What handlers see of the headers: in no view a proof, a header of ours, one that rewrites requests, or another host. */
 import { describe, expect, it } from '@jest/globals';
-import type { HeaderLine, WireRequest } from '../../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../../src/conformance/wire/http1.ts';
+import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
 import { AUTHORITY, ROUTES, type SiteRoute } from '../../e2e/environment/routes.ts';
 import { signedRequest, withMoreHeaders } from '../../e2e/environment/signed-request.ts';

@@ -7,14 +7,14 @@ import { createServer as createHttp2Server } from 'node:http2';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { signBundle } from '../../../src/bundle/authoring/authoring.ts';
-import type { HeaderLine } from '../../../src/conformance/wire/exchange.ts';
-import { encodeHttp1, http1Client, openSocket } from '../../../src/conformance/wire/http1.ts';
 import { proofgate } from '../../../src/enforcement/middleware/node-handler.ts';
 import {
   Verifier,
   VerifierError,
   type VerifierOptions,
 } from '../../../src/enforcement/programs/middleware/index.ts';
+import type { HeaderLine } from '../../../src/tools/conformance/wire/exchange.ts';
+import { encodeHttp1, http1Client, openSocket } from '../../../src/tools/conformance/wire/http1.ts';
 import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
 import { ROUTES } from '../../e2e/environment/routes.ts';
 import { signedRequest, withMoreHeaders } from '../../e2e/environment/signed-request.ts';

@@ -17,7 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { http1Client } from '../../../src/conformance/wire/http1.ts';
+import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { blocksOf } from '../../docs/blocks/blocks.ts';
 import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
 import { AUTHORITY, ROUTES } from '../../e2e/environment/routes.ts';

@@ -1,7 +1,7 @@
 /** Tests that HTTP/2 connections end after a connection error, which Node.js does not report. */
 import { connect, type Socket } from 'node:net';
 import { expect, it } from '@jest/globals';
-import type { WireAddress } from '../../../src/conformance/wire/exchange.ts';
+import type { WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { IS_EXTENDED } from '../../lane.ts';
 import { encodeFrame, PREFACE, TYPE } from '../../smuggling/http2/frames.ts';

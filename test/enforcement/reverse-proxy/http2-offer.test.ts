@@ -1,8 +1,12 @@
 /** Requests that offer h2c, through the reverse proxy and through the signer: answered over HTTP/1.1, and never a tunnel. */
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
-import { type HeaderLine, headerValues, type WireRequest } from '../../../src/conformance/wire/exchange.ts';
-import { encodeHttp1, http1Client, openSocket } from '../../../src/conformance/wire/http1.ts';
+import {
+  type HeaderLine,
+  headerValues,
+  type WireRequest,
+} from '../../../src/tools/conformance/wire/exchange.ts';
+import { encodeHttp1, http1Client, openSocket } from '../../../src/tools/conformance/wire/http1.ts';
 import { useEgress } from '../../caller/signer/egress/egress-fixture.ts';
 import { ROUTES } from '../../e2e/environment/routes.ts';
 import { withMoreHeaders } from '../../e2e/environment/signed-request.ts';

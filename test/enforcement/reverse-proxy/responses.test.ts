@@ -2,9 +2,9 @@
 import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { describe, expect, it, test } from '@jest/globals';
-import { headerValues, NoResponse } from '../../../src/conformance/wire/exchange.ts';
-import { encodeHttp1, http1Client } from '../../../src/conformance/wire/http1.ts';
-import { http2Client, requestLines } from '../../../src/conformance/wire/http2.ts';
+import { headerValues, NoResponse } from '../../../src/tools/conformance/wire/exchange.ts';
+import { encodeHttp1, http1Client } from '../../../src/tools/conformance/wire/http1.ts';
+import { http2Client, requestLines } from '../../../src/tools/conformance/wire/http2.ts';
 import { ROUTES } from '../../e2e/environment/routes.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
 import { useProxies, useUpstreams, withRoutes } from './proxy-fixture.ts';

@@ -3,8 +3,8 @@
  * request shows whether the point and the caller still agree where a request begins.
  */
 
-import type { WireAddress } from '../../../src/conformance/wire/exchange.ts';
-import { openSocket } from '../../../src/conformance/wire/http1.ts';
+import type { WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
+import { openSocket } from '../../../src/tools/conformance/wire/http1.ts';
 import type { Http1Case } from '../cases.ts';
 import type { Template } from '../template.ts';
 

@@ -1,7 +1,7 @@
 /** Writes one HTTP/2 case and collects the answers of its streams, without a library that would correct anything. */
 
-import type { WireAddress } from '../../../src/conformance/wire/exchange.ts';
-import { openSocket } from '../../../src/conformance/wire/http1.ts';
+import type { WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
+import { openSocket } from '../../../src/tools/conformance/wire/http1.ts';
 import type { FrameText, Http2Case } from '../cases.ts';
 import type { Answers } from '../http1/attack.ts';
 import type { Template } from '../template.ts';

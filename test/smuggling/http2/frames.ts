@@ -1,5 +1,5 @@
 /** Writes the frames of a case as bytes (RFC 9113 section 4.1), valid or not, and reads the frames of an answer. */
-import type { HeaderLine } from '../../../src/conformance/wire/exchange.ts';
+import type { HeaderLine } from '../../../src/tools/conformance/wire/exchange.ts';
 import type { FrameText } from '../cases.ts';
 import type { Template } from '../template.ts';
 

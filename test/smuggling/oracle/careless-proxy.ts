@@ -4,10 +4,10 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { connect, createServer, type Socket } from 'node:net';
-import { readResponse } from '../../../src/conformance/wire/http1-response.ts';
 import { DECISION_EVENT_NAME, type DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
 import { decodeTranscript, parseTranscript } from '../../../src/protocol/transcript.ts';
 import { CONTEXT_HEADERS } from '../../../src/protocol/wire-names.ts';
+import { readResponse } from '../../../src/tools/conformance/wire/http1-response.ts';
 import type { EnforcementPoint } from '../../conformance/enforcement-point.ts';
 import { type RecordingUpstream, startRecordingUpstream } from './recording-upstream.ts';
 

@@ -1,5 +1,5 @@
 /** Reads a chunked body (RFC 9112 section 7.1): by the grammar, or as lenient servers do. */
-import type { HeaderLine } from '../../../src/conformance/wire/exchange.ts';
+import type { HeaderLine } from '../../../src/tools/conformance/wire/exchange.ts';
 
 export interface ReadChunks {
   readonly body: Buffer;

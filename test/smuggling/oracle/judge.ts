@@ -3,10 +3,10 @@
  * Every difference is a success of the attacker.
  */
 import { createHash } from 'node:crypto';
-import { type HeaderLine, headerValues } from '../../../src/conformance/wire/exchange.ts';
 import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
 import { NOT_BOUND, type Transcript } from '../../../src/protocol/transcript.ts';
 import { CONTEXT_HEADERS } from '../../../src/protocol/wire-names.ts';
+import { type HeaderLine, headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
 import { isForbidden } from '../../e2e/environment/smuggled-headers.ts';
 import type { UpstreamRequest } from '../../e2e/harness/upstream.ts';
 import { LENIENT_READINGS, type ReadRequest, readRequests, STRICT } from './readings.ts';

@@ -3,7 +3,7 @@
  * two readings differ, an upstream may serve another request than the one that was verified.
  * Sources: RFC 9112 sections 2.2, 5, 6 and 7; the leniencies are those of published desync attacks.
  */
-import type { HeaderLine } from '../../../src/conformance/wire/exchange.ts';
+import type { HeaderLine } from '../../../src/tools/conformance/wire/exchange.ts';
 import { readChunks } from './chunks.ts';
 
 export interface ReadRequest {

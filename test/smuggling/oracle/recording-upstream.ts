@@ -3,7 +3,7 @@
  * one closes the connection at the first fault; a lenient one reads on as careless servers do.
  */
 import { createServer, type Socket } from 'node:net';
-import { type HeaderLine, headerValues } from '../../../src/conformance/wire/exchange.ts';
+import { type HeaderLine, headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
 import type { Echo, Upstream, UpstreamRequest } from '../../e2e/harness/upstream.ts';
 import { LENIENT_READINGS, type ReadRequest, type Rules, readRequests, STRICT } from './readings.ts';
 

@@ -7,7 +7,7 @@ export const caddyCommands = group('caddy', 'Check the configuration of Caddy', 
     file: 'configuration in JSON, as `caddy adapt --pretty` prints it; - for standard input',
     examples: ['caddy adapt --pretty --config Caddyfile | proofgate caddy lint -'],
     load: async () => {
-      const { isCaddyRule, lintCaddy } = await import('../../../gateway-lint/caddy/lint-caddy.ts');
+      const { isCaddyRule, lintCaddy } = await import('../../../tools/gateway-lint/caddy/lint-caddy.ts');
       return { isRule: isCaddyRule, lint: lintCaddy };
     },
   }),

@@ -27,10 +27,10 @@ const lintCommand = command({
 
 async function linterFor(egress: boolean): Promise<Linter> {
   if (egress) {
-    const { isEgressRule, lintEgress } = await import('../../../gateway-lint/egress/lint-egress.ts');
+    const { isEgressRule, lintEgress } = await import('../../../tools/gateway-lint/egress/lint-egress.ts');
     return { isRule: isEgressRule, lint: lintEgress };
   }
-  const { isRule, lintGateway } = await import('../../../gateway-lint/lint.ts');
+  const { isRule, lintGateway } = await import('../../../tools/gateway-lint/lint.ts');
   return { isRule, lint: lintGateway };
 }
 

@@ -10,7 +10,7 @@ export const nginxCommands = group('nginx', 'Check the configuration of nginx', 
       'proofgate nginx lint nginx.conf --allow location-unchecked',
     ],
     load: async () => {
-      const { isNginxRule, lintNginx } = await import('../../../gateway-lint/nginx/lint-nginx.ts');
+      const { isNginxRule, lintNginx } = await import('../../../tools/gateway-lint/nginx/lint-nginx.ts');
       return { isRule: isNginxRule, lint: lintNginx };
     },
   }),

@@ -10,7 +10,9 @@ export const traefikCommands = group('traefik', 'Check the configuration of Trae
       'proofgate traefik lint middlewares.yaml --allow body-not-forwarded',
     ],
     load: async () => {
-      const { isTraefikRule, lintTraefik } = await import('../../../gateway-lint/traefik/lint-traefik.ts');
+      const { isTraefikRule, lintTraefik } = await import(
+        '../../../tools/gateway-lint/traefik/lint-traefik.ts'
+      );
       return { isRule: isTraefikRule, lint: lintTraefik };
     },
   }),

@@ -6,7 +6,7 @@ import { Agent, buildConnector, request } from 'undici';
 import { PairFolders } from '../../../../src/caller/agent/pair-folders.ts';
 import { statePathOf } from '../../../../src/caller/enroll/state-file.ts';
 import { Signer } from '../../../../src/caller/sdk/index.ts';
-import { headerValues } from '../../../../src/conformance/wire/exchange.ts';
+import { headerValues } from '../../../../src/tools/conformance/wire/exchange.ts';
 import { useEnvironment } from '../../../e2e/environment/environment.ts';
 import { ROUTES } from '../../../e2e/environment/routes.ts';
 import { envoyVersions } from '../../../e2e/harness/envoy.ts';

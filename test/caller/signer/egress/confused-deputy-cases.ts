@@ -1,5 +1,5 @@
 /** Ways to make the signer sign for an origin that is not configured, or for another request than the upstream serves. */
-import type { HeaderLine, WireRequest } from '../../../../src/conformance/wire/exchange.ts';
+import type { HeaderLine, WireRequest } from '../../../../src/tools/conformance/wire/exchange.ts';
 
 /** What may happen: nothing leaves the signer, or the request leaves for the configured origin with the given target. */
 export type Allowed = 'refused' | { readonly target: string };

@@ -1,9 +1,9 @@
 /** The signer signs for the configured origins only, in whatever way a program asks. */
 import { connect as connectTcp } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
-import { NoResponse } from '../../../../src/conformance/wire/exchange.ts';
-import { http1Client, sendBytes } from '../../../../src/conformance/wire/http1.ts';
-import { sendLines } from '../../../../src/conformance/wire/http2.ts';
+import { NoResponse } from '../../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client, sendBytes } from '../../../../src/tools/conformance/wire/http1.ts';
+import { sendLines } from '../../../../src/tools/conformance/wire/http2.ts';
 import { AUTHORITY } from '../../../e2e/environment/routes.ts';
 import { useProxies, useUpstreams } from '../../../enforcement/reverse-proxy/proxy-fixture.ts';
 import { type DeputyCase, deputyCases } from './confused-deputy-cases.ts';

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { request as httpRequest, type RequestListener } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { headerValues } from '../../../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../../../src/conformance/wire/http1.ts';
-import { http2Client } from '../../../../src/conformance/wire/http2.ts';
+import { headerValues } from '../../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../../../src/tools/conformance/wire/http1.ts';
+import { http2Client } from '../../../../src/tools/conformance/wire/http2.ts';
 import { AUTHORITY } from '../../../e2e/environment/routes.ts';
 import { makeCertificates, type TestCertificates } from '../../../e2e/harness/certificates.ts';
 import { waitFor } from '../../../e2e/harness/wait.ts';

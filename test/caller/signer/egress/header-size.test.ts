@@ -1,7 +1,7 @@
 /** Headers that no gateway takes once passport and proof are beside them: the signer says so, and sends nothing. */
 import { expect, it } from '@jest/globals';
-import type { HeaderLine } from '../../../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../../../src/conformance/wire/http1.ts';
+import type { HeaderLine } from '../../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../../../src/tools/conformance/wire/http1.ts';
 import { useProxies, useUpstreams } from '../../../enforcement/reverse-proxy/proxy-fixture.ts';
 import { useEgress } from './egress-fixture.ts';
 

@@ -13,7 +13,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { http1Client } from '../../../../src/conformance/wire/http1.ts';
+import { http1Client } from '../../../../src/tools/conformance/wire/http1.ts';
 import { AUTHORITY } from '../../../e2e/environment/routes.ts';
 import { makeCertificates, type TestCertificates } from '../../../e2e/harness/certificates.ts';
 import { waitFor } from '../../../e2e/harness/wait.ts';

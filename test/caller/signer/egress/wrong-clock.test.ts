@@ -1,8 +1,8 @@
 /** A signer whose clock stood still or ran ahead, in front of a verifier whose clock is right. */
 import { get, type IncomingMessage } from 'node:http';
 import { expect, it } from '@jest/globals';
-import { headerValues } from '../../../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../../../src/conformance/wire/http1.ts';
+import { headerValues } from '../../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../../../src/tools/conformance/wire/http1.ts';
 import { useProxies, useUpstreams } from '../../../enforcement/reverse-proxy/proxy-fixture.ts';
 import { useEgress } from './egress-fixture.ts';
 

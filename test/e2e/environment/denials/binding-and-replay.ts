@@ -2,8 +2,8 @@
  * Denials at the end of step 5 (the request differs from what was signed) and in step 6 (replay), and the verifier's own
  * faults.
  */
-import { BINDING_FAULTS } from '../../../../src/conformance/cases/binding-faults.ts';
-import type { WireRequest } from '../../../../src/conformance/wire/exchange.ts';
+import { BINDING_FAULTS } from '../../../../src/tools/conformance/cases/binding-faults.ts';
+import type { WireRequest } from '../../../../src/tools/conformance/wire/exchange.ts';
 import { attestedCaller, derivedKeyCaller } from '../callers.ts';
 import { ROUTES } from '../routes.ts';
 import { type RequestPlan, signedRequest, withHeader, withMoreHeaders } from '../signed-request.ts';

@@ -1,7 +1,7 @@
 /** One reason for a denial: what a caller sends, and the expected result. */
 
-import type { WireRequest } from '../../../../src/conformance/wire/exchange.ts';
 import type { DetailOf, Reason } from '../../../../src/protocol/reasons.ts';
+import type { WireRequest } from '../../../../src/tools/conformance/wire/exchange.ts';
 import type { Site } from '../site.ts';
 import type { VerifierState } from '../verifier-states.ts';
 

@@ -1,7 +1,8 @@
 /** Denials for missing or malformed credentials, and in the first half of step 5: invalid passports and proofs. */
-import { PROOF_FAULTS } from '../../../../src/conformance/cases/proof-faults.ts';
-import type { WireRequest } from '../../../../src/conformance/wire/exchange.ts';
+
 import type { PassportToSign } from '../../../../src/protocol/signing.ts';
+import { PROOF_FAULTS } from '../../../../src/tools/conformance/cases/proof-faults.ts';
+import type { WireRequest } from '../../../../src/tools/conformance/wire/exchange.ts';
 import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from '../callers.ts';
 import { ROUTES } from '../routes.ts';
 import { signedRequest } from '../signed-request.ts';

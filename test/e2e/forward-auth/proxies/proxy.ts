@@ -3,9 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { WireClient } from '../../../../src/conformance/wire/exchange.ts';
-import { http1Client } from '../../../../src/conformance/wire/http1.ts';
-import { http2Client } from '../../../../src/conformance/wire/http2.ts';
+import type { WireClient } from '../../../../src/tools/conformance/wire/exchange.ts';
+import { http1Client } from '../../../../src/tools/conformance/wire/http1.ts';
+import { http2Client } from '../../../../src/tools/conformance/wire/http2.ts';
 import { type Child, type ChildOptions, describeExit, startChild } from '../../harness/child.ts';
 import { waitFor } from '../../harness/wait.ts';
 

@@ -6,7 +6,7 @@ import { HTTP2_CASES } from './cases/http2-cases.ts';
 import { METHOD_CASES } from './cases/method-cases.ts';
 import { PROOF_FAULTS } from './cases/proof-faults.ts';
 import { TARGET_CASES } from './cases/target-cases.ts';
-import { faultCase, type PublicCase } from './conformance-case.ts';
+import { faultCase, type PublicCase } from './wire/conformance-case.ts';
 
 export const FAULT_CASES: readonly PublicCase[] = [
   ...PROOF_FAULTS.map((fault) => faultCase('invalid_request_proof', fault)),

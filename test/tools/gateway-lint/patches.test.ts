@@ -1,7 +1,7 @@
 /** Checks that the linter reports every patch that could change the check, except the known patches in `envoy/`. */
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments, stringify } from 'yaml';
-import { MANIFEST_SETS, textOf } from '../gateways/manifest-sets.ts';
+import { MANIFEST_SETS, textOf } from '../../gateways/manifest-sets.ts';
 import { cleanBase, exchanged, found, rulesIn } from './rule-cases.ts';
 
 const TOUCHES = ['patch-touches-check'];

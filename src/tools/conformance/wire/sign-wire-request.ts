@@ -1,9 +1,9 @@
 /** Signs a request as it will be on the wire: correctly, or with the one fault that a case names. */
 
-import type { BodyRule } from '../protocol/body-binding.ts';
-import { contentSha256 } from '../protocol/body-binding.ts';
-import type { KeyBinding } from '../protocol/identifiers.ts';
-import { passportSha256 } from '../protocol/passport.ts';
+import type { BodyRule } from '../../../protocol/body-binding.ts';
+import { contentSha256 } from '../../../protocol/body-binding.ts';
+import type { KeyBinding } from '../../../protocol/identifiers.ts';
+import { passportSha256 } from '../../../protocol/passport.ts';
 import {
   newJti,
   type PassportToSign,
@@ -11,10 +11,10 @@ import {
   type SigningKey,
   signPassport,
   signTranscript,
-} from '../protocol/signing.ts';
-import type { SignedHeader, Transcript } from '../protocol/transcript.ts';
-import { AUTHORIZATION_HEADER, PASSPORT_HEADER, type PassportHeader } from '../protocol/wire-names.ts';
-import type { Framing, HeaderLine, WireRequest } from './wire/exchange.ts';
+} from '../../../protocol/signing.ts';
+import type { SignedHeader, Transcript } from '../../../protocol/transcript.ts';
+import { AUTHORIZATION_HEADER, PASSPORT_HEADER, type PassportHeader } from '../../../protocol/wire-names.ts';
+import type { Framing, HeaderLine, WireRequest } from './exchange.ts';
 
 /** Who signs. */
 export interface WireCaller {

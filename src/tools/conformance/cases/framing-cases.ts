@@ -1,8 +1,8 @@
 /** HTTP/1.1 messages whose length, lines or headers can be read in two ways, after a head that is signed correctly. */
-import { MALFORMED, type PublicCase, type RawBytes } from '../conformance-case.ts';
-import { withHeader, withMoreHeaders } from '../sign-wire-request.ts';
+import { MALFORMED, type PublicCase, type RawBytes } from '../wire/conformance-case.ts';
 import type { HeaderLine, WireRequest } from '../wire/exchange.ts';
 import { encodeHttp1 } from '../wire/http1.ts';
+import { withHeader, withMoreHeaders } from '../wire/sign-wire-request.ts';
 
 const ORDER = '{"item":1,"count":2}';
 const BODY_BYTES = ORDER.length;

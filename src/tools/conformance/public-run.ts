@@ -1,7 +1,8 @@
 /** Runs the public cases against a deployment and compares its answers with what the verification core decides. */
 import { connect } from 'node:tls';
-import { parseStrictJson } from '../protocol/strict-json.ts';
-import { REASON_HEADER } from '../protocol/wire-names.ts';
+import { parseStrictJson } from '../../protocol/strict-json.ts';
+import { REASON_HEADER } from '../../protocol/wire-names.ts';
+import { PUBLIC_CASES } from './public-cases.ts';
 import {
   type Expected,
   isWireRequest,
@@ -11,8 +12,7 @@ import {
   REJECTION_STATUSES,
   type Subject,
   type WireMessage,
-} from './conformance-case.ts';
-import { PUBLIC_CASES } from './public-cases.ts';
+} from './wire/conformance-case.ts';
 import { headerValues, NoResponse, NotHttp, type WireAddress, type WireResponse } from './wire/exchange.ts';
 import { http1Client, sendBytes } from './wire/http1.ts';
 import { http2Client, sendLines } from './wire/http2.ts';

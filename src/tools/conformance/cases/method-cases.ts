@@ -1,5 +1,5 @@
 /** Methods that are not the route's. */
-import { denied, type PublicCase } from '../conformance-case.ts';
+import { denied, type PublicCase } from '../wire/conformance-case.ts';
 
 const ROUTELESS = [
   'get',

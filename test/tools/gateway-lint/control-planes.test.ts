@@ -3,7 +3,7 @@
  * every bypass of the check, and nothing else.
  */
 import { describe, expect, it } from '@jest/globals';
-import { readText } from '../docs/markdown.ts';
+import { readText } from '../../docs/markdown.ts';
 import { exchanged, rulesIn } from './rule-cases.ts';
 
 const dump = (name: string) => readText(`test/gateways/dumps/${name}.json`);

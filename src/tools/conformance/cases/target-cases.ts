@@ -1,5 +1,5 @@
 /** Paths that an upstream could read as another path than they spell, each signed as far as a transcript can contain it. */
-import { denied, MALFORMED, type Protocol, type PublicCase, type Subject } from '../conformance-case.ts';
+import { denied, MALFORMED, type Protocol, type PublicCase, type Subject } from '../wire/conformance-case.ts';
 import { requestLines } from '../wire/http2.ts';
 
 export interface AmbiguousTarget {

@@ -1,11 +1,11 @@
 /** Checks that the shipped configuration is clean, and that removing any part that a rule checks causes a finding. */
 import { readFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
-import { httpServiceEdits } from '../e2e/forward-auth/proxies/envoy-http.ts';
-import { adaptShipped } from '../e2e/harness/envoy-config.ts';
+import { httpServiceEdits } from '../../e2e/forward-auth/proxies/envoy-http.ts';
+import { adaptShipped } from '../../e2e/harness/envoy-config.ts';
 import { exchanged, found, rulesIn } from './rule-cases.ts';
 
-const shipped = readFileSync(new URL('../../envoy/envoy.yaml', import.meta.url), 'utf8');
+const shipped = readFileSync(new URL('../../../envoy/envoy.yaml', import.meta.url), 'utf8');
 
 it('finds nothing in envoy/envoy.yaml, nor with TLS towards the verifier', () => {
   expect(found(shipped)).toEqual([]);

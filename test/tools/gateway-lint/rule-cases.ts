@@ -6,7 +6,7 @@
  * `+` (added) or a blank (kept). In a bad case, lines that the rule reports end in `# finding`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
-import { lintGateway } from '../../src/gateway-lint/lint.ts';
+import { lintGateway } from '../../../src/tools/gateway-lint/lint.ts';
 
 export interface RuleCase {
   readonly rule: string;

@@ -2,9 +2,9 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { lintCaddy } from '../../src/gateway-lint/caddy/lint-caddy.ts';
-import { CADDY_RULES } from '../../src/gateway-lint/caddy/rules.ts';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { lintCaddy } from '../../../src/tools/gateway-lint/caddy/lint-caddy.ts';
+import { CADDY_RULES } from '../../../src/tools/gateway-lint/caddy/rules.ts';
+import { checkoutPath } from '../../e2e/harness/checkout.ts';
 import { exchanged } from './rule-cases.ts';
 
 const CADDY = checkoutPath('.cache', 'proxies', 'bin', 'caddy');

@@ -1,11 +1,16 @@
 /** Missing and malformed credentials, and passports and proofs that are not valid. */
-import type { PassportToSign } from '../../protocol/signing.ts';
-import { generateSigningKey } from '../../protocol/signing.ts';
-import type { Transcript } from '../../protocol/transcript.ts';
-import { AUTHORIZATION_HEADER, PASSPORT_HEADER, type PassportHeader } from '../../protocol/wire-names.ts';
-import type { PublicFault } from '../conformance-case.ts';
-import { passportLine, type SignedWireRequest, withHeader, withMoreHeaders } from '../sign-wire-request.ts';
+import type { PassportToSign } from '../../../protocol/signing.ts';
+import { generateSigningKey } from '../../../protocol/signing.ts';
+import type { Transcript } from '../../../protocol/transcript.ts';
+import { AUTHORIZATION_HEADER, PASSPORT_HEADER, type PassportHeader } from '../../../protocol/wire-names.ts';
+import type { PublicFault } from '../wire/conformance-case.ts';
 import type { HeaderLine, WireRequest } from '../wire/exchange.ts';
+import {
+  passportLine,
+  type SignedWireRequest,
+  withHeader,
+  withMoreHeaders,
+} from '../wire/sign-wire-request.ts';
 
 type Fault = PublicFault<'invalid_request_proof'>;
 type Detail = Fault['detail'];

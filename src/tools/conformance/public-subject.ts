@@ -1,20 +1,20 @@
 /** The subject of a run against a deployment: a key, its signing profile, and the routes that the user names. */
 
-import { matchTemplates, type ProfileChoice, selectProfile } from '../caller/profiles/select-profile.ts';
-import { parseRequestUrl, type RequestUrl } from '../caller/request-url.ts';
+import { matchTemplates, type ProfileChoice, selectProfile } from '../../caller/profiles/select-profile.ts';
+import { parseRequestUrl, type RequestUrl } from '../../caller/request-url.ts';
 import {
   checkAuthorization,
   type RequestHeader,
   selectSignedHeaders,
-} from '../caller/sign/request-headers.ts';
-import { ClientError } from '../protocol/client-error.ts';
-import { parsePassport } from '../protocol/passport.ts';
-import type { SigningKey } from '../protocol/signing.ts';
-import type { RouteProfile, SigningCoordinates, SigningProfiles } from '../protocol/signing-profile.ts';
-import type { SignedHeader } from '../protocol/transcript.ts';
-import type { Subject, SubjectChanges } from './conformance-case.ts';
-import { signWireRequest, type WireCaller, type WireTarget } from './sign-wire-request.ts';
+} from '../../caller/sign/request-headers.ts';
+import { ClientError } from '../../protocol/client-error.ts';
+import { parsePassport } from '../../protocol/passport.ts';
+import type { SigningKey } from '../../protocol/signing.ts';
+import type { RouteProfile, SigningCoordinates, SigningProfiles } from '../../protocol/signing-profile.ts';
+import type { SignedHeader } from '../../protocol/transcript.ts';
+import type { Subject, SubjectChanges } from './wire/conformance-case.ts';
 import type { HeaderLine } from './wire/exchange.ts';
+import { signWireRequest, type WireCaller, type WireTarget } from './wire/sign-wire-request.ts';
 
 export interface SubjectOptions {
   readonly profiles: SigningProfiles;

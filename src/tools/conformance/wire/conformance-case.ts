@@ -1,8 +1,8 @@
 /** A conformance case: what a caller sends to an enforcement point, and what must become of it. */
-import type { DetailOf, Reason } from '../protocol/reasons.ts';
-import type { PassportHeader } from '../protocol/wire-names.ts';
+import type { DetailOf, Reason } from '../../../protocol/reasons.ts';
+import type { PassportHeader } from '../../../protocol/wire-names.ts';
+import type { HeaderLine, WireRequest } from './exchange.ts';
 import type { SignedWireRequest, WireChanges } from './sign-wire-request.ts';
-import type { HeaderLine, WireRequest } from './wire/exchange.ts';
 
 export const PROTOCOLS = ['HTTP/1.1', 'HTTP/2'] as const;
 export type Protocol = (typeof PROTOCOLS)[number];

@@ -1,5 +1,5 @@
 /** HTTP/2 header blocks that RFC 9113 section 8 forbids, or that contain more than a request. */
-import { denied, MALFORMED, type PublicCase } from '../conformance-case.ts';
+import { denied, MALFORMED, type PublicCase } from '../wire/conformance-case.ts';
 import type { HeaderLine } from '../wire/exchange.ts';
 import { requestLines } from '../wire/http2.ts';
 

@@ -1,6 +1,6 @@
 /** Authorities that some servers read as the site. */
-import { denied, MALFORMED, type PublicCase, type Subject } from '../conformance-case.ts';
-import { withMoreHeaders } from '../sign-wire-request.ts';
+import { denied, MALFORMED, type PublicCase, type Subject } from '../wire/conformance-case.ts';
+import { withMoreHeaders } from '../wire/sign-wire-request.ts';
 
 /** @param authority with a dot in it */
 export function otherAuthorities(scheme: string, authority: string): readonly string[] {

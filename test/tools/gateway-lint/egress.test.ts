@@ -1,8 +1,8 @@
 /** Checks that envoy/egress.yaml is clean for an egress Envoy, and that each rule finds its fault in it. */
 import { readFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
-import { EGRESS_RULES } from '../../src/gateway-lint/egress/egress-rules.ts';
-import { lintEgress } from '../../src/gateway-lint/egress/lint-egress.ts';
+import { EGRESS_RULES } from '../../../src/tools/gateway-lint/egress/egress-rules.ts';
+import { lintEgress } from '../../../src/tools/gateway-lint/egress/lint-egress.ts';
 import { exchanged } from './rule-cases.ts';
 
 const textOf = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');

@@ -1,9 +1,9 @@
 /** Requests that differ from what was signed. */
-import type { Transcript } from '../../protocol/transcript.ts';
-import { PASSPORT_HEADER } from '../../protocol/wire-names.ts';
-import type { PublicFault, Subject, SubjectChanges } from '../conformance-case.ts';
-import { withHeader, withMoreHeaders } from '../sign-wire-request.ts';
+import type { Transcript } from '../../../protocol/transcript.ts';
+import { PASSPORT_HEADER } from '../../../protocol/wire-names.ts';
+import type { PublicFault, Subject, SubjectChanges } from '../wire/conformance-case.ts';
 import type { WireRequest } from '../wire/exchange.ts';
+import { withHeader, withMoreHeaders } from '../wire/sign-wire-request.ts';
 
 type Fault = PublicFault<'request_binding_mismatch'>;
 

@@ -1,8 +1,8 @@
 /** `traefik lint`: the shipped files are clean, and each change that weakens the check is found, at its place, and nothing else. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { lintTraefik } from '../../src/gateway-lint/traefik/lint-traefik.ts';
-import { TRAEFIK_RULES } from '../../src/gateway-lint/traefik/rules.ts';
+import { lintTraefik } from '../../../src/tools/gateway-lint/traefik/lint-traefik.ts';
+import { TRAEFIK_RULES } from '../../../src/tools/gateway-lint/traefik/rules.ts';
 import { exchanged } from './rule-cases.ts';
 
 const shippedFile = (name: string) => readFileSync(new URL(`../../traefik/${name}`, import.meta.url), 'utf8');
