@@ -3,7 +3,7 @@ import { type Command, CommanderError, Help } from 'commander';
 import { CliError, EXIT_CODES, usageError } from '../process/program/errors.ts';
 import { type Environment, OUTPUT_FORMATS, type OutputFormat } from '../process/program/output.ts';
 import { CANDIDATES_COMMAND } from './completion/shell-scripts.ts';
-import { type CliContext, type CommandLineNode, ProofgateCommand } from './define-command.ts';
+import { type CliContext, type CommandLineNode, ProofgateCommand } from './define/define-command.ts';
 
 /** Commands in the order of the help. */
 const COMMANDS: ReadonlyMap<string, () => Promise<CommandLineNode>> = new Map([

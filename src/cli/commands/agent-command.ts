@@ -1,6 +1,6 @@
 /** `proofgate agent`: keeps a workload's key enrolled, or its passports renewed, while it runs. */
 import { AGENT_SETTINGS } from '../../caller/agent/agent-settings.ts';
-import { command } from '../define-command.ts';
+import { command } from '../define/define-command.ts';
 
 export const agentCommand = command({
   name: 'agent',

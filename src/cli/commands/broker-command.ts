@@ -1,7 +1,7 @@
 /** `proofgate broker` and `proofgate broker rotate-key`. */
 import { BROKER_SETTINGS } from '../../broker/program/broker-settings.ts';
 import { ROTATE_KEY_SETTINGS, type RotateKeySettings } from '../../broker/program/rotate-key-settings.ts';
-import { type CliContext, command } from '../define-command.ts';
+import { type CliContext, command } from '../define/define-command.ts';
 
 const rotateKeyCommand = command({
   name: 'rotate-key',

@@ -1,5 +1,5 @@
 /** `proofgate bundle …`: bundles without a control plane. */
-import { group } from '../define-command.ts';
+import { group } from '../define/define-command.ts';
 import { bundleDiffCommand } from './bundle/bundle-diff.ts';
 import { bundleFreshenCommand } from './bundle/bundle-freshen.ts';
 import { bundleInspectCommand } from './bundle/bundle-inspect.ts';

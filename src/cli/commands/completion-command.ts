@@ -1,7 +1,7 @@
 /** `proofgate completion`: prints a script with which a shell completes commands, flags and names. */
 import { usageError } from '../../process/program/errors.ts';
 import { SCRIPTS, SHELLS } from '../completion/shell-scripts.ts';
-import { command } from '../define-command.ts';
+import { command } from '../define/define-command.ts';
 
 export const completionCommand = command({
   name: 'completion',

@@ -10,7 +10,7 @@ import {
   withDefault,
 } from '../../process/settings/settings.ts';
 import type { CaseResult } from '../../tools/conformance/public-run.ts';
-import { type CliContext, command } from '../define-command.ts';
+import { type CliContext, command } from '../define/define-command.ts';
 import { CALLER_SETTINGS, SIGNING_SETTINGS } from '../signing/signing-inputs.ts';
 
 const SETTINGS = {

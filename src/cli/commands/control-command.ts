@@ -4,7 +4,7 @@ import {
   DATABASE_SETTINGS,
   type DatabaseSettings,
 } from '../../control/program/control-settings.ts';
-import { type CliContext, command } from '../define-command.ts';
+import { type CliContext, command } from '../define/define-command.ts';
 
 const rotateMasterKeyCommand = command({
   name: 'rotate-master-key',

@@ -1,5 +1,5 @@
 /** `proofgate ctl`: operator commands that use Control's API. */
-import { group } from '../define-command.ts';
+import { group } from '../define/define-command.ts';
 import { ctlDecisionCommands } from './ctl/ctl-actions.ts';
 import { ctlApplyCommand } from './ctl/ctl-apply.ts';
 import { ctlCallerCommands } from './ctl/ctl-block-caller.ts';

@@ -1,6 +1,6 @@
 /** `proofgate dev`: a site for development in front of an API on this machine. */
 import { DEV_SETTINGS } from '../../tools/dev/dev-settings.ts';
-import { command } from '../define-command.ts';
+import { command } from '../define/define-command.ts';
 
 export const devCommand = command({
   name: 'dev',

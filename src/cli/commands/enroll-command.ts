@@ -11,7 +11,7 @@ import { type EnrolledKeyRecord, maxRefreshSkewMs } from '../../caller/enroll/en
 import type { Output } from '../../process/program/output.ts';
 import { formatDurationMs } from '../../process/settings/settings.ts';
 import { formatMoment } from '../../protocol/rfc3339.ts';
-import { type CliContext, command } from '../define-command.ts';
+import { type CliContext, command } from '../define/define-command.ts';
 
 export const enrollCommand = command({
   name: 'enroll',

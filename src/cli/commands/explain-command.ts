@@ -1,7 +1,7 @@
 /** `proofgate explain`: explains the decision on a request. Exit codes as of grep(1): 0 allowed, 1 denied, 2 error. */
 
 import { CliError, faultName } from '../../process/program/errors.ts';
-import { type CliContext, command } from '../define-command.ts';
+import { type CliContext, command } from '../define/define-command.ts';
 import { EXPLAIN_SETTINGS, type ExplainSettings } from '../explain/explain-settings.ts';
 
 export const explainCommand = command({

@@ -9,7 +9,7 @@ import {
   withDefault,
 } from '../../process/settings/settings.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
-import { type CliContext, command } from '../define-command.ts';
+import { type CliContext, command } from '../define/define-command.ts';
 
 const SETTINGS = {
   out: required(text('--out <file>', 'where to create the private key, PKCS#8 PEM of mode 0600')),

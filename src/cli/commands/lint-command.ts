@@ -6,7 +6,7 @@ import { visibleText } from '../../process/program/visible-text.ts';
 import { list, type SettingValues, text } from '../../process/settings/settings.ts';
 import type { Finding } from '../../tools/gateway-lint/gateway.ts';
 import type { LintOptions, LintReport } from '../../tools/gateway-lint/lint.ts';
-import { type CliContext, command } from '../define-command.ts';
+import { type CliContext, command } from '../define/define-command.ts';
 
 /** Dumps of large gateways have tens of megabytes. */
 const MAX_BYTES = 64 * 1024 * 1024;

@@ -1,6 +1,6 @@
 /** `proofgate proxy`: runs the reverse proxy. */
 import { PROXY_SETTINGS } from '../../enforcement/programs/proxy/proxy-settings.ts';
-import { command } from '../define-command.ts';
+import { command } from '../define/define-command.ts';
 
 export const proxyCommand = command({
   name: 'proxy',

@@ -9,7 +9,7 @@ import {
   toggle,
   withDefault,
 } from '../../process/settings/settings.ts';
-import { type CliContext, command } from '../define-command.ts';
+import { type CliContext, command } from '../define/define-command.ts';
 import { parseConnectAddress } from '../signing/connect-address.ts';
 import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-inputs.ts';
 
@@ -49,7 +49,7 @@ async function request(
 ): Promise<void> {
   const { sendRequest } = await import('../../caller/sign/send-request.ts');
   const { signFromSettings } = await import('../signing/signing-inputs.ts');
-  const { showAnswer } = await import('../answer.ts');
+  const { showAnswer } = await import('../define/answer.ts');
   const { readCaFile } = await import('../../process/files/input-files.ts');
   const connectTo = parseConnectAddress(settings.connectTo);
   const caPem = await readCaFile(settings.caFile);

@@ -5,7 +5,7 @@ import type { SignedRequest } from '../../caller/sign/request-signer.ts';
 import { usageError } from '../../process/program/errors.ts';
 import { choice, required, type SettingValues, text, withDefault } from '../../process/settings/settings.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
-import { type CliContext, command } from '../define-command.ts';
+import { type CliContext, command } from '../define/define-command.ts';
 import { SIGNING_POSITIONALS, SIGNING_SETTINGS, type SigningPositionals } from '../signing/signing-inputs.ts';
 
 const SETTINGS = {

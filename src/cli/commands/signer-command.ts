@@ -1,6 +1,6 @@
 /** `proofgate signer`: signs the requests of programs beside it. */
 import { SIGNER_SETTINGS } from '../../caller/signer/program/signer-settings.ts';
-import { command } from '../define-command.ts';
+import { command } from '../define/define-command.ts';
 
 export const signerCommand = command({
   name: 'signer',

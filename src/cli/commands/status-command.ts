@@ -12,7 +12,7 @@ import {
   toggle,
   withDefault,
 } from '../../process/settings/settings.ts';
-import { type CliContext, command } from '../define-command.ts';
+import { type CliContext, command } from '../define/define-command.ts';
 
 export const STATUS_SETTINGS = {
   key: required(text('--key <file>', 'the key that was enrolled')),

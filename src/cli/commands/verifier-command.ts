@@ -4,7 +4,7 @@ import {
   VERIFIER_SETTINGS,
   type VerifierSettings,
 } from '../../enforcement/programs/verifier/verifier-settings.ts';
-import { command } from '../define-command.ts';
+import { command } from '../define/define-command.ts';
 
 export const verifierCommand = command({
   name: 'verifier',

@@ -5,7 +5,7 @@
 import type { Command } from 'commander';
 import type { Setting } from '../../process/settings/settings.ts';
 import { KINDS_OF, kindOf } from '../ctl/resource-kinds.ts';
-import type { ProofgateCommand } from '../define-command.ts';
+import type { ProofgateCommand } from '../define/define-command.ts';
 
 /** In place of candidates: the shell completes paths itself. */
 export const FILES = ':files';

@@ -18,7 +18,7 @@ import {
   type CommandLineNode,
   command,
   type PositionalDeclarations,
-} from '../define-command.ts';
+} from '../define/define-command.ts';
 import type { ControlApi, ControlApiOptions } from './client/control-api.ts';
 import { OperatorError } from './client/operator-error.ts';
 import { type CtlCredentials, readCredentials } from './ctl-credentials.ts';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { KINDS_OF } from '../../../src/cli/ctl/resource-kinds.ts';
-import type { ProofgateCommand } from '../../../src/cli/define-command.ts';
+import type { ProofgateCommand } from '../../../src/cli/define/define-command.ts';
 import { buildProgram } from '../../../src/cli/program.ts';
 import { Output } from '../../../src/process/program/output.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';

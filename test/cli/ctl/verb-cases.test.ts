@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import type { ProofgateCommand } from '../../../src/cli/define-command.ts';
+import type { ProofgateCommand } from '../../../src/cli/define/define-command.ts';
 import { buildProgram } from '../../../src/cli/program.ts';
 import { Output } from '../../../src/process/program/output.ts';
 import { parseTranscript, type Step } from '../transcript.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { command, ProofgateCommand } from '../../../src/cli/define-command.ts';
+import { command, ProofgateCommand } from '../../../src/cli/define/define-command.ts';
 import { CliError, oneLine, toCliError } from '../../../src/process/program/errors.ts';
 import { type Environment, Output } from '../../../src/process/program/output.ts';
 import {

@@ -5,7 +5,7 @@ import type { JsonMembers, Output } from '../../../process/program/output.ts';
 import { visibleText } from '../../../process/program/visible-text.ts';
 import type { SettingValues } from '../../../process/settings/settings.ts';
 import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/bundle-flags.ts';
-import { type CliContext, command } from '../../define-command.ts';
+import { type CliContext, command } from '../../define/define-command.ts';
 
 /** Exit codes as of diff(1): 0 for no differences, 1 for differences, 2 for an error. */
 const EXIT_DIFFERENT = 1;

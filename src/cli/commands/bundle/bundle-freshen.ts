@@ -8,7 +8,7 @@ import {
   SIGNING_KEYS,
   TRUSTED_SIGNERS,
 } from '../../bundle/bundle-flags.ts';
-import { type CliContext, command } from '../../define-command.ts';
+import { type CliContext, command } from '../../define/define-command.ts';
 
 const MAX_INTERVAL_MS = 3_600_000;
 

@@ -9,7 +9,7 @@ import type { JsonMembers } from '../../../process/program/output.ts';
 import { visibleText } from '../../../process/program/visible-text.ts';
 import type { SettingValues } from '../../../process/settings/settings.ts';
 import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/bundle-flags.ts';
-import { type CliContext, command } from '../../define-command.ts';
+import { type CliContext, command } from '../../define/define-command.ts';
 
 export const bundleInspectCommand = command({
   name: 'inspect',

@@ -7,7 +7,7 @@ import type { Output } from '../../../process/program/output.ts';
 import { visibleText } from '../../../process/program/visible-text.ts';
 import { type SettingValues, toggle } from '../../../process/settings/settings.ts';
 import { readTrustedSigners, TRUSTED_SIGNERS } from '../../bundle/bundle-flags.ts';
-import { type CliContext, command } from '../../define-command.ts';
+import { type CliContext, command } from '../../define/define-command.ts';
 
 const SETTINGS = {
   ...TRUSTED_SIGNERS,

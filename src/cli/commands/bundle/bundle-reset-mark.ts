@@ -5,7 +5,7 @@ import type { Environment } from '../../../process/program/output.ts';
 import { optional, required, type SettingValues, text, toggle } from '../../../process/settings/settings.ts';
 import { type SharedMark, SharedMarkError } from '../../../verifier/loading/shared-mark.ts';
 import type { ResetMark } from '../../../verifier/loading/state/reset-mark.ts';
-import { type CliContext, command } from '../../define-command.ts';
+import { type CliContext, command } from '../../define/define-command.ts';
 
 const SETTINGS = {
   stateDir: required(text('--state-dir <directory>', 'of the verifier, which must have been ended')),

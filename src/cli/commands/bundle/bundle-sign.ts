@@ -7,7 +7,7 @@ import {
   SIGNING_KEYS,
   TRUSTED_SIGNERS,
 } from '../../bundle/bundle-flags.ts';
-import { type CliContext, command } from '../../define-command.ts';
+import { type CliContext, command } from '../../define/define-command.ts';
 
 const SETTINGS = {
   ...SIGNING_KEYS,

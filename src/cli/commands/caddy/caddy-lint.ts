@@ -1,5 +1,5 @@
 /** `proofgate caddy lint`: reports settings of Caddy that weaken or bypass the check. */
-import { group } from '../../define-command.ts';
+import { group } from '../../define/define-command.ts';
 import { lintCommand } from '../lint-command.ts';
 
 export const caddyCommands = group('caddy', 'Check the configuration of Caddy', [

@@ -8,7 +8,7 @@ import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idAndName, idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import { REASON } from '../../ctl/reason.ts';
 import { removeBlock } from '../../ctl/remove-block.ts';
-import type { CommandLineNode } from '../../define-command.ts';
+import type { CommandLineNode } from '../../define/define-command.ts';
 
 function reasonOf(reason: string | undefined): object {
   return reason === undefined ? {} : { reason };

@@ -22,7 +22,7 @@ import { OperatorError } from '../../ctl/client/operator-error.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
 import { REASON } from '../../ctl/reason.ts';
-import type { CliContext } from '../../define-command.ts';
+import type { CliContext } from '../../define/define-command.ts';
 
 const MAX_SITE_FILE_BYTES = 16 * 1024 * 1024;
 /** A target's name is used as a file name. */

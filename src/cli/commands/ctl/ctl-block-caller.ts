@@ -7,7 +7,7 @@ import { blockedCallersPath, withReason } from '../../ctl/client/paths.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { REASON } from '../../ctl/reason.ts';
 import { removeBlock } from '../../ctl/remove-block.ts';
-import type { CommandLineNode } from '../../define-command.ts';
+import type { CommandLineNode } from '../../define/define-command.ts';
 
 const CALLER = {
   site: required(text('--site <site>', 'Auth Site')),

@@ -20,7 +20,7 @@ import type { BrokerKey, KeyComparison } from '../../ctl/client/broker-keys.ts';
 import type { ControlApi } from '../../ctl/client/control-api.ts';
 import { brokerPath, issuerPath, sitePath } from '../../ctl/client/paths.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
-import { type CliContext, group } from '../../define-command.ts';
+import { type CliContext, group } from '../../define/define-command.ts';
 
 const SETTINGS = {
   site: required(text('--site <site>', 'Auth Site')),

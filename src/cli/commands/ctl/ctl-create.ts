@@ -10,7 +10,7 @@ import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf } from '../../ctl/find-resources.ts';
 import { issueToken, TOKEN_OUT } from '../../ctl/issue-token.ts';
 import { REASON } from '../../ctl/reason.ts';
-import { group } from '../../define-command.ts';
+import { group } from '../../define/define-command.ts';
 
 const environment = ctlCommand({
   name: 'environment',

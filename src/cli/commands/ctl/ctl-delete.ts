@@ -9,7 +9,7 @@ import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { findOne, SITE_OF_KIND } from '../../ctl/find-resources.ts';
 import { REASON } from '../../ctl/reason.ts';
 import { KINDS_OF, requireKind } from '../../ctl/resource-kinds.ts';
-import type { CommandLineNode } from '../../define-command.ts';
+import type { CommandLineNode } from '../../define/define-command.ts';
 
 const deleteResource = ctlCommand({
   name: 'delete',

@@ -21,7 +21,7 @@ import {
   writeSession,
 } from '../../ctl/ctl-credentials.ts';
 import { memberLines } from '../../ctl/resource-table.ts';
-import { type CliContext, command } from '../../define-command.ts';
+import { type CliContext, command } from '../../define/define-command.ts';
 
 export const LOGIN_SETTINGS = {
   ...CONTROL_SETTINGS,

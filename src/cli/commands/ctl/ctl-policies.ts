@@ -8,7 +8,7 @@ import { withReason } from '../../ctl/client/paths.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import { REASON } from '../../ctl/reason.ts';
-import type { CommandLineNode } from '../../define-command.ts';
+import type { CommandLineNode } from '../../define/define-command.ts';
 import { revisionsIn } from './ctl-sources.ts';
 
 const POLICY = { policy: 'its ID or name' };

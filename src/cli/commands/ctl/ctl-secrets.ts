@@ -14,7 +14,7 @@ import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import { issueToken, TOKEN_OUT } from '../../ctl/issue-token.ts';
-import type { CommandLineNode } from '../../define-command.ts';
+import type { CommandLineNode } from '../../define/define-command.ts';
 
 /** The longest time that a rotation may set. */
 const MAX_RETIRING_MS = 90 * 24 * 3_600_000;

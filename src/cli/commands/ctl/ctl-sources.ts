@@ -10,7 +10,7 @@ import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idAndName, idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import { REASON } from '../../ctl/reason.ts';
-import type { CommandLineNode } from '../../define-command.ts';
+import type { CommandLineNode } from '../../define/define-command.ts';
 
 const SOURCE = { source: 'its ID or name' };
 

@@ -1,6 +1,6 @@
 /** `proofgate envoy lint`: reports settings of Envoy gateways that weaken or bypass the check, or of an egress Envoy that spoil signing. */
 import { toggle } from '../../../process/settings/settings.ts';
-import { command, group } from '../../define-command.ts';
+import { command, group } from '../../define/define-command.ts';
 import { LINT_SETTINGS, type Linter, lintFile } from '../lint-command.ts';
 
 const SETTINGS = {

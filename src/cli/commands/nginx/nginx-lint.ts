@@ -1,5 +1,5 @@
 /** `proofgate nginx lint`: reports settings of nginx that weaken or bypass the check. */
-import { group } from '../../define-command.ts';
+import { group } from '../../define/define-command.ts';
 import { lintCommand } from '../lint-command.ts';
 
 export const nginxCommands = group('nginx', 'Check the configuration of nginx', [

@@ -1,5 +1,5 @@
 /** `proofgate traefik lint`: reports settings of Traefik that weaken or bypass the check. */
-import { group } from '../../define-command.ts';
+import { group } from '../../define/define-command.ts';
 import { lintCommand } from '../lint-command.ts';
 
 export const traefikCommands = group('traefik', 'Check the configuration of Traefik', [

@@ -2,11 +2,11 @@
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { clockAheadSeconds, clockText } from '../caller/sign/clock-difference.ts';
-import type { ResponseHead } from '../caller/sign/send-request.ts';
-import { CliError } from '../process/program/errors.ts';
-import type { JsonMembers, Output } from '../process/program/output.ts';
-import { REASON_HEADER } from '../protocol/wire-names.ts';
+import { clockAheadSeconds, clockText } from '../../caller/sign/clock-difference.ts';
+import type { ResponseHead } from '../../caller/sign/send-request.ts';
+import { CliError } from '../../process/program/errors.ts';
+import type { JsonMembers, Output } from '../../process/program/output.ts';
+import { REASON_HEADER } from '../../protocol/wire-names.ts';
 
 export interface AnswerOptions {
   readonly output: Output;

@@ -3,22 +3,22 @@
  * all sources. Commander only parses the command line; `settings.ts` validates values.
  */
 import { Command, Option } from 'commander';
-import { usageError } from '../process/program/errors.ts';
-import { type CliContext, OUTPUT_FORMATS } from '../process/program/output.ts';
+import { usageError } from '../../process/program/errors.ts';
+import { type CliContext, OUTPUT_FORMATS } from '../../process/program/output.ts';
 import {
   CONFIG_SETTING,
   collectTexts,
   settingValue,
   settingValues,
   variableOf,
-} from '../process/settings/setting-sources.ts';
+} from '../../process/settings/setting-sources.ts';
 import {
   choice,
   type Setting,
   type SettingDeclarations,
   type SettingValues,
   withDefault,
-} from '../process/settings/settings.ts';
+} from '../../process/settings/settings.ts';
 
 export type { CliContext };
 
