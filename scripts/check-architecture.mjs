@@ -1,13 +1,14 @@
 /**
- * Checks the imports of the programs against the directions in .dependency-cruiser.cjs. A checker that looked at nothing would report
- * success (dependency-cruiser 17 does, when it cannot load the compiler), so two canaries come first: it must have seen every
- * TypeScript file, and it must reject a forbidden import made for it.
+ * Checks the imports of the programs against the floors in .dependency-cruiser.cjs, and that no folders import each other in a circle.
+ * A checker that looked at nothing would report success (dependency-cruiser 17 does, when it cannot load the compiler), so it must
+ * have seen every TypeScript file, and canaries come first: forbidden imports made for it.
  */
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { cruise } from 'dependency-cruiser';
 import extractTSConfig from 'dependency-cruiser/config-utl/extract-ts-config';
+import { circlesOf, houseOf } from './house.mjs';
 
 const rules = createRequire(import.meta.url)('../.dependency-cruiser.cjs');
 
@@ -28,19 +29,28 @@ function fail(message) {
   process.exitCode = 1;
 }
 
-/** A file in src/protocol that imports the command line must be an error. */
-async function canaryIsCaught() {
-  const folder = mkdtempSync('src/protocol/canary-');
+/** @returns whether an import of the file is an error in a room */
+async function objects(room, imported) {
+  const folder = mkdtempSync(`src/${room}/canary-`);
   try {
-    writeFileSync(path.join(folder, 'canary.ts'), "import '../../cli/main.ts';\n");
+    writeFileSync(path.join(folder, 'canary.ts'), `import '../../${imported}';\n`);
     const { summary } = await check([folder]);
-    return summary.violations.some(({ rule }) => rule.name === 'room-protocol');
+    return summary.violations.some(({ rule }) => rule.name === `room-${room}`);
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-if (!(await canaryIsCaught())) fail('the checker did not object to a forbidden import: it sees nothing');
+const FORBIDDEN = [
+  ['protocol', 'cli/main.ts'],
+  ['broker', 'control/store/port.ts'],
+  ['control', 'enforcement/answers/denial-problem.ts'],
+];
+for (const [room, imported] of FORBIDDEN) {
+  if (!(await objects(room, imported))) fail(`the checker did not object to src/${imported} in src/${room}`);
+}
+const circle = ['a/b', 'a/c'].map((from, i, both) => ({ from, to: both[1 - i] }));
+if (circlesOf(circle).length !== 1) fail('the checker does not find a circle of folders');
 const folders = ['src', 'bench', 'demo'];
 const files = folders.flatMap(typescriptFiles);
 const { modules, summary } = await check(folders);
@@ -48,4 +58,10 @@ const seen = new Set(modules.map(({ source }) => source));
 const unseen = files.filter((file) => !seen.has(file));
 if (unseen.length > 0) fail(`the checker did not look at ${unseen.join(', ')}`);
 for (const { from, rule, to } of summary.violations) fail(`${rule.name}: ${from} → ${to}`);
-if (process.exitCode === undefined) console.log(`architecture: ${files.length} modules, no violations`);
+const { arrows, circles, rooms } = houseOf('src');
+for (const folders of circles) fail(`these folders import each other in a circle: ${folders.join(', ')}`);
+if (process.exitCode === undefined) {
+  console.log(
+    `architecture: ${files.length} modules in ${rooms.length} rooms, ${arrows.length} arrows, all down`,
+  );
+}

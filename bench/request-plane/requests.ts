@@ -1,6 +1,6 @@
 /** Requests to a benchmark site as Envoy hands them to the ext_authz server: each is different and properly signed. */
 import { randomUUID } from 'node:crypto';
-import { loadPackageDefinition, requestSerializer } from '../../src/enforcement/ext-authz-grpc/service.ts';
+import { loadPackageDefinition, requestSerializer } from '../../src/process/ext-authz/service.ts';
 import { passportSha256 } from '../../src/protocol/passport.ts';
 import type { PublicJwk } from '../../src/protocol/public-key.ts';
 import { newJti, signPassport, signTranscript } from '../../src/protocol/signing.ts';

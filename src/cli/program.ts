@@ -62,7 +62,7 @@ async function showCandidates(words: readonly string[], context: CliContext): Pr
 
 async function errorToShow(error: unknown): Promise<CliError> {
   if (error instanceof CliError) return error;
-  return (await import('./library-errors.ts')).fromLibraryError(error);
+  return (await import('./errors/library-errors.ts')).fromLibraryError(error);
 }
 
 /** With it Node.js accepts any certificate, also of databases and collectors. @throws CliError `certificates_unchecked` */

@@ -188,19 +188,6 @@ export function createReplayMetrics(
   return { fenceRaised: (why: string) => fences.inc({ why }) };
 }
 
-/** Exports the checks of `/readyz`, for alerts. @param read names from a small set; called at each scrape */
-export function createReadinessMetrics(
-  registry: Registry,
-  read: () => readonly { readonly name: string; readonly problem: string | undefined }[],
-): void {
-  instrumentsOf(registry).readings(
-    'proofgate_ready',
-    'Whether each check of /readyz is in order: 1, or 0 where it makes the process not ready.',
-    'check',
-    () => read().map(({ name, problem }) => [name, problem === undefined ? 1 : 0] as const),
-  );
-}
-
 /** Metrics of worker processes, exported by the primary. @param countRunning called at each scrape */
 export function createWorkerMetrics(registry: Registry, countRunning: () => number) {
   const { counter, reading } = instrumentsOf(registry);

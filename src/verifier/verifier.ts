@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Route, Snapshot } from '../bundle/compile/snapshot.ts';
+import type { CallContext } from '../process/connections/call-context.ts';
 import type { DecisionEvent } from '../process/telemetry/decision-event.ts';
 import { thumbprintOf } from '../protocol/public-key.ts';
 import { type Denial, deny, detailLabel } from '../protocol/reasons.ts';
@@ -11,7 +12,6 @@ import type { Origin } from '../protocol/request-target.ts';
 import { describeDecision } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
 import type { DeniedRequest } from './capture/capture-document.ts';
-import type { CallContext } from './decision/call-context.ts';
 import {
   type AllowedDecision,
   type Decision,
@@ -19,9 +19,9 @@ import {
   decide,
   type Verified,
 } from './decision/decide.ts';
-import { type Evidence, required } from './decision/evaluation.ts';
-import { createPassportCache } from './decision/passport-cache.ts';
-import type { RequestFacts, RequestHead } from './decision/request-facts.ts';
+import { type Evidence, required } from './decision/facts/evaluation.ts';
+import { createPassportCache } from './decision/facts/passport-cache.ts';
+import type { RequestFacts, RequestHead } from './decision/facts/request-facts.ts';
 import { isBlocked } from './decision/steps/blocked.ts';
 import { keyDenial } from './decision/steps/proof.ts';
 import { matchRoute } from './decision/steps/route.ts';

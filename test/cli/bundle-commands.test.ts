@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
-import { FileMark, MARK_FILE } from '../../src/verifier/loading/high-water-mark.ts';
-import { lockDirectory } from '../../src/verifier/loading/state/directory-lock.ts';
+import { lockDirectory } from '../../src/process/files/directory-lock.ts';
+import { FileMark, MARK_FILE } from '../../src/verifier/loading/state/high-water-mark.ts';
 import { AUTH_SITE, bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
 import { runInProcess } from './in-process.ts';
 

@@ -6,10 +6,10 @@ import { isScheme } from '../../src/protocol/request-target.ts';
 import type { Expected } from '../../src/tools/conformance/wire/conformance-case.ts';
 import type { HeaderLine, WireRequest } from '../../src/tools/conformance/wire/exchange.ts';
 import { decide } from '../../src/verifier/decision/decide.ts';
-import { createPassportCache } from '../../src/verifier/decision/passport-cache.ts';
-import type { BodyState, RequestFacts } from '../../src/verifier/decision/request-facts.ts';
+import { createPassportCache } from '../../src/verifier/decision/facts/passport-cache.ts';
+import type { BodyState, RequestFacts } from '../../src/verifier/decision/facts/request-facts.ts';
 import { BundleLoader } from '../../src/verifier/loading/bundle-loader.ts';
-import { MemoryMark } from '../../src/verifier/loading/high-water-mark.ts';
+import { MemoryMark } from '../../src/verifier/loading/state/high-water-mark.ts';
 import type { Protocol } from '../e2e/environment/gateway.ts';
 import { AUTH_SITE, nowSeconds, type Site } from '../e2e/environment/site.ts';
 

@@ -1,8 +1,9 @@
 /** Checks that the documents have every flag, start error, metric and log event of `proofgate broker`. */
+
 import { expect, it } from '@jest/globals';
 import { createBrokerProcessMetrics } from '../../src/broker/program/broker-process-metrics.ts';
 import { BROKER_SETTINGS } from '../../src/broker/program/broker-settings.ts';
-import { AUDIT_SETTINGS } from '../../src/enforcement/programs/enforcement-settings.ts';
+import { AUDIT_SETTINGS } from '../../src/verifier/assembly/audit-settings.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 
 const cli = readText('docs/cli.md');
@@ -25,7 +26,7 @@ it('has every flag with its default, and no other', () => {
 });
 
 it('has every code with which the broker alone fails at its start', () => {
-  const files = filesOfCheckout('src/main/broker', '.ts').filter((file) => !file.includes('rotate-key'));
+  const files = filesOfCheckout('src/broker/program', '.ts').filter((file) => !file.includes('rotate-key'));
   const text = [...files, 'src/broker/key-directory.ts'].map(readText).join('\n');
   const raised = [...text.matchAll(/(?:usageError|KeyDirectoryError)\(\s*'([a-z0-9_]+)'/g)].map(
     ([, code]) => code,
@@ -56,7 +57,6 @@ it('has every metric with its labels, and no other', () => {
 
 it('has every log event, and no other', () => {
   const files = [
-    ...filesOfCheckout('src/main/broker', '.ts'),
     ...filesOfCheckout('src/broker', '.ts'),
     'src/process/program/closers.ts',
   ];

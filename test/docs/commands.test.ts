@@ -68,11 +68,13 @@ const ERROR_KINDS = ['usage', 'refused', 'pending'];
 it('every code that the command line raises is in a document', () => {
   const files = [
     'src/cli',
-    'src/main',
-    'src/program',
-    'src/workload',
-    'src/caller/sign/operator',
-    'src/caller/sign/enroll',
+    'src/process',
+    'src/enforcement',
+    'src/broker/program',
+    'src/control/program',
+    'src/caller',
+    'src/tools/dev',
+    'src/verifier/assembly',
   ].flatMap((folder) => filesOfCheckout(folder, '.ts'));
   const raised = files.flatMap((file) => [...readText(file).matchAll(RAISED)].map(([, code = '']) => code));
   const lines = filesOfCheckout('docs', '.md').flatMap((file) => readText(file).split('\n'));

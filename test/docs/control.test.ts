@@ -100,7 +100,7 @@ it('has every role with the permission that it adds', () => {
 });
 
 it('has every reason for which a source is not valid', () => {
-  const files = ['outbound-fetch/fetch-failures', 'control/issuers/fetch-key-set'];
+  const files = ['process/outbound-fetch/fetch-failures', 'control/issuers/fetch-key-set'];
   const source = files.map((name) => readText(`src/${name}.ts`)).join('');
   const codes = [...source.matchAll(/^ {2}\| '([a-z_]+)'/gm)].map(([, code]) => code);
   const described = rowsOf('source-failures').flatMap(([cell]) => codesIn(cell));
@@ -113,10 +113,8 @@ it('has the conditions of readiness, in their order', () => {
 });
 
 it('has every event of the log', () => {
-  const files = ['src/control', 'src/http-service', 'src/main/control', 'src/program'].flatMap((folder) =>
-    filesOfCheckout(folder, '.ts'),
-  );
-  const logged = [...files, 'src/process/program/closers.ts'].flatMap((file) =>
+  const files = ['src/control', 'src/process'].flatMap((folder) => filesOfCheckout(folder, '.ts'));
+  const logged = files.flatMap((file) =>
     [...readText(file).matchAll(/\bevent: '([a-z_]+)'(?:,| })/g)].map(([, event]) => event),
   );
   const described = rowsOf('log-events').flatMap(([cell]) => codesIn(cell));

@@ -5,7 +5,7 @@
 import { expect, it } from '@jest/globals';
 import { CADDY_RULES } from '../../src/tools/gateway-lint/caddy/rules.ts';
 import { EGRESS_RULES } from '../../src/tools/gateway-lint/egress/egress-rules.ts';
-import type { Rule } from '../../src/tools/gateway-lint/gateway.ts';
+import type { Rule } from '../../src/tools/gateway-lint/gateway/gateway.ts';
 import { lintGateway, RULES } from '../../src/tools/gateway-lint/lint.ts';
 import { NGINX_RULES } from '../../src/tools/gateway-lint/nginx/rules.ts';
 import { TRAEFIK_RULES } from '../../src/tools/gateway-lint/traefik/rules.ts';

@@ -30,7 +30,7 @@ it('docs/proxy.md has every metric with its labels', async () => {
 });
 
 it('docs/cli.md has every code with which the proxy alone fails at its start', () => {
-  const raised = filesOfCheckout('src/main/proxy', '.ts').flatMap((file) =>
+  const raised = filesOfCheckout('src/enforcement/programs/proxy', '.ts').flatMap((file) =>
     [...readText(file).matchAll(/usageError\(\s*'([a-z0-9_]+)'/g)].map(([, code]) => code),
   );
   const described = tableNamed(readText('docs/cli.md'), 'proxy-start-errors').flatMap(([cell]) =>

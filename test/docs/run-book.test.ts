@@ -7,7 +7,7 @@ const page = readText('docs/enforcement.md');
 const runBook = sectionOf(page, 'Run-book');
 const codesOfRunBook = runBook.split('\n').flatMap(codesIn);
 /** Control, the broker, the agent and the signer have separate checks. */
-const OTHERS = /\/(?:broker|control|agent|signer|workload)\//;
+const OTHERS = /\/(?:broker|control|caller)\//;
 const files = filesOfCheckout('src', '.ts').filter((file) => !OTHERS.test(file));
 const sources = files.map(readText).join('\n');
 

@@ -24,7 +24,7 @@ it('has every flag with its default, and no other', () => {
 });
 
 it('has every code with which the signer alone fails at its start', () => {
-  const text = filesOfCheckout('src/main/signer', '.ts').map(readText).join('\n');
+  const text = filesOfCheckout('src/caller/signer', '.ts').map(readText).join('\n');
   const raised = [...text.matchAll(/usageError\(\s*'([a-z0-9_]+)'/g)].map(([, code = '']) => code);
   const described = tableNamed(cli, 'signer-start-errors').flatMap(([cell]) => codesIn(cell));
   const shared = new Set(tableNamed(cli, 'error-codes').flatMap((cells) => cells.flatMap(codesIn)));
@@ -47,7 +47,7 @@ it('has every metric with its labels, and no other', () => {
 });
 
 it('has every log event, and no other', () => {
-  const files = [...filesOfCheckout('src/main/signer', '.ts'), 'src/process/program/closers.ts'];
+  const files = [...filesOfCheckout('src/caller/signer', '.ts'), 'src/process/program/closers.ts'];
   const logged = files.flatMap((file) =>
     [...readText(file).matchAll(/\bevent: '([a-z_]+)'/g)].map(([, event = '']) => event),
   );

@@ -11,17 +11,19 @@ const general = new Set(codesOf('error-codes').filter((code) => !documented.incl
 
 /** Sources outside the verifier's folder that it shares with other commands. */
 const SHARED = [
+  'src/process/connections/listen-failure.ts',
+  'src/process/connections/listener-tls.ts',
   'src/process/files/secret-files.ts',
   'src/process/files/input-files.ts',
-  'src/process/files/input-files.ts',
+  'src/verifier/assembly/audit-settings.ts',
 ];
+const OTHER_PROGRAMS = /\/(?:proxy|middleware)\//;
 const RAISED = /(?:usageError\(\s*|new CliError\(\s*'usage',\s*)(?:'([a-z0-9_]+)'|`([^`]+)`)/g;
 
 /** Codes as literals, and as patterns for template strings. */
 function raisedCodes(): { readonly codes: ReadonlySet<string>; readonly patterns: readonly RegExp[] } {
   const files = [
-    ...filesOfCheckout('src/main/verifier', '.ts'),
-    ...filesOfCheckout('src/main/enforcement', '.ts'),
+    ...filesOfCheckout('src/enforcement/programs', '.ts').filter((file) => !OTHER_PROGRAMS.test(file)),
     'src/cli/commands/verifier-command.ts',
     ...SHARED,
   ];

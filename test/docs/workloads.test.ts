@@ -43,7 +43,7 @@ describe('docs/workloads.md', () => {
   });
 
   it('has every event of the log', () => {
-    const logged = filesOfCheckout('src/main/agent', '.ts').flatMap((file) =>
+    const logged = filesOfCheckout('src/caller/agent', '.ts').flatMap((file) =>
       [...readText(file).matchAll(/\bevent: '([a-z_]+)'(?:,| })/g)].map(([, event]) => event),
     );
     const described = tableNamed(document, 'log').flatMap(([cell]) => codesIn(cell));

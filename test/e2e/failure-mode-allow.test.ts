@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ExtAuthzServer } from '../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
-import { CALL_LIMITS } from '../../src/enforcement/ext-authz-grpc/open-calls.ts';
+import { CALL_LIMITS } from '../../src/process/ext-authz/open-calls.ts';
 import { headerValues } from '../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../src/tools/conformance/wire/http1.ts';
 import { useExtAuthzServers } from '../enforcement/ext-authz-grpc/server-fixture.ts';

@@ -1,12 +1,13 @@
 /** Compares the metrics reference in docs/enforcement.md with the metrics of a running verifier: names, types and labels. */
+
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { createExtAuthzHttpMetrics } from '../../src/enforcement/ext-authz-http/ext-authz-http-metrics.ts';
+import { createReadinessMetrics } from '../../src/process/admin/readiness-metrics.ts';
 import { createAuditMetrics } from '../../src/process/telemetry/audit-metrics.ts';
 import { createCaptureMetrics } from '../../src/process/telemetry/capture-metrics.ts';
 import { createOtlpTracer } from '../../src/process/telemetry/tracing.ts';
 import {
-  createReadinessMetrics,
   createRefreshMetrics,
   createReplayMetrics,
   createVerifierMetrics,

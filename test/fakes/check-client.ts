@@ -1,9 +1,9 @@
 /** A low-level client of the ext_authz service, which also sends raw bytes. */
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import type { MessageTypeDefinition } from '@grpc/proto-loader';
-import type { CheckResponse } from '../../src/enforcement/ext-authz-grpc/messages.ts';
-import { loadPackageDefinition } from '../../src/enforcement/ext-authz-grpc/service.ts';
-import type { CheckRequest } from '../../src/verifier/envoy-request/messages.ts';
+import type { CheckRequest } from '../../src/process/ext-authz/request-messages.ts';
+import type { CheckResponse } from '../../src/process/ext-authz/response-messages.ts';
+import { loadPackageDefinition } from '../../src/process/ext-authz/service.ts';
 import { remainingMs } from '../e2e/harness/wait.ts';
 
 const definition = loadPackageDefinition();

@@ -1,5 +1,5 @@
 /** CheckRequests as Envoy makes them (docs/enforcement.md "What ext_authz really sends"). */
-import type { CheckRequest, HeaderValue } from '../../src/verifier/envoy-request/messages.ts';
+import type { CheckRequest, HeaderValue } from '../../src/process/ext-authz/request-messages.ts';
 import type { HeaderLine, WireRequest } from './signed-request.ts';
 
 /** With `encode_raw_headers` and `pack_as_bytes`. */

@@ -1,5 +1,5 @@
 /** The mark that verifiers share, in memory: it keeps the port's contract, and can be made to fail. */
-import { type Mark, type SharedMark, SharedMarkError } from '../../src/verifier/loading/shared-mark.ts';
+import { type Mark, type SharedMark, SharedMarkError } from '../../src/verifier/loading/state/shared-mark.ts';
 
 export class FakeSharedMark implements SharedMark {
   readonly #marks = new Map<string, Mark | 'unreadable'>();

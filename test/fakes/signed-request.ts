@@ -15,7 +15,7 @@ import {
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
 } from '../../src/protocol/wire-names.ts';
-import type { BodyState, RequestFacts } from '../../src/verifier/decision/request-facts.ts';
+import type { BodyState, RequestFacts } from '../../src/verifier/decision/facts/request-facts.ts';
 import {
   AUTH_SITE,
   BROKER_ISSUER,

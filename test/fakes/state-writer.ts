@@ -7,7 +7,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { signDelta, signWholeBundle } from '../../src/bundle/authoring/publishing-documents.ts';
 import { BundleLoader } from '../../src/verifier/loading/bundle-loader.ts';
-import { FileMark } from '../../src/verifier/loading/high-water-mark.ts';
+import { FileMark } from '../../src/verifier/loading/state/high-water-mark.ts';
 import { PersistedBundle } from '../../src/verifier/loading/state/persisted-bundle.ts';
 import { deltaAfter } from '../bundle/deltas.ts';
 import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from './bundle-content.ts';

@@ -1,9 +1,9 @@
 /** A verifier whose dependencies record their calls. */
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
+import type { CallContext } from '../../src/process/connections/call-context.ts';
 import type { DecisionEvent } from '../../src/process/telemetry/decision-event.ts';
-import type { CallContext } from '../../src/verifier/decision/call-context.ts';
 import type { Decision } from '../../src/verifier/decision/decide.ts';
-import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
+import type { RequestFacts } from '../../src/verifier/decision/facts/request-facts.ts';
 import {
   type AwaitedBody,
   createVerifier,

@@ -2,7 +2,7 @@
 import { compileBundle } from '../../src/bundle/compile/compile.ts';
 import { asContent } from '../../src/bundle/format/shape.ts';
 import type { Decision } from '../../src/verifier/decision/decide.ts';
-import type { RequestFacts } from '../../src/verifier/decision/request-facts.ts';
+import type { RequestFacts } from '../../src/verifier/decision/facts/request-facts.ts';
 import { createMemoryReplayStore } from '../../src/verifier/replay/memory.ts';
 import { createVerifier } from '../../src/verifier/verifier.ts';
 import { createVerifierMetrics } from '../../src/verifier/verifier-metrics.ts';

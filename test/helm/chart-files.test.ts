@@ -82,7 +82,7 @@ function camelCase(flag: string): string {
 }
 
 describe('metrics', () => {
-  const sources = filesOfCheckout('src/telemetry', '.ts').map(readText).join('\n');
+  const sources = filesOfCheckout('src', '.ts').map(readText).join('\n');
   /** prom-client appends these suffixes to the name of a histogram, and adds its own metrics. */
   const withoutSuffix = (name: string) => name.replace(/_(?:bucket|sum|count)$/, '');
   const isThere = (name: string) =>
@@ -123,9 +123,8 @@ describe('metrics', () => {
 
   it('the dashboard has every metric of the broker', () => {
     const names = new Set(namesIn(readText('helm/proofgate/files/dashboard.json')).map(withoutSuffix));
-    const sources = ['broker-metrics', 'broker-process-metrics'].map((file) =>
-      readText(`src/process/telemetry/${file}.ts`),
-    );
+    const files = ['broker-metrics', 'program/broker-process-metrics'];
+    const sources = files.map((file) => readText(`src/broker/${file}.ts`));
     const ofBroker = namesIn(sources.join('\n')).filter((name) => name.startsWith('proofgate_broker_'));
     expect(ofBroker.length).toBeGreaterThan(5);
     expect(ofBroker.filter((name) => !names.has(name))).toEqual([]);

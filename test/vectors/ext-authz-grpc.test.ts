@@ -4,7 +4,7 @@ import {
   type ExtAuthzServer,
   openExtAuthzServer,
 } from '../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
-import type { CheckResponse } from '../../src/enforcement/ext-authz-grpc/messages.ts';
+import type { CheckResponse } from '../../src/process/ext-authz/response-messages.ts';
 import { type CheckClient, openCheckClient } from '../fakes/check-client.ts';
 import { mergedCheckRequest, rawCheckRequest } from '../fakes/check-request.ts';
 import { type Bench, createBench, storeOf } from './bench.ts';

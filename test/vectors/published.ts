@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { Compile } from 'typebox/schema';
 import { parseStrictJson } from '../../src/protocol/strict-json.ts';
-import type { BodyState } from '../../src/verifier/decision/request-facts.ts';
+import type { BodyState } from '../../src/verifier/decision/facts/request-facts.ts';
 import type { WireRequest } from '../fakes/signed-request.ts';
 import type {
   BundleVector,

@@ -8,11 +8,11 @@ import type { FastifyBaseLogger } from 'fastify';
 import { problemAnswers } from '../../process/http-service/problem-answers.ts';
 import type { BrokerPorts, BrokerSettings } from '../broker-ports.ts';
 import { createChallenges } from '../challenges.ts';
-import { decisionRecorder } from '../decision-record.ts';
 import { createIdentityLimits } from '../identity-limits.ts';
 import { type BrokerApp, createBrokerHttp } from './broker-http.ts';
 import { registerOpenApiRoute } from './broker-openapi.ts';
 import { registerCallerRoutes } from './caller-routes.ts';
+import { decisionRecorder } from './decision-record.ts';
 import { registerProofs } from './proof-route.ts';
 import { registerPublicRoutes } from './public-routes.ts';
 

@@ -12,12 +12,12 @@ import {
 } from '../broker-contract.ts';
 import type { BrokerPorts } from '../broker-ports.ts';
 import { BROKER_PROBLEMS, type BrokerProblemCode } from '../broker-problems.ts';
-import type { Decision, DecisionRecorder } from '../decision-record.ts';
 import { admitCaller, type Issuing, issuePassport } from '../issue-passport.ts';
 import type { ProofContext } from '../proofs/proof-context.ts';
 import { verifyProof } from '../proofs/verify-proof.ts';
 import type { VerifiedCaller } from '../verified-caller.ts';
 import type { BrokerApp } from './broker-http.ts';
+import type { Decision, DecisionRecorder } from './decision-record.ts';
 
 export interface CallerRoutesOptions {
   readonly ports: Pick<BrokerPorts, 'connectionOf' | 'signingProfiles'>;

@@ -15,13 +15,13 @@ import { type CallerProof, PROOF_ANSWER, PROOF_REQUEST, type ProofRequest } from
 import { type BrokerHeldKeys, createBrokerHeldKeys, type HeldKey } from '../broker-held-keys.ts';
 import type { Connection } from '../broker-ports.ts';
 import { BrokerProblem } from '../broker-problems.ts';
-import type { Decision } from '../decision-record.ts';
 import { issuePassport } from '../issue-passport.ts';
 import { importHolderKey } from '../proofs/proof-context.ts';
 import { asHolderKey } from '../svid-signature.ts';
 import type { VerifiedCaller } from '../verified-caller.ts';
 import type { BrokerApp } from './broker-http.ts';
 import { CALLER_PROBLEMS, type CallerRoutesOptions, verifiedCaller } from './caller-routes.ts';
+import type { Decision } from './decision-record.ts';
 
 /** Life of a proof, as of the signing client's. */
 const PROOF_TTL_SECONDS = 60;

@@ -1,7 +1,7 @@
 /** Opens the files of a broker that are reloaded: signing keys, challenge keys, software keys, deny list, profiles. */
 import { randomBytes } from 'node:crypto';
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
-import { type Followed, fileFingerprint, fixed, follow } from '../../process/files/followed-file.ts';
+import { type Followed, fileFingerprint, fixed, follow } from './followed-file.ts';
 import { readInputText } from '../../process/files/input-files.ts';
 import { usageError } from '../../process/program/errors.ts';
 import type { Logger } from '../../process/telemetry/log.ts';

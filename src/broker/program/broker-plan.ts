@@ -1,6 +1,5 @@
 /** Validates the settings of `proofgate broker`. Reads files; connects to nothing and writes nothing. */
 
-import { planAudit } from '../../enforcement/programs/enforcement-plan.ts';
 import { planListenerTls, type ServerTlsPlan } from '../../process/connections/listener-tls.ts';
 import { readPemFile } from '../../process/files/input-files.ts';
 import { parseIssuerNetwork } from '../../process/outbound-fetch/address-policy.ts';
@@ -18,6 +17,7 @@ import { TRUST_DOMAIN_PATTERN } from '../../protocol/spiffe-id.ts';
 import type { BundleEndpoint, BundleEndpointOptions } from '../../spiffe/bundles/bundle-endpoint.ts';
 import { WORKLOAD_SOCKET_RULE, workloadSocketTarget } from '../../spiffe/workload-api/workload-socket.ts';
 import { parseServerId } from '../../spiffe/workload-id.ts';
+import { planAudit } from '../../verifier/assembly/audit-settings.ts';
 import type { AuditSetup } from '../../verifier/assembly/open-audit.ts';
 import type { BrokerSettings } from '../broker-ports.ts';
 import type { BrokerProcessSettings } from './broker-settings.ts';

@@ -1,16 +1,17 @@
 /** Composition root of the broker: opens its parts, serves until a stop signal, and closes the parts in reverse order. */
 
-import { listenFailure, reopenOnHangUp } from '../../enforcement/programs/enforcement-process.ts';
 import { openAdminListener, type ReadinessCheck } from '../../process/admin/admin-server.ts';
+import { createReadinessMetrics } from '../../process/admin/readiness-metrics.ts';
+import { listenFailure } from '../../process/connections/listen-failure.ts';
 import { followTlsFiles } from '../../process/connections/listener-tls.ts';
 import { Closers } from '../../process/program/closers.ts';
 import { usageError } from '../../process/program/errors.ts';
 import type { CliContext } from '../../process/program/output.ts';
 import { stopped, untilStopped } from '../../process/program/stop-signal.ts';
 import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
+import { reopenOnHangUp } from '../../verifier/assembly/hang-up.ts';
 import { AuditFileError, type OpenAudit, openAudit } from '../../verifier/assembly/open-audit.ts';
 import { auditCheck } from '../../verifier/assembly/verifier-readiness.ts';
-import { createReadinessMetrics } from '../../verifier/verifier-metrics.ts';
 import { createBrokerApp } from '../api/broker-app.ts';
 import { openBrokerFiles } from './broker-files.ts';
 import { createBrokerServer, openBrokerListener } from './broker-listener.ts';

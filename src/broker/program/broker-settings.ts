@@ -1,6 +1,5 @@
 /** Settings of `proofgate broker`. Source: docs/cli.md. */
 
-import { AUDIT_SETTINGS } from '../../enforcement/programs/enforcement-settings.ts';
 import {
   choice,
   duration,
@@ -14,6 +13,7 @@ import {
   withDefault,
 } from '../../process/settings/settings.ts';
 import { LOG_LEVELS } from '../../process/telemetry/log-level.ts';
+import { AUDIT_SETTINGS } from '../../verifier/assembly/audit-settings.ts';
 import { DEFAULT_BROKER_LIMITS, MAX_PASSPORT_TTL_SECONDS } from '../broker-ports.ts';
 
 const COUNT = { min: 1, max: 1_000_000 };

@@ -1,7 +1,7 @@
 /** Opens the sources of trust bundles: files, the Workload API, bundle endpoints. Source: docs/broker.md "Trust bundles". */
 
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
-import { fileFingerprint } from '../../process/files/followed-file.ts';
+import { fileFingerprint } from './followed-file.ts';
 import { readInputText } from '../../process/files/input-files.ts';
 import { faultName, usageError } from '../../process/program/errors.ts';
 import type { Logger } from '../../process/telemetry/log.ts';

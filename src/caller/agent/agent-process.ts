@@ -2,6 +2,7 @@
 import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
+import { type DirectoryLock, lockDirectory } from '../../process/files/directory-lock.ts';
 import { readCaFile } from '../../process/files/input-files.ts';
 import { systemErrorCode, usageError } from '../../process/program/errors.ts';
 import type { CliContext } from '../../process/program/output.ts';
@@ -9,7 +10,6 @@ import { untilStopped } from '../../process/program/stop-signal.ts';
 import { parseHostAndPort } from '../../process/settings/listen-address.ts';
 import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
 import { formatMoment } from '../../protocol/rfc3339.ts';
-import { type DirectoryLock, lockDirectory } from '../../verifier/loading/state/directory-lock.ts';
 import { parseControlUrl } from '../enroll/control-url.ts';
 import { askReadiness, enrollWithFiles, type ReadinessQuestion } from '../enroll/enroll-with-files.ts';
 import type { EnrolledKeyRecord, EnrollmentTarget } from '../enroll/enrollment-state.ts';

@@ -1,8 +1,9 @@
 /** Gets passports and signing profiles from a broker. One call makes one exchange, or two with a challenge; none is repeated. */
-import type { CallerProof, PassportRequest } from '../../broker/broker-contract.ts';
+
 import type { BrokerOperation } from '../../protocol/broker-text.ts';
 import type { NoAnswerCause, ServiceHttp } from '../service/service-http.ts';
 import { type Fault, type Verdict, verdictOf } from '../service/service-verdict.ts';
+import type { CallerProof, PassportRequest } from '../service/wire-types.ts';
 import { type IssuedPassport, readChallenge, readPassport, readProfileDocuments } from './broker-answers.ts';
 import { BrokerError, type BrokerFault } from './broker-error.ts';
 import type { CallerProver } from './caller-prover.ts';

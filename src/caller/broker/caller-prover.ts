@@ -4,7 +4,6 @@
  * Source: docs/broker.md "Proofs".
  */
 import { constants, type KeyObject, sign } from 'node:crypto';
-import type { CallerProof } from '../../broker/broker-contract.ts';
 import {
   type BrokerStatement,
   brokerText,
@@ -19,6 +18,7 @@ import {
   signingKeyOf,
 } from '../../protocol/signing.ts';
 import type { ClientCertificate } from '../service/service-http.ts';
+import type { CallerProof } from '../service/wire-types.ts';
 import { BrokerError } from './broker-error.ts';
 
 /** What the broker's challenge, the caller and the request determine together. */

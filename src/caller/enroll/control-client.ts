@@ -1,11 +1,12 @@
 /** Client of Control's enrollment endpoints. Each call returns a verdict on whether Control processed the request. */
-import type { ChallengeRequest, EnrollmentSubmission } from '../../control/contract/enrollment-contract.ts';
+
 import { enrollmentText, POLL_SCHEME, pollText } from '../../protocol/enrollment.ts';
 import type { Redacted } from '../../protocol/redacted.ts';
 import { signMessage } from '../../protocol/signature.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { ServiceHttp, ServiceReply } from '../service/service-http.ts';
 import { type Verdict, verdictOf } from '../service/service-verdict.ts';
+import type { ChallengeRequest, EnrollmentSubmission } from '../service/wire-types.ts';
 import {
   type Challenge,
   type Enrollment,

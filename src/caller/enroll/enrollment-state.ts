@@ -2,7 +2,7 @@
  * A workload's enrollment state, stored beside the key file. It contains no secret, and enough to resume after any
  * interruption. Source: docs/cli.md "The state file".
  */
-import type { EnrolledKey, EnrolledProfile } from '../../control/contract/enrollment-contract.ts';
+
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier, isKeyId } from '../../protocol/identifiers.ts';
 import { type ObjectReader, oneOf, textThat } from '../../protocol/object-reader.ts';
@@ -14,6 +14,7 @@ import {
   type SigningCoordinates,
 } from '../../protocol/signing-profile.ts';
 import { PASSPORT_HEADER, PASSPORT_HEADER_MEMBER } from '../../protocol/wire-names.ts';
+import type { EnrolledKey, EnrolledProfile } from '../service/wire-types.ts';
 
 /** The Control and the policy of an enrollment. */
 export interface EnrollmentTarget {
@@ -104,7 +105,7 @@ export function isCurrent(record: EnrolledKeyRecord, refreshSkewMs: number, nowM
 
 /**
  * Reads a derived key from Control's response or from the state file, with the members of
- * `src/control/contract/enrollment-contract.ts`. Unknown members are ignored, so that a newer Control can add some. Known
+ * `service/wire-types.ts`. Unknown members are ignored, so that a newer Control can add some. Known
  * members are validated, because a signer relies on them.
  */
 

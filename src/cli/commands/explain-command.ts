@@ -39,7 +39,7 @@ const NOTES = {
  * the capture.
  */
 async function cannotExplain(error: unknown): Promise<CliError> {
-  const { fromLibraryError } = await import('../library-errors.ts');
+  const { fromLibraryError } = await import('../errors/library-errors.ts');
   const known = fromLibraryError(error);
   if (known.kind !== 'internal') return new CliError('usage', known.code, known.message);
   const kind = faultName(error);

@@ -4,7 +4,7 @@ import { readFileOrInput } from '../../process/files/input-files.ts';
 import { CliError, usageError } from '../../process/program/errors.ts';
 import { visibleText } from '../../process/program/visible-text.ts';
 import { list, type SettingValues, text } from '../../process/settings/settings.ts';
-import type { Finding } from '../../tools/gateway-lint/gateway.ts';
+import type { Finding } from '../../tools/gateway-lint/gateway/gateway.ts';
 import type { LintOptions, LintReport } from '../../tools/gateway-lint/lint.ts';
 import { type CliContext, command } from '../define/define-command.ts';
 
@@ -70,7 +70,7 @@ interface LintInput extends LintOptions {
 }
 
 async function reportOn(linter: Linter, { allowedRules, file, shownName }: LintInput): Promise<LintReport> {
-  const { UnreadableText } = await import('../../tools/gateway-lint/source-file.ts');
+  const { UnreadableText } = await import('../../tools/gateway-lint/gateway/source-file.ts');
   const unknown = allowedRules.find((rule) => !linter.isRule(rule));
   if (unknown !== undefined)
     throw usageError('lint_rule_unknown', `--allow ${unknown}: there is no such rule`);

@@ -15,7 +15,7 @@ import { parseTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { ExplainedBundle } from '../../verifier/decision/explain/report.ts';
 import { BundleLoader } from '../../verifier/loading/bundle-loader.ts';
-import { FileMark, MARK_FILE, MemoryMark } from '../../verifier/loading/high-water-mark.ts';
+import { FileMark, MARK_FILE, MemoryMark } from '../../verifier/loading/state/high-water-mark.ts';
 import { BASES_FOLDER, PersistedBundle } from '../../verifier/loading/state/persisted-bundle.ts';
 import { readBundleKeys, readTrustedSigners } from '../bundle/bundle-flags.ts';
 import type { ExplainSettings } from './explain-settings.ts';

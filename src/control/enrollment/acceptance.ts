@@ -10,11 +10,11 @@ import type { ScopePath } from '../domain/roles.ts';
 import type { VerifiedToken } from '../issuers/workload-token.ts';
 import { enrollmentView } from '../keys/enrollment-views.ts';
 import { issueKey } from '../keys/outcomes.ts';
+import { isBoundTo, submissionFacts } from '../keys/policy-facts.ts';
 import { audited, newVersion } from '../resource/change.ts';
 import type { AuditEntry, Mutated } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { isBoundTo, submissionFacts } from './policy-facts.ts';
 
 /** A submission with verified signature and token, and the policy that they were verified against. */
 export interface VerifiedSubmission {

@@ -16,13 +16,13 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import { CHALLENGE_LIFETIME_SECONDS, submissionProblem } from '../domain/enrollment-rules.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import type { KeySetCache } from '../issuers/key-set-cache.ts';
+import { submissionFacts } from '../keys/policy-facts.ts';
 import { momentOf } from '../resource/change.ts';
 import type { MasterKey } from '../secrets/master-key.ts';
 import type { MasterKeys } from '../secrets/master-keys.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { submissionFacts } from './policy-facts.ts';
 import type { EnrollmentAttempt } from './rejected-enrollments.ts';
 
 /** Dependencies of requests by workloads. */

@@ -15,6 +15,7 @@ import { parseKeySetText } from '../issuers/key-set.ts';
 import { isTimely } from '../issuers/source-keys.ts';
 import { enrollmentView } from '../keys/enrollment-views.ts';
 import { decide, enrollmentStateAfter, issueKey, type PlacedTransaction } from '../keys/outcomes.ts';
+import { isBoundTo, submissionFacts } from '../keys/policy-facts.ts';
 import { BY_CONTROL, type By, placeInSite, requireRow, requireVersion } from '../resource/change.ts';
 import type { Operation } from '../resource/operation.ts';
 import { whyNotActive } from '../sources/source-views.ts';
@@ -22,7 +23,6 @@ import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
 import { type RangedPage, viewsOf } from '../store/repositories/ranged-list.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { isBoundTo, submissionFacts } from './policy-facts.ts';
 
 export interface EnrollmentListFilter {
   readonly state?: EnrollmentState | undefined;

@@ -18,13 +18,13 @@ import { newId, newPolicyReference } from '../domain/resource-identifiers.ts';
 import { canStillBeEdited, IN_PROGRESS_STATES } from '../domain/source-rules.ts';
 import { policyView } from '../keys/enrollment-views.ts';
 import { denyWaiting } from '../keys/outcomes.ts';
+import { isBoundTo } from '../keys/policy-facts.ts';
 import { newVersion, placeInSite, requireRow } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import { whyNotActive } from '../sources/source-views.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { isBoundTo } from './policy-facts.ts';
 
 export class EnrollmentPolicies extends VersionedResource<
   'enrollment_policy',

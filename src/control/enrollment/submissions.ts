@@ -23,13 +23,13 @@ import type { EnrollmentSubmission } from '../contract/enrollment-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { type SubmissionProblem, submissionProblem } from '../domain/enrollment-rules.ts';
 import { tokenHash, type VerifiedToken, verifyWorkloadToken } from '../issuers/workload-token.ts';
+import { submissionFacts } from '../keys/policy-facts.ts';
 import { keySourceOf } from '../sources/key-set-records.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { acceptSubmission, type VerifiedSubmission } from './acceptance.ts';
 import { challengeText, type WorkloadContext } from './challenges.ts';
-import { submissionFacts } from './policy-facts.ts';
 import type { EnrollmentAttempt } from './rejected-enrollments.ts';
 
 export interface Submitted {

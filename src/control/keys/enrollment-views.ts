@@ -7,10 +7,10 @@ import type {
 } from '../contract/derived-keys-contract.ts';
 import type { EnrollmentPolicyView } from '../contract/sources-contract.ts';
 import { keyStateAt, policyProblem } from '../domain/enrollment-rules.ts';
-import { policyFacts } from '../enrollment/policy-facts.ts';
 import { momentOf, versionOf } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { policyFacts } from './policy-facts.ts';
 
 export function enrollmentView(row: RowOf<'enrollment'>): EnrollmentView {
   return {

@@ -2,7 +2,7 @@ import { DEFAULT_MIGRATION_TABLE, type Kysely, type Migration, Migrator, sql } f
 import { brokersByTrustDomain } from './brokers-by-trust-domain.ts';
 import { type Dialect, firstSchema } from './first-schema.ts';
 import { SchemaNewerError } from './port.ts';
-import type { Tables } from './tables.ts';
+import type { Tables } from './repositories/tables.ts';
 
 /** Released migrations stay as they are: installed databases have run them. */
 const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration } => ({

@@ -20,7 +20,7 @@ import {
 import { connectionOf, endConnection, postgresFaultOf } from './postgres-connection.ts';
 import { leadByAdvisoryLock } from './postgres-lead.ts';
 import { type Engine, RelationalStore, type SnapshotStore, snapshotsOf } from './relational-store.ts';
-import type { Tables } from './tables.ts';
+import type { Tables } from './repositories/tables.ts';
 
 export interface PostgresOptions {
   /** `postgres://user:password@host/database`, TLS by `sslmode` and `sslrootcert`. A secret: never in messages or logs. */

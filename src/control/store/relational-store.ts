@@ -15,7 +15,7 @@ import {
   StoreUnavailableError,
   UnknownSiteError,
 } from './port.ts';
-import type { Database, Tables } from './tables.ts';
+import type { Database, Tables } from './repositories/tables.ts';
 import { openTransaction, type Transaction } from './transaction.ts';
 
 /** Database-specific operations. */

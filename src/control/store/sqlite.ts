@@ -20,7 +20,7 @@ import { keepTrying, leadOnce } from './keep-trying.ts';
 import { migrate } from './migrate.ts';
 import { type ControlStore, type ReportIncident, SchemaNewerError, StoreUnavailableError } from './port.ts';
 import { type Engine, RelationalStore, type SnapshotStore, snapshotsOf } from './relational-store.ts';
-import type { Tables } from './tables.ts';
+import type { Tables } from './repositories/tables.ts';
 
 export const DATABASE_FILE = 'control.sqlite';
 

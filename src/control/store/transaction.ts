@@ -13,9 +13,9 @@ import { Propagation } from './repositories/propagation-repository.ts';
 import { Publication } from './repositories/publication-repository.ts';
 import { SigningKeys } from './repositories/signing-keys-repository.ts';
 import { Sources } from './repositories/sources-repository.ts';
+import type { Database } from './repositories/tables.ts';
 import { Targets } from './repositories/targets-repository.ts';
 import { VersionedTable } from './repositories/versioned-table.ts';
-import type { Database } from './tables.ts';
 
 /** Notices that reach other parts and instances after a commit. */
 export type Topic = 'site_changed' | 'site_published' | 'enrollment_decided';

@@ -2,12 +2,16 @@
 
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import {
+  type CheckResponse,
+  overwriteAll,
+  type ResponseSerializers,
+} from '../../process/ext-authz/response-messages.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
 import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
-import { type ContextHeaders, identityHeadersOf } from '../../verifier/decision/identity-headers.ts';
+import { identityHeadersOf } from '../../verifier/decision/identity-headers.ts';
 import { problemOfDenial } from '../answers/denial-problem.ts';
 import { decisionHeadersOf, otherNamesToRemove, usualNamesToRemove } from '../answers/upstream-headers.ts';
-import { type CheckResponse, type HeaderValueOption, OVERWRITE_IF_EXISTS_OR_ADD } from './messages.ts';
 
 /** google.rpc.Code */
 const CODE_OF_STATUS: { readonly [status: number]: number } = { 401: 16, 403: 7, 503: 14 };
@@ -19,7 +23,7 @@ export function deniedResponse(decision: DeniedDecision): CheckResponse {
   const { body, headers, status } = problemOfDenial(decision);
   return {
     status: { code: CODE_OF_STATUS[status] ?? UNKNOWN },
-    denied_response: { status: { code: status }, headers: headers.map(overwrite), body },
+    denied_response: { status: { code: status }, headers: overwriteAll(headers), body },
   };
 }
 
@@ -38,26 +42,12 @@ export function allowedResponse(decision: AllowedDecision, namesToRemove: readon
   };
 }
 
-export function overwriteAll(headers: ContextHeaders): readonly HeaderValueOption[] {
-  return headers.map(overwrite);
-}
-
-/** Sets both fields: older Envoys read only the first, newer ones the second. */
-function overwrite([key, value]: readonly [string, string]): HeaderValueOption {
-  return { header: { key, value }, append: { value: false }, append_action: OVERWRITE_IF_EXISTS_OR_ADD };
-}
-
 /**
  * Encodes a Decision as the bytes of a CheckResponse. Responses that differ only in the decision's ID are encoded once:
  * those to one passport on one route, and denials for the same reason.
  */
 
 type ResponseEncoder = (decision: Decision, inbound: RequestHeaders) => Buffer;
-
-/** The library's serializers. */
-export interface ResponseSerializers {
-  readonly checkResponse: (response: CheckResponse) => Buffer;
-}
 
 /** Maximum size of the cached responses, each a few hundred bytes, or some thousands where identifiers are long. */
 const MAX_KEPT_BYTES = 8 * 1024 * 1024;

@@ -1,25 +1,25 @@
 /** The verifier as an ext_authz server: answers each Check with the verifier's decision. */
 import type { PackageDefinition } from '@grpc/proto-loader';
-import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
-import type { RequestHeaders } from '../../protocol/credentials.ts';
-import type { Decision } from '../../verifier/decision/decide.ts';
-import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
-import { type EnvoyBodyMode, factsOfCheckRequest } from '../../verifier/envoy-request/check-request.ts';
-import type { Verifier } from '../../verifier/verifier.ts';
-import type { VerifierMetrics } from '../../verifier/verifier-metrics.ts';
-import { internalDenial } from '../answers/denial-problem.ts';
-import { createResponseEncoder, deniedResponse } from './check-response.ts';
 import {
   type AnswerCheck,
   type CheckServer,
   type CheckServerOptions,
   openCheckServer,
-} from './check-server.ts';
-import type { OpenCall } from './open-call.ts';
-import { responseSerializers } from './service.ts';
+} from '../../process/ext-authz/check-server.ts';
+import type { OpenCall } from '../../process/ext-authz/open-call.ts';
+import { responseSerializers } from '../../process/ext-authz/service.ts';
+import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
+import type { RequestHeaders } from '../../protocol/credentials.ts';
+import type { Decision } from '../../verifier/decision/decide.ts';
+import type { RequestFacts } from '../../verifier/decision/facts/request-facts.ts';
+import { type EnvoyBodyMode, factsOfCheckRequest } from '../../verifier/envoy-request/check-request.ts';
+import type { Verifier } from '../../verifier/verifier.ts';
+import type { VerifierMetrics } from '../../verifier/verifier-metrics.ts';
+import { internalDenial } from '../answers/denial-problem.ts';
+import { createResponseEncoder, deniedResponse } from './check-response.ts';
 
 export { ListenError } from '../../process/connections/connection-listener.ts';
-export type { CheckServer as ExtAuthzServer } from './check-server.ts';
+export type { CheckServer as ExtAuthzServer } from '../../process/ext-authz/check-server.ts';
 
 export interface ExtAuthzServerOptions extends Omit<CheckServerOptions, 'createAnswerer'> {
   readonly verifier: Pick<Verifier, 'check'>;

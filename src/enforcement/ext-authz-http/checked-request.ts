@@ -7,7 +7,7 @@ import { requestHeadersOf } from '../../process/http-proxy/raw-headers.ts';
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
 import type { Origin } from '../../protocol/request-target.ts';
 import { PASSPORT_HEADER } from '../../protocol/wire-names.ts';
-import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';
+import type { BodyState, RequestFacts } from '../../verifier/decision/facts/request-facts.ts';
 import { mayBeJoined } from '../../verifier/envoy-request/envoy-headers.ts';
 import { isReservedName } from '../answers/upstream-headers.ts';
 import {

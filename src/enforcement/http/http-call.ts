@@ -1,8 +1,8 @@
 /** The pending HTTP request as the verifier's {@link CallContext}. */
 
+import type { CallContext } from '../../process/connections/call-context.ts';
 import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
-import type { CallContext } from '../../verifier/decision/call-context.ts';
 
 /** @param isGone whether the caller has closed the connection or the stream */
 export function httpCall(

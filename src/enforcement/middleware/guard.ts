@@ -3,6 +3,7 @@
  * the request was captured before.
  */
 import type { IncomingMessage } from 'node:http';
+import type { CallContext } from '../../process/connections/call-context.ts';
 import { type ProblemResponse, problemOf, problemOfFault } from '../../process/http-proxy/problem.ts';
 import { headerLines, requestHeadersOf } from '../../process/http-proxy/raw-headers.ts';
 import { faultOf } from '../../process/http-proxy/request-faults.ts';
@@ -11,9 +12,8 @@ import { joinSmallChunks } from '../../process/node-internals/small-chunks.ts';
 import { BodySpace, type HeldSpace, UNVERIFIED } from '../../process/request-body/body-space.ts';
 import { deny } from '../../protocol/reasons.ts';
 import type { Origin } from '../../protocol/request-target.ts';
-import type { CallContext } from '../../verifier/decision/call-context.ts';
 import type { AllowedDecision } from '../../verifier/decision/decide.ts';
-import type { BodyState, RequestFacts } from '../../verifier/decision/request-facts.ts';
+import type { BodyState, RequestFacts } from '../../verifier/decision/facts/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { internalDenial, problemOfDenial } from '../answers/denial-problem.ts';
 import type { Admission, SeenRequest } from './admission-gate.ts';

@@ -2,23 +2,24 @@
  * Validates the settings that every program with a verifier has, and turns them into the options of its parts. Reads the files that they name; connects to
  * nothing and writes nothing, so that a mistake fails the start before anything is opened.
  */
+
 import type { Signers } from '../../bundle/format/documents.ts';
 import { assertStateDirectory, readCaFile } from '../../process/files/input-files.ts';
 import { readPublicKeyFile } from '../../process/files/public-key-file.ts';
-import { readBearerTokenFile, readBearerTokenFileIfUsable } from '../../process/files/secret-files.ts';
+import { readBearerTokenFile } from '../../process/files/secret-files.ts';
 import { CliError, usageError } from '../../process/program/errors.ts';
 import { type HostAndPort, parseHostAndPort } from '../../process/settings/listen-address.ts';
+import { isBareHttpUrl, mayCarrySecrets } from '../../process/settings/service-urls.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
-import { isLoopback } from '../../protocol/loopback.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
-import type { AuditSetup } from '../../verifier/assembly/open-audit.ts';
+import { planAudit } from '../../verifier/assembly/audit-settings.ts';
 import type { BundleSetup } from '../../verifier/assembly/open-bundle.ts';
 import type { CaptureSetup } from '../../verifier/assembly/open-captures.ts';
 import type { VerifierSetup } from '../../verifier/assembly/open-verifier.ts';
 import type { ControlConnectionOptions } from '../../verifier/loading/refresh/control-connection.ts';
 import { ControlFailure } from '../../verifier/loading/refresh/control-failure.ts';
-import type { AUDIT_SETTINGS, EnforcementSettings } from './enforcement-settings.ts';
+import type { EnforcementSettings } from './enforcement-settings.ts';
 import { planReplay } from './replay-plan.ts';
 
 export interface EnforcementPlan {
@@ -150,24 +151,6 @@ async function readControlToken(path: string): Promise<string> {
   }
 }
 
-type AuditSettings = Pick<EnforcementSettings, keyof typeof AUDIT_SETTINGS | 'allowPlainHttp'>;
-
-/** @throws CliError with exit code 2 */
-export async function planAudit(settings: AuditSettings): Promise<AuditSetup> {
-  const mode = settings.audit === 'required' ? 'required' : 'best_effort';
-  const collector = await planCollector(settings);
-  const file = settings.auditFile ?? (collector === undefined ? '-' : undefined);
-  if (mode === 'required' && file === undefined) {
-    // In this mode an event is on disk before the response leaves. A queue in memory does not ensure that,
-    // and a round trip to the collector for each request costs too much.
-    throw usageError(
-      'audit_required_needs_file',
-      '--audit required records in a file: give --audit-file beside --audit-url',
-    );
-  }
-  return { mode, file, collector, maxQueueBytes: settings.auditQueueBytes };
-}
-
 /** @throws CliError `capture_denied_required`, `capture_denied_unusable` */
 async function planCapture(
   { captureCredentials: keepsCredentials, captureDenied: directory }: EnforcementSettings,
@@ -180,39 +163,4 @@ async function planCapture(
   // A worker must start again while nothing can be written there: it then only counts failures.
   if (!isWorker) await assertStateDirectory(directory, 'capture-denied');
   return { directory, keepsCredentials };
-}
-
-async function planCollector(settings: AuditSettings): Promise<AuditSetup['collector']> {
-  const { allowPlainHttp, auditCaFile, auditGzip, auditTokenFile, auditUrl } = settings;
-  if (auditUrl === undefined) {
-    if (auditCaFile === undefined && auditTokenFile === undefined && !auditGzip) return undefined;
-    throw usageError('audit_url_required', 'the settings of the collector need --audit-url');
-  }
-  const url = URL.canParse(auditUrl) ? new URL(auditUrl) : undefined;
-  if (url === undefined || !isBareHttpUrl(url)) {
-    throw usageError(
-      'audit_url_invalid',
-      '--audit-url must be https://HOST[:PORT]/PATH, without user, password or fragment',
-    );
-  }
-  if (!mayCarrySecrets(url, allowPlainHttp)) {
-    throw usageError('audit_url_not_https', '--audit-url must be https://, or --allow-plain-http be given');
-  }
-  // At startup a file without a token is a mistake; later a rotation may be in progress.
-  if (auditTokenFile !== undefined) await readBearerTokenFile(auditTokenFile);
-  return {
-    url,
-    readToken: auditTokenFile === undefined ? undefined : () => readBearerTokenFileIfUsable(auditTokenFile),
-    certificateAuthorities: await readCaFile(auditCaFile),
-    gzip: auditGzip,
-  };
-}
-
-function isBareHttpUrl({ hash, password, protocol, username }: URL): boolean {
-  return /^https?:$/.test(protocol) && username === '' && password === '' && hash === '';
-}
-
-/** Tokens and audit events are confidential, so plain HTTP is for loopback unless `--allow-plain-http` is given. */
-function mayCarrySecrets({ hostname, protocol }: URL, allowPlainHttp: boolean): boolean {
-  return protocol === 'https:' || isLoopback(hostname) || allowPlainHttp;
 }

@@ -1,23 +1,26 @@
 /** Composition root of every program with a verifier: opens it and its servers, serves until shutdown, and closes them. */
+
 import {
   type AdminListener,
   type AdminOptions,
   openAdminListener,
   type ReadinessCheck,
 } from '../../process/admin/admin-server.ts';
+import { createReadinessMetrics } from '../../process/admin/readiness-metrics.ts';
 import { reportReadiness } from '../../process/admin/readiness-report.ts';
-import { ListenError } from '../../process/connections/connection-listener.ts';
+import { listenFailure } from '../../process/connections/listen-failure.ts';
 import {
   releaseStartMemory,
   tuneGarbageCollection,
 } from '../../process/node-internals/garbage-collection.ts';
-import { CliError, faultName, systemErrorCode, usageError } from '../../process/program/errors.ts';
+import { faultName, usageError } from '../../process/program/errors.ts';
 import { type Shutdown, shutdownBySignal } from '../../process/program/graceful-shutdown.ts';
 import type { CliContext } from '../../process/program/output.ts';
 import { stopped, untilStopped } from '../../process/program/stop-signal.ts';
 import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
 import { renderMetrics } from '../../process/telemetry/instruments.ts';
 import { createLogger, type Logger } from '../../process/telemetry/logger.ts';
+import { reopenOnHangUp } from '../../verifier/assembly/hang-up.ts';
 import { AuditFileError } from '../../verifier/assembly/open-audit.ts';
 import {
   type OpenVerifier,
@@ -25,7 +28,6 @@ import {
   openVerifier,
 } from '../../verifier/assembly/open-verifier.ts';
 import { verifierReadiness } from '../../verifier/assembly/verifier-readiness.ts';
-import { createReadinessMetrics } from '../../verifier/verifier-metrics.ts';
 import { type EnforcementPlan, planEnforcement } from './enforcement-plan.ts';
 import type { EnforcementSettings } from './enforcement-settings.ts';
 
@@ -155,31 +157,6 @@ async function serve(inputs: ServeInputs): Promise<void> {
   logger.info('stopped');
 }
 
-/**
- * Reopens the audit file on SIGHUP. The handler stays until the process ends, because the signal would end a process without
- * one. A signal during startup reopens the file once it is open; a signal during shutdown does nothing.
- */
-export function reopenOnHangUp(logger: Pick<Logger, 'info'>) {
-  let reopen: (() => void) | undefined;
-  let isDue = false;
-  const handle = () => {
-    isDue = reopen === undefined;
-    if (reopen === undefined) return;
-    logger.info('audit file reopened by signal');
-    reopen();
-  };
-  process.on('SIGHUP', handle);
-  return {
-    start(reopenAudit: () => void): void {
-      reopen = reopenAudit;
-      if (isDue) handle();
-    },
-    stop(): void {
-      reopen = undefined;
-    },
-  };
-}
-
 /** @throws CliError `audit_file_unusable` */
 async function openOrExplain(inputs: OpenVerifierInputs): Promise<OpenVerifier> {
   try {
@@ -292,11 +269,4 @@ async function openTracer({
     version: context.version,
     onFailure: (code) => logger.warn({ code }, 'traces cannot be exported'),
   });
-}
-
-export function listenFailure(error: unknown, address: string): CliError {
-  if (error instanceof CliError) return error;
-  const why = error instanceof ListenError ? error.message : (systemErrorCode(error) ?? 'error');
-  const cause = why === 'EADDRINUSE' ? 'another process uses this port (EADDRINUSE)' : why;
-  return usageError('listen_failed', `cannot listen on ${address}: ${cause}`);
 }

@@ -1,7 +1,6 @@
 /** Settings that every program with a verifier has. Source: docs/cli.md. */
 
 import {
-  choice,
   duration,
   integer,
   optional,
@@ -12,7 +11,8 @@ import {
   toggle,
   withDefault,
 } from '../../process/settings/settings.ts';
-import { LOG_LEVELS } from '../../process/telemetry/log-level.ts';
+import type { SHUTDOWN_SETTINGS } from '../../process/settings/shutdown-settings.ts';
+import type { AUDIT_SETTINGS } from '../../verifier/assembly/audit-settings.ts';
 import { FRESHNESS_SIGNERS, type ORIGIN_AND_STALENESS } from './decision-settings.ts';
 
 /** The Auth Site and its bundle. */
@@ -120,37 +120,6 @@ export const ADMIN_AND_REPLAY_SETTINGS = {
   ),
 };
 
-export const AUDIT_SETTINGS = {
-  auditFile: optional(
-    text(
-      '--audit-file <file>',
-      'file for audit events, JSON lines; - (the default without --audit-url) is standard output',
-    ),
-  ),
-  auditUrl: optional(text('--audit-url <url>', 'collector that receives audit events in batches')),
-  auditTokenFile: optional(
-    text('--audit-token-file <file>', "the collector's token; read again for each batch"),
-  ),
-  auditCaFile: optional(
-    text('--audit-ca-file <file>', 'CA certificates (PEM) for the connection to the collector'),
-  ),
-  auditGzip: toggle('--audit-gzip', 'compress requests to the collector', false),
-  auditQueueBytes: withDefault(
-    integer('--audit-queue-bytes <count>', 'maximum size of queued audit events, bytes', {
-      min: 65_536,
-      max: 1_073_741_824,
-    }),
-    '16777216',
-  ),
-  audit: withDefault(
-    choice('--audit <mode>', 'required: deny a request whose audit event cannot be written', [
-      'best-effort',
-      'required',
-    ]),
-    'best-effort',
-  ),
-};
-
 export const CAPTURE_SETTINGS = {
   captureDenied: optional(
     text(
@@ -175,25 +144,6 @@ export const LOAD_SETTINGS = {
       max: 1_000_000,
     }),
     '1024',
-  ),
-};
-
-export const SHUTDOWN_SETTINGS = {
-  drainDelayMs: withDefault(
-    duration(
-      '--drain-delay <duration>',
-      'after SIGTERM, accept checks this long while health reports not serving, 0s to 1h',
-      { minMs: 0, maxMs: 3_600_000 },
-    ),
-    '0s',
-  ),
-  drainTimeoutMs: withDefault(
-    duration('--drain-timeout <duration>', 'after SIGTERM, maximum time for requests in flight'),
-    '10s',
-  ),
-  logLevel: withDefault(
-    choice('--log-level <level>', 'level of the log on standard error', LOG_LEVELS),
-    'info',
   ),
 };
 

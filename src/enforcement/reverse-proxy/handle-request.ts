@@ -22,7 +22,7 @@ import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
 import type { ProxyMetrics } from '../../process/telemetry/proxy-metrics.ts';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
 import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
-import type { RequestFacts } from '../../verifier/decision/request-facts.ts';
+import type { RequestFacts } from '../../verifier/decision/facts/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { problemOfDenial } from '../answers/denial-problem.ts';
 import { httpCall } from '../http/http-call.ts';

@@ -1,13 +1,14 @@
 /** Runs `proofgate dev`: a throw-away site and the reverse proxy in front of an API under development, in one process. */
+
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { statePathOf } from '../../caller/enroll/state-file.ts';
-import { listenFailure } from '../../enforcement/programs/enforcement-process.ts';
 import { parseUpstream } from '../../enforcement/programs/proxy/proxy-plan.ts';
 import { openProxyServer, type ProxyServer } from '../../enforcement/reverse-proxy/proxy-server.ts';
+import { listenFailure } from '../../process/connections/listen-failure.ts';
 import { removeFile, writeNewFile } from '../../process/files/output-files.ts';
 import { openUpstreamPool, type UpstreamAddress } from '../../process/http-proxy/upstream-pool.ts';
 import { faultName, usageError } from '../../process/program/errors.ts';

@@ -6,7 +6,7 @@ import { pathOf } from '../../protocol/request-target.ts';
 import type { Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
 import { type ComparedLine, explainRequest, HEADER_LINE } from '../../verifier/decision/explain/explain.ts';
 import { hintFor } from '../../verifier/decision/explain/hints.ts';
-import type { RequestFacts, RequestHead } from '../../verifier/decision/request-facts.ts';
+import type { RequestFacts, RequestHead } from '../../verifier/decision/facts/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 
 /** One decision for the terminal. Contains no credential and no header value. */

@@ -2,8 +2,8 @@
  * `proofgate envoy lint`: finds settings of a gateway that weaken the check or bypass it.
  * Source: docs/gateway-lint.md.
  */
-import type { Finding, Rule } from './gateway.ts';
-import { readGateway } from './read-gateway.ts';
+import type { Finding, Rule } from './gateway/gateway.ts';
+import { readGateway } from './gateway/read-gateway.ts';
 import { ANSWER_RULES } from './rules/answers-rules.ts';
 import { CHAIN_RULES } from './rules/chain-rules.ts';
 import { CONNECTION_RULES } from './rules/connection-rules.ts';

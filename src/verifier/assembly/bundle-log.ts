@@ -3,7 +3,7 @@ import type { StepKind } from '../../bundle/format/file-names.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
 import type { BundleListener } from '../loading/bundle-loader.ts';
 import type { RefreshListener } from '../loading/refresh/refresher.ts';
-import type { MirroredMarkListener } from '../loading/shared-mark.ts';
+import type { MirroredMarkListener } from '../loading/state/shared-mark.ts';
 import type { RefreshMetrics, VerifierMetrics } from '../verifier-metrics.ts';
 
 export function logBundleEvents(

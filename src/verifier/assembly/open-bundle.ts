@@ -1,17 +1,17 @@
 /** Opens the verifier's bundle loading: from a directory, Control or both, with the state directory's mark and lock. */
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Signers } from '../../bundle/format/documents.ts';
+import { type DirectoryLock, lockDirectory } from '../../process/files/directory-lock.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
 import { secondsUntilStale } from '../decision/steps/freshness.ts';
 import { BundleLoader } from '../loading/bundle-loader.ts';
-import { FileMark } from '../loading/high-water-mark.ts';
 import type { ControlConnectionOptions } from '../loading/refresh/control-connection.ts';
 import { Refresher, type RefreshStatus } from '../loading/refresh/refresher.ts';
-import { MirroredMark, type SharedMark } from '../loading/shared-mark.ts';
-import { type DirectoryLock, lockDirectory } from '../loading/state/directory-lock.ts';
+import { FileMark } from '../loading/state/high-water-mark.ts';
 import { PersistedBundle } from '../loading/state/persisted-bundle.ts';
 import { PrimaryMark } from '../loading/state/primary-mark.ts';
-import { StateFollower } from '../loading/state/state-follower.ts';
+import { MirroredMark, type SharedMark } from '../loading/state/shared-mark.ts';
+import { StateFollower } from '../loading/state-follower.ts';
 import { createRefreshMetrics, type VerifierMetrics } from '../verifier-metrics.ts';
 import { logBundleEvents, logRefreshEvents, logSharedMark } from './bundle-log.ts';
 import type { ReplaySetup } from './open-replay.ts';

@@ -3,8 +3,8 @@
  * not fit are counted, and the audit trail says where they are missing.
  */
 
+import { Backoff } from '../../process/program/backoff.ts';
 import type { AuditEvent } from '../../process/telemetry/audit-event.ts';
-import { Backoff } from '../loading/backoff.ts';
 import { type LineBatch, LineQueue } from './line-queue.ts';
 import type { AuditObserver, OperatedAuditSink } from './sink.ts';
 

@@ -1,12 +1,12 @@
 /** Builds the audit event of a request from the evidence that the steps collected. */
 import { hash } from 'node:crypto';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import type { CallContext } from '../../process/connections/call-context.ts';
 import { DECISION_EVENT_NAME, type DecisionEvent } from '../../process/telemetry/decision-event.ts';
 import { parseTraceparent } from '../../process/telemetry/decision-trace.ts';
 import type { Denial } from '../../protocol/reasons.ts';
-import type { CallContext } from '../decision/call-context.ts';
-import type { Evidence } from '../decision/evaluation.ts';
-import type { RequestFacts } from '../decision/request-facts.ts';
+import type { Evidence } from '../decision/facts/evaluation.ts';
+import type { RequestFacts } from '../decision/facts/request-facts.ts';
 
 /** A request and the evidence collected so far. */
 export interface SeenRequest {

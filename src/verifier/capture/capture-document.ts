@@ -10,7 +10,7 @@ import { explainRequest } from '../decision/explain/explain.ts';
 import { knownTextsOfRequest, Redaction, redacted } from '../decision/explain/redaction.ts';
 import { type RecordedDecision, reportOf } from '../decision/explain/report.ts';
 import { linesWithoutNote } from '../decision/explain/report-lines.ts';
-import type { RequestFacts } from '../decision/request-facts.ts';
+import type { RequestFacts } from '../decision/facts/request-facts.ts';
 
 /** A denied request, with what decided about it. */
 export interface DeniedRequest {

@@ -6,15 +6,15 @@ import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Credentials } from '../../protocol/credentials.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
 import type { Denial } from '../../protocol/reasons.ts';
-import type { Caller } from './caller.ts';
+import type { Caller } from './facts/caller.ts';
 import {
   type DecisionInputs,
   type Evaluation,
   type Evidence,
   newEvaluation,
   required,
-} from './evaluation.ts';
-import type { RequestFacts } from './request-facts.ts';
+} from './facts/evaluation.ts';
+import type { RequestFacts } from './facts/request-facts.ts';
 import { STEPS, type StepName } from './steps.ts';
 
 /** A request that passed steps 1 to 5. */

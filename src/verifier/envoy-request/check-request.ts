@@ -2,10 +2,11 @@
  * Maps a CheckRequest to RequestFacts. docs/enforcement.md "What ext_authz really sends" says what Envoy sends, and how
  * each fact was established.
  */
+
+import type { CheckRequest, HeaderValue, HttpRequest } from '../../process/ext-authz/request-messages.ts';
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
-import type { BodyState, RequestFacts } from '../decision/request-facts.ts';
+import type { BodyState, RequestFacts } from '../decision/facts/request-facts.ts';
 import { mayBeJoined } from './envoy-headers.ts';
-import type { CheckRequest, HeaderValue, HttpRequest } from './messages.ts';
 
 /**
  * How Envoy's filter is configured (`--envoy-body`). `buffered`: the filter has `with_request_body`, so a request

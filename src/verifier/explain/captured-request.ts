@@ -5,6 +5,7 @@
  * Source: docs/explain.md "The input".
  */
 
+import type { CheckRequest, HeaderValue } from '../../process/ext-authz/request-messages.ts';
 import { isBodyBearing } from '../../protocol/body-binding.ts';
 import { parseMoment } from '../../protocol/rfc3339.ts';
 import {
@@ -14,8 +15,7 @@ import {
   StrictJsonError,
 } from '../../protocol/strict-json.ts';
 import { isWellKnownMember } from '../decision/explain/well-known-names.ts';
-import type { BodyState } from '../decision/request-facts.ts';
-import type { CheckRequest, HeaderValue } from '../envoy-request/messages.ts';
+import type { BodyState } from '../decision/facts/request-facts.ts';
 import { readCheckRequest } from './check-request-json.ts';
 import { ExplainInputError } from './explain-input-error.ts';
 import { JsonFields, requestInvalid } from './json-fields.ts';

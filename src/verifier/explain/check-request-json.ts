@@ -2,7 +2,7 @@
  * Reads a CheckRequest in protobuf JSON, as grpcurl and gateways print it: original or camel case names, bytes as base64.
  * Source: https://protobuf.dev/programming-guides/json/, docs/enforcement.md "What ext_authz really sends".
  */
-import type { CheckRequest, HeaderValue, HttpRequest } from '../envoy-request/messages.ts';
+import type { CheckRequest, HeaderValue, HttpRequest } from '../../process/ext-authz/request-messages.ts';
 import { JsonFields, notAMember, requestInvalid } from './json-fields.ts';
 
 export interface ReadCheckRequest {

@@ -1,5 +1,5 @@
 /** Every header line of a CheckRequest, in whichever form it is. */
-import type { CheckRequest } from '../envoy-request/messages.ts';
+import type { CheckRequest } from '../../process/ext-authz/request-messages.ts';
 
 /** Names in lower case. */
 export function headerLinesOf({ attributes }: CheckRequest): readonly (readonly [string, string])[] {

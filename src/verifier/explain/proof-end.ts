@@ -3,9 +3,9 @@
  * Source: docs/protocol.md "Transcript".
  */
 
+import type { CheckRequest } from '../../process/ext-authz/request-messages.ts';
 import { MAX_PROOF_TTL_SECONDS, MAX_SKEW_SECONDS } from '../../protocol/limits.ts';
 import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../protocol/wire-names.ts';
-import type { CheckRequest } from '../envoy-request/messages.ts';
 import { headerLinesOf } from './header-lines.ts';
 
 /**

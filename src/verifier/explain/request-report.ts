@@ -1,5 +1,6 @@
 /** Explains a captured request by a bundle: runs the verifier's own steps, and redacts what they found. */
 
+import type { CheckRequest } from '../../process/ext-authz/request-messages.ts';
 import type { Origin } from '../../protocol/request-target.ts';
 import {
   AUTHORIZATION_HEADER,
@@ -16,9 +17,8 @@ import {
   type MomentSource,
   reportOf,
 } from '../decision/explain/report.ts';
-import type { RequestFacts } from '../decision/request-facts.ts';
+import type { RequestFacts } from '../decision/facts/request-facts.ts';
 import { type EnvoyBodyMode, factsOfCheckRequest } from '../envoy-request/check-request.ts';
-import type { CheckRequest } from '../envoy-request/messages.ts';
 import type { CapturedDenial, CapturedRequest, ExplainInput } from './captured-request.ts';
 import { headerLinesOf } from './header-lines.ts';
 

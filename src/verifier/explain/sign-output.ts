@@ -16,7 +16,7 @@ import {
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
 } from '../../protocol/wire-names.ts';
-import type { BodyState } from '../decision/request-facts.ts';
+import type { BodyState } from '../decision/facts/request-facts.ts';
 import { JsonFields, requestInvalid } from './json-fields.ts';
 
 const CREDENTIALS = [AUTHORIZATION_HEADER, PASSPORT_HEADER, TRANSCRIPT_HEADER, SIGNATURE_HEADER];

@@ -30,8 +30,8 @@ import {
   openNext,
   type Walk,
   walkChain,
-} from './found-chain.ts';
-import type { HighWaterMark } from './high-water-mark.ts';
+} from './state/found-chain.ts';
+import type { HighWaterMark } from './state/high-water-mark.ts';
 import type { PersistedBundle } from './state/persisted-bundle.ts';
 
 export interface ActiveBundleOptions extends ChainTrust {

@@ -14,11 +14,11 @@ import type { ResolvedDirectory } from '../../bundle/format/local-directory.ts';
 import type { OpenedBundle, StepDocument } from '../../bundle/format/open-document.ts';
 import { ActiveBundle, type BundleChange } from './active-bundle.ts';
 import { DirectorySource } from './directory-source.ts';
-import type { BundleSource, FoundChain } from './found-chain.ts';
 import { FreshnessStatements } from './freshness-statements.ts';
-import type { HighWaterMark } from './high-water-mark.ts';
 import { type Problem, ProblemRecord } from './problem-record.ts';
 import { Coalesced, OneAtATime } from './serial-tasks.ts';
+import type { BundleSource, FoundChain } from './state/found-chain.ts';
+import type { HighWaterMark } from './state/high-water-mark.ts';
 import type { PersistedBundle } from './state/persisted-bundle.ts';
 
 export interface BundleLoaderOptions {

@@ -14,8 +14,8 @@ import {
   type ResolvedDirectory,
 } from '../../bundle/format/local-directory.ts';
 import type { StepDocument } from '../../bundle/format/open-document.ts';
+import { Backoff, NO_JITTER } from '../../process/program/backoff.ts';
 import type { ActiveBundle } from './active-bundle.ts';
-import { Backoff, NO_JITTER } from './backoff.ts';
 import { PASSING, type ProblemRecord } from './problem-record.ts';
 import type { PersistedBundle } from './state/persisted-bundle.ts';
 

@@ -1,9 +1,9 @@
-/** Stores a site's shared mark in the Redis of its replay store. Source: `src/verifier/loading/shared-mark.ts`. */
+/** Stores a site's shared mark in the Redis of its replay store. Source: `src/verifier/loading/state/shared-mark.ts`. */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withinMs } from '../../process/program/time-limit.ts';
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
-import { type Mark, type SharedMark, SharedMarkError } from '../loading/shared-mark.ts';
+import { type Mark, type SharedMark, SharedMarkError } from '../loading/state/shared-mark.ts';
 import { parseRedisEndpoint, type RedisLogin } from './endpoint.ts';
 import type { DeclaredFailoverSettings } from './failover-settings.ts';
 import { classifyFault, describeRefusal, describeSilence } from './faults.ts';

@@ -21,7 +21,7 @@ import {
 } from '../../../src/broker/program/key-directory-files.ts';
 import { rotateKey } from '../../../src/broker/program/rotate-key.ts';
 import type { RotateKeySettings } from '../../../src/broker/program/rotate-key-settings.ts';
-import { type Followed, follow } from '../../../src/process/files/followed-file.ts';
+import { type Followed, follow } from '../../../src/broker/program/followed-file.ts';
 import { createLogger } from '../../../src/process/telemetry/logger.ts';
 import { generateSigningKey } from '../../../src/protocol/signing.ts';
 import { verifySignature } from '../../../src/protocol/verify-signature.ts';

@@ -8,7 +8,7 @@ import { inspectBundle } from '../../../src/bundle/authoring/inspect-directory.t
 import { readBundleYaml } from '../../../src/bundle/authoring/yaml-source.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
-import { MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
+import { MemoryMark } from '../../../src/verifier/loading/state/high-water-mark.ts';
 import {
   AUTH_SITE,
   bundleContent,

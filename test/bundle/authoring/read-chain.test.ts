@@ -20,7 +20,7 @@ import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import type { BundleContent, DeltaContent } from '../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
-import { MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
+import { MemoryMark } from '../../../src/verifier/loading/state/high-water-mark.ts';
 import {
   AUTH_SITE,
   bundleContent,

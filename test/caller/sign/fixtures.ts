@@ -9,7 +9,7 @@ import { ClientError, type ClientErrorCode } from '../../../src/protocol/client-
 import { generateSigningKey, type SigningKey } from '../../../src/protocol/signing.ts';
 import type { SigningProfiles } from '../../../src/protocol/signing-profile.ts';
 import { parseSigningProfiles } from '../../../src/protocol/signing-profile-file.ts';
-import type { RequestFacts } from '../../../src/verifier/decision/request-facts.ts';
+import type { RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
 
 export const NOW_SECONDS = 1_800_000_000;
 

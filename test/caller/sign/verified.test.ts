@@ -6,8 +6,8 @@ import type { RequestToSign } from '../../../src/caller/sign/request-signer.ts';
 import { signPassport } from '../../../src/protocol/signing.ts';
 import { parseSigningProfiles } from '../../../src/protocol/signing-profile-file.ts';
 import { decide } from '../../../src/verifier/decision/decide.ts';
-import { createPassportCache } from '../../../src/verifier/decision/passport-cache.ts';
-import type { RequestFacts } from '../../../src/verifier/decision/request-facts.ts';
+import { createPassportCache } from '../../../src/verifier/decision/facts/passport-cache.ts';
+import type { RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
 import {
   AUTH_SITE,
   BROKER_ISSUER,

@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { CheckRequest } from '../../../src/verifier/envoy-request/messages.ts';
+import type { CheckRequest } from '../../../src/process/ext-authz/request-messages.ts';
 import { freshnessDocument, putBundle } from '../../bundle/bundle-directory.ts';
 import { AUTH_SITE, NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
 import {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { signDelta } from '../../../src/bundle/authoring/publishing-documents.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
-import { MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
+import { MemoryMark } from '../../../src/verifier/loading/state/high-water-mark.ts';
 import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { putBundle } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';

@@ -61,7 +61,7 @@ describe('variables', () => {
 });
 
 describe('metrics', () => {
-  const sources = filesOfCheckout('src/telemetry', '.ts').map(readText).join('\n');
+  const sources = filesOfCheckout('src', '.ts').map(readText).join('\n');
   const declared = new Set([...sources.matchAll(/'(proofgate_[a-z_]+)'/g)].map(([, name = '']) => name));
   const isMetric = (name: string) =>
     declared.has(name) || declared.has(name.replace(/_(?:bucket|sum|count)$/, ''));

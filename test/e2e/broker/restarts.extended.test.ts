@@ -13,7 +13,7 @@ import { signerFor } from '../../../src/cli/signing/signing-inputs.ts';
 import { readSigningKeyFile } from '../../../src/process/files/key-files.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { decide } from '../../../src/verifier/decision/decide.ts';
-import { createPassportCache } from '../../../src/verifier/decision/passport-cache.ts';
+import { createPassportCache } from '../../../src/verifier/decision/facts/passport-cache.ts';
 import { softwareKeysYaml } from '../../broker/broker-callers.ts';
 import {
   type BrokerFolder,

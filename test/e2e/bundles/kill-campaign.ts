@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MARK_FILE } from '../../../src/verifier/loading/high-water-mark.ts';
+import { MARK_FILE } from '../../../src/verifier/loading/state/high-water-mark.ts';
 import { AUTH_SITE } from '../../fakes/bundle-content.ts';
 import { TestRedisServer } from '../../fakes/redis-server.ts';
 import { waitFor } from '../harness/wait.ts';

@@ -8,11 +8,8 @@ import {
   createResponseEncoder,
   deniedResponse,
 } from '../../../src/enforcement/ext-authz-grpc/check-response.ts';
-import type { CheckResponse } from '../../../src/enforcement/ext-authz-grpc/messages.ts';
-import {
-  loadPackageDefinition,
-  responseSerializers,
-} from '../../../src/enforcement/ext-authz-grpc/service.ts';
+import type { CheckResponse } from '../../../src/process/ext-authz/response-messages.ts';
+import { loadPackageDefinition, responseSerializers } from '../../../src/process/ext-authz/service.ts';
 import { type Denial, deny } from '../../../src/protocol/reasons.ts';
 import { CONTEXT_HEADERS, REQUEST_REWRITING_HEADERS } from '../../../src/protocol/wire-names.ts';
 import type { AllowedDecision, Decision, DeniedDecision } from '../../../src/verifier/decision/decide.ts';

@@ -1,12 +1,9 @@
 /** Compares the decoder with the library's: it returns the same values, and none where the bytes are ambiguous. */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import {
-  decodeCheckRequest,
-  HEADER_LIMITS,
-} from '../../../src/enforcement/ext-authz-grpc/decode-check-request.ts';
-import { loadPackageDefinition, requestSerializer } from '../../../src/enforcement/ext-authz-grpc/service.ts';
-import type { CheckRequest } from '../../../src/verifier/envoy-request/messages.ts';
+import { decodeCheckRequest, HEADER_LIMITS } from '../../../src/process/ext-authz/decode-check-request.ts';
+import type { CheckRequest } from '../../../src/process/ext-authz/request-messages.ts';
+import { loadPackageDefinition, requestSerializer } from '../../../src/process/ext-authz/service.ts';
 
 const serialize = requestSerializer(loadPackageDefinition());
 

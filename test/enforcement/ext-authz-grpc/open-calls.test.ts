@@ -5,7 +5,7 @@ import { connect as connectSocket, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ExtAuthzServer } from '../../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
-import { CALL_LIMITS, type CallLimits } from '../../../src/enforcement/ext-authz-grpc/open-calls.ts';
+import { CALL_LIMITS, type CallLimits } from '../../../src/process/ext-authz/open-calls.ts';
 import type { DecisionTracer } from '../../../src/process/telemetry/decision-trace.ts';
 import { CONSUMED, type ReplayOutcome } from '../../../src/verifier/replay/store.ts';
 import { remainingMs, waitFor } from '../../e2e/harness/wait.ts';

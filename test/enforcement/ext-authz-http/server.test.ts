@@ -23,7 +23,7 @@ import {
   sendBytes,
   statusesUntilClosed,
 } from '../../../src/tools/conformance/wire/http1.ts';
-import type { RequestFacts } from '../../../src/verifier/decision/request-facts.ts';
+import type { RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
 import type { Verifier } from '../../../src/verifier/verifier.ts';
 import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';

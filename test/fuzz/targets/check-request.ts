@@ -5,12 +5,13 @@
 import { createPublicKey, hash, verify } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { createResponseEncoder } from '../../../src/enforcement/ext-authz-grpc/check-response.ts';
-import { decodeCheckRequest } from '../../../src/enforcement/ext-authz-grpc/decode-check-request.ts';
+import { decodeCheckRequest } from '../../../src/process/ext-authz/decode-check-request.ts';
+import type { CheckRequest } from '../../../src/process/ext-authz/request-messages.ts';
 import {
   loadPackageDefinition,
   requestSerializer,
   responseSerializers,
-} from '../../../src/enforcement/ext-authz-grpc/service.ts';
+} from '../../../src/process/ext-authz/service.ts';
 import type { RequestHeaders } from '../../../src/protocol/credentials.ts';
 import { isCanonicalTarget } from '../../../src/protocol/request-target.ts';
 import {
@@ -19,9 +20,8 @@ import {
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
 } from '../../../src/protocol/wire-names.ts';
-import type { RequestFacts } from '../../../src/verifier/decision/request-facts.ts';
+import type { RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
 import { factsOfCheckRequest } from '../../../src/verifier/envoy-request/check-request.ts';
-import type { CheckRequest } from '../../../src/verifier/envoy-request/messages.ts';
 import { decodeCheckResponse } from '../../fakes/check-client.ts';
 import { mergedCheckRequest, rawCheckRequest } from '../../fakes/check-request.ts';
 import { type HeaderLine, headersOfLines, type WireRequest } from '../../fakes/signed-request.ts';

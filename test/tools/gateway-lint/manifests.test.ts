@@ -1,7 +1,7 @@
 /** Tests Kubernetes objects: their allowed namespaces, and which objects belong together. */
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments, stringify } from 'yaml';
-import { UnreadableText } from '../../../src/tools/gateway-lint/source-file.ts';
+import { UnreadableText } from '../../../src/tools/gateway-lint/gateway/source-file.ts';
 import { cleanBase, exchanged, found, rulesIn } from './rule-cases.ts';
 
 const istio = cleanBase('istio');

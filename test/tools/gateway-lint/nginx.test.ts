@@ -1,10 +1,10 @@
 /** Checks that the shipped nginx configuration is clean, that each rule finds its fault in it, and how files are read. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
+import { UnreadableText } from '../../../src/tools/gateway-lint/gateway/source-file.ts';
 import { everyDirective, readNginx } from '../../../src/tools/gateway-lint/nginx/configuration.ts';
 import { lintNginx } from '../../../src/tools/gateway-lint/nginx/lint-nginx.ts';
 import { NGINX_RULES } from '../../../src/tools/gateway-lint/nginx/rules.ts';
-import { UnreadableText } from '../../../src/tools/gateway-lint/source-file.ts';
 import { exchanged } from './rule-cases.ts';
 
 const shipped = readFileSync(new URL('../../../nginx/nginx.conf', import.meta.url), 'utf8');

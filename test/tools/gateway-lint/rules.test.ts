@@ -1,7 +1,7 @@
 /** Checks that each rule reports the marked lines of its bad cases, and nothing else. */
 import { describe, expect, it } from '@jest/globals';
 import { CONTEXT_HEADERS as WIRE_NAMES } from '../../../src/protocol/wire-names.ts';
-import { CONTEXT_HEADERS } from '../../../src/tools/gateway-lint/header-names.ts';
+import { CONTEXT_HEADERS } from '../../../src/tools/gateway-lint/gateway/header-names.ts';
 import { RULES } from '../../../src/tools/gateway-lint/lint.ts';
 import { cleanBase, cleanBases, found, markedLines, ruleCases } from './rule-cases.ts';
 

@@ -2,12 +2,12 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
+import { isDirectoryLocked } from '../../../src/process/files/directory-lock.ts';
 import { renderMetrics } from '../../../src/process/telemetry/instruments.ts';
 import { createLogger } from '../../../src/process/telemetry/logger.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { AuditFileError } from '../../../src/verifier/assembly/open-audit.ts';
 import { openVerifier, type VerifierSetup } from '../../../src/verifier/assembly/open-verifier.ts';
-import { isDirectoryLocked } from '../../../src/verifier/loading/state/directory-lock.ts';
 import { newDirectory, putBundle } from '../../bundle/bundle-directory.ts';
 import { waitUntil } from '../../e2e/harness/wait.ts';
 import { AUTH_SITE, bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';

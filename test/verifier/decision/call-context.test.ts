@@ -1,7 +1,7 @@
 /** Tests cancelled and expired calls: what the verifier does not evaluate, consume or record as allowed once no caller waits. */
 import { describe, expect, it } from '@jest/globals';
+import type { CallContext } from '../../../src/process/connections/call-context.ts';
 import type { TracedDecision, TracedStep } from '../../../src/process/telemetry/decision-trace.ts';
-import type { CallContext } from '../../../src/verifier/decision/call-context.ts';
 import { CONSUMED, REPLAYED, type ReplayOutcome } from '../../../src/verifier/replay/store.ts';
 import { scriptedReplayStore } from '../../fakes/replay-store.ts';
 import { signRequest } from '../../fakes/signed-request.ts';

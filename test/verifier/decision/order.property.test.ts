@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import type { RequestFacts } from '../../../src/verifier/decision/request-facts.ts';
+import type { RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
 import { factsOfCheckRequest } from '../../../src/verifier/envoy-request/check-request.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
 import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';

@@ -3,7 +3,10 @@ import { describe, expect, it } from '@jest/globals';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { passportSha256 } from '../../../src/protocol/passport.ts';
 import { decide } from '../../../src/verifier/decision/decide.ts';
-import { createPassportCache, type PassportCache } from '../../../src/verifier/decision/passport-cache.ts';
+import {
+  createPassportCache,
+  type PassportCache,
+} from '../../../src/verifier/decision/facts/passport-cache.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
 import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
 import { scriptedReplayStore } from '../../fakes/replay-store.ts';

@@ -1,15 +1,12 @@
 /** Tests the conversion of a CheckRequest into facts: a value that is not provably exact does not count as exact. */
 import { describe, expect, it } from '@jest/globals';
-import {
-  authorizationService,
-  loadPackageDefinition,
-} from '../../../src/enforcement/ext-authz-grpc/service.ts';
+import type { HeaderValue, HttpRequest } from '../../../src/process/ext-authz/request-messages.ts';
+import { authorizationService, loadPackageDefinition } from '../../../src/process/ext-authz/service.ts';
 import type { HeaderLookup } from '../../../src/protocol/credentials.ts';
 import {
   type EnvoyBodyMode,
   factsOfCheckRequest,
 } from '../../../src/verifier/envoy-request/check-request.ts';
-import type { HeaderValue, HttpRequest } from '../../../src/verifier/envoy-request/messages.ts';
 import { mergedCheckRequest, rawCheckRequest } from '../../fakes/check-request.ts';
 import { type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
 import { newSiteKeys } from '../../fakes/snapshot.ts';

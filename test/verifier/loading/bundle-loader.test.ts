@@ -11,7 +11,7 @@ import {
   type HighWaterMark,
   MARK_FILE,
   MemoryMark,
-} from '../../../src/verifier/loading/high-water-mark.ts';
+} from '../../../src/verifier/loading/state/high-water-mark.ts';
 import { bundleDocument, freshnessDocument, newDirectory, putBundle } from '../../bundle/bundle-directory.ts';
 import { waitUntil } from '../../e2e/harness/wait.ts';
 import {

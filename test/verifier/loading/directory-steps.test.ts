@@ -13,8 +13,8 @@ import { stepFile } from '../../../src/bundle/format/file-names.ts';
 import type { BundleContent, DeltaContent } from '../../../src/bundle/format/schema.ts';
 import { ActiveBundle } from '../../../src/verifier/loading/active-bundle.ts';
 import { DirectorySource } from '../../../src/verifier/loading/directory-source.ts';
-import { FileMark } from '../../../src/verifier/loading/high-water-mark.ts';
 import { ProblemRecord } from '../../../src/verifier/loading/problem-record.ts';
+import { FileMark } from '../../../src/verifier/loading/state/high-water-mark.ts';
 import { freshnessDocument, newDirectory, putBundle } from '../../bundle/bundle-directory.ts';
 import { deltaAfter, keyNamed } from '../../bundle/deltas.ts';
 import {

@@ -2,8 +2,8 @@
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { FileMark, MARK_FILE } from '../../../src/verifier/loading/high-water-mark.ts';
-import { isDirectoryLocked, lockDirectory } from '../../../src/verifier/loading/state/directory-lock.ts';
+import { isDirectoryLocked, lockDirectory } from '../../../src/process/files/directory-lock.ts';
+import { FileMark, MARK_FILE } from '../../../src/verifier/loading/state/high-water-mark.ts';
 import {
   RESET_LOG_FILE,
   type ResetMarkOptions,

@@ -2,8 +2,12 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
-import { FileMark, type HighWaterMark, MemoryMark } from '../../../src/verifier/loading/high-water-mark.ts';
-import { MirroredMark, type MirroredMarkOptions } from '../../../src/verifier/loading/shared-mark.ts';
+import {
+  FileMark,
+  type HighWaterMark,
+  MemoryMark,
+} from '../../../src/verifier/loading/state/high-water-mark.ts';
+import { MirroredMark, type MirroredMarkOptions } from '../../../src/verifier/loading/state/shared-mark.ts';
 import { bundleDocument, newDirectory, putBundle } from '../../bundle/bundle-directory.ts';
 import { waitUntil } from '../../e2e/harness/wait.ts';
 import { AUTH_SITE, bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';

@@ -23,7 +23,7 @@ import {
   type HighWaterMark,
   MARK_FILE,
   MemoryMark,
-} from '../../../src/verifier/loading/high-water-mark.ts';
+} from '../../../src/verifier/loading/state/high-water-mark.ts';
 import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { newDirectory } from '../../bundle/bundle-directory.ts';
 import { deltaAfter } from '../../bundle/deltas.ts';

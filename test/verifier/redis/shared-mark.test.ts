@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Mark, SharedMark } from '../../../src/verifier/loading/shared-mark.ts';
+import type { Mark, SharedMark } from '../../../src/verifier/loading/state/shared-mark.ts';
 import {
   createRedisSharedMark,
   type RedisSharedMarkOptions,

@@ -3,8 +3,8 @@ import {
   type CheckServer,
   type CheckServerOptions,
   openCheckServer,
-} from '../../../enforcement/ext-authz-grpc/check-server.ts';
-import { responseSerializers } from '../../../enforcement/ext-authz-grpc/service.ts';
+} from '../../../process/ext-authz/check-server.ts';
+import { responseSerializers } from '../../../process/ext-authz/service.ts';
 import { checkResponseOf, refusedResponse, type SigningCheckOptions } from './signing-check.ts';
 
 export interface ExtAuthzSignerOptions

@@ -3,14 +3,13 @@
  * Source: docs/signer.md "Behind an egress Envoy".
  */
 
-import { overwriteAll } from '../../../enforcement/ext-authz-grpc/check-response.ts';
-import type { CheckResponse } from '../../../enforcement/ext-authz-grpc/messages.ts';
+import type { CheckRequest } from '../../../process/ext-authz/request-messages.ts';
+import { type CheckResponse, overwriteAll } from '../../../process/ext-authz/response-messages.ts';
 import type { RequestHeaders } from '../../../protocol/credentials.ts';
 import { normalizeAuthority } from '../../../protocol/request-target.ts';
 import type { RouteProfile } from '../../../protocol/signing-profile.ts';
 import { AUTHORIZATION_HEADER, hasPassportScheme, isVendorSpelling } from '../../../protocol/wire-names.ts';
 import { factsOfCheckRequest } from '../../../verifier/envoy-request/check-request.ts';
-import type { CheckRequest } from '../../../verifier/envoy-request/messages.ts';
 import type { RequestSigner, SignedRequest } from '../../sign/request-signer.ts';
 import { HEADERS_TOO_LARGE, headersTooLarge } from '../header-size.ts';
 import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '../signing-refusals.ts';

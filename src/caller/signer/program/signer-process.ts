@@ -1,7 +1,8 @@
 /** Composition root of the signer: opens its parts, serves until a stop signal, and closes them in reverse order. */
 
-import { listenFailure } from '../../../enforcement/programs/enforcement-process.ts';
 import { openAdminListener, type ReadinessCheck } from '../../../process/admin/admin-server.ts';
+import { createReadinessMetrics } from '../../../process/admin/readiness-metrics.ts';
+import { listenFailure } from '../../../process/connections/listen-failure.ts';
 import { Closers } from '../../../process/program/closers.ts';
 import { faultName } from '../../../process/program/errors.ts';
 import type { CliContext, Environment } from '../../../process/program/output.ts';
@@ -12,7 +13,6 @@ import {
 } from '../../../process/telemetry/ext-authz-server-metrics.ts';
 import { renderMetrics } from '../../../process/telemetry/instruments.ts';
 import { createLogger, type Logger } from '../../../process/telemetry/logger.ts';
-import { createReadinessMetrics } from '../../../verifier/verifier-metrics.ts';
 import { RequestSigner, type SignedRequest } from '../../sign/request-signer.ts';
 import { openExtAuthzSigner } from '../ext-authz/ext-authz-signer.ts';
 import { openProofsApi } from '../signing-api/proofs-api.ts';

@@ -1,6 +1,5 @@
 /** Settings of `proofgate signer`, and their valid combinations. Source: docs/cli.md. */
 
-import { SHUTDOWN_SETTINGS } from '../../../enforcement/programs/enforcement-settings.ts';
 import { readMountedSecret } from '../../../process/files/secret-files.ts';
 import { usageError } from '../../../process/program/errors.ts';
 import { type HostAndPort, parseHostAndPort } from '../../../process/settings/listen-address.ts';
@@ -11,6 +10,7 @@ import {
   text,
   withDefault,
 } from '../../../process/settings/settings.ts';
+import { SHUTDOWN_SETTINGS } from '../../../process/settings/shutdown-settings.ts';
 import { AGENT_SETTINGS, type AgentValues } from '../../agent/agent-settings.ts';
 import { EGRESS_SETTINGS, type EgressPlan, planEgress } from './egress-plan.ts';
 import { localAddress } from './local-address.ts';

@@ -26,7 +26,7 @@ export const bundleDiffCommand = command({
     try {
       await diff(positionals, settings, context);
     } catch (error) {
-      const { fromLibraryError } = await import('../../library-errors.ts');
+      const { fromLibraryError } = await import('../../errors/library-errors.ts');
       const { code, message } = fromLibraryError(error);
       throw new CliError('usage', code, message);
     }

@@ -68,7 +68,7 @@ async function freshenUntilStopped(
 ): Promise<void> {
   const { setTimeout: sleep } = await import('node:timers/promises');
   const { untilStopped } = await import('../../../process/program/stop-signal.ts');
-  const { fromLibraryError } = await import('../../library-errors.ts');
+  const { fromLibraryError } = await import('../../errors/library-errors.ts');
   let shownRevision: number | undefined;
   await untilStopped(async (stop) => {
     while (!stop.aborted) {

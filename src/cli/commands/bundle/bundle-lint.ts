@@ -28,7 +28,7 @@ export const bundleLintCommand = command({
 });
 
 async function lint(source: string, settings: Values, { output }: CliContext): Promise<void> {
-  const { isRejectedBundle } = await import('../../library-errors.ts');
+  const { isRejectedBundle } = await import('../../errors/library-errors.ts');
   const { lintSource } = await import('../../bundle/bundle-sources.ts');
   const signers = await readTrustedSigners(settings);
   try {

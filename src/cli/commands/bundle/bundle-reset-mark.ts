@@ -3,8 +3,8 @@ import { hostname, userInfo } from 'node:os';
 import { CliError, usageError } from '../../../process/program/errors.ts';
 import type { Environment } from '../../../process/program/output.ts';
 import { optional, required, type SettingValues, text, toggle } from '../../../process/settings/settings.ts';
-import { type SharedMark, SharedMarkError } from '../../../verifier/loading/shared-mark.ts';
 import type { ResetMark } from '../../../verifier/loading/state/reset-mark.ts';
+import { type SharedMark, SharedMarkError } from '../../../verifier/loading/state/shared-mark.ts';
 import { type CliContext, command } from '../../define/define-command.ts';
 
 const SETTINGS = {

@@ -1,7 +1,7 @@
 import type { Insertable } from 'kysely';
-import type { Tables } from '../tables.ts';
 import type { Page, RowOf } from './records.ts';
 import { Repository } from './repository.ts';
+import type { Tables } from './tables.ts';
 
 /** Callers that a site's bundles deny. */
 export class BlockedCallers extends Repository {

@@ -1,7 +1,7 @@
 import type { Insertable } from 'kysely';
-import type { Database, Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';
 import { Repository } from './repository.ts';
+import type { Database, Tables } from './tables.ts';
 
 export type Change =
   | { readonly kind: 'client'; readonly clientId: string }

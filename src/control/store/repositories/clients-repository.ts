@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Insertable, sql } from 'kysely';
-import type { Tables } from '../tables.ts';
 import { inParts, type Page, type RowOf } from './records.ts';
+import type { Tables } from './tables.ts';
 import { VersionedTable } from './versioned-table.ts';
 
 type GrantOfClient = Pick<RowOf<'clientGrant'>, 'clientId' | 'resource'>;

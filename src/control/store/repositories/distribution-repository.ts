@@ -1,7 +1,7 @@
 import type { Insertable } from 'kysely';
-import type { Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';
 import { Repository } from './repository.ts';
+import type { Tables } from './tables.ts';
 
 /** Published documents: the steps of each chain, files of whole bundles, freshness statements. */
 export class Distribution extends Repository {

@@ -1,8 +1,8 @@
 import type { Insertable } from 'kysely';
 import type { EnrollmentState } from '../../contract/vocabulary.ts';
-import type { Tables } from '../tables.ts';
 import { type RangedPage, rangedPage } from './ranged-list.ts';
 import { type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
+import type { Tables } from './tables.ts';
 import { VersionedTable } from './versioned-table.ts';
 
 export interface EnrollmentFilter {

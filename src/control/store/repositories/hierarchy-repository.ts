@@ -1,11 +1,11 @@
 import type { Insertable, Updateable } from 'kysely';
 import { newId } from '../../domain/resource-identifiers.ts';
 import type { Reach, ScopePath } from '../../domain/roles.ts';
-import type { Tables } from '../tables.ts';
 import { type IndexRange, type RangedPage, rangedPage } from './ranged-list.ts';
 import { type Below, distinct, placeOfScopeRow } from './reached.ts';
 import type { Page, RowOf } from './records.ts';
 import { Repository } from './repository.ts';
+import type { Tables } from './tables.ts';
 import { VersionedTable } from './versioned-table.ts';
 
 const BY_ID = { orderedBy: 'id', direction: 'asc' } as const;

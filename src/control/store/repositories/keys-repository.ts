@@ -1,8 +1,8 @@
 import { type Expression, type Insertable, type SqlBool, sql, type Updateable } from 'kysely';
 import type { KeyState } from '../../contract/vocabulary.ts';
-import type { Tables } from '../tables.ts';
 import { type RangedPage, rangedPage } from './ranged-list.ts';
 import { inParts, type Page, type RowOf } from './records.ts';
+import type { Tables } from './tables.ts';
 import { VersionedTable } from './versioned-table.ts';
 
 export interface KeyFilter {

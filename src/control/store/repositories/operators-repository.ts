@@ -1,10 +1,10 @@
 import { type Insertable, type SqlBool, sql } from 'kysely';
 import { BOOTSTRAP_ACTOR, type Reach, type Scope } from '../../domain/roles.ts';
-import type { Tables } from '../tables.ts';
 import { type RangedPage, rangedPage } from './ranged-list.ts';
 import { placeOfScopeRow, rangesOfScopes } from './reached.ts';
 import type { Page, RowOf } from './records.ts';
 import { Repository } from './repository.ts';
+import type { Tables } from './tables.ts';
 import { VersionedTable } from './versioned-table.ts';
 
 /** IDs of master keys that the database stores. */

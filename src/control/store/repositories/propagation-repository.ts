@@ -1,6 +1,6 @@
-import type { Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';
 import { Repository } from './repository.ts';
+import type { Tables } from './tables.ts';
 
 export interface HeldByAll {
   readonly attached: number;

@@ -1,7 +1,7 @@
 import type { ExpressionBuilder } from 'kysely';
-import type { Tables } from '../tables.ts';
 import { inParts, type Page, type RowOf } from './records.ts';
 import { Repository } from './repository.ts';
+import type { Tables } from './tables.ts';
 
 /** A range of a site's key IDs, from `from` inclusive to `before` exclusive. */
 export interface KeyRange {

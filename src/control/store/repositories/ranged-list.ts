@@ -4,8 +4,8 @@
  * was examined.
  */
 import { type Expression, type Kysely, type SqlBool, sql } from 'kysely';
-import type { Database, Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';
+import type { Database, Tables } from './tables.ts';
 
 /** Maximum number of rows that a page examines for its conditions. */
 export const EXAMINED_AT_ONCE = 10_000;

@@ -1,8 +1,8 @@
 /** A reader's reach as ranges of indexes, so that pages are full, cost their length, and reveal nothing else. */
 import { type Expression, type SqlBool, sql } from 'kysely';
 import type { Reach, Scope, ScopePath } from '../../domain/roles.ts';
-import type { Database, Tables } from '../tables.ts';
 import type { IndexRange } from './ranged-list.ts';
+import type { Database, Tables } from './tables.ts';
 
 export type Below = Extract<Reach, { readonly kind: 'below' }>;
 

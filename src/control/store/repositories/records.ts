@@ -1,6 +1,6 @@
 /** What repositories share: row types, pages, limits of a statement. */
 import type { Selectable } from 'kysely';
-import type { Tables } from '../tables.ts';
+import type { Tables } from './tables.ts';
 
 /** A row of a table, as read. */
 export type RowOf<T extends keyof Tables> = Readonly<Selectable<Tables[T]>>;

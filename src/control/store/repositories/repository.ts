@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Expression, type Insertable, type Kysely, type SqlBool, sql, type Updateable } from 'kysely';
-import type { Database, Tables } from '../tables.ts';
 import { inParts, type Page, PRUNED_AT_ONCE, type RowOf } from './records.ts';
+import type { Database, Tables } from './tables.ts';
 
 type TableName = keyof Tables;
 type ColumnOf<T extends TableName> = keyof RowOf<T> & string;

@@ -1,7 +1,7 @@
 import type { Insertable, Updateable } from 'kysely';
-import type { Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';
 import { Repository } from './repository.ts';
+import type { Tables } from './tables.ts';
 
 /** A site's keys for bundles and freshness statements; the private halves are sealed. */
 export class SigningKeys extends Repository {

@@ -1,8 +1,8 @@
 import type { Insertable, Updateable } from 'kysely';
 import type { SourceState } from '../../contract/vocabulary.ts';
 import { MAX_KEY_SET_LEAD_MS } from '../../domain/source-rules.ts';
-import type { Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';
+import type { Tables } from './tables.ts';
 import { VersionedTable } from './versioned-table.ts';
 
 /** Trust Anchor Sources, their revisions and key sets. */

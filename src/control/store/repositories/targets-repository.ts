@@ -1,6 +1,6 @@
 import type { Updateable } from 'kysely';
-import type { Tables } from '../tables.ts';
 import type { RowOf } from './records.ts';
+import type { Tables } from './tables.ts';
 import { VersionedTable } from './versioned-table.ts';
 
 /** Targets: verifiers that receive a site's bundles. */

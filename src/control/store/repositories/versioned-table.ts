@@ -1,7 +1,7 @@
 import type { Insertable, Updateable } from 'kysely';
-import type { Database, Tables } from '../tables.ts';
 import { type Page, type RowOf, VersionConflictError } from './records.ts';
 import { type Filter, type Having, Repository } from './repository.ts';
+import type { Database, Tables } from './tables.ts';
 
 /** Versioned tables and the columns of their primary keys. Lists are ordered by the last column. */
 const NAMES = {

@@ -1,17 +1,18 @@
 /** Validates the options of `Verifier.open` as `proofgate verifier` validates its settings. */
+
 import { type CliError, usageError } from '../../../process/program/errors.ts';
 import { integer, type Setting, settingValues, withDefault } from '../../../process/settings/settings.ts';
+import { SHUTDOWN_SETTINGS } from '../../../process/settings/shutdown-settings.ts';
 import type { Origin } from '../../../protocol/request-target.ts';
+import { AUDIT_SETTINGS } from '../../../verifier/assembly/audit-settings.ts';
 import type { VerifierSetup } from '../../../verifier/assembly/open-verifier.ts';
 import { ORIGIN_AND_STALENESS } from '../decision-settings.ts';
 import { planEnforcement } from '../enforcement-plan.ts';
 import {
   ADMIN_AND_REPLAY_SETTINGS,
-  AUDIT_SETTINGS,
   BUNDLE_SETTINGS,
   CAPTURE_SETTINGS,
   LOAD_SETTINGS,
-  SHUTDOWN_SETTINGS,
 } from '../enforcement-settings.ts';
 import type { VerifierOptions } from './verifier-options.ts';
 

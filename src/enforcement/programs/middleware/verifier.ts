@@ -1,15 +1,16 @@
 /** The verifier of the package `@proofgate/middleware`: opens in the application's process, protects its servers, admits requests. */
+
 import cluster from 'node:cluster';
 import { realpath } from 'node:fs/promises';
 import { type IncomingMessage, maxHeaderSize } from 'node:http';
+import { createReadinessMetrics } from '../../../process/admin/readiness-metrics.ts';
+import { isDirectoryLocked } from '../../../process/files/directory-lock.ts';
 import { CliError, faultName, usageError } from '../../../process/program/errors.ts';
 import { renderMetrics } from '../../../process/telemetry/instruments.ts';
 import type { Logger } from '../../../process/telemetry/log.ts';
 import { AuditFileError } from '../../../verifier/assembly/open-audit.ts';
 import { type OpenVerifier, openVerifier } from '../../../verifier/assembly/open-verifier.ts';
 import { verifierReadiness } from '../../../verifier/assembly/verifier-readiness.ts';
-import { isDirectoryLocked } from '../../../verifier/loading/state/directory-lock.ts';
-import { createReadinessMetrics } from '../../../verifier/verifier-metrics.ts';
 import type { Admission, AdmissionGate, HttpServer, SeenRequest } from '../../middleware/admission-gate.ts';
 import { Guard } from '../../middleware/guard.ts';
 import { type ProtectFault, protectServer } from '../../middleware/protected-server.ts';

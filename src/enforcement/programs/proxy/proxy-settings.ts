@@ -1,4 +1,5 @@
 /** Settings of `proofgate proxy`. Source: docs/cli.md. */
+
 import {
   duration,
   integer,
@@ -9,14 +10,14 @@ import {
   text,
   withDefault,
 } from '../../../process/settings/settings.ts';
+import { SHUTDOWN_SETTINGS } from '../../../process/settings/shutdown-settings.ts';
+import { AUDIT_SETTINGS } from '../../../verifier/assembly/audit-settings.ts';
 import { ORIGIN_AND_STALENESS } from '../decision-settings.ts';
 import {
   ADMIN_AND_REPLAY_SETTINGS,
-  AUDIT_SETTINGS,
   BUNDLE_SETTINGS,
   CAPTURE_SETTINGS,
   LOAD_SETTINGS,
-  SHUTDOWN_SETTINGS,
 } from '../enforcement-settings.ts';
 
 const LISTENER_SETTINGS = {

@@ -9,14 +9,14 @@ import {
   toggle,
   withDefault,
 } from '../../../process/settings/settings.ts';
+import { SHUTDOWN_SETTINGS } from '../../../process/settings/shutdown-settings.ts';
+import { AUDIT_SETTINGS } from '../../../verifier/assembly/audit-settings.ts';
 import { DECISION_SETTINGS } from '../decision-settings.ts';
 import {
   ADMIN_AND_REPLAY_SETTINGS,
-  AUDIT_SETTINGS,
   BUNDLE_SETTINGS,
   CAPTURE_SETTINGS,
   LOAD_SETTINGS,
-  SHUTDOWN_SETTINGS,
 } from '../enforcement-settings.ts';
 import { HTTP_SETTINGS } from './ext-authz-http-settings.ts';
 

@@ -1,5 +1,5 @@
 /** Caddy's configuration in JSON, as `caddy adapt` prints it, as the orders in which handlers run. Source: Caddy, "JSON Config Structure". */
-import type { View } from '../view.ts';
+import type { View } from '../gateway/view.ts';
 
 /** One handler of a chain. */
 export interface Step {

@@ -1,7 +1,8 @@
 /** `proofgate caddy lint`: finds settings of Caddy that weaken the check or bypass it. Source: docs/gateway-lint.md. */
+
+import { readSources } from '../gateway/source-file.ts';
+import { View } from '../gateway/view.ts';
 import { type LintOptions, type LintReport, reportOf } from '../lint.ts';
-import { readSources } from '../source-file.ts';
-import { View } from '../view.ts';
 import { readCaddy } from './configuration.ts';
 import { CADDY_RULES } from './rules.ts';
 

@@ -1,7 +1,7 @@
 /** Settings of Caddy that weaken the check or bypass it. The facts are in docs/forward-auth.md. */
-import type { Rule } from '../gateway.ts';
-import { CONTEXT_HEADERS } from '../header-names.ts';
-import { everyMapping, type View } from '../view.ts';
+import type { Rule } from '../gateway/gateway.ts';
+import { CONTEXT_HEADERS } from '../gateway/header-names.ts';
+import { everyMapping, type View } from '../gateway/view.ts';
 import { type Caddy, type Chain, isCheck, isForwarding, isUnknown, type Step } from './configuration.ts';
 
 /** Of requests that reach the API. */

@@ -2,9 +2,9 @@
  * Rules for an egress Envoy that asks the signer: what makes a signed request arrive otherwise, twice, or elsewhere.
  * Source: docs/gateway-lint.md "Egress".
  */
-import { filtersBehindCheck, isCheckFilter } from '../chains.ts';
-import { isLocalAddress } from '../exposure.ts';
-import type { Gateway, HttpFilter, Rule } from '../gateway.ts';
+import { filtersBehindCheck, isCheckFilter } from '../gateway/chains.ts';
+import { isLocalAddress } from '../gateway/exposure.ts';
+import type { Gateway, HttpFilter, Rule } from '../gateway/gateway.ts';
 import {
   bodySettings,
   grpcServices,
@@ -15,15 +15,9 @@ import {
   routeSettings,
   unless,
   where,
-} from '../gateway-queries.ts';
-import { matches } from '../header-names.ts';
-import { mayBe } from '../read-filters.ts';
-import { ANSWER_RULES } from '../rules/answers-rules.ts';
-import { CHAIN_RULES, isHarmless, upstreamFilters } from '../rules/chain-rules.ts';
-import { allowedUpgrades } from '../rules/connection-rules.ts';
-import { CONTENT_RULES } from '../rules/contents-rules.ts';
-import { DECISION_RULES } from '../rules/decision-rules.ts';
-import { VERIFIER_RULES } from '../rules/verifier-rules.ts';
+} from '../gateway/gateway-queries.ts';
+import { matches } from '../gateway/header-names.ts';
+import { mayBe } from '../gateway/read-filters.ts';
 import {
   clusterNames,
   hasTlsDestination,
@@ -33,8 +27,14 @@ import {
   remoteClusters,
   tlsContexts,
   unverifiedDestinations,
-} from '../verifier-locations.ts';
-import { everyMapping, type View } from '../view.ts';
+} from '../gateway/verifier-locations.ts';
+import { everyMapping, type View } from '../gateway/view.ts';
+import { ANSWER_RULES } from '../rules/answers-rules.ts';
+import { CHAIN_RULES, isHarmless, upstreamFilters } from '../rules/chain-rules.ts';
+import { allowedUpgrades } from '../rules/connection-rules.ts';
+import { CONTENT_RULES } from '../rules/contents-rules.ts';
+import { DECISION_RULES } from '../rules/decision-rules.ts';
+import { VERIFIER_RULES } from '../rules/verifier-rules.ts';
 import type { SigningScope } from './signing-scope.ts';
 
 /** What a rule for verifiers finds, where the reason is the same here. */

@@ -1,6 +1,7 @@
 /** `proofgate envoy lint --egress`. Source: docs/gateway-lint.md "Egress". */
+
+import { readGateway } from '../gateway/read-gateway.ts';
 import { type LintOptions, type LintReport, reportOf } from '../lint.ts';
-import { readGateway } from '../read-gateway.ts';
 import { EGRESS_RULES } from './egress-rules.ts';
 import { signingScope } from './signing-scope.ts';
 

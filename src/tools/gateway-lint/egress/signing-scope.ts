@@ -2,12 +2,12 @@
  * The parts of a configuration that have to do with signing: an egress Envoy, or Istio's sidecar, also forwards requests that are not
  * signed. The rules for egress read these parts alone.
  */
-import { allChains, isCheckFilter } from '../chains.ts';
-import type { Chain, Gateway, HttpFilter, Override } from '../gateway.ts';
-import { isThere, ofKind, where } from '../gateway-queries.ts';
-import { mayBe, readHttpFilter, readOverrides } from '../read-filters.ts';
-import { clusterNames } from '../verifier-locations.ts';
-import { everyMapping, type View } from '../view.ts';
+import { allChains, isCheckFilter } from '../gateway/chains.ts';
+import type { Chain, Gateway, HttpFilter, Override } from '../gateway/gateway.ts';
+import { isThere, ofKind, where } from '../gateway/gateway-queries.ts';
+import { mayBe, readHttpFilter, readOverrides } from '../gateway/read-filters.ts';
+import { clusterNames } from '../gateway/verifier-locations.ts';
+import { everyMapping, type View } from '../gateway/view.ts';
 
 export interface SigningScope extends Gateway {
   /** Those that have requests signed. */

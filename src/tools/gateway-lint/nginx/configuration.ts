@@ -1,5 +1,5 @@
 /** nginx configuration as its directives. Source: nginx, "Configuration file's structure". Files that it includes are not read. */
-import { type Place, UnreadableText } from '../source-file.ts';
+import { type Place, UnreadableText } from '../gateway/source-file.ts';
 
 export interface Directive {
   readonly name: string;

@@ -1,6 +1,6 @@
 /** Settings of nginx that weaken the check or bypass it: ngx_http_auth_request_module beside others. */
-import type { Rule } from '../gateway.ts';
-import { CONTEXT_HEADERS } from '../header-names.ts';
+import type { Rule } from '../gateway/gateway.ts';
+import { CONTEXT_HEADERS } from '../gateway/header-names.ts';
 import { type Directive, everyDirective } from './configuration.ts';
 
 type Nginx = readonly Directive[];

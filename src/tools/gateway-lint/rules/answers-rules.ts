@@ -1,6 +1,6 @@
 /** How Envoy asks the verifier, and what it makes of the answer, or of none. */
 
-import type { Gateway, Rule } from '../gateway.ts';
+import type { Gateway, Rule } from '../gateway/gateway.ts';
 import {
   extAuths,
   externalAuths,
@@ -12,8 +12,8 @@ import {
   routeSettings,
   unless,
   where,
-} from '../gateway-queries.ts';
-import type { View } from '../view.ts';
+} from '../gateway/gateway-queries.ts';
+import type { View } from '../gateway/view.ts';
 
 /** Istio's and Envoy Gateway's settings of the check, which have some names in common. */
 function generatedChecks(gateway: Gateway): readonly View[] {

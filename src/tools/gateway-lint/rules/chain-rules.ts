@@ -9,13 +9,13 @@ import {
   isCheckFilter,
   overridesOf,
   reachableChains,
-} from '../chains.ts';
-import { policyFiltersBehindCheck, unknownOrders } from '../envoy-gateway.ts';
-import type { Chain, Gateway, HttpFilter, Override, Rule } from '../gateway.ts';
-import { BYTE_ROUTES, isThere, mayBeOn, specsOf, where } from '../gateway-queries.ts';
-import { isAskedAlways } from '../istio-condition.ts';
-import { mayBe, readHttpFilter, typed } from '../read-filters.ts';
-import type { View } from '../view.ts';
+} from '../gateway/chains.ts';
+import { policyFiltersBehindCheck, unknownOrders } from '../gateway/envoy-gateway.ts';
+import type { Chain, Gateway, HttpFilter, Override, Rule } from '../gateway/gateway.ts';
+import { BYTE_ROUTES, isThere, mayBeOn, specsOf, where } from '../gateway/gateway-queries.ts';
+import { isAskedAlways } from '../gateway/istio-condition.ts';
+import { mayBe, readHttpFilter, typed } from '../gateway/read-filters.ts';
+import type { View } from '../gateway/view.ts';
 
 /** Filters that leave method, target, headers and body of what they forward as they are. */
 const HARMLESS = new Set([

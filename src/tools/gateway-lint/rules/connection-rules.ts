@@ -1,10 +1,10 @@
 /** What the HTTP connection manager makes of a request before the check: path, headers, scheme, the caller's address. */
-import { allChains } from '../chains.ts';
-import { clientPolicies } from '../envoy-gateway.ts';
-import type { Gateway, Rule } from '../gateway.ts';
-import { isOn, isSingleHosts, isThere, mayBeOn, specsOf, unless, where } from '../gateway-queries.ts';
-import { type Condition, refusesUpgrades } from '../rbac.ts';
-import { everyMapping, type View } from '../view.ts';
+import { allChains } from '../gateway/chains.ts';
+import { clientPolicies } from '../gateway/envoy-gateway.ts';
+import type { Gateway, Rule } from '../gateway/gateway.ts';
+import { isOn, isSingleHosts, isThere, mayBeOn, specsOf, unless, where } from '../gateway/gateway-queries.ts';
+import { type Condition, refusesUpgrades } from '../gateway/rbac.ts';
+import { everyMapping, type View } from '../gateway/view.ts';
 
 /** Istio's setting for paths, where there is one. */
 function istioPaths({ meshes }: Gateway, ...bad: readonly (string | number)[]): readonly View[] {

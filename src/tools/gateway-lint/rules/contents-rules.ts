@@ -1,6 +1,6 @@
 /** Which parts of a request the Check holds. */
 
-import type { Rule } from '../gateway.ts';
+import type { Rule } from '../gateway/gateway.ts';
 import {
   bodySettings,
   extAuths,
@@ -12,8 +12,8 @@ import {
   routeSettings,
   unless,
   where,
-} from '../gateway-queries.ts';
-import type { View } from '../view.ts';
+} from '../gateway/gateway-queries.ts';
+import type { View } from '../gateway/view.ts';
 
 /** `--max-message-bytes` of the verifier by default, less what headers take. */
 const MAX_BODY_BYTES = 4_194_304 - 131_072;

@@ -7,12 +7,12 @@ import {
   isCheckFilter,
   overridesOf,
   runsAlways,
-} from '../chains.ts';
-import type { Chain, Gateway, Override, Rule } from '../gateway.ts';
-import { externalAuths, isThere, mayBeOn, routeRules, specsOf, where } from '../gateway-queries.ts';
-import { requiresDecision } from '../rbac.ts';
-import { mayBe, typed } from '../read-filters.ts';
-import type { View } from '../view.ts';
+} from '../gateway/chains.ts';
+import type { Chain, Gateway, Override, Rule } from '../gateway/gateway.ts';
+import { externalAuths, isThere, mayBeOn, routeRules, specsOf, where } from '../gateway/gateway-queries.ts';
+import { requiresDecision } from '../gateway/rbac.ts';
+import { mayBe, typed } from '../gateway/read-filters.ts';
+import type { View } from '../gateway/view.ts';
 
 /** Entries for ext_authz: by type, or for `FilterConfig` alone by the filter's name. */
 function checkOverrides(gateway: Gateway): readonly Override[] {

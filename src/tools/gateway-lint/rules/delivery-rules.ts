@@ -1,7 +1,7 @@
 /** What Envoy does with a request after the check: one proof must not reach the API twice. */
-import type { Gateway, Rule } from '../gateway.ts';
-import { isThere, ofKind, routeRules, specsOf, where } from '../gateway-queries.ts';
-import { everyMapping, type View } from '../view.ts';
+import type { Gateway, Rule } from '../gateway/gateway.ts';
+import { isThere, ofKind, routeRules, specsOf, where } from '../gateway/gateway-queries.ts';
+import { everyMapping, type View } from '../gateway/view.ts';
 
 /** Conditions under which nothing has been sent yet. */
 const UNSENT = new Set(['connect-failure', 'reset-before-request']);

@@ -6,19 +6,19 @@ import {
   forwards,
   overridesOf,
   runsAlways,
-} from '../chains.ts';
-import { clientPolicies } from '../envoy-gateway.ts';
-import type { Chain, Gateway, HttpFilter, Rule } from '../gateway.ts';
-import { isThere, routeRules, specsOf, where } from '../gateway-queries.ts';
+} from '../gateway/chains.ts';
+import { clientPolicies } from '../gateway/envoy-gateway.ts';
+import type { Chain, Gateway, HttpFilter, Rule } from '../gateway/gateway.ts';
+import { isThere, routeRules, specsOf, where } from '../gateway/gateway-queries.ts';
 import {
   CONTEXT_HEADERS,
   DENIAL_HEADERS,
   HTTP_LENGTH_HEADER,
   isVendorHeader,
   matches,
-} from '../header-names.ts';
-import { typed } from '../read-filters.ts';
-import { everyMapping, type View } from '../view.ts';
+} from '../gateway/header-names.ts';
+import { typed } from '../gateway/read-filters.ts';
+import { everyMapping, type View } from '../gateway/view.ts';
 
 /** Filters in front of the check that change headers for every request. */
 function mutationsBefore(chain: Chain): readonly HttpFilter[] {

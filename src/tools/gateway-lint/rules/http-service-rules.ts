@@ -1,8 +1,8 @@
 /** Settings of an Envoy that asks over HTTP: `http_service`, for which the verifier has `--http-listen`. */
-import type { Gateway, Rule } from '../gateway.ts';
-import { isThere, unless, where } from '../gateway-queries.ts';
-import { CONTEXT_HEADERS } from '../header-names.ts';
-import type { View } from '../view.ts';
+import type { Gateway, Rule } from '../gateway/gateway.ts';
+import { isThere, unless, where } from '../gateway/gateway-queries.ts';
+import { CONTEXT_HEADERS } from '../gateway/header-names.ts';
+import type { View } from '../gateway/view.ts';
 
 /** Checks over HTTP that the verifier can answer; the rule `http-service` finds the others. */
 function httpChecks({ checks }: Gateway): readonly View[] {

@@ -1,8 +1,8 @@
 /** Where Kubernetes objects say that the check applies; and rules for any file. */
-import { overridingPolicies, uncoveredRoutes, unknownTargets } from '../envoy-gateway.ts';
-import type { Gateway, Rule } from '../gateway.ts';
-import { customPolicies, extAuths, externalAuths, istioProviders } from '../gateway-queries.ts';
-import { everyMapping, type View } from '../view.ts';
+import { overridingPolicies, uncoveredRoutes, unknownTargets } from '../gateway/envoy-gateway.ts';
+import type { Gateway, Rule } from '../gateway/gateway.ts';
+import { customPolicies, extAuths, externalAuths, istioProviders } from '../gateway/gateway-queries.ts';
+import { everyMapping, type View } from '../gateway/view.ts';
 
 /** Of a rule of an AuthorizationPolicy. */
 function conditionsOf(rule: View): readonly View[] {

@@ -1,7 +1,7 @@
 /** How the gateway reaches the verifier, and who reaches the gateway's own interface. */
-import { isLocalAddress, isLoopback } from '../exposure.ts';
-import type { Rule } from '../gateway.ts';
-import { grpcServices, isThere, specsOf, where } from '../gateway-queries.ts';
+import { isLocalAddress, isLoopback } from '../gateway/exposure.ts';
+import type { Rule } from '../gateway/gateway.ts';
+import { grpcServices, isThere, specsOf, where } from '../gateway/gateway-queries.ts';
 import {
   clusterNames,
   isVerified,
@@ -11,8 +11,8 @@ import {
   tlsContexts,
   unverifiedBackends,
   unverifiedDestinations,
-} from '../verifier-locations.ts';
-import { everyMapping, type View } from '../view.ts';
+} from '../gateway/verifier-locations.ts';
+import { everyMapping, type View } from '../gateway/view.ts';
 
 function plainGoogle(service: View): readonly View[] {
   const uri = service.get('target_uri');

@@ -1,5 +1,5 @@
 /** Traefik's install and routing configuration, in the form that the rules read. Traefik ignores the case of names. */
-import { everyMapping, type View } from '../view.ts';
+import { everyMapping, type View } from '../gateway/view.ts';
 
 /** One middleware of a router, in the order in which requests pass them. Chains are expanded. */
 export interface Step {

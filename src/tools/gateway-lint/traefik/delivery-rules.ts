@@ -1,6 +1,6 @@
 /** What Traefik sends to the API after the check: the checked target, and once. */
-import type { Rule } from '../gateway.ts';
-import type { View } from '../view.ts';
+import type { Rule } from '../gateway/gateway.ts';
+import type { View } from '../gateway/view.ts';
 import {
   at,
   isCheck,

@@ -1,7 +1,7 @@
 /** What in a Traefik configuration weakens the check or bypasses it. The facts are in docs/forward-auth.md. */
-import type { Rule } from '../gateway.ts';
-import { CONTEXT_HEADERS } from '../header-names.ts';
-import type { View } from '../view.ts';
+import type { Rule } from '../gateway/gateway.ts';
+import { CONTEXT_HEADERS } from '../gateway/header-names.ts';
+import type { View } from '../gateway/view.ts';
 import { at, isCheck, member, type Router, type Step, type TraefikConfiguration } from './configuration.ts';
 import { DELIVERY_RULES } from './delivery-rules.ts';
 

@@ -7,11 +7,11 @@ import type { RequiredAttribute, Route, Snapshot, SourceRule } from '../../../bu
 import type { Credentials, RequestHeaders } from '../../../protocol/credentials.ts';
 import { type Denial, isDenial } from '../../../protocol/reasons.ts';
 import { FIXED_LINES, type RebuiltTranscript, type Transcript } from '../../../protocol/transcript.ts';
-import type { Caller } from '../caller.ts';
 import { decide, type Verified, verifiedOf } from '../decide.ts';
-import { type DecisionInputs, type Evaluation, newEvaluation } from '../evaluation.ts';
-import { createPassportCache } from '../passport-cache.ts';
-import type { RequestFacts } from '../request-facts.ts';
+import type { Caller } from '../facts/caller.ts';
+import { type DecisionInputs, type Evaluation, newEvaluation } from '../facts/evaluation.ts';
+import { createPassportCache } from '../facts/passport-cache.ts';
+import type { RequestFacts } from '../facts/request-facts.ts';
 import { rebuildTranscript } from '../steps/binding.ts';
 import { mostAgeSeconds } from '../steps/freshness.ts';
 import { type ComparedCaller, compareRules } from '../steps/source.ts';

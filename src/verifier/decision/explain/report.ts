@@ -9,8 +9,8 @@ import type { Route, Snapshot } from '../../../bundle/compile/snapshot.ts';
 import { type Denial, isDenial, isKnownDetail, type Reason } from '../../../protocol/reasons.ts';
 import { formatTime } from '../../../protocol/rfc3339.ts';
 import type { Verified } from '../decide.ts';
+import type { RequestFacts } from '../facts/request-facts.ts';
 import { identityHeadersOf } from '../identity-headers.ts';
-import type { RequestFacts } from '../request-facts.ts';
 import {
   type ComparedLine,
   type ExplainedFreshness,

@@ -10,8 +10,8 @@ import {
   type RebuiltTranscript,
   type Transcript,
 } from '../../../protocol/transcript.ts';
-import { type Evaluation, required } from '../evaluation.ts';
-import type { RequestFacts } from '../request-facts.ts';
+import { type Evaluation, required } from '../facts/evaluation.ts';
+import type { RequestFacts } from '../facts/request-facts.ts';
 
 export function checkBinding(evaluation: Evaluation): Denial | undefined {
   const { transcript, transcriptBytes } = required(evaluation.evidence.credentials).proof;

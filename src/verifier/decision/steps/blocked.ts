@@ -5,8 +5,8 @@
  */
 import type { BlockedCallers, Snapshot } from '../../../bundle/compile/snapshot.ts';
 import { type Denial, deny } from '../../../protocol/reasons.ts';
-import type { Caller } from '../caller.ts';
-import { type Evaluation, required } from '../evaluation.ts';
+import type { Caller } from '../facts/caller.ts';
+import { type Evaluation, required } from '../facts/evaluation.ts';
 
 export function checkBlocked({ evidence, holder, snapshot }: Evaluation): Denial | undefined {
   const { blocked } = required(snapshot);

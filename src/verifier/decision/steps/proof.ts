@@ -12,7 +12,7 @@ import { type Denial, deny } from '../../../protocol/reasons.ts';
 import { subjectLiesInTrustDomain } from '../../../protocol/spiffe-id.ts';
 import { hasEnded, hasStarted } from '../../../protocol/validity.ts';
 import { verifySignature } from '../../../protocol/verify-signature.ts';
-import { type Evaluation, required } from '../evaluation.ts';
+import { type Evaluation, required } from '../facts/evaluation.ts';
 
 const NO_GRACE_SECONDS = 0;
 

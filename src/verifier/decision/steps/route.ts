@@ -2,7 +2,7 @@
 import type { Route, Snapshot } from '../../../bundle/compile/snapshot.ts';
 import { type Denial, deny } from '../../../protocol/reasons.ts';
 import { isCanonicalTarget, normalizeAuthority, pathOf } from '../../../protocol/request-target.ts';
-import type { RequestHead } from '../request-facts.ts';
+import type { RequestHead } from '../facts/request-facts.ts';
 
 export interface MatchedRoute {
   readonly route: Route;

@@ -3,7 +3,7 @@ import type { Route, SourceRule } from '../../../bundle/compile/snapshot.ts';
 import { grantCovers } from '../../../protocol/access.ts';
 import { satisfiesKeyBinding } from '../../../protocol/identifiers.ts';
 import { type Denial, deny, type Reason } from '../../../protocol/reasons.ts';
-import type { Caller } from '../caller.ts';
+import type { Caller } from '../facts/caller.ts';
 
 /** The denial for each depth. When several rules fail, the one that matched furthest determines the reason. */
 const FAULT_AT_DEPTH = [

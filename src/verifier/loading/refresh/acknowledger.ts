@@ -3,7 +3,7 @@
  * waits for the other. It sends only the latest acknowledgement; older ones are dropped.
  */
 import type { Acknowledgement } from '../../../bundle/format/distribution-contract.ts';
-import type { Backoff } from '../backoff.ts';
+import type { Backoff } from '../../../process/program/backoff.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { retryAfterOf } from './control-failure.ts';
 

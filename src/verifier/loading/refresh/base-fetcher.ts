@@ -17,7 +17,7 @@ import { BUNDLE_FILE, isShardFile } from '../../../bundle/format/file-names.ts';
 import { fileNotWritten } from '../../../bundle/format/files.ts';
 import type { ResolvedDirectory } from '../../../bundle/format/local-directory.ts';
 import type { StepDocument } from '../../../bundle/format/open-document.ts';
-import type { Backoff } from '../backoff.ts';
+import type { Backoff } from '../../../process/program/backoff.ts';
 import type { BundleLoader } from '../bundle-loader.ts';
 import { PASSING } from '../problem-record.ts';
 import type { PersistedBundle } from '../state/persisted-bundle.ts';

@@ -23,7 +23,7 @@ import { ResolvedDirectory } from '../../../bundle/format/local-directory.ts';
 import { type OpenedBundle, type StepDocument, stepKindOf } from '../../../bundle/format/open-document.ts';
 import type { KeyShardContent } from '../../../bundle/format/schema.ts';
 import { STEP_LOG_FILE, StepLog } from '../../../bundle/format/step-log.ts';
-import type { AcceptedChain, FoundChain } from '../found-chain.ts';
+import type { AcceptedChain, FoundChain } from './found-chain.ts';
 
 export const BASES_FOLDER = 'bases';
 const INCOMING_PREFIX = '.incoming-';

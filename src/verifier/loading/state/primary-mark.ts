@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bundleError } from '../../../bundle/format/bundle-error.ts';
 import type { ChainPosition } from '../../../bundle/format/chain.ts';
-import { FileMark, type FileMarkOptions, type HighWaterMark, MARK_FILE } from '../high-water-mark.ts';
+import { FileMark, type FileMarkOptions, type HighWaterMark, MARK_FILE } from './high-water-mark.ts';
 
 const LOOK_INTERVAL_MS = 10;
 /** Long, because the primary compiles the same large bundle at about the same time. */

@@ -10,10 +10,10 @@ import { BundleError, bundleError } from '../../../bundle/format/bundle-error.ts
 import type { ChainPosition } from '../../../bundle/format/chain.ts';
 import { CURRENT_LINK } from '../../../bundle/format/file-names.ts';
 import { fileError, fileNotWritten, syncDirectory } from '../../../bundle/format/files.ts';
-import { FileMark, MARK_FILE } from '../high-water-mark.ts';
-import type { SharedMark } from '../shared-mark.ts';
-import { isDirectoryLocked } from './directory-lock.ts';
+import { isDirectoryLocked } from '../../../process/files/directory-lock.ts';
+import { FileMark, MARK_FILE } from './high-water-mark.ts';
 import { BASES_FOLDER } from './persisted-bundle.ts';
+import type { SharedMark } from './shared-mark.ts';
 
 /** One line of JSON for each step of each reset. Proofgate never deletes it. */
 export const RESET_LOG_FILE = 'mark-resets.jsonl';

@@ -3,8 +3,8 @@ import { hash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { RequestSigner } from '../../../../src/caller/sign/request-signer.ts';
 import { checkResponseOf } from '../../../../src/caller/signer/ext-authz/signing-check.ts';
+import type { HttpRequest } from '../../../../src/process/ext-authz/request-messages.ts';
 import { parseTranscript } from '../../../../src/protocol/transcript.ts';
-import type { HttpRequest } from '../../../../src/verifier/envoy-request/messages.ts';
 import { newEd25519Key, profilesOf, routeDocument } from '../../sign/fixtures.ts';
 
 const PROFILES = profilesOf(

@@ -14,7 +14,7 @@ import {
   parsePrimaryMessage,
   parseWorkerMessage,
 } from '../../../../src/enforcement/programs/verifier/workers/worker-messages.ts';
-import { FileMark, MARK_FILE } from '../../../../src/verifier/loading/high-water-mark.ts';
+import { FileMark, MARK_FILE } from '../../../../src/verifier/loading/state/high-water-mark.ts';
 import { PrimaryMark } from '../../../../src/verifier/loading/state/primary-mark.ts';
 import { createVerifierMetrics } from '../../../../src/verifier/verifier-metrics.ts';
 

@@ -5,8 +5,8 @@ import { type Denial, isDenial } from '../../../../src/protocol/reasons.ts';
 import { decide, type Verified } from '../../../../src/verifier/decision/decide.ts';
 import { type Explanation, explainRequest } from '../../../../src/verifier/decision/explain/explain.ts';
 import { stepOfDenial } from '../../../../src/verifier/decision/explain/step-of-denial.ts';
-import { createPassportCache } from '../../../../src/verifier/decision/passport-cache.ts';
-import type { RequestFacts } from '../../../../src/verifier/decision/request-facts.ts';
+import { createPassportCache } from '../../../../src/verifier/decision/facts/passport-cache.ts';
+import type { RequestFacts } from '../../../../src/verifier/decision/facts/request-facts.ts';
 import { NOW_SECONDS } from '../../../fakes/bundle-content.ts';
 import { REALTIME_STALENESS_SECONDS } from '../../../fakes/test-verifier.ts';
 

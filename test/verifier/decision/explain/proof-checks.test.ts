@@ -1,7 +1,7 @@
 /** Step 5 check by check: for each fault which check fails, what the checks before it say, and what those after it say. */
 import { describe, expect, it } from '@jest/globals';
-import { newEvaluation } from '../../../../src/verifier/decision/evaluation.ts';
-import { createPassportCache } from '../../../../src/verifier/decision/passport-cache.ts';
+import { newEvaluation } from '../../../../src/verifier/decision/facts/evaluation.ts';
+import { createPassportCache } from '../../../../src/verifier/decision/facts/passport-cache.ts';
 import { type CheckName, STEPS } from '../../../../src/verifier/decision/steps.ts';
 import { signRequest } from '../../../fakes/signed-request.ts';
 import { compileSite, newSiteKeys, siteContent } from '../../../fakes/snapshot.ts';

@@ -3,7 +3,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { signWholeBundle } from '../../../../src/bundle/authoring/publishing-documents.ts';
-import { MARK_FILE } from '../../../../src/verifier/loading/high-water-mark.ts';
+import { MARK_FILE } from '../../../../src/verifier/loading/state/high-water-mark.ts';
 import { PersistedBundle } from '../../../../src/verifier/loading/state/persisted-bundle.ts';
 import { newDirectory } from '../../../bundle/bundle-directory.ts';
 import { newSignedChain } from './signed-chain.ts';

@@ -2,6 +2,7 @@
  * The primary of several verifier processes behind one address. It owns the state directory, follows Control and serves the
  * admin listener for all, and decides nothing. Each worker is a complete verifier that uses the same Redis.
  */
+
 import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -9,7 +10,9 @@ import {
   openAdminListener,
   type ReadinessCheck,
 } from '../../../../process/admin/admin-server.ts';
+import { createReadinessMetrics } from '../../../../process/admin/readiness-metrics.ts';
 import { removeStaleSocket } from '../../../../process/connections/connection-listener.ts';
+import { listenFailure } from '../../../../process/connections/listen-failure.ts';
 import { usageError } from '../../../../process/program/errors.ts';
 import type { CliContext } from '../../../../process/program/output.ts';
 import { stopped, untilStopped } from '../../../../process/program/stop-signal.ts';
@@ -22,13 +25,8 @@ import {
   controlCheck,
   listenerCheck,
 } from '../../../../verifier/assembly/verifier-readiness.ts';
-import {
-  createReadinessMetrics,
-  createVerifierMetrics,
-  createWorkerMetrics,
-} from '../../../../verifier/verifier-metrics.ts';
+import { createVerifierMetrics, createWorkerMetrics } from '../../../../verifier/verifier-metrics.ts';
 import { type EnforcementPlan, planEnforcement } from '../../enforcement-plan.ts';
-import { listenFailure } from '../../enforcement-process.ts';
 import { planVerifierServers } from '../verifier-process.ts';
 import type { VerifierSettings } from '../verifier-settings.ts';
 import { mergeChecks, mergeMetrics } from './merged-reports.ts';

@@ -6,7 +6,7 @@
 import { type KeyObject, verify } from 'node:crypto';
 import type { Snapshot } from '../../../../../src/bundle/compile/snapshot.ts';
 import { BundleLoader, type BundleLoaderOptions } from '../../../../../src/verifier/loading/bundle-loader.ts';
-import { FileMark } from '../../../../../src/verifier/loading/high-water-mark.ts';
+import { FileMark } from '../../../../../src/verifier/loading/state/high-water-mark.ts';
 import { AUTH_SITE, ORIGIN } from '../../../../fakes/bundle-content.ts';
 import { recordingReplayStore } from '../../../../fakes/replay-store.ts';
 import { signRequest } from '../../../../fakes/signed-request.ts';

@@ -9,11 +9,11 @@ import {
   type BundleErrorCode,
   bundleError,
   showValue,
-} from '../../bundle/format/bundle-error.ts';
-import type { ChainPosition } from '../../bundle/format/chain.ts';
-import { readRegularFile, removeTemporaries, writeFileAtomically } from '../../bundle/format/files.ts';
-import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
-import { hasExactMembers, isJsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
+} from '../../../bundle/format/bundle-error.ts';
+import type { ChainPosition } from '../../../bundle/format/chain.ts';
+import { readRegularFile, removeTemporaries, writeFileAtomically } from '../../../bundle/format/files.ts';
+import { isBase64urlOf32Bytes } from '../../../protocol/base64url.ts';
+import { hasExactMembers, isJsonObject, parseStrictJson } from '../../../protocol/strict-json.ts';
 
 export const MARK_FILE = 'high-water-mark.json';
 const MARK_FORMAT = 'proofgate.mark/v1';

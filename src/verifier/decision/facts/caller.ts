@@ -3,9 +3,9 @@
  * verification: enough to deny on, never to allow on (docs/protocol.md, under the table). Provenance and context of a derived
  * key come from the bundle.
  */
-import type { BundleKey, ClientEntry, DerivedKey, KeyTable } from '../../bundle/compile/snapshot.ts';
-import type { KeyBinding } from '../../protocol/identifiers.ts';
-import type { Attributes, Passport, PassportClaims } from '../../protocol/passport.ts';
+import type { BundleKey, ClientEntry, DerivedKey, KeyTable } from '../../../bundle/compile/snapshot.ts';
+import type { KeyBinding } from '../../../protocol/identifiers.ts';
+import type { Attributes, Passport, PassportClaims } from '../../../protocol/passport.ts';
 
 export interface Caller {
   readonly issuer: string;

@@ -13,22 +13,19 @@ import {
 } from '@grpc/grpc-js';
 import type { PackageDefinition } from '@grpc/proto-loader';
 import { HealthImplementation } from 'grpc-health-check';
-import {
-  type ConnectionListener,
-  openConnectionListener,
-} from '../../process/connections/connection-listener.ts';
-import type { ServerTls, TlsMaterial } from '../../process/connections/tls-material.ts';
-import { prepareConnections } from '../../process/node-internals/http2-connections.ts';
-import { withinMs } from '../../process/program/time-limit.ts';
-import type { CheckRequest } from '../../verifier/envoy-request/messages.ts';
-import type { VerifierMetrics } from '../../verifier/verifier-metrics.ts';
+import { type ConnectionListener, openConnectionListener } from '../connections/connection-listener.ts';
+import type { ServerTls, TlsMaterial } from '../connections/tls-material.ts';
+import { prepareConnections } from '../node-internals/http2-connections.ts';
+import { withinMs } from '../program/time-limit.ts';
+import type { ExtAuthzServerMetrics, RpcMetrics } from '../telemetry/ext-authz-server-metrics.ts';
 import type { OpenCall } from './open-call.ts';
 import { CALL_LIMITS, type CallLimits, OpenCalls } from './open-calls.ts';
+import type { CheckRequest } from './request-messages.ts';
 import { AUTHORIZATION_SERVICE, authorizationService, loadPackageDefinition, UNREADABLE } from './service.ts';
 
 export interface CheckServerOptions {
   readonly createAnswerer: (definition: PackageDefinition) => AnswerCheck;
-  readonly metrics: Pick<VerifierMetrics, 'extAuthz' | 'rpc'>;
+  readonly metrics: { readonly extAuthz: ExtAuthzServerMetrics; readonly rpc: RpcMetrics };
   /** `HOST:PORT` (port 0 picks a free one) or `unix:PATH`. */
   readonly listen: string;
   /** Maximum size of a CheckRequest, headers and buffered body, in bytes. A larger one is denied. */

@@ -2,7 +2,7 @@
  * Deadline and trace context of the pending call.
  * Source: docs/enforcement.md "Overload, limits and time-outs".
  */
-import type { DecisionTrace } from '../../process/telemetry/decision-trace.ts';
+import type { DecisionTrace } from '../telemetry/decision-trace.ts';
 
 export interface CallContext {
   /** The request waited in a queue for so long that its answer would come too late. */

@@ -5,9 +5,9 @@
  * Source: docs/bundle.md "Revision and head" and "The shared mark".
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BundleError, bundleError } from '../../bundle/format/bundle-error.ts';
-import type { ChainPosition } from '../../bundle/format/chain.ts';
-import { Backoff, NO_JITTER } from './backoff.ts';
+import { type BundleError, bundleError } from '../../../bundle/format/bundle-error.ts';
+import type { ChainPosition } from '../../../bundle/format/chain.ts';
+import { Backoff, NO_JITTER } from '../../../process/program/backoff.ts';
 import { type HighWaterMark, MARK_FILE } from './high-water-mark.ts';
 
 /** The highest revision that any verifier of a site ever accepted, with its head. */

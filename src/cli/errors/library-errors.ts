@@ -2,13 +2,13 @@
  * Errors of the libraries, as errors of the command line: the codes stay, and each gets its exit code here. The program
  * loads this only when a command fails.
  */
-import { BundleError, type BundleErrorCode, describeFault } from '../bundle/format/bundle-error.ts';
-import { BrokerError } from '../caller/broker/broker-error.ts';
-import { EnrollError, type EnrollFault } from '../caller/enroll/enroll-error.ts';
-import { CliError, type FailureKind, toCliError } from '../process/program/errors.ts';
-import { ClientError, type ClientErrorCode } from '../protocol/client-error.ts';
-import { ExplainInputError } from '../verifier/explain/explain-input-error.ts';
-import { OperatorError } from './ctl/client/operator-error.ts';
+import { BundleError, type BundleErrorCode, describeFault } from '../../bundle/format/bundle-error.ts';
+import { BrokerError } from '../../caller/broker/broker-error.ts';
+import { EnrollError, type EnrollFault } from '../../caller/enroll/enroll-error.ts';
+import { CliError, type FailureKind, toCliError } from '../../process/program/errors.ts';
+import { ClientError, type ClientErrorCode } from '../../protocol/client-error.ts';
+import { ExplainInputError } from '../../verifier/explain/explain-input-error.ts';
+import { OperatorError } from '../ctl/client/operator-error.ts';
 
 /** Codes that are not usage errors. */
 const CLIENT_KINDS: { readonly [C in ClientErrorCode]?: FailureKind } = {

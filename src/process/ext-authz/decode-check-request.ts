@@ -4,7 +4,7 @@
  * those of `proto/`; protobufjs reads the wire format.
  */
 import protobuf from 'protobufjs/minimal.js';
-import type { CheckRequest, HeaderValue, HttpRequest } from '../../verifier/envoy-request/messages.ts';
+import type { CheckRequest, HeaderValue, HttpRequest } from './request-messages.ts';
 
 type Reader = protobuf.Reader;
 

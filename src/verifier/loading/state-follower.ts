@@ -5,12 +5,12 @@
  */
 import { open, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CURRENT_LINK, FRESHNESS_FILE } from '../../../bundle/format/file-names.ts';
-import { ResolvedDirectory } from '../../../bundle/format/local-directory.ts';
-import { type StepDocument, stepKindOf } from '../../../bundle/format/open-document.ts';
-import { STEP_LOG_FILE } from '../../../bundle/format/step-log.ts';
-import type { BundleLoader } from '../bundle-loader.ts';
-import { Coalesced } from '../serial-tasks.ts';
+import { CURRENT_LINK, FRESHNESS_FILE } from '../../bundle/format/file-names.ts';
+import { ResolvedDirectory } from '../../bundle/format/local-directory.ts';
+import { type StepDocument, stepKindOf } from '../../bundle/format/open-document.ts';
+import { STEP_LOG_FILE } from '../../bundle/format/step-log.ts';
+import type { BundleLoader } from './bundle-loader.ts';
+import { Coalesced } from './serial-tasks.ts';
 
 const POLL_INTERVAL_MS = 100;
 const MAX_RETRY_INTERVAL_MS = 10_000;

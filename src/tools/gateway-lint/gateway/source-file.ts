@@ -12,7 +12,7 @@ import {
   Scalar,
   visit,
 } from 'yaml';
-import { yamlFaultText } from '../../protocol/yaml-faults.ts';
+import { yamlFaultText } from '../../../protocol/yaml-faults.ts';
 
 /** Both from 1, as editors count. */
 export interface Place {

@@ -1,8 +1,8 @@
 /** A value from files that is read again when they change. Bad new content never replaces good old content. */
 import { stat } from 'node:fs/promises';
-import type { ReadinessCheck } from '../admin/admin-server.ts';
-import { CliError } from '../program/errors.ts';
-import type { Logger } from '../telemetry/log.ts';
+import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
+import { CliError } from '../../process/program/errors.ts';
+import type { Logger } from '../../process/telemetry/log.ts';
 
 const LOOK_EVERY_MS = 1_000;
 

@@ -7,7 +7,7 @@ import {
   type DirectoryLock,
   isDirectoryLocked,
   lockDirectory,
-} from '../../../src/verifier/loading/state/directory-lock.ts';
+} from '../../../src/process/files/directory-lock.ts';
 
 let directory = '';
 const open: DirectoryLock[] = [];

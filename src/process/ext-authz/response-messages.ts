@@ -1,6 +1,4 @@
-/**
- * Types of the answers as @grpc/proto-loader takes them: see `../../envoy-request/messages.ts`.
- */
+/** Types of the answers as @grpc/proto-loader takes them: see `request-messages.ts`. */
 
 export interface HeaderValueOption {
   readonly header: { readonly key: string; readonly value: string };
@@ -11,6 +9,17 @@ export interface HeaderValueOption {
 }
 
 export const OVERWRITE_IF_EXISTS_OR_ADD = 2;
+
+/** Sets both fields: older Envoys read only the first, newer ones the second. */
+function overwrite([key, value]: readonly [string, string]): HeaderValueOption {
+  return { header: { key, value }, append: { value: false }, append_action: OVERWRITE_IF_EXISTS_OR_ADD };
+}
+
+export function overwriteAll(
+  headers: readonly (readonly [name: string, value: string])[],
+): readonly HeaderValueOption[] {
+  return headers.map(overwrite);
+}
 
 interface OkHttpResponse {
   readonly headers: readonly HeaderValueOption[];
@@ -26,4 +35,9 @@ export interface CheckResponse {
     readonly headers: readonly HeaderValueOption[];
     readonly body: string;
   };
+}
+
+/** The library's serializers. */
+export interface ResponseSerializers {
+  readonly checkResponse: (response: CheckResponse) => Buffer;
 }

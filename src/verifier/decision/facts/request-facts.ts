@@ -2,7 +2,7 @@
  * The request as every enforcement point passes it to the decision.
  * Source: docs/enforcement-points.md.
  */
-import type { RequestHeaders } from '../../protocol/credentials.ts';
+import type { RequestHeaders } from '../../../protocol/credentials.ts';
 
 /** A request without its body. */
 export interface RequestHead {

@@ -1,12 +1,12 @@
 /** Records the outcome of each request of a caller: one audit event, one count. */
 import type { FastifyRequest } from 'fastify';
-import type { HttpProblem } from '../process/http-service/http-problem.ts';
-import { BROKER_EVENT_NAME, type BrokerEvent } from '../process/telemetry/broker-event.ts';
-import { formatTime } from '../protocol/rfc3339.ts';
-import type { BrokerPorts, BrokerSettings } from './broker-ports.ts';
-import { BrokerProblem } from './broker-problems.ts';
-import type { IssuedPassport } from './issue-passport.ts';
-import type { ProofKind, VerifiedCaller } from './verified-caller.ts';
+import type { HttpProblem } from '../../process/http-service/http-problem.ts';
+import { BROKER_EVENT_NAME, type BrokerEvent } from '../../process/telemetry/broker-event.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
+import type { BrokerPorts, BrokerSettings } from '../broker-ports.ts';
+import { BrokerProblem } from '../broker-problems.ts';
+import type { IssuedPassport } from '../issue-passport.ts';
+import type { ProofKind, VerifiedCaller } from '../verified-caller.ts';
 
 /** What is known of a decision so far. */
 export interface Decision {

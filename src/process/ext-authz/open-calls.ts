@@ -4,13 +4,13 @@
  * Source: docs/enforcement.md "Overload, limits and time-outs".
  */
 import { type ServerInterceptor, status } from '@grpc/grpc-js';
-import { LinkedList } from '../../process/node-internals/linked-list.ts';
+import { LinkedList } from '../node-internals/linked-list.ts';
 import type {
   ExtAuthzServerMetrics,
   RpcMethodMetrics,
   RpcMetrics,
   RpcType,
-} from '../../process/telemetry/ext-authz-server-metrics.ts';
+} from '../telemetry/ext-authz-server-metrics.ts';
 import { type DenyCheck, OpenCall } from './open-call.ts';
 import { CHECK_PATH } from './service.ts';
 

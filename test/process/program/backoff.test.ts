@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
+import { Backoff, MAX_RETRY_AFTER_MS, NO_JITTER } from '../../../src/process/program/backoff.ts';
 import { parseRetryAfterMs } from '../../../src/protocol/retry-after.ts';
-import { Backoff, MAX_RETRY_AFTER_MS, NO_JITTER } from '../../../src/verifier/loading/backoff.ts';
 import { hostileRetryAfters } from '../../fakes/retry-after-headers.ts';
 
 describe('waits after failures', () => {

@@ -4,7 +4,7 @@
  * of time columns end with their unit.
  */
 import type { ColumnType, Generated, Transaction } from 'kysely';
-import type { Access } from '../../protocol/access.ts';
+import type { Access } from '../../../protocol/access.ts';
 import type {
   Approval,
   EnrollmentState,
@@ -14,8 +14,8 @@ import type {
   ScopeKind,
   SourceKind,
   SourceState,
-} from '../contract/vocabulary.ts';
-import type { TargetState } from '../domain/runtime-states.ts';
+} from '../../contract/vocabulary.ts';
+import type { TargetState } from '../../domain/runtime-states.ts';
 
 /** JSON as text: parsed where it is read. */
 type JsonText = string;

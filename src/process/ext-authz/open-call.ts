@@ -1,10 +1,10 @@
 /** One RPC from start to end, as a grpc-js interceptor sees it. */
 import { type Metadata, ServerInterceptingCall, status } from '@grpc/grpc-js';
-import { closeStream, isCompressed } from '../../process/node-internals/grpc-call.ts';
-import type { Linked } from '../../process/node-internals/linked-list.ts';
-import type { DecisionTrace } from '../../process/telemetry/decision-trace.ts';
-import type { RpcMethodMetrics } from '../../process/telemetry/ext-authz-server-metrics.ts';
-import type { CallContext } from '../../verifier/decision/call-context.ts';
+import type { CallContext } from '../connections/call-context.ts';
+import { closeStream, isCompressed } from '../node-internals/grpc-call.ts';
+import type { Linked } from '../node-internals/linked-list.ts';
+import type { DecisionTrace } from '../telemetry/decision-trace.ts';
+import type { RpcMethodMetrics } from '../telemetry/ext-authz-server-metrics.ts';
 
 type Inner = ConstructorParameters<typeof ServerInterceptingCall>[0];
 type Listener = Parameters<Inner['start']>[0];

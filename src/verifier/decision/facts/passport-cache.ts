@@ -5,10 +5,10 @@
  * cached, so they cannot evict valid entries.
  */
 import { LRUCache } from 'lru-cache';
-import { MAX_SKEW_SECONDS } from '../../protocol/limits.ts';
-import type { Passport } from '../../protocol/passport.ts';
-import type { PublicKey } from '../../protocol/public-key.ts';
-import { hasEnded } from '../../protocol/validity.ts';
+import { MAX_SKEW_SECONDS } from '../../../protocol/limits.ts';
+import type { Passport } from '../../../protocol/passport.ts';
+import type { PublicKey } from '../../../protocol/public-key.ts';
+import { hasEnded } from '../../../protocol/validity.ts';
 
 interface VerifiedPassport {
   readonly passport: Passport;

@@ -3,20 +3,20 @@
  * which steps are expired. Applies nothing.
  * Source: docs/bundle.md "Life in the verifier" and "Revision and head".
  */
-import type { Snapshot } from '../../bundle/compile/snapshot.ts';
-import { asBundleError, type BundleError, bundleError } from '../../bundle/format/bundle-error.ts';
-import { type ChainPosition, judgeStep } from '../../bundle/format/chain.ts';
-import type { Signers } from '../../bundle/format/documents.ts';
-import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
-import type { ResolvedDirectory } from '../../bundle/format/local-directory.ts';
+import type { Snapshot } from '../../../bundle/compile/snapshot.ts';
+import { asBundleError, type BundleError, bundleError } from '../../../bundle/format/bundle-error.ts';
+import { type ChainPosition, judgeStep } from '../../../bundle/format/chain.ts';
+import type { Signers } from '../../../bundle/format/documents.ts';
+import { BUNDLE_FILE } from '../../../bundle/format/file-names.ts';
+import type { ResolvedDirectory } from '../../../bundle/format/local-directory.ts';
 import {
   type OpenedBundle,
   type OpenedStep,
   openStep,
   type StepDocument,
-} from '../../bundle/format/open-document.ts';
-import { TimeSlice } from '../../bundle/format/time-slice.ts';
-import { hasEnded } from '../../protocol/validity.ts';
+} from '../../../bundle/format/open-document.ts';
+import { TimeSlice } from '../../../bundle/format/time-slice.ts';
+import { hasEnded } from '../../../protocol/validity.ts';
 
 /** Where a bundle came from. */
 export type BundleSource = 'directory' | 'state' | 'control';

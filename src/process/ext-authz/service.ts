@@ -2,10 +2,9 @@
 import { fileURLToPath } from 'node:url';
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader';
-import type { CheckRequest } from '../../verifier/envoy-request/messages.ts';
-import type { ResponseSerializers } from './check-response.ts';
 import { decodeCheckRequest } from './decode-check-request.ts';
-import type { CheckResponse } from './messages.ts';
+import type { CheckRequest } from './request-messages.ts';
+import type { CheckResponse, ResponseSerializers } from './response-messages.ts';
 
 export const AUTHORIZATION_SERVICE = 'envoy.service.auth.v3.Authorization';
 export const CHECK_PATH = `/${AUTHORIZATION_SERVICE}/Check`;

@@ -1,7 +1,7 @@
 /** State of one request's evaluation: the inputs of the checks, and what they have found so far. */
-import type { BundleKey, Route, Snapshot, SourceRule } from '../../bundle/compile/snapshot.ts';
-import type { Credentials } from '../../protocol/credentials.ts';
-import type { PublicKey } from '../../protocol/public-key.ts';
+import type { BundleKey, Route, Snapshot, SourceRule } from '../../../bundle/compile/snapshot.ts';
+import type { Credentials } from '../../../protocol/credentials.ts';
+import type { PublicKey } from '../../../protocol/public-key.ts';
 import type { Caller } from './caller.ts';
 import type { PassportCache } from './passport-cache.ts';
 import type { RequestFacts } from './request-facts.ts';

@@ -1,0 +1,22 @@
+/** Settings of shutdown and log, which every program that serves has. Source: docs/cli.md. */
+import { LOG_LEVELS } from '../telemetry/log-level.ts';
+import { choice, duration, withDefault } from './settings.ts';
+
+export const SHUTDOWN_SETTINGS = {
+  drainDelayMs: withDefault(
+    duration(
+      '--drain-delay <duration>',
+      'after SIGTERM, accept checks this long while health reports not serving, 0s to 1h',
+      { minMs: 0, maxMs: 3_600_000 },
+    ),
+    '0s',
+  ),
+  drainTimeoutMs: withDefault(
+    duration('--drain-timeout <duration>', 'after SIGTERM, maximum time for requests in flight'),
+    '10s',
+  ),
+  logLevel: withDefault(
+    choice('--log-level <level>', 'level of the log on standard error', LOG_LEVELS),
+    'info',
+  ),
+};
