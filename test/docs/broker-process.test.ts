@@ -56,10 +56,7 @@ it('has every metric with its labels, and no other', () => {
 });
 
 it('has every log event, and no other', () => {
-  const files = [
-    ...filesOfCheckout('src/broker', '.ts'),
-    'src/process/program/closers.ts',
-  ];
+  const files = [...filesOfCheckout('src/broker', '.ts'), 'src/process/program/closers.ts'];
   const logged = files.flatMap((file) =>
     [...readText(file).matchAll(/\bevent: '([a-z_]+)'/g)].map(([, event = '']) => event),
   );

@@ -113,10 +113,15 @@ it('has the conditions of readiness, in their order', () => {
 });
 
 it('has every event of the log', () => {
-  const files = ['src/control', 'src/process'].flatMap((folder) => filesOfCheckout(folder, '.ts'));
-  const logged = files.flatMap((file) =>
-    [...readText(file).matchAll(/\bevent: '([a-z_]+)'(?:,| })/g)].map(([, event]) => event),
-  );
+  const folders = [
+    'src/control',
+    ...['http-service', 'program', 'files'].map((name) => `src/process/${name}`),
+  ];
+  const logged = folders
+    .flatMap((folder) => filesOfCheckout(folder, '.ts'))
+    .flatMap((file) =>
+      [...readText(file).matchAll(/\bevent: '([a-z_]+)'(?:,| })/g)].map(([, event]) => event),
+    );
   const described = rowsOf('log-events').flatMap(([cell]) => codesIn(cell));
   expect(described.toSorted()).toEqual([...new Set(logged)].toSorted());
 });

@@ -16,8 +16,7 @@ interface LogLine {
 }
 
 /** Control, the broker, the agent and the signer have separate tables; the middleware writes to its application's log. */
-const OTHERS =
-  /^src\/(?:broker|caller|control|enforcement\/programs\/middleware)\/|\/closers\.ts$/;
+const OTHERS = /^src\/(?:broker|caller|control|enforcement\/programs\/middleware)\/|\/closers\.ts$/;
 const files = filesOfCheckout('src', '.ts').filter((file) => !OTHERS.test(file));
 const sources = files.map((file) => {
   return ts.createSourceFile(file, readText(file), ts.ScriptTarget.Latest, true);

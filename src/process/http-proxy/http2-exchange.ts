@@ -5,6 +5,7 @@ import {
   type OutgoingHttpHeaders,
   type ServerHttp2Stream,
 } from 'node:http2';
+import { resetAfterParsing } from '../node-internals/http2-closing.ts';
 import { joinSmallChunks } from '../node-internals/small-chunks.ts';
 import type { ClientBody, ClientExchange, ClientResponse, HeaderLines } from './client-exchange.ts';
 
@@ -136,7 +137,7 @@ class Http2Response implements ClientResponse {
   }
 
   destroy(): void {
-    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    resetAfterParsing(this.#stream, constants.NGHTTP2_INTERNAL_ERROR);
   }
 }
 

@@ -7,6 +7,7 @@ import {
   type ServerHttp2Stream,
   type ServerOptions,
 } from 'node:http2';
+import { closeAfterParsing } from '../node-internals/http2-closing.ts';
 import type { ClientExchange } from './client-exchange.ts';
 import { KEEP_ALIVE_TIMEOUT_MS, MAX_HEADER_BYTES } from './http1-server.ts';
 import { http2Exchange } from './http2-exchange.ts';
@@ -62,6 +63,7 @@ export function createHttp2Server(handle: (exchange: ClientExchange) => void): H
     // A client that misbehaves or leaves is not an error.
     session.on('error', () => undefined);
     session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
+    closeAfterParsing(session);
     closeWhenIdle(session);
     closeWhenSilent(session);
   });

@@ -6,6 +6,7 @@
  */
 import type { ServerHttp2Session } from 'node:http2';
 import { types } from 'node:util';
+import { closeAfterParsing } from './http2-closing.ts';
 import { StreamTable } from './http2-stream-table.ts';
 
 /**
@@ -26,6 +27,7 @@ export function prepareConnections(server: object): void {
 
 function prepare(session: ServerHttp2Session): void {
   session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
+  closeAfterParsing(session);
   const state = stateOf(session);
   // Node uses its own subclass of Map, so `instanceof Map` is false.
   if (state !== undefined && types.isMap(state.streams) && state.streams.size === 0) {

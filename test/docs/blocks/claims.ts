@@ -53,6 +53,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'Sign a request': [pasted('site')],
   },
   'SECURITY.md': { 'Parties and trust': [drawing, drawing] },
+  'docs/architecture.md': { Layout: [drawing] },
   'docs/bundle.md': {
     'Signed documents': [shown('bundles', 'cat bundle/bundle.jws')],
     'Revision and head': [loaded({ as: 'formula' })],

@@ -1,0 +1,96 @@
+/** Tests a request behind a GOAWAY in the same read, and the end of connections. */
+import { once } from 'node:events';
+import type { Http2Server } from 'node:http2';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { afterEach, expect, it } from '@jest/globals';
+import type { ClientExchange } from '../../../src/process/http-proxy/client-exchange.ts';
+import { dispatchConnection } from '../../../src/process/http-proxy/connection-protocol.ts';
+import { createHttp2Server, type Http2Sessions } from '../../../src/process/http-proxy/http2-server.ts';
+import { waitFor } from '../../e2e/harness/wait.ts';
+import { encodeFrame, FLAG, type Frame, PREFACE, readFrames, TYPE } from '../../smuggling/http2/frames.ts';
+
+const NOTHING = Buffer.alloc(0);
+/** POST / http, with an authority of one letter (RFC 7541 appendix A). */
+const POST = Buffer.from([0x83, 0x84, 0x86, 0x41, 1, 0x61]);
+const request = (stream: number) =>
+  encodeFrame({ type: TYPE.headers, flags: FLAG.endHeaders | FLAG.endStream, stream, payload: POST });
+const settings = encodeFrame({ type: TYPE.settings, flags: 0, stream: 0, payload: NOTHING });
+const goaway = encodeFrame({ type: TYPE.goaway, flags: 0, stream: 0, payload: Buffer.alloc(8) });
+
+const listeners: Server[] = [];
+const sockets: Socket[] = [];
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  for (const listener of listeners.splice(0)) await new Promise((closed) => listener.close(closed));
+});
+
+async function openProxy(handle: (exchange: ClientExchange) => void) {
+  const sessions: Http2Sessions = createHttp2Server(handle);
+  const server: Http2Server = sessions.server;
+  const http2 = (socket: Socket) => server.emit('connection', socket);
+  const listener = createServer((socket) => dispatchConnection(socket, { http1: () => undefined, http2 }));
+  listener.listen(0, '127.0.0.1');
+  listeners.push(listener);
+  await once(listener, 'listening');
+  return { sessions, address: `127.0.0.1:${(listener.address() as AddressInfo).port}` };
+}
+
+async function dial(address: string) {
+  const [host = '', port] = address.split(':');
+  const socket = connect(Number(port), host);
+  sockets.push(socket);
+  let bytes = NOTHING;
+  let isClosed = false;
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    isClosed = true;
+  });
+  socket.on('data', (chunk) => {
+    bytes = Buffer.concat([bytes, chunk]);
+  });
+  await once(socket, 'connect');
+  const ofStream = (stream: number) => readFrames(bytes).frames.filter((frame) => frame.stream === stream);
+  return {
+    socket,
+    isClosed: () => isClosed,
+    answer: (stream: number) =>
+      waitFor<readonly Frame[]>(`an answer on stream ${stream}`, () => {
+        const frames = ofStream(stream);
+        return frames.length > 0 ? frames : undefined;
+      }),
+  };
+}
+
+it('answers a request behind a GOAWAY in the first read, and closes then', async () => {
+  const open: ClientExchange[] = [];
+  const { address } = await openProxy((exchange) => open.push(exchange));
+  const client = await dial(address);
+  client.socket.write(Buffer.concat([PREFACE, settings, request(1), goaway, request(3)]));
+  // Node.js alone refuses it, from within its parser.
+  await waitFor('both requests', () => open[1]);
+  for (const { response } of open) {
+    response.begin(200, [], false);
+    response.end([]);
+  }
+  for (const stream of [1, 3]) {
+    expect((await client.answer(stream)).map(({ type }) => type)).toContain(TYPE.headers);
+  }
+  await waitFor('the connection to close', () => client.isClosed() || undefined);
+});
+
+it('closes a connection after its last stream', async () => {
+  const open: ClientExchange[] = [];
+  const { address, sessions } = await openProxy((exchange) => open.push(exchange));
+  const [busy, idle] = [await dial(address), await dial(address)];
+  for (const { socket } of [busy, idle]) socket.write(Buffer.concat([PREFACE, settings]));
+  busy.socket.write(request(1));
+  const exchange = await waitFor('the request', () => open[0]);
+  await idle.answer(0);
+  sessions.close();
+  await waitFor('the idle connection to close', () => idle.isClosed() || undefined);
+  expect(busy.isClosed()).toBe(false);
+  exchange.response.begin(200, [], false);
+  exchange.response.end([]);
+  expect((await busy.answer(1)).map(({ type }) => type)).toContain(TYPE.headers);
+  await waitFor('the other to close', () => busy.isClosed() || undefined);
+});
