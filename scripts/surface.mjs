@@ -35,7 +35,7 @@ async function verifierMetrics() {
   const metrics = await import('../dist/verifier/verifier-metrics.js');
   const { registry } = metrics.createVerifierMetrics(() => undefined);
   metrics.createRefreshMetrics(registry, () => undefined);
-  metrics.createReadinessMetrics(registry, () => []);
+  (await import('../dist/process/admin/readiness-metrics.js')).createReadinessMetrics(registry, () => []);
   (await import('../dist/process/telemetry/audit-metrics.js')).createAuditMetrics(registry);
   metrics.createReplayMetrics(registry, [], () => undefined);
   metrics.createWorkerMetrics(registry, () => 0);
