@@ -1,7 +1,6 @@
 /** Opens the files of a broker that are reloaded: signing keys, challenge keys, software keys, deny list, profiles. */
 import { randomBytes } from 'node:crypto';
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
-import { type Followed, fileFingerprint, fixed, follow } from './followed-file.ts';
 import { readInputText } from '../../process/files/input-files.ts';
 import { usageError } from '../../process/program/errors.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
@@ -11,6 +10,7 @@ import { parseDenyList } from '../deny-list.ts';
 import { parseSoftwareKeys } from '../software-keys.ts';
 import type { BrokerProcessSettings } from './broker-settings.ts';
 import { readChallengeKeys } from './challenge-key-file.ts';
+import { type Followed, fileFingerprint, fixed, follow } from './followed-file.ts';
 import { keyDirectoryFingerprint, readKeyDirectory } from './key-directory-files.ts';
 import { directoryFingerprint, readProfileDirectory } from './profile-directory.ts';
 

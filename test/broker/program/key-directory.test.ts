@@ -15,13 +15,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { SigningKeys } from '../../../src/broker/broker-ports.ts';
+import { type Followed, follow } from '../../../src/broker/program/followed-file.ts';
 import {
   keyDirectoryFingerprint,
   readKeyDirectory,
 } from '../../../src/broker/program/key-directory-files.ts';
 import { rotateKey } from '../../../src/broker/program/rotate-key.ts';
 import type { RotateKeySettings } from '../../../src/broker/program/rotate-key-settings.ts';
-import { type Followed, follow } from '../../../src/broker/program/followed-file.ts';
 import { createLogger } from '../../../src/process/telemetry/logger.ts';
 import { generateSigningKey } from '../../../src/protocol/signing.ts';
 import { verifySignature } from '../../../src/protocol/verify-signature.ts';
