@@ -32,7 +32,7 @@ const python = (file: string) => ['python3', `sdk/python/examples/${file}.py`];
 const node = (file: string) => [
   process.execPath,
   '--import',
-  checkoutPath('test', 'sdk', 'node', 'connect-to.mjs'),
+  checkoutPath('test', 'caller', 'sdk', 'node', 'connect-to.mjs'),
   join(project, `${file}.mjs`),
 ];
 const EXAMPLES = [

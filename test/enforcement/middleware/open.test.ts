@@ -185,7 +185,7 @@ describe('replay', () => {
 
   it('memory is not for a worker of a cluster', async () => {
     const script = join(await mkdtemp(join(site.directory, 'cluster-')), 'worker.mjs');
-    const entry = checkoutPath('dist', 'main', 'middleware', 'index.js');
+    const entry = checkoutPath('dist', 'enforcement', 'programs', 'middleware', 'index.js');
     await writeFile(
       script,
       `import cluster from 'node:cluster';
