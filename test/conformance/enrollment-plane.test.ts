@@ -20,7 +20,7 @@ import {
   SOURCE_STATES,
 } from '../../src/control/contract/vocabulary.ts';
 import { KEY_MACHINE, keyExpirySeconds } from '../../src/control/domain/enrollment-rules.ts';
-import { holdsSlot, SOURCE_MACHINE } from '../../src/control/domain/source-rules.ts';
+import { holdsSlot, SOURCE_MACHINE } from '../../src/control/domain/source-states.ts';
 import type { Setting } from '../../src/process/settings/settings.ts';
 import { READINESS_CONDITIONS } from '../../src/protocol/readiness-conditions.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';

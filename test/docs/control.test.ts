@@ -40,7 +40,7 @@ import {
 } from '../../src/control/domain/enrollment-rules.ts';
 import { PERMISSIONS, roleHolds } from '../../src/control/domain/roles.ts';
 import { PROFILE_MACHINE, TARGET_MACHINE } from '../../src/control/domain/runtime-states.ts';
-import { SOURCE_MACHINE } from '../../src/control/domain/source-rules.ts';
+import { SOURCE_MACHINE } from '../../src/control/domain/source-states.ts';
 import { MAX_KEYS } from '../../src/control/issuers/key-set.ts';
 import { DEFAULT_REFRESH_INTERVAL_MS } from '../../src/control/issuers/key-set-cache.ts';
 import { MAX_KEY_AGE_MS } from '../../src/control/issuers/source-keys.ts';

@@ -16,7 +16,7 @@ import {
 import { DEFAULT_SOURCE_CAPACITY } from '../contract/vocabulary.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { Reach } from '../domain/roles.ts';
-import { SLOT_STATES } from '../domain/source-rules.ts';
+import { SLOT_STATES } from '../domain/source-states.ts';
 import {
   audited,
   type ConfigurationDeps,

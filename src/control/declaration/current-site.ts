@@ -2,7 +2,7 @@
 
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import type { DeclaredSource, SiteDeclaration } from '../contract/declaration-contract.ts';
-import { holdsSlot } from '../domain/source-rules.ts';
+import { holdsSlot } from '../domain/source-states.ts';
 import { isEnded } from '../sources/source-changes.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';

@@ -35,7 +35,7 @@ import type {
   SourceChange,
   SourceRevisionChange,
 } from '../contract/sources-contract.ts';
-import { isDraft } from '../domain/source-rules.ts';
+import { isDraft } from '../domain/source-states.ts';
 import { EnrollmentPolicies } from '../enrollment/policies.ts';
 import { requireRow, type SiteCheck } from '../resource/change.ts';
 import { JoinedStore } from '../resource/joined-store.ts';

@@ -15,7 +15,7 @@ import type {
   SiteDeclaration,
 } from '../contract/declaration-contract.ts';
 import type { BrokerReplacement, RouteDefinition } from '../contract/routes-contract.ts';
-import { holdsSlot } from '../domain/source-rules.ts';
+import { holdsSlot } from '../domain/source-states.ts';
 import { requireRow } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import { brokerName, type CurrentSite, definitionOf } from './current-site.ts';

@@ -15,7 +15,7 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import { POLICY_MACHINE, type PolicyEvent } from '../domain/enrollment-rules.ts';
 import { move } from '../domain/machine.ts';
 import { newId, newPolicyReference } from '../domain/resource-identifiers.ts';
-import { canStillBeEdited, IN_PROGRESS_STATES } from '../domain/source-rules.ts';
+import { canStillBeEdited, IN_PROGRESS_STATES } from '../domain/source-states.ts';
 import { policyView } from '../keys/enrollment-views.ts';
 import { denyWaiting } from '../keys/outcomes.ts';
 import { isBoundTo } from '../keys/policy-facts.ts';

@@ -10,7 +10,7 @@
 
 import type { Failure } from '../../process/outbound-fetch/fetch-failures.ts';
 import type { JsonFetcher } from '../../process/outbound-fetch/outbound-fetch.ts';
-import { MAX_KEY_SET_LEAD_MS } from '../domain/source-rules.ts';
+import { MAX_KEY_SET_LEAD_MS } from '../domain/source-states.ts';
 import type { SourceFailureCode } from './fetch-key-set.ts';
 import { fetchKeySet } from './fetch-key-set.ts';
 import { type IssuerKey, parseKeySetText } from './key-set.ts';

@@ -2,14 +2,16 @@
  * Validates a source against its issuer: the metadata must match what the operator entered, and the key set must be
  * readable. Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source"; Discovery 1.0 section 4.3.
  */
+
 import { hash } from 'node:crypto';
 import type { Failure } from '../../process/outbound-fetch/fetch-failures.ts';
-import { readFetchableUrl, refused, type UrlReading } from '../../process/outbound-fetch/fetchable-url.ts';
+import type { UrlReading } from '../../process/outbound-fetch/fetchable-url.ts';
 import type { JsonFetcher } from '../../process/outbound-fetch/outbound-fetch.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { SourceFailureCode } from './fetch-key-set.ts';
 import { fetchKeySet } from './fetch-key-set.ts';
+import { discoveryUrlOf, readIssuerUrl, readKeySetUrl, scopeOf } from './issuer-url.ts';
 import type { IssuerKey } from './key-set.ts';
 
 /** What an operator enters. */
@@ -114,37 +116,4 @@ function invalidUrl(what: string, reading: UrlReading & { readonly kind: 'refuse
 
 function invalid(code: SourceFailureCode, detail: string): SourceValidation {
   return { kind: 'invalid', code, detail };
-}
-
-/**
- * Validates the URLs of an issuer and its key set that an operator enters.
- * Source: OpenID Connect Discovery 1.0 sections 3 and 4; RFC 8414 section 2; docs/control.md "Trust Anchor Source".
- */
-
-const DISCOVERY_PATH = '/.well-known/openid-configuration';
-
-/** An issuer: https, no query, no fragment, canonical spelling (with or without a trailing slash). */
-export function readIssuerUrl(text: string): UrlReading {
-  if (!isIdentifier(text)) return refused('url_malformed', 'must be 1 to 512 visible ASCII characters');
-  const reading = readFetchableUrl(text);
-  if (reading.kind === 'url' && text.includes('?')) {
-    return refused('url_has_query', 'an issuer has no query');
-  }
-  return reading;
-}
-
-/** A key set's URL: as an issuer, but with an optional query, by which some issuers distinguish their key sets. */
-export function readKeySetUrl(text: string): UrlReading {
-  if (!isIdentifier(text)) return refused('url_malformed', 'must be 1 to 512 visible ASCII characters');
-  return readFetchableUrl(text);
-}
-
-/** URL of the issuer's discovery document; a trailing slash is not doubled (Discovery 1.0 section 4). */
-export function discoveryUrlOf(issuer: string): string {
-  return `${issuer.endsWith('/') ? issuer.slice(0, -1) : issuer}${DISCOVERY_PATH}`;
-}
-
-/** Host (with a port other than 443) and path, without a trailing slash. Operators recognize a cluster by it. */
-export function scopeOf(issuer: URL): string {
-  return `${issuer.host}${issuer.pathname.replace(/\/$/, '')}`;
 }

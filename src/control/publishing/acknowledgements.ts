@@ -11,7 +11,7 @@ import type { Transaction } from '../store/transaction.ts';
 import { settleBlocked } from './blocked-publication.ts';
 import { columnsOfRequest, type OptionalMember } from './known-members.ts';
 import { noteHeldByAll, settleSources } from './source-settlement.ts';
-import { TargetAllowance } from './target-allowance.ts';
+import { TargetAllowance } from './target-rate-limit.ts';
 import type { ReportingTarget } from './target-tokens.ts';
 
 const BATCH_MS = 50;

@@ -12,10 +12,10 @@ import type { ControlStore } from '../store/port.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import { lackedMembersOf } from './known-members.ts';
 import { answerTo, etagOf, isElsewhere, offerOf, positionOf, wholeAnswer } from './poll-answers.ts';
-import { raiseFloor } from './revision-floor.ts';
 import { SiteFeed, type SiteState } from './site-feed.ts';
-import { TargetAllowance } from './target-allowance.ts';
+import { TargetAllowance } from './target-rate-limit.ts';
 import { type ReportingTarget, TargetTokens } from './target-tokens.ts';
+import { raiseFloor } from './targets-ahead.ts';
 
 export interface DistributionOptions {
   readonly store: ControlStore;

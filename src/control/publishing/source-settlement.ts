@@ -6,7 +6,7 @@
  */
 
 import { move } from '../domain/machine.ts';
-import { SOURCE_MACHINE, type SourceEvent } from '../domain/source-rules.ts';
+import { SOURCE_MACHINE, type SourceEvent } from '../domain/source-states.ts';
 import { bindWaitingPolicies } from '../keys/waiting-policies.ts';
 import { audited, BY_CONTROL, placeInSite } from '../resource/change.ts';
 import type { AuditEntry, ControlStore } from '../store/port.ts';

@@ -8,7 +8,7 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import type { AuditVerb } from '../domain/audit-kinds.ts';
 import { move } from '../domain/machine.ts';
 import type { ScopePath } from '../domain/roles.ts';
-import { holdsSlot, SOURCE_MACHINE, type SourceEvent } from '../domain/source-rules.ts';
+import { holdsSlot, SOURCE_MACHINE, type SourceEvent } from '../domain/source-states.ts';
 import { audited, type By, placeInSite, publishChange, requireRow } from '../resource/change.ts';
 import type { ResourceDeps } from '../resource/versioned-resource.ts';
 import type { AuditEntry, Mutated, Transactions } from '../store/port.ts';

@@ -13,7 +13,7 @@ import type {
 } from '../contract/sources-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { newId } from '../domain/resource-identifiers.ts';
-import { isDraft } from '../domain/source-rules.ts';
+import { isDraft } from '../domain/source-states.ts';
 import { newVersion, placeInSite, requireRow, requireVersion } from '../resource/change.ts';
 import { type Created, createOnce, type Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';

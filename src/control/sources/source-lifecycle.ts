@@ -3,6 +3,7 @@
  * transaction, and a result counts only for the version of the revision that was fetched.
  * Source: specification "Trust Anchor Source", "States and transitions"; docs/control.md "Trust Anchor Source".
  */
+
 import type { SourceRevisionView, SourceView } from '../contract/sources-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import {
@@ -11,13 +12,9 @@ import {
   IN_PROGRESS_STATES,
   isDraft,
   SLOT_STATES,
-} from '../domain/source-rules.ts';
-import {
-  readIssuerUrl,
-  type SourceCoordinates,
-  type SourceValidation,
-  scopeOf,
-} from '../issuers/validate-source.ts';
+} from '../domain/source-states.ts';
+import { readIssuerUrl, scopeOf } from '../issuers/issuer-url.ts';
+import type { SourceCoordinates, SourceValidation } from '../issuers/validate-source.ts';
 import { revokeKeysOfSource } from '../keys/derived-keys.ts';
 import { denyWaiting } from '../keys/outcomes.ts';
 import { BY_CONTROL, requireRow, requireVersion } from '../resource/change.ts';

@@ -1,5 +1,5 @@
 /**
- * Decides which addresses Control may connect to for a URL that an operator entered. Only public unicast addresses are
+ * Decides which addresses a program may connect to for a URL that someone else chose, such as an issuer's. Only public unicast addresses are
  * allowed; all others, known or unknown, are forbidden unless an administrator opened their range.
  *
  * An IPv6 address that embeds an IPv4 address (mapped, NAT64, 6to4, Teredo, ISATAP) is always forbidden, because the

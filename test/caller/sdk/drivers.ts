@@ -21,12 +21,12 @@ export interface SdkDriver {
 const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
 /** Installed by `make sdk-tools`. */
-export const PYTHON_PACKAGES = pathOf('../../.cache/sdk-python/packages');
+export const PYTHON_PACKAGES = pathOf('../../../.cache/sdk-python/packages');
 export const MISSING_PYTHON = existsSync(PYTHON_PACKAGES) ? undefined : 'run make sdk-tools';
 /** Runs the Python SDK from its source. */
 export const PYTHON_ENV: NodeJS.ProcessEnv = {
   ...process.env,
-  PYTHONPATH: `${pathOf('../../sdk/python/src')}:${PYTHON_PACKAGES}`,
+  PYTHONPATH: `${pathOf('../../../sdk/python/src')}:${PYTHON_PACKAGES}`,
   // Compiled files would stay beside the sources.
   PYTHONDONTWRITEBYTECODE: '1',
 };
@@ -40,7 +40,7 @@ function pythonDriver(): SdkDriver {
   };
 }
 
-const GO_FOLDER = pathOf('../../sdk/go/');
+const GO_FOLDER = pathOf('../../../sdk/go/');
 const GO_CACHE = join(tmpdir(), `proofgate-interop-go-${userInfo().uid}`);
 /** Standard library alone: nothing may be fetched. */
 export const GO_ENV: NodeJS.ProcessEnv = {

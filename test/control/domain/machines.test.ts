@@ -20,7 +20,7 @@ import {
   activationProblem,
   holdsSlot,
   SOURCE_MACHINE,
-} from '../../../src/control/domain/source-rules.ts';
+} from '../../../src/control/domain/source-states.ts';
 
 /** One `from event to` a line; all other transitions are rejected. */
 const TABLES: readonly {

@@ -19,7 +19,7 @@ import {
   holdsSlot,
   SOURCE_MACHINE,
   type SourceEvent,
-} from '../../../src/control/domain/source-rules.ts';
+} from '../../../src/control/domain/source-states.ts';
 
 export interface Revision {
   readonly source: number;

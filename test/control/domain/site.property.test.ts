@@ -5,7 +5,7 @@
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { keyStateAt, POLICY_EVENTS } from '../../../src/control/domain/enrollment-rules.ts';
-import { SOURCE_EVENTS } from '../../../src/control/domain/source-rules.ts';
+import { SOURCE_EVENTS } from '../../../src/control/domain/source-states.ts';
 import { type Revision, SiteModel } from './site-model.ts';
 
 const CAPACITY = 3;

@@ -4,9 +4,11 @@ import {
   discoveryUrlOf,
   readIssuerUrl,
   readKeySetUrl,
+  scopeOf,
+} from '../../../src/control/issuers/issuer-url.ts';
+import {
   type SourceCoordinates,
   type SourceValidation,
-  scopeOf,
   validateSource,
 } from '../../../src/control/issuers/validate-source.ts';
 import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';

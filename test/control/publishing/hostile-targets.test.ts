@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { PollQuery } from '../../../src/bundle/format/distribution-contract.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
-import { TargetAllowance } from '../../../src/control/publishing/target-allowance.ts';
+import { TargetAllowance } from '../../../src/control/publishing/target-rate-limit.ts';
 import { addTargets, detach, requestOf, type TestTarget } from './control-server.ts';
 import { ControlWorld, SITE } from './publishing-fixture.ts';
 

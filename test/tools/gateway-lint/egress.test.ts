@@ -5,7 +5,7 @@ import { EGRESS_RULES } from '../../../src/tools/gateway-lint/egress/egress-rule
 import { lintEgress } from '../../../src/tools/gateway-lint/egress/lint-egress.ts';
 import { exchanged } from './rule-cases.ts';
 
-const textOf = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+const textOf = (file: string) => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
 const shipped = textOf('envoy/egress.yaml');
 const istio = textOf('envoy/istio/egress.yaml');
 

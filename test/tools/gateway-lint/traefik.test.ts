@@ -5,7 +5,8 @@ import { lintTraefik } from '../../../src/tools/gateway-lint/traefik/lint-traefi
 import { TRAEFIK_RULES } from '../../../src/tools/gateway-lint/traefik/rules.ts';
 import { exchanged } from './rule-cases.ts';
 
-const shippedFile = (name: string) => readFileSync(new URL(`../../traefik/${name}`, import.meta.url), 'utf8');
+const shippedFile = (name: string) =>
+  readFileSync(new URL(`../../../traefik/${name}`, import.meta.url), 'utf8');
 const install = shippedFile('traefik.yaml');
 const routing = shippedFile('proofgate.yaml');
 const shipped = install + routing;

@@ -1,6 +1,6 @@
 import type { Insertable, Updateable } from 'kysely';
 import type { SourceState } from '../../contract/vocabulary.ts';
-import { MAX_KEY_SET_LEAD_MS } from '../../domain/source-rules.ts';
+import { MAX_KEY_SET_LEAD_MS } from '../../domain/source-states.ts';
 import type { RowOf } from './records.ts';
 import type { Tables } from './tables.ts';
 import { VersionedTable } from './versioned-table.ts';

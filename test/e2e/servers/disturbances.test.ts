@@ -3,7 +3,7 @@
  * would end the program.
  */
 import { describe, expect, it } from '@jest/globals';
-import { openSocket, sendBytes } from '../../src/tools/conformance/wire/http1.ts';
+import { openSocket, sendBytes } from '../../../src/tools/conformance/wire/http1.ts';
 import { SERVERS } from './http-servers.ts';
 
 const BODY = '{"a":1}';

@@ -1,6 +1,6 @@
 /** Every HTTP server that is no enforcement point refuses a request with more header lines than its parser keeps. */
 import { describe, expect, it } from '@jest/globals';
-import { sendBytes } from '../../src/tools/conformance/wire/http1.ts';
+import { sendBytes } from '../../../src/tools/conformance/wire/http1.ts';
 import { SERVERS } from './http-servers.ts';
 
 describe.each(Object.keys(SERVERS))('%s', (name) => {
