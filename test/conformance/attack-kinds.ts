@@ -56,9 +56,9 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
           'wire-fuzz/middleware.extended.test.ts',
         ),
       ),
-      signer: holds('main/header-lines.test.ts', 'wire-fuzz/programs.extended.test.ts'),
-      broker: holds('main/header-lines.test.ts', 'wire-fuzz/programs.extended.test.ts'),
-      Control: holds('main/header-lines.test.ts', 'wire-fuzz/programs.extended.test.ts'),
+      signer: holds('e2e/servers/header-lines.test.ts', 'wire-fuzz/programs.extended.test.ts'),
+      broker: holds('e2e/servers/header-lines.test.ts', 'wire-fuzz/programs.extended.test.ts'),
+      Control: holds('e2e/servers/header-lines.test.ts', 'wire-fuzz/programs.extended.test.ts'),
     },
   },
   {
@@ -68,7 +68,7 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
       'HTTP profiles': holds('e2e/one-delivery/forward-auth.extended.test.ts'),
       proxy: holds('e2e/one-delivery/proxy.test.ts'),
       ...atMiddleware(FORWARDS_NOTHING),
-      signer: holds('signer/egress/one-proof.test.ts', 'http-proxy/one-delivery.test.ts'),
+      signer: holds('caller/signer/egress/one-proof.test.ts', 'process/http-proxy/one-delivery.test.ts'),
       broker: FORWARDS_NOTHING,
       Control: FORWARDS_NOTHING,
     },
@@ -80,13 +80,13 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
       'HTTP profiles': holds('e2e/disturbed-clients.test.ts', 'wire-fuzz/nginx.extended.test.ts'),
       proxy: holds(
         'e2e/disturbed-clients.test.ts',
-        'http-proxy/forward.test.ts',
+        'process/http-proxy/forward.test.ts',
         'wire-fuzz/reverse-proxy.extended.test.ts',
       ),
       ...atMiddleware(holds('enforcement/middleware/disturbances.test.ts')),
-      signer: holds('main/disturbances.test.ts', 'wire-fuzz/programs.extended.test.ts'),
-      broker: holds('main/disturbances.test.ts', 'wire-fuzz/programs.extended.test.ts'),
-      Control: holds('main/disturbances.test.ts', 'wire-fuzz/programs.extended.test.ts'),
+      signer: holds('e2e/servers/disturbances.test.ts', 'wire-fuzz/programs.extended.test.ts'),
+      broker: holds('e2e/servers/disturbances.test.ts', 'wire-fuzz/programs.extended.test.ts'),
+      Control: holds('e2e/servers/disturbances.test.ts', 'wire-fuzz/programs.extended.test.ts'),
     },
   },
   {
@@ -97,7 +97,7 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
       proxy: holds('e2e/one-byte-chunks.extended.test.ts', 'e2e/proxy/load.extended.test.ts'),
       // The guard receives the body before any framework does; the flood runs at two of the four.
       ...atMiddleware(
-        holds('enforcement/shares-of-callers.test.ts', 'runtime-internals/small-chunks.test.ts'),
+        holds('enforcement/shares-of-callers.test.ts', 'process/node-internals/small-chunks.test.ts'),
       ),
       Fastify: holds('e2e/one-byte-chunks.extended.test.ts'),
       'node:http': holds('e2e/one-byte-chunks.extended.test.ts'),
@@ -114,8 +114,8 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
       proxy: holds('enforcement/reverse-proxy/bodies.test.ts'),
       ...atMiddleware(holds('enforcement/shares-of-callers.test.ts')),
       signer: cannot('its callers are the programs of one owner'),
-      broker: holds('http-service/request-bodies.test.ts'),
-      Control: holds('http-service/request-bodies.test.ts'),
+      broker: holds('process/http-service/request-bodies.test.ts'),
+      Control: holds('process/http-service/request-bodies.test.ts'),
     },
   },
   {
@@ -125,7 +125,7 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
       'HTTP profiles': holds('verifier/loading/retry-after.test.ts'),
       proxy: holds('verifier/loading/retry-after.test.ts'),
       ...atMiddleware(holds('verifier/loading/retry-after.test.ts')),
-      signer: holds('workload/agent/keeper.test.ts', 'client/broker/passport-keeper.test.ts'),
+      signer: holds('caller/agent/keeper.test.ts', 'caller/broker/passport-keeper.test.ts'),
       broker: cannot('no `Retry-After` delays what it renews'),
       Control: cannot('no `Retry-After` delays what it renews'),
     },
@@ -133,18 +133,24 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
   {
     name: '`/readyz` answers 200 while every request is refused',
     cells: {
-      gRPC: holds('main/enforcement/audit-readiness.test.ts', 'main/enforcement/verifier-readiness.test.ts'),
-      'HTTP profiles': holds(
-        'main/enforcement/audit-readiness.test.ts',
-        'main/enforcement/verifier-readiness.test.ts',
+      gRPC: holds(
+        'verifier/assembly/audit-readiness.test.ts',
+        'verifier/assembly/verifier-readiness.test.ts',
       ),
-      proxy: holds('main/enforcement/audit-readiness.test.ts', 'main/enforcement/verifier-readiness.test.ts'),
-      ...atMiddleware(holds('main/enforcement/audit-readiness.test.ts')),
-      signer: holds('main/signer/signer-process.test.ts'),
-      broker: holds('main/broker/broker-refuses-all.test.ts'),
+      'HTTP profiles': holds(
+        'verifier/assembly/audit-readiness.test.ts',
+        'verifier/assembly/verifier-readiness.test.ts',
+      ),
+      proxy: holds(
+        'verifier/assembly/audit-readiness.test.ts',
+        'verifier/assembly/verifier-readiness.test.ts',
+      ),
+      ...atMiddleware(holds('verifier/assembly/audit-readiness.test.ts')),
+      signer: holds('caller/signer/program/signer-process.test.ts'),
+      broker: holds('broker/program/broker-refuses-all.test.ts'),
       Control: holds(
-        'main/control/control-readiness.test.ts',
-        'main/control/control-full-disk.extended.test.ts',
+        'control/program/control-readiness.test.ts',
+        'control/program/control-full-disk.extended.test.ts',
       ),
     },
   },
@@ -157,7 +163,7 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
       ...atMiddleware(
         holds('enforcement/middleware/header-views.test.ts', 'conformance/middleware.extended.test.ts'),
       ),
-      signer: holds('sdk/caller-headers.test.ts'),
+      signer: holds('caller/sdk/caller-headers.test.ts'),
       broker: FORWARDS_NOTHING,
       Control: FORWARDS_NOTHING,
     },

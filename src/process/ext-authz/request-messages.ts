@@ -1,5 +1,5 @@
 /**
- * Types of the gRPC messages as @grpc/proto-loader produces them with the options of `enforcement/ext-authz-grpc/service.ts`: names as in
+ * Types of the gRPC messages as @grpc/proto-loader produces them with the options of `process/ext-authz/service.ts`: names as in
  * `proto/`, `bytes` as Buffers, absent fields absent.
  */
 
