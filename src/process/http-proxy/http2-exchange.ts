@@ -64,6 +64,7 @@ class Http2Response implements ClientResponse {
   #trailers: HeaderLines = [];
   #isWithoutBody: boolean;
   #mayHaveTrailers = false;
+  #isReset = false;
 
   constructor(stream: ServerHttp2Stream, isHead: boolean) {
     this.#stream = stream;
@@ -73,7 +74,7 @@ class Http2Response implements ClientResponse {
   }
 
   isGone(): boolean {
-    return this.#stream.destroyed || this.#stream.closed || this.#stream.aborted;
+    return this.#isReset || this.#stream.destroyed || this.#stream.closed || this.#stream.aborted;
   }
 
   onGone(listener: () => void): void {
@@ -137,7 +138,8 @@ class Http2Response implements ClientResponse {
   }
 
   destroy(): void {
-    resetAfterParsing(this.#stream, constants.NGHTTP2_INTERNAL_ERROR);
+    this.#isReset = true;
+    resetAfterParsing(this.#stream);
   }
 }
 

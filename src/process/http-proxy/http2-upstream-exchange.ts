@@ -2,6 +2,7 @@
 import { type ClientHttp2Stream, constants } from 'node:http2';
 import { Readable } from 'node:stream';
 import { type Dispatcher, errors } from 'undici';
+import { resetAfterParsing } from '../node-internals/http2-closing.ts';
 import { withoutPseudoHeaders } from './http2-exchange.ts';
 import {
   MAX_RESPONSE_HEADER_BYTES,
@@ -47,7 +48,7 @@ export class Http2UpstreamExchange implements UpstreamController {
     this.reason ??= reason;
     // A dead connection would never report that the stream is closed.
     this.#fail(reason);
-    this.#stream?.close(constants.NGHTTP2_CANCEL);
+    if (this.#stream !== undefined) leave(this.#stream);
   }
 
   pause(): void {
@@ -101,6 +102,7 @@ export class Http2UpstreamExchange implements UpstreamController {
       this.#leftBytes = Number(headers['content-length'] ?? Number.NaN);
       this.#expectData();
       stream.on('data', (chunk: Buffer) => {
+        if (this.#isOver) return;
         this.#leftBytes -= chunk.length;
         this.#timer?.refresh();
         this.#handler.onResponseData?.(this, chunk);
@@ -116,7 +118,7 @@ export class Http2UpstreamExchange implements UpstreamController {
       this.#finish();
       this.#handler.onResponseEnd?.(this, {});
       // The upstream does not need the rest of the body.
-      if (!stream.writableFinished) stream.close(constants.NGHTTP2_CANCEL);
+      if (!stream.writableFinished) leave(stream);
     });
   }
 
@@ -143,6 +145,12 @@ export class Http2UpstreamExchange implements UpstreamController {
     this.#isOver = true;
     clearTimeout(this.#timer);
   }
+}
+
+/** A request whose body is not whole must not look as if it were. */
+function leave(stream: ClientHttp2Stream): void {
+  if (stream.writableEnded) stream.close(constants.NGHTTP2_CANCEL);
+  else resetAfterParsing(stream);
 }
 
 /**

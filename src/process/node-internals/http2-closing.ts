@@ -1,14 +1,14 @@
 /**
  * Keeps node:http2 from resetting a stream while its parser reads that stream: nghttp2 then goes on with memory that it has freed,
- * and the process may end (nodejs/node#64113). Any client could bring it about: after a GOAWAY, Node.js marks the connection as
+ * and the process may end (nodejs/node#64113). Any client could bring it about: after its GOAWAY, Node.js marks the connection as
  * closed, and refuses a request that came in the same read by such a reset. No benchmark justifies this file;
  * test/process/node-internals/http2-closing.test.ts fails when Node.js no longer calls `close` of a session for a GOAWAY.
  */
-import { constants, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import { constants, type Http2Stream, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 
 /**
- * Call it for each new connection of a server. Its `close` then says GOAWAY and destroys the connection after its last stream, as
- * that of Node.js does; but requests that come before the GOAWAY has left are answered, not refused.
+ * Call it for each new connection of a server. Its `close` then sends GOAWAY and destroys the connection after its last stream, as
+ * that of Node.js does. Requests that come before this GOAWAY has left are answered, not refused; `closed` stays false.
  */
 export function closeAfterParsing(session: ServerHttp2Session): void {
   let streams = 0;
@@ -29,9 +29,11 @@ export function closeAfterParsing(session: ServerHttp2Session): void {
     });
   });
   session.close = (callback) => {
-    if (isLeaving || session.destroyed) return;
-    isLeaving = true;
+    if (session.destroyed) return;
+    // grpc-js asks `closed` whether it still needs to wait for the end.
     if (callback !== undefined) session.once('close', callback);
+    if (isLeaving) return;
+    isLeaving = true;
     later(() => {
       session.goaway(constants.NGHTTP2_NO_ERROR);
       destroyWhenEmpty();
@@ -39,7 +41,10 @@ export function closeAfterParsing(session: ServerHttp2Session): void {
   };
 }
 
-/** Resets the stream once no parser reads it. */
-export function resetAfterParsing(stream: { close(code: number): void }, code: number): void {
-  setImmediate(() => stream.close(code));
+/**
+ * Resets the stream with INTERNAL_ERROR once no parser reads it. Its `close` would end it first (DATA with END_STREAM), so that what
+ * is broken off would look whole to the peer. The stream emits `error`.
+ */
+export function resetAfterParsing(stream: Http2Stream): void {
+  setImmediate(() => stream.destroy(new Error('broken off')));
 }

@@ -2,11 +2,12 @@
 import { once } from 'node:events';
 import type { Http2Server } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
-import { afterEach, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ClientExchange } from '../../../src/process/http-proxy/client-exchange.ts';
 import { dispatchConnection } from '../../../src/process/http-proxy/connection-protocol.ts';
 import { createHttp2Server, type Http2Sessions } from '../../../src/process/http-proxy/http2-server.ts';
 import { waitFor } from '../../e2e/harness/wait.ts';
+import { useExtAuthzServers } from '../../enforcement/ext-authz-grpc/server-fixture.ts';
 import { encodeFrame, FLAG, type Frame, PREFACE, readFrames, TYPE } from '../../smuggling/http2/frames.ts';
 
 const NOTHING = Buffer.alloc(0);
@@ -17,6 +18,19 @@ const request = (stream: number) =>
 const settings = encodeFrame({ type: TYPE.settings, flags: 0, stream: 0, payload: NOTHING });
 const goaway = encodeFrame({ type: TYPE.goaway, flags: 0, stream: 0, payload: Buffer.alloc(8) });
 
+/** Longer than the test may take. */
+const FOREVER_MS = 2_000_000_000;
+const line = (name: string, value: string) =>
+  Buffer.concat([Buffer.of(0, name.length), Buffer.from(name), Buffer.of(value.length), Buffer.from(value)]);
+const CALL = Buffer.concat([
+  Buffer.from([0x83, 0x86]),
+  line(':path', '/envoy.service.auth.v3.Authorization/Check'),
+  line(':authority', 'a'),
+  line('content-type', 'application/grpc'),
+  line('te', 'trailers'),
+]);
+
+const grpc = useExtAuthzServers(64 * 1024);
 const listeners: Server[] = [];
 const sockets: Socket[] = [];
 afterEach(async () => {
@@ -50,14 +64,16 @@ async function dial(address: string) {
   });
   await once(socket, 'connect');
   const ofStream = (stream: number) => readFrames(bytes).frames.filter((frame) => frame.stream === stream);
+  const framesUntil = (stream: number, isEnough: (frames: readonly Frame[]) => boolean) =>
+    waitFor<readonly Frame[]>(`frames on stream ${stream}`, () => {
+      const frames = ofStream(stream);
+      return isEnough(frames) ? frames : undefined;
+    });
   return {
     socket,
     isClosed: () => isClosed,
-    answer: (stream: number) =>
-      waitFor<readonly Frame[]>(`an answer on stream ${stream}`, () => {
-        const frames = ofStream(stream);
-        return frames.length > 0 ? frames : undefined;
-      }),
+    framesUntil,
+    answer: (stream: number) => framesUntil(stream, ({ length }) => length > 0),
   };
 }
 
@@ -76,6 +92,43 @@ it('answers a request behind a GOAWAY in the first read, and closes then', async
     expect((await client.answer(stream)).map(({ type }) => type)).toContain(TYPE.headers);
   }
   await waitFor('the connection to close', () => client.isClosed() || undefined);
+});
+
+it('breaks an answer off, whatever is written to it then', async () => {
+  const open: ClientExchange[] = [];
+  const { address } = await openProxy((exchange) => open.push(exchange));
+  const client = await dial(address);
+  client.socket.write(Buffer.concat([PREFACE, settings, request(1)]));
+  const { response } = await waitFor('the request', () => open[0]);
+  response.begin(200, [], false);
+  response.destroy();
+  response.end([]);
+  const isReset = (frame: Frame) => frame.type === TYPE.reset;
+  const frames = await client.framesUntil(1, (all) => all.some(isReset));
+  expect(frames.filter(({ flags, type }) => type !== TYPE.reset && (flags & FLAG.endStream) !== 0)).toEqual(
+    [],
+  );
+});
+
+describe('ext_authz', () => {
+  /** Its message does not come, so the server waits for it. */
+  const waitingCall = encodeFrame({ type: TYPE.headers, flags: FLAG.endHeaders, stream: 1, payload: CALL });
+
+  it('answers a request behind a GOAWAY', async () => {
+    const client = await dial((await grpc.open()).address);
+    client.socket.write(Buffer.concat([PREFACE, settings, waitingCall, goaway, request(3)]));
+    expect((await client.answer(3)).map(({ type }) => type)).toContain(TYPE.headers);
+  });
+
+  it('that drains is told of the end of a connection that is leaving already', async () => {
+    const server = await grpc.open();
+    const client = await dial(server.address);
+    client.socket.write(Buffer.concat([PREFACE, settings, waitingCall, goaway]));
+    await client.answer(0);
+    const drained = server.drain(FOREVER_MS);
+    client.socket.destroy();
+    await drained;
+  });
 });
 
 it('closes a connection after its last stream', async () => {
