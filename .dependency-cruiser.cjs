@@ -6,9 +6,8 @@
 /** Rooms of the same floor do not import each other. */
 const FLOORS = [
   ['protocol'],
-  ['process'],
-  ['bundle', 'spiffe'],
-  ['verifier'],
+  ['process', 'bundle'],
+  ['verifier', 'spiffe'],
   ['enforcement', 'broker', 'control', 'caller'],
   ['tools'],
   ['cli'],

@@ -36,7 +36,7 @@ async function verifierMetrics() {
   const { registry } = metrics.createVerifierMetrics(() => undefined);
   metrics.createRefreshMetrics(registry, () => undefined);
   (await import('../dist/process/admin/readiness-metrics.js')).createReadinessMetrics(registry, () => []);
-  (await import('../dist/process/telemetry/audit-metrics.js')).createAuditMetrics(registry);
+  (await import('../dist/verifier/audit/audit-metrics.js')).createAuditMetrics(registry);
   metrics.createReplayMetrics(registry, [], () => undefined);
   metrics.createWorkerMetrics(registry, () => 0);
   return registry;

@@ -1,8 +1,8 @@
 /** Checks that docs/proxy.md and docs/cli.md have every code and metric of the reverse proxy. */
 import { expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
+import { createProxyMetrics } from '../../src/enforcement/reverse-proxy/proxy-metrics.ts';
 import { PROXY_FAULTS } from '../../src/process/http-proxy/proxy-faults.ts';
-import { createProxyMetrics } from '../../src/process/telemetry/proxy-metrics.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
 
 const proxy = readText('docs/proxy.md');

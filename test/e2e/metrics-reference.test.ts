@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { createExtAuthzHttpMetrics } from '../../src/enforcement/ext-authz-http/ext-authz-http-metrics.ts';
 import { createReadinessMetrics } from '../../src/process/admin/readiness-metrics.ts';
-import { createAuditMetrics } from '../../src/process/telemetry/audit-metrics.ts';
-import { createCaptureMetrics } from '../../src/process/telemetry/capture-metrics.ts';
 import { createOtlpTracer } from '../../src/process/telemetry/tracing.ts';
+import { createAuditMetrics } from '../../src/verifier/audit/audit-metrics.ts';
+import { createCaptureMetrics } from '../../src/verifier/capture/capture-metrics.ts';
 import {
   createRefreshMetrics,
   createReplayMetrics,

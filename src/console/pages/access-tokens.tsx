@@ -109,7 +109,7 @@ function CreateToken({ onSecret }: Secret) {
         asksReason: true,
         consequence: (
           <>
-            Whoever has the token has the role {role} at <ScopeName scope={scope} /> and everything below it
+            The token gives its bearer the role {role} at <ScopeName scope={scope} /> and everything below it
             {days === undefined ? ', until it is deleted' : `, for ${days} days`}. Control shows the token
             once.
           </>

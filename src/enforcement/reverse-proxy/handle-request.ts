@@ -19,7 +19,6 @@ import { DENIAL_HEADERS } from '../../process/http-proxy/response-lines.ts';
 import type { UpstreamPool } from '../../process/http-proxy/upstream-pool.ts';
 import { BodySpace, UNVERIFIED } from '../../process/request-body/body-space.ts';
 import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
-import type { ProxyMetrics } from '../../process/telemetry/proxy-metrics.ts';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
 import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
 import type { RequestFacts } from '../../verifier/decision/facts/request-facts.ts';
@@ -27,6 +26,7 @@ import type { Verifier } from '../../verifier/verifier.ts';
 import { problemOfDenial } from '../answers/denial-problem.ts';
 import { httpCall } from '../http/http-call.ts';
 import { headersForUpstream } from '../http/upstream-request.ts';
+import type { ProxyMetrics } from './proxy-metrics.ts';
 import { linesForUpstream, verifiableHeadersOf } from './request-lines.ts';
 import { isMatchingAnswer, switchingLines, Tunnels } from './websocket.ts';
 

@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import type { ClientRequest, HeaderLines } from '../../process/http-proxy/client-exchange.ts';
 import type { HeaderLine } from '../../process/http-proxy/raw-headers.ts';
 import { DENIAL_HEADERS } from '../../process/http-proxy/response-lines.ts';
-import type { ProxyMetrics } from '../../process/telemetry/proxy-metrics.ts';
+import type { ProxyMetrics } from './proxy-metrics.ts';
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 

@@ -1,10 +1,7 @@
 /** Opens the audit trail of a verifier or a broker: its sinks, with their log and metrics. */
-import {
-  type AuditMetrics,
-  type AuditSinkName,
-  createAuditMetrics,
-} from '../../process/telemetry/audit-metrics.ts';
+
 import type { Logger } from '../../process/telemetry/log.ts';
+import { type AuditMetrics, type AuditSinkName, createAuditMetrics } from '../audit/audit-metrics.ts';
 import type { HttpTransportOptions } from '../audit/http-transport.ts';
 import { createJsonLinesSink } from '../audit/json-lines.ts';
 import type { AuditMode, AuditObserver, OperatedAuditSink } from '../audit/sink.ts';

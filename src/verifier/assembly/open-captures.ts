@@ -1,7 +1,8 @@
 /** Opens the captures of denied requests, with their log and metrics. */
-import { createCaptureMetrics } from '../../process/telemetry/capture-metrics.ts';
+
 import type { Logger } from '../../process/telemetry/log.ts';
 import { CaptureDirectory } from '../capture/capture-directory.ts';
+import { createCaptureMetrics } from '../capture/capture-metrics.ts';
 import { DeniedCaptures } from '../capture/denied-captures.ts';
 import type { VerifierMetrics } from '../verifier-metrics.ts';
 

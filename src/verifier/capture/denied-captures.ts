@@ -3,10 +3,10 @@
  * sampled: it costs neither memory nor the time of decisions.
  */
 import { setTimeout as pause, setImmediate as yieldToEventLoop } from 'node:timers/promises';
-import type { CaptureOutcome } from '../../process/telemetry/capture-metrics.ts';
 import { failureCode } from '../audit/sink.ts';
 import type { CaptureDirectory } from './capture-directory.ts';
 import { type CaptureOptions, captureDocument, type DeniedRequest } from './capture-document.ts';
+import type { CaptureOutcome } from './capture-metrics.ts';
 
 const MAX_QUEUED = 32;
 const MAX_QUEUED_BYTES = 8 * 1024 * 1024;

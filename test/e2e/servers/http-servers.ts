@@ -3,11 +3,11 @@ import { afterAll } from '@jest/globals';
 import { Registry } from 'prom-client';
 import { createBrokerServer } from '../../../src/broker/program/broker-listener.ts';
 import { RequestSigner } from '../../../src/caller/sign/request-signer.ts';
+import { createEgressMetrics } from '../../../src/caller/signer/egress/egress-metrics.ts';
 import { openEgressServer } from '../../../src/caller/signer/egress/egress-server.ts';
 import { openProofsApi } from '../../../src/caller/signer/signing-api/proofs-api.ts';
 import { SignInRedirect } from '../../../src/cli/ctl/client/operator-sign-in.ts';
 import { openAdminListener } from '../../../src/process/admin/admin-server.ts';
-import { createEgressMetrics } from '../../../src/process/telemetry/egress-metrics.ts';
 import { testBroker } from '../../broker/broker-fixture.ts';
 import { ApiFixture } from '../../control/api/api-fixture.ts';
 

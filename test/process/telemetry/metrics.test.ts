@@ -1,8 +1,8 @@
 /** Tests metrics: names and labels are an interface, and no label names a caller. */
 import { describe, expect, it } from '@jest/globals';
 import { Counter, Registry } from 'prom-client';
-import { createAuditMetrics } from '../../../src/process/telemetry/audit-metrics.ts';
 import { renderMetrics } from '../../../src/process/telemetry/instruments.ts';
+import { createAuditMetrics } from '../../../src/verifier/audit/audit-metrics.ts';
 import {
   createReplayMetrics,
   createVerifierMetrics,

@@ -14,12 +14,12 @@ import {
   text,
   withDefault,
 } from '../../../process/settings/settings.ts';
-import { createEgressMetrics } from '../../../process/telemetry/egress-metrics.ts';
 import type { Logger } from '../../../process/telemetry/logger.ts';
 import { isLoopback } from '../../../protocol/loopback.ts';
 import type { Origin } from '../../../protocol/request-target.ts';
 import { clockText } from '../../sign/clock-difference.ts';
 import type { EgressParts } from '../egress/egress-handler.ts';
+import { createEgressMetrics } from '../egress/egress-metrics.ts';
 import { parseUpstreamRoutes, type RouteFault, type UpstreamRoute } from '../egress/egress-routes.ts';
 import { type EgressServer, openEgressServer } from '../egress/egress-server.ts';
 import { localAddress } from './local-address.ts';

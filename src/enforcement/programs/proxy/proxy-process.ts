@@ -4,7 +4,7 @@ import { followTlsFiles } from '../../../process/connections/listener-tls.ts';
 import { openUpstreamPool } from '../../../process/http-proxy/upstream-pool.ts';
 import type { CliContext } from '../../../process/program/output.ts';
 import type { Logger } from '../../../process/telemetry/log.ts';
-import { createProxyMetrics } from '../../../process/telemetry/proxy-metrics.ts';
+import { createProxyMetrics } from '../../reverse-proxy/proxy-metrics.ts';
 import { openProxyServer } from '../../reverse-proxy/proxy-server.ts';
 import {
   type PlannedServer,

@@ -1,6 +1,6 @@
 /** Metrics of captured denials. Source: docs/enforcement.md "Metrics". */
 import type { Registry } from 'prom-client';
-import { instrumentsOf } from './instruments.ts';
+import { instrumentsOf } from '../../process/telemetry/instruments.ts';
 
 const OUTCOMES = ['written', 'dropped', 'failed'] as const;
 export type CaptureOutcome = (typeof OUTCOMES)[number];

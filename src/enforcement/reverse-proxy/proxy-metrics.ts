@@ -3,14 +3,10 @@
  * Source: docs/proxy.md "Metrics".
  */
 import type { Registry } from 'prom-client';
-import { DurationHistogram } from './duration-histogram.ts';
-import { instrumentsOf } from './instruments.ts';
+import { servedMetric } from '../../process/http-proxy/served-metrics.ts';
+import { instrumentsOf } from '../../process/telemetry/instruments.ts';
 
 export type ProxyMetrics = ReturnType<typeof createProxyMetrics>;
-
-/** `1xx` is a switch of protocols; `gone`: the client left before the response ended. */
-export const STATUS_CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx', 'gone'] as const;
-export type StatusClass = (typeof STATUS_CLASSES)[number];
 
 export function createProxyMetrics(registry: Registry) {
   const { counter, gauge } = instrumentsOf(registry);
@@ -28,15 +24,6 @@ export function createProxyMetrics(registry: Registry) {
     'Verified requests that the upstream did not answer in full.',
     'code',
   );
-  const duration = new DurationHistogram({
-    name: 'http_server_request_duration_seconds',
-    help: 'Time from the head of a request to the end of its response.',
-    labelNames: ['status'],
-    registry,
-  });
-  const observe = Object.fromEntries(
-    STATUS_CLASSES.map((status) => [status, duration.series({ status })]),
-  ) as { readonly [S in StatusClass]: (seconds: number) => void };
   return {
     /** @param why a code of the proxy */
     refused: (why: string) => refused.inc({ why }),
@@ -45,6 +32,6 @@ export function createProxyMetrics(registry: Registry) {
     tunnels: (open: number) => tunnels.set(open),
     spooled: (changeBytes: number) => spooled.inc(changeBytes),
     upstreamFailed: (code: string) => failures.inc({ code }),
-    served: (status: StatusClass, seconds: number) => observe[status](seconds),
+    served: servedMetric(registry),
   };
 }

@@ -3,9 +3,8 @@
  * Source: docs/signer.md "Metrics".
  */
 import type { Registry } from 'prom-client';
-import { DurationHistogram } from './duration-histogram.ts';
-import { instrumentsOf } from './instruments.ts';
-import { STATUS_CLASSES, type StatusClass } from './proxy-metrics.ts';
+import { servedMetric } from '../../../process/http-proxy/served-metrics.ts';
+import { instrumentsOf } from '../../../process/telemetry/instruments.ts';
 
 export type EgressMetrics = ReturnType<typeof createEgressMetrics>;
 
@@ -19,20 +18,11 @@ export function createEgressMetrics(registry: Registry) {
     'Requests that an upstream did not answer in full.',
     'code',
   );
-  const duration = new DurationHistogram({
-    name: 'http_server_request_duration_seconds',
-    help: 'Time from the head of a request to the end of its response.',
-    labelNames: ['status'],
-    registry,
-  });
-  const observe = Object.fromEntries(
-    STATUS_CLASSES.map((status) => [status, duration.series({ status })]),
-  ) as { readonly [S in StatusClass]: (seconds: number) => void };
   return {
     connections: (open: number) => connections.set(open),
     requests: (open: number) => requests.set(open),
     spooled: (changeBytes: number) => spooled.inc(changeBytes),
     upstreamFailed: (code: string) => failures.inc({ code }),
-    served: (status: StatusClass, seconds: number) => observe[status](seconds),
+    served: servedMetric(registry),
   };
 }

@@ -3,7 +3,7 @@
  * Source: docs/enforcement.md "Metrics".
  */
 import type { Registry } from 'prom-client';
-import { instrumentsOf } from './instruments.ts';
+import { instrumentsOf } from '../../process/telemetry/instruments.ts';
 
 export type AuditSinkName = 'stdout' | 'file' | 'http';
 export type AuditMetrics = ReturnType<typeof createAuditMetrics>;
