@@ -36,6 +36,7 @@ function atMiddleware(cell: Cell): { readonly [P in MiddlewarePoint]: Cell } {
 }
 
 const FORWARDS_NOTHING = cannot('it forwards no requests');
+const NO_HTTP2 = cannot('it speaks HTTP/1.1 only');
 const NO_TARGET_HEADER = cannot('the check does not get the target in a header');
 
 export const ATTACK_KINDS: readonly AttackKind[] = [
@@ -87,6 +88,37 @@ export const ATTACK_KINDS: readonly AttackKind[] = [
       signer: holds('e2e/servers/disturbances.test.ts', 'wire-fuzz/programs.extended.test.ts'),
       broker: holds('e2e/servers/disturbances.test.ts', 'wire-fuzz/programs.extended.test.ts'),
       Control: holds('e2e/servers/disturbances.test.ts', 'wire-fuzz/programs.extended.test.ts'),
+    },
+  },
+  {
+    name: 'A request behind a GOAWAY corrupts memory',
+    cells: {
+      gRPC: holds('process/node-internals/http2-closing.test.ts', 'smuggling/envoy-grpc.extended.test.ts'),
+      'HTTP profiles': NO_HTTP2,
+      proxy: holds('process/node-internals/http2-closing.test.ts', 'smuggling/reverse-proxy.test.ts'),
+      ...atMiddleware(cannot('it protects no HTTP/2 server')),
+      signer: holds('process/node-internals/http2-closing.test.ts'),
+      broker: NO_HTTP2,
+      Control: NO_HTTP2,
+    },
+  },
+  {
+    name: 'A message that is broken off looks whole',
+    cells: {
+      gRPC: cannot('a Check that is not whole is not decoded'),
+      'HTTP profiles': FORWARDS_NOTHING,
+      proxy: holds(
+        'process/node-internals/http2-closing.test.ts',
+        'enforcement/reverse-proxy/responses.test.ts',
+      ),
+      ...atMiddleware(FORWARDS_NOTHING),
+      signer: holds(
+        'process/http-proxy/http2-upstream-exchange.test.ts',
+        'process/node-internals/http2-closing.test.ts',
+        'caller/signer/egress/http2-upstream.test.ts',
+      ),
+      broker: FORWARDS_NOTHING,
+      Control: FORWARDS_NOTHING,
     },
   },
   {
