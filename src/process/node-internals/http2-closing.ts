@@ -4,39 +4,33 @@
  * closed, and refuses a request that came in the same read by such a reset. No benchmark justifies this file;
  * test/process/node-internals/http2-closing.test.ts fails when Node.js no longer calls `close` of a session for a GOAWAY.
  */
-import { constants, type Http2Stream, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import { constants, type Http2Stream, type ServerHttp2Session } from 'node:http2';
+
+/** RFC 9113 section 6.8: a GOAWAY that excludes no stream yet. */
+const HIGHEST_STREAM_ID = 2 ** 31 - 1;
 
 /**
- * Call it for each new connection of a server. Its `close` then sends GOAWAY and destroys the connection after its last stream, as
- * that of Node.js does. Requests that come before this GOAWAY has left are answered, not refused; `closed` stays false.
+ * Call it for each new connection of a server. Its `close` then waits until the parser has read what has come, and announces the end
+ * before it begins: nghttp2 ignores the requests behind a GOAWAY that has left, so `close` of Node.js finds none to reset. Requests
+ * that come before are answered.
  */
 export function closeAfterParsing(session: ServerHttp2Session): void {
-  let streams = 0;
+  const close = session.close.bind(session);
   let isLeaving = false;
-  /** Once the parser has read what has come. */
   const later = (act: () => void) =>
     setImmediate(() => {
       if (!session.destroyed) act();
     });
-  const destroyWhenEmpty = () => {
-    if (isLeaving && streams === 0) later(() => streams === 0 && session.destroy());
-  };
-  session.on('stream', (stream: ServerHttp2Stream) => {
-    streams += 1;
-    stream.once('close', () => {
-      streams -= 1;
-      destroyWhenEmpty();
-    });
-  });
   session.close = (callback) => {
     if (session.destroyed) return;
-    // grpc-js asks `closed` whether it still needs to wait for the end.
+    // That of Node.js forgets the callback of a second call.
     if (callback !== undefined) session.once('close', callback);
     if (isLeaving) return;
     isLeaving = true;
     later(() => {
-      session.goaway(constants.NGHTTP2_NO_ERROR);
-      destroyWhenEmpty();
+      session.goaway(constants.NGHTTP2_NO_ERROR, HIGHEST_STREAM_ID);
+      // Node.js writes before it calls this. While it cannot write, a reset frees nothing either.
+      later(close);
     });
   };
 }

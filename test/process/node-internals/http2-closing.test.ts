@@ -1,6 +1,6 @@
 /** Tests a request behind a GOAWAY in the same read, and the end of connections. */
 import { once } from 'node:events';
-import type { Http2Server } from 'node:http2';
+import { connect as connectHttp2, type Http2Server } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ClientExchange } from '../../../src/process/http-proxy/client-exchange.ts';
@@ -146,4 +146,33 @@ it('closes a connection after its last stream', async () => {
   exchange.response.end([]);
   expect((await busy.answer(1)).map(({ type }) => type)).toContain(TYPE.headers);
   await waitFor('the other to close', () => busy.isClosed() || undefined);
+});
+
+it('answers each request that it takes up, while requests come and it closes', async () => {
+  for (let round = 0; round < 50; round += 1) {
+    let taken = 0;
+    const { address, sessions } = await openProxy(({ response }) => {
+      taken += 1;
+      response.begin(200, [], false);
+      response.end([]);
+    });
+    const client = connectHttp2(`http://${address}`);
+    client.on('error', () => undefined);
+    let answered = 0;
+    const send = () => {
+      if (client.closed || client.destroyed) return;
+      const stream = client.request({ ':method': 'GET' });
+      stream.on('error', () => undefined);
+      stream.on('response', () => {
+        answered += 1;
+        send();
+      });
+      stream.resume();
+    };
+    for (let stream = 0; stream < 20; stream += 1) send();
+    await waitFor('traffic', () => answered > 100 || undefined);
+    sessions.close();
+    await once(client, 'close');
+    expect(answered).toBe(taken);
+  }
 });
