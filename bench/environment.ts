@@ -1,7 +1,7 @@
 /** The Node.js, the program and the environment that the benchmark uses for the processes that it starts from now on. */
 import { join } from 'node:path';
-import { hasImageTools, IMAGE_TOOLS } from '../test/image/built.ts';
-import { ENVIRONMENT } from '../test/image/container.ts';
+import { hasImageTools, IMAGE_TOOLS } from '../test/support/image/built.ts';
+import { ENVIRONMENT } from '../test/support/image/container.ts';
 
 interface Stoppable {
   stop(): Promise<void>;

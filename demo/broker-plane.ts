@@ -1,10 +1,10 @@
 /** What gives a SPIFFE workload its passport: a Workload API with SVIDs of a throw-away authority, and `proofgate broker`. */
 import { writeFile } from 'node:fs/promises';
-import { makeCertificates } from '../test/e2e/harness/certificates.ts';
-import { type Service, startService } from '../test/e2e/harness/sidecar.ts';
-import { freePort } from '../test/fakes/free-port.ts';
-import { SpiffeAuthority } from '../test/fakes/spiffe-authority.ts';
-import { FakeWorkloadApi } from '../test/fakes/workload-api.ts';
+import { SpiffeAuthority } from '../test/support/fakes/spiffe-authority.ts';
+import { FakeWorkloadApi } from '../test/support/fakes/workload-api.ts';
+import { makeCertificates } from '../test/support/harness/certificates.ts';
+import { freePort } from '../test/support/harness/free-port.ts';
+import { type Service, startService } from '../test/support/harness/sidecar.ts';
 import type { DemoFiles } from './files.ts';
 import { listeningMember } from './listening.ts';
 import type { Operator, Tell } from './onboarding.ts';

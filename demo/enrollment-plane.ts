@@ -1,12 +1,12 @@
 /** The services that turn tokens into keys: a token issuer like a cluster's, and `proofgate control`. */
 import { writeFile } from 'node:fs/promises';
-import { makeCertificates } from '../test/e2e/harness/certificates.ts';
-import { type Service, startService } from '../test/e2e/harness/sidecar.ts';
-import { freePort } from '../test/fakes/free-port.ts';
 import {
   type ServiceAccountIssuer,
   startServiceAccountIssuer,
-} from '../test/fakes/service-account-issuer.ts';
+} from '../test/support/fakes/service-account-issuer.ts';
+import { makeCertificates } from '../test/support/harness/certificates.ts';
+import { freePort } from '../test/support/harness/free-port.ts';
+import { type Service, startService } from '../test/support/harness/sidecar.ts';
 import type { DemoFiles } from './files.ts';
 import { listeningMember } from './listening.ts';
 import type { Parts } from './parts.ts';

@@ -1,6 +1,6 @@
 /** Formats a failed case: what is wrong, and the last log lines of the processes involved. */
 import { readFile } from 'node:fs/promises';
-import { waitFor } from '../test/e2e/harness/wait.ts';
+import { waitFor } from '../test/support/wait.ts';
 import type { DemoEnvironment } from './environment.ts';
 import type { StepResult } from './run-case.ts';
 

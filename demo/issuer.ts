@@ -5,11 +5,11 @@
  */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeCertificates } from '../test/e2e/harness/certificates.ts';
 import {
   type ServiceAccountIssuer,
   startServiceAccountIssuer,
-} from '../test/fakes/service-account-issuer.ts';
+} from '../test/support/fakes/service-account-issuer.ts';
+import { makeCertificates } from '../test/support/harness/certificates.ts';
 import { messageOf } from './parts.ts';
 
 const loopback = '127.0.0.1';

@@ -1,6 +1,6 @@
 /** Runs `bin/proofgate` as a user has it: every key, enrollment, signature and request of the demo comes from this program. */
-import { checkoutPath } from '../test/e2e/harness/checkout.ts';
-import { type Child, type ChildOptions, startChild } from '../test/e2e/harness/child.ts';
+import { checkoutPath } from '../test/support/harness/checkout.ts';
+import { type Child, type ChildOptions, startChild } from '../test/support/harness/child.ts';
 import { isRecord, parseJson } from './answer.ts';
 
 export const proofgateProgram = checkoutPath('bin', 'proofgate');

@@ -1,9 +1,9 @@
 /** The request plane of the demo: a real Envoy with the shipped configuration, the sidecar that it calls, and an upstream. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { envoyVersions, type RunningEnvoy, startEnvoy } from '../test/e2e/harness/envoy.ts';
-import { type Service, startService } from '../test/e2e/harness/sidecar.ts';
-import { startUpstream, type Upstream } from '../test/e2e/harness/upstream.ts';
+import { envoyVersions, type RunningEnvoy, startEnvoy } from '../test/support/harness/envoy.ts';
+import { type Service, startService } from '../test/support/harness/sidecar.ts';
+import { startUpstream, type Upstream } from '../test/support/harness/upstream.ts';
 import type { DemoFiles } from './files.ts';
 import { listeningMember } from './listening.ts';
 import type { Parts } from './parts.ts';

@@ -1,7 +1,7 @@
 /** `proofgate signer` with the key of billing, and the unchanged program that sends through it. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { type Service, startService } from '../test/e2e/harness/sidecar.ts';
+import { type Service, startService } from '../test/support/harness/sidecar.ts';
 import type { ReceivedAnswer } from './answer.ts';
 import type { DemoFiles } from './files.ts';
 import { listeningMember } from './listening.ts';

@@ -1,4 +1,4 @@
-/** Jest's environment for Node, which also tells the waits of a test or hook when to give up (test/e2e/harness/wait.ts). */
+/** Jest's environment for Node, which also tells the waits of a test or hook when to give up (test/support/wait.ts). */
 import { TestEnvironment } from 'jest-environment-node';
 
 /** So much earlier than Jest, a wait gives up: only its error says what did not happen. */

@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { register } from 'node:module';
 
-register(new URL('../test/fakes/typescript-hooks.mjs', import.meta.url));
+register(new URL('../test/support/harness/typescript-hooks.mjs', import.meta.url));
 const schemas = await import('../src/bundle/format/schema.ts');
 const { POLL_ANSWER } = await import('../src/bundle/format/distribution-contract.ts');
 

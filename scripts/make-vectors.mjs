@@ -1,5 +1,5 @@
 /** Writes test/vectors/*.json from the cases in test/vectors/make/ and test/verifier/. A test fails when they are out of date. */
 import { register } from 'node:module';
 
-register(new URL('../test/fakes/typescript-hooks.mjs', import.meta.url));
+register(new URL('../test/support/harness/typescript-hooks.mjs', import.meta.url));
 await import('../test/vectors/make/write.ts');

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
-import { checkoutPath } from './e2e/harness/checkout.ts';
+import { checkoutPath } from './support/harness/checkout.ts';
 
 /** The files that a target of the Makefile would have Jest run. */
 function filesOf(target: string): readonly string[] {

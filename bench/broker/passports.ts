@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { brokerText, credentialSha256 } from '../../src/protocol/broker-text.ts';
 import { signMessage } from '../../src/protocol/signature.ts';
 import { generateSigningKey, type SigningKey, signingKeyOf } from '../../src/protocol/signing.ts';
-import { SpiffeAuthority } from '../../test/fakes/spiffe-authority.ts';
+import { SpiffeAuthority } from '../../test/support/fakes/spiffe-authority.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { median } from '../statistics.ts';
 import type { ServerJob } from './broker-server.ts';

@@ -11,9 +11,9 @@ import { Agent, request } from 'undici';
 import { parse } from 'yaml';
 import { POLL_PATH } from '../../src/bundle/format/bundle-limits.ts';
 import type { ControlApi } from '../../src/cli/ctl/client/control-api.ts';
-import { ControlStage, type ControlStageOptions } from '../../test/e2e/control/control-fixture.ts';
-import { SITE_ID } from '../../test/e2e/control/site-declaration.ts';
-import { TestPostgresServer } from '../../test/fakes/postgres-server.ts';
+import { ControlStage, type ControlStageOptions } from '../../test/support/control/control-fixture.ts';
+import { SITE_ID } from '../../test/support/control/site-declaration.ts';
+import { TestPostgresServer } from '../../test/support/harness/postgres-server.ts';
 
 export const SITE_CLIENTS = Number(process.env.PROOFGATE_BENCH_CLIENTS ?? 100_000);
 export const AT_ONCE = 20;

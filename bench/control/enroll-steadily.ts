@@ -3,7 +3,7 @@
  * client's own code. Keys and workload tokens are made in advance.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { submissionOf, Workload, WorkloadConnection } from '../../test/e2e/control/campaign/workload.ts';
+import { submissionOf, Workload, WorkloadConnection } from '../../test/support/control/workload.ts';
 import type { MeasuredSite } from './measured-site.ts';
 
 export interface Issued {

@@ -10,8 +10,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { BrowserContext } from 'playwright-core';
-import { ConsoleStage } from '../../test/console/console-fixture.ts';
-import { checkoutPath } from '../../test/e2e/harness/checkout.ts';
+import { ConsoleStage } from '../../test/support/control/console-fixture.ts';
+import { checkoutPath } from '../../test/support/harness/checkout.ts';
 
 export const PAGE_ROUNDS = 15;
 

@@ -6,9 +6,9 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { parse } from 'yaml';
-import { ControlStage, type ControlStageOptions } from '../../test/e2e/control/control-fixture.ts';
-import { SITE_ID } from '../../test/e2e/control/site-declaration.ts';
-import { TestPostgresServer } from '../../test/fakes/postgres-server.ts';
+import { ControlStage, type ControlStageOptions } from '../../test/support/control/control-fixture.ts';
+import { SITE_ID } from '../../test/support/control/site-declaration.ts';
+import { TestPostgresServer } from '../../test/support/harness/postgres-server.ts';
 
 export const DECLARED_CLIENTS = 100_000;
 /** Fewer clients than one apply may have steps. */

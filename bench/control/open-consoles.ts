@@ -3,7 +3,7 @@
  * showing the keys. Rounds alternate, so that other load on the machine affects both alike.
  */
 import { type Browser, chromium, type Page } from 'playwright-core';
-import { SITE_ID } from '../../test/e2e/control/site-declaration.ts';
+import { SITE_ID } from '../../test/support/control/site-declaration.ts';
 import { SteadyEnrollments } from './enroll-steadily.ts';
 import { MeasuredSite } from './measured-site.ts';
 

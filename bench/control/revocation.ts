@@ -2,8 +2,8 @@
  * Measures how long a revoked key still passes: from the answer to the revoke call to the first denial by a real Envoy and a
  * verifier that follows Control. Everything is on loopback, one key a run.
  */
-import { ControlStage } from '../../test/e2e/control/control-fixture.ts';
-import { FollowedGateway } from '../../test/e2e/control/followed-gateway.ts';
+import { ControlStage } from '../../test/support/control/control-fixture.ts';
+import { FollowedGateway } from '../../test/support/control/followed-gateway.ts';
 
 export const REVOCATION_RUNS = 20;
 /** Longest that the slowest run may take, milliseconds. */

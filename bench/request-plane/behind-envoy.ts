@@ -3,8 +3,8 @@
  * through another whose authorizer is a bare echo that allows everything. Both Envoys have the shipped configuration and answer
  * directly, so there is nothing else to wait for. Both get the same requests at the same rate, in turns.
  */
-import { type RunningEnvoy, startEnvoy } from '../../test/e2e/harness/envoy.ts';
-import { patient, shipped, type VerifierAddress } from '../../test/e2e/harness/envoy-config.ts';
+import { type RunningEnvoy, startEnvoy } from '../../test/support/harness/envoy.ts';
+import { patient, shipped, type VerifierAddress } from '../../test/support/harness/envoy-config.ts';
 import { keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE } from '../machine.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { ascending, median } from '../statistics.ts';

@@ -5,7 +5,7 @@
  * round starts all of them anew, because processes of one kind differ. Within a round they take turns, so that a machine whose
  * speed drifts drifts for all.
  */
-import { TestRedisServer } from '../../test/fakes/redis-server.ts';
+import { TestRedisServer } from '../../test/support/harness/redis-server.ts';
 import { useImageNode } from '../environment.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { median } from '../statistics.ts';

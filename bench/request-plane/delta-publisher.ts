@@ -9,8 +9,8 @@ import type { ChainPosition } from '../../src/bundle/format/chain.ts';
 import type { PublicJwk } from '../../src/protocol/public-key.ts';
 import { formatTime } from '../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
-import { waitFor } from '../../test/e2e/harness/wait.ts';
-import { type FakeControl, startFakeControl } from '../../test/fakes/control-distribution.ts';
+import { type FakeControl, startFakeControl } from '../../test/support/fakes/control-distribution.ts';
+import { waitFor } from '../../test/support/wait.ts';
 import { AUTH_SITE, type BenchSite, contentOf, keyEntry, keyName } from './site.ts';
 
 export const KEYS = 100_000;

@@ -1,5 +1,5 @@
 /** Measures how long a check takes at half of the verifier's maximum load, next to a bare echo at the same rate, in turns. */
-import { TestRedisServer } from '../../test/fakes/redis-server.ts';
+import { TestRedisServer } from '../../test/support/harness/redis-server.ts';
 import { keepOnCore, keepThisOnCore, MEASURED_CORE, OTHERS_CORE } from '../machine.ts';
 import { type Figure, figure, type Part, type PartResult } from '../report.ts';
 import { ascending, median } from '../statistics.ts';

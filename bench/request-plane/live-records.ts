@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { createRedisReplayStore } from '../../src/verifier/replay/redis.ts';
 import type { ReplayStore } from '../../src/verifier/replay/store.ts';
-import { waitFor } from '../../test/e2e/harness/wait.ts';
-import { TestRedisServer } from '../../test/fakes/redis-server.ts';
+import { TestRedisServer } from '../../test/support/harness/redis-server.ts';
+import { waitFor } from '../../test/support/wait.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { claimOf } from './replay-claims.ts';
 

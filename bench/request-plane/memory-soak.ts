@@ -3,7 +3,7 @@
  * once, one with the embedded store and one with Redis. The verifier must allow every valid request and deny every invalid one
  * for its reason. A host that pauses the machine for a second causes a few denials for a missed deadline, which are correct.
  */
-import { TestRedisServer } from '../../test/fakes/redis-server.ts';
+import { TestRedisServer } from '../../test/support/harness/redis-server.ts';
 import { residentMib } from '../machine.ts';
 import { type Bound, type Figure, figure, type Part, type PartResult } from '../report.ts';
 import { slopeOf } from '../statistics.ts';

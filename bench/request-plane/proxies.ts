@@ -5,11 +5,11 @@
  */
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { httpFlags } from '../../test/e2e/forward-auth/guarded-api.ts';
-import { nginx } from '../../test/e2e/forward-auth/proxies/nginx.ts';
-import { startEnvoy } from '../../test/e2e/harness/envoy.ts';
-import { patient } from '../../test/e2e/harness/envoy-config.ts';
-import { startProofgate } from '../../test/e2e/harness/sidecar.ts';
+import { startEnvoy } from '../../test/support/harness/envoy.ts';
+import { patient } from '../../test/support/harness/envoy-config.ts';
+import { startProofgate } from '../../test/support/harness/sidecar.ts';
+import { httpFlags } from '../../test/support/proxies/guarded-api.ts';
+import { nginx } from '../../test/support/proxies/nginx.ts';
 import type { Part, PartResult } from '../report.ts';
 import { median } from '../statistics.ts';
 import { encodeGet } from './http-sender.ts';

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { type Service, startProofgate } from '../../test/e2e/harness/sidecar.ts';
+import { type Service, startProofgate } from '../../test/support/harness/sidecar.ts';
 import type { FloorJob } from './floors.ts';
 import type { GrpcTarget } from './load.ts';
 import { AUTH_SITE, type BenchSite } from './site.ts';

@@ -1,8 +1,8 @@
 /** Measures what `proofgate signer` costs as an egress proxy, beside a bare proxy with undici in the same run. */
 import { join } from 'node:path';
 import { readSigningProfiles } from '../../src/protocol/signing-profile.ts';
-import { writeEnrolledKey } from '../../test/caller/signer/enrolled-key.ts';
-import { startProofgate } from '../../test/e2e/harness/sidecar.ts';
+import { writeEnrolledKey } from '../../test/support/caller/enrolled-key.ts';
+import { startProofgate } from '../../test/support/harness/sidecar.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { encodeGet } from './http-sender.ts';
 import { percentiles } from './in-turns.ts';

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { RequestSigner } from '../../src/caller/sign/request-signer.ts';
 import { generateSigningKey } from '../../src/protocol/signing.ts';
 import { parseSigningProfiles } from '../../src/protocol/signing-profile-file.ts';
-import { writeEnrolledKey } from '../../test/caller/sdk/key-files.ts';
+import { writeEnrolledKey } from '../../test/support/caller/key-files.ts';
 import { figure, type Part, type PartResult } from '../report.ts';
 import { median } from '../statistics.ts';
 

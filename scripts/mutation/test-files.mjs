@@ -116,7 +116,7 @@ export function onTests({ ended, started }) {
 
 addEventHandler((event, { testTimeout }) => {
   if (event.name === 'hook_start' || event.name === 'test_fn_start') {
-    // For test/e2e/harness/wait.ts.
+    // For test/support/wait.ts.
     globalThis.waitsEndAtMs = performance.now() + ((event.hook ?? event.test).timeout || testTimeout);
   }
   switch (event.name) {

@@ -2,8 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { DEFAULT_BROKER_LIMITS } from '../../src/broker/broker-ports.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
-import { NOW_SECONDS, newSigningKey, TRUST_DOMAIN } from '../fakes/bundle-content.ts';
-import { signedForm, softwareKeyProof, softwareKeysYaml } from './broker-callers.ts';
+import { signedForm, softwareKeyProof, softwareKeysYaml } from '../support/broker/broker-callers.ts';
 import {
   type Answer,
   NOW_MS,
@@ -13,7 +12,8 @@ import {
   type TestBrokerOptions,
   testBroker,
   VALID,
-} from './broker-fixture.ts';
+} from '../support/broker/broker-fixture.ts';
+import { NOW_SECONDS, newSigningKey, TRUST_DOMAIN } from '../support/fixtures/bundle-content.ts';
 
 const authority = newAuthority();
 const registered = newSigningKey();

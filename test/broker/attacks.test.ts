@@ -2,8 +2,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { GeneralName, KeyUsageFlags } from '@peculiar/asn1-x509';
 import { BundleStore } from '../../src/spiffe/bundles/bundle-store.ts';
-import { newSigningKey, TRUST_DOMAIN } from '../fakes/bundle-content.ts';
-import { bundlesOf, type CertificateContent, type IssuedSvid } from '../fakes/spiffe-authority.ts';
 import {
   jwtSvidProof,
   type SignedForm,
@@ -11,7 +9,7 @@ import {
   signHolder,
   softwareKeyProof,
   softwareKeysYaml,
-} from './broker-callers.ts';
+} from '../support/broker/broker-callers.ts';
 import {
   AUDIENCE,
   HOUR_MS,
@@ -20,7 +18,9 @@ import {
   type TestBroker,
   testBroker,
   VALID,
-} from './broker-fixture.ts';
+} from '../support/broker/broker-fixture.ts';
+import { bundlesOf, type CertificateContent, type IssuedSvid } from '../support/fakes/spiffe-authority.ts';
+import { newSigningKey, TRUST_DOMAIN } from '../support/fixtures/bundle-content.ts';
 
 const authority = newAuthority();
 const otherDomain = newAuthority('other.example');

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { CHALLENGE_TTL_MS, createChallenges } from '../../src/broker/challenges.ts';
-import { BROKER_URL, NOW_MS } from './broker-fixture.ts';
+import { BROKER_URL, NOW_MS } from '../support/broker/broker-fixture.ts';
 
 const key = Buffer.alloc(32, 1);
 const nextKey = Buffer.alloc(32, 2);

@@ -3,12 +3,17 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { CallerProof } from '../../src/broker/broker-contract.ts';
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import { type SigningKey, signingKeyOf } from '../../src/protocol/signing.ts';
-import { BROKER_ISSUER, newSigningKey, TRUST_DOMAIN } from '../fakes/bundle-content.ts';
-import { type RequestEdits, signRequest } from '../fakes/signed-request.ts';
-import { compileSite, KEY_ID, newSiteKeys, type RouteId, siteContent } from '../fakes/snapshot.ts';
-import { checkNow, createTestVerifier, outcomeOf } from '../fakes/test-verifier.ts';
-import { jwtSvidProof, signedForm, softwareKeyProof, softwareKeysYaml } from './broker-callers.ts';
-import { newAuthority, passportKey, testBroker, VALID } from './broker-fixture.ts';
+import {
+  jwtSvidProof,
+  signedForm,
+  softwareKeyProof,
+  softwareKeysYaml,
+} from '../support/broker/broker-callers.ts';
+import { newAuthority, passportKey, testBroker, VALID } from '../support/broker/broker-fixture.ts';
+import { BROKER_ISSUER, newSigningKey, TRUST_DOMAIN } from '../support/fixtures/bundle-content.ts';
+import { type RequestEdits, signRequest } from '../support/fixtures/signed-request.ts';
+import { compileSite, KEY_ID, newSiteKeys, type RouteId, siteContent } from '../support/fixtures/snapshot.ts';
+import { checkNow, createTestVerifier, outcomeOf } from '../support/fixtures/test-verifier.ts';
 
 const keys = newSiteKeys();
 const authority = newAuthority();

@@ -7,16 +7,22 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { CallerProof } from '../../src/broker/broker-contract.ts';
 import { isJsonObject, type JsonObject } from '../../src/protocol/strict-json.ts';
-import { newSigningKey, TRUST_DOMAIN } from '../fakes/bundle-content.ts';
-import { byLane } from '../lane.ts';
 import {
   type JwtSvidProof,
   jwtSvidProof,
   signedForm,
   softwareKeyProof,
   softwareKeysYaml,
-} from './broker-callers.ts';
-import { AUDIENCE, newAuthority, type TestBroker, testBroker, VALID } from './broker-fixture.ts';
+} from '../support/broker/broker-callers.ts';
+import {
+  AUDIENCE,
+  newAuthority,
+  type TestBroker,
+  testBroker,
+  VALID,
+} from '../support/broker/broker-fixture.ts';
+import { newSigningKey, TRUST_DOMAIN } from '../support/fixtures/bundle-content.ts';
+import { byLane } from '../support/lane.ts';
 
 const authority = newAuthority();
 const nested = authority.issueIntermediate(VALID);

@@ -5,8 +5,7 @@ import Schema from 'typebox/schema';
 import { parseDenyList } from '../../src/broker/deny-list.ts';
 import { parseSoftwareKeys } from '../../src/broker/software-keys.ts';
 import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
-import { BROKER_ISSUER, newSigningKey, TRUST_DOMAIN } from '../fakes/bundle-content.ts';
-import { signedForm, softwareKeyProof, softwareKeysYaml } from './broker-callers.ts';
+import { signedForm, softwareKeyProof, softwareKeysYaml } from '../support/broker/broker-callers.ts';
 import {
   AUDIENCE,
   BROKER_URL,
@@ -15,7 +14,8 @@ import {
   type TestBroker,
   testBroker,
   VALID,
-} from './broker-fixture.ts';
+} from '../support/broker/broker-fixture.ts';
+import { BROKER_ISSUER, newSigningKey, TRUST_DOMAIN } from '../support/fixtures/bundle-content.ts';
 
 const registered = newSigningKey();
 const softwareKeys = softwareKeysYaml(registered);

@@ -10,11 +10,7 @@ import type { Connection } from '../../src/broker/broker-ports.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 import { isJsonObject, type JsonObject } from '../../src/protocol/strict-json.ts';
-import { AUTH_SITE, newSigningKey, ORIGIN, TRUST_DOMAIN } from '../fakes/bundle-content.ts';
-import { factsOfWire } from '../fakes/signed-request.ts';
-import { compileSite, KEY_ID, newSiteKeys, siteContent } from '../fakes/snapshot.ts';
-import { checkNow, createTestVerifier, outcomeOf } from '../fakes/test-verifier.ts';
-import { signedForm, softwareKeyProof, softwareKeysYaml } from './broker-callers.ts';
+import { signedForm, softwareKeyProof, softwareKeysYaml } from '../support/broker/broker-callers.ts';
 import {
   NOW_MS,
   newAuthority,
@@ -22,7 +18,11 @@ import {
   type TestBrokerOptions,
   testBroker,
   VALID,
-} from './broker-fixture.ts';
+} from '../support/broker/broker-fixture.ts';
+import { AUTH_SITE, newSigningKey, ORIGIN, TRUST_DOMAIN } from '../support/fixtures/bundle-content.ts';
+import { factsOfWire } from '../support/fixtures/signed-request.ts';
+import { compileSite, KEY_ID, newSiteKeys, siteContent } from '../support/fixtures/snapshot.ts';
+import { checkNow, createTestVerifier, outcomeOf } from '../support/fixtures/test-verifier.ts';
 
 const siteKeys = newSiteKeys();
 const authority = newAuthority();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { parseRequestUrl } from '../../src/caller/request-url.ts';
-import { codeOf } from './sign/fixtures.ts';
+import { codeOf } from '../support/caller/signing.ts';
 
 describe('parseRequestUrl', () => {
   it.each([

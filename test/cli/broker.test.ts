@@ -7,11 +7,11 @@ import { readSigningKeyFile } from '../../src/process/files/key-files.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
 import { parseTranscript } from '../../src/protocol/transcript.ts';
 import { verifySignature } from '../../src/protocol/verify-signature.ts';
-import { profileDocument, routeDocument } from '../caller/sign/fixtures.ts';
-import { FakeBroker, ISSUER } from '../fakes/broker.ts';
-import { LAUNCHER } from './compiled-cli.ts';
-import { runInProcess } from './in-process.ts';
-import { expectCliError, runCli } from './run-cli.ts';
+import { profileDocument, routeDocument } from '../support/caller/signing.ts';
+import { LAUNCHER } from '../support/cli/compiled-cli.ts';
+import { runInProcess } from '../support/cli/in-process.ts';
+import { expectCliError, runCli } from '../support/cli/run-cli.ts';
+import { FakeBroker, ISSUER } from '../support/fakes/broker.ts';
 
 const URL = 'https://api.shop.example/v1/orders/7';
 const AUDIENCE = 'https://api.shop.example';

@@ -9,8 +9,8 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
 import { lockDirectory } from '../../src/process/files/directory-lock.ts';
 import { FileMark, MARK_FILE } from '../../src/verifier/loading/state/high-water-mark.ts';
-import { AUTH_SITE, bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
-import { runInProcess } from './in-process.ts';
+import { runInProcess } from '../support/cli/in-process.ts';
+import { AUTH_SITE, bundleContent, edited, newTestKeys } from '../support/fixtures/bundle-content.ts';
 
 const keys = newTestKeys();
 const written = edited(bundleContent(keys), { at: '/revision' }, { at: '/issued_at' }, { at: '/expires_at' });

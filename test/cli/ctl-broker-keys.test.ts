@@ -3,11 +3,15 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { PublicKey } from '../../src/protocol/public-key.ts';
-import { ApiFixture } from '../control/api/api-fixture.ts';
-import { type BrokerKeyServer, publishedKey, startBrokerKeyServer } from '../fakes/broker-key-server.ts';
-import { newSigningKey } from '../fakes/bundle-content.ts';
-import { runInProcess } from './in-process.ts';
-import { type CliRun, expectNoStackTrace } from './run-cli.ts';
+import { runInProcess } from '../support/cli/in-process.ts';
+import { type CliRun, expectNoStackTrace } from '../support/cli/run-cli.ts';
+import { ApiFixture } from '../support/control/api-fixture.ts';
+import {
+  type BrokerKeyServer,
+  publishedKey,
+  startBrokerKeyServer,
+} from '../support/fakes/broker-key-server.ts';
+import { newSigningKey } from '../support/fixtures/bundle-content.ts';
 
 const ISSUER = 'https://broker.shop.example';
 

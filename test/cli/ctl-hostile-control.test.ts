@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { newSigningKey } from '../fakes/bundle-content.ts';
-import { runInProcess } from './in-process.ts';
-import { expectCliError } from './run-cli.ts';
+import { runInProcess } from '../support/cli/in-process.ts';
+import { expectCliError } from '../support/cli/run-cli.ts';
+import { newSigningKey } from '../support/fixtures/bundle-content.ts';
 
 let directory: string;
 let server: Server;

@@ -1,7 +1,7 @@
 /** Checks that docs/ctl.md describes sign-in as it works. */
 import { expect, it } from '@jest/globals';
 import { LOGIN_SETTINGS } from '../../src/cli/commands/ctl/ctl-login.ts';
-import { codesIn, readText, tableNamed } from '../docs/markdown.ts';
+import { codesIn, readText, tableNamed } from '../support/docs/markdown.ts';
 
 const document = readText('docs/ctl.md');
 const flags = tableNamed(document, 'login-flags');

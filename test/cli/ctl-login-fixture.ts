@@ -2,12 +2,12 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OperatorFixture } from '../control/operators/operators-fixture.ts';
-import { type ApiAnswer, type ApiCall, callApi } from '../control/program/control-program.ts';
-import { waitFor } from '../e2e/harness/wait.ts';
-import type { Browser, Page } from '../fakes/browser.ts';
-import { type RunningCli, runInProcess, startInProcess } from './in-process.ts';
-import type { CliRun } from './run-cli.ts';
+import { type RunningCli, runInProcess, startInProcess } from '../support/cli/in-process.ts';
+import type { CliRun } from '../support/cli/run-cli.ts';
+import { type ApiAnswer, type ApiCall, callApi } from '../support/control/control-program.ts';
+import { OperatorFixture } from '../support/control/operators-fixture.ts';
+import type { Browser, Page } from '../support/harness/browser.ts';
+import { waitFor } from '../support/wait.ts';
 
 export interface ShownSignIn {
   /** URL to open for sign-in. */

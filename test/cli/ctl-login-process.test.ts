@@ -2,8 +2,8 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Child, startChild } from '../e2e/harness/child.ts';
-import { LAUNCHER } from './compiled-cli.ts';
+import { LAUNCHER } from '../support/cli/compiled-cli.ts';
+import { type Child, startChild } from '../support/harness/child.ts';
 import { LoginStage, readShown, type ShownSignIn } from './ctl-login-fixture.ts';
 
 let stage: LoginStage;

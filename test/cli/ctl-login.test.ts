@@ -5,11 +5,11 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { signInCode } from '../../src/protocol/sign-in-code.ts';
-import { waitFor } from '../e2e/harness/wait.ts';
-import { freePort } from '../fakes/free-port.ts';
+import { runInProcess } from '../support/cli/in-process.ts';
+import { type CliRun, expectCliError, expectNoStackTrace } from '../support/cli/run-cli.ts';
+import { freePort } from '../support/harness/free-port.ts';
+import { waitFor } from '../support/wait.ts';
 import { LoginStage, readShown } from './ctl-login-fixture.ts';
-import { runInProcess } from './in-process.ts';
-import { type CliRun, expectCliError, expectNoStackTrace } from './run-cli.ts';
 
 let stage: LoginStage;
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { ENROLL_SETTINGS, KUBERNETES_TOKEN_FILE } from '../../src/caller/enroll/enroll-settings.ts';
 import { STATUS_SETTINGS } from '../../src/cli/commands/status-command.ts';
 import type { Setting } from '../../src/process/settings/settings.ts';
-import { readText } from '../docs/markdown.ts';
+import { readText } from '../support/docs/markdown.ts';
 
 const [, rest = ''] = readText('docs/cli.md').split('\n## Enrolling\n');
 const [enrolling = ''] = rest.split('\n## ');

@@ -7,10 +7,15 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { FakeControl, type FakeControlOptions, POLICY } from '../fakes/control-enrollment.ts';
-import { type Exchange, type Fault, type LossyProxy, startLossyProxy } from '../fakes/lossy-proxy.ts';
-import { LAUNCHER } from './compiled-cli.ts';
-import { expectNoStackTrace, runCli } from './run-cli.ts';
+import { LAUNCHER } from '../support/cli/compiled-cli.ts';
+import { expectNoStackTrace, runCli } from '../support/cli/run-cli.ts';
+import { FakeControl, type FakeControlOptions, POLICY } from '../support/fakes/control-enrollment.ts';
+import {
+  type Exchange,
+  type Fault,
+  type LossyProxy,
+  startLossyProxy,
+} from '../support/harness/lossy-proxy.ts';
 
 let folder = '';
 let control: FakeControl;

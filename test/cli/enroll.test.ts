@@ -4,12 +4,12 @@ import { chmod, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { selfSignedIdentity, startServer } from '../caller/sign/local-server.ts';
-import { waitUntil } from '../e2e/harness/wait.ts';
-import { FakeControl, type FakeControlOptions, POLICY } from '../fakes/control-enrollment.ts';
-import { profile } from '../fakes/control-enrollment-answers.ts';
-import { runInProcess, startInProcess } from './in-process.ts';
-import { type CliRun, expectCliError } from './run-cli.ts';
+import { selfSignedIdentity, startServer } from '../support/caller/local-server.ts';
+import { runInProcess, startInProcess } from '../support/cli/in-process.ts';
+import { type CliRun, expectCliError } from '../support/cli/run-cli.ts';
+import { FakeControl, type FakeControlOptions, POLICY } from '../support/fakes/control-enrollment.ts';
+import { profile } from '../support/fakes/control-enrollment-answers.ts';
+import { waitUntil } from '../support/wait.ts';
 
 let folder = '';
 let control: FakeControl;

@@ -2,8 +2,8 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { waitUntil } from '../e2e/harness/wait.ts';
-import { runInProcess, startInProcess } from './in-process.ts';
+import { runInProcess, startInProcess } from '../support/cli/in-process.ts';
+import { waitUntil } from '../support/wait.ts';
 
 const BUNDLE = `
 format: proofgate.bundle/v1

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from '@jest/globals';
-import { expectCliError, runCli } from './run-cli.ts';
+import { expectCliError, runCli } from '../support/cli/run-cli.ts';
 
 const LAUNCHER = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'bin', 'proofgate');
 

@@ -7,16 +7,16 @@ import { readSigningKeyFile } from '../../src/process/files/key-files.ts';
 import { parsePassport } from '../../src/protocol/passport.ts';
 import { parseTranscript } from '../../src/protocol/transcript.ts';
 import { verifySignature } from '../../src/protocol/verify-signature.ts';
-import { profileDocument, routeDocument } from '../caller/sign/fixtures.ts';
 import {
   type Answer,
   type LocalServer,
   selfSignedIdentity,
   startServer,
   type TlsIdentity,
-} from '../caller/sign/local-server.ts';
-import { runInProcess } from './in-process.ts';
-import { type CliRun, expectCliError } from './run-cli.ts';
+} from '../support/caller/local-server.ts';
+import { profileDocument, routeDocument } from '../support/caller/signing.ts';
+import { runInProcess } from '../support/cli/in-process.ts';
+import { type CliRun, expectCliError } from '../support/cli/run-cli.ts';
 
 const ORIGIN = 'http://api.shop.example';
 const URL = `${ORIGIN}/v1/orders/7?full=1`;

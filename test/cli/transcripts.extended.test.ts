@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, it } from '@jest/globals';
-import { LAUNCHER } from './compiled-cli.ts';
-import { playTranscript } from './play-transcript.ts';
-import { runCli } from './run-cli.ts';
-import { parseTranscript } from './transcript.ts';
+import { LAUNCHER } from '../support/cli/compiled-cli.ts';
+import { playTranscript } from '../support/cli/play-transcript.ts';
+import { runCli } from '../support/cli/run-cli.ts';
+import { parseTranscript } from '../support/cli/transcript.ts';
 
 const FOLDER = join(dirname(fileURLToPath(import.meta.url)), 'transcripts');
 

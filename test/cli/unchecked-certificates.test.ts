@@ -1,6 +1,6 @@
 /** Checks that the program does not start when its environment turns off Node.js certificate checks. */
 import { expect, it } from '@jest/globals';
-import { errorCode, runProofgate } from '../e2e/harness/proofgate-command.ts';
+import { errorCode, runProofgate } from '../support/harness/proofgate-command.ts';
 
 it.each([['--version'], ['verifier'], ['ctl', 'get', 'environments']])(
   'certificates_unchecked: %s',

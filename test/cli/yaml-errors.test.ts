@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { runInProcess } from './in-process.ts';
+import { runInProcess } from '../support/cli/in-process.ts';
 
 const FAULTS = [
   { name: 'two.yaml', text: 'a: 1\n---\nb: 2\n', line: 2, column: 1 },

@@ -4,7 +4,6 @@
  * kept".
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { TestRedisServer } from '../fakes/redis-server.ts';
 import {
   ALLOWED,
   FollowedSite,
@@ -12,8 +11,9 @@ import {
   type Program,
   REPLAYED,
   REVOKED,
-} from './followed-site.ts';
-import { releases } from './releases.ts';
+} from '../support/control/followed-site.ts';
+import { TestRedisServer } from '../support/harness/redis-server.ts';
+import { releases } from '../support/harness/releases.ts';
 
 describe.each(releases())('release $version and the program under test', ({ program: released }) => {
   const versions = [

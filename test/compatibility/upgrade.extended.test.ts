@@ -6,11 +6,11 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
-import { startInstance } from '../e2e/control/control-instance.ts';
-import { freePort } from '../fakes/free-port.ts';
-import { TestPostgresServer } from '../fakes/postgres-server.ts';
-import { ALLOWED, FollowedSite, type Program, REVOKED } from './followed-site.ts';
-import { releases } from './releases.ts';
+import { startInstance } from '../support/control/control-instance.ts';
+import { ALLOWED, FollowedSite, type Program, REVOKED } from '../support/control/followed-site.ts';
+import { freePort } from '../support/harness/free-port.ts';
+import { TestPostgresServer } from '../support/harness/postgres-server.ts';
+import { releases } from '../support/harness/releases.ts';
 
 const [TARGET, LATER_TARGET] = ['gateway', 'later'] as const;
 const KEPT_KINDS = ['enrollments', 'keys', 'policies', 'sources', 'clients', 'routes', 'brokers'] as const;

@@ -1,5 +1,5 @@
 /** The conformance suite at Caddy. */
-import { CADDY } from './points/caddy.ts';
+import { CADDY } from '../support/points/caddy.ts';
 import { conformanceSuite } from './suite.ts';
 
 conformanceSuite(CADDY);

@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { REASONS } from '../../src/protocol/reasons.ts';
 import { ALLOWED, type Expected, isWireRequest } from '../../src/tools/conformance/wire/conformance-case.ts';
-import { PROTOCOLS } from '../e2e/environment/gateway.ts';
-import { createSite, type Site } from '../e2e/environment/site.ts';
+import type { ConformanceCase } from '../support/points/conformance-case.ts';
+import { coreDecision } from '../support/points/oracle.ts';
+import { PROTOCOLS } from '../support/site/gateway.ts';
+import { createSite, type Site } from '../support/site/site.ts';
 import { CASES } from './cases.ts';
-import type { ConformanceCase } from './conformance-case.ts';
-import { coreDecision } from './oracle.ts';
 import { readCoreResults, WRITES_RESULTS, writeCoreResults } from './results.ts';
 import { type CoreStates, coreStates } from './states.ts';
 import { messagesOf } from './suite.ts';

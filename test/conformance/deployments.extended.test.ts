@@ -2,10 +2,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { profileFile } from '../e2e/environment/profile-file.ts';
-import { AUTHORITY } from '../e2e/environment/routes.ts';
-import { createSite, type Site } from '../e2e/environment/site.ts';
-import { runProofgate } from '../e2e/harness/proofgate-command.ts';
+import { runProofgate } from '../support/harness/proofgate-command.ts';
+import { profileFile } from '../support/site/profile-file.ts';
+import { AUTHORITY } from '../support/site/routes.ts';
+import { createSite, type Site } from '../support/site/site.ts';
 import { POINTS } from './points.ts';
 import { type PointStates, pointStates } from './states.ts';
 

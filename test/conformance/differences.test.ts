@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
 import { PUBLIC_CASES } from '../../src/tools/conformance/public-cases.ts';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
 import { ATTACK_KINDS, attackTable } from './attack-kinds.ts';
 import { type CoreResults, deniedMoreTable, kindOf, summaryTable } from './differences.ts';
 import { forwardedTable } from './forwarded-headers.ts';

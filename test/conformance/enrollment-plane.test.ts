@@ -24,7 +24,7 @@ import { holdsSlot, SOURCE_MACHINE } from '../../src/control/domain/source-state
 import type { Setting } from '../../src/process/settings/settings.ts';
 import { READINESS_CONDITIONS } from '../../src/protocol/readiness-conditions.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
-import { runInProcess } from '../cli/in-process.ts';
+import { runInProcess } from '../support/cli/in-process.ts';
 
 interface Shape {
   readonly properties: object;

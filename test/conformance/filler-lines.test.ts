@@ -1,5 +1,5 @@
 /** The refusals of the conformance suite behind filler lines: `node:http` in the fast lane, all other points in the extended one. */
-import { byLane } from '../lane.ts';
+import { byLane } from '../support/lane.ts';
 import { FILLERS, fillerSuite } from './filler-suite.ts';
 import { POINTS } from './points.ts';
 

@@ -5,11 +5,11 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { isWireRequest, type WireMessage } from '../../src/tools/conformance/wire/conformance-case.ts';
 import type { HeaderLine, WireRequest } from '../../src/tools/conformance/wire/exchange.ts';
-import { createSite, type Site } from '../e2e/environment/site.ts';
-import type { ConformanceCase } from './conformance-case.ts';
-import type { EnforcementPointDriver } from './enforcement-point.ts';
-import { exchange } from './exchange.ts';
-import { skipUnavailable } from './skip-unavailable.ts';
+import type { ConformanceCase } from '../support/points/conformance-case.ts';
+import type { EnforcementPointDriver } from '../support/points/enforcement-point.ts';
+import { exchange } from '../support/points/exchange.ts';
+import { skipUnavailable } from '../support/points/skip-unavailable.ts';
+import { createSite, type Site } from '../support/site/site.ts';
 import { type PointStates, pointStates } from './states.ts';
 import { casesAt, messagesOf, protocolsAt } from './suite.ts';
 

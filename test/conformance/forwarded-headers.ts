@@ -3,13 +3,13 @@
  * verifier reads none of them; an API that does must know which of them a proxy of its own wrote.
  */
 import { type HeaderLine, headerValues } from '../../src/tools/conformance/wire/exchange.ts';
-import { derivedKeyCaller } from '../e2e/environment/callers.ts';
-import type { Protocol } from '../e2e/environment/gateway.ts';
-import { ROUTES } from '../e2e/environment/routes.ts';
-import { signedRequest } from '../e2e/environment/signed-request.ts';
-import type { Site } from '../e2e/environment/site.ts';
-import type { EnforcementPoint } from './enforcement-point.ts';
-import { exchange } from './exchange.ts';
+import type { EnforcementPoint } from '../support/points/enforcement-point.ts';
+import { exchange } from '../support/points/exchange.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import type { Protocol } from '../support/site/gateway.ts';
+import { ROUTES } from '../support/site/routes.ts';
+import { signedRequest } from '../support/site/signed-request.ts';
+import type { Site } from '../support/site/site.ts';
 import { type NamedResults, outcomesOf, type PointResults, resultOf } from './results.ts';
 
 /** What a caller claims, by name. */

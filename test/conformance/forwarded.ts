@@ -4,8 +4,8 @@ import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
 import { decodeTranscript, parseTranscript } from '../../src/protocol/transcript.ts';
 import { AUTHORIZATION_HEADER, CONTEXT_HEADERS, PASSPORT_HEADER } from '../../src/protocol/wire-names.ts';
 import { headerValues, type WireRequest } from '../../src/tools/conformance/wire/exchange.ts';
-import { isForbidden } from '../e2e/environment/smuggled-headers.ts';
-import type { UpstreamRequest } from '../e2e/harness/upstream.ts';
+import type { UpstreamRequest } from '../support/harness/upstream.ts';
+import { isForbidden } from '../support/site/smuggled-headers.ts';
 
 /** The host that cases name beside the signed one. */
 const OTHER_HOST = 'api.other.example';

@@ -1,5 +1,5 @@
 /** The conformance suite at nginx. */
-import { NGINX } from './points/nginx.ts';
+import { NGINX } from '../support/points/nginx.ts';
 import { conformanceSuite } from './suite.ts';
 
 conformanceSuite(NGINX);

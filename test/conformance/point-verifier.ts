@@ -1,6 +1,7 @@
 /** The verifier process of points that ask `proofgate verifier`, or `proofgate proxy`, which has one. */
-import { startVerifier, type VerifierOptions, type VerifierProcess } from '../e2e/environment/verifier.ts';
-import type { PointOptions } from './enforcement-point.ts';
+
+import type { PointOptions } from '../support/points/enforcement-point.ts';
+import { startVerifier, type VerifierOptions, type VerifierProcess } from '../support/site/verifier.ts';
 
 /**
  * @param flags of the point, such as `--http-listen`

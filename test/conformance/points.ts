@@ -1,15 +1,16 @@
 /** All enforcement points. The results of each are in `results/`, and their differences in docs/conformance.md. */
-import type { EnforcementPointDriver } from './enforcement-point.ts';
-import { CADDY } from './points/caddy.ts';
-import { ENVOY_GRPC } from './points/envoy-grpc.ts';
-import { ENVOY_HTTP } from './points/envoy-http.ts';
-import { EXPRESS } from './points/express.ts';
-import { FASTIFY } from './points/fastify.ts';
-import { HONO } from './points/hono.ts';
-import { NGINX } from './points/nginx.ts';
-import { NODE_HTTP } from './points/node-http.ts';
-import { REVERSE_PROXY } from './points/reverse-proxy.ts';
-import { TRAEFIK } from './points/traefik.ts';
+
+import { CADDY } from '../support/points/caddy.ts';
+import type { EnforcementPointDriver } from '../support/points/enforcement-point.ts';
+import { ENVOY_GRPC } from '../support/points/envoy-grpc.ts';
+import { ENVOY_HTTP } from '../support/points/envoy-http.ts';
+import { EXPRESS } from '../support/points/express.ts';
+import { FASTIFY } from '../support/points/fastify.ts';
+import { HONO } from '../support/points/hono.ts';
+import { NGINX } from '../support/points/nginx.ts';
+import { NODE_HTTP } from '../support/points/node-http.ts';
+import { REVERSE_PROXY } from '../support/points/reverse-proxy.ts';
+import { TRAEFIK } from '../support/points/traefik.ts';
 
 export const POINTS: readonly EnforcementPointDriver[] = [
   ...ENVOY_GRPC,

@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { headerValues, type WireResponse } from '../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../src/tools/conformance/wire/http1.ts';
-import { derivedKeyCaller } from '../e2e/environment/callers.ts';
-import { ROUTES } from '../e2e/environment/routes.ts';
-import { signedRequest } from '../e2e/environment/signed-request.ts';
-import { createSite, type Site } from '../e2e/environment/site.ts';
-import { startRedis } from '../e2e/environment/verifier-states.ts';
-import type { EnforcementPoint, EnforcementPointDriver } from './enforcement-point.ts';
+import type { EnforcementPoint, EnforcementPointDriver } from '../support/points/enforcement-point.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { ROUTES } from '../support/site/routes.ts';
+import { signedRequest } from '../support/site/signed-request.ts';
+import { createSite, type Site } from '../support/site/site.ts';
+import { startRedis } from '../support/site/verifier-states.ts';
 import { POINTS } from './points.ts';
 
 const PROOFS = 1000;

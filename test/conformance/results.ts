@@ -1,7 +1,7 @@
 /** The results of each point as data: `results/<point>.json`. `make conformance` writes them again. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import type { Protocol } from '../e2e/environment/gateway.ts';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
+import type { Protocol } from '../support/site/gateway.ts';
 
 /** One outcome where it is the same over every protocol of the point and case. */
 export type Result = string | { readonly [P in Protocol]?: string };

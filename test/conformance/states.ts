@@ -2,11 +2,15 @@
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Snapshot } from '../../src/bundle/compile/snapshot.ts';
-import { nowSeconds, type Site } from '../e2e/environment/site.ts';
-import { startRedis } from '../e2e/environment/verifier-states.ts';
-import type { PointState } from './conformance-case.ts';
-import type { EnforcementPoint, EnforcementPointDriver, PointOptions } from './enforcement-point.ts';
-import { loadSnapshot } from './oracle.ts';
+import type { PointState } from '../support/points/conformance-case.ts';
+import type {
+  EnforcementPoint,
+  EnforcementPointDriver,
+  PointOptions,
+} from '../support/points/enforcement-point.ts';
+import { loadSnapshot } from '../support/points/oracle.ts';
+import { nowSeconds, type Site } from '../support/site/site.ts';
+import { startRedis } from '../support/site/verifier-states.ts';
 
 export interface StartedState {
   readonly point: EnforcementPoint;

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { decodeTranscript, parseTranscript } from '../../src/protocol/transcript.ts';
 import { CONTEXT_HEADERS } from '../../src/protocol/wire-names.ts';
 import { type HeaderLine, headerValues } from '../../src/tools/conformance/wire/exchange.ts';
-import { createSite, type Site } from '../e2e/environment/site.ts';
-import { isForbidden } from '../e2e/environment/smuggled-headers.ts';
-import { startUpstream, type Upstream, type UpstreamRequest } from '../e2e/harness/upstream.ts';
+import { startUpstream, type Upstream, type UpstreamRequest } from '../support/harness/upstream.ts';
+import type { EnforcementPoint } from '../support/points/enforcement-point.ts';
+import { createSite, type Site } from '../support/site/site.ts';
+import { isForbidden } from '../support/site/smuggled-headers.ts';
 import { CASES } from './cases.ts';
-import type { EnforcementPoint } from './enforcement-point.ts';
 import { type CoreStates, coreStates } from './states.ts';
 import { outcomeOf } from './suite.ts';
 

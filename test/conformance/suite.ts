@@ -4,15 +4,16 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { isWireRequest, type WireMessage } from '../../src/tools/conformance/wire/conformance-case.ts';
-import type { Protocol } from '../e2e/environment/gateway.ts';
-import { createSite, type Site } from '../e2e/environment/site.ts';
+import type { ConformanceCase } from '../support/points/conformance-case.ts';
+import type { EnforcementPointDriver } from '../support/points/enforcement-point.ts';
+import { exchange } from '../support/points/exchange.ts';
+import { coreDecision } from '../support/points/oracle.ts';
+import { skipUnavailable } from '../support/points/skip-unavailable.ts';
+import type { Protocol } from '../support/site/gateway.ts';
+import { createSite, type Site } from '../support/site/site.ts';
 import { CASES } from './cases.ts';
-import type { ConformanceCase } from './conformance-case.ts';
-import type { EnforcementPointDriver } from './enforcement-point.ts';
-import { exchange } from './exchange.ts';
 import { expectForwarded } from './forwarded.ts';
 import { forwardedHeaders } from './forwarded-headers.ts';
-import { coreDecision } from './oracle.ts';
 import {
   forwardedResultsOf,
   type Result,
@@ -21,7 +22,6 @@ import {
   WRITES_RESULTS,
   writeResults,
 } from './results.ts';
-import { skipUnavailable } from './skip-unavailable.ts';
 import { type PointStates, pointStates, type StartedState } from './states.ts';
 
 export function conformanceSuite(driver: EnforcementPointDriver): void {

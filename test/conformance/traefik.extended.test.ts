@@ -1,5 +1,5 @@
 /** The conformance suite at Traefik. */
-import { TRAEFIK } from './points/traefik.ts';
+import { TRAEFIK } from '../support/points/traefik.ts';
 import { conformanceSuite } from './suite.ts';
 
 conformanceSuite(TRAEFIK);

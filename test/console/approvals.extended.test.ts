@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { JsonObject } from '../../src/protocol/strict-json.ts';
-import { SITE_ID } from '../e2e/control/site-declaration.ts';
-import { ConsoleStage, confirm } from './console-fixture.ts';
+import { ConsoleStage, confirm } from '../support/control/console-fixture.ts';
+import { SITE_ID } from '../support/control/site-declaration.ts';
 
 let stage: ConsoleStage;
 let page: Page;

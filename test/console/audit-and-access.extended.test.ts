@@ -2,8 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { SITE_ID } from '../e2e/control/site-declaration.ts';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage } from '../support/control/console-fixture.ts';
+import { SITE_ID } from '../support/control/site-declaration.ts';
 
 let stage: ConsoleStage;
 let page: Page;

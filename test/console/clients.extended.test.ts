@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { parse, stringify } from 'yaml';
 import type { JsonObject } from '../../src/protocol/strict-json.ts';
-import { SITE_ID } from '../e2e/control/site-declaration.ts';
-import { waitFor } from '../e2e/harness/wait.ts';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage } from '../support/control/console-fixture.ts';
+import { SITE_ID } from '../support/control/site-declaration.ts';
+import { waitFor } from '../support/wait.ts';
 
 let stage: ConsoleStage;
 let page: Page;

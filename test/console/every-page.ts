@@ -1,7 +1,7 @@
 /** Finds every page as an operator does: by the navigation, and by the rows of lists. */
 import type { Page } from 'playwright-core';
-import { SITE_ID } from '../e2e/control/site-declaration.ts';
-import type { ConsoleStage } from './console-fixture.ts';
+import type { ConsoleStage } from '../support/control/console-fixture.ts';
+import { SITE_ID } from '../support/control/site-declaration.ts';
 
 /** The global that a hostile text sets when a part of it runs. */
 export const RAN = 'ran';

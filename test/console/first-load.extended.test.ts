@@ -1,8 +1,8 @@
 /** How many bytes the first page loads. `make bench-control` measures how long it takes. */
 import { stat } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage } from '../support/control/console-fixture.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
 
 const MAX_FIRST_LOAD_BYTES = 300 * 1024;
 

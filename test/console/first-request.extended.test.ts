@@ -7,15 +7,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
-import { type Child, startChild } from '../e2e/harness/child.ts';
-import { envoyVersions, type RunningEnvoy, startEnvoy } from '../e2e/harness/envoy.ts';
-import { closeAtOnce, patient } from '../e2e/harness/envoy-config.ts';
-import { proofgateCommand } from '../e2e/harness/program.ts';
-import { startUpstream, type Upstream } from '../e2e/harness/upstream.ts';
-import { waitFor } from '../e2e/harness/wait.ts';
-import { freePort } from '../fakes/free-port.ts';
-import { TestPostgresServer } from '../fakes/postgres-server.ts';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage } from '../support/control/console-fixture.ts';
+import { type Child, startChild } from '../support/harness/child.ts';
+import { envoyVersions, type RunningEnvoy, startEnvoy } from '../support/harness/envoy.ts';
+import { closeAtOnce, patient } from '../support/harness/envoy-config.ts';
+import { freePort } from '../support/harness/free-port.ts';
+import { TestPostgresServer } from '../support/harness/postgres-server.ts';
+import { proofgateCommand } from '../support/harness/program.ts';
+import { startUpstream, type Upstream } from '../support/harness/upstream.ts';
+import { waitFor } from '../support/wait.ts';
 
 const AUDIENCE = 'proofgate-shop';
 

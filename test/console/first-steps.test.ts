@@ -1,7 +1,7 @@
 /** An empty Control: home leads to the first site, and its set-up says what is missing. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage } from '../support/control/console-fixture.ts';
 
 let stage: ConsoleStage;
 let page: Page;

@@ -8,9 +8,9 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { ControlApi } from '../../src/cli/ctl/client/control-api.ts';
 import { jsonObjects } from '../../src/protocol/strict-json.ts';
-import { AUDIENCE, SITE_ID } from '../e2e/control/site-declaration.ts';
-import { makeSigner } from '../fakes/token-signer.ts';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage } from '../support/control/console-fixture.ts';
+import { AUDIENCE, SITE_ID } from '../support/control/site-declaration.ts';
+import { makeSigner } from '../support/fixtures/token-signer.ts';
 import { everyPage, foreignFaults, linksOf, openDialogues, RAN, settled } from './every-page.ts';
 
 /** Visible ASCII, as identifiers are; 500 characters without a place to break the line. */

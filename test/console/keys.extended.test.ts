@@ -1,9 +1,9 @@
 /** Keys in the console: found by Control, revoked, and workloads and callers that are blocked. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { SITE_ID } from '../e2e/control/site-declaration.ts';
-import { errorCode } from '../e2e/harness/proofgate-command.ts';
-import { ConsoleStage, confirm } from './console-fixture.ts';
+import { ConsoleStage, confirm } from '../support/control/console-fixture.ts';
+import { SITE_ID } from '../support/control/site-declaration.ts';
+import { errorCode } from '../support/harness/proofgate-command.ts';
 
 let stage: ConsoleStage;
 let page: Page;

@@ -7,11 +7,11 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { openSqliteStore } from '../../src/control/store/sqlite.ts';
 import { generateSigningKey } from '../../src/protocol/signing.ts';
-import { keyRow, mutateSite } from '../control/store/rows.ts';
-import { SITE_ID } from '../e2e/control/site-declaration.ts';
-import { type Service, startProofgate } from '../e2e/harness/sidecar.ts';
-import { freePort } from '../fakes/free-port.ts';
-import { ConsoleStage, confirm } from './console-fixture.ts';
+import { ConsoleStage, confirm } from '../support/control/console-fixture.ts';
+import { SITE_ID } from '../support/control/site-declaration.ts';
+import { keyRow, mutateSite } from '../support/control/store-rows.ts';
+import { freePort } from '../support/harness/free-port.ts';
+import { type Service, startProofgate } from '../support/harness/sidecar.ts';
 
 const TARGETS = ['edge-1', 'edge-2'];
 const KEYS = 10_000;

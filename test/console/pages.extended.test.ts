@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { BrowserContextOptions } from 'playwright-core';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage } from '../support/control/console-fixture.ts';
 import { everyPage, openDialogues, scrollsSideways, settled } from './every-page.ts';
 
 const LOOKS: { readonly [name: string]: BrowserContextOptions } = {

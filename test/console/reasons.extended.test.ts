@@ -1,8 +1,8 @@
 /** Every act that gives or takes access asks first, in one dialogue, which takes a reason for the audit trail. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { SITE_ID } from '../e2e/control/site-declaration.ts';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage } from '../support/control/console-fixture.ts';
+import { SITE_ID } from '../support/control/site-declaration.ts';
 
 let stage: ConsoleStage;
 let page: Page;

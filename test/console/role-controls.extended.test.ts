@@ -5,15 +5,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import type { JsonObject } from '../../src/protocol/strict-json.ts';
+import { ConsoleStage } from '../support/control/console-fixture.ts';
 import {
   BODIES,
   type Level,
   PERMISSION_TABLE,
   QUERIES,
   ROLE_PERMISSIONS,
-} from '../control/api/permission-table.ts';
-import { SITE_ID } from '../e2e/control/site-declaration.ts';
-import { ConsoleStage } from './console-fixture.ts';
+} from '../support/control/permission-table.ts';
+import { SITE_ID } from '../support/control/site-declaration.ts';
 import { everyPage, settled } from './every-page.ts';
 
 /** Controls that change something, by page and accessible name; what each calls. */

@@ -1,8 +1,8 @@
 /** Signing in to the console; a session that ends, and a Control that is away for a while. */
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { SITE_ID } from '../e2e/control/site-declaration.ts';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage } from '../support/control/console-fixture.ts';
+import { SITE_ID } from '../support/control/site-declaration.ts';
 
 let stage: ConsoleStage;
 

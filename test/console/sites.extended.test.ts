@@ -1,7 +1,7 @@
 /** Changing and deleting a site, and the names of what it belongs to. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { ConsoleStage, confirm } from './console-fixture.ts';
+import { ConsoleStage, confirm } from '../support/control/console-fixture.ts';
 
 const SITE = '/v1/sites/shop';
 

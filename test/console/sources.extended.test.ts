@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { jsonObjects } from '../../src/protocol/strict-json.ts';
-import { SITE_ID } from '../e2e/control/site-declaration.ts';
-import { waitUntil } from '../e2e/harness/wait.ts';
-import { ConsoleStage, confirm } from './console-fixture.ts';
+import { ConsoleStage, confirm } from '../support/control/console-fixture.ts';
+import { SITE_ID } from '../support/control/site-declaration.ts';
+import { waitUntil } from '../support/wait.ts';
 
 let stage: ConsoleStage;
 let page: Page;

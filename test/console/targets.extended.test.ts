@@ -1,8 +1,8 @@
 /** The page of targets: a token that is shown once, a refused bundle with its reason, a target that is detached. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { SITE_ID } from '../e2e/control/site-declaration.ts';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage } from '../support/control/console-fixture.ts';
+import { SITE_ID } from '../support/control/site-declaration.ts';
 
 let stage: ConsoleStage;
 let page: Page;

@@ -1,10 +1,10 @@
 /** Explaining captured requests in the console. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { SITE_ID } from '../e2e/control/site-declaration.ts';
-import { signRequest } from '../fakes/signed-request.ts';
-import { newSiteKeys } from '../fakes/snapshot.ts';
-import { ConsoleStage } from './console-fixture.ts';
+import { ConsoleStage } from '../support/control/console-fixture.ts';
+import { SITE_ID } from '../support/control/site-declaration.ts';
+import { signRequest } from '../support/fixtures/signed-request.ts';
+import { newSiteKeys } from '../support/fixtures/snapshot.ts';
 
 const ISSUER = 'https://control.shop.example/sites/shop-control';
 const XSS = '<img src=x onerror="document.title=1">\u202e';

@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
-import { CACHE, describeChart } from '../helm/chart.ts';
-import { readText } from './markdown.ts';
+import { CACHE, describeChart } from '../support/chart/chart.ts';
+import { readText } from '../support/docs/markdown.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
 
 /** Errors of Prometheus' own parser, one a line. */
 function misread(file: string): string {

@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { REASONS } from '../../src/protocol/reasons.ts';
 import { REPLAY_FENCE_REASONS } from '../../src/verifier/replay/store.ts';
 import { createVerifierMetrics } from '../../src/verifier/verifier-metrics.ts';
-import { anchorOf, codesIn, headings, readText, tableNamed } from './markdown.ts';
+import { anchorOf, codesIn, headings, readText, tableNamed } from '../support/docs/markdown.ts';
 
 interface Rule {
   readonly alert: string;

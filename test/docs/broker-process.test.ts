@@ -4,7 +4,7 @@ import { expect, it } from '@jest/globals';
 import { createBrokerProcessMetrics } from '../../src/broker/program/broker-process-metrics.ts';
 import { BROKER_SETTINGS } from '../../src/broker/program/broker-settings.ts';
 import { AUDIT_SETTINGS } from '../../src/verifier/assembly/audit-settings.ts';
-import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
+import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
 const cli = readText('docs/cli.md');
 const rows = tableNamed(cli, 'broker-flags');

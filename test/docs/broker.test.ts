@@ -8,10 +8,10 @@ import { BROKER_PROBLEMS } from '../../src/broker/broker-problems.ts';
 import { parseDenyList } from '../../src/broker/deny-list.ts';
 import { parseSoftwareKeys } from '../../src/broker/software-keys.ts';
 import { brokerText, credentialSha256 } from '../../src/protocol/broker-text.ts';
-import { signHolder } from '../broker/broker-callers.ts';
-import { testBroker } from '../broker/broker-fixture.ts';
-import { TEST_1, TEST_2 } from '../protocol/fixtures.ts';
-import { codesIn, readText, tableNamed } from './markdown.ts';
+import { signHolder } from '../support/broker/broker-callers.ts';
+import { testBroker } from '../support/broker/broker-fixture.ts';
+import { codesIn, readText, tableNamed } from '../support/docs/markdown.ts';
+import { TEST_1, TEST_2 } from '../support/protocol/fixtures.ts';
 
 const page = readText('docs/broker.md');
 

@@ -1,8 +1,8 @@
 /** Checks that the documents contain every command, every flag of `ctl`, and every error code of the command line. */
 import { expect, it } from '@jest/globals';
 import { KINDS } from '../../src/cli/ctl/resource-kinds.ts';
-import { startInProcess } from '../cli/in-process.ts';
-import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
+import { startInProcess } from '../support/cli/in-process.ts';
+import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
 interface Command {
   /** Such as `ctl apply`. */

@@ -1,7 +1,7 @@
 /** Checks that docs/control.md has every flag of `proofgate control`, with its default value. */
 import { expect, it } from '@jest/globals';
 import { CONTROL_SETTINGS } from '../../src/control/program/control-settings.ts';
-import { readText } from './markdown.ts';
+import { readText } from '../support/docs/markdown.ts';
 
 const document = readText('docs/control.md');
 

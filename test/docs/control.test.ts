@@ -49,7 +49,7 @@ import { MAX_TOKEN_BYTES } from '../../src/control/issuers/token-envelope.ts';
 import { FETCH_TIMEOUT_MS, MAX_RESPONSE_BYTES } from '../../src/process/outbound-fetch/outbound-fetch.ts';
 import { enrollmentText, POLL_SCHEME, POLL_WINDOW_SECONDS, pollText } from '../../src/protocol/enrollment.ts';
 import { READINESS_CONDITIONS } from '../../src/protocol/readiness-conditions.ts';
-import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
+import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
 const document = readText('docs/control.md');
 const rowsOf = (name: string) => tableNamed(document, name);

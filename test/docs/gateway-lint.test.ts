@@ -9,7 +9,7 @@ import type { Rule } from '../../src/tools/gateway-lint/gateway/gateway.ts';
 import { lintGateway, RULES } from '../../src/tools/gateway-lint/lint.ts';
 import { NGINX_RULES } from '../../src/tools/gateway-lint/nginx/rules.ts';
 import { TRAEFIK_RULES } from '../../src/tools/gateway-lint/traefik/rules.ts';
-import { codesIn, readText, tableNamed } from './markdown.ts';
+import { codesIn, readText, tableNamed } from '../support/docs/markdown.ts';
 
 const document = readText('docs/gateway-lint.md');
 

@@ -19,7 +19,7 @@ import {
   relativeLinks,
   sectionOf,
   sourcePaths,
-} from './markdown.ts';
+} from '../support/docs/markdown.ts';
 
 const DOCUMENTS = filesOfCheckout('.', '.md');
 

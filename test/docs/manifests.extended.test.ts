@@ -1,11 +1,11 @@
 /** Validates the Kubernetes objects in documents and files to copy against the schemas of every supported version. */
 import { expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
-import { describeChart } from '../helm/chart.ts';
-import { KUBERNETES, misfits, misfitsIn } from '../helm/kubeconform.ts';
-import { MANIFESTS, placeOf } from './blocks/blocks.ts';
-import { claimedBlocks } from './blocks/claimed.ts';
-import { readText } from './markdown.ts';
+import { describeChart } from '../support/chart/chart.ts';
+import { KUBERNETES, misfits, misfitsIn } from '../support/chart/kubeconform.ts';
+import { MANIFESTS, placeOf } from '../support/docs/blocks.ts';
+import { claimedBlocks } from '../support/docs/claimed.ts';
+import { readText } from '../support/docs/markdown.ts';
 
 function isOfKubernetes(text: string): boolean {
   return parseAllDocuments(text).some((document) => {

@@ -3,7 +3,7 @@ import { expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
 import { createProxyMetrics } from '../../src/enforcement/reverse-proxy/proxy-metrics.ts';
 import { PROXY_FAULTS } from '../../src/process/http-proxy/proxy-faults.ts';
-import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
+import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
 const proxy = readText('docs/proxy.md');
 

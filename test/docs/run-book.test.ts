@@ -1,7 +1,7 @@
 /** Checks that the run-book of docs/enforcement.md lists every check of `/readyz`, and the codes of its problems and warnings. */
 import { expect, it } from '@jest/globals';
 import { REPLAY_FENCE_REASONS } from '../../src/verifier/replay/store.ts';
-import { codesIn, filesOfCheckout, readText, sectionOf, tableNamed } from './markdown.ts';
+import { codesIn, filesOfCheckout, readText, sectionOf, tableNamed } from '../support/docs/markdown.ts';
 
 const page = readText('docs/enforcement.md');
 const runBook = sectionOf(page, 'Run-book');

@@ -3,7 +3,7 @@ import { expect, it } from '@jest/globals';
 import { AGENT_SETTINGS } from '../../src/caller/agent/agent-settings.ts';
 import { createSignerMetrics } from '../../src/caller/signer/program/signer-metrics.ts';
 import { SIGNER_SETTINGS } from '../../src/caller/signer/program/signer-settings.ts';
-import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
+import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
 const cli = readText('docs/cli.md');
 const rows = tableNamed(cli, 'signer-flags');

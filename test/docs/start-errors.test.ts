@@ -1,6 +1,6 @@
 /** Checks that docs/cli.md lists exactly the error codes with which a verifier fails at start. */
 import { expect, it } from '@jest/globals';
-import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
+import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
 const cli = readText('docs/cli.md');
 

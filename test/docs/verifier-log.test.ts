@@ -4,7 +4,7 @@
  */
 import { expect, it } from '@jest/globals';
 import ts from 'typescript';
-import { codesIn, filesOfCheckout, readText, tableNamed } from './markdown.ts';
+import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
 

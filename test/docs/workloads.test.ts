@@ -7,8 +7,15 @@ import { ENROLL_SETTINGS, planOf } from '../../src/caller/enroll/enroll-settings
 import { CA_FILE, KEY_FILE, TOKEN_FILE } from '../../src/control/enrollment/enroll-command-line.ts';
 import { collectTexts, settingValues } from '../../src/process/settings/setting-sources.ts';
 import type { Setting } from '../../src/process/settings/settings.ts';
-import { documentedWorkloads } from './documented-workloads.ts';
-import { codesIn, filesOfCheckout, readText, sectionOf, tableNamed, tableRows } from './markdown.ts';
+import { documentedWorkloads } from '../support/docs/documented-workloads.ts';
+import {
+  codesIn,
+  filesOfCheckout,
+  readText,
+  sectionOf,
+  tableNamed,
+  tableRows,
+} from '../support/docs/markdown.ts';
 
 const document = readText('docs/workloads.md');
 const settings: readonly Setting<unknown>[] = Object.values(AGENT_SETTINGS);

@@ -11,12 +11,12 @@ import {
 } from '../../src/tools/conformance/wire/exchange.ts';
 import { statusesUntilClosed } from '../../src/tools/conformance/wire/http1.ts';
 import { requestLines, sendLines } from '../../src/tools/conformance/wire/http2.ts';
-import { AMBIGUOUS_PATHS, OTHER_AUTHORITIES, printable } from './environment/ambiguous-targets.ts';
-import { derivedKeyCaller } from './environment/callers.ts';
-import { type GatewayVariant, useEnvironment } from './environment/environment.ts';
-import { type Gateway, PROTOCOLS, type Protocol } from './environment/gateway.ts';
-import { AUTHORITY, ROUTES } from './environment/routes.ts';
-import { type RequestPlan, signedRequest, withMoreHeaders } from './environment/signed-request.ts';
+import { AMBIGUOUS_PATHS, OTHER_AUTHORITIES, printable } from '../support/site/ambiguous-targets.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { type GatewayVariant, useEnvironment } from '../support/site/environment.ts';
+import { type Gateway, PROTOCOLS, type Protocol } from '../support/site/gateway.ts';
+import { AUTHORITY, ROUTES } from '../support/site/routes.ts';
+import { type RequestPlan, signedRequest, withMoreHeaders } from '../support/site/signed-request.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const { createOrder, files, readOrder } = ROUTES;

@@ -2,13 +2,13 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import type { Framing, WireRequest } from '../../src/tools/conformance/wire/exchange.ts';
-import { derivedKeyCaller } from './environment/callers.ts';
-import { type GatewayVariant, useEnvironment } from './environment/environment.ts';
-import { PROTOCOLS } from './environment/gateway.ts';
-import { expectAllowed, expectDenial, observe } from './environment/observe.ts';
-import { ROUTES, type SiteRoute } from './environment/routes.ts';
-import { type RequestPlan, signedRequest } from './environment/signed-request.ts';
-import { shipped } from './harness/envoy-config.ts';
+import { shipped } from '../support/harness/envoy-config.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { type GatewayVariant, useEnvironment } from '../support/site/environment.ts';
+import { PROTOCOLS } from '../support/site/gateway.ts';
+import { expectAllowed, expectDenial, observe } from '../support/site/observe.ts';
+import { ROUTES, type SiteRoute } from '../support/site/routes.ts';
+import { type RequestPlan, signedRequest } from '../support/site/signed-request.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const maxRequestBytes = 1_048_576;

@@ -1,12 +1,12 @@
 /** Tests one proof, presented many times at once: on each path, exactly one request is allowed. */
 import { describe, expect, it } from '@jest/globals';
 import { headerValues, type WireResponse } from '../../src/tools/conformance/wire/exchange.ts';
-import { derivedKeyCaller } from './environment/callers.ts';
-import { useEnvironment } from './environment/environment.ts';
-import type { Gateway } from './environment/gateway.ts';
-import { ROUTES } from './environment/routes.ts';
-import { signedRequest } from './environment/signed-request.ts';
-import type { VerifierState } from './environment/verifier-states.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { useEnvironment } from '../support/site/environment.ts';
+import type { Gateway } from '../support/site/gateway.ts';
+import { ROUTES } from '../support/site/routes.ts';
+import { signedRequest } from '../support/site/signed-request.ts';
+import type { VerifierState } from '../support/site/verifier-states.ts';
 import { ENVOYS_AT_ONCE } from './lane-envoys.ts';
 
 const repetitions = 50;

@@ -5,14 +5,14 @@
 import { describe, expect, it } from '@jest/globals';
 import { REASONS, type Reason } from '../../src/protocol/reasons.ts';
 import type { WireRequest } from '../../src/tools/conformance/wire/exchange.ts';
-import { BINDING_AND_REPLAY_DENIALS } from './environment/denials/binding-and-replay.ts';
-import type { DenialCase, DenialCases, Provocation } from './environment/denials/denial-case.ts';
-import { POLICY_DENIALS } from './environment/denials/policy.ts';
-import { PROOF_DENIALS } from './environment/denials/proof.ts';
-import { useEnvironment } from './environment/environment.ts';
-import { PROTOCOLS } from './environment/gateway.ts';
-import { expectDenial, observe } from './environment/observe.ts';
-import { waitFor } from './harness/wait.ts';
+import { BINDING_AND_REPLAY_DENIALS } from '../support/site/denials/binding-and-replay.ts';
+import type { DenialCase, DenialCases, Provocation } from '../support/site/denials/denial-case.ts';
+import { POLICY_DENIALS } from '../support/site/denials/policy.ts';
+import { PROOF_DENIALS } from '../support/site/denials/proof.ts';
+import { useEnvironment } from '../support/site/environment.ts';
+import { PROTOCOLS } from '../support/site/gateway.ts';
+import { expectDenial, observe } from '../support/site/observe.ts';
+import { waitFor } from '../support/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const DENIALS: DenialCases<Reason> = { ...POLICY_DENIALS, ...PROOF_DENIALS, ...BINDING_AND_REPLAY_DENIALS };

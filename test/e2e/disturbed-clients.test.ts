@@ -5,15 +5,15 @@
 import { connect } from 'node:http2';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { encodeHttp1, http1Client, openSocket } from '../../src/tools/conformance/wire/http1.ts';
-import { freePort } from '../fakes/free-port.ts';
-import { derivedKeyCaller } from './environment/callers.ts';
-import { AUTHORITY, ROUTES } from './environment/routes.ts';
-import { signedRequest, withHeader, withMoreHeaders } from './environment/signed-request.ts';
-import { createSite, type Site } from './environment/site.ts';
-import { startVerifier, type VerifierProcess } from './environment/verifier.ts';
-import { type GuardedRedis, startRedis } from './environment/verifier-states.ts';
-import { startUpstream } from './harness/upstream.ts';
-import { waitFor } from './harness/wait.ts';
+import { freePort } from '../support/harness/free-port.ts';
+import { startUpstream } from '../support/harness/upstream.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { AUTHORITY, ROUTES } from '../support/site/routes.ts';
+import { signedRequest, withHeader, withMoreHeaders } from '../support/site/signed-request.ts';
+import { createSite, type Site } from '../support/site/site.ts';
+import { startVerifier, type VerifierProcess } from '../support/site/verifier.ts';
+import { type GuardedRedis, startRedis } from '../support/site/verifier-states.ts';
+import { waitFor } from '../support/wait.ts';
 
 const BODY = 'a body that is bound';
 

@@ -1,16 +1,16 @@
 /** Tests facts about Envoy that the verifier relies on: how Envoy treats ext_authz answers, and missing ones. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type HeaderLine, headerValues } from '../../src/tools/conformance/wire/exchange.ts';
-import { shipped } from './harness/envoy-config.ts';
-import { expectFailedCheck } from './harness/failed-check.ts';
+import { shipped } from '../support/harness/envoy-config.ts';
+import { expectFailedCheck } from '../support/harness/failed-check.ts';
 import {
   forwardedRequest,
   type RecordedEnvoy,
   startRecordedEnvoy,
   useRecordedEnvoys,
-} from './harness/fixture.ts';
-import { allow, type CheckAnswer, type HeaderOption } from './harness/recording-authz.ts';
-import { waitFor } from './harness/wait.ts';
+} from '../support/harness/fixture.ts';
+import { allow, type CheckAnswer, type HeaderOption } from '../support/harness/recording-authz.ts';
+import { waitFor } from '../support/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const startForTest = useRecordedEnvoys();

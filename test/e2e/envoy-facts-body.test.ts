@@ -5,7 +5,7 @@ import {
   headerValues,
   type WireRequest,
 } from '../../src/tools/conformance/wire/exchange.ts';
-import { type ConfigEdit, shipped } from './harness/envoy-config.ts';
+import { type ConfigEdit, shipped } from '../support/harness/envoy-config.ts';
 import {
   checkedHttp,
   checkedValues,
@@ -14,7 +14,7 @@ import {
   type RecordedEnvoy,
   startRecordedEnvoy,
   useRecordedEnvoys,
-} from './harness/fixture.ts';
+} from '../support/harness/fixture.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const startForTest = useRecordedEnvoys();

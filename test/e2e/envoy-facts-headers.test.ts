@@ -1,7 +1,7 @@
 /** Tests facts about Envoy that the verifier relies on: what a Check contains of the request's headers. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { headerValues } from '../../src/tools/conformance/wire/exchange.ts';
-import { shipped } from './harness/envoy-config.ts';
+import { shipped } from '../support/harness/envoy-config.ts';
 import {
   checkedHttp,
   checkedValues,
@@ -9,8 +9,8 @@ import {
   type RecordedEnvoy,
   refusedByEnvoy,
   startRecordedEnvoy,
-} from './harness/fixture.ts';
-import { checkedHeaders } from './harness/recording-authz.ts';
+} from '../support/harness/fixture.ts';
+import { checkedHeaders } from '../support/harness/recording-authz.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const get = { method: 'GET', target: '/', authority: 'api.example' } as const;

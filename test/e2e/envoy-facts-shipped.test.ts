@@ -4,17 +4,17 @@ import { CONTEXT_HEADERS } from '../../src/protocol/wire-names.ts';
 import { headerValues, type WireAddress } from '../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../src/tools/conformance/wire/http1.ts';
 import { http2Client } from '../../src/tools/conformance/wire/http2.ts';
-import { makeCertificates, type TestCertificates } from './harness/certificates.ts';
-import { validateConfig } from './harness/envoy.ts';
-import { shippedText } from './harness/envoy-config.ts';
+import { makeCertificates, type TestCertificates } from '../support/harness/certificates.ts';
+import { validateConfig } from '../support/harness/envoy.ts';
+import { shippedText } from '../support/harness/envoy-config.ts';
 import {
   checkedHttp,
   checkOf,
   forwardedRequest,
   type RecordedEnvoy,
   startRecordedEnvoy,
-} from './harness/fixture.ts';
-import { tlsEdits } from './harness/tls-edits.ts';
+} from '../support/harness/fixture.ts';
+import { tlsEdits } from '../support/harness/tls-edits.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const spiffeId = 'spiffe://example.test/billing';

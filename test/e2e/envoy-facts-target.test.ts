@@ -1,6 +1,6 @@
 /** Tests facts about Envoy that the verifier relies on: what a Check contains of the request's target, authority and scheme. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { shipped } from './harness/envoy-config.ts';
+import { shipped } from '../support/harness/envoy-config.ts';
 import {
   checkedHttp,
   checkedValues,
@@ -8,7 +8,7 @@ import {
   type RecordedEnvoy,
   refusedByEnvoy,
   startRecordedEnvoy,
-} from './harness/fixture.ts';
+} from '../support/harness/fixture.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const get = { method: 'GET', target: '/', authority: 'api.example' } as const;

@@ -10,12 +10,12 @@ import type { ExtAuthzServer } from '../../src/enforcement/ext-authz-grpc/ext-au
 import { CALL_LIMITS } from '../../src/process/ext-authz/open-calls.ts';
 import { headerValues } from '../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../src/tools/conformance/wire/http1.ts';
-import { useExtAuthzServers } from '../enforcement/ext-authz-grpc/server-fixture.ts';
-import { CHECK_PATH } from '../fakes/check-client.ts';
-import { type RunningEnvoy, startEnvoy } from './harness/envoy.ts';
-import { closeAtOnce, patient, shipped } from './harness/envoy-config.ts';
-import { startUpstream, type Upstream } from './harness/upstream.ts';
-import { waitFor } from './harness/wait.ts';
+import { CHECK_PATH } from '../support/harness/check-client.ts';
+import { type RunningEnvoy, startEnvoy } from '../support/harness/envoy.ts';
+import { closeAtOnce, patient, shipped } from '../support/harness/envoy-config.ts';
+import { startUpstream, type Upstream } from '../support/harness/upstream.ts';
+import { useExtAuthzServers } from '../support/points/check-servers.ts';
+import { waitFor } from '../support/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const MAX_MESSAGE_BYTES = 64 * 1024;

@@ -3,13 +3,13 @@
  * value that Envoy joined from several makes the request neither https nor http.
  */
 import { describe, it } from '@jest/globals';
-import { derivedKeyCaller } from './environment/callers.ts';
-import { type GatewayVariant, useEnvironment } from './environment/environment.ts';
-import { PROTOCOLS } from './environment/gateway.ts';
-import { expectAllowed, expectDenial, observe } from './environment/observe.ts';
-import { ROUTES } from './environment/routes.ts';
-import { signedRequest } from './environment/signed-request.ts';
-import { shipped } from './harness/envoy-config.ts';
+import { shipped } from '../support/harness/envoy-config.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { type GatewayVariant, useEnvironment } from '../support/site/environment.ts';
+import { PROTOCOLS } from '../support/site/gateway.ts';
+import { expectAllowed, expectDenial, observe } from '../support/site/observe.ts';
+import { ROUTES } from '../support/site/routes.ts';
+import { signedRequest } from '../support/site/signed-request.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const environment = useEnvironment(['usual']);

@@ -1,13 +1,13 @@
 /** Tests routes that need a fresh bundle: they open with a freshness statement and close without one. */
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { derivedKeyCaller } from './environment/callers.ts';
-import { type Gateway, PROTOCOLS } from './environment/gateway.ts';
-import { expectAllowed, expectDenial, observe } from './environment/observe.ts';
-import { ROUTES } from './environment/routes.ts';
-import { signedRequest } from './environment/signed-request.ts';
-import { useSite } from './environment/site-fixture.ts';
-import type { VerifierProcess } from './environment/verifier.ts';
-import { waitFor } from './harness/wait.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { type Gateway, PROTOCOLS } from '../support/site/gateway.ts';
+import { expectAllowed, expectDenial, observe } from '../support/site/observe.ts';
+import { ROUTES } from '../support/site/routes.ts';
+import { signedRequest } from '../support/site/signed-request.ts';
+import { useSite } from '../support/site/site-fixture.ts';
+import type { VerifierProcess } from '../support/site/verifier.ts';
+import { waitFor } from '../support/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const { livePrices, readOrder } = ROUTES;

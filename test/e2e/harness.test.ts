@@ -4,9 +4,9 @@ import { NoResponse, type WireClient } from '../../src/tools/conformance/wire/ex
 import { encodeHttp1, http1Client } from '../../src/tools/conformance/wire/http1.ts';
 import { readResponse } from '../../src/tools/conformance/wire/http1-response.ts';
 import { http2Client } from '../../src/tools/conformance/wire/http2.ts';
-import { type Service, startService } from './harness/sidecar.ts';
-import { type Echo, startUpstream, type Upstream } from './harness/upstream.ts';
-import { waitFor, waitUntil } from './harness/wait.ts';
+import { type Service, startService } from '../support/harness/sidecar.ts';
+import { type Echo, startUpstream, type Upstream } from '../support/harness/upstream.ts';
+import { waitFor, waitUntil } from '../support/wait.ts';
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -4,10 +4,10 @@
  */
 import { describe, expect, it } from '@jest/globals';
 import { type HeaderLine, headerValues } from '../../src/tools/conformance/wire/exchange.ts';
-import { derivedKeyCaller } from './environment/callers.ts';
-import { useEnvironment } from './environment/environment.ts';
-import { ROUTES } from './environment/routes.ts';
-import { signedRequest } from './environment/signed-request.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { useEnvironment } from '../support/site/environment.ts';
+import { ROUTES } from '../support/site/routes.ts';
+import { signedRequest } from '../support/site/signed-request.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const environment = useEnvironment(['usual']);

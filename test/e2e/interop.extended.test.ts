@@ -7,16 +7,16 @@ import {
   headerValues,
   type WireRequest,
 } from '../../src/tools/conformance/wire/exchange.ts';
-import type { PassportToMake, SigningJob } from '../interop/job.ts';
-import { foreignSigners, PREPARE_TIMEOUT_MS, saySkipped } from '../interop/signers.ts';
-import { attestedCaller, type Caller, derivedKeyCaller } from './environment/callers.ts';
-import { useEnvironment } from './environment/environment.ts';
-import { PROTOCOLS } from './environment/gateway.ts';
-import { expectAllowed, expectDenial, observe } from './environment/observe.ts';
-import { AUTHORITY, IPV6_AUTHORITY, ROUTES, type SiteRoute } from './environment/routes.ts';
-import { sign } from './environment/signed-request.ts';
-import { AUTH_SITE } from './environment/site.ts';
-import { envoyVersions } from './harness/envoy.ts';
+import { envoyVersions } from '../support/harness/envoy.ts';
+import type { PassportToMake, SigningJob } from '../support/interop/job.ts';
+import { foreignSigners, PREPARE_TIMEOUT_MS, saySkipped } from '../support/interop/signers.ts';
+import { attestedCaller, type Caller, derivedKeyCaller } from '../support/site/callers.ts';
+import { useEnvironment } from '../support/site/environment.ts';
+import { PROTOCOLS } from '../support/site/gateway.ts';
+import { expectAllowed, expectDenial, observe } from '../support/site/observe.ts';
+import { AUTHORITY, IPV6_AUTHORITY, ROUTES, type SiteRoute } from '../support/site/routes.ts';
+import { sign } from '../support/site/signed-request.ts';
+import { AUTH_SITE } from '../support/site/site.ts';
 
 const { cancelOrder, createOrder, files, readOrder, tenantOrders, upload } = ROUTES;
 const environment = useEnvironment(['usual']);

@@ -1,6 +1,7 @@
 /** Envoy versions by lane: the newest in `make test`, the others in `make test-extended`. */
-import { byLane } from '../lane.ts';
-import { envoyVersions } from './harness/envoy.ts';
+
+import { envoyVersions } from '../support/harness/envoy.ts';
+import { byLane } from '../support/lane.ts';
 
 const newest = envoyVersions.slice(-1);
 

@@ -13,8 +13,8 @@ import {
   createVerifierMetrics,
   createWorkerMetrics,
 } from '../../src/verifier/verifier-metrics.ts';
-import { codesIn, readText, tableNamed } from '../docs/markdown.ts';
-import { useSite } from './environment/site-fixture.ts';
+import { codesIn, readText, tableNamed } from '../support/docs/markdown.ts';
+import { useSite } from '../support/site/site-fixture.ts';
 
 const fixture = useSite();
 

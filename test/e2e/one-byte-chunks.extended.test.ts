@@ -4,10 +4,6 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { http1Client } from '../../src/tools/conformance/wire/http1.ts';
-import { attestedCaller } from './environment/callers.ts';
-import { AUTHORITY, ROUTES } from './environment/routes.ts';
-import { signedRequest } from './environment/signed-request.ts';
-import { createSite, type Site } from './environment/site.ts';
 import {
   chunkedHead,
   type Flood,
@@ -16,8 +12,12 @@ import {
   http2Head,
   startFlood,
   watchWhile,
-} from './harness/chunk-floods.ts';
-import { FLOODED, type FloodedServer, type Head, headOf } from './harness/flooded-servers.ts';
+} from '../support/harness/chunk-floods.ts';
+import { FLOODED, type FloodedServer, type Head, headOf } from '../support/harness/flooded-servers.ts';
+import { attestedCaller } from '../support/site/callers.ts';
+import { AUTHORITY, ROUTES } from '../support/site/routes.ts';
+import { signedRequest } from '../support/site/signed-request.ts';
+import { createSite, type Site } from '../support/site/site.ts';
 
 /** The heap grows with each garbage that is not collected yet. */
 const GARBAGE_MIB = 64;

@@ -1,14 +1,14 @@
 /** Tests the specification's "Expected outcomes of verification", each by its name, with both replay stores. */
 import { describe, expect, it } from '@jest/globals';
 import { headerValues } from '../../src/tools/conformance/wire/exchange.ts';
-import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from './environment/callers.ts';
-import { useEnvironment } from './environment/environment.ts';
-import { type Gateway, PROTOCOLS } from './environment/gateway.ts';
-import { type ExpectedDenial, expectAllowed, expectDenial, observe } from './environment/observe.ts';
-import { expectOwnHeader, OWN_HEADER_CASES } from './environment/own-header.ts';
-import { ROUTES } from './environment/routes.ts';
-import { type RequestPlan, signedRequest } from './environment/signed-request.ts';
-import { AUTH_SITE, BROKER_ISSUER, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from './environment/site.ts';
+import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from '../support/site/callers.ts';
+import { useEnvironment } from '../support/site/environment.ts';
+import { type Gateway, PROTOCOLS } from '../support/site/gateway.ts';
+import { type ExpectedDenial, expectAllowed, expectDenial, observe } from '../support/site/observe.ts';
+import { expectOwnHeader, OWN_HEADER_CASES } from '../support/site/own-header.ts';
+import { ROUTES } from '../support/site/routes.ts';
+import { type RequestPlan, signedRequest } from '../support/site/signed-request.ts';
+import { AUTH_SITE, BROKER_ISSUER, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from '../support/site/site.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const STORES = ['usual', 'redis'] as const;

@@ -6,19 +6,19 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { rawCheckRequest } from '../support/fixtures/check-request.ts';
 import {
   CHECK_PATH,
   decodeCheckResponse,
   encodeCheckRequest,
   outcomeOfResponse,
-} from '../fakes/check-client.ts';
-import { rawCheckRequest } from '../fakes/check-request.ts';
-import { derivedKeyCaller } from './environment/callers.ts';
-import { ROUTES } from './environment/routes.ts';
-import { signedRequest } from './environment/signed-request.ts';
-import { useSite } from './environment/site-fixture.ts';
-import type { VerifierProcess } from './environment/verifier.ts';
-import { remainingMs } from './harness/wait.ts';
+} from '../support/harness/check-client.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { ROUTES } from '../support/site/routes.ts';
+import { signedRequest } from '../support/site/signed-request.ts';
+import { useSite } from '../support/site/site-fixture.ts';
+import type { VerifierProcess } from '../support/site/verifier.ts';
+import { remainingMs } from '../support/wait.ts';
 
 const CONNECTIONS = 8;
 const PATIENCE_MS = 200;

@@ -8,18 +8,18 @@ import {
   type WireClient,
   type WireRequest,
 } from '../../src/tools/conformance/wire/exchange.ts';
-import { derivedKeyCaller } from './environment/callers.ts';
-import { leaks } from './environment/environment.ts';
-import type { Gateway, GatewayOptions } from './environment/gateway.ts';
-import { expectDenial, observe } from './environment/observe.ts';
-import { ROUTES } from './environment/routes.ts';
-import { signedRequest } from './environment/signed-request.ts';
-import { useSite } from './environment/site-fixture.ts';
-import { startTraffic } from './environment/traffic.ts';
-import type { VerifierProcess } from './environment/verifier.ts';
-import { startRedis } from './environment/verifier-states.ts';
-import { shipped } from './harness/envoy-config.ts';
-import { waitFor } from './harness/wait.ts';
+import { shipped } from '../support/harness/envoy-config.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { leaks } from '../support/site/environment.ts';
+import type { Gateway, GatewayOptions } from '../support/site/gateway.ts';
+import { expectDenial, observe } from '../support/site/observe.ts';
+import { ROUTES } from '../support/site/routes.ts';
+import { signedRequest } from '../support/site/signed-request.ts';
+import { useSite } from '../support/site/site-fixture.ts';
+import { startTraffic } from '../support/site/traffic.ts';
+import type { VerifierProcess } from '../support/site/verifier.ts';
+import { startRedis } from '../support/site/verifier-states.ts';
+import { waitFor } from '../support/wait.ts';
 import { ENVOYS_AT_ONCE } from './lane-envoys.ts';
 
 const { readOrder } = ROUTES;

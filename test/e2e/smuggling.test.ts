@@ -10,14 +10,14 @@ import {
   type WireRequest,
 } from '../../src/tools/conformance/wire/exchange.ts';
 import { http1Client, sendBytes } from '../../src/tools/conformance/wire/http1.ts';
-import { derivedKeyCaller } from './environment/callers.ts';
-import { type GatewayVariant, useEnvironment } from './environment/environment.ts';
-import { type Gateway, PROTOCOLS, type Protocol } from './environment/gateway.ts';
-import { AUTHORITY, ROUTES } from './environment/routes.ts';
-import { type RequestPlan, sign, signedRequest, withMoreHeaders } from './environment/signed-request.ts';
-import { cgiName, isForbidden, SMUGGLED_NAMES } from './environment/smuggled-headers.ts';
-import { type ConfigEdit, shipped } from './harness/envoy-config.ts';
-import { waitFor } from './harness/wait.ts';
+import { type ConfigEdit, shipped } from '../support/harness/envoy-config.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { type GatewayVariant, useEnvironment } from '../support/site/environment.ts';
+import { type Gateway, PROTOCOLS, type Protocol } from '../support/site/gateway.ts';
+import { AUTHORITY, ROUTES } from '../support/site/routes.ts';
+import { type RequestPlan, sign, signedRequest, withMoreHeaders } from '../support/site/signed-request.ts';
+import { cgiName, isForbidden, SMUGGLED_NAMES } from '../support/site/smuggled-headers.ts';
+import { waitFor } from '../support/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const { createOrder, readOrder } = ROUTES;

@@ -1,15 +1,15 @@
 /** Tests the optional outputs of the program: spans to a collector, and gRPC reflection of its services. */
 import { expect, it } from '@jest/globals';
-import { openCheckClient, rpcCode } from '../fakes/check-client.ts';
-import { type CollectedSpan, startOtlpCollector } from '../fakes/otlp-collector.ts';
-import { derivedKeyCaller } from './environment/callers.ts';
-import { expectAllowed, observe } from './environment/observe.ts';
-import { ROUTES } from './environment/routes.ts';
-import { signedRequest } from './environment/signed-request.ts';
-import { useSite } from './environment/site-fixture.ts';
-import type { VerifierProcess } from './environment/verifier.ts';
-import { envoyVersions } from './harness/envoy.ts';
-import { waitFor } from './harness/wait.ts';
+import { type CollectedSpan, startOtlpCollector } from '../support/fakes/otlp-collector.ts';
+import { openCheckClient, rpcCode } from '../support/harness/check-client.ts';
+import { envoyVersions } from '../support/harness/envoy.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { expectAllowed, observe } from '../support/site/observe.ts';
+import { ROUTES } from '../support/site/routes.ts';
+import { signedRequest } from '../support/site/signed-request.ts';
+import { useSite } from '../support/site/site-fixture.ts';
+import type { VerifierProcess } from '../support/site/verifier.ts';
+import { waitFor } from '../support/wait.ts';
 
 const { readOrder } = ROUTES;
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';

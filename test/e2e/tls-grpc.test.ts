@@ -5,17 +5,21 @@ import { mkdir, mkdtemp, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ConnectionOptions, connect as connectTls, type SecureContextOptions } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { derivedKeyCaller } from './environment/callers.ts';
-import type { Gateway } from './environment/gateway.ts';
-import { expectAllowed, observe } from './environment/observe.ts';
-import { ROUTES } from './environment/routes.ts';
-import { signedRequest } from './environment/signed-request.ts';
-import { useSite } from './environment/site-fixture.ts';
-import { startTraffic } from './environment/traffic.ts';
-import type { VerifierProcess } from './environment/verifier.ts';
-import { type CertificateFiles, makeCertificates, type TestCertificates } from './harness/certificates.ts';
-import { type ConfigEdit, shipped } from './harness/envoy-config.ts';
-import { waitFor } from './harness/wait.ts';
+import {
+  type CertificateFiles,
+  makeCertificates,
+  type TestCertificates,
+} from '../support/harness/certificates.ts';
+import { type ConfigEdit, shipped } from '../support/harness/envoy-config.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import type { Gateway } from '../support/site/gateway.ts';
+import { expectAllowed, observe } from '../support/site/observe.ts';
+import { ROUTES } from '../support/site/routes.ts';
+import { signedRequest } from '../support/site/signed-request.ts';
+import { useSite } from '../support/site/site-fixture.ts';
+import { startTraffic } from '../support/site/traffic.ts';
+import type { VerifierProcess } from '../support/site/verifier.ts';
+import { waitFor } from '../support/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const VERIFIER_NAME = 'verifier.shop.example';

@@ -1,14 +1,14 @@
 /** Tests the shipped file's optional blocks with a real verifier: TLS, an unbound route, a path that needs no proof. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { HeaderLine } from '../../src/tools/conformance/wire/exchange.ts';
-import { derivedKeyCaller } from './environment/callers.ts';
-import { useEnvironment } from './environment/environment.ts';
-import { PROTOCOLS } from './environment/gateway.ts';
-import { expectAllowed, expectDenial, observe } from './environment/observe.ts';
-import { AUTHORITY, ROUTES, type SiteRoute } from './environment/routes.ts';
-import { type RequestPlan, signedRequest } from './environment/signed-request.ts';
-import { makeCertificates, type TestCertificates } from './harness/certificates.ts';
-import { tlsEdits } from './harness/tls-edits.ts';
+import { makeCertificates, type TestCertificates } from '../support/harness/certificates.ts';
+import { tlsEdits } from '../support/harness/tls-edits.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { useEnvironment } from '../support/site/environment.ts';
+import { PROTOCOLS } from '../support/site/gateway.ts';
+import { expectAllowed, expectDenial, observe } from '../support/site/observe.ts';
+import { AUTHORITY, ROUTES, type SiteRoute } from '../support/site/routes.ts';
+import { type RequestPlan, signedRequest } from '../support/site/signed-request.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const { createOrder, readOrder, upload } = ROUTES;

@@ -3,13 +3,18 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { WireClient } from '../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../src/tools/conformance/wire/http1.ts';
 import { http2Client } from '../../src/tools/conformance/wire/http2.ts';
-import { loadSnapshot } from '../conformance/oracle.ts';
-import { derivedKeyCaller } from '../e2e/environment/callers.ts';
-import { ROUTES, type SiteRoute } from '../e2e/environment/routes.ts';
-import { signedRequest } from '../e2e/environment/signed-request.ts';
-import { type App, KINDS, startApp } from './middleware/apps.ts';
-import { type OpenedVerifier, openVerifier, untilReady, usualOptions } from './middleware/open.ts';
-import { useProxies, useUpstreams } from './reverse-proxy/proxy-fixture.ts';
+import { type App, KINDS, startApp } from '../support/points/middleware-apps.ts';
+import {
+  type OpenedVerifier,
+  openVerifier,
+  untilReady,
+  usualOptions,
+} from '../support/points/open-middleware.ts';
+import { loadSnapshot } from '../support/points/oracle.ts';
+import { useProxies, useUpstreams } from '../support/points/proxy-fixture.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { ROUTES, type SiteRoute } from '../support/site/routes.ts';
+import { signedRequest } from '../support/site/signed-request.ts';
 
 const SEARCH: SiteRoute = {
   ...ROUTES.createOrder,

@@ -8,16 +8,16 @@ import { CHECK_PATH, HTTP_PROFILES } from '../../src/enforcement/ext-authz-http/
 import { parseTrustedPeers } from '../../src/enforcement/ext-authz-http/trusted-peers.ts';
 import type { HeaderLine, WireAddress } from '../../src/tools/conformance/wire/exchange.ts';
 import { encodeHttp1, http1Client, openSocket } from '../../src/tools/conformance/wire/http1.ts';
-import { loadSnapshot } from '../conformance/oracle.ts';
-import { attestedCaller, type Caller, derivedKeyCaller } from '../e2e/environment/callers.ts';
-import { AUTHORITY, ROUTES } from '../e2e/environment/routes.ts';
-import { signedRequest, withMoreHeaders } from '../e2e/environment/signed-request.ts';
-import { nowSeconds } from '../e2e/environment/site.ts';
-import { waitFor } from '../e2e/harness/wait.ts';
-import { recordingReplayStore } from '../fakes/replay-store.ts';
-import { createTestVerifier } from '../fakes/test-verifier.ts';
-import { KINDS } from './middleware/apps.ts';
-import { useMiddleware } from './middleware/open.ts';
+import { recordingReplayStore } from '../support/fakes/replay-store.ts';
+import { createTestVerifier } from '../support/fixtures/test-verifier.ts';
+import { KINDS } from '../support/points/middleware-apps.ts';
+import { useMiddleware } from '../support/points/open-middleware.ts';
+import { loadSnapshot } from '../support/points/oracle.ts';
+import { attestedCaller, type Caller, derivedKeyCaller } from '../support/site/callers.ts';
+import { AUTHORITY, ROUTES } from '../support/site/routes.ts';
+import { signedRequest, withMoreHeaders } from '../support/site/signed-request.ts';
+import { nowSeconds } from '../support/site/site.ts';
+import { waitFor } from '../support/wait.ts';
 
 /** A quarter of the 64 MiB for all bodies. */
 const SHARE_BYTES = 16 * 1_048_576;

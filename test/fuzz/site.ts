@@ -6,8 +6,8 @@ import type { RequestFacts } from '../../src/verifier/decision/facts/request-fac
 import { createMemoryReplayStore } from '../../src/verifier/replay/memory.ts';
 import { createVerifier } from '../../src/verifier/verifier.ts';
 import { createVerifierMetrics } from '../../src/verifier/verifier-metrics.ts';
+import { ALLOWED, contentOf, DENIED } from '../support/protocol/published-vectors.ts';
 import type { RequestVector } from '../vectors/make/format.ts';
-import { ALLOWED, contentOf, DENIED } from '../vectors/published.ts';
 import { mustHold } from './target.ts';
 
 const BUNDLE = 'site';

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { parse, parseAllDocuments, stringify } from 'yaml';
-import { readText } from '../docs/markdown.ts';
-import { describeChart, objectOf, objectsIn, podsOf, render, renderText } from '../helm/chart.ts';
-import { misfitsIn } from '../helm/kubeconform.ts';
+import { describeChart, objectOf, objectsIn, podsOf, render, renderText } from '../support/chart/chart.ts';
+import { misfitsIn } from '../support/chart/kubeconform.ts';
+import { readText } from '../support/docs/markdown.ts';
 
 const document = readText('docs/gateways.md');
 const blocks = [...document.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, text = '']) => parse(text));

@@ -1,7 +1,7 @@
 /** Checks that names in the tables of docs/gateways.md exist; documents.extended.test.ts renders the chart. */
 import { describe, expect, it } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
-import { codesIn, readText, sectionOf, tableNamed } from '../docs/markdown.ts';
+import { codesIn, readText, sectionOf, tableNamed } from '../support/docs/markdown.ts';
 
 const document = readText('docs/gateways.md');
 const blocks = [...document.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, text = '']) => parse(text));

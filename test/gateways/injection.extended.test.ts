@@ -7,10 +7,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { expect, it } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
-import { readText } from '../docs/markdown.ts';
-import { freePort } from '../fakes/free-port.ts';
-import { type Container, describeChart, objectOf, type PodSpec, render } from '../helm/chart.ts';
-import { misfitsIn } from '../helm/kubeconform.ts';
+import { type Container, describeChart, objectOf, type PodSpec, render } from '../support/chart/chart.ts';
+import { misfitsIn } from '../support/chart/kubeconform.ts';
+import { readText } from '../support/docs/markdown.ts';
+import { freePort } from '../support/harness/free-port.ts';
 
 const VERIFIER = 'proofgate';
 const PROXY = 'istio-proxy';

@@ -1,8 +1,8 @@
 /** Validates the manifests below envoy/ against the schemas of the gateways' custom resources. */
 import { expect, it } from '@jest/globals';
-import { filesOfCheckout, readText } from '../docs/markdown.ts';
-import { describeChart } from '../helm/chart.ts';
-import { misfitsIn } from '../helm/kubeconform.ts';
+import { describeChart } from '../support/chart/chart.ts';
+import { misfitsIn } from '../support/chart/kubeconform.ts';
+import { filesOfCheckout, readText } from '../support/docs/markdown.ts';
 
 /** Envoy's own configuration, and values of a chart. */
 const NO_OBJECTS = /^envoy\/(?:egress|envoy|http-service)\.yaml$|\/mesh-config\.yaml$/;

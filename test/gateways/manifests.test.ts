@@ -4,9 +4,9 @@ import { describe, expect, it } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
 import { lintEgress } from '../../src/tools/gateway-lint/egress/lint-egress.ts';
 import { lintGateway } from '../../src/tools/gateway-lint/lint.ts';
-import { filesOfCheckout, readText } from '../docs/markdown.ts';
-import { protocolOptionsOf } from '../e2e/gateways/static-bootstrap.ts';
-import { EGRESS_SET, MANIFEST_SETS, textOf, VERIFIER_SERVICES } from './manifest-sets.ts';
+import { EGRESS_SET, MANIFEST_SETS, textOf, VERIFIER_SERVICES } from '../support/docs/manifest-sets.ts';
+import { filesOfCheckout, readText } from '../support/docs/markdown.ts';
+import { protocolOptionsOf } from '../support/docs/static-bootstrap.ts';
 
 /** Envoy's own configuration: their tests start Envoy with them. */
 const BOOTSTRAPS = ['envoy/egress.yaml', 'envoy/envoy.yaml', 'envoy/http-service.yaml'];

@@ -1,6 +1,6 @@
 /** Checks the broker's objects, and the values that it rejects. */
 import { expect, it } from '@jest/globals';
-import { describeChart, notesOf, objectOf, refusalOf, render, type Values } from './chart.ts';
+import { describeChart, notesOf, objectOf, refusalOf, render, type Values } from '../support/chart/chart.ts';
 
 const NAME = 'rel-proofgate-broker';
 

@@ -8,8 +8,8 @@ import { CONTROL_SETTINGS } from '../../src/control/program/control-settings.ts'
 import { PROXY_SETTINGS } from '../../src/enforcement/programs/proxy/proxy-settings.ts';
 import { VERIFIER_SETTINGS } from '../../src/enforcement/programs/verifier/verifier-settings.ts';
 import type { SettingDeclarations } from '../../src/process/settings/settings.ts';
-import { anchorOf, filesOfCheckout, headings, readText } from '../docs/markdown.ts';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { anchorOf, filesOfCheckout, headings, readText } from '../support/docs/markdown.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
 
 it('README, alerts and version are current', () => {
   const { status, stderr } = spawnSync(process.execPath, ['scripts/make-chart-files.mjs', '--check'], {

@@ -7,7 +7,14 @@ import { PROXY_SETTINGS } from '../../src/enforcement/programs/proxy/proxy-setti
 import { VERIFIER_SETTINGS } from '../../src/enforcement/programs/verifier/verifier-settings.ts';
 import { collectTexts, settingValues, variableOf } from '../../src/process/settings/setting-sources.ts';
 import type { SettingDeclarations } from '../../src/process/settings/settings.ts';
-import { type Container, containersOf, describeChart, podsOf, render, VALUE_FILES } from './chart.ts';
+import {
+  type Container,
+  containersOf,
+  describeChart,
+  podsOf,
+  render,
+  VALUE_FILES,
+} from '../support/chart/chart.ts';
 
 const COMMANDS: { readonly [command: string]: SettingDeclarations } = {
   verifier: VERIFIER_SETTINGS,

@@ -5,7 +5,7 @@
 import { expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { lintGateway } from '../../src/tools/gateway-lint/lint.ts';
-import { describeChart, objectOf, objectsIn, refusalOf, render, renderText } from './chart.ts';
+import { describeChart, objectOf, objectsIn, refusalOf, render, renderText } from '../support/chart/chart.ts';
 
 const VALUES = ['envoy-plain', 'envoy-mtls', 'envoy-socket', 'sidecar-loopback'] as const;
 

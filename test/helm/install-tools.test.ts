@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
 
 /** Scripts with the files that they read before a build. */
 const SCRIPTS = [

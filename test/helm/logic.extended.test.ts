@@ -19,7 +19,7 @@ import {
   refusalOf,
   render,
   type Values,
-} from './chart.ts';
+} from '../support/chart/chart.ts';
 
 const kindsOf = (values: Values) => render(values).map(({ kind, metadata }) => `${kind} ${metadata.name}`);
 const verifierOf = (values: Values) => objectOf(render(values), 'Deployment', 'rel-proofgate-verifier');

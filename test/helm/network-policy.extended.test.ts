@@ -1,6 +1,6 @@
 /** Checks the peers that the chart's NetworkPolicies admit, and the destinations of verifiers. */
 import { expect, it } from '@jest/globals';
-import { describeChart, objectOf, render, type Values } from './chart.ts';
+import { describeChart, objectOf, render, type Values } from '../support/chart/chart.ts';
 
 describeChart('the network policy', () => {
   const policyOf = (values: Values, name: string) => objectOf(render(values), 'NetworkPolicy', name).spec;

@@ -4,9 +4,17 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { readText } from '../docs/markdown.ts';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
-import { CHART, HELM, NAMESPACE, NEWEST_KUBERNETES, objectsIn, RELEASE, type Rendered } from './chart.ts';
+import {
+  CHART,
+  HELM,
+  NAMESPACE,
+  NEWEST_KUBERNETES,
+  objectsIn,
+  RELEASE,
+  type Rendered,
+} from '../support/chart/chart.ts';
+import { readText } from '../support/docs/markdown.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
 
 export interface ParentChart {
   /** @param file of test/helm/values, for proofgate; @param also overrides it. @throws Error with helm's message */

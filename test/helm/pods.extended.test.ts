@@ -10,7 +10,7 @@ import {
   render,
   renderText,
   VALUE_FILES,
-} from './chart.ts';
+} from '../support/chart/chart.ts';
 
 const PROVIDED =
   /^\/(?:etc\/proofgate|etc\/collector|run\/proofgate|var\/lib\/proofgate|var\/spool\/proofgate|var\/log\/proofgate|var\/run\/secrets|spiffe-workload-api)\//;

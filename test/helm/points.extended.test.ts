@@ -10,16 +10,21 @@ import {
   type WireRequest,
 } from '../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../src/tools/conformance/wire/http1.ts';
-import { derivedKeyCaller } from '../e2e/environment/callers.ts';
-import { AUTHORITY, ROUTES } from '../e2e/environment/routes.ts';
-import { signedRequest } from '../e2e/environment/signed-request.ts';
-import { AUTH_SITE, createSite, type Site } from '../e2e/environment/site.ts';
-import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
-import { startUpstream, type Upstream } from '../e2e/harness/upstream.ts';
-import { httpGet } from '../e2e/harness/wait.ts';
-import { TestRedisServer } from '../fakes/redis-server.ts';
-import { containersOf, describeChart, podsOf, render } from './chart.ts';
-import { makePodFolder, type PodFolder, type StartedContainer, startContainer } from './pod-process.ts';
+import { containersOf, describeChart, podsOf, render } from '../support/chart/chart.ts';
+import {
+  makePodFolder,
+  type PodFolder,
+  type StartedContainer,
+  startContainer,
+} from '../support/chart/pod-process.ts';
+import { makeCertificates, type TestCertificates } from '../support/harness/certificates.ts';
+import { TestRedisServer } from '../support/harness/redis-server.ts';
+import { startUpstream, type Upstream } from '../support/harness/upstream.ts';
+import { derivedKeyCaller } from '../support/site/callers.ts';
+import { AUTHORITY, ROUTES } from '../support/site/routes.ts';
+import { signedRequest } from '../support/site/signed-request.ts';
+import { AUTH_SITE, createSite, type Site } from '../support/site/site.ts';
+import { httpGet } from '../support/wait.ts';
 
 const SERVER_NAME = 'rel-proofgate.gateway.svc';
 const NGINX_SECRET = 'An-nginx-secret-of-32-characters';

@@ -6,11 +6,16 @@ import type { IncomingMessage } from 'node:http';
 import { type RequestOptions, request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
-import { waitFor } from '../e2e/harness/wait.ts';
-import { SpiffeAuthority } from '../fakes/spiffe-authority.ts';
-import { containersOf, describeChart, podsOf, render } from './chart.ts';
-import { makePodFolder, type PodFolder, type StartedContainer, startContainer } from './pod-process.ts';
+import { containersOf, describeChart, podsOf, render } from '../support/chart/chart.ts';
+import {
+  makePodFolder,
+  type PodFolder,
+  type StartedContainer,
+  startContainer,
+} from '../support/chart/pod-process.ts';
+import { SpiffeAuthority } from '../support/fakes/spiffe-authority.ts';
+import { makeCertificates, type TestCertificates } from '../support/harness/certificates.ts';
+import { waitFor } from '../support/wait.ts';
 
 const SUBJECT = 'spiffe://shop.example/ns/prod/sa/billing';
 const authority = SpiffeAuthority.create('shop.example');

@@ -7,23 +7,30 @@ import { connect } from 'node:net';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
-import { runInProcess } from '../cli/in-process.ts';
-import { callApi } from '../control/program/control-program.ts';
-import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
-import { runProofgate } from '../e2e/harness/proofgate-command.ts';
-import { httpGet } from '../e2e/harness/wait.ts';
-import { bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
-import { TestPostgresServer } from '../fakes/postgres-server.ts';
-import { TestRedisServer } from '../fakes/redis-server.ts';
-import { type Container, containersOf, describeChart, podsOf, type Rendered, render } from './chart.ts';
-import { makeParentChart } from './parent-chart.ts';
+import {
+  type Container,
+  containersOf,
+  describeChart,
+  podsOf,
+  type Rendered,
+  render,
+} from '../support/chart/chart.ts';
 import {
   makePodFolder,
   type PodFolder,
   runContainer,
   type StartedContainer,
   startContainer,
-} from './pod-process.ts';
+} from '../support/chart/pod-process.ts';
+import { runInProcess } from '../support/cli/in-process.ts';
+import { callApi } from '../support/control/control-program.ts';
+import { bundleContent, edited, newTestKeys } from '../support/fixtures/bundle-content.ts';
+import { makeCertificates, type TestCertificates } from '../support/harness/certificates.ts';
+import { TestPostgresServer } from '../support/harness/postgres-server.ts';
+import { runProofgate } from '../support/harness/proofgate-command.ts';
+import { TestRedisServer } from '../support/harness/redis-server.ts';
+import { httpGet } from '../support/wait.ts';
+import { makeParentChart } from './parent-chart.ts';
 
 let certificates: TestCertificates;
 let pod: PodFolder;

@@ -1,7 +1,7 @@
 /** Checks that the chart rejects values that would weaken it: overridden flags, world-readable secrets, public ports. */
 import { expect, it } from '@jest/globals';
 import { parse } from 'yaml';
-import { describeChart, objectOf, refusalOf, render, type Values } from './chart.ts';
+import { describeChart, objectOf, refusalOf, render, type Values } from '../support/chart/chart.ts';
 
 const MEMORY = [{ name: 'PROOFGATE_REPLAY', value: 'memory' }];
 const PASSWORD = 'https://user:pw@host.example/v1';

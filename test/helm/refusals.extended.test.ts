@@ -1,6 +1,6 @@
 /** Checks that the chart rejects invalid values, with one sentence that states the reason. */
 import { expect, it } from '@jest/globals';
-import { describeChart, refusalOf, render, type Values } from './chart.ts';
+import { describeChart, refusalOf, render, type Values } from '../support/chart/chart.ts';
 
 const ROUTE = { enabled: true, parentRefs: [{ name: 'public' }] };
 const NO_REDIS = { url: '', urlSecret: { name: '' } };

@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
-import { readText } from '../docs/markdown.ts';
 import {
   CACHE,
   describeChart,
@@ -18,8 +17,9 @@ import {
   render,
   renderText,
   VALUE_FILES,
-} from './chart.ts';
-import { KUBERNETES, misfits } from './kubeconform.ts';
+} from '../support/chart/chart.ts';
+import { KUBERNETES, misfits } from '../support/chart/kubeconform.ts';
+import { readText } from '../support/docs/markdown.ts';
 
 /** The chart distinguishes only clusters older than 1.30; all others get the same objects. */
 const RENDERED_FOR = ['1.29.0', NEWEST_KUBERNETES];

@@ -13,8 +13,8 @@ import {
   podsOf,
   refusalOf,
   render,
-} from './chart.ts';
-import { KUBERNETES, misfits } from './kubeconform.ts';
+} from '../support/chart/chart.ts';
+import { KUBERNETES, misfits } from '../support/chart/kubeconform.ts';
 import { makeParentChart, type ParentChart } from './parent-chart.ts';
 
 describeChart('the sidecar', () => {

@@ -4,20 +4,31 @@ import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { created, makeSite, SITE } from '../control/program/control-configuration.ts';
-import { type ControlProgram, callApi } from '../control/program/control-program.ts';
-import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
-import { waitFor } from '../e2e/harness/wait.ts';
-import { freePort } from '../fakes/free-port.ts';
-import { type ServiceAccountIssuer, startServiceAccountIssuer } from '../fakes/service-account-issuer.ts';
-import { containersOf, describeChart, NAMESPACE, objectOf, podsOf, type Rendered, render } from './chart.ts';
+import {
+  containersOf,
+  describeChart,
+  NAMESPACE,
+  objectOf,
+  podsOf,
+  type Rendered,
+  render,
+} from '../support/chart/chart.ts';
 import {
   makePodFolder,
   type PodFolder,
   runContainer,
   type StartedContainer,
   startContainer,
-} from './pod-process.ts';
+} from '../support/chart/pod-process.ts';
+import { created, makeSite, SITE } from '../support/control/control-configuration.ts';
+import { type ControlProgram, callApi } from '../support/control/control-program.ts';
+import {
+  type ServiceAccountIssuer,
+  startServiceAccountIssuer,
+} from '../support/fakes/service-account-issuer.ts';
+import { makeCertificates, type TestCertificates } from '../support/harness/certificates.ts';
+import { freePort } from '../support/harness/free-port.ts';
+import { waitFor } from '../support/wait.ts';
 
 const AUDIENCE = 'shop-eu-1';
 

@@ -4,8 +4,8 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
-import { CACHE, CHART, describeChart } from './chart.ts';
+import { CACHE, CHART, describeChart } from '../support/chart/chart.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
 
 const UNITTEST = `${CACHE}/bin/helm-unittest`;
 

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
 import { NODE, PROGRAM_LINK, USER } from '../../scripts/image/contents.mjs';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
 import {
   type Container,
   containersOf,
@@ -12,7 +11,8 @@ import {
   type Rendered,
   render,
   VALUE_FILES,
-} from '../helm/chart.ts';
+} from '../support/chart/chart.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
 
 /** Names of the programs on the image's path. */
 const PROGRAMS = [NODE, PROGRAM_LINK.path].map((path) => path.slice('usr/local/bin/'.length));

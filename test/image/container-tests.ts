@@ -7,19 +7,19 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
 import { HOME, NODE, USER } from '../../scripts/image/contents.mjs';
-import { readText } from '../docs/markdown.ts';
-import { type Child, startChild } from '../e2e/harness/child.ts';
-import { httpGet, remainingMs, waitFor } from '../e2e/harness/wait.ts';
-import { bundleContent, edited, newTestKeys } from '../fakes/bundle-content.ts';
-import { freePort } from '../fakes/free-port.ts';
-import type { BuiltImage } from './built.ts';
+import { readText } from '../support/docs/markdown.ts';
+import { bundleContent, edited, newTestKeys } from '../support/fixtures/bundle-content.ts';
+import { type Child, startChild } from '../support/harness/child.ts';
+import { freePort } from '../support/harness/free-port.ts';
+import type { BuiltImage } from '../support/image/built.ts';
 import {
   containerCommand,
   ENTRYPOINT,
   ENVIRONMENT,
   evaluateInContainer,
   runInContainer,
-} from './container.ts';
+} from '../support/image/container.ts';
+import { httpGet, remainingMs, waitFor } from '../support/wait.ts';
 
 const STOP_MS = 20_000;
 

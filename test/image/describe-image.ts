@@ -1,7 +1,7 @@
 /** Groups tests of the image; a skipped test states the reason in its name. */
 import { spawnSync } from 'node:child_process';
 import { describe, it } from '@jest/globals';
-import { hasImageTools } from './built.ts';
+import { hasImageTools } from '../support/image/built.ts';
 
 /** Requires the inputs of the image. */
 export function describeImage(name: string, tests: () => void): void {

@@ -3,8 +3,8 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { LAUNCHER, NODE, PROGRAM_LINK, USER } from '../../scripts/image/contents.mjs';
 import { copiedBy, parseDockerfile, parseDockerignore, type Step } from '../../scripts/image/dockerfile.mjs';
-import { codesIn, readText } from '../docs/markdown.ts';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { codesIn, readText } from '../support/docs/markdown.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
 
 const { args, stages } = parseDockerfile(readText('Dockerfile'));
 const isIgnored = parseDockerignore(readText('.dockerignore'));

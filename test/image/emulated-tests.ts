@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from '@jest/globals';
 import { HOME, NODE } from '../../scripts/image/contents.mjs';
-import { readText } from '../docs/markdown.ts';
-import { type BuiltImage, IMAGE_TOOLS } from './built.ts';
+import { readText } from '../support/docs/markdown.ts';
+import { type BuiltImage, IMAGE_TOOLS } from '../support/image/built.ts';
 
 const TIMEOUT_MS = 180_000;
 

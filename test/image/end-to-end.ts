@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from '@jest/globals';
 import { HOME, NODE } from '../../scripts/image/contents.mjs';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
-import type { BuiltImage } from './built.ts';
-import { containerCommand } from './container.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
+import type { BuiltImage } from '../support/image/built.ts';
+import { containerCommand } from '../support/image/container.ts';
 
 const IS_WHOLE = process.env.PROOFGATE_TEST_IMAGE === 'whole';
 const SOME = [

@@ -8,13 +8,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { HOME, NODE, SBOM } from '../../scripts/image/contents.mjs';
-import { readText } from '../docs/markdown.ts';
-import { type BuiltImage, buildImage, builtImage, hasImageTools, readImage, removeImage } from './built.ts';
+import { readText } from '../support/docs/markdown.ts';
+import {
+  type BuiltImage,
+  buildImage,
+  builtImage,
+  hasImageTools,
+  readImage,
+  removeImage,
+} from '../support/image/built.ts';
+import { billOfMaterialsTests } from '../support/image/sbom.ts';
 import { containerTests } from './container-tests.ts';
 import { describeContainer, describeImage } from './describe-image.ts';
 import { emulatedTests } from './emulated-tests.ts';
 import { endToEndTests } from './end-to-end.ts';
-import { billOfMaterialsTests } from './sbom.ts';
 
 const BUILD_TIMEOUT_MS = 600_000;
 const MIB = 1024 * 1024;

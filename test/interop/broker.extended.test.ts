@@ -9,21 +9,21 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { signBundle } from '../../src/bundle/authoring/authoring.ts';
 import { formatTime } from '../../src/protocol/rfc3339.ts';
 import { signingKeyOf } from '../../src/protocol/signing.ts';
-import { softwareKeysYaml } from '../broker/broker-callers.ts';
+import { softwareKeysYaml } from '../support/broker/broker-callers.ts';
 import {
   type BrokerFolder,
   type BrokerProgram,
   Caller,
   makeBrokerFolder,
   startBrokerProgram,
-} from '../broker/program/broker-program.ts';
-import { AUTH_SITE, nowSeconds } from '../e2e/environment/site.ts';
-import { startVerifier, type VerifierProcess } from '../e2e/environment/verifier.ts';
-import { openCheckClient, outcomeOfResponse } from '../fakes/check-client.ts';
-import { rawCheckRequest } from '../fakes/check-request.ts';
-import { type KeyKind, SpiffeAuthority } from '../fakes/spiffe-authority.ts';
-import type { PassportJob } from './job.ts';
-import { foreignSigners, getPassport, missingForPassports } from './signers.ts';
+} from '../support/broker/broker-program.ts';
+import { type KeyKind, SpiffeAuthority } from '../support/fakes/spiffe-authority.ts';
+import { rawCheckRequest } from '../support/fixtures/check-request.ts';
+import { openCheckClient, outcomeOfResponse } from '../support/harness/check-client.ts';
+import type { PassportJob } from '../support/interop/job.ts';
+import { foreignSigners, getPassport, missingForPassports } from '../support/interop/signers.ts';
+import { AUTH_SITE, nowSeconds } from '../support/site/site.ts';
+import { startVerifier, type VerifierProcess } from '../support/site/verifier.ts';
 
 const AUDIENCE = 'https://api.shop.example';
 const TRUST_DOMAIN = 'shop.example';

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { PassportToMake, SigningJob } from '../support/interop/job.ts';
+import { foreignSigners, PREPARE_TIMEOUT_MS, saySkipped } from '../support/interop/signers.ts';
+import { KEYS, SIGNING } from '../support/protocol/published-vectors.ts';
 import type { SigningVector } from '../vectors/make/format.ts';
-import { KEYS, SIGNING } from '../vectors/published.ts';
-import type { PassportToMake, SigningJob } from './job.ts';
-import { foreignSigners, PREPARE_TIMEOUT_MS, saySkipped } from './signers.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'pg-interop-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -4,8 +4,8 @@
  */
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
-import { readText } from '../docs/markdown.ts';
-import { containersOf, type PodSpec, podsOf, render, VALUE_FILES } from '../helm/chart.ts';
+import { containersOf, type PodSpec, podsOf, render, VALUE_FILES } from '../support/chart/chart.ts';
+import { readText } from '../support/docs/markdown.ts';
 import type { Cluster } from './cluster.ts';
 import { makeRestricted, serviceAccount } from './namespaces.ts';
 import { type ApiObject, Objects } from './objects.ts';

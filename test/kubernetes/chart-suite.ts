@@ -3,7 +3,7 @@
  * server accepts all objects.
  */
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { CHART, NAMESPACE, RELEASE, type Rendered, render, VALUE_FILES } from '../helm/chart.ts';
+import { CHART, NAMESPACE, RELEASE, type Rendered, render, VALUE_FILES } from '../support/chart/chart.ts';
 import type { Cluster } from './cluster.ts';
 import { Helm } from './helm.ts';
 import { type ApiObject, Objects } from './objects.ts';

@@ -8,12 +8,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from '@jest/globals';
-import { type ApiAnswer, type ApiCall, callApi } from '../control/program/control-program.ts';
-import { makeCertificates, type TestCertificates } from '../e2e/harness/certificates.ts';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
-import { type Child, describeExit, startChild } from '../e2e/harness/child.ts';
-import { httpGet, waitFor } from '../e2e/harness/wait.ts';
-import { freePort } from '../fakes/free-port.ts';
+import { type ApiAnswer, type ApiCall, callApi } from '../support/control/control-program.ts';
+import { makeCertificates, type TestCertificates } from '../support/harness/certificates.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
+import { type Child, describeExit, startChild } from '../support/harness/child.ts';
+import { freePort } from '../support/harness/free-port.ts';
+import { httpGet, waitFor } from '../support/wait.ts';
 
 export const KUBERNETES_CACHE = checkoutPath('.cache', 'kubernetes');
 const HELM_INSTALLED = checkoutPath('.cache', 'helm', 'installed');

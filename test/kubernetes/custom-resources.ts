@@ -5,8 +5,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { waitFor } from '../e2e/harness/wait.ts';
-import { render, VALUE_FILES } from '../helm/chart.ts';
+import { render, VALUE_FILES } from '../support/chart/chart.ts';
+import { waitFor } from '../support/wait.ts';
 import { type Cluster, KUBERNETES_CACHE } from './cluster.ts';
 import { gatewayManifests } from './gateway-manifests.ts';
 import { type ApiObject, Objects } from './objects.ts';

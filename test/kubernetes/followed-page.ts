@@ -7,9 +7,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { claimedBlocks } from '../docs/blocks/claimed.ts';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
-import { waitFor } from '../e2e/harness/wait.ts';
+import { claimedBlocks } from '../support/docs/claimed.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
+import { waitFor } from '../support/wait.ts';
 
 /** Prefix of lines about the shell itself. */
 const MARK = '\u001e';

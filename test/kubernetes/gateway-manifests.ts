@@ -1,7 +1,7 @@
 /** The gateway manifests below envoy/ and in docs/gateways.md. */
 import { parseAllDocuments } from 'yaml';
-import { readText } from '../docs/markdown.ts';
-import { MANIFEST_SETS } from '../gateways/manifest-sets.ts';
+import { MANIFEST_SETS } from '../support/docs/manifest-sets.ts';
+import { readText } from '../support/docs/markdown.ts';
 import type { ApiObject } from './objects.ts';
 
 export interface GatewayManifest {

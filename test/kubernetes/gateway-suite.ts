@@ -4,7 +4,7 @@
  */
 import { beforeAll, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
-import { misfitsIn } from '../helm/kubeconform.ts';
+import { misfitsIn } from '../support/chart/kubeconform.ts';
 import type { Cluster } from './cluster.ts';
 import { gatewayManifests } from './gateway-manifests.ts';
 import { type ApiObject, Objects } from './objects.ts';

@@ -2,10 +2,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { readText } from '../docs/markdown.ts';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
-import { type Child, startChild } from '../e2e/harness/child.ts';
-import { CACHE, CHART, NAMESPACE, RELEASE } from '../helm/chart.ts';
+import { CACHE, CHART, NAMESPACE, RELEASE } from '../support/chart/chart.ts';
+import { readText } from '../support/docs/markdown.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
+import { type Child, startChild } from '../support/harness/child.ts';
 import type { Cluster } from './cluster.ts';
 
 export interface ReleaseValues {

@@ -1,7 +1,7 @@
 /** A fake node from which the API server reads pod logs, for `kubectl logs` and `helm test --logs`. Tests supply the logs. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { makeCertificates } from '../e2e/harness/certificates.ts';
+import { makeCertificates } from '../support/harness/certificates.ts';
 import type { ApiObject, Objects } from './objects.ts';
 
 export class Kubelet {

@@ -4,8 +4,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
-import { NAMESPACE } from '../helm/chart.ts';
+import { NAMESPACE } from '../support/chart/chart.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
 import { admissionSuite } from './admission-suite.ts';
 import { chartSuite } from './chart-suite.ts';
 import { Cluster, describeCluster } from './cluster.ts';

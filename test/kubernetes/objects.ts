@@ -1,6 +1,6 @@
 /** Reads and writes objects of the API server by their kinds, and lists all objects. */
 import { Agent } from 'node:https';
-import type { ApiAnswer } from '../control/program/control-program.ts';
+import type { ApiAnswer } from '../support/control/control-program.ts';
 import type { Cluster } from './cluster.ts';
 
 /** An object as read from the server or to be created. */

@@ -4,9 +4,9 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Container, PodSpec, Volume } from '../helm/chart.ts';
-import { containersOf } from '../helm/chart.ts';
-import { makePodFolder, type PodFolder } from '../helm/pod-process.ts';
+import type { Container, PodSpec, Volume } from '../support/chart/chart.ts';
+import { containersOf } from '../support/chart/chart.ts';
+import { makePodFolder, type PodFolder } from '../support/chart/pod-process.ts';
 import type { ApiObject, Objects } from './objects.ts';
 
 interface Item {

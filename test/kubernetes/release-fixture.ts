@@ -4,15 +4,15 @@
  */
 import { join } from 'node:path';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../src/protocol/strict-json.ts';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
-import { startChild } from '../e2e/harness/child.ts';
-import { envoyVersions, type RunningEnvoy, startEnvoyWith } from '../e2e/harness/envoy.ts';
-import { adaptConfig, closeAtOnce, patient } from '../e2e/harness/envoy-config.ts';
-import { type CommandResult, runProofgate } from '../e2e/harness/proofgate-command.ts';
-import { httpGet, waitFor } from '../e2e/harness/wait.ts';
-import { freePort } from '../fakes/free-port.ts';
-import { NAMESPACE } from '../helm/chart.ts';
-import { type StartedContainer, startContainer } from '../helm/pod-process.ts';
+import { NAMESPACE } from '../support/chart/chart.ts';
+import { type StartedContainer, startContainer } from '../support/chart/pod-process.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
+import { startChild } from '../support/harness/child.ts';
+import { envoyVersions, type RunningEnvoy, startEnvoyWith } from '../support/harness/envoy.ts';
+import { adaptConfig, closeAtOnce, patient } from '../support/harness/envoy-config.ts';
+import { freePort } from '../support/harness/free-port.ts';
+import { type CommandResult, runProofgate } from '../support/harness/proofgate-command.ts';
+import { httpGet, waitFor } from '../support/wait.ts';
 import type { Cluster } from './cluster.ts';
 import { FollowedPage } from './followed-page.ts';
 import { Helm } from './helm.ts';

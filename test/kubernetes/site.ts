@@ -1,6 +1,6 @@
 /** The site of docs/kubernetes.md with the additions of the tests: other enrolling workloads, and the pod of `helm test`. */
 import { parse, stringify } from 'yaml';
-import { NAMESPACE } from '../helm/chart.ts';
+import { NAMESPACE } from '../support/chart/chart.ts';
 import { savedIn } from './followed-page.ts';
 
 export const DOCUMENT = 'docs/kubernetes.md';

@@ -1,8 +1,8 @@
 /** Tests which tokens of a real TokenRequest API enroll. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type CommandResult, errorCode } from '../e2e/harness/proofgate-command.ts';
-import { waitFor } from '../e2e/harness/wait.ts';
-import { makePodFolder, type PodFolder, runContainer } from '../helm/pod-process.ts';
+import { makePodFolder, type PodFolder, runContainer } from '../support/chart/pod-process.ts';
+import { type CommandResult, errorCode } from '../support/harness/proofgate-command.ts';
+import { waitFor } from '../support/wait.ts';
 import { makeRestricted, serviceAccount } from './namespaces.ts';
 import { askForToken, containerIn, requestToken, templateOf } from './pod.ts';
 import type { ReleaseStage } from './release-fixture.ts';

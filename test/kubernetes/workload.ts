@@ -1,6 +1,6 @@
 /** Fills in the values marked SET in docs/workload.yaml, for the private CA of docs/kubernetes.md. */
 import { parseAllDocuments } from 'yaml';
-import { documentedWorkloads } from '../docs/documented-workloads.ts';
+import { documentedWorkloads } from '../support/docs/documented-workloads.ts';
 import type { ApiObject } from './objects.ts';
 import type { ReleaseStage } from './release-fixture.ts';
 

@@ -10,7 +10,7 @@ import { type Denial, isDenial } from '../../src/protocol/reasons.ts';
 import { signTranscript } from '../../src/protocol/signing.ts';
 import { formatTranscript } from '../../src/protocol/transcript.ts';
 import type { PassportHeader } from '../../src/protocol/wire-names.ts';
-import { jwsOf, TEST_2, TRANSCRIPT, VALID_JWS } from './fixtures.ts';
+import { jwsOf, TEST_2, TRANSCRIPT, VALID_JWS } from '../support/protocol/fixtures.ts';
 
 const PROOF = signTranscript(TRANSCRIPT, TEST_2);
 

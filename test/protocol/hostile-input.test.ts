@@ -16,7 +16,14 @@ import {
 import { signTranscript } from '../../src/protocol/signing.ts';
 import { parseStrictJson } from '../../src/protocol/strict-json.ts';
 import { formatTranscript, parseTranscript } from '../../src/protocol/transcript.ts';
-import { claimsDraft, headerDraft, jwsOfTexts, TEST_2, TRANSCRIPT, VALID_JWS } from './fixtures.ts';
+import {
+  claimsDraft,
+  headerDraft,
+  jwsOfTexts,
+  TEST_2,
+  TRANSCRIPT,
+  VALID_JWS,
+} from '../support/protocol/fixtures.ts';
 
 const RUNS = { numRuns: 1_000 };
 const anyText = fc.oneof(

@@ -14,7 +14,7 @@ import {
   TEST_1,
   TEST_2,
   VALID_JWS,
-} from './fixtures.ts';
+} from '../support/protocol/fixtures.ts';
 
 function withHeader(change: (header: JsonDraft) => void): string {
   const header = headerDraft();

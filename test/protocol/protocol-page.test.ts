@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { REASONS, STATUS_OF_REASON } from '../../src/protocol/reasons.ts';
+import { ed25519KeyOfSeed } from '../support/protocol/fixtures.ts';
+import { SIGNING } from '../support/protocol/published-vectors.ts';
 import type { SigningVector } from '../vectors/make/format.ts';
-import { SIGNING } from '../vectors/published.ts';
-import { ed25519KeyOfSeed } from './fixtures.ts';
 import { expectVectorToHold } from './request-vectors.ts';
 
 const PAGE = readFileSync(new URL('../../docs/protocol.md', import.meta.url), 'utf8');

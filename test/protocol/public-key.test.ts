@@ -11,7 +11,7 @@ import {
   sameJwk,
   thumbprintOf,
 } from '../../src/protocol/public-key.ts';
-import { ed25519KeyOfSeed, hexToBase64url, P256_KEY, TEST_1 } from './fixtures.ts';
+import { ed25519KeyOfSeed, hexToBase64url, P256_KEY, TEST_1 } from '../support/protocol/fixtures.ts';
 
 const ED25519 = TEST_1.publicKey.jwk;
 const P256 = P256_KEY.publicKey.jwk;

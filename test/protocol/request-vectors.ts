@@ -11,9 +11,9 @@ import { formatTranscript, type Transcript } from '../../src/protocol/transcript
 import { verifySignature } from '../../src/protocol/verify-signature.ts';
 import { passportHeaderOf } from '../../src/protocol/wire-names.ts';
 import { replayIdentifier } from '../../src/verifier/replay/identifier.ts';
-import { headersOfLines } from '../fakes/signed-request.ts';
+import { headersOfLines } from '../support/fixtures/signed-request.ts';
+import { jwsOfTexts } from '../support/protocol/fixtures.ts';
 import type { SigningVector } from '../vectors/make/format.ts';
-import { jwsOfTexts } from './fixtures.ts';
 
 /** Everything in the vector follows from keys, claims and request; ES256 signatures only verify. */
 export function expectVectorToHold(vector: SigningVector, passportKey: SigningKey, holder: SigningKey): void {

@@ -2,7 +2,7 @@
 import { createPrivateKey } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { type SigningKey, signingKeyOf } from '../../src/protocol/signing.ts';
-import { KEYS, SIGNING } from '../vectors/published.ts';
+import { KEYS, SIGNING } from '../support/protocol/published-vectors.ts';
 import { expectVectorToHold } from './request-vectors.ts';
 
 const keys: ReadonlyMap<string, SigningKey> = new Map(

@@ -7,7 +7,7 @@ import type { PublicKey } from '../../src/protocol/public-key.ts';
 import { SIGNATURE_BYTES, signMessage } from '../../src/protocol/signature.ts';
 import type { SigningKey } from '../../src/protocol/signing.ts';
 import { verifySignature } from '../../src/protocol/verify-signature.ts';
-import { ed25519KeyOfSeed, P256_KEY, TEST_1, TEST_2 } from './fixtures.ts';
+import { ed25519KeyOfSeed, P256_KEY, TEST_1, TEST_2 } from '../support/protocol/fixtures.ts';
 
 hashes.sha512 = (message) => Uint8Array.from(createHash('sha512').update(message).digest());
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from '@jest/globals';
 import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
 import type { PublicKey } from '../../src/protocol/public-key.ts';
 import { verifySignature } from '../../src/protocol/verify-signature.ts';
-import { hexToBase64url } from './fixtures.ts';
+import { hexToBase64url } from '../support/protocol/fixtures.ts';
 
 const VECTORS = new URL('../vectors/', import.meta.url);
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { parseSigningProfiles } from '../../src/protocol/signing-profile-file.ts';
-import { profileDocument, routeDocument } from '../caller/sign/fixtures.ts';
+import { profileDocument, routeDocument } from '../support/caller/signing.ts';
 
 function parse(document: unknown) {
   return parseSigningProfiles(typeof document === 'string' ? document : JSON.stringify(document), 'p.yaml');

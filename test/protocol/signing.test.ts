@@ -17,7 +17,7 @@ import {
 } from '../../src/protocol/signing.ts';
 import { decodeTranscript, parseTranscript } from '../../src/protocol/transcript.ts';
 import { verifySignature } from '../../src/protocol/verify-signature.ts';
-import { NOW_SECONDS, P256_KEY, TEST_1, TEST_2, TRANSCRIPT } from './fixtures.ts';
+import { NOW_SECONDS, P256_KEY, TEST_1, TEST_2, TRANSCRIPT } from '../support/protocol/fixtures.ts';
 
 const PASSPORT: PassportToSign = {
   keyId: 'broker-1',

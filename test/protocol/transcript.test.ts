@@ -11,7 +11,7 @@ import {
   type SignedHeader,
   type Transcript,
 } from '../../src/protocol/transcript.ts';
-import { NOW_SECONDS, TRANSCRIPT } from './fixtures.ts';
+import { NOW_SECONDS, TRANSCRIPT } from '../support/protocol/fixtures.ts';
 
 const TEXT = formatTranscript(TRANSCRIPT);
 

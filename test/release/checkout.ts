@@ -8,7 +8,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeF
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, it } from '@jest/globals';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
 
 export interface ReleaseCheckout {
   readonly root: string;

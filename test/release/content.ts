@@ -4,10 +4,10 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from '@jest/globals';
-import { readText } from '../docs/markdown.ts';
-import { checkoutPath } from '../e2e/harness/checkout.ts';
-import { hasImageTools } from '../image/built.ts';
-import { expectAsLocked, expectWholeGraph, pathsOf, schemaFaults } from '../image/sbom.ts';
+import { readText } from '../support/docs/markdown.ts';
+import { checkoutPath } from '../support/harness/checkout.ts';
+import { hasImageTools } from '../support/image/built.ts';
+import { expectAsLocked, expectWholeGraph, pathsOf, schemaFaults } from '../support/image/sbom.ts';
 
 const { version } = JSON.parse(readText('package.json'));
 const lock = JSON.parse(readText('package-lock.json'));

@@ -2,7 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { packageVersion } from '../../src/cli/version.ts';
-import { readText } from '../docs/markdown.ts';
+import { readText } from '../support/docs/markdown.ts';
 
 const { engines, license, name, version } = JSON.parse(readText('package.json'));
 const lock = JSON.parse(readText('package-lock.json'));

@@ -1,5 +1,5 @@
 /** The smuggling corpus at Caddy. */
-import { CADDY } from '../conformance/points/caddy.ts';
+import { CADDY } from '../support/points/caddy.ts';
 import { smugglingSuite } from './suite.ts';
 
 smugglingSuite(CADDY, ['strict']);

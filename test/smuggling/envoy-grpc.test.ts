@@ -1,6 +1,7 @@
 /** The smuggling corpus at Envoy with ext_authz over gRPC. */
-import { ENVOY_GRPC } from '../conformance/points/envoy-grpc.ts';
-import { byLane } from '../lane.ts';
+
+import { byLane } from '../support/lane.ts';
+import { ENVOY_GRPC } from '../support/points/envoy-grpc.ts';
 import { smugglingSuite } from './suite.ts';
 
 const newest = ENVOY_GRPC.slice(-1);

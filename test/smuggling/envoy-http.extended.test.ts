@@ -1,5 +1,5 @@
 /** The smuggling corpus at Envoy with ext_authz over HTTP. */
-import { ENVOY_HTTP } from '../conformance/points/envoy-http.ts';
+import { ENVOY_HTTP } from '../support/points/envoy-http.ts';
 import { smugglingSuite } from './suite.ts';
 
 for (const driver of ENVOY_HTTP) smugglingSuite(driver, ['strict']);

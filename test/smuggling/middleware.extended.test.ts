@@ -1,8 +1,8 @@
 /** The smuggling corpus at the middleware: what the application's handler receives is what was verified. */
-import { EXPRESS } from '../conformance/points/express.ts';
-import { FASTIFY } from '../conformance/points/fastify.ts';
-import { HONO } from '../conformance/points/hono.ts';
-import { NODE_HTTP } from '../conformance/points/node-http.ts';
+import { EXPRESS } from '../support/points/express.ts';
+import { FASTIFY } from '../support/points/fastify.ts';
+import { HONO } from '../support/points/hono.ts';
+import { NODE_HTTP } from '../support/points/node-http.ts';
 import { smugglingSuite } from './suite.ts';
 
 for (const driver of [EXPRESS, FASTIFY, HONO, NODE_HTTP]) smugglingSuite(driver, ['strict']);

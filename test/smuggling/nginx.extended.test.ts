@@ -1,5 +1,5 @@
 /** The smuggling corpus at nginx. */
-import { NGINX } from '../conformance/points/nginx.ts';
+import { NGINX } from '../support/points/nginx.ts';
 import { smugglingSuite } from './suite.ts';
 
 smugglingSuite(NGINX, ['strict']);

@@ -2,11 +2,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import type { DecisionEvent } from '../../src/process/telemetry/decision-event.ts';
 import type { Transcript } from '../../src/protocol/transcript.ts';
-import { createSite, type Site } from '../e2e/environment/site.ts';
-import { type CampaignResult, runCampaign } from './campaign.ts';
-import { HIDDEN, type Http1Case } from './cases.ts';
+import { type CampaignResult, runCampaign } from '../support/hostile/campaign.ts';
+import { HIDDEN, type Http1Case } from '../support/hostile/cases.ts';
+import { judge, type SuccessKind } from '../support/hostile/judge.ts';
+import { createSite, type Site } from '../support/site/site.ts';
 import { type CarelessProxy, startCarelessProxy } from './oracle/careless-proxy.ts';
-import { judge, type SuccessKind } from './oracle/judge.ts';
 import { misdeliveries } from './oracle/misdeliveries.ts';
 import { LENIENT_READINGS, readRequests, STRICT } from './oracle/readings.ts';
 

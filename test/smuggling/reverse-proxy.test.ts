@@ -1,6 +1,7 @@
 /** The smuggling corpus at `proofgate proxy`. */
-import { REVERSE_PROXY } from '../conformance/points/reverse-proxy.ts';
-import { byLane } from '../lane.ts';
+
+import { byLane } from '../support/lane.ts';
+import { REVERSE_PROXY } from '../support/points/reverse-proxy.ts';
 import { smugglingSuite } from './suite.ts';
 
 smugglingSuite(REVERSE_PROXY, byLane({ fast: ['strict'], extended: ['lenient'] }));

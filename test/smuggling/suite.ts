@@ -1,13 +1,17 @@
 /** The smuggling corpus at one enforcement point: no case may succeed. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { EnforcementPoint, EnforcementPointDriver } from '../conformance/enforcement-point.ts';
-import { skipUnavailable } from '../conformance/skip-unavailable.ts';
-import { createSite, type Site } from '../e2e/environment/site.ts';
-import { type CampaignResult, runCampaign } from './campaign.ts';
-import type { Http1Case, Http2Case } from './cases.ts';
+import { type CampaignResult, runCampaign } from '../support/hostile/campaign.ts';
+import type { Http1Case, Http2Case } from '../support/hostile/cases.ts';
+import {
+  type RecordingUpstream,
+  startRecordingUpstream,
+  type Temper,
+} from '../support/hostile/recording-upstream.ts';
+import type { EnforcementPoint, EnforcementPointDriver } from '../support/points/enforcement-point.ts';
+import { skipUnavailable } from '../support/points/skip-unavailable.ts';
+import { createSite, type Site } from '../support/site/site.ts';
 import { HTTP1_CASES } from './http1/corpus.ts';
 import { HTTP2_CASES } from './http2/corpus.ts';
-import { type RecordingUpstream, startRecordingUpstream, type Temper } from './oracle/recording-upstream.ts';
 
 export function smugglingSuite(driver: EnforcementPointDriver, tempers: readonly Temper[]): void {
   const { takesBodies = true } = driver;

@@ -1,5 +1,5 @@
 /** The smuggling corpus at Traefik. */
-import { TRAEFIK } from '../conformance/points/traefik.ts';
+import { TRAEFIK } from '../support/points/traefik.ts';
 import { smugglingSuite } from './suite.ts';
 
 smugglingSuite(TRAEFIK, ['strict']);

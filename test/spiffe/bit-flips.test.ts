@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { verifyJwtSvid } from '../../src/spiffe/jwt-svid.ts';
 import { verifyX509Svid } from '../../src/spiffe/x509-svid.ts';
-import { bundlesOf, SpiffeAuthority } from '../fakes/spiffe-authority.ts';
+import { bundlesOf, SpiffeAuthority } from '../support/fakes/spiffe-authority.ts';
 
 const AUDIENCE = 'https://broker.example#jkt=thumbprint';
 const authority = SpiffeAuthority.create('shop.example');

@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { readBundleJson, readBundleText } from '../../src/spiffe/bundles/bundle-document.ts';
-import { pemOf, SpiffeAuthority } from '../fakes/spiffe-authority.ts';
+import { pemOf, SpiffeAuthority } from '../support/fakes/spiffe-authority.ts';
 
 const authority = SpiffeAuthority.create('shop.example');
 const other = SpiffeAuthority.create('shop.example');

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { parseIssuerNetwork } from '../../src/process/outbound-fetch/address-policy.ts';
 import { type BundleEndpoint, BundleEndpointFollower } from '../../src/spiffe/bundles/bundle-endpoint.ts';
 import { BundleStore } from '../../src/spiffe/bundles/bundle-store.ts';
-import { FakeBundleEndpoint } from '../fakes/bundle-endpoint.ts';
-import { SpiffeAuthority } from '../fakes/spiffe-authority.ts';
+import { FakeBundleEndpoint } from '../support/fakes/bundle-endpoint.ts';
+import { SpiffeAuthority } from '../support/fakes/spiffe-authority.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const HOST = 'bundles.example';

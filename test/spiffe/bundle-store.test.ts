@@ -1,7 +1,7 @@
 /** Each trust domain has one source; a change, and only a change, raises the generation. */
 import { expect, test } from '@jest/globals';
 import { BundleStore } from '../../src/spiffe/bundles/bundle-store.ts';
-import { SpiffeAuthority } from '../fakes/spiffe-authority.ts';
+import { SpiffeAuthority } from '../support/fakes/spiffe-authority.ts';
 
 const shop = SpiffeAuthority.create('shop.example');
 const partner = SpiffeAuthority.create('partner.example');

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { generateKeyPair, SignJWT } from 'jose';
 import { verifyJwtSvid } from '../../src/spiffe/jwt-svid.ts';
-import { bundlesOf, SpiffeAuthority } from '../fakes/spiffe-authority.ts';
+import { bundlesOf, SpiffeAuthority } from '../support/fakes/spiffe-authority.ts';
 
 const AUDIENCE = 'https://broker.example#jkt=thumbprint';
 const ID = 'spiffe://shop.example/orders';

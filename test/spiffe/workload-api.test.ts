@@ -14,9 +14,9 @@ import {
   type X509SvidUpdate,
   type X509SvidWatch,
 } from '../../src/spiffe/workload-api/x509-svids.ts';
-import { waitFor } from '../e2e/harness/wait.ts';
-import { SpiffeAuthority } from '../fakes/spiffe-authority.ts';
-import { FakeWorkloadApi, type ServedSvid, x509SvidResponse } from '../fakes/workload-api.ts';
+import { SpiffeAuthority } from '../support/fakes/spiffe-authority.ts';
+import { FakeWorkloadApi, type ServedSvid, x509SvidResponse } from '../support/fakes/workload-api.ts';
+import { waitFor } from '../support/wait.ts';
 
 const authority = SpiffeAuthority.create('shop.example');
 const partner = SpiffeAuthority.create('partner.example');

@@ -10,7 +10,7 @@ import {
   extension,
   LEAF_USAGE,
   SpiffeAuthority,
-} from '../fakes/spiffe-authority.ts';
+} from '../support/fakes/spiffe-authority.ts';
 
 const HOUR_MS = 3_600_000;
 const authority = SpiffeAuthority.create('shop.example');

@@ -6,8 +6,8 @@ import { createMemoryReplayStore } from '../../src/verifier/replay/memory.ts';
 import type { ReplayStore } from '../../src/verifier/replay/store.ts';
 import { createVerifier, type Verifier } from '../../src/verifier/verifier.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../../src/verifier/verifier-metrics.ts';
+import { contentOf } from '../support/protocol/published-vectors.ts';
 import type { ReplayVector } from './make/format.ts';
-import { contentOf } from './published.ts';
 
 export interface Bench {
   readonly verifier: Verifier;

@@ -1,8 +1,14 @@
 /** Runs every vector at any enforcement point: outcome, reason, detail and status, and what the upstream receives. */
 import { describe, expect, it } from '@jest/globals';
+import {
+  ALLOWED,
+  type Answered,
+  DENIED,
+  REPLAY,
+  withoutStep,
+} from '../support/protocol/published-vectors.ts';
 import { type Bench, type Circumstances, createBench, storeOf } from './bench.ts';
 import type { Expected, ReceivedRequest } from './make/format.ts';
-import { ALLOWED, type Answered, DENIED, REPLAY, withoutStep } from './published.ts';
 
 /** Puts a request to the bench's verifier, in the circumstances that are set. */
 export type AskEnforcementPoint = (request: ReceivedRequest, bench: Bench) => Promise<Answered>;

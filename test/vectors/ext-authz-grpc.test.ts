@@ -5,11 +5,11 @@ import {
   openExtAuthzServer,
 } from '../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
 import type { CheckResponse } from '../../src/process/ext-authz/response-messages.ts';
-import { type CheckClient, openCheckClient } from '../fakes/check-client.ts';
-import { mergedCheckRequest, rawCheckRequest } from '../fakes/check-request.ts';
+import { mergedCheckRequest, rawCheckRequest } from '../support/fixtures/check-request.ts';
+import { type CheckClient, openCheckClient } from '../support/harness/check-client.ts';
+import { type Answered, DENIED, wireRequestOf } from '../support/protocol/published-vectors.ts';
 import { type Bench, createBench, storeOf } from './bench.ts';
 import { describeVectors } from './conformance-suite.ts';
-import { type Answered, DENIED, wireRequestOf } from './published.ts';
 
 interface Fixture {
   readonly client: CheckClient;

@@ -3,9 +3,9 @@
 import { otherNamesToRemove, usualNamesToRemove } from '../../src/enforcement/answers/upstream-headers.ts';
 import type { Decision } from '../../src/verifier/decision/decide.ts';
 import { identityHeadersOf } from '../../src/verifier/decision/identity-headers.ts';
-import { factsOfWire } from '../fakes/signed-request.ts';
+import { factsOfWire } from '../support/fixtures/signed-request.ts';
+import { type Answered, wireRequestOf } from '../support/protocol/published-vectors.ts';
 import { describeVectors } from './conformance-suite.ts';
-import { type Answered, wireRequestOf } from './published.ts';
 
 describeVectors('in process', async (request, { verifier }) => {
   const facts = factsOfWire(wireRequestOf(request));

@@ -3,10 +3,10 @@ import { describe, expect, it } from '@jest/globals';
 import type { TracedDecision } from '../../src/process/telemetry/decision-trace.ts';
 import { CONSUMED, REPLAYED, UNAVAILABLE } from '../../src/verifier/replay/store.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../../src/verifier/verifier-metrics.ts';
-import { scriptedReplayStore } from '../fakes/replay-store.ts';
-import { type RequestEdits, type RequestPlan, signRequest } from '../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, siteContent } from '../fakes/snapshot.ts';
-import { checkNow, createTestVerifier, type TestVerifierOptions } from '../fakes/test-verifier.ts';
+import { scriptedReplayStore } from '../support/fakes/replay-store.ts';
+import { type RequestEdits, type RequestPlan, signRequest } from '../support/fixtures/signed-request.ts';
+import { compileSite, newSiteKeys, siteContent } from '../support/fixtures/snapshot.ts';
+import { checkNow, createTestVerifier, type TestVerifierOptions } from '../support/fixtures/test-verifier.ts';
 
 const keys = newSiteKeys();
 const snapshot = await compileSite(siteContent(keys));

@@ -4,17 +4,22 @@ import { describe, expect, it } from '@jest/globals';
 import type { Decision } from '../../src/verifier/decision/decide.ts';
 import { replayIdentifier, subjectHash } from '../../src/verifier/replay/identifier.ts';
 import { CONSUMED, REPLAYED, type ReplayOutcome, UNAVAILABLE } from '../../src/verifier/replay/store.ts';
+import { type RecordingReplayStore, scriptedReplayStore } from '../support/fakes/replay-store.ts';
 import {
   AUTH_SITE,
   BROKER_ISSUER,
   NOW_SECONDS,
   newSigningKey,
   TRUST_DOMAIN,
-} from '../fakes/bundle-content.ts';
-import { type RecordingReplayStore, scriptedReplayStore } from '../fakes/replay-store.ts';
-import { type RequestEdits, type RequestPlan, signRequest } from '../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, SKEW_SECONDS, siteContent } from '../fakes/snapshot.ts';
-import { checkNow, createTestVerifier, outcomeOf, type TestVerifierOptions } from '../fakes/test-verifier.ts';
+} from '../support/fixtures/bundle-content.ts';
+import { type RequestEdits, type RequestPlan, signRequest } from '../support/fixtures/signed-request.ts';
+import { compileSite, newSiteKeys, SKEW_SECONDS, siteContent } from '../support/fixtures/snapshot.ts';
+import {
+  checkNow,
+  createTestVerifier,
+  outcomeOf,
+  type TestVerifierOptions,
+} from '../support/fixtures/test-verifier.ts';
 
 const keys = newSiteKeys();
 const site = await compileSite(siteContent(keys));

@@ -1,5 +1,5 @@
 /** Generated requests at caddy. */
-import { CADDY } from '../conformance/points/caddy.ts';
+import { CADDY } from '../support/points/caddy.ts';
 import { wireFuzz } from './suite.ts';
 
 wireFuzz(CADDY);

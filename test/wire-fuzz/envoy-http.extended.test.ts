@@ -1,5 +1,5 @@
 /** Generated requests at envoy-http. */
-import { ENVOY_HTTP } from '../conformance/points/envoy-http.ts';
+import { ENVOY_HTTP } from '../support/points/envoy-http.ts';
 import { wireFuzz } from './suite.ts';
 
 for (const driver of ENVOY_HTTP.slice(-1)) wireFuzz(driver);

@@ -1,6 +1,6 @@
 /** HTTP/1.1 requests at the edges of their grammar: generated cases of the smuggling campaign. */
 import fc from 'fast-check';
-import { HIDDEN, type Http1Case } from '../smuggling/cases.ts';
+import { HIDDEN, type Http1Case } from '../support/hostile/cases.ts';
 import {
   EXTRA_LINES,
   extraLines,

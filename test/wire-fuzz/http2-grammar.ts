@@ -1,6 +1,6 @@
 /** HTTP/2 requests at the edges of their grammar: generated cases of the smuggling campaign. */
 import fc from 'fast-check';
-import type { FrameText, Http2Case, LineText } from '../smuggling/cases.ts';
+import type { FrameText, Http2Case, LineText } from '../support/hostile/cases.ts';
 import {
   EXTRA_LINES,
   extraLines,

@@ -1,5 +1,5 @@
 /** Generated requests at nginx. */
-import { NGINX } from '../conformance/points/nginx.ts';
+import { NGINX } from '../support/points/nginx.ts';
 import { wireFuzz } from './suite.ts';
 
 wireFuzz(NGINX);

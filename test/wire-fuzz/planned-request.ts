@@ -1,6 +1,6 @@
 /** What both grammars share: signed requests, lines that points treat specially, and numbers of filler lines. */
 import fc from 'fast-check';
-import type { SignedPlan } from '../smuggling/cases.ts';
+import type { SignedPlan } from '../support/hostile/cases.ts';
 
 export interface PlannedRequest {
   readonly method: string;

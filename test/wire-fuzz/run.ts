@@ -1,7 +1,7 @@
 /** What all runs share: their seed, how many requests they send, and how much memory a program may need for them. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import type { Http1Case, Http2Case } from '../smuggling/cases.ts';
+import type { Http1Case, Http2Case } from '../support/hostile/cases.ts';
 
 /** At each point and program. */
 export const REQUESTS = Number(process.env.PROOFGATE_TEST_REQUESTS ?? 20_000);

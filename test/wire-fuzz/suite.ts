@@ -5,14 +5,14 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { EnforcementPoint, EnforcementPointDriver } from '../conformance/enforcement-point.ts';
-import { skipUnavailable } from '../conformance/skip-unavailable.ts';
-import { createSite, type Site } from '../e2e/environment/site.ts';
-import { RedisGate } from '../fakes/redis-gate.ts';
-import { TestRedisServer } from '../fakes/redis-server.ts';
-import { type CampaignTarget, runCampaign } from '../smuggling/campaign.ts';
-import type { Http1Case, Http2Case } from '../smuggling/cases.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../smuggling/oracle/recording-upstream.ts';
+import { RedisGate } from '../support/harness/redis-gate.ts';
+import { TestRedisServer } from '../support/harness/redis-server.ts';
+import { type CampaignTarget, runCampaign } from '../support/hostile/campaign.ts';
+import type { Http1Case, Http2Case } from '../support/hostile/cases.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/hostile/recording-upstream.ts';
+import type { EnforcementPoint, EnforcementPointDriver } from '../support/points/enforcement-point.ts';
+import { skipUnavailable } from '../support/points/skip-unavailable.ts';
+import { createSite, type Site } from '../support/site/site.ts';
 import { http1Case } from './http1-grammar.ts';
 import { http2Case } from './http2-grammar.ts';
 import { casesOf, highestResidentMib, MAX_RESIDENT_MIB, REQUESTS, SEED } from './run.ts';

@@ -1,5 +1,5 @@
 /** Generated requests at traefik. */
-import { TRAEFIK } from '../conformance/points/traefik.ts';
+import { TRAEFIK } from '../support/points/traefik.ts';
 import { wireFuzz } from './suite.ts';
 
 wireFuzz(TRAEFIK);

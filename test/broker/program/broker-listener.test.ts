@@ -9,8 +9,8 @@ import { createServer as createTlsServer, type SecureVersion } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { createBrokerServer } from '../../../src/broker/program/broker-listener.ts';
 import { ClientConnections } from '../../../src/broker/program/client-connections.ts';
-import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
-import { remainingMs, waitFor } from '../../e2e/harness/wait.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import { remainingMs, waitFor } from '../../support/wait.ts';
 import {
   connectWithTls,
   type FixtureOptions,

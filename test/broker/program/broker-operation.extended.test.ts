@@ -3,10 +3,11 @@ import { readFile, rename, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { makeCertificates } from '../../e2e/harness/certificates.ts';
-import { newSigningKey } from '../../fakes/bundle-content.ts';
-import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
-import { softwareKeyProof, softwareKeysYaml } from '../broker-callers.ts';
+import { softwareKeyProof, softwareKeysYaml } from '../../support/broker/broker-callers.ts';
+import { type BrokerProgram, Caller, startBrokerProgram } from '../../support/broker/broker-program.ts';
+import { SpiffeAuthority } from '../../support/fakes/spiffe-authority.ts';
+import { newSigningKey } from '../../support/fixtures/bundle-content.ts';
+import { makeCertificates } from '../../support/harness/certificates.ts';
 import {
   authority,
   callers,
@@ -19,7 +20,6 @@ import {
   start,
   workload,
 } from './broker-process-fixture.ts';
-import { type BrokerProgram, Caller, startBrokerProgram } from './broker-program.ts';
 
 it('takes a changed TLS certificate', async () => {
   const { url } = await start();

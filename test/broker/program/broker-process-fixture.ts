@@ -1,14 +1,14 @@
 /** A folder with keys and bundles for each test, and brokers and callers that end with it. */
 import { afterEach, beforeEach } from '@jest/globals';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
 import {
   type BrokerFolder,
   type BrokerProgram,
   Caller,
   makeBrokerFolder,
   startBrokerProgram,
-} from './broker-program.ts';
+} from '../../support/broker/broker-program.ts';
+import { SpiffeAuthority } from '../../support/fakes/spiffe-authority.ts';
+import { waitFor } from '../../support/wait.ts';
 
 export const ORDERS = 'spiffe://shop.example/orders';
 

@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { readSigningKeyFile } from '../../../src/process/files/key-files.ts';
 import { parsePassport } from '../../../src/protocol/passport.ts';
-import { newSigningKey } from '../../fakes/bundle-content.ts';
-import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
-import { softwareKeyProof, softwareKeysYaml } from '../broker-callers.ts';
+import { softwareKeyProof, softwareKeysYaml } from '../../support/broker/broker-callers.ts';
+import type { Caller } from '../../support/broker/broker-program.ts';
+import { SpiffeAuthority } from '../../support/fakes/spiffe-authority.ts';
+import { newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import {
   authority,
   callerWith,
@@ -19,7 +20,6 @@ import {
   start,
   workload,
 } from './broker-process-fixture.ts';
-import type { Caller } from './broker-program.ts';
 
 describe('mutual TLS', () => {
   it('issues a passport for the key of the SVID, with the key in use', async () => {

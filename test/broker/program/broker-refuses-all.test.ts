@@ -3,12 +3,12 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { newSigningKey } from '../../fakes/bundle-content.ts';
-import { mountSmallDisk } from '../../fakes/small-disk.ts';
-import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
-import { softwareKeysYaml } from '../broker-callers.ts';
+import { softwareKeysYaml } from '../../support/broker/broker-callers.ts';
+import { type BrokerProgram, startBrokerProgram } from '../../support/broker/broker-program.ts';
+import { SpiffeAuthority } from '../../support/fakes/spiffe-authority.ts';
+import { newSigningKey } from '../../support/fixtures/bundle-content.ts';
+import { mountSmallDisk } from '../../support/harness/small-disk.ts';
 import { authority, eventually, folder, running, start, workload } from './broker-process-fixture.ts';
-import { type BrokerProgram, startBrokerProgram } from './broker-program.ts';
 
 /** Names of the checks that fail. */
 async function failing(broker: BrokerProgram): Promise<readonly string[]> {

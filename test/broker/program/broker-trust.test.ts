@@ -2,17 +2,17 @@
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { FakeBundleEndpoint } from '../../fakes/bundle-endpoint.ts';
-import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
-import { FakeWorkloadApi } from '../../fakes/workload-api.ts';
 import {
   type BrokerFolder,
   type BrokerProgram,
   Caller,
   makeBrokerFolder,
   startBrokerProgram,
-} from './broker-program.ts';
+} from '../../support/broker/broker-program.ts';
+import { FakeBundleEndpoint } from '../../support/fakes/bundle-endpoint.ts';
+import { SpiffeAuthority } from '../../support/fakes/spiffe-authority.ts';
+import { FakeWorkloadApi } from '../../support/fakes/workload-api.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const bank = SpiffeAuthority.create('bank.example');
 

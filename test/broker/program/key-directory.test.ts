@@ -25,7 +25,7 @@ import type { RotateKeySettings } from '../../../src/broker/program/rotate-key-s
 import { createLogger } from '../../../src/process/telemetry/logger.ts';
 import { generateSigningKey } from '../../../src/protocol/signing.ts';
 import { verifySignature } from '../../../src/protocol/verify-signature.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const SHOP = 'shop.example';
 const BANK = 'bank.example';

@@ -9,6 +9,8 @@ import { readBundleYaml } from '../../../src/bundle/authoring/yaml-source.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { MemoryMark } from '../../../src/verifier/loading/state/high-water-mark.ts';
+import { newDirectory } from '../../support/bundle/bundle-directory.ts';
+import { codeAndPath, rejection } from '../../support/bundle/rejection.ts';
 import {
   AUTH_SITE,
   bundleContent,
@@ -16,9 +18,7 @@ import {
   NOW_SECONDS,
   newSigningKey,
   newTestKeys,
-} from '../../fakes/bundle-content.ts';
-import { newDirectory } from '../bundle-directory.ts';
-import { codeAndPath, rejection } from '../rejection.ts';
+} from '../../support/fixtures/bundle-content.ts';
 
 const keys = newTestKeys();
 const stranger = newSigningKey();

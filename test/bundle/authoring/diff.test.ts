@@ -4,8 +4,14 @@ import { type Difference, diffContents } from '../../../src/bundle/authoring/con
 import { contentOfDraft } from '../../../src/bundle/authoring/site-content.ts';
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { asContent } from '../../../src/bundle/format/shape.ts';
-import { bundleContent, type Edit, edited, newSigningKey, newTestKeys } from '../../fakes/bundle-content.ts';
-import { rejection } from '../rejection.ts';
+import { rejection } from '../../support/bundle/rejection.ts';
+import {
+  bundleContent,
+  type Edit,
+  edited,
+  newSigningKey,
+  newTestKeys,
+} from '../../support/fixtures/bundle-content.ts';
 
 const keys = newTestKeys();
 const other = newSigningKey('ES256').publicKey;

@@ -9,7 +9,7 @@ import {
   edited,
   newTestKeys,
   TRUST_DOMAIN,
-} from '../../fakes/bundle-content.ts';
+} from '../../support/fixtures/bundle-content.ts';
 
 const keys = newTestKeys();
 const sound = bundleContent(keys);

@@ -11,6 +11,7 @@ import { headOf } from '../../../src/bundle/format/chain.ts';
 import { openBundle, openStep } from '../../../src/bundle/format/open-document.ts';
 import type { DeltaContent, LinkContent } from '../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
+import { codeAndPath } from '../../support/bundle/rejection.ts';
 import {
   AUTH_SITE,
   bundleContent,
@@ -19,8 +20,7 @@ import {
   NOW_SECONDS,
   newSigningKey,
   newTestKeys,
-} from '../../fakes/bundle-content.ts';
-import { codeAndPath } from '../rejection.ts';
+} from '../../support/fixtures/bundle-content.ts';
 
 const keys = newTestKeys();
 const signers = { keys: [keys.bundle.publicKey], threshold: 1 };

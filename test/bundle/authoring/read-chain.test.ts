@@ -21,6 +21,9 @@ import type { BundleContent, DeltaContent } from '../../../src/bundle/format/sch
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { MemoryMark } from '../../../src/verifier/loading/state/high-water-mark.ts';
+import { newDirectory, putBundle } from '../../support/bundle/bundle-directory.ts';
+import { clientNamed, deltaAfter, keyNamed } from '../../support/bundle/deltas.ts';
+import { rejection } from '../../support/bundle/rejection.ts';
 import {
   AUTH_SITE,
   bundleContent,
@@ -28,10 +31,7 @@ import {
   NOW_SECONDS,
   newSigningKey,
   newTestKeys,
-} from '../../fakes/bundle-content.ts';
-import { newDirectory, putBundle } from '../bundle-directory.ts';
-import { clientNamed, deltaAfter, keyNamed } from '../deltas.ts';
-import { rejection } from '../rejection.ts';
+} from '../../support/fixtures/bundle-content.ts';
 
 const keys = newTestKeys();
 const stranger = newSigningKey();

@@ -11,14 +11,21 @@ import type {
 import type { PublicJwk } from '../../../src/protocol/public-key.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import {
+  applied,
+  clientNamed,
+  compiled,
+  deltaAfter,
+  keyNamed,
+  tableOf,
+} from '../../support/bundle/deltas.ts';
+import { codeAndPath } from '../../support/bundle/rejection.ts';
+import {
   BROKER_ISSUER,
   bundleContent,
   NOW_SECONDS,
   newSigningKey,
   newTestKeys,
-} from '../../fakes/bundle-content.ts';
-import { applied, clientNamed, compiled, deltaAfter, keyNamed, tableOf } from '../deltas.ts';
-import { codeAndPath } from '../rejection.ts';
+} from '../../support/fixtures/bundle-content.ts';
 
 const keys = newTestKeys();
 const jwks = Array.from({ length: 4 }, () => newSigningKey().publicKey.jwk);

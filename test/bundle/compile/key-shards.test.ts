@@ -4,8 +4,8 @@ import { compileBundle } from '../../../src/bundle/compile/compile.ts';
 import { makeShards } from '../../../src/bundle/compile/key-shards.ts';
 import { headOf } from '../../../src/bundle/format/chain.ts';
 import type { DerivedKeyContent } from '../../../src/bundle/format/schema.ts';
-import { bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';
-import { rejection } from '../rejection.ts';
+import { rejection } from '../../support/bundle/rejection.ts';
+import { bundleContent, newTestKeys } from '../../support/fixtures/bundle-content.ts';
 
 const { derived_keys: inline = [], ...rest } = bundleContent(newTestKeys());
 const [template] = inline;

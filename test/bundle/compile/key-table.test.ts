@@ -3,8 +3,13 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { ExpiryIndex, PartitionedMap } from '../../../src/bundle/compile/key-table.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
-import { bundleContent, NOW_SECONDS, newSigningKey, newTestKeys } from '../../fakes/bundle-content.ts';
-import { applied, compiled, deltaAfter, keyNamed } from '../deltas.ts';
+import { applied, compiled, deltaAfter, keyNamed } from '../../support/bundle/deltas.ts';
+import {
+  bundleContent,
+  NOW_SECONDS,
+  newSigningKey,
+  newTestKeys,
+} from '../../support/fixtures/bundle-content.ts';
 
 const keys = newTestKeys();
 const { jwk } = newSigningKey().publicKey;

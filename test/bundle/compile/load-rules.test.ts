@@ -5,6 +5,7 @@ import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { BundleError } from '../../../src/bundle/format/bundle-error.ts';
 import { headOf } from '../../../src/bundle/format/chain.ts';
 import { asContent } from '../../../src/bundle/format/shape.ts';
+import { codeAndPath } from '../../support/bundle/rejection.ts';
 import {
   AUTH_SITE,
   BROKER_ISSUER,
@@ -17,8 +18,7 @@ import {
   newTestKeys,
   ORIGIN,
   TRUST_DOMAIN,
-} from '../../fakes/bundle-content.ts';
-import { codeAndPath } from '../rejection.ts';
+} from '../../support/fixtures/bundle-content.ts';
 
 const keys = newTestKeys();
 const sound = bundleContent(keys);

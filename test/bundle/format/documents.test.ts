@@ -11,14 +11,14 @@ import {
 import { openBundle } from '../../../src/bundle/format/open-document.ts';
 import { signMessage } from '../../../src/protocol/signature.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
+import { codeAndPath } from '../../support/bundle/rejection.ts';
 import {
   AUTH_SITE,
   bundleContent,
   NOW_SECONDS,
   newSigningKey,
   newTestKeys,
-} from '../../fakes/bundle-content.ts';
-import { codeAndPath } from '../rejection.ts';
+} from '../../support/fixtures/bundle-content.ts';
 
 const keys = newTestKeys();
 const second = newSigningKey();

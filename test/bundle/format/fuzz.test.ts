@@ -7,8 +7,8 @@ import { openFreshness } from '../../../src/bundle/compile/freshness-statement.t
 import { BundleError } from '../../../src/bundle/format/bundle-error.ts';
 import { DOCUMENTS, signDocument } from '../../../src/bundle/format/documents.ts';
 import { openBundle } from '../../../src/bundle/format/open-document.ts';
-import { AUTH_SITE, bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';
-import { rejection } from '../rejection.ts';
+import { rejection } from '../../support/bundle/rejection.ts';
+import { AUTH_SITE, bundleContent, newTestKeys } from '../../support/fixtures/bundle-content.ts';
 
 const keys = newTestKeys();
 const signers = { keys: [keys.bundle.publicKey], threshold: 1 };

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { DOCUMENTS } from '../../../src/bundle/format/documents.ts';
 import { LocalDirectory } from '../../../src/bundle/format/local-directory.ts';
-import { newDirectory } from '../bundle-directory.ts';
-import { codeAndPath } from '../rejection.ts';
+import { newDirectory } from '../../support/bundle/bundle-directory.ts';
+import { codeAndPath } from '../../support/bundle/rejection.ts';
 
 const readBundle = (path: string) => new LocalDirectory(path).read((files) => files.readBundle());
 const readFreshness = (path: string) => new LocalDirectory(path).read((files) => files.readFreshness());

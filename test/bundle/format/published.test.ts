@@ -12,8 +12,8 @@ import {
   LINK_CONTENT,
 } from '../../../src/bundle/format/schema.ts';
 import { publishedSchema } from '../../../src/bundle/format/shape.ts';
-import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
-import { newDirectory } from '../bundle-directory.ts';
+import { newDirectory } from '../../support/bundle/bundle-directory.ts';
+import { NOW_SECONDS, newSigningKey } from '../../support/fixtures/bundle-content.ts';
 
 const root = new URL('../../../', import.meta.url);
 const read = (path: string) => readFile(new URL(path, root), 'utf8');

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { readEnrolledKeyFile, settledKeyFile } from '../../../src/caller/enroll/state-file.ts';
-import { LAUNCHER } from '../../cli/compiled-cli.ts';
-import { expectCliError, runCli } from '../../cli/run-cli.ts';
-import { type Child, startChild } from '../../e2e/harness/child.ts';
-import { httpGet, remainingMs, waitFor } from '../../e2e/harness/wait.ts';
-import { FakeControl, type FakeControlOptions, POLICY } from '../../fakes/control-enrollment.ts';
+import { LAUNCHER } from '../../support/cli/compiled-cli.ts';
+import { expectCliError, runCli } from '../../support/cli/run-cli.ts';
+import { FakeControl, type FakeControlOptions, POLICY } from '../../support/fakes/control-enrollment.ts';
+import { type Child, startChild } from '../../support/harness/child.ts';
+import { httpGet, remainingMs, waitFor } from '../../support/wait.ts';
 
 const KILLS = 16;
 const WITHOUT_IPV6 = fileURLToPath(new URL('without-ipv6.py', import.meta.url));

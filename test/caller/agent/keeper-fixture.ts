@@ -25,7 +25,7 @@ import { refreshEnrolledKey } from '../../../src/caller/enroll/refresh-enrollmen
 import { EnrollmentStateFile, readEnrolledKeyFile } from '../../../src/caller/enroll/state-file.ts';
 import { ServiceHttp } from '../../../src/caller/service/service-http.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
-import { FakeControl, type FakeControlOptions, POLICY } from '../../fakes/control-enrollment.ts';
+import { FakeControl, type FakeControlOptions, POLICY } from '../../support/fakes/control-enrollment.ts';
 
 const MAX_CHECKS = 2000;
 

@@ -3,9 +3,9 @@ import { stat, writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { KeeperOptions } from '../../../src/caller/agent/keeper-ports.ts';
 import { readEnrolledKeyFile } from '../../../src/caller/enroll/state-file.ts';
-import type { FakeControlOptions } from '../../fakes/control-enrollment.ts';
-import { profile } from '../../fakes/control-enrollment-answers.ts';
-import { hostileRetryAfters } from '../../fakes/retry-after-headers.ts';
+import type { FakeControlOptions } from '../../support/fakes/control-enrollment.ts';
+import { profile } from '../../support/fakes/control-enrollment-answers.ts';
+import { hostileRetryAfters } from '../../support/fixtures/retry-after-headers.ts';
 import { AgentFixture } from './keeper-fixture.ts';
 
 const MINUTE = 60_000;

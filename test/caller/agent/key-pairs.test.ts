@@ -17,8 +17,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { KeyPairs } from '../../../src/caller/agent/key-pairs.ts';
 import { readEnrolledKeyFile, settledKeyFile } from '../../../src/caller/enroll/state-file.ts';
-import { runInProcess } from '../../cli/in-process.ts';
-import { FakeControl, POLICY } from '../../fakes/control-enrollment.ts';
+import { runInProcess } from '../../support/cli/in-process.ts';
+import { FakeControl, POLICY } from '../../support/fakes/control-enrollment.ts';
 
 let folder = '';
 let control: FakeControl;

@@ -6,8 +6,8 @@ import { parseBrokerUrl } from '../../../src/caller/broker/broker-url.ts';
 import { newHolderKey } from '../../../src/caller/broker/caller-prover.ts';
 import { type Kept, PassportKeeper, retryWaitMs } from '../../../src/caller/broker/passport-keeper.ts';
 import { ServiceHttp } from '../../../src/caller/service/service-http.ts';
-import { hostileRetryAfters } from '../../fakes/retry-after-headers.ts';
-import { startServer } from '../sign/local-server.ts';
+import { startServer } from '../../support/caller/local-server.ts';
+import { hostileRetryAfters } from '../../support/fixtures/retry-after-headers.ts';
 
 const STOP = new AbortController().signal;
 

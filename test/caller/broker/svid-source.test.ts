@@ -11,8 +11,8 @@ import type {
   X509SvidUpdate,
   X509SvidWatch,
 } from '../../../src/spiffe/workload-api/x509-svids.ts';
-import { FakeBroker } from '../../fakes/broker.ts';
-import { bundlesOf, type CertificateContent, SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
+import { FakeBroker } from '../../support/fakes/broker.ts';
+import { bundlesOf, type CertificateContent, SpiffeAuthority } from '../../support/fakes/spiffe-authority.ts';
 
 const AUDIENCE = 'https://api.shop.example';
 const STOP = new AbortController().signal;

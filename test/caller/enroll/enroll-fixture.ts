@@ -14,8 +14,8 @@ import { formatEnrollmentState, parseEnrollmentState } from '../../../src/caller
 import { ServiceHttp } from '../../../src/caller/service/service-http.ts';
 import { Redacted } from '../../../src/protocol/redacted.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
-import { POLICY } from '../../fakes/control-enrollment.ts';
-import { newEd25519Key } from '../sign/fixtures.ts';
+import { newEd25519Key } from '../../support/caller/signing.ts';
+import { POLICY } from '../../support/fakes/control-enrollment.ts';
 
 /** Simulates a kill of the process. */
 export class Killed extends Error {}

@@ -1,9 +1,9 @@
 /** Tests an enrollment through the decisions of Control: issued, pending, denied, renewed, rejected. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { EnrollRequest } from '../../../src/caller/enroll/enroll-run.ts';
-import { FakeControl, type FakeControlOptions, POLICY } from '../../fakes/control-enrollment.ts';
-import { profile } from '../../fakes/control-enrollment-answers.ts';
-import { hostileRetryAfters } from '../../fakes/retry-after-headers.ts';
+import { FakeControl, type FakeControlOptions, POLICY } from '../../support/fakes/control-enrollment.ts';
+import { profile } from '../../support/fakes/control-enrollment-answers.ts';
+import { hostileRetryAfters } from '../../support/fixtures/retry-after-headers.ts';
 import { newWorkload, outcomeOf, runEnroll, startEnroll, type Workload } from './enroll-fixture.ts';
 
 let control: FakeControl;

@@ -1,6 +1,6 @@
 /** Kills a run at every step: whatever it has saved and sent, the next run ends with one key. */
 import { afterEach, expect, it } from '@jest/globals';
-import { FakeControl } from '../../fakes/control-enrollment.ts';
+import { FakeControl } from '../../support/fakes/control-enrollment.ts';
 import { Killed, newWorkload, outcomeOf, startEnroll, type Workload } from './enroll-fixture.ts';
 
 let control: FakeControl;

@@ -4,14 +4,14 @@
  */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { EnrollRequest } from '../../../src/caller/enroll/enroll-run.ts';
-import { FakeControl, type FakeControlOptions } from '../../fakes/control-enrollment.ts';
+import { FakeControl, type FakeControlOptions } from '../../support/fakes/control-enrollment.ts';
 import {
   type Exchange,
   FAULTS,
   type Fault,
   type LossyProxy,
   startLossyProxy,
-} from '../../fakes/lossy-proxy.ts';
+} from '../../support/harness/lossy-proxy.ts';
 import { newWorkload, outcomeOf, runEnroll, startEnroll, type Workload } from './enroll-fixture.ts';
 
 /** Long enough for an answer on loopback, short enough to wait for a lost one. */

@@ -9,7 +9,7 @@ import { Pacing } from '../../../src/caller/enroll/pacing.ts';
 import { formatEnrollmentState, parseEnrollmentState } from '../../../src/caller/enroll/state-format.ts';
 import { openChallenge, sealChallenge } from '../../../src/caller/enroll/submit.ts';
 import { Redacted } from '../../../src/protocol/redacted.ts';
-import { codeOf, newEd25519Key } from '../sign/fixtures.ts';
+import { codeOf, newEd25519Key } from '../../support/caller/signing.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 4, 0, 0);
 const THUMBPRINT = newEd25519Key().publicKey.thumbprint;

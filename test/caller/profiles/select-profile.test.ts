@@ -9,7 +9,7 @@ import {
 } from '../../../src/caller/profiles/select-profile.ts';
 import { parseRequestUrl } from '../../../src/caller/request-url.ts';
 import { type PathTemplate, parsePathTemplate } from '../../../src/protocol/path-template.ts';
-import { codeOf, profilesOf, routeDocument } from '../sign/fixtures.ts';
+import { codeOf, profilesOf, routeDocument } from '../../support/caller/signing.ts';
 
 const ORIGIN = 'https://api.shop.example';
 const ONLY_FIT: ProfileChoice = { kind: 'only_fit' };

@@ -1,7 +1,8 @@
 /** The key file of a client of the end-to-end suite's site, as enrolled. */
-import { AUTHORITY, type SiteRoute } from '../../e2e/environment/routes.ts';
-import { AUTH_SITE, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from '../../e2e/environment/site.ts';
-import { writeEnrolledKey } from './key-files.ts';
+
+import { writeEnrolledKey } from '../../support/caller/key-files.ts';
+import { AUTHORITY, type SiteRoute } from '../../support/site/routes.ts';
+import { AUTH_SITE, CLIENT_ISSUER, type Site, TRUST_DOMAIN } from '../../support/site/site.ts';
 
 export const ORIGIN = `http://${AUTHORITY}`;
 

@@ -7,12 +7,18 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { useEnvironment } from '../../e2e/environment/environment.ts';
-import { ROUTES } from '../../e2e/environment/routes.ts';
-import { checkoutPath } from '../../e2e/harness/checkout.ts';
-import { envoyVersions } from '../../e2e/harness/envoy.ts';
+import {
+  GO_ENV,
+  MISSING_GO,
+  MISSING_PYTHON,
+  PREPARE_TIMEOUT_MS,
+  PYTHON_ENV,
+} from '../../support/caller/sdk-drivers.ts';
+import { checkoutPath } from '../../support/harness/checkout.ts';
+import { envoyVersions } from '../../support/harness/envoy.ts';
+import { useEnvironment } from '../../support/site/environment.ts';
+import { ROUTES } from '../../support/site/routes.ts';
 import { ORIGIN, writeBillingKey } from './billing-key.ts';
-import { GO_ENV, MISSING_GO, MISSING_PYTHON, PREPARE_TIMEOUT_MS, PYTHON_ENV } from './drivers.ts';
 
 const environment = useEnvironment(['usual']);
 const version = envoyVersions[envoyVersions.length - 1] ?? '';

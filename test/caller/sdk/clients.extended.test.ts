@@ -16,9 +16,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { checkoutPath } from '../../e2e/harness/checkout.ts';
-import { type DevSite, startDev } from '../../tools/dev/dev-fixture.ts';
-import { MISSING_PYTHON, PYTHON_ENV } from './drivers.ts';
+import { type DevSite, startDev } from '../../support/caller/dev-fixture.ts';
+import { MISSING_PYTHON, PYTHON_ENV } from '../../support/caller/sdk-drivers.ts';
+import { checkoutPath } from '../../support/harness/checkout.ts';
 import { writeUpstreamKey } from './node/upstream-key.ts';
 
 const run = promisify(execFile);

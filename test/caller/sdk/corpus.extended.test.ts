@@ -13,11 +13,11 @@ import { parseSigningProfiles } from '../../../src/protocol/signing-profile-file
 import { decide } from '../../../src/verifier/decision/decide.ts';
 import { createPassportCache } from '../../../src/verifier/decision/facts/passport-cache.ts';
 import type { RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
-import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';
-import { testSeed } from '../../verifier/loading/survival/byte-corruptions.ts';
-import { PREPARE_TIMEOUT_MS, SDK_DRIVERS } from './drivers.ts';
+import { testSeed } from '../../support/bundle/byte-corruptions.ts';
+import { writeEnrolledKey } from '../../support/caller/key-files.ts';
+import { PREPARE_TIMEOUT_MS, SDK_DRIVERS } from '../../support/caller/sdk-drivers.ts';
+import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../support/fixtures/bundle-content.ts';
 import type { SdkAnswer, SdkJob } from './jobs.ts';
-import { writeEnrolledKey } from './key-files.ts';
 import { randomRequests } from './random-requests.ts';
 
 const COUNT = Number(process.env.PROOFGATE_TEST_SDK_REQUESTS ?? 10_000);

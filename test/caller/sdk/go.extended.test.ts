@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from '@jest/globals';
-import { GO_ENV, MISSING_GO, PREPARE_TIMEOUT_MS } from './drivers.ts';
+import { GO_ENV, MISSING_GO, PREPARE_TIMEOUT_MS } from '../../support/caller/sdk-drivers.ts';
 
 const SDK = fileURLToPath(new URL('../../../sdk/go/', import.meta.url));
 const itRuns = MISSING_GO === undefined ? it : it.skip;

@@ -9,8 +9,14 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { generateSigningKey } from '../../../src/protocol/signing.ts';
-import { GO_ENV, MISSING_GO, MISSING_PYTHON, PREPARE_TIMEOUT_MS, PYTHON_PACKAGES } from './drivers.ts';
-import { writeEnrolledKey } from './key-files.ts';
+import { writeEnrolledKey } from '../../support/caller/key-files.ts';
+import {
+  GO_ENV,
+  MISSING_GO,
+  MISSING_PYTHON,
+  PREPARE_TIMEOUT_MS,
+  PYTHON_PACKAGES,
+} from '../../support/caller/sdk-drivers.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from '@jest/globals';
-import { MISSING_PYTHON, PYTHON_ENV } from './drivers.ts';
+import { MISSING_PYTHON, PYTHON_ENV } from '../../support/caller/sdk-drivers.ts';
 
 const SDK = fileURLToPath(new URL('../../../sdk/python/', import.meta.url));
 const itRuns = MISSING_PYTHON === undefined ? it : it.skip;

@@ -1,5 +1,5 @@
 /** Makes random requests to sign, the same for the same seed. Most can be signed; some cannot, each for one reason. */
-import { newRandom, type Random } from '../../verifier/loading/survival/byte-corruptions.ts';
+import { newRandom, type Random } from '../../support/bundle/byte-corruptions.ts';
 import type { SdkJob } from './jobs.ts';
 
 export interface CorpusRoute {

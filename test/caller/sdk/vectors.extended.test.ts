@@ -8,11 +8,11 @@ import { decodeBase64url } from '../../../src/protocol/base64url.ts';
 import { pathOf } from '../../../src/protocol/request-target.ts';
 import { signingKeyOf } from '../../../src/protocol/signing.ts';
 import { verifySignature } from '../../../src/protocol/verify-signature.ts';
+import { writeBrokerKey } from '../../support/caller/key-files.ts';
+import { PREPARE_TIMEOUT_MS, SDK_DRIVERS } from '../../support/caller/sdk-drivers.ts';
+import { KEYS, SIGNING } from '../../support/protocol/published-vectors.ts';
 import type { SigningVector } from '../../vectors/make/format.ts';
-import { KEYS, SIGNING } from '../../vectors/published.ts';
-import { PREPARE_TIMEOUT_MS, SDK_DRIVERS } from './drivers.ts';
 import type { SdkJob } from './jobs.ts';
-import { writeBrokerKey } from './key-files.ts';
 
 interface TargetVectors {
   readonly canonical: readonly string[];

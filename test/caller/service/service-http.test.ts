@@ -9,7 +9,7 @@ import {
   selfSignedIdentity,
   startServer,
   type TlsIdentity,
-} from '../sign/local-server.ts';
+} from '../../support/caller/local-server.ts';
 
 const ended: (() => Promise<void>)[] = [];
 afterEach(async () => {

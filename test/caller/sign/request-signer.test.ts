@@ -16,7 +16,7 @@ import {
   type Signer,
   signerOf,
   signRequest,
-} from './fixtures.ts';
+} from '../../support/caller/signing.ts';
 
 /** Verifies the signature and returns the signed transcript. */
 function signedTranscript(request: RequestToSign, signer: Signer): Transcript {

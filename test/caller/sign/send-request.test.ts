@@ -7,7 +7,7 @@ import {
   selfSignedIdentity,
   startServer,
   type TlsIdentity,
-} from './local-server.ts';
+} from '../../support/caller/local-server.ts';
 
 const servers: LocalServer[] = [];
 afterEach(async () => {

@@ -9,7 +9,13 @@ import {
 import { parsePassport } from '../../../src/protocol/passport.ts';
 import { signPassport } from '../../../src/protocol/signing.ts';
 import { parseTranscript, type Transcript } from '../../../src/protocol/transcript.ts';
-import { NOW_SECONDS, newEd25519Key, profilesOf, requestOf, routeDocument } from './fixtures.ts';
+import {
+  NOW_SECONDS,
+  newEd25519Key,
+  profilesOf,
+  requestOf,
+  routeDocument,
+} from '../../support/caller/signing.ts';
 
 const ORDERS = routeDocument();
 const PAYMENTS = routeDocument({

@@ -8,6 +8,7 @@ import { parseSigningProfiles } from '../../../src/protocol/signing-profile-file
 import { decide } from '../../../src/verifier/decision/decide.ts';
 import { createPassportCache } from '../../../src/verifier/decision/facts/passport-cache.ts';
 import type { RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
+import { factsOf, requestOf, type Signer, signRequest } from '../../support/caller/signing.ts';
 import {
   AUTH_SITE,
   BROKER_ISSUER,
@@ -17,8 +18,7 @@ import {
   newTestKeys,
   ORIGIN,
   TRUST_DOMAIN,
-} from '../../fakes/bundle-content.ts';
-import { factsOf, requestOf, type Signer, signRequest } from './fixtures.ts';
+} from '../../support/fixtures/bundle-content.ts';
 
 const keys = newTestKeys();
 const content = bundleContent(keys);

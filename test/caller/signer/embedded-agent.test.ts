@@ -7,10 +7,10 @@ import pino from 'pino';
 import { type RunningSigner, startSigner } from '../../../src/caller/signer/program/signer-process.ts';
 import { SIGNER_SETTINGS } from '../../../src/caller/signer/program/signer-settings.ts';
 import { settingValues } from '../../../src/process/settings/settings.ts';
-import { httpGet, waitFor } from '../../e2e/harness/wait.ts';
-import { FakeBroker, ISSUER } from '../../fakes/broker.ts';
-import { FakeControl, POLICY } from '../../fakes/control-enrollment.ts';
-import { newEd25519Key, profileDocument, routeDocument } from '../sign/fixtures.ts';
+import { newEd25519Key, profileDocument, routeDocument } from '../../support/caller/signing.ts';
+import { FakeBroker, ISSUER } from '../../support/fakes/broker.ts';
+import { FakeControl, POLICY } from '../../support/fakes/control-enrollment.ts';
+import { httpGet, waitFor } from '../../support/wait.ts';
 
 let folder = '';
 const closers: (() => Promise<unknown>)[] = [];

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { candidatesFor, type FetchIds } from '../../../src/cli/completion/candidates.ts';
 import { buildProgram } from '../../../src/cli/program.ts';
 import { Output } from '../../../src/process/program/output.ts';
-import { ControlStage } from '../../e2e/control/control-fixture.ts';
-import { SITE_ID } from '../../e2e/control/site-declaration.ts';
-import { runProofgate } from '../../e2e/harness/proofgate-command.ts';
+import { ControlStage } from '../../support/control/control-fixture.ts';
+import { SITE_ID } from '../../support/control/site-declaration.ts';
+import { runProofgate } from '../../support/harness/proofgate-command.ts';
 
 /** @param line its last word is completed */
 async function candidates(line: string, fetchIds: FetchIds = async () => []) {

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { SHELLS, type Shell } from '../../../src/cli/completion/shell-scripts.ts';
-import { LAUNCHER } from '../compiled-cli.ts';
+import { LAUNCHER } from '../../support/cli/compiled-cli.ts';
 
 const DRIVER = join(dirname(fileURLToPath(import.meta.url)), 'press-tab.py');
 const TIMEOUT_MS = 90_000;

@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import type { CliContext } from '../../../src/process/program/output.ts';
-import { proofgateCommand } from '../../e2e/harness/program.ts';
-import { runInProcess } from '../in-process.ts';
-import { expectCliError } from '../run-cli.ts';
+import { runInProcess } from '../../support/cli/in-process.ts';
+import { expectCliError } from '../../support/cli/run-cli.ts';
+import { proofgateCommand } from '../../support/harness/program.ts';
 
 let directory: string;
 let server: Server;

@@ -9,9 +9,9 @@ import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { runCli } from '../../../src/cli/program.ts';
 import { newVersion } from '../../../src/control/resource/change.ts';
 import { Output } from '../../../src/process/program/output.ts';
-import { ApiFixture } from '../../control/api/api-fixture.ts';
-import { runInProcess } from '../in-process.ts';
-import { expectCliError } from '../run-cli.ts';
+import { runInProcess } from '../../support/cli/in-process.ts';
+import { expectCliError } from '../../support/cli/run-cli.ts';
+import { ApiFixture } from '../../support/control/api-fixture.ts';
 
 const EVENTS = 1600;
 const PER_SECOND = 5;

@@ -4,10 +4,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, it } from '@jest/globals';
-import { OperatorFixture } from '../../control/operators/operators-fixture.ts';
-import { runInProcess } from '../in-process.ts';
-import { playTranscript } from '../play-transcript.ts';
-import { parseTranscript } from '../transcript.ts';
+import { runInProcess } from '../../support/cli/in-process.ts';
+import { playTranscript } from '../../support/cli/play-transcript.ts';
+import { parseTranscript } from '../../support/cli/transcript.ts';
+import { OperatorFixture } from '../../support/control/operators-fixture.ts';
 
 const TRANSCRIPT = join(import.meta.dirname, 'sessions.txt');
 

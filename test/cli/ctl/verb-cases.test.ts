@@ -8,7 +8,7 @@ import { expect, it } from '@jest/globals';
 import type { ProofgateCommand } from '../../../src/cli/define/define-command.ts';
 import { buildProgram } from '../../../src/cli/program.ts';
 import { Output } from '../../../src/process/program/output.ts';
-import { parseTranscript, type Step } from '../transcript.ts';
+import { parseTranscript, type Step } from '../../support/cli/transcript.ts';
 
 const TRANSCRIPTS = ['e2e/control/ctl-verbs.txt', 'e2e/control/ctl-apply.txt', 'cli/ctl/sessions.txt'];
 

@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { runInProcess } from '../in-process.ts';
-import { expectCliError } from '../run-cli.ts';
+import { runInProcess } from '../../support/cli/in-process.ts';
+import { expectCliError } from '../../support/cli/run-cli.ts';
 
 let directory: string;
 let server: Server;

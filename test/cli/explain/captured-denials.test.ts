@@ -10,14 +10,18 @@ import { CaptureDirectory } from '../../../src/verifier/capture/capture-director
 import type { DeniedRequest } from '../../../src/verifier/capture/capture-document.ts';
 import { DeniedCaptures } from '../../../src/verifier/capture/denied-captures.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
-import { putBundle } from '../../bundle/bundle-directory.ts';
-import { scriptedReplayStore } from '../../fakes/replay-store.ts';
-import type { RequestEdits, RequestPlan, SignedRequest } from '../../fakes/signed-request.ts';
-import { compileSite, siteContent } from '../../fakes/snapshot.ts';
-import { checkNow, createTestVerifier, REALTIME_STALENESS_SECONDS } from '../../fakes/test-verifier.ts';
+import { putBundle } from '../../support/bundle/bundle-directory.ts';
+import { expectCliError } from '../../support/cli/run-cli.ts';
+import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
+import type { RequestEdits, RequestPlan, SignedRequest } from '../../support/fixtures/signed-request.ts';
+import { compileSite, siteContent } from '../../support/fixtures/snapshot.ts';
+import {
+  checkNow,
+  createTestVerifier,
+  REALTIME_STALENESS_SECONDS,
+} from '../../support/fixtures/test-verifier.ts';
 import type { Fault } from '../../verifier/decision/fault.ts';
 import { applyToContent, FAULTS } from '../../verifier/decision/one-fault.ts';
-import { expectCliError } from '../run-cli.ts';
 import { bundleKey, captureOf, ExplainStage, keys, type Report, withLines } from './explain-fixture.ts';
 
 const sound = await compileSite(siteContent(keys));

@@ -3,19 +3,19 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CheckRequest } from '../../../src/process/ext-authz/request-messages.ts';
-import { freshnessDocument, putBundle } from '../../bundle/bundle-directory.ts';
-import { AUTH_SITE, NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
+import { freshnessDocument, putBundle } from '../../support/bundle/bundle-directory.ts';
+import { runInProcess } from '../../support/cli/in-process.ts';
+import type { CliRun } from '../../support/cli/run-cli.ts';
+import { AUTH_SITE, NOW_SECONDS, newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import {
   type RequestEdits,
   type RequestPlan,
   type SignedRequest,
   signRequest,
   type WireRequest,
-} from '../../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
-import { createTestVerifier } from '../../fakes/test-verifier.ts';
-import { runInProcess } from '../in-process.ts';
-import type { CliRun } from '../run-cli.ts';
+} from '../../support/fixtures/signed-request.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
+import { createTestVerifier } from '../../support/fixtures/test-verifier.ts';
 
 export const keys = newSiteKeys();
 export const bundleKey = newSigningKey();

@@ -7,12 +7,12 @@ import { signDelta } from '../../../src/bundle/authoring/publishing-documents.ts
 import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
 import { MemoryMark } from '../../../src/verifier/loading/state/high-water-mark.ts';
 import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
-import { putBundle } from '../../bundle/bundle-directory.ts';
-import { deltaAfter } from '../../bundle/deltas.ts';
-import { AUTH_SITE, NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
-import { mergedCheckRequest, rawCheckRequest } from '../../fakes/check-request.ts';
-import { siteContent } from '../../fakes/snapshot.ts';
-import { expectCliError } from '../run-cli.ts';
+import { putBundle } from '../../support/bundle/bundle-directory.ts';
+import { deltaAfter } from '../../support/bundle/deltas.ts';
+import { expectCliError } from '../../support/cli/run-cli.ts';
+import { AUTH_SITE, NOW_SECONDS, newSigningKey } from '../../support/fixtures/bundle-content.ts';
+import { mergedCheckRequest, rawCheckRequest } from '../../support/fixtures/check-request.ts';
+import { siteContent } from '../../support/fixtures/snapshot.ts';
 import { bundleKey, captureOf, ExplainStage, eventOf, keys, protobufJson } from './explain-fixture.ts';
 
 const AT = '2026-11-21T04:00:00.999Z';

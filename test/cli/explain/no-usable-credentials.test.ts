@@ -3,9 +3,9 @@
  * with any flags.
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { withoutHeader } from '../../fakes/signed-request.ts';
-import { compileSite, siteContent } from '../../fakes/snapshot.ts';
-import { checkNow, createTestVerifier } from '../../fakes/test-verifier.ts';
+import { withoutHeader } from '../../support/fixtures/signed-request.ts';
+import { compileSite, siteContent } from '../../support/fixtures/snapshot.ts';
+import { checkNow, createTestVerifier } from '../../support/fixtures/test-verifier.ts';
 import { captureOf, ExplainStage, keys, withLines } from './explain-fixture.ts';
 
 const read = { caller: 'billing', route: 'orders-read' } as const;

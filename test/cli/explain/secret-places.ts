@@ -1,7 +1,12 @@
 /** Every place of a capture that can contain a secret, each with a capture that has one there. */
 
-import { rawCheckRequest } from '../../fakes/check-request.ts';
-import type { ClaimsDraft, RequestEdits, TranscriptDraft, WireRequest } from '../../fakes/signed-request.ts';
+import { rawCheckRequest } from '../../support/fixtures/check-request.ts';
+import type {
+  ClaimsDraft,
+  RequestEdits,
+  TranscriptDraft,
+  WireRequest,
+} from '../../support/fixtures/signed-request.ts';
 import { captureOf, type ExplainStage, eventOf, protobufJson, withLines } from './explain-fixture.ts';
 
 export interface SecretPlace {

@@ -4,9 +4,14 @@
  */
 import { mkdtemp } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { putBundle } from '../../bundle/bundle-directory.ts';
-import { type RequestPlan, type WireRequest, withHeader, withoutHeader } from '../../fakes/signed-request.ts';
-import { siteContent, sourcesOf } from '../../fakes/snapshot.ts';
+import { putBundle } from '../../support/bundle/bundle-directory.ts';
+import {
+  type RequestPlan,
+  type WireRequest,
+  withHeader,
+  withoutHeader,
+} from '../../support/fixtures/signed-request.ts';
+import { siteContent, sourcesOf } from '../../support/fixtures/snapshot.ts';
 import { bundleKey, captureOf, ExplainStage, keys, withLines } from './explain-fixture.ts';
 
 const read = { caller: 'billing', route: 'orders-read' } as const;

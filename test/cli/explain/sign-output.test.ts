@@ -1,9 +1,9 @@
 /** Tests `proofgate explain` with the output of `proofgate sign --format json`. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { RequestEdits, RequestPlan } from '../../fakes/signed-request.ts';
-import { runInProcess } from '../in-process.ts';
-import { expectCliError } from '../run-cli.ts';
+import { runInProcess } from '../../support/cli/in-process.ts';
+import { expectCliError } from '../../support/cli/run-cli.ts';
+import type { RequestEdits, RequestPlan } from '../../support/fixtures/signed-request.ts';
 import { ExplainStage, keys } from './explain-fixture.ts';
 
 const NAMES: { readonly [name: string]: string } = {

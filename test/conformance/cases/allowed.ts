@@ -3,11 +3,11 @@
 import { generateSigningKey } from '../../../src/protocol/signing.ts';
 import { ALLOWED, type Protocol } from '../../../src/tools/conformance/wire/conformance-case.ts';
 import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
-import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from '../../e2e/environment/callers.ts';
-import { AUTHORITY, ROUTES } from '../../e2e/environment/routes.ts';
-import { type RequestPlan, signedRequest } from '../../e2e/environment/signed-request.ts';
-import { BROKER_ISSUER, OIDC_ISSUER, type Site } from '../../e2e/environment/site.ts';
-import type { ConformanceCase } from '../conformance-case.ts';
+import type { ConformanceCase } from '../../support/points/conformance-case.ts';
+import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from '../../support/site/callers.ts';
+import { AUTHORITY, ROUTES } from '../../support/site/routes.ts';
+import { type RequestPlan, signedRequest } from '../../support/site/signed-request.ts';
+import { BROKER_ISSUER, OIDC_ISSUER, type Site } from '../../support/site/site.ts';
 
 const {
   bearer,

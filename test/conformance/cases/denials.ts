@@ -3,12 +3,12 @@
 import { REASONS, type Reason } from '../../../src/protocol/reasons.ts';
 import { FAULT_CASES } from '../../../src/tools/conformance/public-cases.ts';
 import type { WireMessage } from '../../../src/tools/conformance/wire/conformance-case.ts';
-import { BINDING_AND_REPLAY_DENIALS } from '../../e2e/environment/denials/binding-and-replay.ts';
-import type { DenialCase, DenialCases, Provocation } from '../../e2e/environment/denials/denial-case.ts';
-import { POLICY_DENIALS } from '../../e2e/environment/denials/policy.ts';
-import { PROOF_DENIALS } from '../../e2e/environment/denials/proof.ts';
-import type { VerifierState } from '../../e2e/environment/verifier-states.ts';
-import type { ConformanceCase, PointState } from '../conformance-case.ts';
+import type { ConformanceCase, PointState } from '../../support/points/conformance-case.ts';
+import { BINDING_AND_REPLAY_DENIALS } from '../../support/site/denials/binding-and-replay.ts';
+import type { DenialCase, DenialCases, Provocation } from '../../support/site/denials/denial-case.ts';
+import { POLICY_DENIALS } from '../../support/site/denials/policy.ts';
+import { PROOF_DENIALS } from '../../support/site/denials/proof.ts';
+import type { VerifierState } from '../../support/site/verifier-states.ts';
 
 const DENIALS: DenialCases<Reason> = { ...POLICY_DENIALS, ...PROOF_DENIALS, ...BINDING_AND_REPLAY_DENIALS };
 

@@ -3,12 +3,12 @@
 import { CONTEXT_HEADERS, REQUEST_REWRITING_HEADERS } from '../../../src/protocol/wire-names.ts';
 import { ALLOWED, type Protocol } from '../../../src/tools/conformance/wire/conformance-case.ts';
 import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
-import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
-import { AUTHORITY, ROUTES } from '../../e2e/environment/routes.ts';
-import { signedRequest, withHeader } from '../../e2e/environment/signed-request.ts';
-import type { Site } from '../../e2e/environment/site.ts';
-import { SMUGGLED_NAMES } from '../../e2e/environment/smuggled-headers.ts';
-import type { ConformanceCase } from '../conformance-case.ts';
+import type { ConformanceCase } from '../../support/points/conformance-case.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { AUTHORITY, ROUTES } from '../../support/site/routes.ts';
+import { signedRequest, withHeader } from '../../support/site/signed-request.ts';
+import type { Site } from '../../support/site/site.ts';
+import { SMUGGLED_NAMES } from '../../support/site/smuggled-headers.ts';
 
 const MARKER = 'smuggled';
 

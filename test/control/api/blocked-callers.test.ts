@@ -1,7 +1,7 @@
 /** Callers that operators block over the API. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ApiFixture, itemsOf, SITE_BODY } from '../../support/control/api-fixture.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { ApiFixture, itemsOf, SITE_BODY } from './api-fixture.ts';
 
 describe.each(databaseKinds())('$name', (kind) => {
   let fixture: ApiFixture;

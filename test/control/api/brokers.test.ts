@@ -1,8 +1,8 @@
 /** Brokers, one for each issuer and trust domain, and the path that names one by its issuer, for ctl up to 0.3.0. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { newSigningKey } from '../../fakes/bundle-content.ts';
+import { ApiFixture, itemsOf } from '../../support/control/api-fixture.ts';
+import { newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { ApiFixture, itemsOf } from './api-fixture.ts';
 
 const ISSUER = 'https://broker.shop.example';
 const encoded = encodeURIComponent;

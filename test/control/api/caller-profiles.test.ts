@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { registerRuntimeRoutes } from '../../../src/control/api/routes/runtime-api.ts';
 import { parseSigningProfiles } from '../../../src/protocol/signing-profile-file.ts';
-import { runInProcess } from '../../cli/in-process.ts';
-import { newSigningKey } from '../../fakes/bundle-content.ts';
+import { runInProcess } from '../../support/cli/in-process.ts';
+import { ApiFixture, ROUTE_DEFINITION } from '../../support/control/api-fixture.ts';
+import { newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { ApiFixture, ROUTE_DEFINITION } from './api-fixture.ts';
 
 const ISSUER = 'https://broker.shop.example';
 const CHECKOUT = 'spiffe://shop.example/ns/prod/sa/checkout';

@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { type ChangeRouteParts, registerChangeRoutes } from '../../../src/control/api/routes/changes-api.ts';
 import { INSTALLATION } from '../../../src/control/domain/roles.ts';
 import { ChangeFeed } from '../../../src/control/operators/change-feed.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { ApiFixture, PUBLIC_ORIGIN } from './api-fixture.ts';
+import { ApiFixture, PUBLIC_ORIGIN } from '../../support/control/api-fixture.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const opened: ClientRequest[] = [];
 let fixture: ApiFixture;

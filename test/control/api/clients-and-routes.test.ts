@@ -1,8 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { clientSigningProfiles } from '../../../src/control/publishing/signing-profiles.ts';
+import {
+  ALLOWED_SOURCES,
+  ApiFixture,
+  itemsOf,
+  ROUTE_DEFINITION,
+  type Shop,
+} from '../../support/control/api-fixture.ts';
+import { policyRow, sourceRow } from '../../support/control/store-rows.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { policyRow, sourceRow } from '../store/rows.ts';
-import { ALLOWED_SOURCES, ApiFixture, itemsOf, ROUTE_DEFINITION, type Shop } from './api-fixture.ts';
 
 describe.each(databaseKinds())('$name', (kind) => {
   let fixture: ApiFixture;

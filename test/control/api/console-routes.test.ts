@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { registerConsoleRoutes } from '../../../src/control/api/routes/console-routes.ts';
-import { type Answer, ApiFixture } from './api-fixture.ts';
+import { type Answer, ApiFixture } from '../../support/control/api-fixture.ts';
 
 const ROOT_HOST = 'control.shop.example';
 const PREFIX_HOST = 'shop.example:8443';

@@ -8,7 +8,7 @@ import { CONTROL_SETTINGS } from '../../../src/control/program/control-settings.
 import { settingValues } from '../../../src/process/settings/setting-sources.ts';
 import { createLogger } from '../../../src/process/telemetry/logger.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
-import { type Answer, SITE_BODY, send, textIn } from './api-fixture.ts';
+import { type Answer, SITE_BODY, send, textIn } from '../../support/control/api-fixture.ts';
 
 let directory = '';
 let control: RunningControl;

@@ -10,11 +10,11 @@ import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { Explanations } from '../../../src/control/explanations/explanations.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { generateSigningKey } from '../../../src/protocol/signing.ts';
-import { rawCheckRequest } from '../../fakes/check-request.ts';
-import { type RequestEdits, type SignedRequest, signRequest } from '../../fakes/signed-request.ts';
-import { KEY_ID, newSiteKeys } from '../../fakes/snapshot.ts';
+import { type Answer, ApiFixture } from '../../support/control/api-fixture.ts';
+import { rawCheckRequest } from '../../support/fixtures/check-request.ts';
+import { type RequestEdits, type SignedRequest, signRequest } from '../../support/fixtures/signed-request.ts';
+import { KEY_ID, newSiteKeys } from '../../support/fixtures/snapshot.ts';
 import { ControlWorld, ORDERS_READ, SITE } from '../publishing/publishing-fixture.ts';
-import { type Answer, ApiFixture } from './api-fixture.ts';
 
 const keys = { ...newSiteKeys(), billing: generateSigningKey('Ed25519') };
 /** Seconds after which no verifier accepts a proof: its life, and the greatest skew that a site may allow. */

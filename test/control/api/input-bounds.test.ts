@@ -11,9 +11,9 @@ import { createEnrollmentPlane } from '../../../src/control/enrollment/enrollmen
 import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import { IssuerFetcher } from '../../../src/process/outbound-fetch/outbound-fetch.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
+import { type Answer, ApiFixture, type Shop, textIn } from '../../support/control/api-fixture.ts';
 import { publishingOf } from '../enrollment/enrollment-fixture.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { type Answer, ApiFixture, type Shop, textIn } from './api-fixture.ts';
 
 const CONTROL_URL = 'https://control.shop.example';
 const refused = () => Promise.reject(new ApiProblem('not_found'));

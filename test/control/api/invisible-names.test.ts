@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, test } from '@jest/globals';
 import { newId } from '../../../src/control/domain/resource-identifiers.ts';
+import { ApiFixture, itemsOf, textIn } from '../../support/control/api-fixture.ts';
+import { VERSIONED } from '../../support/control/store-rows.ts';
 import { databaseKinds, NOW_MS } from '../store/databases.ts';
-import { VERSIONED } from '../store/rows.ts';
-import { ApiFixture, itemsOf, textIn } from './api-fixture.ts';
 
 /** One of each range: soft hyphen, joiners, fillers, selectors, marks and overrides of direction, isolates, tags. */
 const INVISIBLE = [

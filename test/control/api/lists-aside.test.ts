@@ -7,8 +7,8 @@ import {
 import { registerRuntimeRoutes } from '../../../src/control/api/routes/runtime-api.ts';
 import { EnrollmentDecisions } from '../../../src/control/enrollment/decisions.ts';
 import { DerivedKeys } from '../../../src/control/keys/derived-keys.ts';
-import { clientRow } from '../store/rows.ts';
-import { ApiFixture } from './api-fixture.ts';
+import { ApiFixture } from '../../support/control/api-fixture.ts';
+import { clientRow } from '../../support/control/store-rows.ts';
 
 let fixture: ApiFixture;
 let names: { readonly [parameter: string]: string };

@@ -9,8 +9,8 @@ import { CONTROL_SETTINGS } from '../../../src/control/program/control-settings.
 import { settingValues } from '../../../src/process/settings/setting-sources.ts';
 import { createLogger } from '../../../src/process/telemetry/logger.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
-import { send } from './api-fixture.ts';
-import { PERMISSION_TABLE } from './permission-table.ts';
+import { send } from '../../support/control/api-fixture.ts';
+import { PERMISSION_TABLE } from '../../support/control/permission-table.ts';
 
 let directory = '';
 let control: RunningControl;

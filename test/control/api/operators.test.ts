@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { INSTALLATION, type Scope } from '../../../src/control/domain/roles.ts';
 import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
-import { databaseKinds } from '../store/databases.ts';
 import {
   ALLOWED_SOURCES,
   type Answer,
@@ -12,7 +11,8 @@ import {
   ROUTE_DEFINITION,
   type Shop,
   textIn,
-} from './api-fixture.ts';
+} from '../../support/control/api-fixture.ts';
+import { databaseKinds } from '../store/databases.ts';
 
 describe.each(databaseKinds())('$name', (kind) => {
   let fixture: ApiFixture;

@@ -6,9 +6,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ROLES } from '../../../src/control/contract/vocabulary.ts';
 import { INSTALLATION, type Scope } from '../../../src/control/domain/roles.ts';
-import { clientRow, enrollmentRow, keyRow, policyRow, revisionRow, sourceRow } from '../store/rows.ts';
-import { type Answer, ApiFixture, type Asked, PUBLIC_ORIGIN, TARGET_TOKEN, textIn } from './api-fixture.ts';
-import { registerOtherRoutes } from './every-route.ts';
+import {
+  type Answer,
+  ApiFixture,
+  type Asked,
+  PUBLIC_ORIGIN,
+  TARGET_TOKEN,
+  textIn,
+} from '../../support/control/api-fixture.ts';
 import {
   BODIES,
   type Expected,
@@ -16,7 +21,16 @@ import {
   PERMISSION_TABLE,
   QUERIES,
   ROLE_PERMISSIONS,
-} from './permission-table.ts';
+} from '../../support/control/permission-table.ts';
+import {
+  clientRow,
+  enrollmentRow,
+  keyRow,
+  policyRow,
+  revisionRow,
+  sourceRow,
+} from '../../support/control/store-rows.ts';
+import { registerOtherRoutes } from './every-route.ts';
 
 const ALLOWED = 299;
 const PROBE = { 'x-probe': 'permission' };

@@ -7,8 +7,14 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { longPollSignal } from '../../../src/control/api/app.ts';
 import { INSTALLATION } from '../../../src/control/domain/roles.ts';
 import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { type Answer, ApiFixture, type ApiWorldOptions, PUBLIC_ORIGIN, textIn } from './api-fixture.ts';
+import {
+  type Answer,
+  ApiFixture,
+  type ApiWorldOptions,
+  PUBLIC_ORIGIN,
+  textIn,
+} from '../../support/control/api-fixture.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const opened: ApiFixture[] = [];
 afterEach(async () => {

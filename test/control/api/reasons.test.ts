@@ -1,7 +1,13 @@
 /** Tests that the audit trail says why an operator made a change, wherever the operator gave a reason. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  ALLOWED_SOURCES,
+  ApiFixture,
+  itemsOf,
+  ROUTE_DEFINITION,
+  type Shop,
+} from '../../support/control/api-fixture.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { ALLOWED_SOURCES, ApiFixture, itemsOf, ROUTE_DEFINITION, type Shop } from './api-fixture.ts';
 
 describe.each(databaseKinds())('$name', (kind) => {
   let fixture: ApiFixture;

@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
-import { databaseKinds } from '../store/databases.ts';
-import { challengeRow, enrollmentRow, keyRow, policyRow, revisionRow, sourceRow } from '../store/rows.ts';
 import {
   ALLOWED_SOURCES,
   ApiFixture,
@@ -11,7 +9,16 @@ import {
   type Shop,
   SITE_BODY,
   textIn,
-} from './api-fixture.ts';
+} from '../../support/control/api-fixture.ts';
+import {
+  challengeRow,
+  enrollmentRow,
+  keyRow,
+  policyRow,
+  revisionRow,
+  sourceRow,
+} from '../../support/control/store-rows.ts';
+import { databaseKinds } from '../store/databases.ts';
 
 /** Leaves the records of a used site: ended policies, keys and sources, and published documents. */
 async function leaveTracesIn(store: ControlStore, siteId: string): Promise<void> {

@@ -4,8 +4,16 @@ import Type from 'typebox';
 import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { ConstraintError, StoreUnavailableError, UnknownSiteError } from '../../../src/control/store/port.ts';
 import { VersionConflictError } from '../../../src/control/store/repositories/records.ts';
+import {
+  type Answer,
+  ApiFixture,
+  type Asked,
+  type Shop,
+  SITE_BODY,
+  send,
+  textIn,
+} from '../../support/control/api-fixture.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { type Answer, ApiFixture, type Asked, type Shop, SITE_BODY, send, textIn } from './api-fixture.ts';
 
 /** Errors that the store and the services throw. */
 const FAULTS: { readonly [name: string]: Error } = {

@@ -1,7 +1,7 @@
 /** Tests what all resources share: versions, idempotent creation, pagination. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Answer, ApiFixture, itemsOf, type Shop, textIn } from '../../support/control/api-fixture.ts';
 import { databaseKinds } from '../store/databases.ts';
-import { type Answer, ApiFixture, itemsOf, type Shop, textIn } from './api-fixture.ts';
 
 describe.each(databaseKinds())('$name', (kind) => {
   let fixture: ApiFixture;

@@ -5,8 +5,8 @@ import { registerDeclarationRoute } from '../../../src/control/api/routes/declar
 import { MAX_DECLARATION_BYTES } from '../../../src/control/contract/declaration-contract.ts';
 import { MAX_SINGLE_STEPS, MAX_STEPS } from '../../../src/control/declaration/comparison.ts';
 import type { Declared } from '../../../src/control/declaration/declarations.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { ApiFixture } from '../api/api-fixture.ts';
+import { ApiFixture } from '../../support/control/api-fixture.ts';
+import { waitFor } from '../../support/wait.ts';
 import { DeclarationFixture, databaseServers, declared, SITE_ID, stepsOf } from './declaration-fixture.ts';
 
 const [server] = databaseServers();

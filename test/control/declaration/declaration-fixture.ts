@@ -20,8 +20,8 @@ import type { ControlStore, Transaction } from '../../../src/control/store/port.
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
 import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { type Answer, ApiFixture, type Asked } from '../api/api-fixture.ts';
+import { type Answer, ApiFixture, type Asked } from '../../support/control/api-fixture.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 
 type Mutable<T> = T extends object ? { -readonly [M in keyof T]: Mutable<T[M]> } : T;
 export type Declaration = Mutable<SiteDeclaration>;

@@ -10,7 +10,7 @@ import {
 } from '../../../src/control/enrollment/enrollment-jobs.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
 import { leadRounds } from '../../../src/control/store/leader-jobs.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
+import { waitFor } from '../../support/wait.ts';
 import {
   BY,
   CLIENT,

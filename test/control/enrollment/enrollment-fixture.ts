@@ -36,9 +36,9 @@ import type { Transaction } from '../../../src/control/store/transaction.ts';
 import { enrollmentText, POLL_SCHEME, pollText } from '../../../src/protocol/enrollment.ts';
 import { signMessage } from '../../../src/protocol/signature.ts';
 import { generateSigningKey, type SigningKey } from '../../../src/protocol/signing.ts';
-import type { ServiceAccountIssuer, TokenRequest } from '../../fakes/service-account-issuer.ts';
-import { AUDIENCE, IssuerEnvironment } from '../issuers/issuers-fixture.ts';
-import { clientRow, siteRow, VERSIONED } from '../store/rows.ts';
+import { AUDIENCE, IssuerEnvironment } from '../../support/control/issuers-fixture.ts';
+import { clientRow, siteRow, VERSIONED } from '../../support/control/store-rows.ts';
+import type { ServiceAccountIssuer, TokenRequest } from '../../support/fakes/service-account-issuer.ts';
 
 export const SITE = 'shop-eu-1';
 export const CLIENT = 'billing';

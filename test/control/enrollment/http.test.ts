@@ -13,7 +13,6 @@ import { POLL_SCHEME, pollText } from '../../../src/protocol/enrollment.ts';
 import { Redacted } from '../../../src/protocol/redacted.ts';
 import { signMessage } from '../../../src/protocol/signature.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
-import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
 import {
   ALLOWED_SOURCES,
   type Answer,
@@ -22,8 +21,9 @@ import {
   ROUTE_DEFINITION,
   textIn,
   ApiFixture as World,
-} from '../api/api-fixture.ts';
-import { IssuerEnvironment } from '../issuers/issuers-fixture.ts';
+} from '../../support/control/api-fixture.ts';
+import { IssuerEnvironment } from '../../support/control/issuers-fixture.ts';
+import type { ServiceAccountIssuer } from '../../support/fakes/service-account-issuer.ts';
 import {
   CONTROL_URL,
   ed25519Jwk,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { EnrollmentPolicyView } from '../../../src/control/contract/sources-contract.ts';
 import { bindWaitingPolicies } from '../../../src/control/keys/waiting-policies.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
-import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
+import type { ServiceAccountIssuer } from '../../support/fakes/service-account-issuer.ts';
 import { databaseKinds } from '../store/databases.ts';
 import { BY, EnrollmentEnvironment, refusalOf, submissionOf } from './enrollment-fixture.ts';
 

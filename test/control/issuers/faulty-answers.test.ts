@@ -3,10 +3,15 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { type SourceValidation, validateSource } from '../../../src/control/issuers/validate-source.ts';
 import type { FetchFailureCode } from '../../../src/process/outbound-fetch/fetch-failures.ts';
 import { MAX_RESPONSE_BYTES } from '../../../src/process/outbound-fetch/outbound-fetch.ts';
-import type { IssuerFault } from '../../fakes/issuer-faults.ts';
-import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
-import { FORBIDDEN_IPV4, FORBIDDEN_IPV6 } from './hostile-urls.ts';
-import { AUDIENCE, ConnectionRecord, GOOD_ADDRESS, IssuerEnvironment } from './issuers-fixture.ts';
+import { FORBIDDEN_IPV4, FORBIDDEN_IPV6 } from '../../support/control/hostile-urls.ts';
+import {
+  AUDIENCE,
+  ConnectionRecord,
+  GOOD_ADDRESS,
+  IssuerEnvironment,
+} from '../../support/control/issuers-fixture.ts';
+import type { IssuerFault } from '../../support/fakes/issuer-faults.ts';
+import type { ServiceAccountIssuer } from '../../support/fakes/service-account-issuer.ts';
 
 let env: IssuerEnvironment;
 let issuer: ServiceAccountIssuer;

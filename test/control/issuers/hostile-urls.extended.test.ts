@@ -4,9 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { validateSource } from '../../../src/control/issuers/validate-source.ts';
 import { GuardedConnection } from '../../../src/process/outbound-fetch/guarded-connection.ts';
 import { resolveBySystem } from '../../../src/process/outbound-fetch/outbound-fetch.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
-import { HOSTILE_URLS, type HostileUrl } from './hostile-urls.ts';
+import { HOSTILE_URLS, type HostileUrl } from '../../support/control/hostile-urls.ts';
 import {
   AUDIENCE,
   ConnectionRecord,
@@ -14,7 +12,9 @@ import {
   IssuerEnvironment,
   networks,
   Trap,
-} from './issuers-fixture.ts';
+} from '../../support/control/issuers-fixture.ts';
+import type { ServiceAccountIssuer } from '../../support/fakes/service-account-issuer.ts';
+import { waitFor } from '../../support/wait.ts';
 
 let env: IssuerEnvironment;
 let issuer: ServiceAccountIssuer;

@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { DEFAULT_REFRESH_INTERVAL_MS, KeySetCache } from '../../../src/control/issuers/key-set-cache.ts';
 import type { KeySetEvent, KeySource } from '../../../src/control/issuers/source-keys.ts';
 import { FetchBudget, MAX_KEY_AGE_MS } from '../../../src/control/issuers/source-keys.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { MemoryKeySetRecords } from '../../fakes/key-set-records.ts';
-import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
-import { IssuerEnvironment } from './issuers-fixture.ts';
+import { IssuerEnvironment } from '../../support/control/issuers-fixture.ts';
+import type { ServiceAccountIssuer } from '../../support/fakes/service-account-issuer.ts';
+import { MemoryKeySetRecords } from '../../support/fixtures/key-set-records.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const START_MS = 1_800_000_000_000;
 const MINUTE_MS = 60_000;

@@ -6,7 +6,7 @@ import {
   parseKeySet,
   parseKeySetText,
 } from '../../../src/control/issuers/key-set.ts';
-import { type IssuerSigner, makeSigner } from '../../fakes/token-signer.ts';
+import { type IssuerSigner, makeSigner } from '../../support/fixtures/token-signer.ts';
 
 const rsa = makeSigner('RS256');
 const ec = makeSigner('ES256');

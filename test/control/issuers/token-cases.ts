@@ -1,14 +1,14 @@
 /** Tokens that must be rejected, each with one fault; the same call without the change makes a valid token. */
 import { type KeyObject, sign } from 'node:crypto';
 import type { TokenProblemCode } from '../../../src/control/issuers/token-envelope.ts';
-import type { ServiceAccountIssuer, TokenRequest } from '../../fakes/service-account-issuer.ts';
+import type { ServiceAccountIssuer, TokenRequest } from '../../support/fakes/service-account-issuer.ts';
 import {
   type IssuerSigner,
   makeSigner,
   signCompact,
   signHmac,
   signingInput,
-} from '../../fakes/token-signer.ts';
+} from '../../support/fixtures/token-signer.ts';
 
 export const NOW_SECONDS = 1_800_000_000;
 

@@ -11,9 +11,9 @@ import {
   type SourceValidation,
   validateSource,
 } from '../../../src/control/issuers/validate-source.ts';
-import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
-import { makeSigner } from '../../fakes/token-signer.ts';
-import { AUDIENCE, GOOD_ADDRESS, IssuerEnvironment } from './issuers-fixture.ts';
+import { AUDIENCE, GOOD_ADDRESS, IssuerEnvironment } from '../../support/control/issuers-fixture.ts';
+import type { ServiceAccountIssuer } from '../../support/fakes/service-account-issuer.ts';
+import { makeSigner } from '../../support/fixtures/token-signer.ts';
 
 const NOW_MS = 1_800_000_000_000;
 let env: IssuerEnvironment;

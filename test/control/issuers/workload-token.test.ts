@@ -6,9 +6,9 @@ import { parseKeySet, TOKEN_ALGORITHMS } from '../../../src/control/issuers/key-
 import type { KeyLookup } from '../../../src/control/issuers/source-keys.ts';
 import { TOKEN_PROBLEM_CODES } from '../../../src/control/issuers/token-envelope.ts';
 import { tokenHash, verifyWorkloadToken } from '../../../src/control/issuers/workload-token.ts';
-import type { TokenRequest } from '../../fakes/service-account-issuer.ts';
-import { makeSigner, signCompact } from '../../fakes/token-signer.ts';
-import { AUDIENCE, IssuerEnvironment } from './issuers-fixture.ts';
+import { AUDIENCE, IssuerEnvironment } from '../../support/control/issuers-fixture.ts';
+import type { TokenRequest } from '../../support/fakes/service-account-issuer.ts';
+import { makeSigner, signCompact } from '../../support/fixtures/token-signer.ts';
 import { NOW_SECONDS, REFUSED_TOKENS, type TokenEnvironment } from './token-cases.ts';
 
 const SUBJECT = 'system:serviceaccount:prod:billing';

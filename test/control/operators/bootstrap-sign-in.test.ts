@@ -8,8 +8,8 @@ import { type RunningControl, startControl } from '../../../src/control/program/
 import { CONTROL_SETTINGS } from '../../../src/control/program/control-settings.ts';
 import { newToken } from '../../../src/control/secrets/bearer-token.ts';
 import { settingValues } from '../../../src/process/settings/setting-sources.ts';
-import { freePort } from '../../fakes/free-port.ts';
-import { type Answer, itemsOf, send } from '../api/api-fixture.ts';
+import { type Answer, itemsOf, send } from '../../support/control/api-fixture.ts';
+import { freePort } from '../../support/harness/free-port.ts';
 
 const HOUR_MS = 3_600_000;
 

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ChangeFeed } from '../../../src/control/operators/change-feed.ts';
 import type { ControlStore, Transaction } from '../../../src/control/store/port.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
+import { waitFor } from '../../support/wait.ts';
 import { type DatabaseKind, databaseKinds, type Opener } from '../store/databases.ts';
 
 const record = (kind: string) => (tx: Transaction) =>

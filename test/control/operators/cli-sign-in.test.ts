@@ -2,9 +2,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { signInCode } from '../../../src/protocol/sign-in-code.ts';
-import { type Browser, formOf, type Page } from '../../fakes/browser.ts';
-import { callApi } from '../program/control-program.ts';
-import { OperatorFixture } from './operators-fixture.ts';
+import { callApi } from '../../support/control/control-program.ts';
+import { OperatorFixture } from '../../support/control/operators-fixture.ts';
+import { type Browser, formOf, type Page } from '../../support/harness/browser.ts';
 
 const REDIRECT = 'http://127.0.0.1:4711/callback';
 

@@ -16,7 +16,7 @@ import {
 import { createSessions } from '../../../src/control/operators/sessions.ts';
 import { newToken, tokenHash } from '../../../src/control/secrets/bearer-token.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
+import { waitFor } from '../../support/wait.ts';
 import { databaseKinds, NOW_MS } from '../store/databases.ts';
 
 const SITE: Scope = { kind: 'site', id: 'shop-eu-1' };

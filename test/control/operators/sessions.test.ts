@@ -1,8 +1,8 @@
 /** Tests the permissions and the lifetime of a session. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Browser, Page } from '../../fakes/browser.ts';
-import { type ApiCall, callApi } from '../program/control-program.ts';
-import { OperatorFixture } from './operators-fixture.ts';
+import { type ApiCall, callApi } from '../../support/control/control-program.ts';
+import { OperatorFixture } from '../../support/control/operators-fixture.ts';
+import type { Browser, Page } from '../../support/harness/browser.ts';
 
 const SESSION_COOKIE = '__Host-proofgate_session';
 const HOURS = 3_600_000;

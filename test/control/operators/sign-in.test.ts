@@ -1,8 +1,8 @@
 /** Tests sign-in with OpenID Connect against a real provider. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { type Browser, formOf, type Page } from '../../fakes/browser.ts';
-import { newSigningJwk } from '../../fakes/oidc-provider.ts';
-import { OperatorFixture } from './operators-fixture.ts';
+import { OperatorFixture } from '../../support/control/operators-fixture.ts';
+import { newSigningJwk } from '../../support/fakes/oidc-provider.ts';
+import { type Browser, formOf, type Page } from '../../support/harness/browser.ts';
 
 const SESSION_COOKIE = '__Host-proofgate_session';
 const SIGN_IN_COOKIE = '__Host-proofgate_sign_in';

@@ -8,13 +8,20 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { generateSigningKey } from '../../../src/protocol/signing.ts';
 import { type JsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
-import { LAUNCHER } from '../../cli/compiled-cli.ts';
-import { runCli } from '../../cli/run-cli.ts';
-import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
-import { httpGet, waitFor } from '../../e2e/harness/wait.ts';
-import { type ServiceAccountIssuer, startServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
-import { created, makeSite, SITE } from './control-configuration.ts';
-import { type ControlProgram, readBootstrapToken, startControlProgram } from './control-program.ts';
+import { LAUNCHER } from '../../support/cli/compiled-cli.ts';
+import { runCli } from '../../support/cli/run-cli.ts';
+import { created, makeSite, SITE } from '../../support/control/control-configuration.ts';
+import {
+  type ControlProgram,
+  readBootstrapToken,
+  startControlProgram,
+} from '../../support/control/control-program.ts';
+import {
+  type ServiceAccountIssuer,
+  startServiceAccountIssuer,
+} from '../../support/fakes/service-account-issuer.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import { httpGet, waitFor } from '../../support/wait.ts';
 
 const AUDIENCE = 'proofgate-shop';
 

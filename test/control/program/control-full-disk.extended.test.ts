@@ -4,10 +4,14 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, it } from '@jest/globals';
-import { LAUNCHER } from '../../cli/compiled-cli.ts';
-import { httpGet, waitFor } from '../../e2e/harness/wait.ts';
-import { mountSmallDisk } from '../../fakes/small-disk.ts';
-import { type ControlProgram, readBootstrapToken, startControlProgram } from './control-program.ts';
+import { LAUNCHER } from '../../support/cli/compiled-cli.ts';
+import {
+  type ControlProgram,
+  readBootstrapToken,
+  startControlProgram,
+} from '../../support/control/control-program.ts';
+import { mountSmallDisk } from '../../support/harness/small-disk.ts';
+import { httpGet, waitFor } from '../../support/wait.ts';
 
 const TEST_TIMEOUT_MS = 60_000;
 

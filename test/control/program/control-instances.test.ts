@@ -6,11 +6,15 @@ import { copyFile, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
-import { LAUNCHER } from '../../cli/compiled-cli.ts';
-import { httpGet, waitFor } from '../../e2e/harness/wait.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { makeSite, SITE } from './control-configuration.ts';
-import { type ControlProgram, readBootstrapToken, startControlProgram } from './control-program.ts';
+import { LAUNCHER } from '../../support/cli/compiled-cli.ts';
+import { makeSite, SITE } from '../../support/control/control-configuration.ts';
+import {
+  type ControlProgram,
+  readBootstrapToken,
+  startControlProgram,
+} from '../../support/control/control-program.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
+import { httpGet, waitFor } from '../../support/wait.ts';
 
 let server: TestPostgresServer;
 let folder = '';

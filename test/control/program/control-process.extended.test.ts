@@ -4,18 +4,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import LibsqlDatabase from 'libsql';
-import { LAUNCHER } from '../../cli/compiled-cli.ts';
-import { expectCliError, runCli } from '../../cli/run-cli.ts';
-import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
-import { httpGet, waitFor } from '../../e2e/harness/wait.ts';
-import { freePort } from '../../fakes/free-port.ts';
-import { makeSite } from './control-configuration.ts';
+import { LAUNCHER } from '../../support/cli/compiled-cli.ts';
+import { expectCliError, runCli } from '../../support/cli/run-cli.ts';
+import { makeSite } from '../../support/control/control-configuration.ts';
 import {
   type ControlProgram,
   type ControlProgramOptions,
   readBootstrapToken,
   startControlProgram,
-} from './control-program.ts';
+} from '../../support/control/control-program.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { httpGet, waitFor } from '../../support/wait.ts';
 
 let folder = '';
 let data = '';

@@ -5,9 +5,9 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 import { refreshFromMs } from '../../../src/caller/enroll/enrollment-state.ts';
 import { isNotRenewed } from '../../../src/control/keys/key-renewal.ts';
 import { readRenewals } from '../../../src/control/program/control-readiness.ts';
+import { clientRow, keyRow, NOW_SECONDS, policyRow, sourceRow } from '../../support/control/store-rows.ts';
 import { databaseKinds } from '../store/databases.ts';
 import { benchOf } from '../store/repositories/bench.ts';
-import { clientRow, keyRow, NOW_SECONDS, policyRow, sourceRow } from '../store/rows.ts';
 
 const LAST_END_SECONDS = 1_800_000_000;
 const DEFAULT_SKEW_MS = 300_000;

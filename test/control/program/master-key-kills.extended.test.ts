@@ -13,16 +13,20 @@ import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
 import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
-import { LAUNCHER } from '../../cli/compiled-cli.ts';
-import { runCli } from '../../cli/run-cli.ts';
-import { postgresDatabase, sqliteDatabase } from '../../e2e/control/campaign/control-database.ts';
-import { startChild } from '../../e2e/harness/child.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+import { LAUNCHER } from '../../support/cli/compiled-cli.ts';
+import { runCli } from '../../support/cli/run-cli.ts';
+import { created, makeSite, SITE } from '../../support/control/control-configuration.ts';
+import { postgresDatabase, sqliteDatabase } from '../../support/control/control-database.ts';
+import {
+  type ControlProgram,
+  readBootstrapToken,
+  startControlProgram,
+} from '../../support/control/control-program.ts';
+import { addGround } from '../../support/control/store-rows.ts';
+import { startChild } from '../../support/harness/child.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
+import { waitFor } from '../../support/wait.ts';
 import { starts } from '../secrets/master-key-start.ts';
-import { addGround } from '../store/rows.ts';
-import { created, makeSite, SITE } from './control-configuration.ts';
-import { type ControlProgram, readBootstrapToken, startControlProgram } from './control-program.ts';
 import { POSTGRES_TABLES, SQLITE_TABLES, storedSecrets, tablesOf } from './stored-secrets.ts';
 
 const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 10);

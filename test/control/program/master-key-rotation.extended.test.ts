@@ -4,13 +4,17 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
-import { LAUNCHER } from '../../cli/compiled-cli.ts';
-import { type CliRun, expectCliError, runCli } from '../../cli/run-cli.ts';
-import { postgresDatabase, sqliteDatabase } from '../../e2e/control/campaign/control-database.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { created, makeSite, SITE } from './control-configuration.ts';
-import { type ControlProgram, readBootstrapToken, startControlProgram } from './control-program.ts';
+import { LAUNCHER } from '../../support/cli/compiled-cli.ts';
+import { type CliRun, expectCliError, runCli } from '../../support/cli/run-cli.ts';
+import { created, makeSite, SITE } from '../../support/control/control-configuration.ts';
+import { postgresDatabase, sqliteDatabase } from '../../support/control/control-database.ts';
+import {
+  type ControlProgram,
+  readBootstrapToken,
+  startControlProgram,
+} from '../../support/control/control-program.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
+import { waitFor } from '../../support/wait.ts';
 import { POSTGRES_TABLES, SQLITE_TABLES, storedSecrets, tablesOf } from './stored-secrets.ts';
 
 let server: TestPostgresServer;

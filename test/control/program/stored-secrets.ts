@@ -1,6 +1,6 @@
 /** Finds what a master key opens in a database, without knowing where secrets are or what they were sealed for. */
 import { createDecipheriv, hkdfSync } from 'node:crypto';
-import type { ControlDatabase } from '../../e2e/control/campaign/control-database.ts';
+import type { ControlDatabase } from '../../support/control/control-database.ts';
 
 const SEALED = /[A-Za-z0-9_-]{60,}/g;
 /** Ed25519 in PKCS#8 (RFC 8410), and a step of a sign-in. */

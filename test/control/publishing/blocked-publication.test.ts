@@ -4,7 +4,7 @@ import { BlockedCallers } from '../../../src/control/configuration/blocked-calle
 import { settleBlocked } from '../../../src/control/publishing/blocked-publication.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { addTarget, detach, startControl, type TestTarget } from './control-server.ts';
 import { ControlWorld, ISSUER_URL, ORDERS_READ, SITE } from './publishing-fixture.ts';
 

@@ -3,8 +3,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/gl
 import type { PollQuery } from '../../../src/bundle/format/distribution-contract.ts';
 import { SitePublisher } from '../../../src/control/publishing/site-publisher.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { addTarget, requestOf, startControl } from './control-server.ts';
 import { Follower } from './follower.ts';
 import { ControlWorld, ORDERS_READ, SITE, TestClock } from './publishing-fixture.ts';

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { Agent, request } from 'undici';
 import { ACK_PATH, POLL_PATH } from '../../../src/bundle/format/bundle-limits.ts';
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
+import { waitUntil } from '../../support/wait.ts';
 import {
   addTargets,
   type ControlServer,

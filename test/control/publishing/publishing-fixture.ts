@@ -14,7 +14,7 @@ import type { RowOf } from '../../../src/control/store/repositories/records.ts';
 import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
 import type { Transaction } from '../../../src/control/store/transaction.ts';
 import { generateSigningKey } from '../../../src/protocol/signing.ts';
-import { clientRow, keyRow, revisionRow, siteRow, sourceRow } from '../store/rows.ts';
+import { clientRow, keyRow, revisionRow, siteRow, sourceRow } from '../../support/control/store-rows.ts';
 
 export const SITE = 'shop-eu-1';
 export const ISSUER_URL = 'https://control.shop.example/sites/shop-eu-1';

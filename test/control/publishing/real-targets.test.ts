@@ -10,7 +10,7 @@ import { ControlConnection } from '../../../src/verifier/loading/refresh/control
 import { Refresher } from '../../../src/verifier/loading/refresh/refresher.ts';
 import { FileMark } from '../../../src/verifier/loading/state/high-water-mark.ts';
 import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { addTarget, type ControlServer, startControl, type TestTarget } from './control-server.ts';
 import { ControlWorld, ISSUER_URL, ORDERS_READ, SITE } from './publishing-fixture.ts';
 

@@ -4,7 +4,7 @@ import { ApiProblem } from '../../../src/control/domain/api-problem.ts';
 import { PolicyDraft } from '../../../src/control/publishing/policy-draft.ts';
 import { createSiteCheck } from '../../../src/control/publishing/site-check.ts';
 import { derivedKeyContent } from '../../../src/control/publishing/stored-site-content.ts';
-import { newSigningKey } from '../../fakes/bundle-content.ts';
+import { newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import { ControlWorld, ISSUER_URL, ORDERS_READ, ORIGIN, SITE, TRUST_DOMAIN } from './publishing-fixture.ts';
 
 let world: ControlWorld;

@@ -7,9 +7,9 @@ import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
 import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
+import { addGround, mutateSite } from '../../support/control/store-rows.ts';
 import { databaseKinds, NOW_MS, type Opener } from '../store/databases.ts';
 import { dyingStore, Killed } from '../store/dying-store.ts';
-import { addGround, mutateSite } from '../store/rows.ts';
 import { starts } from './master-key-start.ts';
 
 const OLD = randomBytes(32).toString('base64url');

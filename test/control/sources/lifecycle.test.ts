@@ -4,7 +4,7 @@ import { DEFAULT_REFRESH_INTERVAL_MS } from '../../../src/control/issuers/key-se
 import { MAX_KEY_AGE_MS } from '../../../src/control/issuers/source-keys.ts';
 import { liveKeySources } from '../../../src/control/sources/key-set-records.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
-import { makeSigner } from '../../fakes/token-signer.ts';
+import { makeSigner } from '../../support/fixtures/token-signer.ts';
 import { BY, EnrollmentEnvironment, refusalOf, SITE } from '../enrollment/enrollment-fixture.ts';
 
 describe('Trust Anchor Sources', () => {

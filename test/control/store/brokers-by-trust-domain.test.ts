@@ -1,7 +1,7 @@
 /** Tests the migration of brokers from 0.3.0, which kept one for each issuer. */
 import { describe, expect, it } from '@jest/globals';
+import { addGround } from '../../support/control/store-rows.ts';
 import { DROP_FROM_BLOCKED_CALLERS, reopenedDatabases } from './reopened-databases.ts';
-import { addGround } from './rows.ts';
 
 const DATABASES = reopenedDatabases();
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { ControlStore, ReportIncident } from '../../../src/control/store/port.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
 import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 
 export const NOW_MS = 1_795_233_600_000;
 

@@ -1,10 +1,10 @@
 /** Checks that background jobs run once: three processes on one PostgreSQL, observed through a table that they write to. */
 import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
 import { LEAD_TIMES, type LeadTimes } from '../../../src/control/store/postgres-lead.ts';
-import type { Child } from '../../e2e/harness/child.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { runTypescript } from '../../fakes/run-typescript.ts';
+import type { Child } from '../../support/harness/child.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
+import { runTypescript } from '../../support/harness/run-typescript.ts';
+import { waitUntil } from '../../support/wait.ts';
 
 interface Entry {
   readonly seq: number;

@@ -10,7 +10,7 @@ import { connectionOf } from '../../../src/control/store/postgres-connection.ts'
 import type { Tables } from '../../../src/control/store/repositories/tables.ts';
 import { DATABASE_FILE, openSqliteStore } from '../../../src/control/store/sqlite.ts';
 import { openTransaction, type Transaction } from '../../../src/control/store/transaction.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 import { NOW_MS } from './databases.ts';
 
 export type Statement = Pick<CompiledQuery, 'parameters' | 'sql'>;

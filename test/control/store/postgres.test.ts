@@ -7,12 +7,12 @@ import {
   StoreUnavailableError,
 } from '../../../src/control/store/port.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
-import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { startImpostor } from '../../fakes/redis-server.ts';
+import { addGround, clientRow, mutateSite } from '../../support/control/store-rows.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
+import { startImpostor } from '../../support/harness/redis-server.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { NOW_MS } from './databases.ts';
-import { addGround, clientRow, mutateSite } from './rows.ts';
 
 let server: TestPostgresServer;
 let certificates: TestCertificates;

@@ -7,7 +7,7 @@ import LibsqlDatabase from 'libsql';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
 import { DATABASE_FILE, openSqliteStore } from '../../../src/control/store/sqlite.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 import { NOW_MS } from './databases.ts';
 
 interface ReopenedDatabase {

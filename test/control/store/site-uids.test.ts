@@ -3,9 +3,9 @@
  * none.
  */
 import { describe, expect, it } from '@jest/globals';
+import { addGround, entry } from '../../support/control/store-rows.ts';
 import { NOW_MS } from './databases.ts';
 import { DROP_FROM_BLOCKED_CALLERS, reopenedDatabases } from './reopened-databases.ts';
-import { addGround, entry } from './rows.ts';
 
 const DATABASES = reopenedDatabases();
 

@@ -11,9 +11,17 @@ import {
 } from '../../../src/control/store/port.ts';
 import { VersionConflictError } from '../../../src/control/store/repositories/records.ts';
 import type { Transaction } from '../../../src/control/store/transaction.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
+import {
+  addGround,
+  clientRow,
+  entry,
+  type Ground,
+  mutateSite,
+  siteRow,
+  targetRow,
+} from '../../support/control/store-rows.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { databaseKinds, NOW_MS, type Opener } from './databases.ts';
-import { addGround, clientRow, entry, type Ground, mutateSite, siteRow, targetRow } from './rows.ts';
 
 const ALL = { after: undefined, limit: 1000 };
 const EVERYTHING = { kind: 'everything' } as const;

@@ -4,8 +4,8 @@ import { enrollmentText, POLL_SCHEME, pollText } from '../../../src/protocol/enr
 import { importPublicJwk } from '../../../src/protocol/import-public-key.ts';
 import { thumbprintOf } from '../../../src/protocol/public-key.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
-import { filesOfCheckout, isInCheckout, readText, sourcePaths } from '../markdown.ts';
-import type { Block } from './blocks.ts';
+import type { Block } from '../../support/docs/blocks.ts';
+import { filesOfCheckout, isInCheckout, readText, sourcePaths } from '../../support/docs/markdown.ts';
 
 export type Check =
   | {

@@ -1,10 +1,10 @@
 /** Checks that every code block and every file to copy has a row in the table of claims, and that every row has a block. */
 import { describe, expect, it } from '@jest/globals';
-import { filesOfCheckout, isInCheckout, readText } from '../markdown.ts';
+import { blocksOf, DOCUMENTS, MANIFESTS, placeOf } from '../../support/docs/blocks.ts';
+import { matchClaims } from '../../support/docs/claimed.ts';
+import { filesOfCheckout, isInCheckout, readText } from '../../support/docs/markdown.ts';
 import { SESSIONS } from '../sessions/sessions.ts';
-import { blocksOf, DOCUMENTS, MANIFESTS, placeOf } from './blocks.ts';
 import { faultOf } from './checks.ts';
-import { matchClaims } from './claimed.ts';
 import { CLAIMS, MANIFEST_CLAIMS } from './claims.ts';
 
 const { claimed, idle, unclaimed } = matchClaims();

@@ -12,7 +12,7 @@
  *     saved(path)              data: saved as this file of that shell
  *     drawing                  a diagram: contains no commands, and its names exist (checks.ts)
  */
-import { EGRESS_SET, MANIFEST_SETS } from '../../gateways/manifest-sets.ts';
+import { EGRESS_SET, MANIFEST_SETS } from '../../support/docs/manifest-sets.ts';
 import type { SessionName } from '../sessions/sessions.ts';
 import type { Check } from './checks.ts';
 
@@ -215,7 +215,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
 export const MANIFEST_CLAIMS: { readonly [file: string]: string } = {
   'docs/alerts.yaml': 'test/docs/alerts.test.ts',
   'docs/workload.yaml': 'test/docs/workloads.test.ts',
-  'envoy/http-service.yaml': 'test/e2e/forward-auth/proxies/envoy-http.ts',
+  'envoy/http-service.yaml': 'test/support/proxies/envoy-http.ts',
   'envoy/egress.yaml': 'test/e2e/signer/egress-envoy.test.ts',
   'envoy/envoy.yaml': 'test/e2e/envoy-facts-shipped.test.ts',
   'bundles/example.yaml': 'test/bundle/format/published.test.ts',
@@ -223,7 +223,7 @@ export const MANIFEST_CLAIMS: { readonly [file: string]: string } = {
   'bundles/site.yaml': 'test/docs/sessions',
   ...Object.fromEntries(
     [...MANIFEST_SETS, EGRESS_SET].flatMap(({ files }) =>
-      files.map((file) => [`envoy/${file}`, 'test/gateways/manifest-sets.ts']),
+      files.map((file) => [`envoy/${file}`, 'test/support/docs/manifest-sets.ts']),
     ),
   ),
 };

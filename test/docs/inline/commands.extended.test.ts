@@ -3,7 +3,7 @@
  * chart's notes.
  */
 import { describe, expect, it } from '@jest/globals';
-import { describeChart, notesOf, VALUE_FILES } from '../../helm/chart.ts';
+import { describeChart, notesOf, VALUE_FILES } from '../../support/chart/chart.ts';
 import { faultOf, faultsIn, linesIn } from './command-lines.ts';
 import { isBuilt, whyNotAsked } from './programs.ts';
 import { allSpans, type Span, spansIn } from './spans.ts';

@@ -1,7 +1,7 @@
 /** Checks that the values, documents and sections named in the chart's notes exist. */
 import { expect, it } from '@jest/globals';
-import { describeChart, notesOf, VALUE_FILES } from '../../helm/chart.ts';
-import { headings, isInCheckout, readText, sourcePaths } from '../markdown.ts';
+import { describeChart, notesOf, VALUE_FILES } from '../../support/chart/chart.ts';
+import { headings, isInCheckout, readText, sourcePaths } from '../../support/docs/markdown.ts';
 import { isValue, valuePathsIn } from './value-paths.ts';
 
 describeChart("the chart's notes", () => {

@@ -1,7 +1,7 @@
 /** Checks that flags, variables, metrics, chart values, files and API operations named in sentences and tables exist. */
 import { describe, expect, it } from '@jest/globals';
-import { blocksOf, DOCUMENTS } from '../blocks/blocks.ts';
-import { filesOfCheckout, isInCheckout, readText } from '../markdown.ts';
+import { blocksOf, DOCUMENTS } from '../../support/docs/blocks.ts';
+import { filesOfCheckout, isInCheckout, readText } from '../../support/docs/markdown.ts';
 import { FLAGS, VARIABLES } from './proofgate.ts';
 import { allSpans, placeOf, spansOf } from './spans.ts';
 import { FILES, isValue, valuePathsIn } from './value-paths.ts';

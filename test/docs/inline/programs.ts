@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { checkoutPath } from '../../e2e/harness/checkout.ts';
-import { filesOfCheckout, isInCheckout, readText } from '../markdown.ts';
+import { filesOfCheckout, isInCheckout, readText } from '../../support/docs/markdown.ts';
+import { checkoutPath } from '../../support/harness/checkout.ts';
 import { faultOfLine } from './proofgate.ts';
 import { faultOfValuePath } from './value-paths.ts';
 

@@ -1,6 +1,6 @@
 /** Finds inline code in sentences and tables of the documents, and in comments of files to copy, with its location. */
-import { DOCUMENTS, MANIFESTS } from '../blocks/blocks.ts';
-import { readText } from '../markdown.ts';
+import { DOCUMENTS, MANIFESTS } from '../../support/docs/blocks.ts';
+import { readText } from '../../support/docs/markdown.ts';
 
 export interface Span {
   readonly file: string;

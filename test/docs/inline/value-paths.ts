@@ -1,6 +1,6 @@
 /** Paths of the chart's values, from its schema. */
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
-import { readText } from '../markdown.ts';
+import { readText } from '../../support/docs/markdown.ts';
 
 const schema: unknown = JSON.parse(readText('helm/proofgate/values.schema.json'));
 

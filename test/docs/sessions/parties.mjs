@@ -1,10 +1,10 @@
 /**
  * Starts the identity provider of a session on loopback, where `ada` of the group `platform` may sign in; with the argument
  * `postgres` also PostgreSQL.
- * Uses test/fakes as `make tools` compiled them. Writes the addresses to files in the working folder; runs until stopped.
+ * Uses test/support as `make tools` compiled them. Writes the addresses to files in the working folder; runs until stopped.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { OIDC_CLIENT_SECRET, startOidcProvider } from '../../../.build/test/fakes/oidc-provider.js';
+import { OIDC_CLIENT_SECRET, startOidcProvider } from '../../../.build/test/support/fakes/oidc-provider.js';
 
 const provider = await startOidcProvider({
   certificate: { cert: readFileSync('tls.crt', 'utf8'), key: readFileSync('tls.key', 'utf8') },
@@ -15,7 +15,7 @@ provider.accounts.set('ada', { name: 'Ada', groups: ['platform'] });
 writeFileSync('oidc-issuer', provider.issuer);
 writeFileSync('oidc-secret', `${OIDC_CLIENT_SECRET}\n`, { mode: 0o600 });
 if (process.argv.includes('postgres')) {
-  const { TestPostgresServer } = await import('../../../.build/test/fakes/postgres-server.js');
+  const { TestPostgresServer } = await import('../../../.build/test/support/harness/postgres-server.js');
   const server = await TestPostgresServer.start();
   writeFileSync('database-url', `${await server.createDatabase()}\n`, { mode: 0o600 });
 }

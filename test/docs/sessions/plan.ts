@@ -1,6 +1,6 @@
 /** Selects the blocks of a session from the table of claims. */
-import { type Block, placeOf } from '../blocks/blocks.ts';
-import { claimedBlocks } from '../blocks/claimed.ts';
+import { type Block, placeOf } from '../../support/docs/blocks.ts';
+import { claimedBlocks } from '../../support/docs/claimed.ts';
 import type { SessionPlan } from './run-session.ts';
 import { SESSIONS, type SessionName } from './sessions.ts';
 

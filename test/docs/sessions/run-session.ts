@@ -6,9 +6,9 @@ import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { checkoutPath } from '../../e2e/harness/checkout.ts';
-import type { Block } from '../blocks/blocks.ts';
-import { placeOf } from '../blocks/blocks.ts';
+import type { Block } from '../../support/docs/blocks.ts';
+import { placeOf } from '../../support/docs/blocks.ts';
+import { checkoutPath } from '../../support/harness/checkout.ts';
 import type { Session } from './sessions.ts';
 
 export interface SessionPlan extends Session {

@@ -1,6 +1,6 @@
 /** Tests of a session: each command has the documented exit code and prints what its document shows. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { placeOf } from '../blocks/blocks.ts';
+import { placeOf } from '../../support/docs/blocks.ts';
 import { documentedSession } from './plan.ts';
 import { runSession, type SessionRun, whyNoSession } from './run-session.ts';
 import { SESSIONS, type SessionName } from './sessions.ts';

@@ -1,6 +1,6 @@
 /** Acts as the browser of `proofgate ctl login`: opens its URL, signs in as ada, and allows the sign-in. */
 import { readFileSync } from 'node:fs';
-import { Browser } from '../../../.build/test/fakes/browser.js';
+import { Browser } from '../../../.build/test/support/harness/browser.js';
 
 const browser = new Browser(readFileSync(process.env.NODE_EXTRA_CA_CERTS, 'utf8'));
 let page = await browser.follow(await browser.visit(process.argv[2]));

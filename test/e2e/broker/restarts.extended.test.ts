@@ -14,26 +14,26 @@ import { readSigningKeyFile } from '../../../src/process/files/key-files.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { decide } from '../../../src/verifier/decision/decide.ts';
 import { createPassportCache } from '../../../src/verifier/decision/facts/passport-cache.ts';
-import { softwareKeysYaml } from '../../broker/broker-callers.ts';
+import { softwareKeysYaml } from '../../support/broker/broker-callers.ts';
 import {
   type BrokerFolder,
   type BrokerProgram,
   makeBrokerFolder,
   startBrokerProgram,
-} from '../../broker/program/broker-program.ts';
+} from '../../support/broker/broker-program.ts';
 import {
   factsOf,
   profileDocument,
   requestOf,
   routeDocument,
   signRequest,
-} from '../../caller/sign/fixtures.ts';
-import { LAUNCHER } from '../../cli/compiled-cli.ts';
-import { runInProcess } from '../../cli/in-process.ts';
-import { bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';
-import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
-import { type Child, startChild } from '../harness/child.ts';
-import { waitFor } from '../harness/wait.ts';
+} from '../../support/caller/signing.ts';
+import { LAUNCHER } from '../../support/cli/compiled-cli.ts';
+import { runInProcess } from '../../support/cli/in-process.ts';
+import { SpiffeAuthority } from '../../support/fakes/spiffe-authority.ts';
+import { bundleContent, newTestKeys } from '../../support/fixtures/bundle-content.ts';
+import { type Child, startChild } from '../../support/harness/child.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const ISSUER = 'https://broker.shop.example';
 const SUBJECT = 'job:nightly';

@@ -8,7 +8,7 @@
 import type { BundleContent, ClientContent, DerivedKeyContent } from '../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
-import { AUTH_SITE, newSigningKey, ORIGIN, TRUST_DOMAIN } from '../../fakes/bundle-content.ts';
+import { AUTH_SITE, newSigningKey, ORIGIN, TRUST_DOMAIN } from '../../support/fixtures/bundle-content.ts';
 
 export const ISSUER = 'https://control.shop.example/sites/shop-eu-1';
 export type Turn = 'odd' | 'even';

@@ -1,8 +1,8 @@
 /** A Control that publishes without a pause: whole bundles of a new generation, bundles with a link, and deltas. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
-import { AUTH_SITE } from '../../fakes/bundle-content.ts';
-import { type FakeControl, startFakeControl } from '../../fakes/control-distribution.ts';
+import { type FakeControl, startFakeControl } from '../../support/fakes/control-distribution.ts';
+import { AUTH_SITE } from '../../support/fixtures/bundle-content.ts';
 import { type CallerKeys, contentOf, type Generation, nowSeconds, turnKeyEntry } from './generations.ts';
 import type { Published } from './judge.ts';
 

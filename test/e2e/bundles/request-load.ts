@@ -1,7 +1,7 @@
 /** A continuous load of requests of every kind on the current verifier; each answer is stored under its decision. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CheckResponse } from '../../../src/process/ext-authz/response-messages.ts';
-import { type CheckClient, openCheckClient, outcomeOfResponse } from '../../fakes/check-client.ts';
+import { type CheckClient, openCheckClient, outcomeOfResponse } from '../../support/harness/check-client.ts';
 import { REQUEST_KINDS, type RequestKind, type RequestSigner } from './requests.ts';
 
 export interface Answered {

@@ -1,9 +1,9 @@
 /** Requests to the site of generations, each with what its answer reveals about the revision that decided it. */
 import { passportSha256 } from '../../../src/protocol/passport.ts';
 import { newJti, type SigningKey, signPassport, signTranscript } from '../../../src/protocol/signing.ts';
-import { AUTH_SITE, ORIGIN, TRUST_DOMAIN } from '../../fakes/bundle-content.ts';
-import { encodeCheckRequest } from '../../fakes/check-client.ts';
-import { rawCheckRequest } from '../../fakes/check-request.ts';
+import { AUTH_SITE, ORIGIN, TRUST_DOMAIN } from '../../support/fixtures/bundle-content.ts';
+import { rawCheckRequest } from '../../support/fixtures/check-request.ts';
+import { encodeCheckRequest } from '../../support/harness/check-client.ts';
 import { type CallerKeys, type Generation, ISSUER, nowSeconds, type Turn, turnOf } from './generations.ts';
 
 export const REQUEST_KINDS = ['paired', 'client_odd', 'client_even', 'key_odd', 'key_even'] as const;

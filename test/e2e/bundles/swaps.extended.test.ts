@@ -11,8 +11,8 @@ import { signFreshness, signWholeBundle } from '../../../src/bundle/authoring/pu
 import { makeShards } from '../../../src/bundle/compile/key-shards.ts';
 import type { ChainPosition } from '../../../src/bundle/format/chain.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
-import { AUTH_SITE } from '../../fakes/bundle-content.ts';
-import { waitFor } from '../harness/wait.ts';
+import { AUTH_SITE } from '../../support/fixtures/bundle-content.ts';
+import { waitFor } from '../../support/wait.ts';
 import { type CallerKeys, contentOf, newCallerKeys, nowSeconds, turnOf } from './generations.ts';
 import { faultOfAnswer, judge, type Published, ServedOrder, type Verdict } from './judge.ts';
 import { RequestLoad } from './request-load.ts';

@@ -1,7 +1,7 @@
 /** The compiled verifier, restarted repeatedly over the same state. */
-import { type Child, startChild } from '../harness/child.ts';
-import { proofgateCommand } from '../harness/program.ts';
-import { httpGet, waitFor } from '../harness/wait.ts';
+import { type Child, startChild } from '../../support/harness/child.ts';
+import { proofgateCommand } from '../../support/harness/program.ts';
+import { httpGet, waitFor } from '../../support/wait.ts';
 
 export interface VerifierSettings {
   readonly args: readonly string[];

@@ -7,14 +7,14 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { isSeq, parse, parseAllDocuments } from 'yaml';
 import { readEnrolledKeyFile } from '../../../src/caller/enroll/state-file.ts';
-import { readText } from '../../docs/markdown.ts';
-import { freePort } from '../../fakes/free-port.ts';
-import { type Child, startChild } from '../harness/child.ts';
-import { proofgateCommand } from '../harness/program.ts';
-import { httpGet, waitFor } from '../harness/wait.ts';
-import { ControlStage } from './control-fixture.ts';
-import { FollowedGateway } from './followed-gateway.ts';
-import type { PolicyName } from './site-declaration.ts';
+import { ControlStage } from '../../support/control/control-fixture.ts';
+import { FollowedGateway } from '../../support/control/followed-gateway.ts';
+import type { PolicyName } from '../../support/control/site-declaration.ts';
+import { readText } from '../../support/docs/markdown.ts';
+import { type Child, startChild } from '../../support/harness/child.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { proofgateCommand } from '../../support/harness/program.ts';
+import { httpGet, waitFor } from '../../support/wait.ts';
 
 const ALLOWED = { status: 200, reason: '' };
 

@@ -8,10 +8,10 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { generateSigningKey, type SigningKey, signPassport } from '../../../src/protocol/signing.ts';
 import type { JsonObject } from '../../../src/protocol/strict-json.ts';
-import { ALLOWED, FollowedSite, type FollowingVerifier } from '../../compatibility/followed-site.ts';
-import { releases } from '../../compatibility/releases.ts';
-import { waitFor } from '../harness/wait.ts';
-import { SITE_ID } from './site-declaration.ts';
+import { ALLOWED, FollowedSite, type FollowingVerifier } from '../../support/control/followed-site.ts';
+import { SITE_ID } from '../../support/control/site-declaration.ts';
+import { releases } from '../../support/harness/releases.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const BROKER = 'https://broker.shop.example';
 const SUBJECT = 'spiffe://shop.example/billing';

@@ -7,22 +7,22 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
-import { softwareKeyProof, softwareKeysYaml } from '../../broker/broker-callers.ts';
+import { softwareKeyProof, softwareKeysYaml } from '../../support/broker/broker-callers.ts';
 import {
   type BrokerFolder,
   type BrokerProgram,
   Caller,
   makeBrokerFolder,
   startBrokerProgram,
-} from '../../broker/program/broker-program.ts';
-import { runInProcess } from '../../cli/in-process.ts';
-import { ALLOWED, FollowedSite, type FollowingVerifier } from '../../compatibility/followed-site.ts';
-import { newSigningKey } from '../../fakes/bundle-content.ts';
-import { encodeCheckRequest } from '../../fakes/check-client.ts';
-import { rawCheckRequest } from '../../fakes/check-request.ts';
-import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
-import { waitFor } from '../harness/wait.ts';
-import { SITE_ID } from './site-declaration.ts';
+} from '../../support/broker/broker-program.ts';
+import { runInProcess } from '../../support/cli/in-process.ts';
+import { ALLOWED, FollowedSite, type FollowingVerifier } from '../../support/control/followed-site.ts';
+import { SITE_ID } from '../../support/control/site-declaration.ts';
+import { SpiffeAuthority } from '../../support/fakes/spiffe-authority.ts';
+import { newSigningKey } from '../../support/fixtures/bundle-content.ts';
+import { rawCheckRequest } from '../../support/fixtures/check-request.ts';
+import { encodeCheckRequest } from '../../support/harness/check-client.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const ISSUER = 'https://broker.shop.example';
 const SUBJECT = 'job:nightly';

@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
 import { generateSigningKey } from '../../../src/protocol/signing.ts';
-import { runInProcess } from '../../cli/in-process.ts';
-import { playTranscript } from '../../cli/play-transcript.ts';
-import { parseTranscript } from '../../cli/transcript.ts';
-import { publishedKey } from '../../fakes/broker-key-server.ts';
-import { ControlStage } from './control-fixture.ts';
-import { AUDIENCE, SITE_ID } from './site-declaration.ts';
+import { runInProcess } from '../../support/cli/in-process.ts';
+import { playTranscript } from '../../support/cli/play-transcript.ts';
+import { parseTranscript } from '../../support/cli/transcript.ts';
+import { ControlStage } from '../../support/control/control-fixture.ts';
+import { AUDIENCE, SITE_ID } from '../../support/control/site-declaration.ts';
+import { publishedKey } from '../../support/fakes/broker-key-server.ts';
 
 let stage: ControlStage;
 let stale: Server;

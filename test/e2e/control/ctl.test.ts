@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
-import { errorCode } from '../harness/proofgate-command.ts';
-import { ControlStage } from './control-fixture.ts';
-import { POLICIES, SITE_ID } from './site-declaration.ts';
+import { ControlStage } from '../../support/control/control-fixture.ts';
+import { POLICIES, SITE_ID } from '../../support/control/site-declaration.ts';
+import { errorCode } from '../../support/harness/proofgate-command.ts';
 
 let stage: ControlStage;
 let siteFile: string;

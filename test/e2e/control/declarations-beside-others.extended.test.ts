@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { POLL_PATH } from '../../../src/bundle/format/bundle-limits.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { waitFor } from '../harness/wait.ts';
-import { ControlStage } from './control-fixture.ts';
-import { SITE_ID } from './site-declaration.ts';
+import { ControlStage } from '../../support/control/control-fixture.ts';
+import { SITE_ID } from '../../support/control/site-declaration.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const TIMEOUT_MS = 600_000;
 const CLIENTS = 9_000;

@@ -5,18 +5,18 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { freePort } from '../../fakes/free-port.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import type { Service } from '../harness/sidecar.ts';
-import { waitFor } from '../harness/wait.ts';
+import { type ControlDatabase, postgresDatabase } from '../../support/control/control-database.ts';
+import { ControlStage } from '../../support/control/control-fixture.ts';
+import { startInstance } from '../../support/control/control-instance.ts';
+import { SITE_ID } from '../../support/control/site-declaration.ts';
+import { submissionOf, Workload, WorkloadConnection } from '../../support/control/workload.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
+import type { Service } from '../../support/harness/sidecar.ts';
+import { waitFor } from '../../support/wait.ts';
 import { Acknowledged } from './campaign/acknowledged.ts';
-import { type ControlDatabase, postgresDatabase } from './campaign/control-database.ts';
 import { brokenPromises, readContents } from './campaign/kept-promises.ts';
 import { SiteFollower } from './campaign/site-follower.ts';
-import { submissionOf, Workload, WorkloadConnection } from './campaign/workload.ts';
-import { ControlStage } from './control-fixture.ts';
-import { startInstance } from './control-instance.ts';
-import { SITE_ID } from './site-declaration.ts';
 
 const INSTANCES = 3;
 /** Jobs that one instance does for all. */

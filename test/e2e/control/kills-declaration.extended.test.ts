@@ -7,10 +7,14 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { type ControlDatabase, postgresDatabase, sqliteDatabase } from './campaign/control-database.ts';
-import { ControlStage } from './control-fixture.ts';
-import { SITE_ID } from './site-declaration.ts';
+import {
+  type ControlDatabase,
+  postgresDatabase,
+  sqliteDatabase,
+} from '../../support/control/control-database.ts';
+import { ControlStage } from '../../support/control/control-fixture.ts';
+import { SITE_ID } from '../../support/control/site-declaration.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 
 const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 10);
 /** Each kill with its restart, on a machine that does other things too. */

@@ -1,10 +1,10 @@
 /** The kill campaign of `kills-sqlite.extended.test.ts`, on PostgreSQL. */
 import { afterAll, beforeAll } from '@jest/globals';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { postgresDatabase } from './campaign/control-database.ts';
+import { postgresDatabase } from '../../support/control/control-database.ts';
+import { ControlStage } from '../../support/control/control-fixture.ts';
+import { TARGET_NAME } from '../../support/control/site-declaration.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 import { campaignTimeoutMs, describeKills } from './campaign/describe-kills.ts';
-import { ControlStage } from './control-fixture.ts';
-import { TARGET_NAME } from './site-declaration.ts';
 
 let server: TestPostgresServer;
 let databaseUrl = '';

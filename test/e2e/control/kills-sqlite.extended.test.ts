@@ -3,10 +3,10 @@
  * kills (`make soak`).
  */
 import { afterAll, beforeAll } from '@jest/globals';
-import { sqliteDatabase } from './campaign/control-database.ts';
+import { sqliteDatabase } from '../../support/control/control-database.ts';
+import { ControlStage } from '../../support/control/control-fixture.ts';
+import { TARGET_NAME } from '../../support/control/site-declaration.ts';
 import { campaignTimeoutMs, describeKills } from './campaign/describe-kills.ts';
-import { ControlStage } from './control-fixture.ts';
-import { TARGET_NAME } from './site-declaration.ts';
 
 let stage: ControlStage;
 beforeAll(async () => {

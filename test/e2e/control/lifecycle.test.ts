@@ -8,12 +8,15 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '../../../src/protocol/strict-json.ts';
 import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
-import { type ServiceAccountIssuer, startServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
-import { errorCode } from '../harness/proofgate-command.ts';
-import { waitFor } from '../harness/wait.ts';
-import { ControlStage } from './control-fixture.ts';
-import { FollowedGateway } from './followed-gateway.ts';
-import { AUDIENCE, SITE_ID } from './site-declaration.ts';
+import { ControlStage } from '../../support/control/control-fixture.ts';
+import { FollowedGateway } from '../../support/control/followed-gateway.ts';
+import { AUDIENCE, SITE_ID } from '../../support/control/site-declaration.ts';
+import {
+  type ServiceAccountIssuer,
+  startServiceAccountIssuer,
+} from '../../support/fakes/service-account-issuer.ts';
+import { errorCode } from '../../support/harness/proofgate-command.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const ALLOWED = { status: 200, reason: '' };
 const REVOKED = { status: 401, reason: 'invalid_request_proof', detail: 'key_revoked' };

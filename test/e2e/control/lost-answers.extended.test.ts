@@ -8,16 +8,16 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ControlApi } from '../../../src/cli/ctl/client/control-api.ts';
 import { OperatorError } from '../../../src/cli/ctl/client/operator-error.ts';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
+import { ControlStage } from '../../support/control/control-fixture.ts';
+import { SITE_ID } from '../../support/control/site-declaration.ts';
 import {
   type Exchange,
   FAULTS,
   type Fault,
   type LossyProxy,
   startLossyProxy,
-} from '../../fakes/lossy-proxy.ts';
-import { type CommandResult, errorCode } from '../harness/proofgate-command.ts';
-import { ControlStage } from './control-fixture.ts';
-import { SITE_ID } from './site-declaration.ts';
+} from '../../support/harness/lossy-proxy.ts';
+import { type CommandResult, errorCode } from '../../support/harness/proofgate-command.ts';
 
 /** Where the fault occurs: at one request, or at each submission. */
 const PLACES = ['challenge', 'submission', 'first poll', 'each submission'] as const;

@@ -5,10 +5,14 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Enrollment } from '../../../src/caller/enroll/control-answers.ts';
 import type { Submission } from '../../../src/caller/enroll/control-client.ts';
 import type { Verdict } from '../../../src/caller/service/service-verdict.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { type ControlDatabase, postgresDatabase, sqliteDatabase } from './campaign/control-database.ts';
-import { submissionOf, Workload, WorkloadConnection } from './campaign/workload.ts';
-import { ControlStage } from './control-fixture.ts';
+import {
+  type ControlDatabase,
+  postgresDatabase,
+  sqliteDatabase,
+} from '../../support/control/control-database.ts';
+import { ControlStage } from '../../support/control/control-fixture.ts';
+import { submissionOf, Workload, WorkloadConnection } from '../../support/control/workload.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 
 const SUBMISSIONS = 1000;
 const MAX_ATTEMPTS = 5;

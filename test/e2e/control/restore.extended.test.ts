@@ -4,13 +4,13 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '../../../src/protocol/strict-json.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { errorCode } from '../harness/proofgate-command.ts';
-import { waitFor } from '../harness/wait.ts';
+import { ControlStage, type EnrolledKey } from '../../support/control/control-fixture.ts';
+import { FollowedGateway } from '../../support/control/followed-gateway.ts';
+import { SITE_ID } from '../../support/control/site-declaration.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
+import { errorCode } from '../../support/harness/proofgate-command.ts';
+import { waitFor } from '../../support/wait.ts';
 import { type ControlBackups, postgresBackups, sqliteBackups } from './campaign/backups.ts';
-import { ControlStage, type EnrolledKey } from './control-fixture.ts';
-import { FollowedGateway } from './followed-gateway.ts';
-import { SITE_ID } from './site-declaration.ts';
 
 const ALLOWED = { status: 200, reason: '' };
 const REVOKED = { status: 401, reason: 'invalid_request_proof', detail: 'key_revoked' };

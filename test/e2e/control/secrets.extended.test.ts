@@ -10,18 +10,22 @@ import { tokenHash } from '../../../src/control/secrets/bearer-token.ts';
 import { MasterKey } from '../../../src/control/secrets/master-key.ts';
 import { DATABASE_FILE } from '../../../src/control/store/sqlite.ts';
 import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
-import { dumpText } from '../../fakes/postgres-dump.ts';
-import { TestPostgresServer } from '../../fakes/postgres-server.ts';
-import { Secrets } from '../environment/secrets.ts';
-import { httpGet } from '../harness/wait.ts';
+import {
+  type ControlDatabase,
+  postgresDatabase,
+  sqliteDatabase,
+} from '../../support/control/control-database.ts';
+import { ControlStage, type EnrolledKey } from '../../support/control/control-fixture.ts';
+import { adminUrl } from '../../support/control/control-instance.ts';
+import { FollowedGateway } from '../../support/control/followed-gateway.ts';
+import { SITE_ID, TARGET_NAME } from '../../support/control/site-declaration.ts';
+import { submissionOf, Workload, WorkloadConnection } from '../../support/control/workload.ts';
+import { dumpText } from '../../support/harness/postgres-dump.ts';
+import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
+import { Secrets } from '../../support/site/secrets.ts';
+import { httpGet } from '../../support/wait.ts';
 import { crawlApi } from './campaign/api-crawl.ts';
-import { type ControlDatabase, postgresDatabase, sqliteDatabase } from './campaign/control-database.ts';
 import { ProcessArguments } from './campaign/process-arguments.ts';
-import { submissionOf, Workload, WorkloadConnection } from './campaign/workload.ts';
-import { ControlStage, type EnrolledKey } from './control-fixture.ts';
-import { adminUrl } from './control-instance.ts';
-import { FollowedGateway } from './followed-gateway.ts';
-import { SITE_ID, TARGET_NAME } from './site-declaration.ts';
 
 const ALLOWED = { status: 200, reason: '' };
 

@@ -5,14 +5,14 @@
 import { expect } from '@jest/globals';
 import { REASONS } from '../../../src/protocol/reasons.ts';
 import { headerValues, type WireResponse } from '../../../src/tools/conformance/wire/exchange.ts';
-import { derivedKeyCaller } from '../environment/callers.ts';
-import { type Gateway, startGateway } from '../environment/gateway.ts';
-import type { Site } from '../environment/site.ts';
-import type { VerifierProcess } from '../environment/verifier.ts';
-import { envoyVersions } from '../harness/envoy.ts';
-import { expectFailedCheck, type FailedCheck } from '../harness/failed-check.ts';
-import type { UpstreamRequest } from '../harness/upstream.ts';
-import { remainingMs, waitUntil } from '../harness/wait.ts';
+import { envoyVersions } from '../../support/harness/envoy.ts';
+import { expectFailedCheck, type FailedCheck } from '../../support/harness/failed-check.ts';
+import type { UpstreamRequest } from '../../support/harness/upstream.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { type Gateway, startGateway } from '../../support/site/gateway.ts';
+import type { Site } from '../../support/site/site.ts';
+import type { VerifierProcess } from '../../support/site/verifier.ts';
+import { remainingMs, waitUntil } from '../../support/wait.ts';
 import { type PlannedRequest, type RequestKind, RequestPlan } from './plan.ts';
 
 const CONCURRENCY = 64;

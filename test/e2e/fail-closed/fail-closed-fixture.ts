@@ -1,8 +1,8 @@
 /** The fixture of each campaign: a site, a Redis, a verifier that uses it, and the processes to stop afterwards. */
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
-import { createSite, type Site } from '../environment/site.ts';
-import { startVerifier, type VerifierOptions, type VerifierProcess } from '../environment/verifier.ts';
-import { type GuardedRedis, startRedis } from '../environment/verifier-states.ts';
+import { createSite, type Site } from '../../support/site/site.ts';
+import { startVerifier, type VerifierOptions, type VerifierProcess } from '../../support/site/verifier.ts';
+import { type GuardedRedis, startRedis } from '../../support/site/verifier-states.ts';
 import { type Campaign, startCampaign } from './campaign.ts';
 
 export interface BegunCampaign {

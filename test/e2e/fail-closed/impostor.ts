@@ -11,7 +11,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import { createServer, type Server, type Socket } from 'node:net';
-import type { FailedCheck } from '../harness/failed-check.ts';
+import type { FailedCheck } from '../../support/harness/failed-check.ts';
 
 interface Rubbish {
   readonly name: string;

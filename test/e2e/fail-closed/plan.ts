@@ -1,10 +1,10 @@
 /** The mix of requests that a campaign sends: properly signed, unsigned, tampered and replayed ones. */
 
 import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
-import type { Caller } from '../environment/callers.ts';
-import { ROUTES } from '../environment/routes.ts';
-import { signedRequest, withHeader } from '../environment/signed-request.ts';
-import type { Site } from '../environment/site.ts';
+import type { Caller } from '../../support/site/callers.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { signedRequest, withHeader } from '../../support/site/signed-request.ts';
+import type { Site } from '../../support/site/site.ts';
 
 export type RequestKind = 'valid' | 'unsigned' | 'tampered' | 'replayed';
 

@@ -7,8 +7,8 @@ import { execFile } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect, it } from '@jest/globals';
-import type { TestRedisServer } from '../../fakes/redis-server.ts';
-import type { GuardedRedis } from '../environment/verifier-states.ts';
+import type { TestRedisServer } from '../../support/harness/redis-server.ts';
+import type { GuardedRedis } from '../../support/site/verifier-states.ts';
 import { CAMPAIGN_TIMEOUT_MS, expectRecovery, OTHER_REQUESTS } from './campaign.ts';
 import { keepDoing, useFailClosedFixture } from './fail-closed-fixture.ts';
 

@@ -5,7 +5,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import type { VerifierProcess } from '../environment/verifier.ts';
+import type { VerifierProcess } from '../../support/site/verifier.ts';
 import { CAMPAIGN_TIMEOUT_MS, expectRecovery, SIDECAR_REQUESTS } from './campaign.ts';
 import { type BegunCampaign, keepDoing, useFailClosedFixture } from './fail-closed-fixture.ts';
 import { RUBBISH, startImpostor } from './impostor.ts';

@@ -5,13 +5,13 @@ import {
   type WireRequest,
   type WireResponse,
 } from '../../../src/tools/conformance/wire/exchange.ts';
-import { derivedKeyCaller } from '../environment/callers.ts';
-import { expectOwnHeader, OWN_HEADER_CASES } from '../environment/own-header.ts';
-import { ROUTES } from '../environment/routes.ts';
-import { type RequestPlan, signedRequest, withHeader } from '../environment/signed-request.ts';
-import { createSite, type Site } from '../environment/site.ts';
-import { isForbidden } from '../environment/smuggled-headers.ts';
-import { type GuardedApi, startGuardedApi, usualVerifier } from './guarded-api.ts';
+import { type GuardedApi, startGuardedApi, usualVerifier } from '../../support/proxies/guarded-api.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { expectOwnHeader, OWN_HEADER_CASES } from '../../support/site/own-header.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { type RequestPlan, signedRequest, withHeader } from '../../support/site/signed-request.ts';
+import { createSite, type Site } from '../../support/site/site.ts';
+import { isForbidden } from '../../support/site/smuggled-headers.ts';
 import { describeProxies } from './proxies.ts';
 
 const { createOrder, forecast, livePrices, readOrder, replaceOrder, whoAmI } = ROUTES;

@@ -1,8 +1,8 @@
 /** How each proxy handles the verifier's answers: statuses, bodies, and headers for the API. */
 import { afterEach, expect, it } from '@jest/globals';
 import type { HeaderLine } from '../../../src/tools/conformance/wire/exchange.ts';
+import type { ProxyKind } from '../../support/proxies/proxy.ts';
 import { forwardedHeader, type Observation, useMeasuredProxy } from './measured-proxy.ts';
-import type { ProxyKind } from './proxies/proxy.ts';
 import { describeProxies } from './proxies.ts';
 import { ALLOW } from './recording-check.ts';
 

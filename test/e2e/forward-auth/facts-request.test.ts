@@ -1,6 +1,7 @@
 /** What each proxy shows the verifier of methods, headers and bodies, and what the API gets. docs/forward-auth.md has the table. */
 import { expect, it } from '@jest/globals';
 import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
+import type { ProxyKind } from '../../support/proxies/proxy.ts';
 import {
   AUTHORITY,
   checkedHeader,
@@ -8,7 +9,6 @@ import {
   type Observation,
   useMeasuredProxy,
 } from './measured-proxy.ts';
-import type { ProxyKind } from './proxies/proxy.ts';
 import { describeProxies } from './proxies.ts';
 
 /** Two outcomes: over HTTP/1.1 and over HTTP/2. */

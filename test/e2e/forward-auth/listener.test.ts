@@ -10,17 +10,17 @@ import {
   type WireRequest,
 } from '../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client, openSocket } from '../../../src/tools/conformance/wire/http1.ts';
-import { freePort } from '../../fakes/free-port.ts';
-import { derivedKeyCaller } from '../environment/callers.ts';
-import { AUTHORITY, ROUTES } from '../environment/routes.ts';
-import { signedRequest, withMoreHeaders } from '../environment/signed-request.ts';
-import { useSite } from '../environment/site-fixture.ts';
-import { capturedExplanation } from '../harness/captured-denial.ts';
-import { type CertificateFiles, makeCertificates } from '../harness/certificates.ts';
-import { startUpstream } from '../harness/upstream.ts';
-import { waitFor } from '../harness/wait.ts';
-import { httpFlags } from './guarded-api.ts';
-import { nginx, startNginx } from './proxies/nginx.ts';
+import { capturedExplanation } from '../../support/harness/captured-denial.ts';
+import { type CertificateFiles, makeCertificates } from '../../support/harness/certificates.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { startUpstream } from '../../support/harness/upstream.ts';
+import { httpFlags } from '../../support/proxies/guarded-api.ts';
+import { nginx, startNginx } from '../../support/proxies/nginx.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { AUTHORITY, ROUTES } from '../../support/site/routes.ts';
+import { signedRequest, withMoreHeaders } from '../../support/site/signed-request.ts';
+import { useSite } from '../../support/site/site-fixture.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const fixture = useSite();
 const removals: (() => Promise<unknown>)[] = [];

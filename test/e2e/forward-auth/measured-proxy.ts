@@ -9,8 +9,8 @@ import {
   type WireClient,
   type WireRequest,
 } from '../../../src/tools/conformance/wire/exchange.ts';
-import { startUpstream, type Upstream, type UpstreamRequest } from '../harness/upstream.ts';
-import { type ForwardProxy, type ProxyKind, SECRET } from './proxies/proxy.ts';
+import { startUpstream, type Upstream, type UpstreamRequest } from '../../support/harness/upstream.ts';
+import { type ForwardProxy, type ProxyKind, SECRET } from '../../support/proxies/proxy.ts';
 import { type RecordedCheck, type RecordingCheck, startRecordingCheck } from './recording-check.ts';
 
 export const AUTHORITY = 'api.shop.example';

@@ -1,12 +1,12 @@
 /** The proxies of a lane: the fast one has the newest of each, the extended one Traefik and the other Envoys. */
 import { describe, it } from '@jest/globals';
-import { byLane } from '../../lane.ts';
-import { envoyVersions } from '../harness/envoy.ts';
-import { caddy } from './proxies/caddy.ts';
-import { envoyHttp } from './proxies/envoy-http.ts';
-import { nginx } from './proxies/nginx.ts';
-import type { ProxyKind } from './proxies/proxy.ts';
-import { traefik } from './proxies/traefik.ts';
+import { envoyVersions } from '../../support/harness/envoy.ts';
+import { byLane } from '../../support/lane.ts';
+import { caddy } from '../../support/proxies/caddy.ts';
+import { envoyHttp } from '../../support/proxies/envoy-http.ts';
+import { nginx } from '../../support/proxies/nginx.ts';
+import type { ProxyKind } from '../../support/proxies/proxy.ts';
+import { traefik } from '../../support/proxies/traefik.ts';
 
 const envoys = envoyVersions.map(envoyHttp);
 

@@ -6,13 +6,13 @@ import {
   NoResponse,
   type WireRequest,
 } from '../../../src/tools/conformance/wire/exchange.ts';
-import { derivedKeyCaller } from '../environment/callers.ts';
-import { ROUTES } from '../environment/routes.ts';
-import { type RequestPlan, signedRequest, withMoreHeaders } from '../environment/signed-request.ts';
-import { createSite, type Site } from '../environment/site.ts';
-import { isForbidden } from '../environment/smuggled-headers.ts';
-import type { UpstreamRequest } from '../harness/upstream.ts';
-import { type GuardedApi, startGuardedApi, usualVerifier } from './guarded-api.ts';
+import type { UpstreamRequest } from '../../support/harness/upstream.ts';
+import { type GuardedApi, startGuardedApi, usualVerifier } from '../../support/proxies/guarded-api.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { type RequestPlan, signedRequest, withMoreHeaders } from '../../support/site/signed-request.ts';
+import { createSite, type Site } from '../../support/site/site.ts';
+import { isForbidden } from '../../support/site/smuggled-headers.ts';
 import { describeProxies } from './proxies.ts';
 import {
   CLAIMED_TARGET,

@@ -7,8 +7,8 @@ import { readCheck } from '../../../src/enforcement/ext-authz-http/checked-reque
 import { HTTP_PROFILES } from '../../../src/enforcement/ext-authz-http/profiles.ts';
 import { isCanonicalTarget } from '../../../src/protocol/request-target.ts';
 import { NoResponse, type WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
+import { type ForwardProxy, type ProxyKind, SECRET } from '../../support/proxies/proxy.ts';
 import { AUTHORITY } from './measured-proxy.ts';
-import { type ForwardProxy, type ProxyKind, SECRET } from './proxies/proxy.ts';
 import { describeProxies } from './proxies.ts';
 import { type RecordedCheck, type RecordingCheck, startRecordingCheck } from './recording-check.ts';
 import { type RequestLineUpstream, startRequestLineUpstream } from './request-line-upstream.ts';

@@ -1,11 +1,11 @@
 /** Facts about Traefik: what the caller gets of the verifier's answers, and what happens without one. docs/forward-auth.md. */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { HeaderLine } from '../../../src/tools/conformance/wire/exchange.ts';
-import { AUTHORITY } from '../environment/routes.ts';
-import { traefikUnavailable } from '../harness/traefik.ts';
-import { startUpstream } from '../harness/upstream.ts';
+import { traefikUnavailable } from '../../support/harness/traefik.ts';
+import { startUpstream } from '../../support/harness/upstream.ts';
+import { traefik as shipped } from '../../support/proxies/traefik.ts';
+import { AUTHORITY } from '../../support/site/routes.ts';
 import { useMeasuredProxy } from './measured-proxy.ts';
-import { traefik as shipped } from './proxies/traefik.ts';
 import { ALLOW, RESET } from './recording-check.ts';
 
 const suite = traefikUnavailable() === undefined ? describe : describe.skip;

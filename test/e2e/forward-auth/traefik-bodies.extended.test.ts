@@ -2,10 +2,10 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { sendBytes } from '../../../src/tools/conformance/wire/http1.ts';
-import { AUTHORITY } from '../environment/routes.ts';
-import { forwardAuth, traefikUnavailable } from '../harness/traefik.ts';
+import { forwardAuth, traefikUnavailable } from '../../support/harness/traefik.ts';
+import { traefik as shipped, traefikWith } from '../../support/proxies/traefik.ts';
+import { AUTHORITY } from '../../support/site/routes.ts';
 import { checkedHeader, type Observation, useMeasuredProxy } from './measured-proxy.ts';
-import { traefik as shipped, traefikWith } from './proxies/traefik.ts';
 import { ALLOW } from './recording-check.ts';
 
 const PROTOCOLS = ['http1', 'http2'] as const;

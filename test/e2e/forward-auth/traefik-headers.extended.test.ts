@@ -1,10 +1,10 @@
 /** Facts about Traefik: which headers the verifier sees, and which ones the API gets. docs/forward-auth.md. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
-import { AUTHORITY } from '../environment/routes.ts';
-import { forwardAuth, traefikUnavailable, withoutEntryPointSetting } from '../harness/traefik.ts';
+import { forwardAuth, traefikUnavailable, withoutEntryPointSetting } from '../../support/harness/traefik.ts';
+import { traefik as shipped, traefikWith } from '../../support/proxies/traefik.ts';
+import { AUTHORITY } from '../../support/site/routes.ts';
 import { checkedHeader, forwardedHeader, type Observation, useMeasuredProxy } from './measured-proxy.ts';
-import { traefik as shipped, traefikWith } from './proxies/traefik.ts';
 import { BARE_ALLOW } from './recording-check.ts';
 
 const PROTOCOLS = ['http1', 'http2'] as const;

@@ -8,10 +8,15 @@ import {
 } from '../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { http2Client } from '../../../src/tools/conformance/wire/http2.ts';
-import { AUTHORITY } from '../environment/routes.ts';
-import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
-import { forwardAuth, type RunningTraefik, startTraefik, traefikUnavailable } from '../harness/traefik.ts';
-import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import {
+  forwardAuth,
+  type RunningTraefik,
+  startTraefik,
+  traefikUnavailable,
+} from '../../support/harness/traefik.ts';
+import { startUpstream, type Upstream } from '../../support/harness/upstream.ts';
+import { AUTHORITY } from '../../support/site/routes.ts';
 import { type RecordingCheck, startRecordingCheck } from './recording-check.ts';
 
 const suite = traefikUnavailable() === undefined ? describe : describe.skip;

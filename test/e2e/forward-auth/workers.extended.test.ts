@@ -2,14 +2,14 @@
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from '@jest/globals';
-import { derivedKeyCaller } from '../environment/callers.ts';
-import { ROUTES } from '../environment/routes.ts';
-import { signedRequest } from '../environment/signed-request.ts';
-import { useSite } from '../environment/site-fixture.ts';
-import { startRedis } from '../environment/verifier-states.ts';
-import { startUpstream } from '../harness/upstream.ts';
-import { httpFlags } from './guarded-api.ts';
-import { nginx } from './proxies/nginx.ts';
+import { startUpstream } from '../../support/harness/upstream.ts';
+import { httpFlags } from '../../support/proxies/guarded-api.ts';
+import { nginx } from '../../support/proxies/nginx.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { signedRequest } from '../../support/site/signed-request.ts';
+import { useSite } from '../../support/site/site-fixture.ts';
+import { startRedis } from '../../support/site/verifier-states.ts';
 
 const fixture = useSite();
 const stops: (() => Promise<unknown>)[] = [];

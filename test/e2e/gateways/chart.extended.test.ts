@@ -4,13 +4,13 @@
  */
 import { afterAll, beforeAll, it } from '@jest/globals';
 import { parseDocument } from 'yaml';
-import { describeChart, objectsIn, renderText } from '../../helm/chart.ts';
-import { useSite } from '../environment/site-fixture.ts';
-import type { VerifierOptions } from '../environment/verifier.ts';
-import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
-import { envoyVersions } from '../harness/envoy.ts';
-import { shipped, shippedText } from '../harness/envoy-config.ts';
-import { expectFailedCheck } from '../harness/failed-check.ts';
+import { describeChart, objectsIn, renderText } from '../../support/chart/chart.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import { envoyVersions } from '../../support/harness/envoy.ts';
+import { shipped, shippedText } from '../../support/harness/envoy-config.ts';
+import { expectFailedCheck } from '../../support/harness/failed-check.ts';
+import { useSite } from '../../support/site/site-fixture.ts';
+import type { VerifierOptions } from '../../support/site/verifier.ts';
 import { expectChecked, expectClosedWithout, expectStrict, type Scheme } from './checked-requests.ts';
 import { type Parties, startConfigured } from './generated-gateway.ts';
 

@@ -1,17 +1,17 @@
 /** Requests that every gateway must handle correctly, whatever generated its configuration. */
 import { expect } from '@jest/globals';
 import { headerValues, type WireResponse } from '../../../src/tools/conformance/wire/exchange.ts';
-import { derivedKeyCaller } from '../environment/callers.ts';
-import { type Gateway, PROTOCOLS, type Protocol } from '../environment/gateway.ts';
-import { expectAllowed, expectDenial, observe } from '../environment/observe.ts';
-import { AUTHORITY, ROUTES, type SiteRoute } from '../environment/routes.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { type Gateway, PROTOCOLS, type Protocol } from '../../support/site/gateway.ts';
+import { expectAllowed, expectDenial, observe } from '../../support/site/observe.ts';
+import { AUTHORITY, ROUTES, type SiteRoute } from '../../support/site/routes.ts';
 import {
   type RequestPlan,
   signedRequest,
   withHeader,
   withMoreHeaders,
-} from '../environment/signed-request.ts';
-import type { Site } from '../environment/site.ts';
+} from '../../support/site/signed-request.ts';
+import type { Site } from '../../support/site/site.ts';
 
 const { cancelOrder, createOrder, files, readOrder, replaceOrder, tenantOrders, whoAmI } = ROUTES;
 /** Bound, and open to the caller that signs here. */

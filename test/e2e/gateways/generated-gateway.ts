@@ -3,11 +3,11 @@
  */
 
 import type { WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
-import { type Gateway, gatewayOf } from '../environment/gateway.ts';
-import type { VerifierProcess } from '../environment/verifier.ts';
-import { startEnvoyWith } from '../harness/envoy.ts';
-import type { VerifierAddress } from '../harness/envoy-config.ts';
-import { startUpstream } from '../harness/upstream.ts';
+import { startEnvoyWith } from '../../support/harness/envoy.ts';
+import type { VerifierAddress } from '../../support/harness/envoy-config.ts';
+import { startUpstream } from '../../support/harness/upstream.ts';
+import { type Gateway, gatewayOf } from '../../support/site/gateway.ts';
+import type { VerifierProcess } from '../../support/site/verifier.ts';
 
 export interface Parties {
   readonly verifier: VerifierAddress;

@@ -4,15 +4,15 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { lintGateway } from '../../../src/tools/gateway-lint/lint.ts';
-import { readText } from '../../docs/markdown.ts';
-import { AUTHORITY } from '../environment/routes.ts';
-import { useSite } from '../environment/site-fixture.ts';
-import type { VerifierOptions } from '../environment/verifier.ts';
-import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
+import { readText } from '../../support/docs/markdown.ts';
+import { type Placement, type SecretFiles, staticBootstrap } from '../../support/docs/static-bootstrap.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import { AUTHORITY } from '../../support/site/routes.ts';
+import { useSite } from '../../support/site/site-fixture.ts';
+import type { VerifierOptions } from '../../support/site/verifier.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
 import { expectChecked, expectClosedWithout, expectStrict, type Scheme } from './checked-requests.ts';
 import { type Configured, type Parties, startConfigured } from './generated-gateway.ts';
-import { type Placement, type SecretFiles, staticBootstrap } from './static-bootstrap.ts';
 
 const GATEWAY_URI = 'spiffe://shop.example/gateway';
 const SERVICE = 'proofgate-verifier.gateway.svc';

@@ -1,8 +1,9 @@
 /** One proof, one delivery at Envoy, with ext_authz over gRPC and over HTTP, and with an API that speaks HTTP/2. */
-import { ENVOY_GRPC, envoyGrpc } from '../../conformance/points/envoy-grpc.ts';
-import { ENVOY_HTTP } from '../../conformance/points/envoy-http.ts';
-import { envoyVersions } from '../harness/envoy.ts';
-import { HTTP2_OCCASIONS, startCountingHttp2Upstream } from './counting-http2-upstream.ts';
+
+import { HTTP2_OCCASIONS, startCountingHttp2Upstream } from '../../support/fakes/counting-http2-upstream.ts';
+import { envoyVersions } from '../../support/harness/envoy.ts';
+import { ENVOY_GRPC, envoyGrpc } from '../../support/points/envoy-grpc.ts';
+import { ENVOY_HTTP } from '../../support/points/envoy-http.ts';
 import { oneDeliverySuite } from './suite.ts';
 
 // Envoy waits for an API for 15 s.

@@ -1,7 +1,7 @@
 /** One proof, one delivery at Caddy, Traefik and nginx, with their shipped configuration. */
-import { CADDY } from '../../conformance/points/caddy.ts';
-import { NGINX } from '../../conformance/points/nginx.ts';
-import { TRAEFIK } from '../../conformance/points/traefik.ts';
+import { CADDY } from '../../support/points/caddy.ts';
+import { NGINX } from '../../support/points/nginx.ts';
+import { TRAEFIK } from '../../support/points/traefik.ts';
 import { oneDeliverySuite } from './suite.ts';
 
 // Caddy and Traefik wait for an API without a limit.

@@ -10,13 +10,13 @@ import {
   type WireClient,
 } from '../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
-import type { EnforcementPoint, EnforcementPointDriver } from '../../conformance/enforcement-point.ts';
-import { skipUnavailable } from '../../conformance/skip-unavailable.ts';
-import { type Caller, derivedKeyCaller } from '../environment/callers.ts';
-import { ROUTES, type SiteRoute } from '../environment/routes.ts';
-import { signedRequest } from '../environment/signed-request.ts';
-import { createSite, type Site } from '../environment/site.ts';
-import { type CountingUpstream, startCountingUpstream } from './counting-upstream.ts';
+import { type CountingUpstream, startCountingUpstream } from '../../support/fakes/counting-upstream.ts';
+import type { EnforcementPoint, EnforcementPointDriver } from '../../support/points/enforcement-point.ts';
+import { skipUnavailable } from '../../support/points/skip-unavailable.ts';
+import { type Caller, derivedKeyCaller } from '../../support/site/callers.ts';
+import { ROUTES, type SiteRoute } from '../../support/site/routes.ts';
+import { signedRequest } from '../../support/site/signed-request.ts';
+import { createSite, type Site } from '../../support/site/site.ts';
 import { HTTP1_OCCASIONS, type Occasion } from './upstream-events.ts';
 
 const METHODS = ['GET', 'HEAD', 'OPTIONS', 'TRACE', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;

@@ -1,12 +1,12 @@
 /** `proofgate proxy` behind nginx with nginx/proxy.conf: bodies, targets and headers arrive as they were signed. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
-import { derivedKeyCaller } from '../environment/callers.ts';
-import { AUTHORITY, ROUTES } from '../environment/routes.ts';
-import { type RequestPlan, signedRequest, withHeader } from '../environment/signed-request.ts';
-import { createSite, type Site } from '../environment/site.ts';
-import { nginx, startNginxBeforeProxy } from '../forward-auth/proxies/nginx.ts';
-import type { ForwardProxy } from '../forward-auth/proxies/proxy.ts';
+import { nginx, startNginxBeforeProxy } from '../../support/proxies/nginx.ts';
+import type { ForwardProxy } from '../../support/proxies/proxy.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { AUTHORITY, ROUTES } from '../../support/site/routes.ts';
+import { type RequestPlan, signedRequest, withHeader } from '../../support/site/signed-request.ts';
+import { createSite, type Site } from '../../support/site/site.ts';
 import { type ProxiedUpstream, startRecordedProxy } from './proxy-fixture.ts';
 
 let site: Site;

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { http2Client } from '../../../src/tools/conformance/wire/http2.ts';
-import { derivedKeyCaller } from '../environment/callers.ts';
-import { expectOwnHeader, OWN_HEADER_CASES } from '../environment/own-header.ts';
-import { ROUTES } from '../environment/routes.ts';
-import { signedRequest } from '../environment/signed-request.ts';
-import { createSite, type Site } from '../environment/site.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { expectOwnHeader, OWN_HEADER_CASES } from '../../support/site/own-header.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { signedRequest } from '../../support/site/signed-request.ts';
+import { createSite, type Site } from '../../support/site/site.ts';
 import { type ProxiedUpstream, startRecordedProxy } from './proxy-fixture.ts';
 
 let site: Site;

@@ -8,11 +8,11 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { encodeHttp1, http1Client, sendBytes } from '../../../src/tools/conformance/wire/http1.ts';
-import { attestedCaller, derivedKeyCaller } from '../environment/callers.ts';
-import { ROUTES } from '../environment/routes.ts';
-import { type RequestPlan, sign as signAnew } from '../environment/signed-request.ts';
-import { createSite, type Site } from '../environment/site.ts';
-import { waitFor } from '../harness/wait.ts';
+import { attestedCaller, derivedKeyCaller } from '../../support/site/callers.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { type RequestPlan, sign as signAnew } from '../../support/site/signed-request.ts';
+import { createSite, type Site } from '../../support/site/site.ts';
+import { waitFor } from '../../support/wait.ts';
 import { type RunningProxy, startProxy } from './proxy-fixture.ts';
 
 const SECONDS = Number(process.env.PROOFGATE_TEST_LOAD_SECONDS ?? 60);

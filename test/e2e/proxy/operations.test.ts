@@ -10,13 +10,13 @@ import {
   sendBytes,
   statusesUntilClosed,
 } from '../../../src/tools/conformance/wire/http1.ts';
-import { derivedKeyCaller } from '../environment/callers.ts';
-import { ROUTES } from '../environment/routes.ts';
-import { signedRequest } from '../environment/signed-request.ts';
-import { createSite, type Site } from '../environment/site.ts';
-import { capturedExplanation } from '../harness/captured-denial.ts';
-import { errorCode, runProofgate } from '../harness/proofgate-command.ts';
-import { waitFor } from '../harness/wait.ts';
+import { capturedExplanation } from '../../support/harness/captured-denial.ts';
+import { errorCode, runProofgate } from '../../support/harness/proofgate-command.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { signedRequest } from '../../support/site/signed-request.ts';
+import { createSite, type Site } from '../../support/site/site.ts';
+import { waitFor } from '../../support/wait.ts';
 import { startProxy, startRecordedProxy } from './proxy-fixture.ts';
 
 let site: Site;

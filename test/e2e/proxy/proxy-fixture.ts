@@ -1,9 +1,9 @@
 /** `proofgate proxy` as a process of its own, between callers and a recording upstream. */
 
 import type { WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
-import type { Site } from '../environment/site.ts';
-import { startVerifier, type VerifierOptions, type VerifierProcess } from '../environment/verifier.ts';
-import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { startUpstream, type Upstream } from '../../support/harness/upstream.ts';
+import type { Site } from '../../support/site/site.ts';
+import { startVerifier, type VerifierOptions, type VerifierProcess } from '../../support/site/verifier.ts';
 
 export interface RunningProxy {
   readonly process: VerifierProcess;

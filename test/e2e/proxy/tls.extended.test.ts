@@ -9,12 +9,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, test } from '@jes
 import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { http2Client } from '../../../src/tools/conformance/wire/http2.ts';
-import { derivedKeyCaller } from '../environment/callers.ts';
-import { ROUTES } from '../environment/routes.ts';
-import { signedRequest } from '../environment/signed-request.ts';
-import { createSite, type Site } from '../environment/site.ts';
-import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
-import { waitFor } from '../harness/wait.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { signedRequest } from '../../support/site/signed-request.ts';
+import { createSite, type Site } from '../../support/site/site.ts';
+import { waitFor } from '../../support/wait.ts';
 import { type RunningProxy, startProxy, startRecordedProxy } from './proxy-fixture.ts';
 
 const HOST = 'api.shop.example';

@@ -3,7 +3,7 @@
  * the campaign itself judges nothing.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { waitFor } from '../harness/wait.ts';
+import { waitFor } from '../../support/wait.ts';
 import { AcceptLedger } from './accept-ledger.ts';
 import { type Proof, type ProofSource, SKEW_SECONDS, systemSeconds } from './proof-source.ts';
 import type { Target } from './targets.ts';

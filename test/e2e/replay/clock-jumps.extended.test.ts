@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
 import { AcceptLedger } from './accept-ledger.ts';
 import { ReplayCampaign } from './campaign.ts';
 import { FakeClock } from './fake-clock.ts';

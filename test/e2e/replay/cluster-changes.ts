@@ -1,6 +1,6 @@
 /** Changes to the part of a Cluster that holds the caller's replay records. Each ends with a healthy Cluster. */
 
-import type { TestRedisCluster } from '../../fakes/redis-cluster.ts';
+import type { TestRedisCluster } from '../../support/harness/redis-cluster.ts';
 import type { ReplayCampaign } from './campaign.ts';
 import { inheritedBy, writtenBy } from './replication-offsets.ts';
 

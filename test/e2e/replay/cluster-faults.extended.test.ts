@@ -4,7 +4,7 @@
  * fault; with 1, the default, some faults are left out (`make soak`).
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { TestRedisCluster } from '../../fakes/redis-cluster.ts';
+import { TestRedisCluster } from '../../support/harness/redis-cluster.ts';
 import { ReplayCampaign } from './campaign.ts';
 import { CLUSTER_FAULTS, type ClusterFault, callerTag } from './cluster-changes.ts';
 import { SKEW_SECONDS } from './proof-source.ts';

@@ -1,6 +1,6 @@
 /** Tests the full embedded store: it denies, drops no record to make room, and serves again by itself when its records expire. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { waitFor } from '../harness/wait.ts';
+import { waitFor } from '../../support/wait.ts';
 import { AcceptLedger } from './accept-ledger.ts';
 import { type Proof, ProofSource, SKEW_SECONDS } from './proof-source.ts';
 import { ReplayStage } from './replay-fixture.ts';

@@ -4,7 +4,7 @@
  * `PROOFGATE_TEST_FAILOVERS` sets the number of failovers (`make soak`).
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { waitFor } from '../harness/wait.ts';
+import { waitFor } from '../../support/wait.ts';
 import { AcceptLedger } from './accept-ledger.ts';
 import { ReplayCampaign } from './campaign.ts';
 import { NAME_FAILOVERS, NamedPrimary, type NameFailover } from './named-primary.ts';

@@ -4,10 +4,10 @@
  */
 import { ONLY_TAG } from '../../../src/verifier/redis/primaries.ts';
 import { replayKeys } from '../../../src/verifier/redis/replay-keys.ts';
-import { RedisGate } from '../../fakes/redis-gate.ts';
-import { infoFields } from '../../fakes/redis-reply.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
-import { waitUntil } from '../harness/wait.ts';
+import { RedisGate } from '../../support/harness/redis-gate.ts';
+import { infoFields } from '../../support/harness/redis-reply.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
+import { waitUntil } from '../../support/wait.ts';
 import type { ReplayCampaign } from './campaign.ts';
 import type { ReplayVerifier } from './verifier-process.ts';
 

@@ -4,7 +4,7 @@
  * with 1, the default, only the worst kind runs (`make soak`).
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { TestRedisCluster } from '../../fakes/redis-cluster.ts';
+import { TestRedisCluster } from '../../support/harness/redis-cluster.ts';
 import { AcceptLedger } from './accept-ledger.ts';
 import { ReplayCampaign } from './campaign.ts';
 import { callerTag } from './cluster-changes.ts';

@@ -4,9 +4,9 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import type { TestRedisCluster } from '../../fakes/redis-cluster.ts';
-import { type ClusterNode, roleOf } from '../../fakes/redis-cluster.ts';
-import { waitUntil } from '../harness/wait.ts';
+import type { TestRedisCluster } from '../../support/harness/redis-cluster.ts';
+import { type ClusterNode, roleOf } from '../../support/harness/redis-cluster.ts';
+import { waitUntil } from '../../support/wait.ts';
 import type { AcceptLedger } from './accept-ledger.ts';
 import type { ReplayCampaign } from './campaign.ts';
 import { callerTag } from './cluster-changes.ts';

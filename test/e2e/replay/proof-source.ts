@@ -15,7 +15,7 @@ import {
 import { NOT_BOUND } from '../../../src/protocol/transcript.ts';
 import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { replayIdentifier } from '../../../src/verifier/replay/identifier.ts';
-import { encodeCheckRequest } from '../../fakes/check-client.ts';
+import { encodeCheckRequest } from '../../support/harness/check-client.ts';
 
 export const AUTH_SITE = 'replay-e2e';
 /** The least that a bundle may have, so that fences are short. */

@@ -1,5 +1,5 @@
 /** Compares how far a primary has written with how much of that its replica had when it was promoted. */
-import { infoFields } from '../../fakes/redis-reply.ts';
+import { infoFields } from '../../support/harness/redis-reply.ts';
 
 interface Asked {
   readonly server: { ask(...command: string[]): Promise<unknown> };

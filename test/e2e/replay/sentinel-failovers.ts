@@ -1,5 +1,5 @@
 /** Ways to replace a primary under Sentinels. Each ends with one primary and two replicas that follow it. */
-import type { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
+import type { TestRedisSentinel } from '../../support/harness/redis-sentinel.ts';
 import type { ReplayCampaign } from './campaign.ts';
 import { inheritedBy, writtenBy } from './replication-offsets.ts';
 import type { ReplayVerifier } from './verifier-process.ts';

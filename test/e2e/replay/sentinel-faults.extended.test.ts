@@ -4,7 +4,7 @@
  * `PROOFGATE_TEST_FAILOVERS` sets the number of failovers (`make soak`).
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
+import { TestRedisSentinel } from '../../support/harness/redis-sentinel.ts';
 import { ReplayCampaign } from './campaign.ts';
 import { SKEW_SECONDS } from './proof-source.ts';
 import { ReplayStage } from './replay-fixture.ts';

@@ -3,7 +3,7 @@
  * sides stay separated for longer than any fence; no proof that one side accepts is accepted by the other.
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
+import { TestRedisSentinel } from '../../support/harness/redis-sentinel.ts';
 import type { ReplayCampaign } from './campaign.ts';
 import { ReplayStage } from './replay-fixture.ts';
 import { sides } from './sentinel-failovers.ts';

@@ -5,7 +5,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
 import { ReplayCampaign } from './campaign.ts';
 import { SKEW_SECONDS } from './proof-source.ts';
 import { ReplayStage } from './replay-fixture.ts';

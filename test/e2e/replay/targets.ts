@@ -5,8 +5,13 @@ import {
   type WireClient,
   type WireResponse,
 } from '../../../src/tools/conformance/wire/exchange.ts';
-import { type CheckClient, openCheckClient, outcomeOfResponse, rpcCode } from '../../fakes/check-client.ts';
-import type { TestRedisServer } from '../../fakes/redis-server.ts';
+import {
+  type CheckClient,
+  openCheckClient,
+  outcomeOfResponse,
+  rpcCode,
+} from '../../support/harness/check-client.ts';
+import type { TestRedisServer } from '../../support/harness/redis-server.ts';
 import type { Proof } from './proof-source.ts';
 
 export interface Target {

@@ -1,8 +1,8 @@
 /** The compiled verifier as a process of its own, on any replay store, under any clock. */
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startProofgate } from '../harness/sidecar.ts';
-import { httpGet, type ProbeAnswer } from '../harness/wait.ts';
+import { startProofgate } from '../../support/harness/sidecar.ts';
+import { httpGet, type ProbeAnswer } from '../../support/wait.ts';
 import { AUTH_SITE, type ProofSource } from './proof-source.ts';
 import { grpcTarget, type Target } from './targets.ts';
 

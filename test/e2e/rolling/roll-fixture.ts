@@ -1,12 +1,17 @@
 /** Verifiers on one Redis, behind a real Envoy, that replace one another under load. */
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { freePort } from '../../fakes/free-port.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
-import { envoyVersions, type RunningEnvoy, startEnvoy } from '../harness/envoy.ts';
-import { type ConfigEdit, closeAtOnce, patient, type VerifierAddress } from '../harness/envoy-config.ts';
-import { type Service, startProofgate } from '../harness/sidecar.ts';
-import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { envoyVersions, type RunningEnvoy, startEnvoy } from '../../support/harness/envoy.ts';
+import {
+  type ConfigEdit,
+  closeAtOnce,
+  patient,
+  type VerifierAddress,
+} from '../../support/harness/envoy-config.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
+import { type Service, startProofgate } from '../../support/harness/sidecar.ts';
+import { startUpstream, type Upstream } from '../../support/harness/upstream.ts';
 import { AUTH_SITE, ProofSource } from '../replay/proof-source.ts';
 
 /**

@@ -5,12 +5,12 @@
  */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
-import { readText } from '../../docs/markdown.ts';
-import { freePort } from '../../fakes/free-port.ts';
-import { VERIFIER_SERVICES } from '../../gateways/manifest-sets.ts';
-import { protocolOptionsOf } from '../gateways/static-bootstrap.ts';
-import { type ConfigEdit, shipped } from '../harness/envoy-config.ts';
-import { waitFor } from '../harness/wait.ts';
+import { VERIFIER_SERVICES } from '../../support/docs/manifest-sets.ts';
+import { readText } from '../../support/docs/markdown.ts';
+import { protocolOptionsOf } from '../../support/docs/static-bootstrap.ts';
+import { type ConfigEdit, shipped } from '../../support/harness/envoy-config.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { waitFor } from '../../support/wait.ts';
 import { HAS_SHIPPED_TIMEOUTS, RollStage } from './roll-fixture.ts';
 import { openServiceAddress, type ServiceAddress } from './service-address.ts';
 import { SteadyLoad } from './steady-load.ts';

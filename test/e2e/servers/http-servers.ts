@@ -8,8 +8,8 @@ import { openEgressServer } from '../../../src/caller/signer/egress/egress-serve
 import { openProofsApi } from '../../../src/caller/signer/signing-api/proofs-api.ts';
 import { SignInRedirect } from '../../../src/cli/ctl/client/operator-sign-in.ts';
 import { openAdminListener } from '../../../src/process/admin/admin-server.ts';
-import { testBroker } from '../../broker/broker-fixture.ts';
-import { ApiFixture } from '../../control/api/api-fixture.ts';
+import { testBroker } from '../../support/broker/broker-fixture.ts';
+import { ApiFixture } from '../../support/control/api-fixture.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterAll(async () => {

@@ -7,21 +7,21 @@ import { MESSAGE_CASES } from '../../../src/tools/conformance/public-cases.ts';
 import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { ALLOWED_CASES } from '../../conformance/cases/allowed.ts';
 import { HEADER_CASES } from '../../conformance/cases/headers.ts';
-import { atSite, type ConformanceCase } from '../../conformance/conformance-case.ts';
-import { sendMessage } from '../../conformance/exchange.ts';
 import { messagesOf } from '../../conformance/suite.ts';
-import { AMBIGUOUS_PATHS } from '../environment/ambiguous-targets.ts';
-import { derivedKeyCaller } from '../environment/callers.ts';
-import { useEnvironment } from '../environment/environment.ts';
-import { type Gateway, PROTOCOLS } from '../environment/gateway.ts';
-import { growth } from '../environment/observe.ts';
-import { OWN_HEADER_CASES } from '../environment/own-header.ts';
-import { AUTHORITY, ROUTES } from '../environment/routes.ts';
-import { sign } from '../environment/signed-request.ts';
-import { SMUGGLED_NAMES } from '../environment/smuggled-headers.ts';
-import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
-import { envoyVersions, type RunningEnvoy } from '../harness/envoy.ts';
-import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import { envoyVersions, type RunningEnvoy } from '../../support/harness/envoy.ts';
+import { startUpstream, type Upstream } from '../../support/harness/upstream.ts';
+import { atSite, type ConformanceCase } from '../../support/points/conformance-case.ts';
+import { sendMessage } from '../../support/points/exchange.ts';
+import { AMBIGUOUS_PATHS } from '../../support/site/ambiguous-targets.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { useEnvironment } from '../../support/site/environment.ts';
+import { type Gateway, PROTOCOLS } from '../../support/site/gateway.ts';
+import { growth } from '../../support/site/observe.ts';
+import { OWN_HEADER_CASES } from '../../support/site/own-header.ts';
+import { AUTHORITY, ROUTES } from '../../support/site/routes.ts';
+import { sign } from '../../support/site/signed-request.ts';
+import { SMUGGLED_NAMES } from '../../support/site/smuggled-headers.ts';
 import {
   type SignerProcess,
   startEgressEnvoy,

@@ -7,11 +7,11 @@ import {
 } from '../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { http2Client } from '../../../src/tools/conformance/wire/http2.ts';
-import { useEnvironment } from '../environment/environment.ts';
-import type { Gateway } from '../environment/gateway.ts';
-import { AUTHORITY } from '../environment/routes.ts';
-import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
-import type { RunningEnvoy } from '../harness/envoy.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import type { RunningEnvoy } from '../../support/harness/envoy.ts';
+import { useEnvironment } from '../../support/site/environment.ts';
+import type { Gateway } from '../../support/site/gateway.ts';
+import { AUTHORITY } from '../../support/site/routes.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
 import { type SignerProcess, startEgressEnvoy, startEgressParties } from './egress-gateway.ts';
 

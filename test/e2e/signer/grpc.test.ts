@@ -9,11 +9,11 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { useEnvironment } from '../environment/environment.ts';
-import { AUTHORITY } from '../environment/routes.ts';
-import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
-import type { RunningEnvoy } from '../harness/envoy.ts';
-import type { Upstream } from '../harness/upstream.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import type { RunningEnvoy } from '../../support/harness/envoy.ts';
+import type { Upstream } from '../../support/harness/upstream.ts';
+import { useEnvironment } from '../../support/site/environment.ts';
+import { AUTHORITY } from '../../support/site/routes.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
 import { type SignerProcess, startEgressEnvoy, startEgressParties } from './egress-gateway.ts';
 

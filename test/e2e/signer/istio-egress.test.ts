@@ -10,13 +10,13 @@ import {
 } from '../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { http2Client } from '../../../src/tools/conformance/wire/http2.ts';
-import { exchanged } from '../../tools/gateway-lint/rule-cases.ts';
-import { useEnvironment } from '../environment/environment.ts';
-import { type Gateway, PROTOCOLS, type Protocol } from '../environment/gateway.ts';
-import { AUTHORITY } from '../environment/routes.ts';
-import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
-import type { RunningEnvoy } from '../harness/envoy.ts';
-import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { exchanged } from '../../support/docs/lint-rule-cases.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import type { RunningEnvoy } from '../../support/harness/envoy.ts';
+import { startUpstream, type Upstream } from '../../support/harness/upstream.ts';
+import { useEnvironment } from '../../support/site/environment.ts';
+import { type Gateway, PROTOCOLS, type Protocol } from '../../support/site/gateway.ts';
+import { AUTHORITY } from '../../support/site/routes.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
 import { ISTIO_DUMP, type SignerProcess, startEgressParties, startIstioEgress } from './egress-gateway.ts';
 

@@ -6,12 +6,12 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from '@jest/globals';
-import { ORIGIN, SECURE_ORIGIN, writeBillingKey } from '../../caller/signer/egress/egress-fixture.ts';
-import { AUTHORITY } from '../environment/routes.ts';
-import { createSite } from '../environment/site.ts';
-import { makeCertificates } from '../harness/certificates.ts';
-import { type Child, startChild } from '../harness/child.ts';
-import { proofgateCommand } from '../harness/program.ts';
+import { ORIGIN, SECURE_ORIGIN, writeBillingKey } from '../../support/caller/egress-fixture.ts';
+import { makeCertificates } from '../../support/harness/certificates.ts';
+import { type Child, startChild } from '../../support/harness/child.ts';
+import { proofgateCommand } from '../../support/harness/program.ts';
+import { AUTHORITY } from '../../support/site/routes.ts';
+import { createSite } from '../../support/site/site.ts';
 
 const IN_FLIGHT = 64;
 const LARGE = Buffer.alloc(10_485_760, 1);

@@ -14,23 +14,23 @@ import { type RunningSigner, startSigner } from '../../../src/caller/signer/prog
 import { SIGNER_SETTINGS } from '../../../src/caller/signer/program/signer-settings.ts';
 import { settingValues } from '../../../src/process/settings/settings.ts';
 import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
+import { ORIGIN, SECURE_ORIGIN, writeBillingKey } from '../../support/caller/egress-fixture.ts';
 import {
   GO_ENV,
   MISSING_GO,
   MISSING_PYTHON,
   PREPARE_TIMEOUT_MS,
   PYTHON_ENV,
-} from '../../caller/sdk/drivers.ts';
-import { ORIGIN, SECURE_ORIGIN, writeBillingKey } from '../../caller/signer/egress/egress-fixture.ts';
-import { byLane } from '../../lane.ts';
-import { useEnvironment } from '../environment/environment.ts';
-import type { Gateway } from '../environment/gateway.ts';
-import { AUTHORITY } from '../environment/routes.ts';
-import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
-import { checkoutPath } from '../harness/checkout.ts';
-import type { RunningEnvoy } from '../harness/envoy.ts';
-import { runProofgate } from '../harness/proofgate-command.ts';
-import { tlsEdits } from '../harness/tls-edits.ts';
+} from '../../support/caller/sdk-drivers.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import { checkoutPath } from '../../support/harness/checkout.ts';
+import type { RunningEnvoy } from '../../support/harness/envoy.ts';
+import { runProofgate } from '../../support/harness/proofgate-command.ts';
+import { tlsEdits } from '../../support/harness/tls-edits.ts';
+import { byLane } from '../../support/lane.ts';
+import { useEnvironment } from '../../support/site/environment.ts';
+import type { Gateway } from '../../support/site/gateway.ts';
+import { AUTHORITY } from '../../support/site/routes.ts';
 import { LANE_ENVOYS } from '../lane-envoys.ts';
 import { type SignerProcess, startEgressEnvoy, startEgressParties } from './egress-gateway.ts';
 

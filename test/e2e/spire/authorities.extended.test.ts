@@ -3,7 +3,7 @@
  * authority gets no passport, neither on a new connection nor on one from before.
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { waitFor } from '../harness/wait.ts';
+import { waitFor } from '../../support/wait.ts';
 import { type BrokerStage, useBrokerStages } from './broker-stage.ts';
 import { OFTEN, PASSPORT, type ShownSvid, showSvid } from './shown-svid.ts';
 import { authorityOf } from './spire-agent.ts';

@@ -1,8 +1,9 @@
 /** `proofgate broker` as a process of its own. */
-import { freePort } from '../../fakes/free-port.ts';
-import type { CertificateFiles } from '../harness/certificates.ts';
-import { type Service, startProofgate } from '../harness/sidecar.ts';
-import { httpGet } from '../harness/wait.ts';
+
+import type { CertificateFiles } from '../../support/harness/certificates.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { type Service, startProofgate } from '../../support/harness/sidecar.ts';
+import { httpGet } from '../../support/wait.ts';
 import { BROKER_ISSUER, type BrokerSite } from './broker-site.ts';
 
 export interface BrokerOptions {

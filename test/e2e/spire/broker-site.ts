@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { signBundle } from '../../../src/bundle/authoring/authoring.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { generateSigningKey, type SigningKey } from '../../../src/protocol/signing.ts';
-import { AUTH_SITE, nowSeconds } from '../environment/site.ts';
+import { AUTH_SITE, nowSeconds } from '../../support/site/site.ts';
 
 export const BROKER_ISSUER = 'https://broker.shop.example';
 export const API_AUDIENCE = 'https://api.shop.example';

@@ -4,11 +4,11 @@
  */
 import { afterAll } from '@jest/globals';
 import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
-import { freePort } from '../../fakes/free-port.ts';
-import { startVerifier } from '../environment/verifier.ts';
-import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
-import { type CommandResult, runProofgate } from '../harness/proofgate-command.ts';
-import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { type CommandResult, runProofgate } from '../../support/harness/proofgate-command.ts';
+import { startUpstream, type Upstream } from '../../support/harness/upstream.ts';
+import { startVerifier } from '../../support/site/verifier.ts';
 import { type BrokerOptions, type BrokerProcess, startBroker } from './broker-process.ts';
 import { type BrokerSite, type BrokerSiteOptions, createBrokerSite, TARGET } from './broker-site.ts';
 

@@ -5,7 +5,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { expect, it } from '@jest/globals';
-import { waitFor } from '../harness/wait.ts';
+import { waitFor } from '../../support/wait.ts';
 import { useBrokerStages } from './broker-stage.ts';
 import { PASSPORT, showSvid } from './shown-svid.ts';
 import { TRUST_DOMAIN, useSpire } from './spire-fixture.ts';

@@ -4,7 +4,7 @@
  */
 import { beforeAll, expect, it } from '@jest/globals';
 import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
-import { waitFor } from '../harness/wait.ts';
+import { waitFor } from '../../support/wait.ts';
 import { type BrokerStage, useBrokerStages } from './broker-stage.ts';
 import { OFTEN, PASSPORT, showSvid } from './shown-svid.ts';
 import { authorityOf } from './spire-agent.ts';

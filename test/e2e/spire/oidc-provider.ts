@@ -3,10 +3,10 @@
 import { writeFile } from 'node:fs/promises';
 import { get } from 'node:https';
 import { join } from 'node:path';
-import { freePort } from '../../fakes/free-port.ts';
-import type { CertificateFiles } from '../harness/certificates.ts';
-import { describeExit, startChild } from '../harness/child.ts';
-import { waitFor } from '../harness/wait.ts';
+import type { CertificateFiles } from '../../support/harness/certificates.ts';
+import { describeExit, startChild } from '../../support/harness/child.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { waitFor } from '../../support/wait.ts';
 import { spireProgram } from './spire-programs.ts';
 
 export interface OidcProviderOptions {

@@ -5,8 +5,8 @@ import { Client } from 'undici';
 import { signingProfilesOf } from '../../../src/caller/broker/broker-state.ts';
 import { readBrokerState } from '../../../src/caller/broker/broker-state-file.ts';
 import { readSigningKeyFile } from '../../../src/process/files/key-files.ts';
-import { signRequest } from '../../caller/sign/fixtures.ts';
-import { nowSeconds } from '../environment/site.ts';
+import { signRequest } from '../../support/caller/signing.ts';
+import { nowSeconds } from '../../support/site/site.ts';
 
 export const CONNECTIONS = 8;
 const PAUSE_MS = 50;

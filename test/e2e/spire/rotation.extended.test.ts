@@ -4,9 +4,9 @@
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { freePort } from '../../fakes/free-port.ts';
-import { type Service, startProofgate } from '../harness/sidecar.ts';
-import { waitFor } from '../harness/wait.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { type Service, startProofgate } from '../../support/harness/sidecar.ts';
+import { waitFor } from '../../support/wait.ts';
 import { type BrokerStage, useBrokerStages } from './broker-stage.ts';
 import { CONNECTIONS, PassportLoad } from './passport-load.ts';
 import { type StartedSpire, TRUST_DOMAIN, useSpire } from './spire-fixture.ts';

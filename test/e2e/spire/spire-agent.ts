@@ -4,8 +4,8 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { type Child, describeExit, startChild } from '../harness/child.ts';
-import { remainingMs, waitFor } from '../harness/wait.ts';
+import { type Child, describeExit, startChild } from '../../support/harness/child.ts';
+import { remainingMs, waitFor } from '../../support/wait.ts';
 import { spireProgram } from './spire-programs.ts';
 import type { SpireServer } from './spire-server.ts';
 

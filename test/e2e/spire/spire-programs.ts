@@ -1,7 +1,7 @@
 /** SPIRE's programs, as `make spire` builds them. */
 import { existsSync } from 'node:fs';
 import { describe } from '@jest/globals';
-import { checkoutPath } from '../harness/checkout.ts';
+import { checkoutPath } from '../../support/harness/checkout.ts';
 
 export type SpireProgram = 'spire-server' | 'spire-agent' | 'oidc-discovery-provider';
 

@@ -3,9 +3,9 @@ import { execFile } from 'node:child_process';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { freePort } from '../../fakes/free-port.ts';
-import { type Child, describeExit, startChild } from '../harness/child.ts';
-import { remainingMs, waitFor } from '../harness/wait.ts';
+import { type Child, describeExit, startChild } from '../../support/harness/child.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { remainingMs, waitFor } from '../../support/wait.ts';
 import { OWN_USER, spireProgram } from './spire-programs.ts';
 
 export interface SpireServerOptions {

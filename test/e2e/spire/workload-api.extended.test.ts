@@ -10,7 +10,7 @@ import { fetchJwtSvids } from '../../../src/spiffe/workload-api/jwt-svids.ts';
 import type { WorkloadApiError } from '../../../src/spiffe/workload-api/workload-api.ts';
 import { watchX509Svids, type X509SvidUpdate } from '../../../src/spiffe/workload-api/x509-svids.ts';
 import { verifyX509Svid } from '../../../src/spiffe/x509-svid.ts';
-import { waitFor } from '../harness/wait.ts';
+import { waitFor } from '../../support/wait.ts';
 import { authorityOf } from './spire-agent.ts';
 import { type StartedSpire, useSpire } from './spire-fixture.ts';
 import { describeWithSpire } from './spire-programs.ts';

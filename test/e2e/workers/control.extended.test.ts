@@ -3,12 +3,12 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { AUTH_SITE } from '../../fakes/bundle-content.ts';
-import type { CheckClient } from '../../fakes/check-client.ts';
-import { type FakeControl, startFakeControl } from '../../fakes/control-distribution.ts';
-import { newEnrolledSite, wallClockSeconds } from '../../fakes/enrolled-site.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
-import { waitFor } from '../harness/wait.ts';
+import { type FakeControl, startFakeControl } from '../../support/fakes/control-distribution.ts';
+import { AUTH_SITE } from '../../support/fixtures/bundle-content.ts';
+import { newEnrolledSite, wallClockSeconds } from '../../support/fixtures/enrolled-site.ts';
+import type { CheckClient } from '../../support/harness/check-client.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
+import { waitFor } from '../../support/wait.ts';
 import { type RunningVerifier, startVerifier } from './worker-fixture.ts';
 
 const WORKERS = 3;

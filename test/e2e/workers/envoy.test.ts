@@ -1,11 +1,11 @@
 /** Tests how a real Envoy spreads its Checks over workers: by its threads, and by the number of Checks on a connection. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
-import { envoyVersions, startEnvoy } from '../harness/envoy.ts';
-import type { ConfigEdit } from '../harness/envoy-config.ts';
-import { closeAtOnce, patient, shipped } from '../harness/envoy-config.ts';
-import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { envoyVersions, startEnvoy } from '../../support/harness/envoy.ts';
+import type { ConfigEdit } from '../../support/harness/envoy-config.ts';
+import { closeAtOnce, patient, shipped } from '../../support/harness/envoy-config.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
+import { startUpstream, type Upstream } from '../../support/harness/upstream.ts';
 import { ProofSource } from '../replay/proof-source.ts';
 import { decisionsByWorker, type RunningWorkers, startWorkers } from './worker-fixture.ts';
 

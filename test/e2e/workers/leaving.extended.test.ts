@@ -4,9 +4,9 @@
  */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { CheckClient } from '../../fakes/check-client.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
-import { waitFor } from '../harness/wait.ts';
+import type { CheckClient } from '../../support/harness/check-client.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
+import { waitFor } from '../../support/wait.ts';
 import { ProofSource } from '../replay/proof-source.ts';
 import { isAlive, outcomeOf, type RunningWorkers, startWorkers } from './worker-fixture.ts';
 

@@ -2,11 +2,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type CheckClient, openCheckClient, outcomeOfResponse } from '../../fakes/check-client.ts';
-import { startChild } from '../harness/child.ts';
-import { proofgateCommand } from '../harness/program.ts';
-import { type Service, startProofgate } from '../harness/sidecar.ts';
-import { httpGet, waitFor } from '../harness/wait.ts';
+import { type CheckClient, openCheckClient, outcomeOfResponse } from '../../support/harness/check-client.ts';
+import { startChild } from '../../support/harness/child.ts';
+import { proofgateCommand } from '../../support/harness/program.ts';
+import { type Service, startProofgate } from '../../support/harness/sidecar.ts';
+import { httpGet, waitFor } from '../../support/wait.ts';
 import { AUTH_SITE, type Proof, type ProofSource } from '../replay/proof-source.ts';
 
 export interface WorkersOptions {

@@ -7,10 +7,10 @@ import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { codesIn, readText, tableNamed } from '../../docs/markdown.ts';
-import type { CheckClient } from '../../fakes/check-client.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
-import { waitFor } from '../harness/wait.ts';
+import { codesIn, readText, tableNamed } from '../../support/docs/markdown.ts';
+import type { CheckClient } from '../../support/harness/check-client.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
+import { waitFor } from '../../support/wait.ts';
 import { ProofSource } from '../replay/proof-source.ts';
 import {
   decisionsByWorker,

@@ -13,10 +13,10 @@ import { loadPackageDefinition, responseSerializers } from '../../../src/process
 import { type Denial, deny } from '../../../src/protocol/reasons.ts';
 import { CONTEXT_HEADERS, REQUEST_REWRITING_HEADERS } from '../../../src/protocol/wire-names.ts';
 import type { AllowedDecision, Decision, DeniedDecision } from '../../../src/verifier/decision/decide.ts';
-import { decodeCheckResponse } from '../../fakes/check-client.ts';
-import { headersOfLines, type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
-import { checkNow, createTestVerifier } from '../../fakes/test-verifier.ts';
+import { headersOfLines, type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
+import { checkNow, createTestVerifier } from '../../support/fixtures/test-verifier.ts';
+import { decodeCheckResponse } from '../../support/harness/check-client.ts';
 
 const keys = newSiteKeys();
 const site = await compileSite(siteContent(keys));

@@ -10,17 +10,17 @@ import {
   openExtAuthzServer,
 } from '../../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
 import { createVerifierMetrics } from '../../../src/verifier/verifier-metrics.ts';
+import { mergedCheckRequest, rawCheckRequest } from '../../support/fixtures/check-request.ts';
+import { signRequest, withoutHeader } from '../../support/fixtures/signed-request.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
+import { createTestVerifier } from '../../support/fixtures/test-verifier.ts';
 import {
   type CheckClient,
   encodeCheckRequest,
   openCheckClient,
   outcomeOfResponse,
-} from '../../fakes/check-client.ts';
-import { mergedCheckRequest, rawCheckRequest } from '../../fakes/check-request.ts';
-import { signRequest, withoutHeader } from '../../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
-import { createTestVerifier } from '../../fakes/test-verifier.ts';
-import { Random, TEXT_CHANGES, type TextChange } from '../../verifier/decision/random.ts';
+} from '../../support/harness/check-client.ts';
+import { Random, TEXT_CHANGES, type TextChange } from '../../support/random.ts';
 
 const keys = newSiteKeys();
 const seed = Number(process.env.PROOFGATE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 32));

@@ -8,17 +8,17 @@ import type { ExtAuthzServer } from '../../../src/enforcement/ext-authz-grpc/ext
 import { CALL_LIMITS, type CallLimits } from '../../../src/process/ext-authz/open-calls.ts';
 import type { DecisionTracer } from '../../../src/process/telemetry/decision-trace.ts';
 import { CONSUMED, type ReplayOutcome } from '../../../src/verifier/replay/store.ts';
-import { remainingMs, waitFor } from '../../e2e/harness/wait.ts';
+import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
+import { rawCheckRequest } from '../../support/fixtures/check-request.ts';
+import { signRequest } from '../../support/fixtures/signed-request.ts';
 import {
   CHECK_PATH,
   decodeCheckResponse,
   encodeCheckRequest,
   outcomeOfResponse,
-} from '../../fakes/check-client.ts';
-import { rawCheckRequest } from '../../fakes/check-request.ts';
-import { scriptedReplayStore } from '../../fakes/replay-store.ts';
-import { signRequest } from '../../fakes/signed-request.ts';
-import { useExtAuthzServers } from './server-fixture.ts';
+} from '../../support/harness/check-client.ts';
+import { useExtAuthzServers } from '../../support/points/check-servers.ts';
+import { remainingMs, waitFor } from '../../support/wait.ts';
 
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 const WAIT_MS = 20_000;

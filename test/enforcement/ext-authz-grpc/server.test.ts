@@ -13,18 +13,18 @@ import {
   openExtAuthzServer,
 } from '../../../src/enforcement/ext-authz-grpc/ext-authz-server.ts';
 import { CONSUMED, type ReplayOutcome } from '../../../src/verifier/replay/store.ts';
+import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
+import { mergedCheckRequest, rawCheckRequest } from '../../support/fixtures/check-request.ts';
+import { type RequestPlan, signRequest, type WireRequest } from '../../support/fixtures/signed-request.ts';
+import { createTestVerifier, type TestVerifierOptions } from '../../support/fixtures/test-verifier.ts';
 import {
   type CheckClient,
   encodeCheckRequest,
   openCheckClient,
   outcomeOfResponse,
   rpcCode,
-} from '../../fakes/check-client.ts';
-import { mergedCheckRequest, rawCheckRequest } from '../../fakes/check-request.ts';
-import { scriptedReplayStore } from '../../fakes/replay-store.ts';
-import { type RequestPlan, signRequest, type WireRequest } from '../../fakes/signed-request.ts';
-import { createTestVerifier, type TestVerifierOptions } from '../../fakes/test-verifier.ts';
-import { useExtAuthzServers } from './server-fixture.ts';
+} from '../../support/harness/check-client.ts';
+import { useExtAuthzServers } from '../../support/points/check-servers.ts';
 
 const MAX_MESSAGE_BYTES = 64 * 1024;
 const { keys, metrics, open, snapshot } = useExtAuthzServers(MAX_MESSAGE_BYTES);

@@ -25,9 +25,9 @@ import {
 } from '../../../src/tools/conformance/wire/http1.ts';
 import type { RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
 import type { Verifier } from '../../../src/verifier/verifier.ts';
-import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { createTestVerifier } from '../../fakes/test-verifier.ts';
+import { createTestVerifier } from '../../support/fixtures/test-verifier.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const stops: (() => unknown)[] = [];
 afterEach(async () => {

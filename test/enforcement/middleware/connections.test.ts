@@ -11,12 +11,12 @@ import {
   sendBytes,
   statusesUntilClosed,
 } from '../../../src/tools/conformance/wire/http1.ts';
-import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
-import { ROUTES, type SiteRoute } from '../../e2e/environment/routes.ts';
-import { signedRequest, withHeader, withMoreHeaders } from '../../e2e/environment/signed-request.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { type App, KINDS, listening, runningApp } from './apps.ts';
-import { useMiddleware } from './open.ts';
+import { type App, KINDS, listening, runningApp } from '../../support/points/middleware-apps.ts';
+import { useMiddleware } from '../../support/points/open-middleware.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { ROUTES, type SiteRoute } from '../../support/site/routes.ts';
+import { signedRequest, withHeader, withMoreHeaders } from '../../support/site/signed-request.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const MAX_BODY_BYTES = 100_000;
 const middleware = useMiddleware(KINDS, { maxBodyBytes: MAX_BODY_BYTES });

@@ -1,11 +1,11 @@
 /** The middleware in each framework, over real connections: what is allowed, what handlers get, what is denied. */
 import { describe, expect, it } from '@jest/globals';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
-import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
-import { ROUTES } from '../../e2e/environment/routes.ts';
-import { signedRequest, withHeader } from '../../e2e/environment/signed-request.ts';
-import { KINDS } from './apps.ts';
-import { useMiddleware } from './open.ts';
+import { KINDS } from '../../support/points/middleware-apps.ts';
+import { useMiddleware } from '../../support/points/open-middleware.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { signedRequest, withHeader } from '../../support/site/signed-request.ts';
 
 const middleware = useMiddleware(KINDS);
 

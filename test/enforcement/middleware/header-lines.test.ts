@@ -6,11 +6,11 @@ import { proofgate } from '../../../src/enforcement/middleware/node-handler.ts';
 import { MAX_HEADER_LINES } from '../../../src/protocol/header-line-limit.ts';
 import { type HeaderLine, pairs } from '../../../src/tools/conformance/wire/exchange.ts';
 import { encodeHttp1, http1Client, sendBytes } from '../../../src/tools/conformance/wire/http1.ts';
-import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
-import { ROUTES } from '../../e2e/environment/routes.ts';
-import { signedRequest, withHeader, withMoreHeaders } from '../../e2e/environment/signed-request.ts';
-import { type App, KINDS, listening, runningApp } from './apps.ts';
-import { useMiddleware } from './open.ts';
+import { type App, KINDS, listening, runningApp } from '../../support/points/middleware-apps.ts';
+import { useMiddleware } from '../../support/points/open-middleware.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { signedRequest, withHeader, withMoreHeaders } from '../../support/site/signed-request.ts';
 
 const middleware = useMiddleware(KINDS);
 const apps: Pick<App, 'close'>[] = [];

@@ -2,12 +2,12 @@
 import { describe, expect, it } from '@jest/globals';
 import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
-import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
-import { AUTHORITY, ROUTES, type SiteRoute } from '../../e2e/environment/routes.ts';
-import { signedRequest, withMoreHeaders } from '../../e2e/environment/signed-request.ts';
-import { isForbidden, SMUGGLED_NAMES } from '../../e2e/environment/smuggled-headers.ts';
-import { type Handled, KINDS } from './apps.ts';
-import { useMiddleware } from './open.ts';
+import { type Handled, KINDS } from '../../support/points/middleware-apps.ts';
+import { useMiddleware } from '../../support/points/open-middleware.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { AUTHORITY, ROUTES, type SiteRoute } from '../../support/site/routes.ts';
+import { signedRequest, withMoreHeaders } from '../../support/site/signed-request.ts';
+import { isForbidden, SMUGGLED_NAMES } from '../../support/site/smuggled-headers.ts';
 
 const middleware = useMiddleware(KINDS);
 

@@ -7,11 +7,11 @@ import { methodOverride } from 'hono/method-override';
 import { type ProofgateEnv, proofgate } from '../../../src/enforcement/middleware/hono.ts';
 import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
-import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
-import { ROUTES, type SiteRoute } from '../../e2e/environment/routes.ts';
-import { type RequestPlan, signedRequest, withMoreHeaders } from '../../e2e/environment/signed-request.ts';
-import { type App, runningApp } from './apps.ts';
-import { useMiddleware } from './open.ts';
+import { type App, runningApp } from '../../support/points/middleware-apps.ts';
+import { useMiddleware } from '../../support/points/open-middleware.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { ROUTES, type SiteRoute } from '../../support/site/routes.ts';
+import { type RequestPlan, signedRequest, withMoreHeaders } from '../../support/site/signed-request.ts';
 
 const middleware = useMiddleware([]);
 const apps: Pick<App, 'close'>[] = [];

@@ -15,20 +15,20 @@ import {
 } from '../../../src/enforcement/programs/middleware/index.ts';
 import type { HeaderLine } from '../../../src/tools/conformance/wire/exchange.ts';
 import { encodeHttp1, http1Client, openSocket } from '../../../src/tools/conformance/wire/http1.ts';
-import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
-import { ROUTES } from '../../e2e/environment/routes.ts';
-import { signedRequest, withMoreHeaders } from '../../e2e/environment/signed-request.ts';
-import { createSite, type Site } from '../../e2e/environment/site.ts';
-import { checkoutPath } from '../../e2e/harness/checkout.ts';
 import {
   bundleContent,
   AUTH_SITE as FAKE_AUTH_SITE,
   NOW_SECONDS,
   newTestKeys,
-} from '../../fakes/bundle-content.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
-import { type App, KINDS, listening, runningApp, startApp } from './apps.ts';
-import { openVerifier, untilReady, usualOptions } from './open.ts';
+} from '../../support/fixtures/bundle-content.ts';
+import { checkoutPath } from '../../support/harness/checkout.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
+import { type App, KINDS, listening, runningApp, startApp } from '../../support/points/middleware-apps.ts';
+import { openVerifier, untilReady, usualOptions } from '../../support/points/open-middleware.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { signedRequest, withMoreHeaders } from '../../support/site/signed-request.ts';
+import { createSite, type Site } from '../../support/site/site.ts';
 
 let site: Site;
 let usual: VerifierOptions;

@@ -18,15 +18,15 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
-import { blocksOf } from '../../docs/blocks/blocks.ts';
-import { derivedKeyCaller } from '../../e2e/environment/callers.ts';
-import { AUTHORITY, ROUTES } from '../../e2e/environment/routes.ts';
-import { signedRequest, withHeader } from '../../e2e/environment/signed-request.ts';
-import { AUTH_SITE, createSite, type Site } from '../../e2e/environment/site.ts';
-import { checkoutPath } from '../../e2e/harness/checkout.ts';
-import { type Child, startChild } from '../../e2e/harness/child.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { KINDS } from './apps.ts';
+import { blocksOf } from '../../support/docs/blocks.ts';
+import { checkoutPath } from '../../support/harness/checkout.ts';
+import { type Child, startChild } from '../../support/harness/child.ts';
+import { KINDS } from '../../support/points/middleware-apps.ts';
+import { derivedKeyCaller } from '../../support/site/callers.ts';
+import { AUTHORITY, ROUTES } from '../../support/site/routes.ts';
+import { signedRequest, withHeader } from '../../support/site/signed-request.ts';
+import { AUTH_SITE, createSite, type Site } from '../../support/site/site.ts';
+import { waitFor } from '../../support/wait.ts';
 
 /** Of the application, not of the package. */
 const OF_THE_APPLICATION = [

@@ -6,10 +6,10 @@ import { describe, expect, it, test } from '@jest/globals';
 import type { WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
 import { encodeHttp1, http1Client, sendBytes } from '../../../src/tools/conformance/wire/http1.ts';
 import { http2Client, requestLines } from '../../../src/tools/conformance/wire/http2.ts';
-import { attestedCaller } from '../../e2e/environment/callers.ts';
-import { ROUTES } from '../../e2e/environment/routes.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { type OpenProxy, useProxies, useUpstreams } from './proxy-fixture.ts';
+import { type OpenProxy, useProxies, useUpstreams } from '../../support/points/proxy-fixture.ts';
+import { attestedCaller } from '../../support/site/callers.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const proxies = useProxies();
 const upstreamWith = useUpstreams();

@@ -2,10 +2,10 @@
 import { connect, type Socket } from 'node:net';
 import { expect, it } from '@jest/globals';
 import type { WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { IS_EXTENDED } from '../../lane.ts';
-import { encodeFrame, PREFACE, TYPE } from '../../smuggling/http2/frames.ts';
-import { useProxies } from './proxy-fixture.ts';
+import { encodeFrame, PREFACE, TYPE } from '../../support/hostile/http2-frames.ts';
+import { IS_EXTENDED } from '../../support/lane.ts';
+import { useProxies } from '../../support/points/proxy-fixture.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const proxies = useProxies();
 const IN_FLIGHT = 'proofgate_proxy_requests_in_flight';

@@ -7,11 +7,11 @@ import {
   type WireRequest,
 } from '../../../src/tools/conformance/wire/exchange.ts';
 import { encodeHttp1, http1Client, openSocket } from '../../../src/tools/conformance/wire/http1.ts';
-import { useEgress } from '../../caller/signer/egress/egress-fixture.ts';
-import { ROUTES } from '../../e2e/environment/routes.ts';
-import { withMoreHeaders } from '../../e2e/environment/signed-request.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { useProxies, useUpstreams, withRoutes } from './proxy-fixture.ts';
+import { useEgress } from '../../support/caller/egress-fixture.ts';
+import { useProxies, useUpstreams, withRoutes } from '../../support/points/proxy-fixture.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { withMoreHeaders } from '../../support/site/signed-request.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const proxies = useProxies();
 const upstreamWith = useUpstreams();

@@ -5,9 +5,9 @@ import { describe, expect, it, test } from '@jest/globals';
 import { headerValues, NoResponse } from '../../../src/tools/conformance/wire/exchange.ts';
 import { encodeHttp1, http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { http2Client, requestLines } from '../../../src/tools/conformance/wire/http2.ts';
-import { ROUTES } from '../../e2e/environment/routes.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { useProxies, useUpstreams, withRoutes } from './proxy-fixture.ts';
+import { useProxies, useUpstreams, withRoutes } from '../../support/points/proxy-fixture.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const proxies = useProxies();
 const upstreamWith = useUpstreams();

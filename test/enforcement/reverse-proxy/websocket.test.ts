@@ -7,9 +7,9 @@ import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import type { HeaderLine, WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
 import { encodeHttp1 } from '../../../src/tools/conformance/wire/http1.ts';
-import { ROUTES } from '../../e2e/environment/routes.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { useProxies, useUpstreams, withRoutes } from './proxy-fixture.ts';
+import { useProxies, useUpstreams, withRoutes } from '../../support/points/proxy-fixture.ts';
+import { ROUTES } from '../../support/site/routes.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const proxies = useProxies();
 const upstreamWith = useUpstreams();

@@ -1,5 +1,5 @@
 /** Coverage-guided fuzzing: it keeps inputs that reach a new edge and mutates them further. The same seed gives the same run. */
-import { Random } from '../../verifier/decision/random.ts';
+import { Random } from '../../support/random.ts';
 import { type FuzzTarget, STEPS_FOR_NOTHING } from '../target.ts';
 import { beginExecution, type ComparedPair, endExecution, type Observed } from './coverage.ts';
 import { mutate } from './mutator.ts';

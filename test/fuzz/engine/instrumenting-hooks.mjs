@@ -6,7 +6,7 @@
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { load as loadTypescript } from '../../fakes/typescript-hooks.mjs';
+import { load as loadTypescript } from '../../support/harness/typescript-hooks.mjs';
 
 const instrumentor = createRequire(import.meta.url).resolve('@jazzer.js/instrumentor');
 const requireOfInstrumentor = createRequire(instrumentor);

@@ -1,5 +1,5 @@
 /** Makes new inputs from earlier ones: one to eight changes of bytes, words, numbers and parts. */
-import type { Random } from '../../verifier/decision/random.ts';
+import type { Random } from '../../support/random.ts';
 import type { ComparedPair } from './coverage.ts';
 
 export interface MutationSources {

@@ -16,7 +16,7 @@ import { asContent } from '../../../src/bundle/format/shape.ts';
 import { TimeSlice } from '../../../src/bundle/format/time-slice.ts';
 import { importPublicKey } from '../../../src/protocol/import-public-key.ts';
 import type { PublicJwk, PublicKey } from '../../../src/protocol/public-key.ts';
-import { ed25519KeyOfSeed } from '../../protocol/fixtures.ts';
+import { ed25519KeyOfSeed } from '../../support/protocol/fixtures.ts';
 import { NOW_SECONDS, SITE_CONTENT } from '../site.ts';
 import { type FuzzTarget, mustHold } from '../target.ts';
 

@@ -22,10 +22,10 @@ import {
 } from '../../../src/protocol/wire-names.ts';
 import type { RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
 import { factsOfCheckRequest } from '../../../src/verifier/envoy-request/check-request.ts';
-import { decodeCheckResponse } from '../../fakes/check-client.ts';
-import { mergedCheckRequest, rawCheckRequest } from '../../fakes/check-request.ts';
-import { type HeaderLine, headersOfLines, type WireRequest } from '../../fakes/signed-request.ts';
-import { wireRequestOf } from '../../vectors/published.ts';
+import { mergedCheckRequest, rawCheckRequest } from '../../support/fixtures/check-request.ts';
+import { type HeaderLine, headersOfLines, type WireRequest } from '../../support/fixtures/signed-request.ts';
+import { decodeCheckResponse } from '../../support/harness/check-client.ts';
+import { wireRequestOf } from '../../support/protocol/published-vectors.ts';
 import { decideAtSite, SITE_ALLOWED, SITE_DENIED } from '../site.ts';
 import { type FuzzTarget, mustHold } from '../target.ts';
 

@@ -17,7 +17,7 @@ import {
   parseOrigin,
   pathOf,
 } from '../../../src/protocol/request-target.ts';
-import { readVectors } from '../../vectors/published.ts';
+import { readVectors } from '../../support/protocol/published-vectors.ts';
 import { SITE_CONTENT } from '../site.ts';
 import { type FuzzTarget, mustHold } from '../target.ts';
 

@@ -8,8 +8,8 @@ import {
   openAdminListener,
   type ReadinessCheck,
 } from '../../../src/process/admin/admin-server.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { freePort } from '../../fakes/free-port.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const opened: AdminListener[] = [];
 

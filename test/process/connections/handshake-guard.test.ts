@@ -8,8 +8,8 @@ import {
   openConnectionListener,
 } from '../../../src/process/connections/connection-listener.ts';
 import { MAX_HANDSHAKE_BYTES } from '../../../src/process/connections/handshake-guard.ts';
-import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const VERSIONS: readonly SecureVersion[] = ['TLSv1.2', 'TLSv1.3'];
 const MIB = 1024 * 1024;

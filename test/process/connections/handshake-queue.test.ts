@@ -1,7 +1,7 @@
 /** Tests the order of handshakes, and the pause after a costly one. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { HandshakeQueue, networkOf } from '../../../src/process/connections/handshake-queue.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
+import { waitFor } from '../../support/wait.ts';
 
 let nowMs: number;
 let done: string[];

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { grpcService } from '../../../src/process/grpc/grpc-client.ts';
 import type { WorkloadMethods } from '../../../src/spiffe/workload-api/workload-api.ts';
-import { SpiffeAuthority } from '../../fakes/spiffe-authority.ts';
-import { FakeWorkloadApi } from '../../fakes/workload-api.ts';
+import { SpiffeAuthority } from '../../support/fakes/spiffe-authority.ts';
+import { FakeWorkloadApi } from '../../support/fakes/workload-api.ts';
 
 let directory: string;
 let agent: FakeWorkloadApi;

@@ -5,8 +5,15 @@ import { type AddressInfo, createServer } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, it } from '@jest/globals';
 import { Http2UpstreamExchange } from '../../../src/process/http-proxy/http2-upstream-exchange.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { encodeFrame, FLAG, type Frame, PREFACE, readFrames, TYPE } from '../../smuggling/http2/frames.ts';
+import {
+  encodeFrame,
+  FLAG,
+  type Frame,
+  PREFACE,
+  readFrames,
+  TYPE,
+} from '../../support/hostile/http2-frames.ts';
+import { waitFor } from '../../support/wait.ts';
 
 /** Longer than the test may take. */
 const FOREVER_MS = 2_000_000_000;

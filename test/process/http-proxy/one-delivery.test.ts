@@ -2,12 +2,9 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { openNegotiatedPool } from '../../../src/process/http-proxy/negotiated-pool.ts';
 import type { UpstreamPool } from '../../../src/process/http-proxy/upstream-pool.ts';
-import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
-import {
-  HTTP2_OCCASIONS,
-  startCountingHttp2Upstream,
-} from '../../e2e/one-delivery/counting-http2-upstream.ts';
-import type { CountingUpstream } from '../../e2e/one-delivery/counting-upstream.ts';
+import { HTTP2_OCCASIONS, startCountingHttp2Upstream } from '../../support/fakes/counting-http2-upstream.ts';
+import type { CountingUpstream } from '../../support/fakes/counting-upstream.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
 
 const HOST = 'api.shop.example';
 const METHODS = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'DELETE'];

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import fastify, { type FastifyInstance } from 'fastify';
 import { problemAnswers } from '../../../src/process/http-service/problem-answers.ts';
 import { RequestBodies } from '../../../src/process/http-service/request-bodies.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const MAX_BYTES = 2_000;
 let app: FastifyInstance;

@@ -6,9 +6,16 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ClientExchange } from '../../../src/process/http-proxy/client-exchange.ts';
 import { dispatchConnection } from '../../../src/process/http-proxy/connection-protocol.ts';
 import { createHttp2Server, type Http2Sessions } from '../../../src/process/http-proxy/http2-server.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { useExtAuthzServers } from '../../enforcement/ext-authz-grpc/server-fixture.ts';
-import { encodeFrame, FLAG, type Frame, PREFACE, readFrames, TYPE } from '../../smuggling/http2/frames.ts';
+import {
+  encodeFrame,
+  FLAG,
+  type Frame,
+  PREFACE,
+  readFrames,
+  TYPE,
+} from '../../support/hostile/http2-frames.ts';
+import { useExtAuthzServers } from '../../support/points/check-servers.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const NOTHING = Buffer.alloc(0);
 /** POST / http, with an authority of one letter (RFC 7541 appendix A). */

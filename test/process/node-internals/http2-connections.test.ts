@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { afterEach, expect, it, jest } from '@jest/globals';
 import { StreamTable } from '../../../src/process/node-internals/http2-stream-table.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { useExtAuthzServers } from '../../enforcement/ext-authz-grpc/server-fixture.ts';
+import { useExtAuthzServers } from '../../support/points/check-servers.ts';
+import { waitFor } from '../../support/wait.ts';
 
 /** The initial window of a connection: RFC 9113 section 6.9.2. */
 const FIRST_WINDOW_BYTES = 65_535;

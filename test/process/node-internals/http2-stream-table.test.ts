@@ -3,7 +3,7 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import { StreamTable } from '../../../src/process/node-internals/http2-stream-table.ts';
-import { Random } from '../../verifier/decision/random.ts';
+import { Random } from '../../support/random.ts';
 
 const PASSING = 20_000;
 const CELLS = 250;

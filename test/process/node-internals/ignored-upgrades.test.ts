@@ -7,7 +7,7 @@ import {
   ignoreUpgradesOf,
   ignoringUpgrades,
 } from '../../../src/process/node-internals/ignored-upgrades.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const isIgnored = (rawHeaders: readonly string[]) => rawHeaders.includes('h2c');
 

@@ -4,8 +4,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, expect, it } from '@jest/globals';
 import { readInTurns } from '../../../src/process/node-internals/read-turns.ts';
 import { joinSmallChunks } from '../../../src/process/node-internals/small-chunks.ts';
-import { chunkedHead } from '../../e2e/harness/chunk-floods.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
+import { chunkedHead } from '../../support/harness/chunk-floods.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const ends: (() => unknown)[] = [];
 afterEach(() => {

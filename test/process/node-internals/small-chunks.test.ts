@@ -5,8 +5,8 @@ import { type AddressInfo, connect, type Server, type Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { afterEach, expect, it, test } from '@jest/globals';
 import { joinSmallChunks } from '../../../src/process/node-internals/small-chunks.ts';
-import { chunkedHead, http2Chunks, http2Head } from '../../e2e/harness/chunk-floods.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
+import { chunkedHead, http2Chunks, http2Head } from '../../support/harness/chunk-floods.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const ends: (() => unknown)[] = [];
 afterEach(() => {

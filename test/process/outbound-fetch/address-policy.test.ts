@@ -5,8 +5,8 @@ import {
   judgeAddress,
   parseIssuerNetwork,
 } from '../../../src/process/outbound-fetch/address-policy.ts';
-import { FORBIDDEN_IPV4, FORBIDDEN_IPV6 } from '../../control/issuers/hostile-urls.ts';
-import { networks } from '../../control/issuers/issuers-fixture.ts';
+import { FORBIDDEN_IPV4, FORBIDDEN_IPV6 } from '../../support/control/hostile-urls.ts';
+import { networks } from '../../support/control/issuers-fixture.ts';
 
 const kindOf = (address: string, ...cidrs: readonly string[]) =>
   judgeAddress(address, networks(...cidrs)).kind;

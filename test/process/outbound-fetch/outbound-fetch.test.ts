@@ -11,8 +11,8 @@ import {
   networks,
   Trap,
   withEnvironment,
-} from '../../control/issuers/issuers-fixture.ts';
-import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
+} from '../../support/control/issuers-fixture.ts';
+import type { ServiceAccountIssuer } from '../../support/fakes/service-account-issuer.ts';
 
 let world: IssuerEnvironment;
 let issuer: ServiceAccountIssuer;

@@ -4,9 +4,9 @@ import { type AddressInfo, connect } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { GuardedConnection } from '../../../src/process/outbound-fetch/guarded-connection.ts';
-import { GOOD_ADDRESS, GOOD_HOST, IssuerEnvironment } from '../../control/issuers/issuers-fixture.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import type { ServiceAccountIssuer } from '../../fakes/service-account-issuer.ts';
+import { GOOD_ADDRESS, GOOD_HOST, IssuerEnvironment } from '../../support/control/issuers-fixture.ts';
+import type { ServiceAccountIssuer } from '../../support/fakes/service-account-issuer.ts';
+import { waitFor } from '../../support/wait.ts';
 
 let world: IssuerEnvironment;
 let issuer: ServiceAccountIssuer;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Backoff, MAX_RETRY_AFTER_MS, NO_JITTER } from '../../../src/process/program/backoff.ts';
 import { parseRetryAfterMs } from '../../../src/protocol/retry-after.ts';
-import { hostileRetryAfters } from '../../fakes/retry-after-headers.ts';
+import { hostileRetryAfters } from '../../support/fixtures/retry-after-headers.ts';
 
 describe('waits after failures', () => {
   it('double up to a limit, cut by up to half at random, and begin anew after a success', () => {

@@ -8,9 +8,9 @@ import {
   createVerifierMetrics,
   type ReplayReading,
 } from '../../../src/verifier/verifier-metrics.ts';
-import { type SignedRequest, signRequest } from '../../fakes/signed-request.ts';
-import { compileSite, KEY_ID, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
-import { createTestVerifier } from '../../fakes/test-verifier.ts';
+import { type SignedRequest, signRequest } from '../../support/fixtures/signed-request.ts';
+import { compileSite, KEY_ID, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
+import { createTestVerifier } from '../../support/fixtures/test-verifier.ts';
 
 const samples = async ({ registry }: { readonly registry: Registry }) => {
   const text = await registry.metrics();

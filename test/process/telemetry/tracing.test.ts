@@ -4,8 +4,12 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
 import type { DecisionTracer } from '../../../src/process/telemetry/decision-trace.ts';
 import { createOtlpTracer } from '../../../src/process/telemetry/tracing.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { type CollectedSpan, type OtlpCollector, startOtlpCollector } from '../../fakes/otlp-collector.ts';
+import {
+  type CollectedSpan,
+  type OtlpCollector,
+  startOtlpCollector,
+} from '../../support/fakes/otlp-collector.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const SPAN = '00f067aa0ba902b7';

@@ -4,7 +4,7 @@
  * Sources: CVE-2021-22960 and CVE-2025-53643 (extensions), CVE-2025-55315 (Kestrel), CVE-2025-4366, CVE-2025-22871 (Go, bare
  * LF), CVE-2024-22020 and the "funky chunks" series of 2025 (TERM.EXT, EXT.TERM, TERM.SPILL, SPILL.TERM).
  */
-import { HIDDEN, type Http1Case, named } from '../cases.ts';
+import { HIDDEN, type Http1Case, named } from '../../support/hostile/cases.ts';
 
 /** What stands for the line of a chunk whose data are SIZE (hexadecimal) bytes. */
 const SIZE_LINES = named({

@@ -2,7 +2,7 @@
  * `Connection` options that make a proxy drop a header after it was verified (RFC 9110 section 7.6.1), `Expect` (section
  * 10.1.1; PortSwigger 2025), upgrades (section 7.8) and h2c smuggling (Bishop Fox 2020).
  */
-import { HIDDEN, type Http1Case, named, type SignedPlan } from '../cases.ts';
+import { HIDDEN, type Http1Case, named, type SignedPlan } from '../../support/hostile/cases.ts';
 
 const GET = 'GET /v1/orders/4711 HTTP/1.1\r\nHost: api.shop.example\r\n{proof}';
 const POST = 'POST /v1/orders HTTP/1.1\r\nHost: api.shop.example\r\n{proof}';

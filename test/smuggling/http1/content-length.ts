@@ -3,7 +3,7 @@
  * Sources: CVE-2018-7159 (spaces) and CVE-2024-27982 (folding) of Node, CVE-2021-31922 (comma), CVE-2023-25690, PortSwigger
  * "Browser-powered desync attacks" (CL.0, 2022) and "HTTP/1.1 must die" (0.CL, 2025).
  */
-import { HIDDEN, type Http1Case, named } from '../cases.ts';
+import { HIDDEN, type Http1Case, named } from '../../support/hostile/cases.ts';
 
 /** Header lines in which N stands for the length of the body. */
 const SPELLINGS = named({

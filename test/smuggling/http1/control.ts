@@ -1,5 +1,5 @@
 /** Unchanged requests. They must be served, or a campaign shows nothing. */
-import type { Http1Case } from '../cases.ts';
+import type { Http1Case } from '../../support/hostile/cases.ts';
 
 const control = (name: string, rest: Pick<Http1Case, 'signs' | 'writes'>): Http1Case => ({
   name: `control: ${name}`,

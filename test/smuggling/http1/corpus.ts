@@ -1,5 +1,5 @@
 /** All HTTP/1.1 cases. */
-import type { Http1Case } from '../cases.ts';
+import type { Http1Case } from '../../support/hostile/cases.ts';
 import { CHUNKS } from './chunks.ts';
 import { CONNECTION } from './connection.ts';
 import { CONTENT_LENGTH, UNEXPECTED_BODIES } from './content-length.ts';

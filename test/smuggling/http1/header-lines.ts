@@ -2,7 +2,7 @@
  * Header lines that servers name, join or end differently (RFC 9112 section 5), around a signed header and around headers that
  * only the verifier may set. Sources: CVE-2023-30589, CVE-2024-27982, GHSA-7r4p-vjf4-gxv4 (Caddy), GHSA-rf44-j88r-hh8c (Traefik).
  */
-import { type Http1Case, named } from '../cases.ts';
+import { type Http1Case, named } from '../../support/hostile/cases.ts';
 
 /** Lines in place of the signed `X-Tenant: t1`. */
 const TENANTS = named({

@@ -1,5 +1,5 @@
 /** `Host` lines that name, or hide, another host than the signed one (RFC 9112 section 3.2). */
-import { type Http1Case, named } from '../cases.ts';
+import { type Http1Case, named } from '../../support/hostile/cases.ts';
 
 const HOSTS = named({
   none: '',

@@ -1,5 +1,5 @@
 /** Requests behind requests: with and without a proof, in bodies, across writes, and far too long. */
-import { HIDDEN, HIDDEN_OPEN, type Http1Case, type SignedPlan } from '../cases.ts';
+import { HIDDEN, HIDDEN_OPEN, type Http1Case, type SignedPlan } from '../../support/hostile/cases.ts';
 
 const HOST = 'Host: api.shop.example\r\n';
 const READ: SignedPlan = { route: 'readOrder' };

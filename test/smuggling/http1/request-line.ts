@@ -2,7 +2,7 @@
  * Request lines that servers split differently (RFC 9112 section 3), versions, methods and targets.
  * Sources: CVE-2019-20372, CVE-2023-46747, the http-garden list, PortSwigger "HTTP/1.1 must die".
  */
-import { HIDDEN, type Http1Case, named } from '../cases.ts';
+import { HIDDEN, type Http1Case, named } from '../../support/hostile/cases.ts';
 
 const TARGET = '/v1/orders/4711';
 

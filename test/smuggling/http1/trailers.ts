@@ -2,7 +2,7 @@
  * Trailer fields that name what was verified, framed or routed (RFC 9110 section 6.5: they must not be merged into headers
  * unless that is known to be safe; RFC 9112 section 7.1.2).
  */
-import { HIDDEN, type Http1Case } from '../cases.ts';
+import { HIDDEN, type Http1Case } from '../../support/hostile/cases.ts';
 
 const LINES: readonly string[] = [
   'X-Tenant: t2',

@@ -4,7 +4,7 @@
  * series, CVE-2019-15605, CVE-2022-32213 to -32215, CVE-2022-35256 and CVE-2023-30589 (llhttp), CVE-2019-18860 (Squid),
  * CVE-2021-32715 (hyper), the http-garden list.
  */
-import { HIDDEN, type Http1Case, named } from '../cases.ts';
+import { HIDDEN, type Http1Case, named } from '../../support/hostile/cases.ts';
 
 /** Header lines, each with its end. */
 const SPELLINGS = named({

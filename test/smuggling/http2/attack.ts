@@ -2,10 +2,17 @@
 
 import type { WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
 import { openSocket } from '../../../src/tools/conformance/wire/http1.ts';
-import type { FrameText, Http2Case } from '../cases.ts';
-import type { Answers } from '../http1/attack.ts';
-import type { Template } from '../template.ts';
-import { encodeFrame, encodeFrameText, FLAG, PREFACE, readFrames, TYPE } from './frames.ts';
+import type { FrameText, Http2Case } from '../../support/hostile/cases.ts';
+import type { Answers } from '../../support/hostile/http1-attack.ts';
+import {
+  encodeFrame,
+  encodeFrameText,
+  FLAG,
+  PREFACE,
+  readFrames,
+  TYPE,
+} from '../../support/hostile/http2-frames.ts';
+import type { Template } from '../../support/hostile/template.ts';
 
 /** How long a connection may be silent before a case counts as answered. */
 const QUIET_MS = 250;

@@ -1,5 +1,5 @@
 /** Unchanged requests. They must be served, or a campaign shows nothing. */
-import type { Http2Case } from '../cases.ts';
+import type { Http2Case } from '../../support/hostile/cases.ts';
 import { CREATE, READ } from './requests.ts';
 
 const control = (name: string, rest: Pick<Http2Case, 'signs' | 'frames'>): Http2Case => ({

@@ -1,5 +1,5 @@
 /** All HTTP/2 cases. */
-import type { Http2Case } from '../cases.ts';
+import type { Http2Case } from '../../support/hostile/cases.ts';
 import { CONTROL } from './control.ts';
 import { FRAMES } from './frame-order.ts';
 import { FRAMING } from './framing.ts';

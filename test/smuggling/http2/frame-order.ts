@@ -3,7 +3,7 @@
  * Sources: CVE-2023-44487 (rapid reset), CVE-2024-24549 and VU#421644 (CONTINUATION flood), CVE-2019-9511 to -9518 (floods),
  * CVE-2025-8671 (made you reset), CVE-2024-27983 (Node).
  */
-import { type FrameText, HIDDEN, type Http2Case, named } from '../cases.ts';
+import { type FrameText, HIDDEN, type Http2Case, named } from '../../support/hostile/cases.ts';
 import { CREATE, READ, SIGNS_READ } from './requests.ts';
 
 const read: FrameText = { kind: 'headers', lines: READ, endStream: true };

@@ -2,7 +2,7 @@
  * Lengths that differ from the DATA, transfer codings, connection-specific headers and trailers (RFC 9113 sections 8.1.1, 8.2.2
  * and 8.1). Source: PortSwigger "HTTP/2: The Sequel is Always Worse" (H2.CL, H2.TE), CVE-2021-33193, CVE-2021-36740.
  */
-import { HIDDEN, type Http2Case, type LineText, named } from '../cases.ts';
+import { HIDDEN, type Http2Case, type LineText, named } from '../../support/hostile/cases.ts';
 import { CREATE, hiddenCase, READ, readCase, SIGNS_READ } from './requests.ts';
 
 const LENGTHS = [

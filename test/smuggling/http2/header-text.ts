@@ -2,7 +2,7 @@
  * Bytes in names and values that become lines, or other names, when a request is written as HTTP/1.1 (RFC 9113 sections 8.2.1
  * and 10.3; PortSwigger "HTTP/2: The Sequel is Always Worse", 2021).
  */
-import { type Http2Case, type LineText, named } from '../cases.ts';
+import { type Http2Case, type LineText, named } from '../../support/hostile/cases.ts';
 import { CREATE, READ, readCase, replaced, SIGNS_HIDDEN, SIGNS_TENANT, TENANT } from './requests.ts';
 
 const INJECTED = named({

@@ -1,5 +1,5 @@
 /** Header blocks that decoders may read differently (RFC 7541), and entries of the static table behind the signed lines. */
-import { type Http2Case, named } from '../cases.ts';
+import { type Http2Case, named } from '../../support/hostile/cases.ts';
 import { READ, SIGNS_READ } from './requests.ts';
 
 const about = (name: string) => ({

@@ -1,5 +1,5 @@
 /** Pseudo headers: repeated, missing, misplaced, unknown, and with values of other forms (RFC 9113 section 8.3). */
-import { type Http2Case, type LineText, named } from '../cases.ts';
+import { type Http2Case, type LineText, named } from '../../support/hostile/cases.ts';
 import { READ, readCase, replaced, without } from './requests.ts';
 
 const OTHER = {

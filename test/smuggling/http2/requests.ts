@@ -1,5 +1,5 @@
 /** The signed requests that HTTP/2 cases change, as header lines. */
-import { HIDDEN, type Http2Case, type LineText, type SignedPlan } from '../cases.ts';
+import { HIDDEN, type Http2Case, type LineText, type SignedPlan } from '../../support/hostile/cases.ts';
 
 export const READ: readonly LineText[] = [
   [':method', 'GET'],

@@ -1,5 +1,12 @@
 /** Several streams of one connection: proofs, bodies and answers must stay with their stream (RFC 9113 section 5). */
-import { type FrameText, HIDDEN, type Http2Case, type LineText, named, type SignedPlan } from '../cases.ts';
+import {
+  type FrameText,
+  HIDDEN,
+  type Http2Case,
+  type LineText,
+  named,
+  type SignedPlan,
+} from '../../support/hostile/cases.ts';
 import { CREATE, READ } from './requests.ts';
 
 const withProof = (lines: readonly LineText[], number: number): readonly LineText[] =>

@@ -8,8 +8,8 @@ import { DECISION_EVENT_NAME, type DecisionEvent } from '../../../src/process/te
 import { decodeTranscript, parseTranscript } from '../../../src/protocol/transcript.ts';
 import { CONTEXT_HEADERS } from '../../../src/protocol/wire-names.ts';
 import { readResponse } from '../../../src/tools/conformance/wire/http1-response.ts';
-import type { EnforcementPoint } from '../../conformance/enforcement-point.ts';
-import { type RecordingUpstream, startRecordingUpstream } from './recording-upstream.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../../support/hostile/recording-upstream.ts';
+import type { EnforcementPoint } from '../../support/points/enforcement-point.ts';
 
 export interface CarelessProxy extends Omit<EnforcementPoint, 'upstream'> {
   readonly upstream: RecordingUpstream;

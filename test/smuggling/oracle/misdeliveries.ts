@@ -1,9 +1,9 @@
 /** Compares the answers that a caller received with the requests that it signed, over HTTP/2 stream by stream. */
 import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
-import type { FrameText } from '../cases.ts';
-import type { Answers } from '../http1/attack.ts';
-import type { Template } from '../template.ts';
-import type { Success } from './judge.ts';
+import type { FrameText } from '../../support/hostile/cases.ts';
+import type { Answers } from '../../support/hostile/http1-attack.ts';
+import type { Success } from '../../support/hostile/judge.ts';
+import type { Template } from '../../support/hostile/template.ts';
 
 /** What one caller signed, and what it was answered. */
 export interface Exchange {

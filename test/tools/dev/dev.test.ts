@@ -2,9 +2,9 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { Signer } from '../../../src/caller/sdk/index.ts';
-import { runProofgate } from '../../e2e/harness/proofgate-command.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { type DevSite, startDev } from './dev-fixture.ts';
+import { type DevSite, startDev } from '../../support/caller/dev-fixture.ts';
+import { runProofgate } from '../../support/harness/proofgate-command.ts';
+import { waitFor } from '../../support/wait.ts';
 
 let dev: DevSite;
 beforeAll(async () => {

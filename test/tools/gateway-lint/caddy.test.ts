@@ -4,8 +4,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { lintCaddy } from '../../../src/tools/gateway-lint/caddy/lint-caddy.ts';
 import { CADDY_RULES } from '../../../src/tools/gateway-lint/caddy/rules.ts';
-import { checkoutPath } from '../../e2e/harness/checkout.ts';
-import { exchanged } from './rule-cases.ts';
+import { exchanged } from '../../support/docs/lint-rule-cases.ts';
+import { checkoutPath } from '../../support/harness/checkout.ts';
 
 const CADDY = checkoutPath('.cache', 'proxies', 'bin', 'caddy');
 const shipped = readFileSync(checkoutPath('caddy', 'Caddyfile'), 'utf8');

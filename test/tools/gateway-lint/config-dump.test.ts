@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
-import { cleanBase, exchanged, found } from './rule-cases.ts';
+import { cleanBase, exchanged, found } from '../../support/docs/lint-rule-cases.ts';
 
 const dumped = readFileSync(new URL('./dumps/config-dump.json', import.meta.url), 'utf8');
 const admin = 'type.googleapis.com/envoy.admin.v3.';

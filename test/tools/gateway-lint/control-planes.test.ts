@@ -3,8 +3,8 @@
  * every bypass of the check, and nothing else.
  */
 import { describe, expect, it } from '@jest/globals';
-import { readText } from '../../docs/markdown.ts';
-import { exchanged, rulesIn } from './rule-cases.ts';
+import { exchanged, rulesIn } from '../../support/docs/lint-rule-cases.ts';
+import { readText } from '../../support/docs/markdown.ts';
 
 const dump = (name: string) => readText(`test/gateways/dumps/${name}.json`);
 

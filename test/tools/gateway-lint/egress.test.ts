@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
 import { EGRESS_RULES } from '../../../src/tools/gateway-lint/egress/egress-rules.ts';
 import { lintEgress } from '../../../src/tools/gateway-lint/egress/lint-egress.ts';
-import { exchanged } from './rule-cases.ts';
+import { exchanged } from '../../support/docs/lint-rule-cases.ts';
 
 const textOf = (file: string) => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
 const shipped = textOf('envoy/egress.yaml');

@@ -1,7 +1,7 @@
 /** Checks that the linter finds a setting in every form that a gateway accepts. */
 import { describe, expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
-import { cleanBase, exchanged, found, rulesIn } from './rule-cases.ts';
+import { cleanBase, exchanged, found, rulesIn } from '../../support/docs/lint-rule-cases.ts';
 
 const clean = cleanBase('envoy');
 const edited = (passage: string, by: string) => rulesIn(exchanged(clean, passage, by));

@@ -1,7 +1,7 @@
 /** Tests Istio's condition of the check: it covers every request only when all settings that it depends on do. */
 import { expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
-import { cleanBase, exchanged, rulesIn } from './rule-cases.ts';
+import { cleanBase, exchanged, rulesIn } from '../../support/docs/lint-rule-cases.ts';
 
 const good = cleanBase('istio-sidecar');
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments, stringify } from 'yaml';
 import { UnreadableText } from '../../../src/tools/gateway-lint/gateway/source-file.ts';
-import { cleanBase, exchanged, found, rulesIn } from './rule-cases.ts';
+import { cleanBase, exchanged, found, rulesIn } from '../../support/docs/lint-rule-cases.ts';
 
 const istio = cleanBase('istio');
 const envoyGateway = cleanBase('envoy-gateway');

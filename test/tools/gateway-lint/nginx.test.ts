@@ -5,7 +5,7 @@ import { UnreadableText } from '../../../src/tools/gateway-lint/gateway/source-f
 import { everyDirective, readNginx } from '../../../src/tools/gateway-lint/nginx/configuration.ts';
 import { lintNginx } from '../../../src/tools/gateway-lint/nginx/lint-nginx.ts';
 import { NGINX_RULES } from '../../../src/tools/gateway-lint/nginx/rules.ts';
-import { exchanged } from './rule-cases.ts';
+import { exchanged } from '../../support/docs/lint-rule-cases.ts';
 
 const shipped = readFileSync(new URL('../../../nginx/nginx.conf', import.meta.url), 'utf8');
 

@@ -1,8 +1,8 @@
 /** Checks that the linter reports every patch that could change the check, except the known patches in `envoy/`. */
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments, stringify } from 'yaml';
-import { MANIFEST_SETS, textOf } from '../../gateways/manifest-sets.ts';
-import { cleanBase, exchanged, found, rulesIn } from './rule-cases.ts';
+import { cleanBase, exchanged, found, rulesIn } from '../../support/docs/lint-rule-cases.ts';
+import { MANIFEST_SETS, textOf } from '../../support/docs/manifest-sets.ts';
 
 const TOUCHES = ['patch-touches-check'];
 const type = (name: string) => `type.googleapis.com/envoy.extensions.filters.http.${name}`;

@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { CONTEXT_HEADERS as WIRE_NAMES } from '../../../src/protocol/wire-names.ts';
 import { CONTEXT_HEADERS } from '../../../src/tools/gateway-lint/gateway/header-names.ts';
 import { RULES } from '../../../src/tools/gateway-lint/lint.ts';
-import { cleanBase, cleanBases, found, markedLines, ruleCases } from './rule-cases.ts';
+import { cleanBase, cleanBases, found, markedLines, ruleCases } from '../../support/docs/lint-rule-cases.ts';
 
 const ids = RULES.map(({ id }) => id);
 const bad = ruleCases('bad');

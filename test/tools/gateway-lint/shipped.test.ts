@@ -1,9 +1,9 @@
 /** Checks that the shipped configuration is clean, and that removing any part that a rule checks causes a finding. */
 import { readFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
-import { httpServiceEdits } from '../../e2e/forward-auth/proxies/envoy-http.ts';
-import { adaptShipped } from '../../e2e/harness/envoy-config.ts';
-import { exchanged, found, rulesIn } from './rule-cases.ts';
+import { exchanged, found, rulesIn } from '../../support/docs/lint-rule-cases.ts';
+import { adaptShipped } from '../../support/harness/envoy-config.ts';
+import { httpServiceEdits } from '../../support/proxies/envoy-http.ts';
 
 const shipped = readFileSync(new URL('../../../envoy/envoy.yaml', import.meta.url), 'utf8');
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { lintTraefik } from '../../../src/tools/gateway-lint/traefik/lint-traefik.ts';
 import { TRAEFIK_RULES } from '../../../src/tools/gateway-lint/traefik/rules.ts';
-import { exchanged } from './rule-cases.ts';
+import { exchanged } from '../../support/docs/lint-rule-cases.ts';
 
 const shippedFile = (name: string) =>
   readFileSync(new URL(`../../../traefik/${name}`, import.meta.url), 'utf8');

@@ -4,7 +4,7 @@
  */
 import { expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
-import { cleanBase, rulesIn } from './rule-cases.ts';
+import { cleanBase, rulesIn } from '../../support/docs/lint-rule-cases.ts';
 
 const TYPE = 'type.googleapis.com/envoy.';
 const ADMIN = `${TYPE}admin.v3.`;

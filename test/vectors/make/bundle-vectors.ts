@@ -1,7 +1,7 @@
 /** The bundles for the request vectors: one whole and signed, the others as patches of it. */
 import { signWholeBundle } from '../../../src/bundle/authoring/publishing-documents.ts';
 import { asContent } from '../../../src/bundle/format/shape.ts';
-import { siteContent } from '../../fakes/snapshot.ts';
+import { siteContent } from '../../support/fixtures/snapshot.ts';
 import type { BundleVariant } from './cases/vector-case.ts';
 import type { BundleVector } from './format.ts';
 import { patchBetween } from './json-patch.ts';

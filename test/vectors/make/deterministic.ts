@@ -10,7 +10,7 @@ import {
   signRequest,
   type WireRequest,
   withHeader,
-} from '../../fakes/signed-request.ts';
+} from '../../support/fixtures/signed-request.ts';
 import { signEs256Deterministically } from './deterministic-es256.ts';
 import { TEST_SITE_KEYS } from './test-keys.ts';
 

@@ -1,7 +1,7 @@
 /** Request sequences in which the first request affects the decision about the next. */
-import { NOW_SECONDS } from '../../fakes/bundle-content.ts';
-import { type RequestEdits, type RequestPlan, withHeader } from '../../fakes/signed-request.ts';
-import { SKEW_SECONDS } from '../../fakes/snapshot.ts';
+import { NOW_SECONDS } from '../../support/fixtures/bundle-content.ts';
+import { type RequestEdits, type RequestPlan, withHeader } from '../../support/fixtures/signed-request.ts';
+import { SKEW_SECONDS } from '../../support/fixtures/snapshot.ts';
 import { signVectorRequest } from './deterministic.ts';
 import type { ReplayVector } from './format.ts';
 import { BASE_BUNDLE, expectedAllowance, expectedDenial, receivedRequest } from './request-vectors.ts';

@@ -5,9 +5,9 @@ import {
   CLIENT_ISSUER,
   NOW_SECONDS,
   TRUST_DOMAIN,
-} from '../../fakes/bundle-content.ts';
-import type { CallerName, WireRequest } from '../../fakes/signed-request.ts';
-import { AUTOMATION_ISSUER, KEY_ID, type RouteId } from '../../fakes/snapshot.ts';
+} from '../../support/fixtures/bundle-content.ts';
+import type { CallerName, WireRequest } from '../../support/fixtures/signed-request.ts';
+import { AUTOMATION_ISSUER, KEY_ID, type RouteId } from '../../support/fixtures/snapshot.ts';
 import { BINDING_CASES } from '../../verifier/decision/binding-cases.ts';
 import { CALLER_CASES } from '../../verifier/decision/caller-cases.ts';
 import type { CaseGroup } from '../../verifier/decision/request-cases.ts';

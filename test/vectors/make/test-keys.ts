@@ -4,8 +4,8 @@
  */
 import { createECDH, createHash, createPrivateKey } from 'node:crypto';
 import { type SigningKey, signingKeyOf } from '../../../src/protocol/signing.ts';
-import type { SiteKeys } from '../../fakes/snapshot.ts';
-import { ed25519KeyOfSeed, P256_KEY, TEST_1, TEST_2 } from '../../protocol/fixtures.ts';
+import type { SiteKeys } from '../../support/fixtures/snapshot.ts';
+import { ed25519KeyOfSeed, P256_KEY, TEST_1, TEST_2 } from '../../support/protocol/fixtures.ts';
 
 /** A private key is the SHA-256 of this text and its name. */
 const SEED_PREFIX = 'proofgate test key: ';

@@ -11,8 +11,8 @@ import { Registry } from 'prom-client';
 import { type OpenAudit, openAudit } from '../../../src/verifier/assembly/open-audit.ts';
 import { auditCheck } from '../../../src/verifier/assembly/verifier-readiness.ts';
 import type { AuditMode } from '../../../src/verifier/audit/sink.ts';
-import { waitFor } from '../../e2e/harness/wait.ts';
-import { mountSmallDisk } from '../../fakes/small-disk.ts';
+import { mountSmallDisk } from '../../support/harness/small-disk.ts';
+import { waitFor } from '../../support/wait.ts';
 import { numberedEvent, TrailFolder } from '../audit/trail.ts';
 
 const folder = new TrailFolder();

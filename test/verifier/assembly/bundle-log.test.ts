@@ -3,7 +3,7 @@ import { expect, it } from '@jest/globals';
 import { createLogger } from '../../../src/process/telemetry/logger.ts';
 import { logBundleEvents } from '../../../src/verifier/assembly/bundle-log.ts';
 import { createRefreshMetrics, createVerifierMetrics } from '../../../src/verifier/verifier-metrics.ts';
-import { compileSite, newSiteKeys, siteContent, sourcesOf } from '../../fakes/snapshot.ts';
+import { compileSite, newSiteKeys, siteContent, sourcesOf } from '../../support/fixtures/snapshot.ts';
 
 it('names each rule that matches nothing, after the bundle', async () => {
   const content = siteContent(newSiteKeys());

@@ -8,12 +8,12 @@ import { createLogger } from '../../../src/process/telemetry/logger.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { AuditFileError } from '../../../src/verifier/assembly/open-audit.ts';
 import { openVerifier, type VerifierSetup } from '../../../src/verifier/assembly/open-verifier.ts';
-import { newDirectory, putBundle } from '../../bundle/bundle-directory.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { AUTH_SITE, bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';
-import { wallClockSeconds } from '../../fakes/enrolled-site.ts';
-import { signRequest } from '../../fakes/signed-request.ts';
-import { newSiteKeys } from '../../fakes/snapshot.ts';
+import { newDirectory, putBundle } from '../../support/bundle/bundle-directory.ts';
+import { AUTH_SITE, bundleContent, newTestKeys } from '../../support/fixtures/bundle-content.ts';
+import { wallClockSeconds } from '../../support/fixtures/enrolled-site.ts';
+import { signRequest } from '../../support/fixtures/signed-request.ts';
+import { newSiteKeys } from '../../support/fixtures/snapshot.ts';
+import { waitUntil } from '../../support/wait.ts';
 
 const keys = newTestKeys();
 const signers = { keys: [keys.bundle.publicKey], threshold: 1 };

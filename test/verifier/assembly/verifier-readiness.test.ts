@@ -7,7 +7,7 @@ import {
   verifierReadiness,
 } from '../../../src/verifier/assembly/verifier-readiness.ts';
 import { checkFreshness } from '../../../src/verifier/decision/steps/freshness.ts';
-import { NOW_SECONDS, ORIGIN } from '../../fakes/bundle-content.ts';
+import { NOW_SECONDS, ORIGIN } from '../../support/fixtures/bundle-content.ts';
 import {
   BUNDLE_AGE_SECONDS,
   compileSite,
@@ -15,7 +15,7 @@ import {
   newSiteKeys,
   SKEW_SECONDS,
   siteContent,
-} from '../../fakes/snapshot.ts';
+} from '../../support/fixtures/snapshot.ts';
 
 const REALTIME_STALENESS_SECONDS = 10;
 const FRESH_AS_OF_SECONDS = NOW_SECONDS - BUNDLE_AGE_SECONDS;

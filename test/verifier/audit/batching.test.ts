@@ -8,7 +8,7 @@ import {
   type Delivery,
 } from '../../../src/verifier/audit/batching.ts';
 import type { LineBatch } from '../../../src/verifier/audit/line-queue.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { numberedEvent, RecordingObserver, readTrail, upTo } from './trail.ts';
 
 const SELDOM_MS = 3_600_000;

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { createJsonLinesSink } from '../../../src/verifier/audit/json-lines.ts';
 import type { AuditMode } from '../../../src/verifier/audit/sink.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { mountSmallDisk } from '../../fakes/small-disk.ts';
+import { mountSmallDisk } from '../../support/harness/small-disk.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { numberedEvent, RecordingObserver, readTrail, TrailFolder, upTo } from './trail.ts';
 
 const disk = mountSmallDisk(64, 'an audit file on a full disk');

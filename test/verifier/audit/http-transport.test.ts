@@ -2,14 +2,14 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { BatchingSink } from '../../../src/verifier/audit/batching.ts';
 import { HttpTransport, type HttpTransportOptions } from '../../../src/verifier/audit/http-transport.ts';
-import { makeCertificates } from '../../e2e/harness/certificates.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
 import {
   type AuditCollector,
   type CollectedBatch,
   type CollectorAnswer,
   startAuditCollector,
-} from '../../fakes/audit-collector.ts';
+} from '../../support/fakes/audit-collector.ts';
+import { makeCertificates } from '../../support/harness/certificates.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { numberedEvent, RecordingObserver, readTrail, upTo, wholeIds } from './trail.ts';
 
 const stops: (() => Promise<void>)[] = [];

@@ -4,10 +4,10 @@ import path from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { createJsonLinesSink } from '../../../src/verifier/audit/json-lines.ts';
 import type { AuditMode, OperatedAuditSink } from '../../../src/verifier/audit/sink.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { signRequest } from '../../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
-import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';
+import { signRequest } from '../../support/fixtures/signed-request.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
+import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { idsOf, numberedEvent, RecordingObserver, TrailFolder, upTo } from './trail.ts';
 
 const folder = new TrailFolder();

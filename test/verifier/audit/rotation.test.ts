@@ -14,7 +14,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { createJsonLinesSink } from '../../../src/verifier/audit/json-lines.ts';
 import type { AuditMode } from '../../../src/verifier/audit/sink.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
+import { waitUntil } from '../../support/wait.ts';
 import {
   idsOf,
   idsOfShared,

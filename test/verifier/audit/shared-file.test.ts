@@ -3,7 +3,7 @@ import { appendFileSync, readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { createJsonLinesSink } from '../../../src/verifier/audit/json-lines.ts';
 import type { AuditMode } from '../../../src/verifier/audit/sink.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { idsOfShared, numberedEvent, RecordingObserver, TrailFolder, upTo } from './trail.ts';
 
 const folder = new TrailFolder();

@@ -6,8 +6,8 @@ import { connect, createServer, type Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import type { AuditMode } from '../../../src/verifier/audit/sink.ts';
-import type { AuditWriterReport, AuditWriterSettings } from '../../fakes/audit-writer.ts';
-import { typescriptArguments } from '../../fakes/run-typescript.ts';
+import type { AuditWriterReport, AuditWriterSettings } from '../../support/harness/audit-writer.ts';
+import { typescriptArguments } from '../../support/harness/run-typescript.ts';
 import { readTrail, TrailFolder, upTo } from './trail.ts';
 
 const folder = new TrailFolder();

@@ -5,7 +5,7 @@
 import { openSync, readFileSync } from 'node:fs';
 import { afterAll, afterEach, describe, expect, it } from '@jest/globals';
 import { WriteThroughSink } from '../../../src/verifier/audit/write-through.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { ScriptedDestination, withFullDevice } from './scripted-destination.ts';
 import { numberedEvent, RecordingObserver, readTrail, TrailFolder } from './trail.ts';
 

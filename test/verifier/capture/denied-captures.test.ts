@@ -8,10 +8,14 @@ import { requestHeadersOf } from '../../../src/process/http-proxy/raw-headers.ts
 import { CaptureDirectory } from '../../../src/verifier/capture/capture-directory.ts';
 import type { CaptureOutcome } from '../../../src/verifier/capture/capture-metrics.ts';
 import { DeniedCaptures } from '../../../src/verifier/capture/denied-captures.ts';
-import { signRequest } from '../../fakes/signed-request.ts';
-import { mountSmallDisk } from '../../fakes/small-disk.ts';
-import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
-import { checkNow, createTestVerifier, REALTIME_STALENESS_SECONDS } from '../../fakes/test-verifier.ts';
+import { signRequest } from '../../support/fixtures/signed-request.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
+import {
+  checkNow,
+  createTestVerifier,
+  REALTIME_STALENESS_SECONDS,
+} from '../../support/fixtures/test-verifier.ts';
+import { mountSmallDisk } from '../../support/harness/small-disk.ts';
 
 const keys = newSiteKeys();
 const snapshot = await compileSite(siteContent(keys));

@@ -3,10 +3,10 @@ import { describe, expect, it } from '@jest/globals';
 import type { CallContext } from '../../../src/process/connections/call-context.ts';
 import type { TracedDecision, TracedStep } from '../../../src/process/telemetry/decision-trace.ts';
 import { CONSUMED, REPLAYED, type ReplayOutcome } from '../../../src/verifier/replay/store.ts';
-import { scriptedReplayStore } from '../../fakes/replay-store.ts';
-import { signRequest } from '../../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
-import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';
+import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
+import { signRequest } from '../../support/fixtures/signed-request.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
+import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
 
 const keys = newSiteKeys();
 const snapshot = await compileSite(siteContent(keys));

@@ -1,7 +1,7 @@
 /** Further ways to the rows of the decision table about callers and keys, and odd requests that are allowed. */
-import { CLIENT_ISSUER } from '../../fakes/bundle-content.ts';
-import type { RequestEdits } from '../../fakes/signed-request.ts';
-import { CONTEXT, KEY_ID, PROVENANCE } from '../../fakes/snapshot.ts';
+import { CLIENT_ISSUER } from '../../support/fixtures/bundle-content.ts';
+import type { RequestEdits } from '../../support/fixtures/signed-request.ts';
+import { CONTEXT, KEY_ID, PROVENANCE } from '../../support/fixtures/snapshot.ts';
 import { OTHER_TEST_KEYS } from '../../vectors/make/test-keys.ts';
 import { type CaseGroup, everything, keys, read, write } from './request-cases.ts';
 

@@ -2,8 +2,8 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
-import { NOW_SECONDS } from '../../fakes/bundle-content.ts';
-import { type RequestEdits, type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
+import { NOW_SECONDS } from '../../support/fixtures/bundle-content.ts';
+import { type RequestEdits, type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
 import {
   compileSite,
   MAX_BROKER_PASSPORT_TTL_SECONDS,
@@ -11,13 +11,13 @@ import {
   newSiteKeys,
   type SiteContent,
   siteContent,
-} from '../../fakes/snapshot.ts';
+} from '../../support/fixtures/snapshot.ts';
 import {
   checkNow,
   createTestVerifier,
   outcomeOf,
   REALTIME_STALENESS_SECONDS,
-} from '../../fakes/test-verifier.ts';
+} from '../../support/fixtures/test-verifier.ts';
 
 const keys = newSiteKeys();
 const byBilling: RequestPlan = { caller: 'billing', route: 'orders-write' };

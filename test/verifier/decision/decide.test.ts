@@ -3,10 +3,10 @@ import { describe, expect, it } from '@jest/globals';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { REASONS } from '../../../src/protocol/reasons.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
-import { scriptedReplayStore } from '../../fakes/replay-store.ts';
-import { bothEdits, type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, siteContent } from '../../fakes/snapshot.ts';
-import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';
+import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
+import { bothEdits, type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
+import { compileSite, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
+import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
 import type { Fault, TableCaller } from './fault.ts';
 import { applyToContent, canMeet, FAULTS, faultsOf } from './one-fault.ts';
 

@@ -1,9 +1,9 @@
 /** Further ways to the rows of the decision table about callers, keys and binding, and odd requests that are allowed. */
 import { describe, expect, it } from '@jest/globals';
-import { BROKER_ISSUER } from '../../fakes/bundle-content.ts';
-import { type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
-import { AUTOMATION_ISSUER, compileSite, siteContent, sourcesOf } from '../../fakes/snapshot.ts';
-import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';
+import { BROKER_ISSUER } from '../../support/fixtures/bundle-content.ts';
+import { type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
+import { AUTOMATION_ISSUER, compileSite, siteContent, sourcesOf } from '../../support/fixtures/snapshot.ts';
+import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
 import { BINDING_CASES } from './binding-cases.ts';
 import { CALLER_CASES, claims } from './caller-cases.ts';
 import { describeCases } from './cases.ts';

@@ -8,21 +8,27 @@ import {
   type PassportCache,
 } from '../../../src/verifier/decision/facts/passport-cache.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
-import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
-import { scriptedReplayStore } from '../../fakes/replay-store.ts';
+import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
+import { NOW_SECONDS, newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import {
   type RequestEdits,
   type SignedRequest,
   signRequest,
   withHeader,
-} from '../../fakes/signed-request.ts';
-import { compileSite, KEY_ID, newSiteKeys, type SiteContent, siteContent } from '../../fakes/snapshot.ts';
+} from '../../support/fixtures/signed-request.ts';
+import {
+  compileSite,
+  KEY_ID,
+  newSiteKeys,
+  type SiteContent,
+  siteContent,
+} from '../../support/fixtures/snapshot.ts';
 import {
   checkNow,
   createTestVerifier,
   outcomeOf,
   REALTIME_STALENESS_SECONDS,
-} from '../../fakes/test-verifier.ts';
+} from '../../support/fixtures/test-verifier.ts';
 import type { TableCaller } from './fault.ts';
 import { applyToContent, faultsOf } from './one-fault.ts';
 

@@ -3,10 +3,16 @@ import { describe, expect, it } from '@jest/globals';
 import { LiveKeyTable } from '../../../src/bundle/compile/key-table.ts';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
-import { scriptedReplayStore } from '../../fakes/replay-store.ts';
-import { type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, type SiteContent, siteContent, sourcesOf } from '../../fakes/snapshot.ts';
-import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';
+import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
+import { type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
+import {
+  compileSite,
+  newSiteKeys,
+  type SiteContent,
+  siteContent,
+  sourcesOf,
+} from '../../support/fixtures/snapshot.ts';
+import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
 
 const keys = newSiteKeys();
 

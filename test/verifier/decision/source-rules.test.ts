@@ -3,9 +3,15 @@ import { describe, expect, it } from '@jest/globals';
 import { readCredentials } from '../../../src/protocol/credentials.ts';
 import { isDenial } from '../../../src/protocol/reasons.ts';
 import { passportClaimsAllowed } from '../../../src/verifier/decision/steps/proof.ts';
-import { type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
-import { compileSite, newSiteKeys, type SiteContent, siteContent, sourcesOf } from '../../fakes/snapshot.ts';
-import { checkNow, createTestVerifier, outcomeOf } from '../../fakes/test-verifier.ts';
+import { type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
+import {
+  compileSite,
+  newSiteKeys,
+  type SiteContent,
+  siteContent,
+  sourcesOf,
+} from '../../support/fixtures/snapshot.ts';
+import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
 
 const keys = newSiteKeys();
 const BILLING: RequestPlan = { caller: 'billing', route: 'orders-read' };

@@ -7,9 +7,9 @@ import {
   type EnvoyBodyMode,
   factsOfCheckRequest,
 } from '../../../src/verifier/envoy-request/check-request.ts';
-import { mergedCheckRequest, rawCheckRequest } from '../../fakes/check-request.ts';
-import { type RequestPlan, signRequest } from '../../fakes/signed-request.ts';
-import { newSiteKeys } from '../../fakes/snapshot.ts';
+import { mergedCheckRequest, rawCheckRequest } from '../../support/fixtures/check-request.ts';
+import { type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
+import { newSiteKeys } from '../../support/fixtures/snapshot.ts';
 
 const factsOf = (http: HttpRequest, bodyMode: EnvoyBodyMode = 'buffered') =>
   factsOfCheckRequest({ attributes: { request: { http } } }, bodyMode);

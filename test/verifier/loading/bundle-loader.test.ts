@@ -12,15 +12,20 @@ import {
   MARK_FILE,
   MemoryMark,
 } from '../../../src/verifier/loading/state/high-water-mark.ts';
-import { bundleDocument, freshnessDocument, newDirectory, putBundle } from '../../bundle/bundle-directory.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
+import {
+  bundleDocument,
+  freshnessDocument,
+  newDirectory,
+  putBundle,
+} from '../../support/bundle/bundle-directory.ts';
 import {
   AUTH_SITE,
   bundleContent,
   NOW_SECONDS,
   newSigningKey,
   newTestKeys,
-} from '../../fakes/bundle-content.ts';
+} from '../../support/fixtures/bundle-content.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { newTestLoader } from './loader-fixture.ts';
 
 const keys = newTestKeys();

@@ -15,15 +15,15 @@ import { ActiveBundle } from '../../../src/verifier/loading/active-bundle.ts';
 import { DirectorySource } from '../../../src/verifier/loading/directory-source.ts';
 import { ProblemRecord } from '../../../src/verifier/loading/problem-record.ts';
 import { FileMark } from '../../../src/verifier/loading/state/high-water-mark.ts';
-import { freshnessDocument, newDirectory, putBundle } from '../../bundle/bundle-directory.ts';
-import { deltaAfter, keyNamed } from '../../bundle/deltas.ts';
+import { freshnessDocument, newDirectory, putBundle } from '../../support/bundle/bundle-directory.ts';
+import { deltaAfter, keyNamed } from '../../support/bundle/deltas.ts';
 import {
   AUTH_SITE,
   bundleContent,
   NOW_SECONDS,
   newSigningKey,
   newTestKeys,
-} from '../../fakes/bundle-content.ts';
+} from '../../support/fixtures/bundle-content.ts';
 import { newTestLoader } from './loader-fixture.ts';
 
 const keys = newTestKeys();

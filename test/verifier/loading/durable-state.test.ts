@@ -2,9 +2,9 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { newDirectory } from '../../bundle/bundle-directory.ts';
-import { typescriptArguments } from '../../fakes/run-typescript.ts';
-import type { StateWriterSettings } from '../../fakes/state-writer.ts';
+import { newDirectory } from '../../support/bundle/bundle-directory.ts';
+import { typescriptArguments } from '../../support/harness/run-typescript.ts';
+import type { StateWriterSettings } from '../../support/harness/state-writer.ts';
 import { traceNode, whyNoTrace } from './durable-writes.ts';
 
 const missing = whyNoTrace();

@@ -1,10 +1,10 @@
 /** Tests a hostile Control, or an impostor, that tries to keep a verifier busy. It has no signing key. */
 import { describe, expect, it } from '@jest/globals';
 import { hasAtMostParts } from '../../../src/verifier/loading/refresh/control-connection.ts';
-import { newDirectory } from '../../bundle/bundle-directory.ts';
-import { keyNamed } from '../../bundle/deltas.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
+import { newDirectory } from '../../support/bundle/bundle-directory.ts';
+import { keyNamed } from '../../support/bundle/deltas.ts';
+import { NOW_SECONDS, newSigningKey } from '../../support/fixtures/bundle-content.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { newControl, siteContent, startFollower } from './refresh-fixture.ts';
 
 async function following() {

@@ -4,7 +4,7 @@ import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { BundleLoader, type BundleLoaderOptions } from '../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark, MemoryMark } from '../../../src/verifier/loading/state/high-water-mark.ts';
 import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
-import { AUTH_SITE, NOW_SECONDS } from '../../fakes/bundle-content.ts';
+import { AUTH_SITE, NOW_SECONDS } from '../../support/fixtures/bundle-content.ts';
 
 const closing: (() => Promise<void> | void)[] = [];
 afterEach(async () => {

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from '@jest/globals';
 import { signDelta, signWholeBundle } from '../../../src/bundle/authoring/publishing-documents.ts';
-import { freshnessDocument, newDirectory } from '../../bundle/bundle-directory.ts';
-import { deltaAfter } from '../../bundle/deltas.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';
-import { mountReadOnlyView } from '../../fakes/read-only-view.ts';
+import { freshnessDocument, newDirectory } from '../../support/bundle/bundle-directory.ts';
+import { deltaAfter } from '../../support/bundle/deltas.ts';
+import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../support/fixtures/bundle-content.ts';
+import { mountReadOnlyView } from '../../support/harness/read-only-view.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { newTestLoader } from './loader-fixture.ts';
 
 const keys = newTestKeys();

@@ -5,8 +5,8 @@ import type { BundleLoaderOptions } from '../../../src/verifier/loading/bundle-l
 import { ControlConnection } from '../../../src/verifier/loading/refresh/control-connection.ts';
 import { Refresher, type RefresherOptions } from '../../../src/verifier/loading/refresh/refresher.ts';
 import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
-import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../fakes/bundle-content.ts';
-import { type FakeControl, startFakeControl } from '../../fakes/control-distribution.ts';
+import { type FakeControl, startFakeControl } from '../../support/fakes/control-distribution.ts';
+import { AUTH_SITE, bundleContent, NOW_SECONDS, newTestKeys } from '../../support/fixtures/bundle-content.ts';
 import { closeAfterTest, newTestLoader } from './loader-fixture.ts';
 
 export const keys = newTestKeys();

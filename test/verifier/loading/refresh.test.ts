@@ -3,11 +3,11 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
-import { newDirectory, putBundle } from '../../bundle/bundle-directory.ts';
-import { clientNamed, keyNamed } from '../../bundle/deltas.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { NOW_SECONDS, newSigningKey } from '../../fakes/bundle-content.ts';
-import type { FakeControl } from '../../fakes/control-distribution.ts';
+import { newDirectory, putBundle } from '../../support/bundle/bundle-directory.ts';
+import { clientNamed, keyNamed } from '../../support/bundle/deltas.ts';
+import type { FakeControl } from '../../support/fakes/control-distribution.ts';
+import { NOW_SECONDS, newSigningKey } from '../../support/fixtures/bundle-content.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { keys, newControl, siteContent, startFollower } from './refresh-fixture.ts';
 
 const { jwk } = newSigningKey().publicKey;

@@ -9,10 +9,10 @@ import {
   type ResetMarkOptions,
   resetMark,
 } from '../../../src/verifier/loading/state/reset-mark.ts';
-import { newDirectory } from '../../bundle/bundle-directory.ts';
-import { rejection } from '../../bundle/rejection.ts';
-import { AUTH_SITE } from '../../fakes/bundle-content.ts';
-import { FakeSharedMark } from '../../fakes/shared-mark.ts';
+import { newDirectory } from '../../support/bundle/bundle-directory.ts';
+import { rejection } from '../../support/bundle/rejection.ts';
+import { FakeSharedMark } from '../../support/fakes/shared-mark.ts';
+import { AUTH_SITE } from '../../support/fixtures/bundle-content.ts';
 import { closeAfterTest } from './loader-fixture.ts';
 
 const own = { revision: 7, head: 'A'.repeat(43) };

@@ -2,11 +2,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import type { RouteContent } from '../../../src/bundle/format/schema.ts';
-import { newDirectory } from '../../bundle/bundle-directory.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { NOW_SECONDS } from '../../fakes/bundle-content.ts';
-import type { Fault, RequestKind } from '../../fakes/control-distribution.ts';
-import { hostileRetryAfters } from '../../fakes/retry-after-headers.ts';
+import { newDirectory } from '../../support/bundle/bundle-directory.ts';
+import type { Fault, RequestKind } from '../../support/fakes/control-distribution.ts';
+import { NOW_SECONDS } from '../../support/fixtures/bundle-content.ts';
+import { hostileRetryAfters } from '../../support/fixtures/retry-after-headers.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { newControl, siteContent, startFollower } from './refresh-fixture.ts';
 
 const LATE_MS = 2000;

@@ -8,10 +8,10 @@ import {
   MemoryMark,
 } from '../../../src/verifier/loading/state/high-water-mark.ts';
 import { MirroredMark, type MirroredMarkOptions } from '../../../src/verifier/loading/state/shared-mark.ts';
-import { bundleDocument, newDirectory, putBundle } from '../../bundle/bundle-directory.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { AUTH_SITE, bundleContent, newTestKeys } from '../../fakes/bundle-content.ts';
-import { FakeSharedMark } from '../../fakes/shared-mark.ts';
+import { bundleDocument, newDirectory, putBundle } from '../../support/bundle/bundle-directory.ts';
+import { FakeSharedMark } from '../../support/fakes/shared-mark.ts';
+import { AUTH_SITE, bundleContent, newTestKeys } from '../../support/fixtures/bundle-content.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { closeAfterTest, newTestLoader } from './loader-fixture.ts';
 
 const keys = newTestKeys();

@@ -12,15 +12,15 @@ import { DOCUMENTS, type Signers, signDocument } from '../../../src/bundle/forma
 import type { BundleContent } from '../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
-import { newDirectory } from '../../bundle/bundle-directory.ts';
-import { deltaAfter } from '../../bundle/deltas.ts';
+import { newDirectory } from '../../support/bundle/bundle-directory.ts';
+import { deltaAfter } from '../../support/bundle/deltas.ts';
 import {
   AUTH_SITE,
   bundleContent,
   NOW_SECONDS,
   newSigningKey,
   newTestKeys,
-} from '../../fakes/bundle-content.ts';
+} from '../../support/fixtures/bundle-content.ts';
 import { newTestLoader } from './loader-fixture.ts';
 
 const keys = newTestKeys();

@@ -25,9 +25,9 @@ import {
   MemoryMark,
 } from '../../../src/verifier/loading/state/high-water-mark.ts';
 import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
-import { newDirectory } from '../../bundle/bundle-directory.ts';
-import { deltaAfter } from '../../bundle/deltas.ts';
-import { AUTH_SITE, bundleContent, newSigningKey } from '../../fakes/bundle-content.ts';
+import { newDirectory } from '../../support/bundle/bundle-directory.ts';
+import { deltaAfter } from '../../support/bundle/deltas.ts';
+import { AUTH_SITE, bundleContent, newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import { closeAfterTest, newTestLoader } from './loader-fixture.ts';
 
 // P-256 keys cost less to load, and these tests load often.

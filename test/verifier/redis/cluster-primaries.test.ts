@@ -4,10 +4,10 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { CLUSTER_TAGS } from '../../../src/verifier/redis/cluster-view.ts';
 import type { RedisLink } from '../../../src/verifier/redis/link.ts';
 import type { Primaries } from '../../../src/verifier/redis/primaries.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { freePort } from '../../fakes/free-port.ts';
-import { RedisErrorReply } from '../../fakes/redis-reply.ts';
-import { infoText, type RedisSpeaker, SILENCE, type SpokenReply } from '../../fakes/redis-speaker.ts';
+import { infoText, type RedisSpeaker, SILENCE, type SpokenReply } from '../../support/fakes/redis-speaker.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { RedisErrorReply } from '../../support/harness/redis-reply.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { primaryOf, TestPrimaries } from './primaries.ts';
 
 const servers = new TestPrimaries();

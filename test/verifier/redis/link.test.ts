@@ -4,9 +4,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { classifyFault } from '../../../src/verifier/redis/faults.ts';
 import { type Examination, RedisLink } from '../../../src/verifier/redis/link.ts';
 import { redisScript } from '../../../src/verifier/redis/script.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { freePort } from '../../fakes/free-port.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
+import { waitUntil } from '../../support/wait.ts';
 
 const SELDOM_MS = 3_600_000;
 const FIT: Examination = {

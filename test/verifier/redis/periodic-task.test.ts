@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { PeriodicTask } from '../../../src/verifier/redis/periodic-task.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
+import { waitUntil } from '../../support/wait.ts';
 
 const SELDOM_MS = 3_600_000;
 

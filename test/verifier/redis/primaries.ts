@@ -3,7 +3,7 @@ import type { ClusterEndpoint, SentinelEndpoint } from '../../../src/verifier/re
 import type { RedisLink } from '../../../src/verifier/redis/link.ts';
 import { openPrimaries } from '../../../src/verifier/redis/open-primaries.ts';
 import type { Primaries, PrimariesOptions } from '../../../src/verifier/redis/primaries.ts';
-import { infoText, RedisSpeaker, type Spoken } from '../../fakes/redis-speaker.ts';
+import { infoText, RedisSpeaker, type Spoken } from '../../support/fakes/redis-speaker.ts';
 
 type Endpoint =
   | Pick<SentinelEndpoint, 'kind' | 'sentinels' | 'primaryName'>

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { REPLAY_SCRIPTS } from '../../../src/verifier/redis/replay-scripts.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
 
 const ASKED = { time: "redis.call('TIME')[1]", info: "redis.call('INFO', 'replication')" } as const;
 type Asked = keyof typeof ASKED;

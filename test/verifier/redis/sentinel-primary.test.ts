@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Primaries } from '../../../src/verifier/redis/primaries.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { freePort } from '../../fakes/free-port.ts';
-import { RedisErrorReply } from '../../fakes/redis-reply.ts';
-import { type RedisSpeaker, SILENCE, type SpokenReply } from '../../fakes/redis-speaker.ts';
+import { type RedisSpeaker, SILENCE, type SpokenReply } from '../../support/fakes/redis-speaker.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { RedisErrorReply } from '../../support/harness/redis-reply.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { primaryOf, TestPrimaries } from './primaries.ts';
 
 const NAME = 'replay';

@@ -4,10 +4,10 @@ import {
   createRedisSharedMark,
   type RedisSharedMarkOptions,
 } from '../../../src/verifier/redis/redis-shared-mark.ts';
-import { freePort } from '../../fakes/free-port.ts';
-import { TestRedisCluster } from '../../fakes/redis-cluster.ts';
-import { TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { TestRedisCluster } from '../../support/harness/redis-cluster.ts';
+import { TestRedisSentinel } from '../../support/harness/redis-sentinel.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
 
 const SITE = 'shop-eu-1';
 const KEY = `proofgate:{0}:mark:${SITE}`;

@@ -13,8 +13,8 @@ import {
 } from '../../../src/verifier/replay/persisted-fence.ts';
 import type { ReplayClaim, ReplayOutcome, ReplayStore } from '../../../src/verifier/replay/store.ts';
 import { CONSUMED, REPLAYED, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { FakeKeptFence, type FenceDisk } from '../../fakes/persisted-fence.ts';
+import { FakeKeptFence, type FenceDisk } from '../../support/fakes/persisted-fence.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { claimAt, randomIdentifier } from './claims.ts';
 
 const NOW_SECONDS = 1_800_000_000;

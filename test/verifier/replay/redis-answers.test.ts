@@ -10,9 +10,15 @@ import {
   type ReplayStore,
   UNAVAILABLE,
 } from '../../../src/verifier/replay/store.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { RedisErrorReply } from '../../fakes/redis-reply.ts';
-import { infoText, RedisSpeaker, SILENCE, type Spoken, type SpokenReply } from '../../fakes/redis-speaker.ts';
+import {
+  infoText,
+  RedisSpeaker,
+  SILENCE,
+  type Spoken,
+  type SpokenReply,
+} from '../../support/fakes/redis-speaker.ts';
+import { RedisErrorReply } from '../../support/harness/redis-reply.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { claimAt, SKEW_SECONDS } from './claims.ts';
 
 const NOW = 1_800_000_000;

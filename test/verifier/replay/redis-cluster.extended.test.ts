@@ -8,8 +8,8 @@ import {
   type ReplayStore,
   UNAVAILABLE,
 } from '../../../src/verifier/replay/store.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { type ClusterNode, TestRedisCluster } from '../../fakes/redis-cluster.ts';
+import { type ClusterNode, TestRedisCluster } from '../../support/harness/redis-cluster.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { claimAt, randomIdentifier, SKEW_SECONDS } from './claims.ts';
 import { nowSeconds, problemOf, servingLinks, TestRedisStores, untilAnswered } from './redis-stores.ts';
 
@@ -267,7 +267,7 @@ describe('redis as a Cluster: what must not be used', () => {
   });
 
   it('refuses a single server', async () => {
-    const { TestRedisServer } = await import('../../fakes/redis-server.ts');
+    const { TestRedisServer } = await import('../../support/harness/redis-server.ts');
     const server = await TestRedisServer.start();
     try {
       const store = stores.open(`redis-cluster://127.0.0.1:${server.port}`);

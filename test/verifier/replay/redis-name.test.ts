@@ -3,10 +3,10 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ONLY_TAG } from '../../../src/verifier/redis/primaries.ts';
 import { replayKeys } from '../../../src/verifier/redis/replay-keys.ts';
 import { CONSUMED, type ReplayStore, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { RedisGate } from '../../fakes/redis-gate.ts';
-import { infoFields } from '../../fakes/redis-reply.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
+import { RedisGate } from '../../support/harness/redis-gate.ts';
+import { infoFields } from '../../support/harness/redis-reply.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { claimAt, SKEW_SECONDS } from './claims.ts';
 import { nowSeconds, servingLinks, TestRedisStores, untilAnswered } from './redis-stores.ts';
 

@@ -2,9 +2,9 @@
 import { connect } from 'node:net';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { CONSUMED, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { RedisGate } from '../../fakes/redis-gate.ts';
-import { startImpostor, TestRedisServer } from '../../fakes/redis-server.ts';
+import { RedisGate } from '../../support/harness/redis-gate.ts';
+import { startImpostor, TestRedisServer } from '../../support/harness/redis-server.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { claimAt } from './claims.ts';
 import { nowSeconds, problemOf, servingLinks, TestRedisStores } from './redis-stores.ts';
 

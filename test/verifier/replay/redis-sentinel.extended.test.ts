@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import type { RedisReplayStoreOptions } from '../../../src/verifier/replay/redis.ts';
 import { CONSUMED, type ReplayStore, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { freePort } from '../../fakes/free-port.ts';
-import { type GuardedServer, TestRedisSentinel } from '../../fakes/redis-sentinel.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { type GuardedServer, TestRedisSentinel } from '../../support/harness/redis-sentinel.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { claimAt, SKEW_SECONDS } from './claims.ts';
 import { nowSeconds, problemOf, servingLinks, TestRedisStores, untilAnswered } from './redis-stores.ts';
 

@@ -6,7 +6,7 @@ import {
   type ReplayStore,
   UNAVAILABLE,
 } from '../../../src/verifier/replay/store.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { SKEW_SECONDS } from './claims.ts';
 
 export class TestRedisStores {

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import type { RedisReplayStoreOptions } from '../../../src/verifier/replay/redis.ts';
 import { CONSUMED, REPLAYED, type ReplayStore, UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
-import { makeCertificates, type TestCertificates } from '../../e2e/harness/certificates.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { freePort } from '../../fakes/free-port.ts';
-import { TestRedisServer } from '../../fakes/redis-server.ts';
+import { makeCertificates, type TestCertificates } from '../../support/harness/certificates.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { claimAt } from './claims.ts';
 import { nowSeconds, problemOf, TestRedisStores, untilAnswered } from './redis-stores.ts';
 

@@ -8,9 +8,9 @@ import {
   type ReplayStore,
   UNAVAILABLE,
 } from '../../../src/verifier/replay/store.ts';
-import { waitUntil } from '../../e2e/harness/wait.ts';
-import { freePort } from '../../fakes/free-port.ts';
-import { startImpostor, TestRedisServer } from '../../fakes/redis-server.ts';
+import { freePort } from '../../support/harness/free-port.ts';
+import { startImpostor, TestRedisServer } from '../../support/harness/redis-server.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { claimAt, randomIdentifier, SKEW_SECONDS } from './claims.ts';
 import { describeReplayStore } from './replay-store-suite.ts';
 

@@ -13,8 +13,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { blocksOf } from '../../../docs/blocks/blocks.ts';
-import { checkoutPath } from '../../../e2e/harness/checkout.ts';
+import { blocksOf } from '../../../support/docs/blocks.ts';
+import { checkoutPath } from '../../../support/harness/checkout.ts';
 
 const MAX_PACKED_BYTES = 100_000;
 

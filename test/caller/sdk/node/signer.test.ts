@@ -8,7 +8,7 @@ import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Agent, interceptors, request } from 'undici';
 import { denialOf, RequestDenied, Signer, SignerError } from '../../../../src/caller/sdk/index.ts';
-import { type DevSite, startDev } from '../../../tools/dev/dev-fixture.ts';
+import { type DevSite, startDev } from '../../../support/caller/dev-fixture.ts';
 import { writeUpstreamKey } from './upstream-key.ts';
 
 let dev: DevSite;

@@ -7,11 +7,11 @@ import { PairFolders } from '../../../../src/caller/agent/pair-folders.ts';
 import { statePathOf } from '../../../../src/caller/enroll/state-file.ts';
 import { Signer } from '../../../../src/caller/sdk/index.ts';
 import { headerValues } from '../../../../src/tools/conformance/wire/exchange.ts';
-import { useEnvironment } from '../../../e2e/environment/environment.ts';
-import { ROUTES } from '../../../e2e/environment/routes.ts';
-import { envoyVersions } from '../../../e2e/harness/envoy.ts';
-import type { Echo } from '../../../e2e/harness/upstream.ts';
-import { waitFor } from '../../../e2e/harness/wait.ts';
+import { envoyVersions } from '../../../support/harness/envoy.ts';
+import type { Echo } from '../../../support/harness/upstream.ts';
+import { useEnvironment } from '../../../support/site/environment.ts';
+import { ROUTES } from '../../../support/site/routes.ts';
+import { waitFor } from '../../../support/wait.ts';
 import { ORIGIN, writeBillingKey } from '../billing-key.ts';
 
 const CONNECTIONS = 32;

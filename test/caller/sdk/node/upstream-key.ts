@@ -3,7 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { writeEnrolledKey } from '../key-files.ts';
+import { writeEnrolledKey } from '../../../support/caller/key-files.ts';
 
 /** Routes `/v1/…` of GET, POST and PUT. @returns the path of the key file */
 export function writeUpstreamKey(origins: readonly string[], body: 'bound' | 'unbound' = 'bound'): string {

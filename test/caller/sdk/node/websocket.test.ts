@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { Agent, WebSocket } from 'undici';
 import { Signer } from '../../../../src/caller/sdk/index.ts';
-import { ROUTES } from '../../../e2e/environment/routes.ts';
-import { useProxies, useUpstreams, withRoutes } from '../../../enforcement/reverse-proxy/proxy-fixture.ts';
-import { ORIGIN, writeBillingKey } from '../../signer/egress/egress-fixture.ts';
+import { ORIGIN, writeBillingKey } from '../../../support/caller/egress-fixture.ts';
+import { useProxies, useUpstreams, withRoutes } from '../../../support/points/proxy-fixture.ts';
+import { ROUTES } from '../../../support/site/routes.ts';
 
 const proxies = useProxies();
 const upstreamWith = useUpstreams();

@@ -4,10 +4,10 @@ import { describe, expect, it } from '@jest/globals';
 import { NoResponse } from '../../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client, sendBytes } from '../../../../src/tools/conformance/wire/http1.ts';
 import { sendLines } from '../../../../src/tools/conformance/wire/http2.ts';
-import { AUTHORITY } from '../../../e2e/environment/routes.ts';
-import { useProxies, useUpstreams } from '../../../enforcement/reverse-proxy/proxy-fixture.ts';
+import { type OpenEgress, ORIGIN, useEgress } from '../../../support/caller/egress-fixture.ts';
+import { useProxies, useUpstreams } from '../../../support/points/proxy-fixture.ts';
+import { AUTHORITY } from '../../../support/site/routes.ts';
 import { type DeputyCase, deputyCases } from './confused-deputy-cases.ts';
-import { type OpenEgress, ORIGIN, useEgress } from './egress-fixture.ts';
 
 const proxies = useProxies();
 const upstreamWith = useUpstreams();

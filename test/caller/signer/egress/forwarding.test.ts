@@ -5,12 +5,12 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { headerValues } from '../../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../../../src/tools/conformance/wire/http1.ts';
 import { http2Client } from '../../../../src/tools/conformance/wire/http2.ts';
-import { AUTHORITY } from '../../../e2e/environment/routes.ts';
-import { makeCertificates, type TestCertificates } from '../../../e2e/harness/certificates.ts';
-import { waitFor } from '../../../e2e/harness/wait.ts';
-import { useProxies, useUpstreams } from '../../../enforcement/reverse-proxy/proxy-fixture.ts';
-import { byLane } from '../../../lane.ts';
-import { ORIGIN, SECURE_ORIGIN, useEgress } from './egress-fixture.ts';
+import { ORIGIN, SECURE_ORIGIN, useEgress } from '../../../support/caller/egress-fixture.ts';
+import { makeCertificates, type TestCertificates } from '../../../support/harness/certificates.ts';
+import { byLane } from '../../../support/lane.ts';
+import { useProxies, useUpstreams } from '../../../support/points/proxy-fixture.ts';
+import { AUTHORITY } from '../../../support/site/routes.ts';
+import { waitFor } from '../../../support/wait.ts';
 
 const proxies = useProxies();
 const upstreamWith = useUpstreams();

@@ -2,10 +2,10 @@
 import { createSecureServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { AUTHORITY } from '../../../e2e/environment/routes.ts';
-import { makeCertificates, type TestCertificates } from '../../../e2e/harness/certificates.ts';
-import { useProxies } from '../../../enforcement/reverse-proxy/proxy-fixture.ts';
-import { useEgress } from './egress-fixture.ts';
+import { useEgress } from '../../../support/caller/egress-fixture.ts';
+import { makeCertificates, type TestCertificates } from '../../../support/harness/certificates.ts';
+import { useProxies } from '../../../support/points/proxy-fixture.ts';
+import { AUTHORITY } from '../../../support/site/routes.ts';
 
 const EVENTS = 45;
 

@@ -14,13 +14,20 @@ import type { AddressInfo, Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { http1Client } from '../../../../src/tools/conformance/wire/http1.ts';
-import { AUTHORITY } from '../../../e2e/environment/routes.ts';
-import { makeCertificates, type TestCertificates } from '../../../e2e/harness/certificates.ts';
-import { waitFor } from '../../../e2e/harness/wait.ts';
-import { useProxies } from '../../../enforcement/reverse-proxy/proxy-fixture.ts';
-import { freePort } from '../../../fakes/free-port.ts';
-import { encodeFrame, FLAG, type Frame, PREFACE, readFrames, TYPE } from '../../../smuggling/http2/frames.ts';
-import { type EgressOptions, useEgress } from './egress-fixture.ts';
+import { type EgressOptions, useEgress } from '../../../support/caller/egress-fixture.ts';
+import { makeCertificates, type TestCertificates } from '../../../support/harness/certificates.ts';
+import { freePort } from '../../../support/harness/free-port.ts';
+import {
+  encodeFrame,
+  FLAG,
+  type Frame,
+  PREFACE,
+  readFrames,
+  TYPE,
+} from '../../../support/hostile/http2-frames.ts';
+import { useProxies } from '../../../support/points/proxy-fixture.ts';
+import { AUTHORITY } from '../../../support/site/routes.ts';
+import { waitFor } from '../../../support/wait.ts';
 
 const proxies = useProxies();
 const egressTo = useEgress();

@@ -1,9 +1,9 @@
 /** One proof, one delivery, through the egress proxy: what an upstream gets that fails on a reused connection. */
 import { request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { useProxies } from '../../../enforcement/reverse-proxy/proxy-fixture.ts';
+import { ORIGIN, useEgress } from '../../../support/caller/egress-fixture.ts';
+import { useProxies } from '../../../support/points/proxy-fixture.ts';
 import { FAULTS, Upstream } from '../../sdk/node/upstreams.ts';
-import { ORIGIN, useEgress } from './egress-fixture.ts';
 
 const proxies = useProxies();
 const egressTo = useEgress();

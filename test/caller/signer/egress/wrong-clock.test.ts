@@ -3,8 +3,8 @@ import { get, type IncomingMessage } from 'node:http';
 import { expect, it } from '@jest/globals';
 import { headerValues } from '../../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../../../src/tools/conformance/wire/http1.ts';
-import { useProxies, useUpstreams } from '../../../enforcement/reverse-proxy/proxy-fixture.ts';
-import { useEgress } from './egress-fixture.ts';
+import { useEgress } from '../../../support/caller/egress-fixture.ts';
+import { useProxies, useUpstreams } from '../../../support/points/proxy-fixture.ts';
 
 const proxies = useProxies();
 const upstreamWith = useUpstreams();

@@ -5,7 +5,7 @@ import { RequestSigner } from '../../../../src/caller/sign/request-signer.ts';
 import { checkResponseOf } from '../../../../src/caller/signer/ext-authz/signing-check.ts';
 import type { HttpRequest } from '../../../../src/process/ext-authz/request-messages.ts';
 import { parseTranscript } from '../../../../src/protocol/transcript.ts';
-import { newEd25519Key, profilesOf, routeDocument } from '../../sign/fixtures.ts';
+import { newEd25519Key, profilesOf, routeDocument } from '../../../support/caller/signing.ts';
 
 const PROFILES = profilesOf(
   routeDocument(),

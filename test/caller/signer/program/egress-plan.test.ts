@@ -11,10 +11,10 @@ import {
   planEgress,
 } from '../../../../src/caller/signer/program/egress-plan.ts';
 import { settingValues } from '../../../../src/process/settings/settings.ts';
-import { AUTHORITY } from '../../../e2e/environment/routes.ts';
-import { createSite } from '../../../e2e/environment/site.ts';
-import { makeCertificates } from '../../../e2e/harness/certificates.ts';
-import { billingSigner } from '../egress/egress-fixture.ts';
+import { billingSigner } from '../../../support/caller/egress-fixture.ts';
+import { makeCertificates } from '../../../support/harness/certificates.ts';
+import { AUTHORITY } from '../../../support/site/routes.ts';
+import { createSite } from '../../../support/site/site.ts';
 
 const DEFAULTS: EgressSettings = {
   ...{ listen: '127.0.0.1:0', upstream: `https://${AUTHORITY}`, routes: [] },

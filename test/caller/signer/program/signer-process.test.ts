@@ -14,10 +14,15 @@ import {
 import { settingValues } from '../../../../src/process/settings/settings.ts';
 import { isJsonObject, parseStrictJson } from '../../../../src/protocol/strict-json.ts';
 import { parseTranscript } from '../../../../src/protocol/transcript.ts';
-import { readText } from '../../../docs/markdown.ts';
-import { httpGet, waitFor } from '../../../e2e/harness/wait.ts';
-import { newEd25519Key, profileDocument, profilesOf, routeDocument } from '../../sign/fixtures.ts';
-import { writeEnrolledKey } from '../enrolled-key.ts';
+import { writeEnrolledKey } from '../../../support/caller/enrolled-key.ts';
+import {
+  newEd25519Key,
+  profileDocument,
+  profilesOf,
+  routeDocument,
+} from '../../../support/caller/signing.ts';
+import { readText } from '../../../support/docs/markdown.ts';
+import { httpGet, waitFor } from '../../../support/wait.ts';
 
 const ORDERS = routeDocument({ route_id: 'orders', method: 'POST', path_template: '/v1/orders' });
 const URL_OF_ORDERS = 'https://api.shop.example/v1/orders';

@@ -1,6 +1,6 @@
 import type { ControlStore } from '../../../../src/control/store/port.ts';
 import type { Transaction } from '../../../../src/control/store/transaction.ts';
-import { addGround, type Ground } from '../rows.ts';
+import { addGround, type Ground } from '../../../support/control/store-rows.ts';
 
 /** Fixture for the cases of a repository: one store for all of them, one site for each. */
 export interface Bench {

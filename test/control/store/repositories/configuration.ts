@@ -2,8 +2,16 @@ import { expect, it } from '@jest/globals';
 import { newId } from '../../../../src/control/domain/resource-identifiers.ts';
 import { brokerPlace } from '../../../../src/control/store/repositories/brokers-repository.ts';
 import { VersionConflictError } from '../../../../src/control/store/repositories/records.ts';
+import {
+  clientRow,
+  keyRow,
+  NOW_SECONDS,
+  policyRow,
+  sourceRow,
+  targetRow,
+  VERSIONED,
+} from '../../../support/control/store-rows.ts';
 import { NOW_MS } from '../databases.ts';
-import { clientRow, keyRow, NOW_SECONDS, policyRow, sourceRow, targetRow, VERSIONED } from '../rows.ts';
 import { ALL, type Bench, pages } from './bench.ts';
 
 export function clientCases({ read, write, ground }: Bench): void {

@@ -1,7 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { newId } from '../../../../src/control/domain/resource-identifiers.ts';
 import { PRUNED_AT_ONCE, VersionConflictError } from '../../../../src/control/store/repositories/records.ts';
-import { NOW_MS } from '../databases.ts';
 import {
   challengeRow,
   clientRow,
@@ -10,7 +9,8 @@ import {
   NOW_SECONDS,
   policyRow,
   sourceRow,
-} from '../rows.ts';
+} from '../../../support/control/store-rows.ts';
+import { NOW_MS } from '../databases.ts';
 import { ALL, type Bench, pages } from './bench.ts';
 
 export function enrollmentCases({ read, write, ground }: Bench): void {

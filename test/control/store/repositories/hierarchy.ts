@@ -1,7 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { newId } from '../../../../src/control/domain/resource-identifiers.ts';
 import { VersionConflictError } from '../../../../src/control/store/repositories/records.ts';
-import { NOW_MS } from '../databases.ts';
 import {
   challengeRow,
   clientRow,
@@ -13,7 +12,8 @@ import {
   sourceRow,
   targetRow,
   VERSIONED,
-} from '../rows.ts';
+} from '../../../support/control/store-rows.ts';
+import { NOW_MS } from '../databases.ts';
 import { ALL, type Bench, below, EVERYTHING } from './bench.ts';
 
 export function hierarchyCases({ read, write, ground }: Bench): void {

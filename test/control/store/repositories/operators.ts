@@ -3,8 +3,8 @@ import type { Role } from '../../../../src/control/contract/vocabulary.ts';
 import { newId } from '../../../../src/control/domain/resource-identifiers.ts';
 import type { Reach, Scope } from '../../../../src/control/domain/roles.ts';
 import { PRUNED_AT_ONCE, VersionConflictError } from '../../../../src/control/store/repositories/records.ts';
+import { entry, siteRow, VERSIONED } from '../../../support/control/store-rows.ts';
 import { NOW_MS } from '../databases.ts';
-import { entry, siteRow, VERSIONED } from '../rows.ts';
 import { ALL, type Bench, below, EVERYTHING, pages } from './bench.ts';
 
 const grantRow = (principal: string, { kind, id }: Scope, role: Role = 'viewer') => ({

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
+import { clientRow, keyRow, NOW_SECONDS, targetRow } from '../../../support/control/store-rows.ts';
 import { NOW_MS } from '../databases.ts';
-import { clientRow, keyRow, NOW_SECONDS, targetRow } from '../rows.ts';
 import { ALL, type Bench, pages } from './bench.ts';
 
 export function changeCases({ read, write, ground }: Bench): void {

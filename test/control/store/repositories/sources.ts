@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { VersionConflictError } from '../../../../src/control/store/repositories/records.ts';
+import { revisionRow, sourceRow } from '../../../support/control/store-rows.ts';
 import { NOW_MS } from '../databases.ts';
-import { revisionRow, sourceRow } from '../rows.ts';
 import { type Bench, pages } from './bench.ts';
 
 export function sourceCases({ read, write, ground }: Bench): void {

@@ -2,9 +2,9 @@
 import { cp, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DATABASE_FILE } from '../../../../src/control/store/sqlite.ts';
-import { dumpDatabase, restoreDatabase } from '../../../fakes/postgres-dump.ts';
-import type { TestPostgresServer } from '../../../fakes/postgres-server.ts';
-import type { ControlStage } from '../control-fixture.ts';
+import type { ControlStage } from '../../../support/control/control-fixture.ts';
+import { dumpDatabase, restoreDatabase } from '../../../support/harness/postgres-dump.ts';
+import type { TestPostgresServer } from '../../../support/harness/postgres-server.ts';
 
 export interface ControlBackups {
   take(stage: ControlStage): Promise<void>;

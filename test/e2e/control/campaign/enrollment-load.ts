@@ -9,10 +9,10 @@ import type { Submission } from '../../../../src/caller/enroll/control-client.ts
 import type { Verdict } from '../../../../src/caller/service/service-verdict.ts';
 import type { ControlApi, Resource } from '../../../../src/cli/ctl/client/control-api.ts';
 import { OperatorError } from '../../../../src/cli/ctl/client/operator-error.ts';
-import type { ControlStage } from '../control-fixture.ts';
-import { SITE_ID } from '../site-declaration.ts';
+import type { ControlStage } from '../../../support/control/control-fixture.ts';
+import { SITE_ID } from '../../../support/control/site-declaration.ts';
+import { submissionOf, Workload, WorkloadConnection } from '../../../support/control/workload.ts';
 import type { Acknowledged } from './acknowledged.ts';
-import { submissionOf, Workload, WorkloadConnection } from './workload.ts';
 
 export interface LoadOptions {
   readonly stage: ControlStage;

@@ -2,8 +2,9 @@
  * Compares Control's database with what Control has acknowledged: nothing lost, nothing doubled, the chain of published
  * documents complete. Each finding is one line; a correct run has none.
  */
+
+import type { ControlDatabase, DatabaseRow } from '../../../support/control/control-database.ts';
 import type { Acknowledged } from './acknowledged.ts';
-import type { ControlDatabase, DatabaseRow } from './control-database.ts';
 
 const QUERIES = {
   enrollments: 'select id, challenge_id, thumbprint, state, key_id from enrollment',

@@ -4,14 +4,14 @@
  */
 import { join } from 'node:path';
 import type { JsonObject } from '../../../../src/protocol/strict-json.ts';
-import { startChild } from '../../harness/child.ts';
-import { proofgateCommand } from '../../harness/program.ts';
-import { waitFor } from '../../harness/wait.ts';
-import type { ControlStage } from '../control-fixture.ts';
-import { instanceArguments, instanceEnvironment } from '../control-instance.ts';
-import { SITE_ID, TARGET_NAME } from '../site-declaration.ts';
+import type { ControlDatabase } from '../../../support/control/control-database.ts';
+import type { ControlStage } from '../../../support/control/control-fixture.ts';
+import { instanceArguments, instanceEnvironment } from '../../../support/control/control-instance.ts';
+import { SITE_ID, TARGET_NAME } from '../../../support/control/site-declaration.ts';
+import { startChild } from '../../../support/harness/child.ts';
+import { proofgateCommand } from '../../../support/harness/program.ts';
+import { waitFor } from '../../../support/wait.ts';
 import { Acknowledged } from './acknowledged.ts';
-import type { ControlDatabase } from './control-database.ts';
 import { EnrollmentLoad } from './enrollment-load.ts';
 import { brokenPromises, type DatabaseContents, readContents } from './kept-promises.ts';
 import { SiteFollower } from './site-follower.ts';

@@ -7,8 +7,8 @@ import { ControlConnection } from '../../../../src/verifier/loading/refresh/cont
 import { Refresher } from '../../../../src/verifier/loading/refresh/refresher.ts';
 import { FileMark } from '../../../../src/verifier/loading/state/high-water-mark.ts';
 import { PersistedBundle } from '../../../../src/verifier/loading/state/persisted-bundle.ts';
-import type { ControlStage } from '../control-fixture.ts';
-import { SITE_ID } from '../site-declaration.ts';
+import type { ControlStage } from '../../../support/control/control-fixture.ts';
+import { SITE_ID } from '../../../support/control/site-declaration.ts';
 
 export interface FollowerOptions {
   readonly stage: ControlStage;

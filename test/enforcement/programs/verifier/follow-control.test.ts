@@ -3,14 +3,14 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { LAUNCHER } from '../../../cli/compiled-cli.ts';
-import { makeCertificates, type TestCertificates } from '../../../e2e/harness/certificates.ts';
-import { type Child, startChild } from '../../../e2e/harness/child.ts';
-import { httpGet, waitFor } from '../../../e2e/harness/wait.ts';
-import { AUTH_SITE } from '../../../fakes/bundle-content.ts';
-import { type CheckClient, openCheckClient } from '../../../fakes/check-client.ts';
-import { type FakeControl, startFakeControl } from '../../../fakes/control-distribution.ts';
-import { newEnrolledSite, wallClockSeconds } from '../../../fakes/enrolled-site.ts';
+import { LAUNCHER } from '../../../support/cli/compiled-cli.ts';
+import { type FakeControl, startFakeControl } from '../../../support/fakes/control-distribution.ts';
+import { AUTH_SITE } from '../../../support/fixtures/bundle-content.ts';
+import { newEnrolledSite, wallClockSeconds } from '../../../support/fixtures/enrolled-site.ts';
+import { makeCertificates, type TestCertificates } from '../../../support/harness/certificates.ts';
+import { type CheckClient, openCheckClient } from '../../../support/harness/check-client.ts';
+import { type Child, startChild } from '../../../support/harness/child.ts';
+import { httpGet, waitFor } from '../../../support/wait.ts';
 
 const TOKEN = 'target-token-that-must-show-nowhere';
 const site = newEnrolledSite();

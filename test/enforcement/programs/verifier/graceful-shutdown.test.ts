@@ -16,8 +16,8 @@ import { openAdminListener } from '../../../../src/process/admin/admin-server.ts
 import { type Shutdown, shutdownBySignal } from '../../../../src/process/program/graceful-shutdown.ts';
 import { Output } from '../../../../src/process/program/output.ts';
 import { collectTexts, settingValues } from '../../../../src/process/settings/setting-sources.ts';
-import { runInProcess } from '../../../cli/in-process.ts';
-import { AUTH_SITE } from '../../../fakes/bundle-content.ts';
+import { runInProcess } from '../../../support/cli/in-process.ts';
+import { AUTH_SITE } from '../../../support/fixtures/bundle-content.ts';
 
 const HOUR_MS = 3_600_000;
 /** Node 20 gives nothing back, and is left alone. */

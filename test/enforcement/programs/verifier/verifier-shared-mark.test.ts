@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { stringify } from 'yaml';
 import { createRedisSharedMark } from '../../../../src/verifier/redis/redis-shared-mark.ts';
-import { runInProcess, startInProcess } from '../../../cli/in-process.ts';
-import { waitFor } from '../../../e2e/harness/wait.ts';
-import { AUTH_SITE, bundleContent, edited, newTestKeys } from '../../../fakes/bundle-content.ts';
-import { freePort } from '../../../fakes/free-port.ts';
-import { TestRedisServer } from '../../../fakes/redis-server.ts';
+import { runInProcess, startInProcess } from '../../../support/cli/in-process.ts';
+import { AUTH_SITE, bundleContent, edited, newTestKeys } from '../../../support/fixtures/bundle-content.ts';
+import { freePort } from '../../../support/harness/free-port.ts';
+import { TestRedisServer } from '../../../support/harness/redis-server.ts';
+import { waitFor } from '../../../support/wait.ts';
 
 const written = edited(
   bundleContent(newTestKeys()),

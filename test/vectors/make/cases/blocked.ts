@@ -1,6 +1,6 @@
 /** Bundles that block callers: whom an entry denies, and whom it leaves alone. */
-import { BROKER_ISSUER, CLIENT_ISSUER, TRUST_DOMAIN } from '../../../fakes/bundle-content.ts';
-import { AUTOMATION_ISSUER } from '../../../fakes/snapshot.ts';
+import { BROKER_ISSUER, CLIENT_ISSUER, TRUST_DOMAIN } from '../../../support/fixtures/bundle-content.ts';
+import { AUTOMATION_ISSUER } from '../../../support/fixtures/snapshot.ts';
 import { OTHER_TEST_KEYS } from '../test-keys.ts';
 import { BILLING, BROKER, type BundleVariant, type VectorCase } from './vector-case.ts';
 

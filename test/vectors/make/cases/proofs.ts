@@ -1,5 +1,5 @@
 /** Malformed proofs, each signed by the right key, and invalid signatures. */
-import { type RequestEdits, withHeader, withoutHeader } from '../../../fakes/signed-request.ts';
+import { type RequestEdits, withHeader, withoutHeader } from '../../../support/fixtures/signed-request.ts';
 import { withBitChanged, withLargerS, withOtherS } from '../signature-spellings.ts';
 import { BILLING, replaced, type VectorCase } from './vector-case.ts';
 

@@ -1,7 +1,7 @@
 /** Targets, origins and templates: which route a request matches, if any. */
 import { readFileSync } from 'node:fs';
-import type { RequestEdits, WireRequest } from '../../../fakes/signed-request.ts';
-import type { SiteContent } from '../../../fakes/snapshot.ts';
+import type { RequestEdits, WireRequest } from '../../../support/fixtures/signed-request.ts';
+import type { SiteContent } from '../../../support/fixtures/snapshot.ts';
 import { BILLING, type BundleVariant, replaced, type VectorCase } from './vector-case.ts';
 
 const NOT_CANONICAL = 'bundle_route_missing/path_not_canonical 403';

@@ -6,8 +6,8 @@ import {
   type WireRequest,
   withHeader,
   withoutHeader,
-} from '../../../fakes/signed-request.ts';
-import { routeContentOf } from '../../../fakes/snapshot.ts';
+} from '../../../support/fixtures/signed-request.ts';
+import { routeContentOf } from '../../../support/fixtures/snapshot.ts';
 import { OTHER_TEST_KEYS } from '../test-keys.ts';
 import { BILLING, BROKER, type VectorCase } from './vector-case.ts';
 

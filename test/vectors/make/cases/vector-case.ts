@@ -1,6 +1,6 @@
 /** A case of the tests' corpus, with the extra data that a published vector may need. */
-import type { RequestEdits, RequestPlan } from '../../../fakes/signed-request.ts';
-import type { SiteContent } from '../../../fakes/snapshot.ts';
+import type { RequestEdits, RequestPlan } from '../../../support/fixtures/signed-request.ts';
+import type { SiteContent } from '../../../support/fixtures/snapshot.ts';
 import type { Case } from '../../../verifier/decision/request-cases.ts';
 import { signSameEachTime } from '../deterministic.ts';
 import { TEST_SITE_KEYS } from '../test-keys.ts';

@@ -7,8 +7,8 @@ import { type Explanation, explainRequest } from '../../../../src/verifier/decis
 import { stepOfDenial } from '../../../../src/verifier/decision/explain/step-of-denial.ts';
 import { createPassportCache } from '../../../../src/verifier/decision/facts/passport-cache.ts';
 import type { RequestFacts } from '../../../../src/verifier/decision/facts/request-facts.ts';
-import { NOW_SECONDS } from '../../../fakes/bundle-content.ts';
-import { REALTIME_STALENESS_SECONDS } from '../../../fakes/test-verifier.ts';
+import { NOW_SECONDS } from '../../../support/fixtures/bundle-content.ts';
+import { REALTIME_STALENESS_SECONDS } from '../../../support/fixtures/test-verifier.ts';
 
 export function explainNow(facts: RequestFacts, snapshot: Snapshot | undefined): Explanation {
   const inputs = { nowSeconds: NOW_SECONDS, realtimeStalenessSeconds: REALTIME_STALENESS_SECONDS };

@@ -2,13 +2,24 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Snapshot } from '../../../../src/bundle/compile/snapshot.ts';
 import { explainRequest, transcriptLines } from '../../../../src/verifier/decision/explain/explain.ts';
-import { NOW_SECONDS } from '../../../fakes/bundle-content.ts';
-import { bothEdits, factsOfWire, type RequestPlan, signRequest } from '../../../fakes/signed-request.ts';
-import { CONTEXT, compileSite, newSiteKeys, PROVENANCE, siteContent } from '../../../fakes/snapshot.ts';
+import { NOW_SECONDS } from '../../../support/fixtures/bundle-content.ts';
+import {
+  bothEdits,
+  factsOfWire,
+  type RequestPlan,
+  signRequest,
+} from '../../../support/fixtures/signed-request.ts';
+import {
+  CONTEXT,
+  compileSite,
+  newSiteKeys,
+  PROVENANCE,
+  siteContent,
+} from '../../../support/fixtures/snapshot.ts';
+import { Random } from '../../../support/random.ts';
 import type { Fault, TableCaller } from '../fault.ts';
 import { MUTATIONS } from '../mutations.ts';
 import { applyToContent, canMeet, faultsOf } from '../one-fault.ts';
-import { Random } from '../random.ts';
 import { expectAgreement, explainNow, verdictOf } from './agreement.ts';
 
 const keys = newSiteKeys();

@@ -4,7 +4,12 @@
  * repeats a run.
  */
 import { afterAll, afterEach, describe, expect, it } from '@jest/globals';
-import { BYTE_CORRUPTIONS, newRandom, type Random, testSeed } from './byte-corruptions.ts';
+import {
+  BYTE_CORRUPTIONS,
+  newRandom,
+  type Random,
+  testSeed,
+} from '../../../support/bundle/byte-corruptions.ts';
 import { ALWAYS_TAKEN, ENVELOPE_CORRUPTIONS, NEVER_TAKEN } from './envelope-corruptions.ts';
 import { newSignedChain, TARGETS, type Target } from './signed-chain.ts';
 import { openControlStation } from './stations/control-station.ts';

@@ -1,7 +1,7 @@
 /** Ways to change a signed document by somebody who knows what it looks like, and has no key that is pinned. */
 import { DOCUMENTS, type DocumentType, signDocument } from '../../../../src/bundle/format/documents.ts';
-import { newSigningKey } from '../../../fakes/bundle-content.ts';
-import type { Corrupt, Random, ToCorrupt } from './byte-corruptions.ts';
+import type { Corrupt, Random, ToCorrupt } from '../../../support/bundle/byte-corruptions.ts';
+import { newSigningKey } from '../../../support/fixtures/bundle-content.ts';
 
 const TYPES = Object.values(DOCUMENTS).map(({ type }) => type);
 

@@ -6,7 +6,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { newDirectory } from '../../../bundle/bundle-directory.ts';
+import { newDirectory } from '../../../support/bundle/bundle-directory.ts';
 import { newSignedChain, TARGETS, type Target } from './signed-chain.ts';
 import { ControlScript } from './stations/control-script.ts';
 import { startFollower } from './stations/control-station.ts';

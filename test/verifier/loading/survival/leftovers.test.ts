@@ -5,7 +5,7 @@ import { describe, expect, it } from '@jest/globals';
 import { signWholeBundle } from '../../../../src/bundle/authoring/publishing-documents.ts';
 import { MARK_FILE } from '../../../../src/verifier/loading/state/high-water-mark.ts';
 import { PersistedBundle } from '../../../../src/verifier/loading/state/persisted-bundle.ts';
-import { newDirectory } from '../../../bundle/bundle-directory.ts';
+import { newDirectory } from '../../../support/bundle/bundle-directory.ts';
 import { newSignedChain } from './signed-chain.ts';
 import { newStateDirectory, withStarted } from './stations/state-station.ts';
 import { newLoader } from './stations/station.ts';

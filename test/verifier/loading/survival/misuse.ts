@@ -11,8 +11,8 @@ import type { StepKind } from '../../../../src/bundle/format/file-names.ts';
 import type { BundleContent, DeltaContent } from '../../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../../../src/protocol/signing.ts';
-import { deltaAfter } from '../../../bundle/deltas.ts';
-import { NOW_SECONDS, newSigningKey } from '../../../fakes/bundle-content.ts';
+import { deltaAfter } from '../../../support/bundle/deltas.ts';
+import { NOW_SECONDS, newSigningKey } from '../../../support/fixtures/bundle-content.ts';
 import { CLOCK_SECONDS, type SignedChain } from './signed-chain.ts';
 
 export interface MisusedWhole {

@@ -17,9 +17,14 @@ import type { Signers } from '../../../../src/bundle/format/documents.ts';
 import type { BundleContent, DeltaContent } from '../../../../src/bundle/format/schema.ts';
 import { formatTime } from '../../../../src/protocol/rfc3339.ts';
 import type { SigningKey } from '../../../../src/protocol/signing.ts';
-import { clientNamed, deltaAfter, keyNamed } from '../../../bundle/deltas.ts';
-import { AUTH_SITE, bundleContent, NOW_SECONDS, newSigningKey } from '../../../fakes/bundle-content.ts';
-import { newSiteKeys, type SiteKeys } from '../../../fakes/snapshot.ts';
+import { clientNamed, deltaAfter, keyNamed } from '../../../support/bundle/deltas.ts';
+import {
+  AUTH_SITE,
+  bundleContent,
+  NOW_SECONDS,
+  newSigningKey,
+} from '../../../support/fixtures/bundle-content.ts';
+import { newSiteKeys, type SiteKeys } from '../../../support/fixtures/snapshot.ts';
 
 /** One document of each kind, in the order in which they are applied. */
 export const TARGETS = [

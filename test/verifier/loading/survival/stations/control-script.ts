@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { ChainPosition } from '../../../../../src/bundle/format/chain.ts';
 import type { DistributedStep, PollAnswer } from '../../../../../src/bundle/format/distribution-contract.ts';
 import { readStepName } from '../../../../../src/bundle/format/file-names.ts';
-import { AUTH_SITE, NOW_SECONDS } from '../../../../fakes/bundle-content.ts';
+import { AUTH_SITE, NOW_SECONDS } from '../../../../support/fixtures/bundle-content.ts';
 import { type SignedChain, TARGETS, type Target } from '../signed-chain.ts';
 import type { Answering, HostileControl } from './hostile-control.ts';
 

@@ -1,5 +1,5 @@
 /** Documents that a hostile Control hands to a verifier that follows it. */
-import { newDirectory } from '../../../../bundle/bundle-directory.ts';
+import { newDirectory } from '../../../../support/bundle/bundle-directory.ts';
 import { startFollower as startRefreshing } from '../../refresh-fixture.ts';
 import { CLOCK_SECONDS, type SignedChain, TARGETS, type Target } from '../signed-chain.ts';
 import { asText, ControlScript, SHARD } from './control-script.ts';

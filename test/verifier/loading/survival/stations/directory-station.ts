@@ -1,7 +1,7 @@
 /** Documents in the local directory of `--bundle`. */
 import { utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { newDirectory } from '../../../../bundle/bundle-directory.ts';
+import { newDirectory } from '../../../../support/bundle/bundle-directory.ts';
 import { AS_OF_SECONDS, type SignedChain, TARGETS, type Target } from '../signed-chain.ts';
 import { isDocumentAsSigned, loadedOf, newLoader, requestOutcome, type Station } from './station.ts';
 

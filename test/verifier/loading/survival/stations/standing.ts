@@ -2,7 +2,7 @@
 import { appendFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BundleLoader } from '../../../../../src/verifier/loading/bundle-loader.ts';
-import { newDirectory } from '../../../../bundle/bundle-directory.ts';
+import { newDirectory } from '../../../../support/bundle/bundle-directory.ts';
 import type { MisusedStep } from '../misuse.ts';
 import { type SignedChain, TARGETS } from '../signed-chain.ts';
 import { asText, ControlScript, stepsUpTo } from './control-script.ts';

@@ -3,7 +3,7 @@ import { readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BundleLoader } from '../../../../../src/verifier/loading/bundle-loader.ts';
 import { PersistedBundle } from '../../../../../src/verifier/loading/state/persisted-bundle.ts';
-import { newDirectory } from '../../../../bundle/bundle-directory.ts';
+import { newDirectory } from '../../../../support/bundle/bundle-directory.ts';
 import { type SignedChain, TARGETS, type Target } from '../signed-chain.ts';
 import { loadedAfter } from './directory-station.ts';
 import {

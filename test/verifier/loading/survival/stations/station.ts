@@ -7,15 +7,15 @@ import { type KeyObject, verify } from 'node:crypto';
 import type { Snapshot } from '../../../../../src/bundle/compile/snapshot.ts';
 import { BundleLoader, type BundleLoaderOptions } from '../../../../../src/verifier/loading/bundle-loader.ts';
 import { FileMark } from '../../../../../src/verifier/loading/state/high-water-mark.ts';
-import { AUTH_SITE, ORIGIN } from '../../../../fakes/bundle-content.ts';
-import { recordingReplayStore } from '../../../../fakes/replay-store.ts';
-import { signRequest } from '../../../../fakes/signed-request.ts';
+import { recordingReplayStore } from '../../../../support/fakes/replay-store.ts';
+import { AUTH_SITE, ORIGIN } from '../../../../support/fixtures/bundle-content.ts';
+import { signRequest } from '../../../../support/fixtures/signed-request.ts';
 import {
   checkNow,
   createTestVerifier,
   outcomeOf,
   REALTIME_STALENESS_SECONDS,
-} from '../../../../fakes/test-verifier.ts';
+} from '../../../../support/fixtures/test-verifier.ts';
 import { CLOCK_SECONDS, type SignedChain, type Target } from '../signed-chain.ts';
 
 /** What is loaded, as far as decisions can see it: compared before and after, by value. */

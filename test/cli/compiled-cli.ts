@@ -1,4 +1,0 @@
-/** Path of the launcher of the program that `make build` compiled. */
-import { checkoutPath } from '../e2e/harness/checkout.ts';
-
-export const LAUNCHER = checkoutPath('bin', 'proofgate');
