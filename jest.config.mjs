@@ -1,6 +1,6 @@
 /** Jest in ESM mode; swc strips the types, `tsc` checks them in the same test command. */
 export default {
-  testEnvironment: '<rootDir>/scripts/jest-environment.mjs',
+  testEnvironment: '<rootDir>/scripts/jest/environment.mjs',
   extensionsToTreatAsEsm: ['.ts'],
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   transform: {
@@ -19,5 +19,5 @@ export default {
   maxWorkers: 3,
   // A worker keeps the modules of finished files, so one that has grown is replaced.
   workerIdleMemoryLimit: '1GB',
-  reporters: ['default', '<rootDir>/scripts/jest-totals.mjs'],
+  reporters: ['default', '<rootDir>/scripts/jest/reporter.mjs'],
 };

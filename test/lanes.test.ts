@@ -1,7 +1,9 @@
-/** Every test file is in exactly one lane: `make test` or `make test-extended`. */
-import { execFileSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
-import { expect, it } from '@jest/globals';
+/** Every test file is in exactly one lane, `make test` or `make test-extended`, and few failures get a second try in CI. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { checkoutPath } from './support/harness/checkout.ts';
 
 /** The files that a target of the Makefile would have Jest run. */
@@ -27,4 +29,63 @@ it('has every test file in one lane', () => {
     .map((path) => `test/${path}`);
   expect(extended.filter((path) => !path.endsWith('.extended.test.ts'))).toEqual([]);
   expect([...fast, ...extended].toSorted()).toEqual(there.toSorted());
+});
+
+describe('a second try', () => {
+  let folder = '';
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'proofgate-second-try-'));
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  /** What `.ci/run` does with the results of a lane; `path` has failed. */
+  function triedAgain(path: string, { timedOut = true, earlier = [] as readonly string[] } = {}) {
+    const file = join(folder, 'results');
+    const run = { passed: 1, failed: 1, skipped: 0, failures: [{ path, failed: 1, timedOut }] };
+    writeFileSync(file, `${JSON.stringify({ secondTries: earlier })}\n${JSON.stringify(run)}\n`);
+    const script = checkoutPath('scripts', 'jest', 'results.mjs');
+    const options = { cwd: checkoutPath(), encoding: 'utf8' } as const;
+    const { status } = spawnSync(process.execPath, [script, 'again', file], options);
+    const total = execFileSync(process.execPath, [script, 'total', file], options);
+    return { status, total, lines: readFileSync(file, 'utf8').trimEnd().split('\n').length };
+  }
+
+  const refused = { status: 1, total: '1 passed, 1 failed, 0 skipped\n', lines: 2 };
+
+  it('is made of a file that failed by a wait alone, and the total names it', () => {
+    const path = 'test/process/http-service/nearest-name.test.ts';
+    expect(triedAgain(path)).toEqual({
+      status: 0,
+      total: `2 passed, 0 failed, 0 skipped\n1 at the second try: ${path}\n`,
+      lines: 3,
+    });
+  });
+
+  it('is not made of a failed assertion', () => {
+    expect(triedAgain('test/process/http-service/nearest-name.test.ts', { timedOut: false })).toEqual(refused);
+  });
+
+  it('is not made of more than three files a run', () => {
+    const total = `${refused.total}3 at the second try: a b c\n`;
+    expect(triedAgain('test/process/a.test.ts', { earlier: ['a', 'b', 'c'] })).toEqual({ ...refused, total });
+  });
+
+  it.each([
+    'test/verifier/decision/decide.test.ts',
+    'test/verifier/replay/redis.test.ts',
+    'test/conformance/envoy-grpc.test.ts',
+    'test/wire-fuzz/envoy.extended.test.ts',
+    'test/fuzz/findings.test.ts',
+    'test/e2e/outcomes.test.ts',
+    'test/e2e/fail-closed/sidecar.extended.test.ts',
+  ])('is not made of %s', (path) => {
+    expect(triedAgain(path)).toEqual(refused);
+  });
+
+  it('is not made where the lane failed before its tests', () => {
+    const file = join(folder, 'results');
+    writeFileSync(file, '{"failed":1}\n');
+    const script = checkoutPath('scripts', 'jest', 'results.mjs');
+    expect(spawnSync(process.execPath, [script, 'again', file]).status).toBe(1);
+  });
 });

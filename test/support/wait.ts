@@ -5,6 +5,13 @@ const probeIntervalMs = 10;
 /** For programs that are not a test, such as benchmarks. */
 const programLimitMs = 600_000;
 
+/** The deadline of the test has come. Its name tells scripts/jest/reporter.mjs that a test failed by waiting alone. */
+class WaitTimedOut extends Error {
+  static {
+    WaitTimedOut.prototype.name = 'WaitTimedOut';
+  }
+}
+
 type Probe<T> = () => Promise<T | false | undefined> | T | false | undefined;
 
 /**
@@ -32,7 +39,8 @@ export async function waitFor<T>(
     }
     await new Promise((resolve) => setTimeout(resolve, probeIntervalMs));
   } while (performance.now() < endMs);
-  throw new Error(`${what}: not within ${Math.round(performance.now() - startMs)} ms (last: ${last})`);
+  const message = `${what}: not within ${Math.round(performance.now() - startMs)} ms (last: ${last})`;
+  throw mostMs === Number.POSITIVE_INFINITY ? new WaitTimedOut(message) : new Error(message);
 }
 
 /** Waits until a condition holds. What the condition throws ends the wait. */
@@ -49,7 +57,7 @@ export async function waitUntil(holds: () => Promise<boolean> | boolean): Promis
 
 /** How long the test or hook that runs may still wait; `elsewhereMs` in a program that is no test. */
 export function remainingMs(elsewhereMs: number): number {
-  // Set by scripts/jest-environment.mjs and scripts/mutation/test-files.mjs.
+  // Set by scripts/jest/environment.mjs and scripts/mutation/test-files.mjs.
   const { waitsEndAtMs } = globalThis as { readonly waitsEndAtMs?: number };
   return waitsEndAtMs === undefined ? elsewhereMs : Math.max(0, Math.ceil(waitsEndAtMs - performance.now()));
 }
