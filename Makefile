@@ -8,11 +8,6 @@ ENVOY_VERSIONS := 1.36.2 1.40.0
 DEMO_ENVOY_VERSION := $(lastword $(ENVOY_VERSIONS))
 JEST := npm run --silent jest --
 
-# The name of a test file tells its lane: `*.extended.test.ts` is the extended one, every other `*.test.ts` the fast one.
-EXTENDED_NAME := \.extended\.test\.ts$$
-FAST_LANE := --testPathIgnorePatterns '$(EXTENDED_NAME)'
-EXTENDED_LANE := --testPathPatterns '$(EXTENDED_NAME)'
-
 .PHONY: help
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 17
@@ -25,13 +20,19 @@ demo: build tools openssl envoy-demo ## from workloads' tokens through Control t
 demo-keep: build tools openssl envoy-demo ## the same, left running, with command lines to paste
 	@node .build/demo/main.js --keep
 
+.PHONY: quick
+quick: node_modules/.installed ## format, lint, types, import directions and the tests without processes; about a minute
+	@$(MAKE) --no-print-directory -j2 lint types architecture
+	@PROOFGATE_TEST_LANE=quick $(JEST)
+
 .PHONY: test
-test: lint types architecture build system-packages envoy-demo proxies ## before every commit: format, lint, types, import directions, and the fast tests, end to end on one Envoy; about twelve minutes
-	@$(JEST) $(FAST_LANE)
+test: node_modules/.installed ## before every commit: quick, and the tests that show each part of the specification, on one Envoy, Redis and PostgreSQL; about six minutes
+	@$(MAKE) --no-print-directory -j2 lint types architecture build system-packages envoy-demo
+	@PROOFGATE_TEST_LANE=fast PROOFGATE_TEST_CPU_SECONDS=450 $(JEST)
 
 .PHONY: test-extended
-test-extended: build tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire sdk-tools ## the other tests: all Envoys, SPIRE, chart, API server, image, documented sessions, long faults, a minute of each soak
-	@$(JEST) $(EXTENDED_LANE)
+test-extended: build tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire sdk-tools ## all other tests: all Envoys and proxies, SPIRE, chart, API server, image, documented sessions, long faults, a minute of each soak
+	@PROOFGATE_TEST_LANE=extended $(JEST)
 
 .PHONY: test-kubernetes
 test-kubernetes: build system-packages envoy-demo helm-tools kubernetes ## chart, documented workloads and Control against a real API server; part of test-extended

@@ -1,8 +1,25 @@
+import { filesOf, PURE, SHOWN } from './scripts/jest/fast-lane.mjs';
+
+/** `PROOFGATE_TEST_LANE` is `quick`, `fast` or `extended`; otherwise every test can be named. */
+function testsOf(lane) {
+  if (lane === 'quick') return { testMatch: below(filesOf(PURE)) };
+  const fast = filesOf(Object.values(SHOWN).flat());
+  if (lane === 'fast') return { testMatch: below(fast) };
+  const testMatch = below(['test/**/*.test.ts']);
+  return lane === 'extended'
+    ? { testMatch, testPathIgnorePatterns: fast.map((path) => `/${path}$`) }
+    : { testMatch };
+}
+
+function below(paths) {
+  return paths.map((path) => `<rootDir>/${path}`);
+}
+
 /** Jest in ESM mode; swc strips the types, `tsc` checks them in the same test command. */
 export default {
   testEnvironment: '<rootDir>/scripts/jest/environment.mjs',
   extensionsToTreatAsEsm: ['.ts'],
-  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  ...testsOf(process.env.PROOFGATE_TEST_LANE),
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',

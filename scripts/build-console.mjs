@@ -2,7 +2,7 @@
  * Builds the console: TypeScript types of the API from docs/openapi.json to .build/console/, the bundled application to
  * dist/console/, with each asset compressed beside itself. `--types` stops after the types.
  */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import openapiTypescript, { astToString } from 'openapi-typescript';
@@ -12,7 +12,10 @@ const assets = 'dist/console/assets';
 
 mkdirSync(path.dirname(types), { recursive: true });
 const document = JSON.parse(readFileSync('docs/openapi.json', 'utf8'));
-writeFileSync(types, astToString(await openapiTypescript(document)));
+// A compiler that runs meanwhile reads the old text or the new one.
+const written = `${types}.${process.pid}`;
+writeFileSync(written, astToString(await openapiTypescript(document)));
+renameSync(written, types);
 
 if (!process.argv.includes('--types')) {
   // Vite takes its mode from NODE_ENV, which tests set: React's development build would hold paths of this machine.

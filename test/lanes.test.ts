@@ -12,7 +12,7 @@ function filesOf(target: string): readonly string[] {
     cwd: checkoutPath(),
     encoding: 'utf8',
   });
-  const [command = ''] = recipe.split('\n').filter((line) => line.includes(' jest -- '));
+  const [command = ''] = recipe.split('\n').filter((line) => / jest --( |$)/.test(line));
   const listed = execFileSync('bash', ['-c', `${command} --listTests --json`], {
     cwd: checkoutPath(),
     encoding: 'utf8',
@@ -27,8 +27,13 @@ it('has every test file in one lane', () => {
   const there = readdirSync(checkoutPath('test'), { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.test.ts'))
     .map((path) => `test/${path}`);
-  expect(extended.filter((path) => !path.endsWith('.extended.test.ts'))).toEqual([]);
+  expect(fast.filter((path) => path.endsWith('.extended.test.ts'))).toEqual([]);
   expect([...fast, ...extended].toSorted()).toEqual(there.toSorted());
+});
+
+it('has the quick tests among the fast ones', () => {
+  const fast = new Set(filesOf('test'));
+  expect(filesOf('quick').filter((path) => !fast.has(path))).toEqual([]);
 });
 
 describe('a second try', () => {
@@ -62,7 +67,9 @@ describe('a second try', () => {
   });
 
   it('is not made of a failed assertion', () => {
-    expect(triedAgain('test/process/http-service/nearest-name.test.ts', { timedOut: false })).toEqual(refused);
+    expect(triedAgain('test/process/http-service/nearest-name.test.ts', { timedOut: false })).toEqual(
+      refused,
+    );
   });
 
   it('is not made of more than three files a run', () => {

@@ -1,6 +1,6 @@
 /**
- * The lane of the running test file. `make test-extended` runs the files named `*.extended.test.ts`, `make test` all others.
- * A suite that both lanes run stands in `x.test.ts`; `x.extended.test.ts` imports it and runs what this file selects.
+ * A suite that takes long stands in two files: `x.test.ts` runs a part, and `x.extended.test.ts`, which imports it, the rest.
+ * scripts/jest/fast-lane.mjs says which files `make test` runs.
  */
 import { expect } from '@jest/globals';
 
