@@ -97,7 +97,7 @@ export class PersistedBundle {
       },
       keep: async ({ opened, positions }) => {
         await log.truncate(positions.length);
-        this.#isBasedOn(opened, positions);
+        this.#setBase(opened, positions);
       },
     };
   }
@@ -140,7 +140,7 @@ export class PersistedBundle {
   ): Promise<void> {
     const steps = documents.slice(0, positions.length).map(({ bytes }) => bytes);
     await this.#install(incoming, opened.position, steps);
-    this.#isBasedOn(opened, positions);
+    this.#setBase(opened, positions);
   }
 
   /** For {@link FoundChain.keep}: copies a bundle from another directory and makes it the base. */
@@ -180,7 +180,7 @@ export class PersistedBundle {
       steps.push(await stored.log.read(index));
     const statement = await this.freshness().catch(() => undefined);
     await this.#install(incoming, base, steps);
-    this.#isBasedOn(opened, this.#positions.slice(at + 1));
+    this.#setBase(opened, this.#positions.slice(at + 1));
     if (statement !== undefined) await this.keepFreshness(statement);
     return true;
   }
@@ -207,7 +207,7 @@ export class PersistedBundle {
     this.#stored = undefined;
   }
 
-  #isBasedOn({ position, content }: OpenedBundle, positions: readonly ChainPosition[]): void {
+  #setBase({ position, content }: OpenedBundle, positions: readonly ChainPosition[]): void {
     this.#base = position;
     this.#shards = content.key_shards ?? [];
     this.#positions = [...positions];
