@@ -88,7 +88,7 @@ module.exports = {
     onlyKnownBy('grpc-health-check', 'process/ext-authz'),
     {
       name: 'who-checks-a-bundle-loads-no-builder-of-schemas',
-      comment: 'docs/schema/ has the schemas: docs/performance.md, "What idle programs take"',
+      comment: 'src/bundle/format/schemas/ has the schemas: docs/performance.md, "What idle programs take"',
       severity: 'error',
       from: { path: '^src/(?!control/|broker/|process/http-service/)', pathNot: BUILT_SCHEMAS },
       to: {

@@ -15,7 +15,6 @@ COPY scripts/failure.mjs scripts/failure.mjs
 COPY scripts/image scripts/image
 COPY scripts/sbom scripts/sbom
 COPY bin bin
-COPY docs/schema docs/schema
 COPY docs/openapi.json docs/openapi.json
 COPY proto proto
 COPY src src
