@@ -1,7 +1,7 @@
 /**
  * Writes the JSON Schemas of the bundle format and of its distribution, from src/bundle/format/schema.ts and
  * src/bundle/format/distribution-contract.ts: to src/bundle/format/schemas/, where programs load them, and the published copies to
- * docs/schema/ and proto/. test/bundle/format/published.test.ts fails when one is out of date.
+ * docs/reference/schema/ and proto/. test/bundle/format/published.test.ts fails when one is out of date.
  */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, writeFileSync } from 'node:fs';
@@ -13,10 +13,10 @@ const { POLL_ANSWER } = await import('../src/bundle/format/distribution-contract
 
 const LOADED = 'src/bundle/format/schemas';
 const SCHEMAS = [
-  ['bundle', schemas.BUNDLE_CONTENT, 'docs/schema'],
-  ['delta', schemas.DELTA_CONTENT, 'docs/schema'],
-  ['freshness', schemas.FRESHNESS_CONTENT, 'docs/schema'],
-  ['link', schemas.LINK_CONTENT, 'docs/schema'],
+  ['bundle', schemas.BUNDLE_CONTENT, 'docs/reference/schema'],
+  ['delta', schemas.DELTA_CONTENT, 'docs/reference/schema'],
+  ['freshness', schemas.FRESHNESS_CONTENT, 'docs/reference/schema'],
+  ['link', schemas.LINK_CONTENT, 'docs/reference/schema'],
   ['target-bundle', POLL_ANSWER, 'proto'],
 ];
 

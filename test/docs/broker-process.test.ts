@@ -6,7 +6,7 @@ import { BROKER_SETTINGS } from '../../src/broker/program/broker-settings.ts';
 import { AUDIT_SETTINGS } from '../../src/verifier/assembly/audit-settings.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
-const cli = readText('docs/cli.md');
+const cli = readText('docs/operate/cli.md');
 const rows = tableNamed(cli, 'broker-flags');
 const OF_VERIFIER = new Set(Object.values(AUDIT_SETTINGS).map(({ flag }) => flag));
 
@@ -38,7 +38,7 @@ it('has every code with which the broker alone fails at its start', () => {
   expect(raised.length).toBeGreaterThan(20);
 });
 
-const page = readText('docs/broker.md');
+const page = readText('docs/operate/broker.md');
 
 it('has every metric with its labels, and no other', () => {
   const known = createBrokerProcessMetrics()

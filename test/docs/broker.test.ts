@@ -1,4 +1,4 @@
-/** Checks that docs/broker.md has every code, metric and audit field of the broker, and that its examples work. */
+/** Checks that docs/operate/broker.md has every code, metric and audit field of the broker, and that its examples work. */
 import { describe, expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
 import { Compile } from 'typebox/compile';
@@ -13,7 +13,7 @@ import { testBroker } from '../support/broker/broker-fixture.ts';
 import { codesIn, readText, tableNamed } from '../support/docs/markdown.ts';
 import { TEST_1, TEST_2 } from '../support/protocol/fixtures.ts';
 
-const page = readText('docs/broker.md');
+const page = readText('docs/operate/broker.md');
 
 /** The only code block of a section. */
 function blockOf(heading: string): string {
@@ -55,7 +55,7 @@ it('has every metric with its labels', () => {
 it('has every field of the audit event', () => {
   const described = tableNamed(page, 'broker-event').flatMap(([fields = '']) => codesIn(fields));
   const schema: { readonly properties: object } = JSON.parse(
-    readText('docs/schema/broker-event.schema.json'),
+    readText('docs/reference/schema/broker-event.schema.json'),
   );
   expect(described.toSorted()).toEqual(Object.keys(schema.properties).toSorted());
 });
@@ -72,7 +72,7 @@ it('shows the text that the code signs', () => {
   expect(blockOf('Signed text')).toBe(text.toString());
 });
 
-it('signs its example with the keys of docs/protocol.md', () => {
+it('signs its example with the keys of docs/design/protocol.md', () => {
   const { thumbprint } = TEST_1.publicKey;
   const text = brokerText({
     operation: 'passport',
@@ -107,7 +107,7 @@ describe('its examples', () => {
   });
 });
 
-it('docs/broker-openapi.json is what the broker serves', async () => {
+it('docs/reference/broker-openapi.json is what the broker serves', async () => {
   const { json } = await (await testBroker()).get('/openapi.json');
-  expect(json).toEqual(JSON.parse(readText('docs/broker-openapi.json')));
+  expect(json).toEqual(JSON.parse(readText('docs/reference/broker-openapi.json')));
 });

@@ -29,8 +29,8 @@ async function commandsBelow(path: readonly string[]): Promise<readonly Command[
 
 const commands = await commandsBelow([]);
 const ofCtl = commands.filter(({ name }) => name.startsWith('ctl '));
-const ctl = readText('docs/ctl.md');
-const cli = readText('docs/cli.md');
+const ctl = readText('docs/operate/ctl.md');
+const cli = readText('docs/operate/cli.md');
 
 it('knows the program', () => {
   expect(commands.map(({ name }) => name)).toEqual(
@@ -38,22 +38,25 @@ it('knows the program', () => {
   );
 });
 
-it('docs/cli.md has every command in its table', () => {
+it('docs/operate/cli.md has every command in its table', () => {
   const described = tableNamed(cli, 'commands').map(([cell]) => codesIn(cell)[0] ?? '');
   const known = new Set(commands.map(({ name }) => (name.startsWith('ctl ') ? 'ctl …' : name)));
   expect(described.map((text) => text.replace(/ [A-Z-].*$/, '')).toSorted()).toEqual([...known].toSorted());
 });
 
-it.each(ofCtl.map(({ name, flags }) => [name, flags] as const))('docs/ctl.md has %s', (name, flags) => {
-  const [, verb] = name.split(' ');
-  const missing = flags.filter(
-    (flag) => !['help', 'config', 'output'].includes(flag) && !new RegExp(`--${flag}\\b`).test(ctl),
-  );
-  expect(missing).toEqual([]);
-  expect(new RegExp(`\`(?:proofgate ctl )?${verb}[\` ]`).test(ctl)).toBe(true);
-});
+it.each(ofCtl.map(({ name, flags }) => [name, flags] as const))(
+  'docs/operate/ctl.md has %s',
+  (name, flags) => {
+    const [, verb] = name.split(' ');
+    const missing = flags.filter(
+      (flag) => !['help', 'config', 'output'].includes(flag) && !new RegExp(`--${flag}\\b`).test(ctl),
+    );
+    expect(missing).toEqual([]);
+    expect(new RegExp(`\`(?:proofgate ctl )?${verb}[\` ]`).test(ctl)).toBe(true);
+  },
+);
 
-it('docs/ctl.md has every kind that get shows', () => {
+it('docs/operate/ctl.md has every kind that get shows', () => {
   const known = Object.keys(KINDS);
   const described = tableNamed(ctl, 'get-kinds').flatMap(([cell]) => codesIn(cell));
   expect(known.length).toBeGreaterThan(10);

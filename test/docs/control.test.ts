@@ -1,4 +1,4 @@
-/** Checks that codes, states, events, limits and signed texts in docs/control.md match the code. */
+/** Checks that codes, states, events, limits and signed texts in docs/operate/control.md match the code. */
 
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
@@ -51,7 +51,7 @@ import { enrollmentText, POLL_SCHEME, POLL_WINDOW_SECONDS, pollText } from '../.
 import { READINESS_CONDITIONS } from '../../src/protocol/readiness-conditions.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
-const document = readText('docs/control.md');
+const document = readText('docs/operate/control.md');
 const rowsOf = (name: string) => tableNamed(document, name);
 
 it('has every problem code of Control, once, with its status', () => {
@@ -128,7 +128,7 @@ it('has every event of the log', () => {
 
 it('has the limits', () => {
   const bundle: { readonly properties: { readonly key_shards: { readonly maxItems: number } } } = JSON.parse(
-    readText('docs/schema/bundle.schema.json'),
+    readText('docs/reference/schema/bundle.schema.json'),
   );
   const described = rowsOf('limits').map(([, limit = '']) =>
     [...limit.matchAll(/[0-9][0-9,]*/g)].map(([digits]) => Number(digits.replaceAll(',', ''))),

@@ -1,5 +1,5 @@
 /**
- * Checks that docs/gateway-lint.md lists every rule with its severity and effect, and that its example of an exception is
+ * Checks that docs/operate/gateway-lint.md lists every rule with its severity and effect, and that its example of an exception is
  * valid.
  */
 import { expect, it } from '@jest/globals';
@@ -11,7 +11,7 @@ import { NGINX_RULES } from '../../src/tools/gateway-lint/nginx/rules.ts';
 import { TRAEFIK_RULES } from '../../src/tools/gateway-lint/traefik/rules.ts';
 import { codesIn, readText, tableNamed } from '../support/docs/markdown.ts';
 
-const document = readText('docs/gateway-lint.md');
+const document = readText('docs/operate/gateway-lint.md');
 
 it.each<[string, readonly Pick<Rule, 'effect' | 'id' | 'severity'>[]]>([
   ['rules', RULES],

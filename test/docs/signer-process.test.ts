@@ -5,9 +5,9 @@ import { createSignerMetrics } from '../../src/caller/signer/program/signer-metr
 import { SIGNER_SETTINGS } from '../../src/caller/signer/program/signer-settings.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
-const cli = readText('docs/cli.md');
+const cli = readText('docs/operate/cli.md');
 const rows = tableNamed(cli, 'signer-flags');
-const page = readText('docs/signer.md');
+const page = readText('docs/operate/signer.md');
 
 it('has every flag with its default, and no other', () => {
   const own = Object.entries(SIGNER_SETTINGS).filter(

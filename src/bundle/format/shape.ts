@@ -19,7 +19,7 @@ import type { ContentOf, DerivedKeyContent } from './schema.ts';
 
 /**
  * The JSON Schemas that checks compile, beside this file: `make schemas` writes them. Programs load them in place of the code
- * that builds schemas: docs/performance.md "What idle programs take".
+ * that builds schemas: docs/operate/performance.md "What idle programs take".
  */
 const FILES = {
   bundle: './schemas/bundle.schema.json',
@@ -151,7 +151,7 @@ function valueAt(document: unknown, path: string): unknown {
 
 /**
  * Validates a value against a JSON Schema. Imports only the checking half of TypeBox: the half that builds schemas
- * would take as much again of a verifier's load time and memory. Source: docs/performance.md "What idle programs take".
+ * would take as much again of a verifier's load time and memory. Source: docs/operate/performance.md "What idle programs take".
  */
 
 type ShapeError = TLocalizedValidationError;

@@ -33,7 +33,7 @@ describe('schemas', () => {
   });
 
   it.each([
-    ['docs/schema', ['bundle', 'delta', 'freshness', 'link']],
+    ['docs/reference/schema', ['bundle', 'delta', 'freshness', 'link']],
     ['proto', ['target-bundle']],
   ])('%s has copies of them', async (folder, names) => {
     for (const name of names) {

@@ -15,8 +15,8 @@ async function namesOf(readings: readonly PropagationReading[] = []): Promise<re
 }
 
 describe('metrics of Control', () => {
-  it('are those that docs/control.md names', async () => {
-    const document = await readFile(new URL('../../../docs/control.md', import.meta.url), 'utf8');
+  it('are those that docs/operate/control.md names', async () => {
+    const document = await readFile(new URL('../../../docs/operate/control.md', import.meta.url), 'utf8');
     const documented = [...document.matchAll(/`(proofgate_control_[a-z_]+)`/g)].map(([, name]) => name);
     expect([...new Set(documented)].sort()).toEqual([...(await namesOf())].sort());
   });
