@@ -97,6 +97,10 @@ conformance: build system-packages envoy proxies traefik ## write what each enfo
 vectors: node_modules/.installed ## write test/vectors/*.json from their cases
 	@node scripts/make-vectors.mjs
 
+.PHONY: reference
+reference: node_modules/.installed ## write the generated tables of docs/reference/, from the code and docs/reference/openapi.json
+	@PROOFGATE_TEST_WRITE_REFERENCE=1 $(JEST) test/docs/reference
+
 .PHONY: schemas
 schemas: node_modules/.installed ## write the JSON Schemas that programs load, from src/bundle/format/schema.ts
 	@node scripts/make-schemas.mjs

@@ -3,9 +3,9 @@ import { expect, it } from '@jest/globals';
 import { LOGIN_SETTINGS } from '../../src/cli/commands/ctl/ctl-login.ts';
 import { codesIn, readText, tableNamed } from '../support/docs/markdown.ts';
 
-const document = readText('docs/operate/ctl.md');
-const flags = tableNamed(document, 'login-flags');
-const codes = tableNamed(document, 'ctl-errors').flatMap(([, cell]) => codesIn(cell));
+const reference = readText('docs/reference/command-line.md');
+const flags = tableNamed(reference, 'login-flags');
+const codes = tableNamed(reference, 'ctl-errors').flatMap(([, cell]) => codesIn(cell));
 
 it.each([
   ['--session-file', '$XDG_CONFIG_HOME/proofgate/session-'],

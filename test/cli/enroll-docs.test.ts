@@ -3,10 +3,11 @@ import { describe, expect, it } from '@jest/globals';
 import { ENROLL_SETTINGS, KUBERNETES_TOKEN_FILE } from '../../src/caller/enroll/enroll-settings.ts';
 import { STATUS_SETTINGS } from '../../src/cli/commands/status-command.ts';
 import type { Setting } from '../../src/process/settings/settings.ts';
-import { readText } from '../support/docs/markdown.ts';
+import { readText, sectionOf } from '../support/docs/markdown.ts';
 
 const [, rest = ''] = readText('docs/operate/cli.md').split('\n## Enrolling\n');
-const [enrolling = ''] = rest.split('\n## ');
+const [enrollingPage = ''] = rest.split('\n## ');
+const enrolling = sectionOf(readText('docs/reference/command-line.md'), '`enroll`') + enrollingPage;
 const [, statusSection = ''] = readText('docs/operate/cli.md').split('\n## `status`\n');
 const settings: readonly Setting<unknown>[] = Object.values(ENROLL_SETTINGS);
 

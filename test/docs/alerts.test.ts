@@ -18,7 +18,6 @@ const { groups }: { readonly groups: readonly { readonly rules: readonly Rule[] 
   readText('docs/operate/alerts.yaml'),
 );
 const rules = groups.flatMap((group) => group.rules);
-const page = readText('docs/operate/enforcement.md');
 
 interface Metric {
   readonly type: string;
@@ -29,7 +28,7 @@ interface Metric {
 
 /** Metrics in the reference, which test/e2e/metrics-reference.test.ts compares with a running verifier. */
 const metrics = new Map<string, Metric>(
-  tableNamed(page, 'metrics').map(([name, type = '', text]) => [
+  tableNamed(readText('docs/reference/metrics.md'), 'metrics').map(([name, type = '', text]) => [
     codesIn(name)[0] ?? '',
     { type: type.split(':')[0] ?? '', labels: codesIn(type), words: codesIn(text) },
   ]),

@@ -22,8 +22,8 @@ function blockOf(heading: string): string {
 }
 
 it('has every problem with its status', () => {
-  const described = tableNamed(page, 'broker-problems').flatMap(([status, codes = '']) =>
-    codesIn(codes).map((code) => [code, Number(status)] as const),
+  const described = tableNamed(readText('docs/reference/control.md'), 'broker-problems').flatMap(
+    ([status, codes = '']) => codesIn(codes).map((code) => [code, Number(status)] as const),
   );
   const known = Object.entries(BROKER_PROBLEMS).map(([code, [status]]) => [code, status] as const);
   expect(described.toSorted()).toEqual(known.toSorted());
@@ -45,7 +45,7 @@ it('has every metric with its labels', () => {
     const labels: unknown = Reflect.get(metric, 'labelNames');
     return [metric.name, Array.isArray(labels) ? labels.map(String) : []] as const;
   });
-  const described = tableNamed(page, 'broker-metrics').map(
+  const described = tableNamed(readText('docs/reference/metrics.md'), 'broker-metrics').map(
     ([name = '', type = '']) =>
       [codesIn(name)[0] ?? '', codesIn(type).filter((label) => label !== 'issued')] as const,
   );
@@ -53,7 +53,9 @@ it('has every metric with its labels', () => {
 });
 
 it('has every field of the audit event', () => {
-  const described = tableNamed(page, 'broker-event').flatMap(([fields = '']) => codesIn(fields));
+  const described = tableNamed(readText('docs/reference/audit-events.md'), 'broker-event').flatMap(
+    ([fields = '']) => codesIn(fields),
+  );
   const schema: { readonly properties: object } = JSON.parse(
     readText('docs/reference/schema/broker-event.schema.json'),
   );

@@ -92,8 +92,8 @@ const OF_PROXY: readonly Setting<unknown>[] = Object.values(PROXY_SETTINGS).filt
 describe.each([
   ['verifier', OF_VERIFIER],
   ['proxy', OF_PROXY],
-] as const)('docs/operate/cli.md on %s', (program, settings) => {
-  const section = sectionOf(readText('docs/operate/cli.md'), `\`${program}\``);
+] as const)('docs/reference/command-line.md on %s', (program, settings) => {
+  const section = sectionOf(readText('docs/reference/command-line.md'), `\`${program}\``);
 
   it.each(settings.map((setting) => [setting.flag, setting] as const))(
     'has --%s, with its default',
@@ -125,17 +125,21 @@ describe('docs/operate/run-book.md', () => {
   });
 });
 
-describe('docs/operate/enforcement.md', () => {
-  const markdown = readText('docs/operate/enforcement.md');
-  const rows = rowsOf(markdown);
+describe('docs/reference/', () => {
+  const metrics = rowsOf(readText('docs/reference/metrics.md'));
+  const members = rowsOf(readText('docs/reference/audit-events.md'));
 
   it.each(metricNames())('has the metric %s', (name) => {
-    expect(rows.some((row) => row.startsWith(`| \`${name}\``))).toBe(true);
+    expect(metrics.some((row) => row.startsWith(`| \`${name}\``))).toBe(true);
   });
 
   it.each(eventMembers())('has the member %s of audit events', (member) => {
-    expect(rows.some((row) => row.split('|', 2)[1]?.includes(`\`${member}\``))).toBe(true);
+    expect(members.some((row) => row.split('|', 2)[1]?.includes(`\`${member}\``))).toBe(true);
   });
+});
+
+describe('docs/operate/enforcement.md', () => {
+  const markdown = readText('docs/operate/enforcement.md');
 
   it.each(Object.values(CONTEXT_HEADERS))('has the context header %s', (header) => {
     const [, rest = ''] = header.split('x-proofgate');

@@ -20,8 +20,8 @@ import {
 const document = readText('docs/operate/workloads.md');
 const settings: readonly Setting<unknown>[] = Object.values(AGENT_SETTINGS);
 
-describe('docs/operate/cli.md on agent', () => {
-  const section = sectionOf(readText('docs/operate/cli.md'), '`agent`');
+describe('docs/reference/command-line.md on agent', () => {
+  const section = sectionOf(readText('docs/reference/command-line.md'), '`agent`');
   const rows = tableRows(section).filter(([cell]) => cell?.startsWith('`--'));
 
   it('has every flag, and no other', () => {
@@ -45,7 +45,9 @@ describe('docs/operate/workloads.md', () => {
     const registries = [createAgentMetrics(() => 0), createPassportMetrics(() => 0)];
     const names = registries.flatMap(({ registry }) => registry.getMetricsAsArray().map(({ name }) => name));
     const own = [...new Set(names)];
-    const described = tableNamed(document, 'metrics').map(([cell]) => codesIn(cell)[0]);
+    const described = tableNamed(readText('docs/reference/metrics.md'), 'agent-metrics').map(
+      ([cell]) => codesIn(cell)[0],
+    );
     expect(described.toSorted()).toEqual(own.filter((name) => name.startsWith('proofgate_')).toSorted());
   });
 
@@ -53,7 +55,9 @@ describe('docs/operate/workloads.md', () => {
     const logged = filesOfCheckout('src/caller/agent', '.ts').flatMap((file) =>
       [...readText(file).matchAll(/\bevent: '([a-z_]+)'(?:,| })/g)].map(([, event]) => event),
     );
-    const described = tableNamed(document, 'log').flatMap(([cell]) => codesIn(cell));
+    const described = tableNamed(readText('docs/reference/log.md'), 'agent-log').flatMap(([cell]) =>
+      codesIn(cell),
+    );
     expect(described.filter((code) => code !== 'event').toSorted()).toEqual([...new Set(logged)].toSorted());
   });
 
