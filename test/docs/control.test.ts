@@ -1,4 +1,4 @@
-/** Checks that codes, states, events, limits and signed texts in docs/operate/control.md and docs/reference/ match the code. */
+/** Checks that codes, states, events, limits and signed texts in docs/operate/control.md, docs/design/enrollment.md and docs/reference/ match the code. */
 
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
@@ -167,7 +167,7 @@ it('has the default rates', () => {
 
 describe('the example of an enrollment', () => {
   const blocks = new Map(
-    [...document.matchAll(/^```text example-(\S+)\n([\s\S]*?)^```$/gm)].map(
+    [...readText('docs/design/enrollment.md').matchAll(/^```text example-(\S+)\n([\s\S]*?)^```$/gm)].map(
       ([, name = '', text = '']) => [name, text] as const,
     ),
   );

@@ -24,7 +24,7 @@ Control: {{ first .Values.control.publicUrls }}{{ if not .Values.control.tls.pub
   Control itself has TLS: the Ingress controller must speak HTTPS to it (control.ingress.annotations), a Gateway needs a BackendTLSPolicy for Service {{ include "proofgate.control.name" . }}.
   {{- end }}
   {{- if not .Values.control.masterKey.name }}
-  4. Keep the file master-key of its data directory in a safe place: a database without it is lost (docs/operate/control.md "Backup and restore").
+  4. Keep the file master-key of its data directory in a safe place: a database without it is lost (docs/operate/control-upkeep.md "Backup and restore").
   {{- end }}
 {{- end }}
 {{- if .Values.verifier.enabled }}

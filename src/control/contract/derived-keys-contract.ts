@@ -1,6 +1,6 @@
 /**
  * Schemas of derived keys and blocked subjects, as operators see them.
- * Source: specification "Derived key"; docs/operate/control.md "Enrollment".
+ * Source: specification "Derived key"; docs/design/enrollment.md "Enrollment".
  */
 
 import type { Static } from 'typebox';
@@ -109,7 +109,7 @@ export type BlockedSubjectView = Static<typeof BLOCKED_SUBJECT>;
 
 /**
  * Schemas of enrollments for operators, who read and decide them. Schemas for workloads are in `enrollment-contract.ts`.
- * Source: docs/operate/control.md "Enrollment".
+ * Source: docs/design/enrollment.md "Enrollment".
  */
 const ENROLLMENT_STATE = Type.Enum([...ENROLLMENT_STATES]);
 

@@ -1,6 +1,6 @@
 /**
  * Schemas of the enrollment endpoints: requests and responses of a workload's tool. Clients import the types from here.
- * Source: docs/operate/control.md "Enrollment".
+ * Source: docs/design/enrollment.md "Enrollment".
  */
 import Type, { type Static } from 'typebox';
 import { closed, moment, text } from '../../process/http-service/members-contract.ts';

@@ -203,7 +203,7 @@ export type SourceRevisionChange = Static<typeof SOURCE_REVISION_CHANGE>;
 
 /**
  * Schemas of enrollment policies: which workload identity may enroll a key, and for which client.
- * Source: specification "Enrollment policy"; docs/operate/control.md "Enrollment".
+ * Source: specification "Enrollment policy"; docs/design/enrollment.md "Enrollment".
  */
 const SOURCE_ID = givenId('The Trust Anchor Source.');
 const BOUND_REVISION = Type.Integer({

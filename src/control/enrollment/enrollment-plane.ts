@@ -92,7 +92,7 @@ export function createEnrollmentPlane(options: EnrollmentPlaneOptions): Enrollme
   };
 }
 
-/** The spelling that clients sign (docs/operate/control.md "Enrollment"). */
+/** The spelling that clients sign (docs/design/enrollment.md "Enrollment"). */
 function withoutSlash(url: string): string {
   return url.endsWith('/') ? url.slice(0, -1) : url;
 }

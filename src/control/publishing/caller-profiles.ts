@@ -1,6 +1,6 @@
 /**
  * The signing profile file of a caller whose passports a broker signs: the routes whose allowed sources admit it.
- * Source: docs/operate/control.md "Resources"; docs/operate/cli.md "Signing profiles".
+ * Source: docs/operate/control-api.md "Resources"; docs/operate/cli.md "Signing profiles".
  */
 import Type from 'typebox';
 import { Compile } from 'typebox/compile';

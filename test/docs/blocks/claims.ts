@@ -54,6 +54,19 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
   },
   'SECURITY.md': { 'Parties and trust': [drawing, drawing] },
   'docs/design/architecture.md': { Layout: [drawing] },
+  'docs/design/enrollment.md': {
+    Enrollment: [
+      drawing,
+      api('POST /v1/enrollments/challenges', 'request'),
+      api('POST /v1/enrollments/challenges', 'answer'),
+      api('POST /v1/enrollments', 'request'),
+      loaded({ as: 'enrollment-text' }),
+      api('POST /v1/enrollments', 'answer'),
+      loaded({ as: 'poll-authorization' }),
+      loaded({ as: 'poll-text' }),
+    ],
+    'An example': times(7, held('test/docs/control.test.ts')),
+  },
   'docs/design/bundle.md': {
     'Signed documents': [shown('bundles', 'cat bundle/bundle.jws')],
     'Revision and head': [loaded({ as: 'formula' })],
@@ -85,18 +98,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'Signing in for a command line': [loaded({ as: 'sign-in-address' })],
     'From a token to a request': [drawing],
     Keys: [loaded({ as: 'source-fingerprint' })],
-    Enrollment: [
-      drawing,
-      api('POST /v1/enrollments/challenges', 'request'),
-      api('POST /v1/enrollments/challenges', 'answer'),
-      api('POST /v1/enrollments', 'request'),
-      loaded({ as: 'enrollment-text' }),
-      api('POST /v1/enrollments', 'answer'),
-      loaded({ as: 'poll-authorization' }),
-      loaded({ as: 'poll-text' }),
-    ],
     "A cluster's own issuer": [manifest],
-    'An example': times(7, held('test/docs/control.test.ts')),
   },
   'docs/operate/ctl.md': { ctl: [pasted('site')] },
   'docs/operate/enforcement.md': {

@@ -104,9 +104,9 @@ function flagTable({ name, settings }: Named): ReferenceTable {
     name: `${name.replaceAll(' ', '-')}-flags`,
     heading: name === 'ctl' ? 'Every command of `ctl`' : code(name),
     columns: ['flag', 'meaning'],
-    rows: settings.map(({ description, flag, repeatable, valueName }) => [
+    rows: settings.map(({ description, flag, valueName }) => [
       code(valueName === undefined ? `--${flag}` : `--${flag} ${valueName.slice(1, -1).toUpperCase()}`),
-      repeatable ? `${description}; repeatable` : description,
+      description,
     ]),
   };
 }
