@@ -1,5 +1,5 @@
 /**
- * Import directions, as docs/architecture.md draws them: down the floors. `scripts/check-architecture.mjs` runs this, with canaries,
+ * Import directions, as docs/design/architecture.md draws them: down the floors. `scripts/check-architecture.mjs` runs this, with canaries,
  * and `scripts/house.mjs` beside it, which finds circles of folders.
  */
 
@@ -88,7 +88,8 @@ module.exports = {
     onlyKnownBy('grpc-health-check', 'process/ext-authz'),
     {
       name: 'who-checks-a-bundle-loads-no-builder-of-schemas',
-      comment: 'docs/schema/ has the schemas: docs/performance.md, "What idle programs take"',
+      comment:
+        'src/bundle/format/schemas/ has the schemas: docs/operate/performance.md, "What idle programs take"',
       severity: 'error',
       from: { path: '^src/(?!control/|broker/|process/http-service/)', pathNot: BUILT_SCHEMAS },
       to: {

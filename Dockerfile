@@ -1,4 +1,4 @@
-# The image of Proofgate: docs/image.md. What is done here is done by scripts, and tests run the same ones without a container engine.
+# The image of Proofgate: docs/operate/image.md. What is done here is done by scripts, and tests run the same ones without a container engine.
 
 # The base, with its digest: NODE_IMAGE=node:22-bookworm-slim@sha256:…. What is built twice from one digest is the same.
 ARG NODE_IMAGE=node:22-bookworm-slim
@@ -15,8 +15,7 @@ COPY scripts/failure.mjs scripts/failure.mjs
 COPY scripts/image scripts/image
 COPY scripts/sbom scripts/sbom
 COPY bin bin
-COPY docs/schema docs/schema
-COPY docs/openapi.json docs/openapi.json
+COPY docs/reference/openapi.json docs/reference/openapi.json
 COPY proto proto
 COPY src src
 RUN scripts/image/compile.sh

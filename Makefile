@@ -80,23 +80,27 @@ tools: node_modules/.installed
 	@npm run --silent build:tools
 
 .PHONY: openapi
-openapi: build ## write docs/openapi.json and docs/broker-openapi.json, from what the programs serve
+openapi: build ## write docs/reference/openapi.json and docs/reference/broker-openapi.json, from what the programs serve
 	@node scripts/openapi.mjs
 
 .PHONY: screenshots
 screenshots: build system-packages ## take pictures of the console's pages, and renew those that docs/ shows
 	@mkdir -p .build/screenshots
 	@PROOFGATE_TEST_SCREENSHOTS=.build/screenshots $(JEST) test/console/pages -t 'every page, light'
-	@cd docs/screenshots && for shown in *.png; do cp ../../.build/screenshots/$$shown .; done
+	@cd docs/operate/screenshots && for shown in *.png; do cp ../../../.build/screenshots/$$shown .; done
 
 .PHONY: conformance
-conformance: build system-packages envoy proxies traefik ## write what each enforcement point does with each case: test/conformance/results/*.json and the table in docs/conformance.md
+conformance: build system-packages envoy proxies traefik ## write what each enforcement point does with each case: test/conformance/results/*.json and the table in docs/reference/conformance.md
 	@PROOFGATE_TEST_WRITE_RESULTS=1 $(JEST) test/conformance --testPathIgnorePatterns enrollment-plane differences replay-pairs deployments
 	@PROOFGATE_TEST_WRITE_RESULTS=1 $(JEST) test/conformance/differences
 
 .PHONY: vectors
 vectors: node_modules/.installed ## write test/vectors/*.json from their cases
 	@node scripts/make-vectors.mjs
+
+.PHONY: reference
+reference: node_modules/.installed ## write the generated tables of docs/reference/, from the code and docs/reference/openapi.json
+	@PROOFGATE_TEST_WRITE_REFERENCE=1 $(JEST) test/docs/reference
 
 .PHONY: schemas
 schemas: node_modules/.installed ## write the JSON Schemas that programs load, from src/bundle/format/schema.ts

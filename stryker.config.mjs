@@ -25,7 +25,7 @@ export default {
   dryRunTimeoutMinutes: 20,
   // Types are stripped, not checked.
   disableTypeChecks: false,
-  ignorePatterns: ['dist', '.build', '.cache', '.venv', 'bench', 'demo', 'docs/openapi.json'],
+  ignorePatterns: ['dist', '.build', '.cache', '.venv', 'bench', 'demo', 'docs/reference/openapi.json'],
   tempDirName: '.build/mutation',
   incremental: true,
   incrementalFile: '.build/mutation-results.json',

@@ -1,6 +1,6 @@
 /**
  * The Auth Site of the demo: the one file that an operator writes by hand, and the workloads that enroll in it.
- * Source: docs/cli.md "Signing profiles"; the file's format is that of bundles/site.yaml, which explains each member.
+ * Source: docs/operate/cli.md "Signing profiles"; the file's format is that of bundles/site.yaml, which explains each member.
  */
 import { stringify } from 'yaml';
 

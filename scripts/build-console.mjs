@@ -1,5 +1,5 @@
 /**
- * Builds the console: TypeScript types of the API from docs/openapi.json to .build/console/, the bundled application to
+ * Builds the console: TypeScript types of the API from docs/reference/openapi.json to .build/console/, the bundled application to
  * dist/console/, with each asset compressed beside itself. `--types` stops after the types.
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ const types = '.build/console/openapi.d.ts';
 const assets = 'dist/console/assets';
 
 mkdirSync(path.dirname(types), { recursive: true });
-const document = JSON.parse(readFileSync('docs/openapi.json', 'utf8'));
+const document = JSON.parse(readFileSync('docs/reference/openapi.json', 'utf8'));
 // A compiler that runs meanwhile reads the old text or the new one.
 const written = `${types}.${process.pid}`;
 writeFileSync(written, astToString(await openapiTypescript(document)));

@@ -1,6 +1,6 @@
 /**
  * Generates the files of the chart helm/proofgate that have a source elsewhere: its README from the comments of values.yaml,
- * its alerts from docs/alerts.yaml, its Envoy configuration from envoy/envoy.yaml, its version from package.json. With --check
+ * its alerts from docs/operate/alerts.yaml, its Envoy configuration from envoy/envoy.yaml, its version from package.json. With --check
  * it writes nothing and lists the outdated files.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 const files = {
   [`${CHART}/Chart.yaml`]: chartWithVersion(readFileSync(`${CHART}/Chart.yaml`, 'utf8')),
   [`${CHART}/files/envoy.yaml`]: readFileSync('envoy/envoy.yaml', 'utf8'),
-  [`${CHART}/files/verifier-alerts.yaml`]: readFileSync('docs/alerts.yaml', 'utf8'),
+  [`${CHART}/files/verifier-alerts.yaml`]: readFileSync('docs/operate/alerts.yaml', 'utf8'),
   [`${CHART}/README.md`]: `${readFileSync(`${CHART}/README.head.md`, 'utf8')}${describeValues()}`,
 };
 

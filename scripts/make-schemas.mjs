@@ -1,27 +1,29 @@
 /**
- * Writes the schemas of the bundle format and of its distribution to docs/schema/ and proto/, from src/bundle/format/schema.ts and
- * src/bundle/format/distribution-contract.ts. Programs load the files: src/bundle/format/shape.ts.
- * test/bundle/format/published.test.ts fails when they are out of date.
+ * Writes the JSON Schemas of the bundle format and of its distribution, from src/bundle/format/schema.ts and
+ * src/bundle/format/distribution-contract.ts: to src/bundle/format/schemas/, where programs load them, and the published copies to
+ * docs/reference/schema/ and proto/. test/bundle/format/published.test.ts fails when one is out of date.
  */
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { copyFileSync, writeFileSync } from 'node:fs';
 import { register } from 'node:module';
 
 register(new URL('../test/support/harness/typescript-hooks.mjs', import.meta.url));
 const schemas = await import('../src/bundle/format/schema.ts');
 const { POLL_ANSWER } = await import('../src/bundle/format/distribution-contract.ts');
 
-const PUBLISHED = {
-  'docs/schema/bundle.schema.json': schemas.BUNDLE_CONTENT,
-  'docs/schema/delta.schema.json': schemas.DELTA_CONTENT,
-  'docs/schema/freshness.schema.json': schemas.FRESHNESS_CONTENT,
-  'docs/schema/link.schema.json': schemas.LINK_CONTENT,
-  'proto/target-bundle.schema.json': POLL_ANSWER,
-};
+const LOADED = 'src/bundle/format/schemas';
+const SCHEMAS = [
+  ['bundle', schemas.BUNDLE_CONTENT, 'docs/reference/schema'],
+  ['delta', schemas.DELTA_CONTENT, 'docs/reference/schema'],
+  ['freshness', schemas.FRESHNESS_CONTENT, 'docs/reference/schema'],
+  ['link', schemas.LINK_CONTENT, 'docs/reference/schema'],
+  ['target-bundle', POLL_ANSWER, 'proto'],
+];
 
 const root = new URL('../', import.meta.url);
-for (const [path, schema] of Object.entries(PUBLISHED)) {
-  writeFileSync(new URL(path, root), `${JSON.stringify(schema, null, 2)}\n`);
-}
+const pathIn = (folder, name) => new URL(`${folder}/${name}.schema.json`, root).pathname;
+for (const [name, schema] of SCHEMAS)
+  writeFileSync(pathIn(LOADED, name), `${JSON.stringify(schema, null, 2)}\n`);
 const biome = new URL('node_modules/.bin/biome', root).pathname;
-execFileSync(biome, ['format', '--write', ...Object.keys(PUBLISHED)], { cwd: root, stdio: 'ignore' });
+execFileSync(biome, ['format', '--write', LOADED], { cwd: root, stdio: 'ignore' });
+for (const [name, , published] of SCHEMAS) copyFileSync(pathIn(LOADED, name), pathIn(published, name));

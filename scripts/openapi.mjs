@@ -1,5 +1,5 @@
 /**
- * Writes docs/openapi.json and docs/broker-openapi.json: what the real `proofgate control` serves at /openapi.json over an empty
+ * Writes docs/reference/openapi.json and docs/reference/broker-openapi.json: what the real `proofgate control` serves at /openapi.json over an empty
  * data directory, and what the broker's application describes. Needs `npm run build` first. A test fails when a file is out of
  * date.
  */
@@ -15,8 +15,8 @@ import { CONTROL_SETTINGS } from '../dist/control/program/control-settings.js';
 import { settingValues } from '../dist/process/settings/setting-sources.js';
 import { createLogger } from '../dist/process/telemetry/logger.js';
 
-const FILE = 'docs/openapi.json';
-const BROKER_FILE = 'docs/broker-openapi.json';
+const FILE = 'docs/reference/openapi.json';
+const BROKER_FILE = 'docs/reference/broker-openapi.json';
 
 const dataDirectory = mkdtempSync(path.join(tmpdir(), 'proofgate-openapi-'));
 const texts = new Map([

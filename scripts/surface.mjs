@@ -184,8 +184,8 @@ function filesIn(folder, ending) {
 }
 
 function printDocuments() {
-  printDocument('api', 'openapi', JSON.parse(readFileSync('docs/openapi.json', 'utf8')));
-  for (const file of [...filesIn('docs/schema', '.json'), 'helm/proofgate/values.schema.json']) {
+  printDocument('api', 'openapi', JSON.parse(readFileSync('docs/reference/openapi.json', 'utf8')));
+  for (const file of [...filesIn('docs/reference/schema', '.json'), 'helm/proofgate/values.schema.json']) {
     printDocument('schema', path.basename(file), JSON.parse(readFileSync(file, 'utf8')));
   }
   printDocument('default', 'chart', parse(readFileSync('helm/proofgate/values.yaml', 'utf8')));

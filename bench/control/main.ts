@@ -1,6 +1,6 @@
 /**
  * `make bench-control`: how fast a decision reaches the verifiers, and what the enrollment plane costs on a large site. Each
- * part prints its figures and their bounds; the exit code is 1 when a figure crosses its bound. See docs/performance.md.
+ * part prints its figures and their bounds; the exit code is 1 when a figure crosses its bound. See docs/operate/performance.md.
  * Arguments name the parts to run. For `declarations`, `PROOFGATE_BENCH_RELEASE` is the program file of another version, and
  * `PROOFGATE_BENCH_CLIENTS` and `PROOFGATE_BENCH_ROUND_SECONDS` make it smaller.
  */

@@ -7,9 +7,9 @@ export const HOME = 'opt/proofgate';
 export const OWN = [
   { path: 'LICENSE' },
   { path: 'dist', endings: ['.js'] },
+  { path: 'dist/bundle/format/schemas', endings: ['.json'] },
   { path: 'dist/console', endings: ['.html', '.css', '.br', '.gz', '.md'] },
-  { path: 'docs/schema', endings: ['.json'] },
-  { path: 'proto', endings: ['.json', '.proto'] },
+  { path: 'proto', endings: ['.proto'] },
 ];
 
 /** Of each production package: code, data and native code by their endings, and its licence. */

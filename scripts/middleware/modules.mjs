@@ -5,28 +5,27 @@ import { dirname, join } from 'node:path';
 
 /** The compiler writes imports in these forms only; the test of the package loads every module, and compiles the types. */
 const IMPORT = /^(?:import|export)\b[^'";]*? from ['"]([^'"]+)['"];$|\bimport\(['"]([^'"]+)['"]\)/gm;
-/** JSON files that modules read, relative to the package. */
-const DATA_FILE = /['"]((?:docs|proto)\/[\w./-]+\.json)['"]/g;
+/** JSON files that modules read, relative to the module. */
+const DATA_FILE = /['"](\.\/[\w./-]+\.json)['"]/g;
 
 /**
  * @param root folder of the compiled files
  * @param entries below it
- * @returns `files` below it; names of other `packages`; `data`, JSON files that the modules name
+ * @returns `files` below it, JSON files among them; names of other `packages`
  */
 export function reachedFrom(root, entries) {
   const files = new Set(entries);
   const packages = new Set();
-  const data = new Set();
   for (const file of files) {
     const text = readFileSync(join(root, file), 'utf8');
-    for (const [, path] of text.matchAll(DATA_FILE)) data.add(path);
+    for (const [, path] of text.matchAll(DATA_FILE)) files.add(join(dirname(file), path));
     for (const [, fixed, dynamic] of text.matchAll(IMPORT)) {
       const name = fixed ?? dynamic;
       if (name.startsWith('.')) files.add(join(dirname(file), declared(file, name)));
       else if (!isBuiltin(name)) packages.add(packageOf(name));
     }
   }
-  return { files: sorted(files), packages: sorted(packages), data: sorted(data) };
+  return { files: sorted(files), packages: sorted(packages) };
 }
 
 /** A declaration names the module; its own file lies beside that. */

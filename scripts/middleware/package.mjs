@@ -43,7 +43,7 @@ export function layOutPackage({ root, template: folder, out, declarations = join
   };
   for (const file of code.files) copy(join(root, DIST, file), join(DIST, file));
   for (const file of types.files) copy(join(declarations, file), join(DIST, file));
-  for (const file of [...code.data, 'LICENSE']) copy(join(root, file), file);
+  copy(join(root, 'LICENSE'), 'LICENSE');
   copy(join(root, folder, 'README.md'), 'README.md');
   const { private: _private, ...published } = template;
   const manifest = {

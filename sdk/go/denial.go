@@ -53,7 +53,7 @@ const (
 // DenialOf returns the verifier's denial, or nil when the answer is not one. The body can still be read afterwards.
 func DenialOf(response *http.Response) *Denial {
 	reason := response.Header.Get("X-Proofgate-Reason")
-	// 429: a 503 that comes through an Envoy which asks over HTTP (docs/protocol.md).
+	// 429: a 503 that comes through an Envoy which asks over HTTP (docs/design/protocol.md).
 	isStatus := map[int]bool{401: true, 403: true, 429: true, 503: true}[response.StatusCode]
 	if !isStatus || !reasonPattern.MatchString(reason) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// requestURL is a URL that was split without changing a byte of its target (docs/protocol.md "Routes, origins, paths").
+// requestURL is a URL that was split without changing a byte of its target (docs/design/protocol.md "Routes, origins, paths").
 // net/url would resolve and escape.
 type requestURL struct {
 	scheme    string

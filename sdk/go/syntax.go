@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Syntax of the small values that passports, transcripts and profiles share (docs/protocol.md).
+// Syntax of the small values that passports, transcripts and profiles share (docs/design/protocol.md).
 var (
 	methodPattern     = regexp.MustCompile("^[!#$%&'*+\\-.^_`|~0-9A-Za-z]{1,32}$")
 	headerNamePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,127}$`)

@@ -77,7 +77,7 @@ func oneValue(given http.Header, name string) (string, error) {
 	return value, nil
 }
 
-// formatTranscript writes the text that a proof signs (docs/protocol.md "Transcript").
+// formatTranscript writes the text that a proof signs (docs/design/protocol.md "Transcript").
 func formatTranscript(lines [][2]string, headers []header) []byte {
 	var text strings.Builder
 	text.WriteString("transcript-v1\n")

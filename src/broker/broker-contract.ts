@@ -1,6 +1,6 @@
 /**
  * Schemas of the broker's API. Callers import the types from here.
- * Source: docs/broker.md "API".
+ * Source: docs/operate/broker.md "API".
  */
 import Type, { type Static } from 'typebox';
 import { closed, identifier, moment, text } from '../process/http-service/members-contract.ts';
@@ -143,7 +143,7 @@ export const PROOF_ANSWER = Type.Object(
 
 export const PROFILES_REQUEST = Type.Object({ proof: CALLER_PROOF }, { ...closed, $id: 'ProfilesRequest' });
 
-/** Documents as in docs/cli.md "Signing profiles". */
+/** Documents as in docs/operate/cli.md "Signing profiles". */
 export const PROFILES_ANSWER = Type.Object(
   { profiles: Type.Array(Type.Unknown(), { description: 'Signing profile files that fit the caller.' }) },
   { ...closed, $id: 'FittingProfiles' },

@@ -1,6 +1,6 @@
 /**
  * Metrics of the broker. Labels come from closed sets (route patterns, codes, kinds of proof); none names a caller.
- * Source: docs/broker.md "Metrics".
+ * Source: docs/operate/broker.md "Metrics".
  */
 import { Histogram, type Registry } from 'prom-client';
 import { instrumentsOf } from '../process/telemetry/instruments.ts';

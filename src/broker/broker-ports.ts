@@ -49,7 +49,7 @@ export interface DenyList {
   deniesThumbprint(thumbprint: string): boolean;
 }
 
-/** Signing profile files (docs/cli.md "Signing profiles"). */
+/** Signing profile files (docs/operate/cli.md "Signing profiles"). */
 export interface SigningProfiles {
   /** The documents whose issuer, trust domain and subject are exactly these. */
   fitting(issuer: string, trustDomain: string, subject: string): readonly unknown[];

@@ -1,6 +1,6 @@
 /**
  * Every error that the broker returns, by stable code. Verifying a proof throws {@link BrokerProblem}.
- * Source: docs/broker.md "Problems".
+ * Source: docs/operate/broker.md "Problems".
  */
 import {
   COMMON_PROBLEMS,

@@ -1,7 +1,7 @@
 /**
  * Challenges without a store: time and random bytes under a MAC. A challenge proves that a signature is fresh and for this
  * broker. It may be used again while it lives: the answer is a passport for the same holder key, of no use to others.
- * Source: docs/broker.md "Challenges".
+ * Source: docs/operate/broker.md "Challenges".
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { decodeBase64url } from '../protocol/base64url.ts';

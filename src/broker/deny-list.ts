@@ -1,6 +1,6 @@
 /**
  * `--deny-file`: callers that get no passport. Passports that they have already stay valid until they end.
- * Source: docs/broker.md "Deny list".
+ * Source: docs/operate/broker.md "Deny list".
  */
 import Type from 'typebox';
 import { IDENTIFIER_PATTERN } from '../process/http-service/members-contract.ts';

@@ -1,7 +1,7 @@
 /**
  * The rules of the broker's signing keys: one key in use for each trust domain, other keys published beside it, every key
  * ID unique. Pure: `src/broker/program/` reads the files.
- * Source: docs/broker.md "Signing keys".
+ * Source: docs/operate/broker.md "Signing keys".
  */
 import { isKeyId } from '../protocol/identifiers.ts';
 import { signMessage } from '../protocol/signature.ts';

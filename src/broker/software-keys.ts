@@ -1,6 +1,6 @@
 /**
  * Reads the file of `--software-keys`: the registered keys and the subject of each.
- * Source: docs/broker.md "Software keys".
+ * Source: docs/operate/broker.md "Software keys".
  */
 import Type from 'typebox';
 import { IDENTIFIER_PATTERN } from '../process/http-service/members-contract.ts';

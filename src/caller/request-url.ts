@@ -1,7 +1,7 @@
 /**
  * Splits a request URL without changing a byte of its target, so that the signed target is the one that is sent.
  * `new URL()` would resolve dot segments, escape characters and read `\` as `/`.
- * Source: docs/protocol.md "Routes, origins, paths".
+ * Source: docs/design/protocol.md "Routes, origins, paths".
  */
 
 import { ClientError } from '../protocol/client-error.ts';

@@ -1,6 +1,6 @@
 /**
  * How a proof binds the request's body: one rule for signers and verifiers.
- * Source: docs/protocol.md "Transcript".
+ * Source: docs/design/protocol.md "Transcript".
  */
 import { hash } from 'node:crypto';
 import { NOT_BOUND } from './transcript.ts';

@@ -1,6 +1,6 @@
 /**
  * The text that a caller signs for a broker. SVID key, registered key and holder key each sign the same bytes.
- * Source: docs/broker.md "Signed text".
+ * Source: docs/operate/broker.md "Signed text".
  */
 import { hash } from 'node:crypto';
 

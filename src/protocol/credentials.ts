@@ -1,7 +1,7 @@
 /**
  * Reads the two credentials of a request: the passport, in the header that the route names, and the proof's header pair.
  * It reads them in a fixed order, sizes first, and verifies nothing.
- * Source: docs/protocol.md "Request headers" and step 1 of its decision table.
+ * Source: docs/design/protocol.md "Request headers" and step 1 of its decision table.
  */
 import { decodeBase64url } from './base64url.ts';
 import { MAX_PASSPORT_BYTES, MAX_SIGNATURE_BYTES } from './limits.ts';

@@ -1,7 +1,7 @@
 /**
  * The texts that a workload signs during enrollment. The first proves possession of the new key, bound to one Control,
  * policy, challenge and workload token. The second authenticates polls of the enrollment's status.
- * Source: docs/control.md "Enrollment".
+ * Source: docs/design/enrollment.md "Enrollment".
  */
 import { hash } from 'node:crypto';
 

@@ -1,6 +1,6 @@
 /**
  * Syntax of the small values that passports, transcripts and bundles share.
- * Source: docs/protocol.md "Passport" and "Transcript".
+ * Source: docs/design/protocol.md "Passport" and "Transcript".
  */
 import { type PassportHeader, VENDOR_PREFIX } from './wire-names.ts';
 

@@ -4,7 +4,7 @@
  * Ed25519: canonical encoding, on the curve, in the prime-order subgroup and not its identity. OpenSSL accepts
  * small-order and mixed-order points. With those, one signature can fit many messages, or verifiers disagree. P-256: on
  * the curve.
- * Source: RFC 8032, RFC 8037, RFC 7518 section 6.2, docs/bundle.md "Content".
+ * Source: RFC 8032, RFC 8037, RFC 7518 section 6.2, docs/design/bundle.md "Content".
  */
 import sodium from 'sodium-native';
 import { decodeBase64url } from './base64url.ts';

@@ -1,4 +1,4 @@
-/** Limits that signers, verifiers and bundles share. Source: docs/protocol.md "Request headers", "Passport", "Transcript". */
+/** Limits that signers, verifiers and bundles share. Source: docs/design/protocol.md "Request headers", "Passport", "Transcript". */
 
 /** Maximum size of each credential in its header, in bytes, checked before parsing. */
 export const MAX_PASSPORT_BYTES = 8192;

@@ -1,7 +1,7 @@
 /**
  * The passport: the caller's identity and holder key. A compact JWS (RFC 7515) with a closed header and a closed set of
  * claims (RFC 7519, RFC 7800, RFC 8725).
- * Source: docs/protocol.md "Passport".
+ * Source: docs/design/protocol.md "Passport".
  */
 import { hash } from 'node:crypto';
 import { decodeBase64url, decodeBase64urlText } from './base64url.ts';

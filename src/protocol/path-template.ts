@@ -1,6 +1,6 @@
 /**
  * Path templates: literal segments, `{name}` for one segment, `{name*}` at the end for one or more.
- * Source: docs/protocol.md "Routes, origins, paths".
+ * Source: docs/design/protocol.md "Routes, origins, paths".
  */
 import { isCanonicalTarget } from './request-target.ts';
 

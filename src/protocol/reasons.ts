@@ -1,6 +1,6 @@
 /**
  * The closed set of denials: reason, detail and HTTP status. Reasons are the specification's "Denial reasons (adapter)"
- * plus `replay_store_unavailable` and `verifier_unavailable`; details and statuses are docs/protocol.md "Decision:
+ * plus `replay_store_unavailable` and `verifier_unavailable`; details and statuses are docs/design/protocol.md "Decision:
  * first fault wins".
  */
 

@@ -1,7 +1,7 @@
 /**
  * Target (raw path and query) and origin of a request. These functions work on the bytes as sent. A URL parser resolves
  * dot segments, turns `\` into `/` and reads `//x` as a host, so it could match one path while the upstream serves
- * another (docs/protocol.md "Routes, origins, paths").
+ * another (docs/design/protocol.md "Routes, origins, paths").
  */
 
 const VISIBLE_WITHOUT_FRAGMENT = /^\/[\x21\x22\x24-\x7e]*$/;

@@ -1,7 +1,7 @@
 /**
  * The code that command line and browser both show during an operator's sign-in, so that the operator can compare them.
  * It is derived from the S256 challenge, which only the command line chooses.
- * Source: docs/control.md "Operators".
+ * Source: docs/operate/control.md "Operators".
  */
 import { hash } from 'node:crypto';
 

@@ -1,4 +1,4 @@
-/** Parses the text of a signing profile file, YAML or JSON. Source: docs/cli.md "Signing profiles". */
+/** Parses the text of a signing profile file, YAML or JSON. Source: docs/operate/cli.md "Signing profiles". */
 
 import { ClientError } from './client-error.ts';
 import { readSigningProfiles, type SigningProfiles } from './signing-profile.ts';

@@ -1,6 +1,6 @@
 /**
  * Reads signing profiles: the identity as which a key signs, and the routes for which it signs.
- * Source: docs/cli.md "Signing profiles"; specification "Signing profile".
+ * Source: docs/operate/cli.md "Signing profiles"; specification "Signing profile".
  */
 
 import type { BodyRule } from './body-binding.ts';

@@ -1,6 +1,6 @@
 /**
  * The signing half of the protocol: creates passports and proofs. Used by the CLI, brokers and tests.
- * Source: docs/protocol.md "Passport" and "Transcript".
+ * Source: docs/design/protocol.md "Passport" and "Transcript".
  */
 import {
   createPrivateKey,

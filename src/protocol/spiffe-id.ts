@@ -2,7 +2,7 @@
  * Canonical SPIFFE IDs. A subject has one spelling, so all code that compares or splits subjects, here or upstream,
  * agrees on the identity.
  * Sources: SPIFFE-ID specification section 2; X.509-SVID specification section 3.1, for the required path of a
- * workload; docs/protocol.md "Passport".
+ * workload; docs/design/protocol.md "Passport".
  */
 
 export const TRUST_DOMAIN_PATTERN = '^[a-z0-9._-]{1,255}$';

@@ -1,6 +1,6 @@
 /**
  * Formats and parses `transcript-v1`, the text that a proof signs: one `name=value` for each line.
- * Source: docs/protocol.md "Transcript".
+ * Source: docs/design/protocol.md "Transcript".
  */
 import { decodeBase64url, isBase64urlOf32Bytes } from './base64url.ts';
 import {

@@ -1,7 +1,7 @@
 /**
  * Whether a passport, a proof, a key or a bundle is valid at a given time, allowing for clock skew. A time that is not
  * a number is invalid. Its bounds: `limits.ts`; the skew that applies is the bundle's (`skew_seconds`).
- * Source: docs/protocol.md "Transcript".
+ * Source: docs/design/protocol.md "Transcript".
  */
 
 export function hasStarted(startSeconds: number, nowSeconds: number, skewSeconds: number): boolean {

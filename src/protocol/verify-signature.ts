@@ -8,7 +8,7 @@ import type { PublicKey } from './public-key.ts';
 import { SIGNATURE_BYTES } from './signature.ts';
 
 /**
- * Uses libsodium for Ed25519, which takes about 0.6 of OpenSSL's time (docs/performance.md), and OpenSSL for ES256.
+ * Uses libsodium for Ed25519, which takes about 0.6 of OpenSSL's time (docs/operate/performance.md), and OpenSSL for ES256.
  * Never throws: a library's error results in false.
  */
 export function verifySignature(key: PublicKey, message: Uint8Array, signature: Uint8Array): boolean {

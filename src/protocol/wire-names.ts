@@ -1,7 +1,7 @@
 /**
  * Names of HTTP headers and schemes. Lower case: HTTP field names are case-insensitive (RFC 9110 section 5.1), and all
  * known gateways pass them in lower case.
- * Source: docs/protocol.md "Request headers" and "What upstream receives".
+ * Source: docs/design/protocol.md "Request headers" and "What upstream receives".
  */
 
 /** Authentication scheme of the `Authorization` header (RFC 9110 section 11.1). */
@@ -24,7 +24,7 @@ export function anySpelling(name: string): string {
   return [...letters].map((letter) => `[^a-z0-9]*${letter}`).join('');
 }
 
-/** The one rule for our prefix. docs/protocol.md "What upstream receives". */
+/** The one rule for our prefix. docs/design/protocol.md "What upstream receives". */
 const VENDOR_SPELLING = new RegExp(`^${anySpelling('x-proofgate')}`);
 
 /** Whether an upstream may read the name as one of ours: its letters and digits begin with `xproofgate`. */

@@ -1,6 +1,6 @@
 /**
  * Why an SVID is rejected: a closed set of stable codes. Texts never quote a token or a certificate.
- * Source: docs/broker.md "Problems".
+ * Source: docs/operate/broker.md "Problems".
  */
 
 export const SPIFFE_PROBLEM_CODES = [

@@ -1,7 +1,7 @@
 /**
  * Defines every metric of the verifier with its names, labels and buckets. No label carries a subject, key, client, address
  * or `jti`.
- * Source: docs/enforcement.md "Operations".
+ * Source: docs/operate/enforcement.md "Operations".
  */
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { DurationHistogram } from '../process/telemetry/duration-histogram.ts';

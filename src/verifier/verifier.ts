@@ -1,6 +1,6 @@
 /**
  * The verifier behind every enforcement point: runs steps 1 to 5, then the replay check, then records the audit event.
- * Every failure denies (specification "Request evaluation order", docs/protocol.md "Replay").
+ * Every failure denies (specification "Request evaluation order", docs/design/protocol.md "Replay").
  */
 import { randomUUID } from 'node:crypto';
 import type { Route, Snapshot } from '../bundle/compile/snapshot.ts';

@@ -1,4 +1,4 @@
-/** Every attack that docs/broker.md "Attacks" names, with the code that refuses it. */
+/** Every attack that docs/operate/broker.md "Attacks" names, with the code that refuses it. */
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { GeneralName, KeyUsageFlags } from '@peculiar/asn1-x509';
 import { BundleStore } from '../../src/spiffe/bundles/bundle-store.ts';

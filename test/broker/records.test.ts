@@ -23,7 +23,7 @@ const asSoftware = async (broker: TestBroker) =>
   broker.passport(softwareKeyProof(await broker.challenge(), registered));
 
 const eventSchema = JSON.parse(
-  readFileSync(new URL('../../docs/schema/broker-event.schema.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../docs/reference/schema/broker-event.schema.json', import.meta.url), 'utf8'),
 );
 
 describe('the audit trail', () => {

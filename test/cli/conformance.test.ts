@@ -96,7 +96,7 @@ it('passes on a route with passport_header, whose Authorization belongs to the a
   expect(secretsIn(stdout + stderr)).toEqual([]);
 });
 
-it.each(['docs/cli.md', 'docs/conformance.md'])(
+it.each(['docs/operate/cli.md', 'docs/reference/conformance.md'])(
   'the command of %s runs as documented, over TLS in both protocols',
   async (document) => {
     const page = await readFile(checkoutPath(document), 'utf8');

@@ -1,11 +1,11 @@
-/** Checks that docs/ctl.md describes sign-in as it works. */
+/** Checks that docs/operate/ctl.md describes sign-in as it works. */
 import { expect, it } from '@jest/globals';
 import { LOGIN_SETTINGS } from '../../src/cli/commands/ctl/ctl-login.ts';
 import { codesIn, readText, tableNamed } from '../support/docs/markdown.ts';
 
-const document = readText('docs/ctl.md');
-const flags = tableNamed(document, 'login-flags');
-const codes = tableNamed(document, 'ctl-errors').flatMap(([, cell]) => codesIn(cell));
+const reference = readText('docs/reference/command-line.md');
+const flags = tableNamed(reference, 'login-flags');
+const codes = tableNamed(reference, 'ctl-errors').flatMap(([, cell]) => codesIn(cell));
 
 it.each([
   ['--session-file', '$XDG_CONFIG_HOME/proofgate/session-'],

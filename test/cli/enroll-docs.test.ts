@@ -1,16 +1,17 @@
-/** Checks that docs/cli.md describes enrollment as it works. */
+/** Checks that docs/operate/cli.md describes enrollment as it works. */
 import { describe, expect, it } from '@jest/globals';
 import { ENROLL_SETTINGS, KUBERNETES_TOKEN_FILE } from '../../src/caller/enroll/enroll-settings.ts';
 import { STATUS_SETTINGS } from '../../src/cli/commands/status-command.ts';
 import type { Setting } from '../../src/process/settings/settings.ts';
-import { readText } from '../support/docs/markdown.ts';
+import { readText, sectionOf } from '../support/docs/markdown.ts';
 
-const [, rest = ''] = readText('docs/cli.md').split('\n## Enrolling\n');
-const [enrolling = ''] = rest.split('\n## ');
-const [, statusSection = ''] = readText('docs/cli.md').split('\n## `status`\n');
+const [, rest = ''] = readText('docs/operate/cli.md').split('\n## Enrolling\n');
+const [enrollingPage = ''] = rest.split('\n## ');
+const enrolling = sectionOf(readText('docs/reference/command-line.md'), '`enroll`') + enrollingPage;
+const [, statusSection = ''] = readText('docs/operate/cli.md').split('\n## `status`\n');
 const settings: readonly Setting<unknown>[] = Object.values(ENROLL_SETTINGS);
 
-describe('docs/cli.md on enroll', () => {
+describe('docs/operate/cli.md on enroll', () => {
   it.each(settings.map((setting) => [setting.flag, setting] as const))(
     'has --%s, with its default',
     (flag, setting) => {
@@ -46,7 +47,7 @@ describe('docs/cli.md on enroll', () => {
   });
 });
 
-describe('docs/cli.md on status', () => {
+describe('docs/operate/cli.md on status', () => {
   it.each(Object.values(STATUS_SETTINGS).map(({ flag }) => flag))('has --%s', (flag) => {
     expect(statusSection).toContain(`--${flag}`);
   });

@@ -1,6 +1,6 @@
 /**
  * Runs released programs with the programs under test: verifiers and command lines of both versions follow a Control of either
- * version, and verifiers of both share one Redis. Source: docs/control.md "Upgrade and rollback", docs/replay.md "What is
+ * version, and verifiers of both share one Redis. Source: docs/operate/control-upkeep.md "Upgrade and rollback", docs/operate/replay.md "What is
  * kept".
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';

@@ -1,6 +1,6 @@
 /**
  * Opens data of a released program with the program under test: the database of Control, and the state directory of a
- * verifier, also after a rollback. Source: docs/control.md "Upgrade and rollback", docs/bundle.md "The state directory".
+ * verifier, also after a rollback. Source: docs/operate/control-upkeep.md "Upgrade and rollback", docs/design/bundle.md "The state directory".
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

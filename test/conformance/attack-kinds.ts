@@ -1,6 +1,6 @@
 /**
  * Kinds of attack that once succeeded somewhere. For each enforcement point and program: the tests that show that it resists,
- * or why the attack cannot occur there. The table in docs/conformance.md is generated from it.
+ * or why the attack cannot occur there. The table in docs/reference/conformance.md is generated from it.
  */
 
 export const ATTACKED_POINTS = [

@@ -1,4 +1,4 @@
-/** docs/conformance.md has the differences that the recorded results show; `make conformance` writes them. */
+/** docs/reference/conformance.md has the differences that the recorded results show; `make conformance` writes them. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
 import { PUBLIC_CASES } from '../../src/tools/conformance/public-cases.ts';
@@ -31,8 +31,11 @@ const TABLES = {
 } as const;
 
 const PAGES = [
-  { file: 'conformance.md', tables: TABLES },
-  { file: 'enforcement-points.md', tables: { forwarded: forwardedTable(recorded(forwardedResultsOf)) } },
+  { file: 'reference/conformance.md', tables: TABLES },
+  {
+    file: 'operate/enforcement-points.md',
+    tables: { forwarded: forwardedTable(recorded(forwardedResultsOf)) },
+  },
 ];
 
 function withTables(page: string, tables: Readonly<Record<string, readonly string[]>>): string {

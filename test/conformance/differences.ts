@@ -1,4 +1,4 @@
-/** The tables of docs/conformance.md: how the points differ from the verification core. */
+/** The tables of docs/reference/conformance.md: how the points differ from the verification core. */
 import { type Reason, STATUS_OF_REASON } from '../../src/protocol/reasons.ts';
 import { type NamedResults, outcomesOf, type Result } from './results.ts';
 

@@ -62,7 +62,7 @@ export async function forwardedHeaders(
   return results;
 }
 
-/** Of docs/enforcement-points.md. Points that treat all headers alike share a column. */
+/** Of docs/operate/enforcement-points.md. Points that treat all headers alike share a column. */
 export function forwardedTable(points: readonly NamedResults[]): readonly string[] {
   const columns = new Map<string, { readonly names: string[]; readonly results: PointResults }>();
   for (const { point, results } of points) {

@@ -1,4 +1,4 @@
-/** All enforcement points. The results of each are in `results/`, and their differences in docs/conformance.md. */
+/** All enforcement points. The results of each are in `results/`, and their differences in docs/reference/conformance.md. */
 
 import { CADDY } from '../support/points/caddy.ts';
 import type { EnforcementPointDriver } from '../support/points/enforcement-point.ts';

@@ -16,7 +16,7 @@ function misread(file: string): string {
 
 describeChart('Prometheus', () => {
   it.each([
-    'docs/alerts.yaml',
+    'docs/operate/alerts.yaml',
     'helm/proofgate/files/broker-alerts.yaml',
     'helm/proofgate/files/control-alerts.yaml',
   ])('reads %s', (file) => {
@@ -32,7 +32,7 @@ describeChart('Prometheus', () => {
         ['for: 10m', 'during: 10m'],
         ['{{ $labels.instance }}', '{{ $labels.instance }'],
       ]) {
-        const text = readText('docs/alerts.yaml');
+        const text = readText('docs/operate/alerts.yaml');
         expect(text).toContain(from);
         writeFileSync(
           file,

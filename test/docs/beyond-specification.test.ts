@@ -1,4 +1,4 @@
-/** Compares the members of a bundle with "Beyond the specification" of docs/architecture.md. */
+/** Compares the members of a bundle with "Beyond the specification" of docs/design/architecture.md. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
@@ -31,8 +31,10 @@ function optionalMembers(schema: unknown): readonly string[] {
 }
 
 it('every optional member of a bundle is specified, or is on the list', () => {
-  const schema: unknown = JSON.parse(readFileSync(join(root, 'docs/schema/bundle.schema.json'), 'utf8'));
-  const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
+  const schema: unknown = JSON.parse(
+    readFileSync(join(root, 'docs/reference/schema/bundle.schema.json'), 'utf8'),
+  );
+  const page = readFileSync(join(root, 'docs/design/architecture.md'), 'utf8');
   const [, list = ''] = page.split('**Beyond the specification**');
   const names = new Set(optionalMembers(schema));
   expect(names.size).toBeGreaterThan(20);

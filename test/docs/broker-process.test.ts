@@ -6,7 +6,7 @@ import { BROKER_SETTINGS } from '../../src/broker/program/broker-settings.ts';
 import { AUDIT_SETTINGS } from '../../src/verifier/assembly/audit-settings.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
-const cli = readText('docs/cli.md');
+const cli = readText('docs/reference/command-line.md');
 const rows = tableNamed(cli, 'broker-flags');
 const OF_VERIFIER = new Set(Object.values(AUDIT_SETTINGS).map(({ flag }) => flag));
 
@@ -38,8 +38,6 @@ it('has every code with which the broker alone fails at its start', () => {
   expect(raised.length).toBeGreaterThan(20);
 });
 
-const page = readText('docs/broker.md');
-
 it('has every metric with its labels, and no other', () => {
   const known = createBrokerProcessMetrics()
     .registry.getMetricsAsArray()
@@ -48,7 +46,7 @@ it('has every metric with its labels, and no other', () => {
       const labels: unknown = Reflect.get(metric, 'labelNames');
       return [metric.name, Array.isArray(labels) ? labels.map(String) : []] as const;
     });
-  const described = tableNamed(page, 'broker-metrics').map(
+  const described = tableNamed(readText('docs/reference/metrics.md'), 'broker-metrics').map(
     ([name = '', type = '']) =>
       [codesIn(name)[0] ?? '', codesIn(type).filter((label) => label !== 'issued')] as const,
   );
@@ -60,6 +58,8 @@ it('has every log event, and no other', () => {
   const logged = files.flatMap((file) =>
     [...readText(file).matchAll(/\bevent: '([a-z_]+)'/g)].map(([, event = '']) => event),
   );
-  const described = tableNamed(page, 'broker-log').flatMap(([events]) => codesIn(events));
+  const described = tableNamed(readText('docs/reference/log.md'), 'broker-log').flatMap(([events]) =>
+    codesIn(events),
+  );
   expect(described.toSorted()).toEqual([...new Set(logged)].toSorted());
 });

@@ -1,4 +1,4 @@
-/** Checks that docs/broker.md has every code, metric and audit field of the broker, and that its examples work. */
+/** Checks that docs/operate/broker.md has every code, metric and audit field of the broker, and that its examples work. */
 import { describe, expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
 import { Compile } from 'typebox/compile';
@@ -13,7 +13,7 @@ import { testBroker } from '../support/broker/broker-fixture.ts';
 import { codesIn, readText, tableNamed } from '../support/docs/markdown.ts';
 import { TEST_1, TEST_2 } from '../support/protocol/fixtures.ts';
 
-const page = readText('docs/broker.md');
+const page = readText('docs/operate/broker.md');
 
 /** The only code block of a section. */
 function blockOf(heading: string): string {
@@ -22,8 +22,8 @@ function blockOf(heading: string): string {
 }
 
 it('has every problem with its status', () => {
-  const described = tableNamed(page, 'broker-problems').flatMap(([status, codes = '']) =>
-    codesIn(codes).map((code) => [code, Number(status)] as const),
+  const described = tableNamed(readText('docs/reference/control.md'), 'broker-problems').flatMap(
+    ([status, codes = '']) => codesIn(codes).map((code) => [code, Number(status)] as const),
   );
   const known = Object.entries(BROKER_PROBLEMS).map(([code, [status]]) => [code, status] as const);
   expect(described.toSorted()).toEqual(known.toSorted());
@@ -45,7 +45,7 @@ it('has every metric with its labels', () => {
     const labels: unknown = Reflect.get(metric, 'labelNames');
     return [metric.name, Array.isArray(labels) ? labels.map(String) : []] as const;
   });
-  const described = tableNamed(page, 'broker-metrics').map(
+  const described = tableNamed(readText('docs/reference/metrics.md'), 'broker-metrics').map(
     ([name = '', type = '']) =>
       [codesIn(name)[0] ?? '', codesIn(type).filter((label) => label !== 'issued')] as const,
   );
@@ -53,9 +53,11 @@ it('has every metric with its labels', () => {
 });
 
 it('has every field of the audit event', () => {
-  const described = tableNamed(page, 'broker-event').flatMap(([fields = '']) => codesIn(fields));
+  const described = tableNamed(readText('docs/reference/audit-events.md'), 'broker-event').flatMap(
+    ([fields = '']) => codesIn(fields),
+  );
   const schema: { readonly properties: object } = JSON.parse(
-    readText('docs/schema/broker-event.schema.json'),
+    readText('docs/reference/schema/broker-event.schema.json'),
   );
   expect(described.toSorted()).toEqual(Object.keys(schema.properties).toSorted());
 });
@@ -72,7 +74,7 @@ it('shows the text that the code signs', () => {
   expect(blockOf('Signed text')).toBe(text.toString());
 });
 
-it('signs its example with the keys of docs/protocol.md', () => {
+it('signs its example with the keys of docs/design/protocol.md', () => {
   const { thumbprint } = TEST_1.publicKey;
   const text = brokerText({
     operation: 'passport',
@@ -107,7 +109,7 @@ describe('its examples', () => {
   });
 });
 
-it('docs/broker-openapi.json is what the broker serves', async () => {
+it('docs/reference/broker-openapi.json is what the broker serves', async () => {
   const { json } = await (await testBroker()).get('/openapi.json');
-  expect(json).toEqual(JSON.parse(readText('docs/broker-openapi.json')));
+  expect(json).toEqual(JSON.parse(readText('docs/reference/broker-openapi.json')));
 });

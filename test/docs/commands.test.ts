@@ -29,8 +29,10 @@ async function commandsBelow(path: readonly string[]): Promise<readonly Command[
 
 const commands = await commandsBelow([]);
 const ofCtl = commands.filter(({ name }) => name.startsWith('ctl '));
-const ctl = readText('docs/ctl.md');
-const cli = readText('docs/cli.md');
+const ctl = ['docs/operate/ctl.md', 'docs/reference/ctl.md', 'docs/reference/command-line.md']
+  .map(readText)
+  .join('\n');
+const cli = readText('docs/operate/cli.md');
 
 it('knows the program', () => {
   expect(commands.map(({ name }) => name)).toEqual(
@@ -38,13 +40,13 @@ it('knows the program', () => {
   );
 });
 
-it('docs/cli.md has every command in its table', () => {
+it('docs/operate/cli.md has every command in its table', () => {
   const described = tableNamed(cli, 'commands').map(([cell]) => codesIn(cell)[0] ?? '');
   const known = new Set(commands.map(({ name }) => (name.startsWith('ctl ') ? 'ctl …' : name)));
   expect(described.map((text) => text.replace(/ [A-Z-].*$/, '')).toSorted()).toEqual([...known].toSorted());
 });
 
-it.each(ofCtl.map(({ name, flags }) => [name, flags] as const))('docs/ctl.md has %s', (name, flags) => {
+it.each(ofCtl.map(({ name, flags }) => [name, flags] as const))('the documents have %s', (name, flags) => {
   const [, verb] = name.split(' ');
   const missing = flags.filter(
     (flag) => !['help', 'config', 'output'].includes(flag) && !new RegExp(`--${flag}\\b`).test(ctl),
@@ -53,9 +55,11 @@ it.each(ofCtl.map(({ name, flags }) => [name, flags] as const))('docs/ctl.md has
   expect(new RegExp(`\`(?:proofgate ctl )?${verb}[\` ]`).test(ctl)).toBe(true);
 });
 
-it('docs/ctl.md has every kind that get shows', () => {
+it('docs/reference/ctl.md has every kind that get shows', () => {
   const known = Object.keys(KINDS);
-  const described = tableNamed(ctl, 'get-kinds').flatMap(([cell]) => codesIn(cell));
+  const described = tableNamed(readText('docs/reference/ctl.md'), 'get-kinds').flatMap(([cell]) =>
+    codesIn(cell),
+  );
   expect(known.length).toBeGreaterThan(10);
   expect(described.toSorted()).toEqual(known.toSorted());
 });

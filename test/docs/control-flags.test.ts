@@ -1,9 +1,9 @@
-/** Checks that docs/control.md has every flag of `proofgate control`, with its default value. */
+/** Checks that docs/reference/command-line.md has every flag of `proofgate control`, with its default value. */
 import { expect, it } from '@jest/globals';
 import { CONTROL_SETTINGS } from '../../src/control/program/control-settings.ts';
-import { readText } from '../support/docs/markdown.ts';
+import { readText, sectionOf } from '../support/docs/markdown.ts';
 
-const document = readText('docs/control.md');
+const document = sectionOf(readText('docs/reference/command-line.md'), '`control`');
 
 it.each(Object.values(CONTROL_SETTINGS).map(({ flag, description }) => [flag, description] as const))(
   '--%s',

@@ -1,4 +1,4 @@
-/** Checks that codes, states, events, limits and signed texts in docs/control.md match the code. */
+/** Checks that codes, states, events, limits and signed texts in docs/operate/control.md, docs/design/enrollment.md and docs/reference/ match the code. */
 
 import { createHash, createPrivateKey, sign } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
@@ -51,8 +51,9 @@ import { enrollmentText, POLL_SCHEME, POLL_WINDOW_SECONDS, pollText } from '../.
 import { READINESS_CONDITIONS } from '../../src/protocol/readiness-conditions.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
-const document = readText('docs/control.md');
-const rowsOf = (name: string) => tableNamed(document, name);
+const document = readText('docs/operate/control.md');
+const reference = readText('docs/reference/control.md');
+const rowsOf = (name: string) => tableNamed(reference, name);
 
 it('has every problem code of Control, once, with its status', () => {
   const described = rowsOf('problems').flatMap(([codes, status]) =>
@@ -90,7 +91,7 @@ it.each([
 });
 
 it('has every role with the permission that it adds', () => {
-  const described = rowsOf('roles');
+  const described = tableNamed(document, 'roles');
   const added = ROLES.map((role, index) => {
     const before = ROLES[index - 1];
     const own = PERMISSIONS.filter((one) => roleHolds(role, one));
@@ -109,7 +110,7 @@ it('has every reason for which a source is not valid', () => {
 });
 
 it('has the conditions of readiness, in their order', () => {
-  expect(rowsOf('readiness').map(([cell]) => codesIn(cell)[0])).toEqual(READINESS_CONDITIONS);
+  expect(tableNamed(document, 'readiness').map(([cell]) => codesIn(cell)[0])).toEqual(READINESS_CONDITIONS);
 });
 
 it('has every event of the log', () => {
@@ -122,13 +123,15 @@ it('has every event of the log', () => {
     .flatMap((file) =>
       [...readText(file).matchAll(/\bevent: '([a-z_]+)'(?:,| })/g)].map(([, event]) => event),
     );
-  const described = rowsOf('log-events').flatMap(([cell]) => codesIn(cell));
+  const described = tableNamed(readText('docs/reference/log.md'), 'log-events').flatMap(([cell]) =>
+    codesIn(cell),
+  );
   expect(described.toSorted()).toEqual([...new Set(logged)].toSorted());
 });
 
 it('has the limits', () => {
   const bundle: { readonly properties: { readonly key_shards: { readonly maxItems: number } } } = JSON.parse(
-    readText('docs/schema/bundle.schema.json'),
+    readText('docs/reference/schema/bundle.schema.json'),
   );
   const described = rowsOf('limits').map(([, limit = '']) =>
     [...limit.matchAll(/[0-9][0-9,]*/g)].map(([digits]) => Number(digits.replaceAll(',', ''))),
@@ -164,7 +167,7 @@ it('has the default rates', () => {
 
 describe('the example of an enrollment', () => {
   const blocks = new Map(
-    [...document.matchAll(/^```text example-(\S+)\n([\s\S]*?)^```$/gm)].map(
+    [...readText('docs/design/enrollment.md').matchAll(/^```text example-(\S+)\n([\s\S]*?)^```$/gm)].map(
       ([, name = '', text = '']) => [name, text] as const,
     ),
   );

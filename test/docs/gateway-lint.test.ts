@@ -1,6 +1,6 @@
 /**
- * Checks that docs/gateway-lint.md lists every rule with its severity and effect, and that its example of an exception is
- * valid.
+ * Checks that docs/reference/lint-rules.md lists every rule with its severity and effect, and that the example of an exception in
+ * docs/operate/gateway-lint.md is valid.
  */
 import { expect, it } from '@jest/globals';
 import { CADDY_RULES } from '../../src/tools/gateway-lint/caddy/rules.ts';
@@ -11,7 +11,7 @@ import { NGINX_RULES } from '../../src/tools/gateway-lint/nginx/rules.ts';
 import { TRAEFIK_RULES } from '../../src/tools/gateway-lint/traefik/rules.ts';
 import { codesIn, readText, tableNamed } from '../support/docs/markdown.ts';
 
-const document = readText('docs/gateway-lint.md');
+const document = readText('docs/operate/gateway-lint.md');
 
 it.each<[string, readonly Pick<Rule, 'effect' | 'id' | 'severity'>[]]>([
   ['rules', RULES],
@@ -20,7 +20,10 @@ it.each<[string, readonly Pick<Rule, 'effect' | 'id' | 'severity'>[]]>([
   ['traefik-rules', TRAEFIK_RULES],
   ['caddy-rules', CADDY_RULES],
 ])('has every rule: %s', (table, rules) => {
-  const described = tableNamed(document, table).map(([rule, ...cells]) => [codesIn(rule)[0], ...cells]);
+  const described = tableNamed(readText('docs/reference/lint-rules.md'), table).map(([rule, ...cells]) => [
+    codesIn(rule)[0],
+    ...cells,
+  ]);
   expect(described).toEqual(rules.map(({ effect, id, severity }) => [id, severity, effect]));
 });
 

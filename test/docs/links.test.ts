@@ -69,10 +69,10 @@ function headingsOf(document: string): readonly string[] {
   return isInCheckout(document) ? headings(readText(document)) : [];
 }
 
-/** Matches citations such as `docs/bundle.md "Content" and "Freshness"`, also across lines of a comment. */
+/** Matches citations such as `docs/design/bundle.md "Content" and "Freshness"`, also across lines of a comment. */
 function citedSections(source: string): readonly { readonly document: string; readonly section: string }[] {
   const text = source.replace(/\n[ \t]*(?:\*|\/\/)?[ \t]*/g, ' ');
-  return [...text.matchAll(/(docs\/[\w-]+\.md) ("[^"]+"(?: and "[^"]+")*)/g)].flatMap(
+  return [...text.matchAll(/(docs\/[\w/-]+\.md) ("[^"]+"(?: and "[^"]+")*)/g)].flatMap(
     ([, document = '', sections = '']) =>
       [...sections.matchAll(/"([^"]+)"/g)].map(([, section = '']) => ({ document, section })),
   );
@@ -92,8 +92,8 @@ const OF_PROXY: readonly Setting<unknown>[] = Object.values(PROXY_SETTINGS).filt
 describe.each([
   ['verifier', OF_VERIFIER],
   ['proxy', OF_PROXY],
-] as const)('docs/cli.md on %s', (program, settings) => {
-  const section = sectionOf(readText('docs/cli.md'), `\`${program}\``);
+] as const)('docs/reference/command-line.md on %s', (program, settings) => {
+  const section = sectionOf(readText('docs/reference/command-line.md'), `\`${program}\``);
 
   it.each(settings.map((setting) => [setting.flag, setting] as const))(
     'has --%s, with its default',
@@ -111,25 +111,35 @@ describe.each([
   });
 });
 
-describe('docs/enforcement.md', () => {
-  const markdown = readText('docs/enforcement.md');
-  const rows = markdown.split('\n').filter((line) => line.startsWith('| '));
+const rowsOf = (markdown: string) => markdown.split('\n').filter((line) => line.startsWith('| '));
 
-  it.each([...REASONS])('has the reason %s in its run-book', (reason) => {
+describe('docs/operate/run-book.md', () => {
+  const rows = rowsOf(readText('docs/operate/run-book.md'));
+
+  it.each([...REASONS])('has the reason %s', (reason) => {
     expect(rows.some((row) => row.startsWith(`| \`${reason}\``))).toBe(true);
   });
 
-  it.each(detailsOfReasons())('has the detail %s in its run-book', (detail) => {
+  it.each(detailsOfReasons())('has the detail %s', (detail) => {
     expect(rows.some((row) => row.split('|', 2)[1]?.includes(`\`${detail}\``))).toBe(true);
   });
+});
+
+describe('docs/reference/', () => {
+  const metrics = rowsOf(readText('docs/reference/metrics.md'));
+  const members = rowsOf(readText('docs/reference/audit-events.md'));
 
   it.each(metricNames())('has the metric %s', (name) => {
-    expect(rows.some((row) => row.startsWith(`| \`${name}\``))).toBe(true);
+    expect(metrics.some((row) => row.startsWith(`| \`${name}\``))).toBe(true);
   });
 
   it.each(eventMembers())('has the member %s of audit events', (member) => {
-    expect(rows.some((row) => row.split('|', 2)[1]?.includes(`\`${member}\``))).toBe(true);
+    expect(members.some((row) => row.split('|', 2)[1]?.includes(`\`${member}\``))).toBe(true);
   });
+});
+
+describe('docs/operate/enforcement.md', () => {
+  const markdown = readText('docs/operate/enforcement.md');
 
   it.each(Object.values(CONTEXT_HEADERS))('has the context header %s', (header) => {
     const [, rest = ''] = header.split('x-proofgate');
@@ -155,7 +165,7 @@ function metricNames(): readonly string[] {
 
 function eventMembers(): readonly string[] {
   const schema: { readonly properties: object } = JSON.parse(
-    readText('docs/schema/decision-event.schema.json'),
+    readText('docs/reference/schema/decision-event.schema.json'),
   );
   return Object.keys(schema.properties);
 }

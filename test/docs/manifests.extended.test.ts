@@ -25,7 +25,7 @@ const blocks = claimedBlocks()
 
 describeChart('what is Kubernetes’', () => {
   it('is there', () => {
-    expect(files.map(([file]) => file)).toContain('docs/workload.yaml');
+    expect(files.map(([file]) => file)).toContain('docs/operate/workload.yaml');
   });
 
   it.each([...files, ...blocks])('%s fits', (_at, text) => {
@@ -35,7 +35,10 @@ describeChart('what is Kubernetes’', () => {
   });
 
   it('fails for an unknown member', () => {
-    const broken = readText('docs/workload.yaml').replace('restartPolicy: Always', 'restartPolice: Always');
+    const broken = readText('docs/operate/workload.yaml').replace(
+      'restartPolicy: Always',
+      'restartPolice: Always',
+    );
     expect(misfitsIn(broken)).toContain('restartPolice');
   });
 });

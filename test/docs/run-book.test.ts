@@ -1,11 +1,10 @@
-/** Checks that the run-book of docs/enforcement.md lists every check of `/readyz`, and the codes of its problems and warnings. */
+/** Checks that docs/operate/run-book.md lists every check of `/readyz`, and the codes of its problems and warnings. */
 import { expect, it } from '@jest/globals';
 import { REPLAY_FENCE_REASONS } from '../../src/verifier/replay/store.ts';
-import { codesIn, filesOfCheckout, readText, sectionOf, tableNamed } from '../support/docs/markdown.ts';
+import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
-const page = readText('docs/enforcement.md');
-const runBook = sectionOf(page, 'Run-book');
-const codesOfRunBook = runBook.split('\n').flatMap(codesIn);
+const page = readText('docs/operate/enforcement.md');
+const codesOfRunBook = readText('docs/operate/run-book.md').split('\n').flatMap(codesIn);
 /** Control, the broker, the agent and the signer have separate checks. */
 const OTHERS = /\/(?:broker|control|caller)\//;
 const files = filesOfCheckout('src', '.ts').filter((file) => !OTHERS.test(file));

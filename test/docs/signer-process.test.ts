@@ -5,9 +5,8 @@ import { createSignerMetrics } from '../../src/caller/signer/program/signer-metr
 import { SIGNER_SETTINGS } from '../../src/caller/signer/program/signer-settings.ts';
 import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
-const cli = readText('docs/cli.md');
+const cli = readText('docs/reference/command-line.md');
 const rows = tableNamed(cli, 'signer-flags');
-const page = readText('docs/signer.md');
 
 it('has every flag with its default, and no other', () => {
   const own = Object.entries(SIGNER_SETTINGS).filter(
@@ -40,7 +39,7 @@ it('has every metric with its labels, and no other', () => {
       const labels: unknown = Reflect.get(metric, 'labelNames');
       return [metric.name, Array.isArray(labels) ? labels.map(String) : []] as const;
     });
-  const described = tableNamed(page, 'signer-metrics').map(
+  const described = tableNamed(readText('docs/reference/metrics.md'), 'signer-metrics').map(
     ([name, labels]) => [codesIn(name)[0] ?? '', codesIn(labels)] as const,
   );
   expect(described.toSorted()).toEqual(known.toSorted());
@@ -51,6 +50,8 @@ it('has every log event, and no other', () => {
   const logged = files.flatMap((file) =>
     [...readText(file).matchAll(/\bevent: '([a-z_]+)'/g)].map(([, event = '']) => event),
   );
-  const described = tableNamed(page, 'signer-log').flatMap(([events]) => codesIn(events));
+  const described = tableNamed(readText('docs/reference/log.md'), 'signer-log').flatMap(([events]) =>
+    codesIn(events),
+  );
   expect(described.toSorted()).toEqual([...new Set(logged)].toSorted());
 });

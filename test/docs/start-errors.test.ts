@@ -1,8 +1,8 @@
-/** Checks that docs/cli.md lists exactly the error codes with which a verifier fails at start. */
+/** Checks that docs/reference/command-line.md lists exactly the error codes with which a verifier fails at start. */
 import { expect, it } from '@jest/globals';
 import { codesIn, filesOfCheckout, readText, tableNamed } from '../support/docs/markdown.ts';
 
-const cli = readText('docs/cli.md');
+const cli = readText('docs/reference/command-line.md');
 
 const codesOf = (name: string) => tableNamed(cli, name).flatMap((cells) => cells.flatMap(codesIn));
 const documented = tableNamed(cli, 'verifier-start-errors').flatMap(([cell]) => codesIn(cell));

@@ -1,5 +1,5 @@
 /**
- * Checks that the log table of docs/enforcement.md has each log line of the verifier, with its level and members. Texts may
+ * Checks that the log table of docs/reference/log.md has each log line of the verifier, with its level and members. Texts may
  * differ.
  */
 import { expect, it } from '@jest/globals';
@@ -69,7 +69,7 @@ function byText(lines: readonly LogLine[]): ReadonlyMap<string, Omit<LogLine, 't
 type Row = Omit<LogLine, 'text'>;
 
 function documentedRows(): readonly Row[] {
-  return tableNamed(readText('docs/enforcement.md'), 'log').map(([, described = '']) => ({
+  return tableNamed(readText('docs/reference/log.md'), 'log').map(([, described = '']) => ({
     level: described.split(':')[0] ?? '',
     members: codesIn(described).toSorted(),
   }));

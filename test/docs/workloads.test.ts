@@ -1,4 +1,4 @@
-/** Checks that docs/workloads.md and docs/workload.yaml match the command line. */
+/** Checks that docs/operate/workloads.md and docs/operate/workload.yaml match the command line. */
 import { describe, expect, it } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
 import { createAgentMetrics, createPassportMetrics } from '../../src/caller/agent/agent-metrics.ts';
@@ -17,11 +17,11 @@ import {
   tableRows,
 } from '../support/docs/markdown.ts';
 
-const document = readText('docs/workloads.md');
+const document = readText('docs/operate/workloads.md');
 const settings: readonly Setting<unknown>[] = Object.values(AGENT_SETTINGS);
 
-describe('docs/cli.md on agent', () => {
-  const section = sectionOf(readText('docs/cli.md'), '`agent`');
+describe('docs/reference/command-line.md on agent', () => {
+  const section = sectionOf(readText('docs/reference/command-line.md'), '`agent`');
   const rows = tableRows(section).filter(([cell]) => cell?.startsWith('`--'));
 
   it('has every flag, and no other', () => {
@@ -40,12 +40,14 @@ describe('docs/cli.md on agent', () => {
   );
 });
 
-describe('docs/workloads.md', () => {
+describe('docs/operate/workloads.md', () => {
   it('has every metric of the agent', async () => {
     const registries = [createAgentMetrics(() => 0), createPassportMetrics(() => 0)];
     const names = registries.flatMap(({ registry }) => registry.getMetricsAsArray().map(({ name }) => name));
     const own = [...new Set(names)];
-    const described = tableNamed(document, 'metrics').map(([cell]) => codesIn(cell)[0]);
+    const described = tableNamed(readText('docs/reference/metrics.md'), 'agent-metrics').map(
+      ([cell]) => codesIn(cell)[0],
+    );
     expect(described.toSorted()).toEqual(own.filter((name) => name.startsWith('proofgate_')).toSorted());
   });
 
@@ -53,7 +55,9 @@ describe('docs/workloads.md', () => {
     const logged = filesOfCheckout('src/caller/agent', '.ts').flatMap((file) =>
       [...readText(file).matchAll(/\bevent: '([a-z_]+)'(?:,| })/g)].map(([, event]) => event),
     );
-    const described = tableNamed(document, 'log').flatMap(([cell]) => codesIn(cell));
+    const described = tableNamed(readText('docs/reference/log.md'), 'agent-log').flatMap(([cell]) =>
+      codesIn(cell),
+    );
     expect(described.filter((code) => code !== 'event').toSorted()).toEqual([...new Set(logged)].toSorted());
   });
 
@@ -106,7 +110,7 @@ function podsIn(text: string) {
     return { kind, pod: spec.template.spec };
   });
 }
-const pods = podsIn(readText('docs/workload.yaml'));
+const pods = podsIn(readText('docs/operate/workload.yaml'));
 /** With the options for a private CA of Control. */
 const marked = podsIn(documentedWorkloads({ isCaPrivate: true }));
 
@@ -121,7 +125,7 @@ async function textsOf(command: readonly string[], declared: readonly Setting<un
   return collectTexts(declared, { flags, env: {} });
 }
 
-it('docs/workload.yaml is the same for a private CA but for the CA', () => {
+it('docs/operate/workload.yaml is the same for a private CA but for the CA', () => {
   const without = marked.map(({ kind, pod }) => {
     const [enroller] = pod.initContainers;
     const own = {
@@ -136,7 +140,7 @@ it('docs/workload.yaml is the same for a private CA but for the CA', () => {
 });
 
 it.each(marked.map(({ kind, pod }) => [kind, pod] as const))(
-  'docs/workload.yaml, with a private CA: the %s trusts the one of its ConfigMap',
+  'docs/operate/workload.yaml, with a private CA: the %s trusts the one of its ConfigMap',
   async (_kind, pod) => {
     const [enroller] = pod.initContainers;
     const command = enroller?.command ?? [];
@@ -151,7 +155,7 @@ it.each(marked.map(({ kind, pod }) => [kind, pod] as const))(
 );
 
 describe.each(pods.map(({ kind, pod }) => [kind, pod] as const))(
-  'docs/workload.yaml: the %s',
+  'docs/operate/workload.yaml: the %s',
   (kind, pod) => {
     const [signer] = pod.containers;
     const [enroller] = pod.initContainers;
@@ -196,7 +200,7 @@ describe.each(pods.map(({ kind, pod }) => [kind, pod] as const))(
   },
 );
 
-it('the agent of docs/workload.yaml is asked where it answers', async () => {
+it('the agent of docs/operate/workload.yaml is asked where it answers', async () => {
   const agent = pods[0]?.pod.initContainers[0];
   const texts = await textsOf(agent?.command ?? [], settings);
   const { adminListen } = agentPlanOf(settingValues(AGENT_SETTINGS, texts));

@@ -1,4 +1,4 @@
-/** Tests signers in other languages, written from docs/protocol.md alone: the real Envoy and verifier allow their requests. */
+/** Tests signers in other languages, written from docs/design/protocol.md alone: the real Envoy and verifier allow their requests. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** Compares the metrics reference in docs/enforcement.md with the metrics of a running verifier: names, types and labels. */
+/** Compares the metrics reference in docs/reference/metrics.md with the metrics of a running verifier: names, types and labels. */
 
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
@@ -25,7 +25,7 @@ interface Documented {
 
 /** Rows of the reference: a name, then its type and labels. */
 function documented(): ReadonlyMap<string, Documented> {
-  const rows = tableNamed(readText('docs/enforcement.md'), 'metrics');
+  const rows = tableNamed(readText('docs/reference/metrics.md'), 'metrics');
   return new Map(
     rows.map(([name, type = '']) => [
       codesIn(name)[0] ?? '',

@@ -1,4 +1,4 @@
-/** Checks the manifests and command lines of docs/gateways.md against the rendered chart. */
+/** Checks the manifests and command lines of docs/operate/gateways.md against the rendered chart. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { describeChart, objectOf, objectsIn, podsOf, render, renderText } from '
 import { misfitsIn } from '../support/chart/kubeconform.ts';
 import { readText } from '../support/docs/markdown.ts';
 
-const document = readText('docs/gateways.md');
+const document = readText('docs/operate/gateways.md');
 const blocks = [...document.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, text = '']) => parse(text));
 
 describeChart("the chart's sidecar in Envoy Gateway's pods", () => {
@@ -92,7 +92,7 @@ describeChart('a gateway in another namespace than the verifier', () => {
       .ingress;
 
   it.each([
-    ['docs/gateways.md', verifier, 'envoy-gateway-system'],
+    ['docs/operate/gateways.md', verifier, 'envoy-gateway-system'],
     ...(['istio', 'envoy-gateway'] as const).map((gateway) => {
       const file = `envoy/${gateway}/verifier-mtls.yaml`;
       const [, line = ''] = /^# {3}(verifier: .*)$/m.exec(readText(file)) ?? [];

@@ -1,9 +1,9 @@
-/** Checks that names in the tables of docs/gateways.md exist; documents.extended.test.ts renders the chart. */
+/** Checks that names in the tables of docs/operate/gateways.md exist; documents.extended.test.ts renders the chart. */
 import { describe, expect, it } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
 import { codesIn, readText, sectionOf, tableNamed } from '../support/docs/markdown.ts';
 
-const document = readText('docs/gateways.md');
+const document = readText('docs/operate/gateways.md');
 const blocks = [...document.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, text = '']) => parse(text));
 
 it('names reasons that the verifier has', () => {
@@ -63,7 +63,7 @@ describe('from kubernetes.md to another gateway', () => {
 
   it('lets the gateways in where kubernetes.md lets its Envoy in', () => {
     const policy = blocks.find(({ kind }) => kind === 'NetworkPolicy');
-    const page = readText('docs/kubernetes.md');
+    const page = readText('docs/tutorials/kubernetes.md');
     const [own] = [...page.matchAll(/^```yaml\n([\s\S]*?)^```/gm)]
       .flatMap(([, text = '']) => parseAllDocuments(text).map((each) => each.toJS()))
       .filter(({ kind }) => kind === 'NetworkPolicy');
@@ -77,7 +77,7 @@ describe('from kubernetes.md to another gateway', () => {
 
   it('names what it exchanges', () => {
     expect(textOf('istio/route.yaml')).toMatch(/orders\.shop\.svc/);
-    const page = readText('docs/kubernetes.md');
+    const page = readText('docs/tutorials/kubernetes.md');
     for (const text of [
       'spiffe://shop.example/gateway',
       '"http://api.gateway.svc/v1/orders/7"',

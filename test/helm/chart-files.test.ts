@@ -132,24 +132,27 @@ describe('metrics', () => {
 
   it('alerts of the broker say how grave they are and where to read on', () => {
     const { groups } = parse(readText('helm/proofgate/files/broker-alerts.yaml'));
-    const sections = headings(readText('docs/broker.md')).map(anchorOf);
+    const sections = headings(readText('docs/operate/broker.md')).map(anchorOf);
     for (const { annotations, labels } of groups[0].rules) {
       expect(['critical', 'warning', 'info']).toContain(labels.severity);
       const [document, anchor] = annotations.runbook.split('#');
-      expect([document, sections]).toEqual(['docs/broker.md', expect.arrayContaining([anchor])]);
+      expect([document, sections]).toEqual(['docs/operate/broker.md', expect.arrayContaining([anchor])]);
     }
   });
 
   it('alerts of Control and of agents say how grave they are and where to read on', () => {
     const { groups } = parse(readText('helm/proofgate/files/control-alerts.yaml'));
-    const documents = ['docs/control.md', 'docs/workloads.md'];
-    expect(groups.length).toBe(documents.length);
+    const pagesOfGroups = [
+      ['docs/operate/control.md', 'docs/operate/control-upkeep.md', 'docs/operate/control-api.md'],
+      ['docs/operate/workloads.md'],
+    ];
+    expect(groups.length).toBe(pagesOfGroups.length);
     for (const [index, { rules }] of groups.entries()) {
-      const sections = headings(readText(documents[index] ?? '')).map(anchorOf);
       for (const { annotations, labels } of rules) {
         expect(['critical', 'warning', 'info']).toContain(labels.severity);
         const [document, anchor] = annotations.runbook.split('#');
-        expect([document, sections]).toEqual([documents[index], expect.arrayContaining([anchor])]);
+        expect(pagesOfGroups[index]).toContain(document);
+        expect(headings(readText(document)).map(anchorOf)).toContain(anchor);
       }
     }
   });

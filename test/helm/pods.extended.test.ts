@@ -97,7 +97,7 @@ describeChart('of', () => {
   });
 });
 
-/** Maximum shutdown time of a program after SIGTERM: draining, then the last records (docs/enforcement.md "Audit events"). */
+/** Maximum shutdown time of a program after SIGTERM: draining, then the last records (docs/operate/enforcement.md "Audit events"). */
 const DRAIN_MS = 10_000 + 5_000;
 
 function graceLeft(spec: PodSpec): number {

@@ -41,8 +41,8 @@ describeChart('the chart', () => {
   });
 });
 
-describe('docs/workload.yaml', () => {
-  const documents = parseAllDocuments(readFileSync(checkoutPath('docs', 'workload.yaml'), 'utf8'));
+describe('docs/operate/workload.yaml', () => {
+  const documents = parseAllDocuments(readFileSync(checkoutPath('docs/operate/workload.yaml'), 'utf8'));
   const ofUs = documents
     .map((document): Rendered => document.toJS())
     .flatMap(({ spec }) => (spec?.template === undefined ? [] : containersOf(spec.template.spec)))

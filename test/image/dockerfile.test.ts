@@ -131,13 +131,13 @@ describe('what runs', () => {
 
 it('documented arguments of a build are arguments', () => {
   const documented =
-    readFileSync(checkoutPath('docs', 'image.md'), 'utf8').match(/--build-arg "?([A-Z_]+)=/g) ?? [];
+    readFileSync(checkoutPath('docs/operate/image.md'), 'utf8').match(/--build-arg "?([A-Z_]+)=/g) ?? [];
   const known = [...args, ...stepsOf(build, 'ARG').map(({ text }) => text)].map(
     (text) => text.split('=', 1)[0],
   );
   expect(documented.length).toBeGreaterThan(1);
   for (const text of documented) expect(known).toContain(/([A-Z_]+)=/.exec(text)?.[1]);
-  expect(codesIn(readText('docs/image.md'))).toContain('NODE_IMAGE');
+  expect(codesIn(readText('docs/operate/image.md'))).toContain('NODE_IMAGE');
 });
 
 it('an instruction that is not known is refused, and so is one before the first stage', () => {

@@ -1,4 +1,4 @@
-/** Tests signers in other languages, written from docs/protocol.md alone: they make the published signatures byte for byte. */
+/** Tests signers in other languages, written from docs/design/protocol.md alone: they make the published signatures byte for byte. */
 import { createPrivateKey } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

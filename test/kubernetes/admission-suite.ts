@@ -12,7 +12,7 @@ import { type ApiObject, Objects } from './objects.ts';
 import { podOf, templateOf } from './pod.ts';
 
 const RESTRICTED = 'restricted-pods';
-const DOCUMENTED = parseAllDocuments(readText('docs/workload.yaml')).map(
+const DOCUMENTED = parseAllDocuments(readText('docs/operate/workload.yaml')).map(
   (document) => document.toJS() as ApiObject,
 );
 
@@ -57,7 +57,7 @@ export function admissionSuite(clusterOf: () => Cluster): void {
     podsOf(render({ file })).map(({ of, spec }) => [`${file}: ${of}`, inGateway(of, spec)] as const),
   );
   const documented = DOCUMENTED.map(
-    (object) => [`docs/workload.yaml: ${object.kind}`, templateOf(object).spec] as const,
+    (object) => [`docs/operate/workload.yaml: ${object.kind}`, templateOf(object).spec] as const,
   );
   const pods = [...rendered, ...documented];
   let objects: Objects;
@@ -99,7 +99,7 @@ export function admissionSuite(clusterOf: () => Cluster): void {
   });
 
   it.each(DOCUMENTED.map((object) => [object.kind, object] as const))(
-    'docs/workload.yaml: the API server takes the %s, without a warning',
+    'docs/operate/workload.yaml: the API server takes the %s, without a warning',
     async (_kind, object) => {
       const { namespace: _, ...metadata } = object.metadata;
       await objects.remove(

@@ -1,4 +1,4 @@
-# What docs/kubernetes.md finds in a cluster and is not in one that is an API server alone: no node runs a container, nothing deletes what
+# What docs/tutorials/kubernetes.md finds in a cluster and is not in one that is an API server alone: no node runs a container, nothing deletes what
 # is in a namespace, no builder builds the image. All other commands are the real ones.
 kubectl() {
   local command=$CHECKOUT/.cache/kubernetes/bin/kubectl

@@ -1,4 +1,4 @@
-/** The gateway manifests below envoy/ and in docs/gateways.md. */
+/** The gateway manifests below envoy/ and in docs/operate/gateways.md. */
 import { parseAllDocuments } from 'yaml';
 import { MANIFEST_SETS } from '../support/docs/manifest-sets.ts';
 import { readText } from '../support/docs/markdown.ts';
@@ -11,10 +11,10 @@ export interface GatewayManifest {
 
 export function gatewayManifests(): readonly GatewayManifest[] {
   const files = new Set(MANIFEST_SETS.flatMap((set) => set.files.map((file) => `envoy/${file}`)));
-  const blocks = readText('docs/gateways.md').matchAll(/^```yaml\n([\s\S]*?)^```/gm);
+  const blocks = readText('docs/operate/gateways.md').matchAll(/^```yaml\n([\s\S]*?)^```/gm);
   return [
     ...[...files].flatMap((file) => objectsOf(file, readText(file))),
-    ...[...blocks].flatMap(([, text = '']) => objectsOf('docs/gateways.md', text)),
+    ...[...blocks].flatMap(([, text = '']) => objectsOf('docs/operate/gateways.md', text)),
   ];
 }
 

@@ -1,5 +1,5 @@
 /**
- * A cluster in which a user follows docs/kubernetes.md, with fakes of the controllers, nodes and networks. Pods of Deployments
+ * A cluster in which a user follows docs/tutorials/kubernetes.md, with fakes of the controllers, nodes and networks. Pods of Deployments
  * and Jobs are submitted, then run as processes with their volumes from the API server, together with a real Envoy.
  */
 import { join } from 'node:path';

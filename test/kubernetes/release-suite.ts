@@ -1,5 +1,5 @@
 /**
- * Follows docs/kubernetes.md from start to end in one cluster, with the documented workloads: tokens of its TokenRequest API,
+ * Follows docs/tutorials/kubernetes.md from start to end in one cluster, with the documented workloads: tokens of its TokenRequest API,
  * verified through its own issuer, become keys whose requests are allowed. Each test continues from the one before.
  */
 import { readFile, writeFile } from 'node:fs/promises';
@@ -118,7 +118,7 @@ export function releaseSuite(clusterOf: () => Cluster): void {
     const failed = await stage.ctl('get', 'sources', '--site', SITE_ID);
     expect(JSON.stringify(failed)).toContain('"code":"http_status"');
     const documented = /^```yaml\n([\s\S]*?)^```/m.exec(
-      sectionOf(readText('docs/control.md'), "A cluster's own issuer"),
+      sectionOf(readText('docs/operate/control.md'), "A cluster's own issuer"),
     );
     expect(documented?.[1]).toBe(await stage.page.read('issuer-discovery.yaml'));
     expect(await paste('6. The cluster as a source')).toContain('activate source this cluster');
@@ -163,7 +163,7 @@ export function releaseSuite(clusterOf: () => Cluster): void {
     await stage.objects.setStatus(name, completed());
     const answer = (await paste('10. The signed request')).trim().split('\n').at(-1) ?? '';
     expect(JSON.parse(answer)).toEqual({ path: ORDER, caller: 'client:billing' });
-    expect(readText('docs/kubernetes.md')).toContain(answer);
+    expect(readText('docs/tutorials/kubernetes.md')).toContain(answer);
     expect(await provenanceOf(pod.files.at('/var/run/proofgate/key.pem'))).toMatchObject({
       kubernetes_namespace: WORKLOAD_NAMESPACE,
       kubernetes_service_account: 'billing',

@@ -1,9 +1,9 @@
-/** The site of docs/kubernetes.md with the additions of the tests: other enrolling workloads, and the pod of `helm test`. */
+/** The site of docs/tutorials/kubernetes.md with the additions of the tests: other enrolling workloads, and the pod of `helm test`. */
 import { parse, stringify } from 'yaml';
 import { NAMESPACE } from '../support/chart/chart.ts';
 import { savedIn } from './followed-page.ts';
 
-export const DOCUMENT = 'docs/kubernetes.md';
+export const DOCUMENT = 'docs/tutorials/kubernetes.md';
 /** Release name in the document. */
 export const RELEASE_NAME = 'proofgate';
 export const HELM_TEST_ACCOUNT = `${RELEASE_NAME}-test`;

@@ -79,7 +79,7 @@ export function tokenSuite(stageOf: () => ReleaseStage): void {
       await waitFor('the token to be refused', async () => ((await isAuthentic(earlier)) ? undefined : true));
     });
 
-    it('the earlier token enrolls until its end, or until an operator blocks the subject (docs/control.md "Tokens")', async () => {
+    it('the earlier token enrolls until its end, or until an operator blocks the subject (docs/operate/control.md "Tokens")', async () => {
       const enrolled = await enroll(earlier, 'reporting');
       expect(enrolled).toMatchObject({ exitCode: 0 });
       const [, keyId = ''] = /^key id +(\S+)$/m.exec(enrolled.stdout) ?? [];

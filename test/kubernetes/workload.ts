@@ -1,4 +1,4 @@
-/** Fills in the values marked SET in docs/workload.yaml, for the private CA of docs/kubernetes.md. */
+/** Fills in the values marked SET in docs/operate/workload.yaml, for the private CA of docs/tutorials/kubernetes.md. */
 import { parseAllDocuments } from 'yaml';
 import { documentedWorkloads } from '../support/docs/documented-workloads.ts';
 import type { ApiObject } from './objects.ts';
@@ -17,6 +17,6 @@ export async function documentedWorkload(
     .replaceAll('epr_7f3c9a', String(reference));
   const objects = parseAllDocuments(text).map((document) => document.toJS() as ApiObject);
   const found = objects.find((object) => object.kind === kind);
-  if (found === undefined) throw new Error(`docs/workload.yaml has no ${kind}`);
+  if (found === undefined) throw new Error(`docs/operate/workload.yaml has no ${kind}`);
   return found;
 }

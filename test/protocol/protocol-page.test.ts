@@ -1,4 +1,4 @@
-/** Tests that docs/protocol.md matches the code: its example line by line, its table against the reasons. */
+/** Tests that docs/design/protocol.md matches the code: its example line by line, its table against the reasons. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { REASONS, STATUS_OF_REASON } from '../../src/protocol/reasons.ts';
@@ -7,7 +7,7 @@ import { SIGNING } from '../support/protocol/published-vectors.ts';
 import type { SigningVector } from '../vectors/make/format.ts';
 import { expectVectorToHold } from './request-vectors.ts';
 
-const PAGE = readFileSync(new URL('../../docs/protocol.md', import.meta.url), 'utf8');
+const PAGE = readFileSync(new URL('../../docs/design/protocol.md', import.meta.url), 'utf8');
 
 const BLOCKS: ReadonlyMap<string, string> = new Map(
   [...PAGE.matchAll(/^```\w+ example-(\S+)\n([\s\S]*?)\n```$/gm)].map(([, name = '', text = '']) => [

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { deny, isDenial, REASONS, STATUS_OF_REASON } from '../../src/protocol/reasons.ts';
 
-/** The specification's "Denial reasons (adapter)", with docs/protocol.md's status for each. */
+/** The specification's "Denial reasons (adapter)", with docs/design/protocol.md's status for each. */
 const SPECIFIED = {
   bundle_route_missing: 403,
   bundle_policy_missing: 503,

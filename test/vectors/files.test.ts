@@ -151,11 +151,11 @@ const BINDING_DETAILS = [
   ...['authority', 'target', 'content-sha256', 'headers', 'header.x-tenant', 'body_unavailable'],
 ];
 
-const PAGE = readFileSync(new URL('../../docs/protocol.md', import.meta.url), 'utf8');
+const PAGE = readFileSync(new URL('../../docs/design/protocol.md', import.meta.url), 'utf8');
 
 const ROWS = rowsOf(PAGE);
 
-/** The decision table of docs/protocol.md. */
+/** The decision table of docs/design/protocol.md. */
 function rowsOf(page: string): readonly Row[] {
   let step = 0;
   return [...page.matchAll(/^\| ?([1-6]?) \|[^|]*\|([^|]*)\|([^|]*)\| \**(\d{3})\** \|$/gm)].map((match) => {

@@ -18,13 +18,13 @@ Control: {{ first .Values.control.publicUrls }}{{ if not .Values.control.tls.pub
   {{- else }} in a file of its pod:
        kubectl -n {{ $namespace }} exec deployment/{{ include "proofgate.control.name" . }} -- node -p "require('node:fs').readFileSync('/var/lib/proofgate/bootstrap-token', 'utf8')"
   {{- end }}
-  3. Make site, target, source and enrollment policy with `proofgate ctl`, then end the bootstrap token: docs/kubernetes.md, step by step; docs/ctl.md,
-     docs/control.md "Operators".
+  3. Make site, target, source and enrollment policy with `proofgate ctl`, then end the bootstrap token: docs/tutorials/kubernetes.md, step by step; docs/operate/ctl.md,
+     docs/operate/control.md "Operators".
   {{- if and (or .Values.control.ingress.enabled .Values.control.httpRoute.enabled) (ne .Values.control.tls.mode "none") }}
   Control itself has TLS: the Ingress controller must speak HTTPS to it (control.ingress.annotations), a Gateway needs a BackendTLSPolicy for Service {{ include "proofgate.control.name" . }}.
   {{- end }}
   {{- if not .Values.control.masterKey.name }}
-  4. Keep the file master-key of its data directory in a safe place: a database without it is lost (docs/control.md "Backup and restore").
+  4. Keep the file master-key of its data directory in a safe place: a database without it is lost (docs/operate/control-upkeep.md "Backup and restore").
   {{- end }}
 {{- end }}
 {{- if .Values.verifier.enabled }}
@@ -51,7 +51,7 @@ The verifier is a sidecar, for pods of a gateway in this namespace. ConfigMap {{
 The verifier answers ext_authz at {{ include "proofgate.verifier.name" . }}.{{ $namespace }}.svc:{{ int .Values.verifier.service.port }}{{ if include "proofgate.tlsGiven" .Values.verifier.tls }}, with TLS{{ end }}.
   1. Wait until it is ready; until then `/readyz` says why not:
        kubectl -n {{ $namespace }} rollout status deployment/{{ include "proofgate.verifier.name" . }}
-  2. Point the gateway at it: docs/gateways.md, for Envoy, Istio, Envoy Gateway and others.
+  2. Point the gateway at it: docs/operate/gateways.md, for Envoy, Istio, Envoy Gateway and others.
   {{- if and .Values.verifier.networkPolicy.enabled (not .Values.verifier.networkPolicy.from) }}
   3. Its NetworkPolicy lets pods of namespace {{ $namespace }} ask, and no others. Where the gateway's pods run elsewhere (Istio: istio-ingress;
      Envoy Gateway: envoy-gateway-system), name them in verifier.networkPolicy.from.
@@ -67,7 +67,7 @@ The verifier answers ext_authz at {{ include "proofgate.verifier.name" . }}.{{ $
 {{- end }}
 {{- with .Values.verifier.http }}
 {{- if .enabled }}
-  Proxies ask over HTTP at {{ if eq $.Values.verifier.mode "sidecar" }}{{ include "proofgate.verifier.httpAddress" $ }}{{ else }}{{ include "proofgate.verifier.name" $ }}.{{ $namespace }}.svc:{{ int .port }}{{ end }}: docs/forward-auth.md, with the configuration of {{ .profile }}.
+  Proxies ask over HTTP at {{ if eq $.Values.verifier.mode "sidecar" }}{{ include "proofgate.verifier.httpAddress" $ }}{{ else }}{{ include "proofgate.verifier.name" $ }}.{{ $namespace }}.svc:{{ int .port }}{{ end }}: docs/operate/forward-auth.md, with the configuration of {{ .profile }}.
 {{- end }}
 {{- end }}
 {{- if not (include "proofgate.redisGiven" .) }}
@@ -93,7 +93,7 @@ The broker: {{ .Values.broker.publicUrl }}, in the cluster {{ include "proofgate
   {{- if .Values.broker.spiffe.workloadApi.enabled }}
      Its pods need a registration entry at SPIRE: without one the Workload API gives them no trust bundles.
   {{- end }}
-  2. Name it in the `brokers` of the site, and pin its keys: docs/spiffe.md.
+  2. Name it in the `brokers` of the site, and pin its keys: docs/operate/spiffe.md.
 {{- end }}
 {{- if and .Values.monitoring.prometheusRule.enabled (not .Values.monitoring.prometheusRule.runbookBaseUrl) }}
 

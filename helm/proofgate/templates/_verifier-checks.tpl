@@ -36,7 +36,7 @@
 {{- include "proofgate.checks.ca" (dict "name" (printf "%s.clientCa" .name) "ref" .tls.clientCa) -}}
 {{- end -}}
 
-{{/* The HTTP port. Who may ask, where the origin comes from and what is known about bodies: docs/forward-auth.md. */}}
+{{/* The HTTP port. Who may ask, where the origin comes from and what is known about bodies: docs/operate/forward-auth.md. */}}
 {{- define "proofgate.checks.http" -}}
 {{- $verifier := .Values.verifier -}}
 {{- $http := $verifier.http -}}

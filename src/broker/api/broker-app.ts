@@ -1,7 +1,7 @@
 /**
  * The broker's HTTP application: who the caller is, then a short-lived passport. Stateless but for counters and, with
  * `servesProofs`, holder keys.
- * Source: docs/broker.md.
+ * Source: docs/operate/broker.md.
  */
 import type { RequestListener, Server } from 'node:http';
 import type { FastifyBaseLogger } from 'fastify';

@@ -1,6 +1,6 @@
 /**
- * Describes the broker's API as an OpenAPI 3.1 document. `docs/broker-openapi.json` is a copy that a test keeps up to date.
- * Source: docs/broker.md.
+ * Describes the broker's API as an OpenAPI 3.1 document. `docs/reference/broker-openapi.json` is a copy that a test keeps up to date.
+ * Source: docs/operate/broker.md.
  */
 import type { FastifyInstance } from 'fastify';
 import { type DescribedRoute, describeHttpApi } from '../../process/http-service/openapi.ts';

@@ -2,7 +2,7 @@
  * `POST /v1/proofs`: the broker signs a caller's request with a holder key that it keeps. A program between caller
  * and broker could have any request signed, so the connection must be direct: TLS with a client certificate of the caller's own
  * key, or the Unix socket.
- * Source: docs/broker.md "Proofs".
+ * Source: docs/operate/broker.md "Proofs".
  */
 import { X509Certificate } from 'node:crypto';
 import { passportSha256 } from '../../protocol/passport.ts';
@@ -147,7 +147,7 @@ function urlParts(url: string): Pick<Transcript, 'scheme' | 'authority' | 'targe
   if (origin === undefined || !isCanonicalTarget(target)) {
     throw new BrokerProblem(
       'request_not_signable',
-      'the URL is not canonical: docs/protocol.md, "Routes, origins, paths"',
+      'the URL is not canonical: docs/design/protocol.md, "Routes, origins, paths"',
     );
   }
   return { ...origin, target };

@@ -1,7 +1,7 @@
 /**
  * The broker's listener: TLS that asks for client certificates and resumes no session, plain HTTP on loopback, or a Unix
  * socket. Hands connections to the HTTP server of the application.
- * Source: docs/broker.md "Connections".
+ * Source: docs/operate/broker.md "Connections".
  */
 import { createServer, type RequestListener, type Server } from 'node:http';
 import {

@@ -1,7 +1,7 @@
 /**
  * Metrics of the broker's process: connections, certificate, reloaded files, trust bundles; with those of its requests. No
  * label names a caller.
- * Source: docs/broker.md "Metrics".
+ * Source: docs/operate/broker.md "Metrics".
  */
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { instrumentsOf } from '../../process/telemetry/instruments.ts';

@@ -1,4 +1,4 @@
-/** Settings of `proofgate broker`. Source: docs/cli.md. */
+/** Settings of `proofgate broker`. Source: docs/operate/cli.md. */
 
 import {
   choice,

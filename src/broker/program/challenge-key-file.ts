@@ -1,7 +1,7 @@
 /**
  * Reads the key of challenges, which all replicas share. A second line is the key before: it still verifies, so that replicas
  * may take a new file at different times.
- * Source: docs/broker.md "Challenges".
+ * Source: docs/operate/broker.md "Challenges".
  */
 
 import { readMountedSecret } from '../../process/files/secret-files.ts';

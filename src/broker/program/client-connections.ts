@@ -1,7 +1,7 @@
 /**
  * The broker's connections with their client certificates. A certificate is shown at the handshake only, so a connection
  * must not outlive it, nor the trust bundles of that time: it closes after its requests in progress.
- * Source: docs/broker.md "Connections".
+ * Source: docs/operate/broker.md "Connections".
  */
 import type { X509Certificate } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';

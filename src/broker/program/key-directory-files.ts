@@ -1,7 +1,7 @@
 /**
  * Reads the broker's key directory: `DIR/<trust domain>/<key ID>.pem`, and `current` beside the keys. Names that begin
  * with `.` are ignored, as Kubernetes keeps the files of a mounted Secret in `..data`.
- * Source: docs/broker.md "Signing keys".
+ * Source: docs/operate/broker.md "Signing keys".
  */
 import { type Dirent, statSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** Settings of `proofgate broker rotate-key`. Source: docs/cli.md. */
+/** Settings of `proofgate broker rotate-key`. Source: docs/operate/cli.md. */
 import {
   choice,
   optional,

@@ -1,7 +1,7 @@
 /**
  * `proofgate broker rotate-key`: makes the next key, puts it into use, removes an old one. Each step is one command, because
  * sites pin the next key before its first use.
- * Source: docs/broker.md "Signing keys".
+ * Source: docs/operate/broker.md "Signing keys".
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';

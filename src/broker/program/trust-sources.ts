@@ -1,4 +1,4 @@
-/** Opens the sources of trust bundles: files, the Workload API, bundle endpoints. Source: docs/broker.md "Trust bundles". */
+/** Opens the sources of trust bundles: files, the Workload API, bundle endpoints. Source: docs/operate/broker.md "Trust bundles". */
 
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
 import { readInputText } from '../../process/files/input-files.ts';

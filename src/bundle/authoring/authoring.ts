@@ -1,6 +1,6 @@
 /**
  * Creates bundles without a control plane: turns `bundle.yaml` into signed documents in a directory.
- * Source: docs/bundle.md "Revision and head" and "Signed documents".
+ * Source: docs/design/bundle.md "Revision and head" and "Signed documents".
  */
 import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';

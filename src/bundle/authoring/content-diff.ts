@@ -2,7 +2,7 @@
  * Compares two contents of a site entry by entry, for people who review a change. It ignores members that only place a
  * document in its chain (`revision`, `previous_head`, `issued_at`) and the order of entries. An absent member equals
  * its default. Keys appear only as thumbprints.
- * Source: docs/bundle.md "Content".
+ * Source: docs/design/bundle.md "Content".
  */
 
 import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';

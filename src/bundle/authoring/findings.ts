@@ -1,6 +1,6 @@
 /**
  * Findings of the linter, with stable codes that commands print and tests assert.
- * Source: docs/bundle.md "What lint looks for".
+ * Source: docs/design/bundle.md "What lint looks for".
  */
 
 export type FindingCode =

@@ -1,6 +1,6 @@
 /**
  * Lints bundle content that is valid but questionable, before it is signed.
- * Source: docs/bundle.md "What lint looks for".
+ * Source: docs/design/bundle.md "What lint looks for".
  */
 
 import { parsePathTemplate, type TemplateSegment } from '../../protocol/path-template.ts';
@@ -119,7 +119,7 @@ function lintRoute(route: RouteContent, path: string): readonly Finding[] {
 /**
  * Finds requests that fit a template and still match nothing, because a literal beside its placeholder took precedence
  * and matching does not backtrack. Often this is intended.
- * Source: docs/protocol.md "Routes, origins, paths".
+ * Source: docs/design/protocol.md "Routes, origins, paths".
  */
 
 /** Maximum number of literals beside a placeholder to try for each route; one example is enough. */

@@ -2,7 +2,7 @@
  * Creates the documents of a chain for a publisher. Pure: takes contents and keys, returns signed bytes and positions.
  * Each content is parsed back from the signed bytes and validated against its schema, so verifiers never reject its
  * shape. The publisher's own state, or `signContent`, enforces rules across members.
- * Source: docs/bundle.md "Signed documents" and "Revision and head".
+ * Source: docs/design/bundle.md "Signed documents" and "Revision and head".
  */
 import { createHash } from 'node:crypto';
 import type { SigningKey } from '../../protocol/signing.ts';

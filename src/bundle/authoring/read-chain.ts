@@ -1,7 +1,7 @@
 /**
  * Reads the chain of documents in a bundle directory or a state directory, for commands: the whole bundle, then its
  * deltas and links. It compiles nothing. Verifiers use `active-bundle.ts`.
- * Source: docs/bundle.md "Revision and head" and "The state directory".
+ * Source: docs/design/bundle.md "Revision and head" and "The state directory".
  */
 import { readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';

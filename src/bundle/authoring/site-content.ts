@@ -1,7 +1,7 @@
 /**
  * Computes a chain's resulting content: the whole bundle with its deltas applied and shards included. For people and
  * tools; verifiers apply deltas to a compiled table (`compile-delta.ts`), and a test ensures the same result.
- * Source: docs/bundle.md "Content" and "Deltas".
+ * Source: docs/design/bundle.md "Content" and "Deltas".
  */
 import { createHash } from 'node:crypto';
 import { parseStrictJson } from '../../protocol/strict-json.ts';

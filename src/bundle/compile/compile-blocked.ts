@@ -1,6 +1,6 @@
 /**
  * Compiles the blocked callers of a bundle to look-up tables.
- * Source: docs/bundle.md "Content".
+ * Source: docs/design/bundle.md "Content".
  */
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { isCanonicalSubject, SPIFFE_ID_RULE } from '../../protocol/spiffe-id.ts';

@@ -1,7 +1,7 @@
 /**
  * Compiles a delta's content to a change of the key table. It checks everything first and changes nothing, so a
  * rejected delta has no effect; all its faults are reported together. The cost depends only on the size of the delta.
- * Source: docs/bundle.md "Deltas".
+ * Source: docs/design/bundle.md "Deltas".
  */
 import { Faults, pointer, showValue } from '../format/bundle-error.ts';
 import { MAX_CLIENTS } from '../format/bundle-limits.ts';
@@ -179,7 +179,7 @@ function checkClientCount(content: DeltaContent, table: LiveKeyTable, faults: Fa
 
 /**
  * Applies a delta or link to a snapshot. The new snapshot shares its tables with the previous one: see `key-table.ts`.
- * Source: docs/bundle.md "Deltas" and "Freshness".
+ * Source: docs/design/bundle.md "Deltas" and "Freshness".
  */
 
 /** A step that has been checked against its snapshot and not applied yet. */

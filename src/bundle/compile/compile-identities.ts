@@ -1,6 +1,6 @@
 /**
  * Compiles the issuers and clients of a bundle. Issuers sign passports for others; derived keys act for clients.
- * Source: docs/bundle.md "Rules that a load enforces".
+ * Source: docs/design/bundle.md "Rules that a load enforces".
  */
 import type { Access } from '../../protocol/access.ts';
 import type { Attributes } from '../../protocol/passport.ts';

@@ -1,6 +1,6 @@
 /**
  * Compiles the keys of a bundle: brokers' and derived keys, in one namespace.
- * Source: docs/bundle.md "Rules that a load enforces".
+ * Source: docs/design/bundle.md "Rules that a load enforces".
  */
 import { importPublicKey } from '../../protocol/import-public-key.ts';
 import { type PublicJwk, type PublicKey, parsePublicJwk, sameJwk } from '../../protocol/public-key.ts';

@@ -1,6 +1,6 @@
 /**
  * Compiles routes and their sources to the table that finds a request's route.
- * Source: docs/bundle.md "Rules that a load enforces", docs/protocol.md "Routes, origins, paths".
+ * Source: docs/design/bundle.md "Rules that a load enforces", docs/design/protocol.md "Routes, origins, paths".
  */
 import { type Access, accessOfMethod } from '../../protocol/access.ts';
 import { isSignableHeaderName } from '../../protocol/identifiers.ts';

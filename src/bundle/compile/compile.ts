@@ -1,7 +1,7 @@
 /**
  * Compiles a bundle's content to the immutable snapshot that requests are decided from. All faults of the content are
  * reported together, each with its position.
- * Source: docs/bundle.md "Content" and "Life in the verifier".
+ * Source: docs/design/bundle.md "Content" and "Life in the verifier".
  */
 
 import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';

@@ -1,7 +1,7 @@
 /**
  * Freshness statements: "this revision with this head was the latest at that moment". A statement makes a snapshot
  * fresher and changes nothing else.
- * Source: docs/bundle.md "Freshness".
+ * Source: docs/design/bundle.md "Freshness".
  */
 
 import { hasStarted } from '../../protocol/validity.ts';

@@ -2,7 +2,7 @@
  * Reads and writes shards: files of derived keys, one JSON object for each line. The signed bundle names each file with
  * its count and SHA-256, so its signature covers them. The hash is compared before a line is parsed. Files are
  * streamed.
- * Source: docs/bundle.md "Signed documents".
+ * Source: docs/design/bundle.md "Signed documents".
  */
 
 import { createHash, hash } from 'node:crypto';

@@ -2,7 +2,7 @@
  * Finds the route of a request in one tree of path segments; the leaves compare method and origin. Matching goes from
  * left to right, prefers a literal to a placeholder, and never backtracks. So a request has one reading, and the cost
  * depends only on the number of its segments, not on the number of routes.
- * Source: docs/protocol.md "Routes, origins, paths".
+ * Source: docs/design/protocol.md "Routes, origins, paths".
  */
 import { foldSegment, type TemplateSegment } from '../../protocol/path-template.ts';
 import type { Route, RouteMatch, RouteTable } from './snapshot.ts';

@@ -2,7 +2,7 @@
  * The snapshot: a bundle compiled to the value that a verifier decides from. `compile.ts` builds it. A request may keep
  * its snapshot until it ends. Everything in it is immutable except the key table, in which deltas replace one whole
  * entry at a time: see `key-table.ts`.
- * Source: docs/bundle.md "Content" and "Life in the verifier".
+ * Source: docs/design/bundle.md "Content" and "Life in the verifier".
  */
 import type { Access } from '../../protocol/access.ts';
 import type { BodyRule } from '../../protocol/body-binding.ts';

@@ -1,7 +1,7 @@
 /**
  * Errors of a bundle, its files or its chain. The set of codes is closed. Each error names the file, the position in
  * its document and, where that is safe, the value. Tests assert code and path, never the text.
- * Source: docs/bundle.md "Rules that a load enforces".
+ * Source: docs/design/bundle.md "Rules that a load enforces".
  */
 
 export type BundleErrorCode =

@@ -1,6 +1,6 @@
 /**
  * Limits and defaults of a bundle's content. Separate from `schema.ts`, so that programs that only validate need not
- * load the schema builder. Source: docs/bundle.md "Content".
+ * load the schema builder. Source: docs/design/bundle.md "Content".
  */
 export const BUNDLE_FORMAT = 'proofgate.bundle/v1';
 /** Maximum number of derived keys in the bundle itself; more go to shards. */
@@ -20,7 +20,7 @@ export const MAX_BLOCKED = 10_000;
 /**
  * Paths and limits of distribution. Separate from `distribution-contract.ts`, so that a target need not load the schema
  * builder.
- * Source: docs/bundle.md "Distribution".
+ * Source: docs/design/bundle.md "Distribution".
  */
 
 export const POLL_PATH = '/v1/targets/self/bundle';

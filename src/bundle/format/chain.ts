@@ -1,6 +1,6 @@
 /**
  * Revisions and heads: every document names the previous one, so that a rollback or a fork is detected.
- * Source: docs/bundle.md "Revision and head".
+ * Source: docs/design/bundle.md "Revision and head".
  */
 import { createHash } from 'node:crypto';
 import { decodeBase64url } from '../../protocol/base64url.ts';

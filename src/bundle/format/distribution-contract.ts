@@ -1,7 +1,7 @@
 /**
  * Schemas of the protocol between a target (a verifier) and Control: `GET /v1/targets/self/bundle` and `POST
  * /v1/targets/self/acks`. Documents are sent exactly as they were signed and stored.
- * Source: docs/bundle.md "Distribution".
+ * Source: docs/design/bundle.md "Distribution".
  */
 import Type, { type Static } from 'typebox';
 import { MAX_WAIT_SECONDS } from './bundle-limits.ts';

@@ -1,7 +1,7 @@
 /**
  * Signs and verifies documents: JWS JSON, general serialization (RFC 7515 section 7.2.1), so that several keys may
  * sign. Verifiers pin the keys and never take them from a file. Signatures are checked before a payload is parsed.
- * Source: docs/bundle.md "Signed documents".
+ * Source: docs/design/bundle.md "Signed documents".
  */
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import type { PublicKey, SignatureAlgorithm } from '../../protocol/public-key.ts';

@@ -1,4 +1,4 @@
-/** Names of a bundle's files. Source: docs/bundle.md "Signed documents". */
+/** Names of a bundle's files. Source: docs/design/bundle.md "Signed documents". */
 
 export const BUNDLE_FILE = 'bundle.jws';
 export const FRESHNESS_FILE = 'freshness.jws';

@@ -1,7 +1,7 @@
 /**
  * A directory with a bundle's files. One load reads all files from one resolved directory, so that a swap in between
  * cannot mix two versions. Kubernetes swaps a volume's content by renaming the link `..data`.
- * Source: docs/bundle.md "Life in the verifier".
+ * Source: docs/design/bundle.md "Life in the verifier".
  */
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
  * Opens signed documents: verifies signatures, parses the payload, and checks shape, site, head and times. Compiles and
  * applies nothing.
- * Source: docs/bundle.md "Signed documents" and "Revision and head".
+ * Source: docs/design/bundle.md "Signed documents" and "Revision and head".
  */
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { parseTime } from '../../protocol/rfc3339.ts';

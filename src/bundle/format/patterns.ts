@@ -1,4 +1,4 @@
-/** JSON Schema patterns for strings in a bundle, with a description of each. Source: docs/bundle.md "Content". */
+/** JSON Schema patterns for strings in a bundle, with a description of each. Source: docs/design/bundle.md "Content". */
 import { TIME_PATTERN } from '../../protocol/rfc3339.ts';
 
 export const IDENTIFIER_PATTERN = '^[!-~]{1,512}$';

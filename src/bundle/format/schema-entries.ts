@@ -1,7 +1,7 @@
 /**
  * Schemas of the entries in bundles and deltas: issuers, clients, keys, routes, sources. `schema.ts` composes documents
  * of them; all other modules import that one.
- * Source: docs/bundle.md "Content".
+ * Source: docs/design/bundle.md "Content".
  */
 import Type, { type Static, type TSchema } from 'typebox';
 import { ACCESS_LEVELS } from '../../protocol/access.ts';

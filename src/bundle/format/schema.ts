@@ -1,8 +1,8 @@
 /**
  * Schemas of a bundle's content and of a freshness statement. They are the single source of the types and, by
- * `make schemas`, of the files in docs/schema/, which validate documents at run time. The compiler checks rules across
+ * `make schemas`, of the files in docs/reference/schema/, which validate documents at run time. The compiler checks rules across
  * members, in `compile*.ts`.
- * Source: docs/bundle.md "Content".
+ * Source: docs/design/bundle.md "Content".
  */
 import Type, { type Static } from 'typebox';
 import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../../protocol/limits.ts';
@@ -81,7 +81,7 @@ export const BUNDLE_CONTENT = Type.Object(
   {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'Proofgate trust and policy bundle',
-    description: 'Content of bundle.jws. Rules beyond the shape are in docs/bundle.md.',
+    description: 'Content of bundle.jws. Rules beyond the shape are in docs/design/bundle.md.',
     additionalProperties: false,
   },
 );

@@ -18,17 +18,15 @@ import { PATTERN_WORDS } from './patterns.ts';
 import type { ContentOf, DerivedKeyContent } from './schema.ts';
 
 /**
- * The JSON Schemas that checks compile, read from the published files. Programs load them in place of the code that builds
- * schemas: docs/performance.md "What idle programs take".
+ * The JSON Schemas that checks compile, beside this file: `make schemas` writes them. Programs load them in place of the code
+ * that builds schemas: docs/operate/performance.md "What idle programs take".
  */
-
-const ROOT = new URL('../../../', import.meta.url);
 const FILES = {
-  bundle: 'docs/schema/bundle.schema.json',
-  delta: 'docs/schema/delta.schema.json',
-  freshness: 'docs/schema/freshness.schema.json',
-  link: 'docs/schema/link.schema.json',
-  'target-bundle': 'proto/target-bundle.schema.json',
+  bundle: './schemas/bundle.schema.json',
+  delta: './schemas/delta.schema.json',
+  freshness: './schemas/freshness.schema.json',
+  link: './schemas/link.schema.json',
+  'target-bundle': './schemas/target-bundle.schema.json',
 } as const;
 type PublishedSchema = keyof typeof FILES;
 
@@ -37,7 +35,7 @@ type PublishedSchema = keyof typeof FILES;
  * @throws Error when the file is missing or has no such part: the installation is broken
  */
 export function publishedSchema(name: PublishedSchema, path: readonly string[] = []): object {
-  let schema: unknown = JSON.parse(readFileSync(new URL(FILES[name], ROOT), 'utf8'));
+  let schema: unknown = JSON.parse(readFileSync(new URL(FILES[name], import.meta.url), 'utf8'));
   for (const member of path) {
     schema = isObject(schema) ? Object.getOwnPropertyDescriptor(schema, member)?.value : undefined;
   }
@@ -153,7 +151,7 @@ function valueAt(document: unknown, path: string): unknown {
 
 /**
  * Validates a value against a JSON Schema. Imports only the checking half of TypeBox: the half that builds schemas
- * would take as much again of a verifier's load time and memory. Source: docs/performance.md "What idle programs take".
+ * would take as much again of a verifier's load time and memory. Source: docs/operate/performance.md "What idle programs take".
  */
 
 type ShapeError = TLocalizedValidationError;

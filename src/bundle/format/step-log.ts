@@ -1,7 +1,7 @@
 /**
  * An append-only file of the deltas and links after a base, which may be many thousands. Each line is one JWS in JSON,
  * synced before it is used. A last line without its line feed was interrupted by a power loss and is dropped.
- * Source: docs/bundle.md "The state directory".
+ * Source: docs/design/bundle.md "The state directory".
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
  * Defines every metric of the agent with its names and labels. No label carries text from Control or a token.
- * Source: docs/workloads.md "Metrics".
+ * Source: docs/operate/workloads.md "Metrics".
  */
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { instrumentsOf } from '../../process/telemetry/instruments.ts';

@@ -184,7 +184,7 @@ async function guardFiles(keyFile: string, logger: Logger): Promise<DirectoryLoc
   throw usageError('agent_running', `another agent renews ${keyFile}: run one agent for each key file`);
 }
 
-/** Log lines of the agent: codes, key IDs and times, never a key or a token. Source: docs/workloads.md "Log". */
+/** Log lines of the agent: codes, key IDs and times, never a key or a token. Source: docs/operate/workloads.md "Log". */
 function logKeeperEvent(logger: Logger, event: KeeperEvent): void {
   switch (event.kind) {
     case 'taken_over':
@@ -227,7 +227,7 @@ function keyFields({ key }: EnrolledKeyRecord) {
   return { key_id: key.keyId, expires_at: formatMoment(key.expiresAtMs) };
 }
 
-/** Readiness of the agent for `/readyz`: ready while the installed key is valid. Source: docs/workloads.md "Probes". */
+/** Readiness of the agent for `/readyz`: ready while the installed key is valid. Source: docs/operate/workloads.md "Probes". */
 export function agentReadiness(state: KeeperState, nowMs: number): readonly ReadinessCheck[] {
   const { isUnconfirmed, trouble } = state;
   const why = trouble && `${trouble.code}: ${trouble.text}`;

@@ -1,4 +1,4 @@
-/** The agent with a broker: keeps a holder key and its passports on disk, renewed. Source: docs/workloads.md "With a broker". */
+/** The agent with a broker: keeps a holder key and its passports on disk, renewed. Source: docs/operate/workloads.md "With a broker". */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
 import { readCaFile } from '../../process/files/input-files.ts';
@@ -114,7 +114,7 @@ function endSeconds(installed: InstalledPassports | undefined): number {
   return isGood ? Math.floor(installed.endsAtMs / 1000) : 0;
 }
 
-/** Log lines: codes, thumbprints, names and times, never a key or a passport. Source: docs/workloads.md "Log". */
+/** Log lines: codes, thumbprints, names and times, never a key or a passport. Source: docs/operate/workloads.md "Log". */
 function logKeepEvent(logger: Logger, event: KeepEvent<InstalledPassports>): void {
   if (event.kind === 'failed') {
     const { code, text } = event.failure;
@@ -135,7 +135,7 @@ function logKeepEvent(logger: Logger, event: KeepEvent<InstalledPassports>): voi
   );
 }
 
-/** Ready while the installed passports are valid. Source: docs/workloads.md "With a broker". */
+/** Ready while the installed passports are valid. Source: docs/operate/workloads.md "With a broker". */
 export function passportReadiness(
   { current, failure }: Pick<PassportKeeper<InstalledPassports>, 'current' | 'failure'>,
   nowMs: number,

@@ -1,7 +1,7 @@
 /**
  * Keeps a key enrolled: decides when to renew (`src/caller/agent/renewal.ts`), enrolls the next key pair, waits until
  * verifiers have it, and installs it. A failure leaves the installed pair in place.
- * Source: docs/workloads.md "When it enrolls".
+ * Source: docs/operate/workloads.md "When it enrolls".
  */
 
 import { usageError } from '../../process/program/errors.ts';

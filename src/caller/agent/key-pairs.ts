@@ -1,7 +1,7 @@
 /**
  * The agent's pairs of an enrolled key and its enrollment state. After a crash the installed pair is complete, and the agent
  * resumes the next one.
- * Source: docs/workloads.md "Files".
+ * Source: docs/operate/workloads.md "Files".
  */
 
 import { readSigningKeyFile } from '../../process/files/key-files.ts';

@@ -1,7 +1,7 @@
 /**
  * The folders in which the agent keeps pairs of a key and its state: one installed, one before it, one being made. One link
  * switches both files together; a crash leaves the installed pair complete.
- * Source: docs/workloads.md "Files"; the layout is in `src/caller/enroll/state-file.ts`.
+ * Source: docs/operate/workloads.md "Files"; the layout is in `src/caller/enroll/state-file.ts`.
  */
 import { lstat, mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,4 @@
-/** The agent's pairs of a holder key and its broker state: passports and profiles. Source: docs/workloads.md "With a broker". */
+/** The agent's pairs of a holder key and its broker state: passports and profiles. Source: docs/operate/workloads.md "With a broker". */
 
 import { readSigningKeyFile } from '../../process/files/key-files.ts';
 import { writeNewFile } from '../../process/files/output-files.ts';

@@ -1,6 +1,6 @@
 /**
  * Decides when the agent renews a key. The decision is a pure function of the current situation, so clock changes and machine
- * sleep need no special handling. Source: docs/workloads.md "When it enrolls".
+ * sleep need no special handling. Source: docs/operate/workloads.md "When it enrolls".
  */
 
 import { boundedWaitMs, type Urgency } from '../../protocol/bounded-wait.ts';

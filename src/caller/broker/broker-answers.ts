@@ -1,7 +1,7 @@
 /**
  * Parses a broker's answers strictly, and checks that a passport is the one that was asked for. Its signature is not
  * checked: only verifiers know the broker's key.
- * Source: docs/broker-openapi.json.
+ * Source: docs/reference/broker-openapi.json.
  */
 
 import { textLike } from '../../protocol/object-reader.ts';

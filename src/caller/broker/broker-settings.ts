@@ -7,7 +7,7 @@ import { isCanonicalSubject } from '../../protocol/spiffe-id.ts';
 import type { ServiceUrl } from '../service/service-url.ts';
 import { parseBrokerUrl } from './broker-url.ts';
 
-/** How an SVID proves the caller. Source: docs/broker.md "Proofs". */
+/** How an SVID proves the caller. Source: docs/operate/broker.md "Proofs". */
 export const SVID_PROOFS = ['mtls', 'signed_form', 'jwt_svid'] as const;
 export type SvidProof = (typeof SVID_PROOFS)[number];
 

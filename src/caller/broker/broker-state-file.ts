@@ -1,4 +1,4 @@
-/** Reads and writes the broker state file beside a key. Source: docs/workloads.md "With a broker". */
+/** Reads and writes the broker state file beside a key. Source: docs/operate/workloads.md "With a broker". */
 
 import { readInputBytes } from '../../process/files/input-files.ts';
 import { CliError } from '../../process/program/errors.ts';

@@ -1,7 +1,7 @@
 /**
  * The state file beside a key that the agent keeps with passports from a broker: `<key file>.broker.json`. It lets `sign`
  * and `request` work without the broker.
- * Source: docs/workloads.md "With a broker".
+ * Source: docs/operate/workloads.md "With a broker".
  */
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { ObjectReader, textThat } from '../../protocol/object-reader.ts';

@@ -1,7 +1,7 @@
 /**
  * How a caller proves to a broker who it is. Each prover has the holder key that the passport will name: key and proof
  * belong together. No prover signs bytes that somebody else chose: all sign the text of `src/protocol/broker-text.ts`.
- * Source: docs/broker.md "Proofs".
+ * Source: docs/operate/broker.md "Proofs".
  */
 import { constants, type KeyObject, sign } from 'node:crypto';
 import {

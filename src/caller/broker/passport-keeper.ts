@@ -2,7 +2,7 @@
  * Keeps a holder key and its passports current: renews them at two thirds of their life, and at once when the caller's
  * credential changes. Each set is one object that is replaced whole; a request in flight keeps the set that it began with.
  * A failure leaves the current set in place until it ends.
- * Source: docs/workloads.md "With a broker".
+ * Source: docs/operate/workloads.md "With a broker".
  */
 import { boundedWaitMs } from '../../protocol/bounded-wait.ts';
 import { BrokerError, type BrokerFault } from './broker-error.ts';

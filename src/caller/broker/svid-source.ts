@@ -1,6 +1,6 @@
 /**
  * Follows the Workload API, chooses one X.509-SVID among those that it streams, and makes the prover for it.
- * Source: docs/broker.md "Proofs"; SPIFFE_Workload_API section 5.
+ * Source: docs/operate/broker.md "Proofs"; SPIFFE_Workload_API section 5.
  */
 import type { SigningKey } from '../../protocol/signing.ts';
 import { asWorkloadApiError, type WorkloadApiError } from '../../spiffe/workload-api/workload-api.ts';

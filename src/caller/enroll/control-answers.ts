@@ -1,7 +1,7 @@
 /**
  * Parses Control's responses strictly: JSON without duplicate members, each known member with its type. Unknown members
  * are ignored. The result is undefined for a response that is not valid.
- * Source: docs/openapi.json.
+ * Source: docs/reference/openapi.json.
  */
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';

@@ -1,7 +1,7 @@
 /**
  * Enrolls a key: from the state file to a derived key that Control issues. After any interruption the next run with the same
  * key, Control and policy resumes where the last one ended.
- * Source: specification "Command-line tool"; docs/cli.md "Enrolling".
+ * Source: specification "Command-line tool"; docs/operate/cli.md "Enrolling".
  */
 
 import type { Verdict } from '../service/service-verdict.ts';

@@ -1,6 +1,6 @@
 /**
  * A workload's enrollment state, stored beside the key file. It contains no secret, and enough to resume after any
- * interruption. Source: docs/cli.md "The state file".
+ * interruption. Source: docs/operate/cli.md "The state file".
  */
 
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';

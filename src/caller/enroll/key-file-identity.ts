@@ -1,6 +1,6 @@
 /**
  * The identity of a key file: the key, with the profiles and passports beside it. It is read again when an agent, or
- * `proofgate enroll`, replaces the files. Source: docs/workloads.md "Files".
+ * `proofgate enroll`, replaces the files. Source: docs/operate/workloads.md "Files".
  */
 import { stat } from 'node:fs/promises';
 import { readSigningKeyFile } from '../../process/files/key-files.ts';

@@ -1,4 +1,4 @@
-/** Reads and writes the enrollment state file beside a key. Source: docs/cli.md "The state file". */
+/** Reads and writes the enrollment state file beside a key. Source: docs/operate/cli.md "The state file". */
 
 import { readlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -77,7 +77,7 @@ export async function readEnrolledKeyFile(keyFile: string): Promise<EnrolledKeyF
  *     .key.pem.7/              the installed pair; .key.pem.6 is the previous one
  *
  * A reader that resolves `.key.pem.current` once and reads both files there gets a matching pair.
- * Source: docs/workloads.md "Files".
+ * Source: docs/operate/workloads.md "Files".
  */
 
 export interface PairNames {

@@ -1,4 +1,4 @@
-/** Parses and formats the state file, which is JSON. Source: docs/cli.md "The state file". */
+/** Parses and formats the state file, which is JSON. Source: docs/operate/cli.md "The state file". */
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import { ObjectReader, oneOf, textThat } from '../../protocol/object-reader.ts';

@@ -2,7 +2,7 @@
  * Requests a challenge and submits the enrollment. After a lost response, this run or the next one repeats the submission
  * byte for byte, and Control answers it with the same enrollment. The client requests another challenge only after Control
  * reports that this one was not and cannot be used.
- * Source: docs/control.md "Enrollment".
+ * Source: docs/design/enrollment.md "Enrollment".
  */
 
 import { createCipheriv, createDecipheriv, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';

@@ -160,7 +160,7 @@ function originNotAllowed(url: RequestUrl, profiles: readonly RouteProfile[]): C
 
 /**
  * Matches a path to a signer's templates by the verifier's own rule.
- * Source: docs/protocol.md "Routes, origins, paths".
+ * Source: docs/design/protocol.md "Routes, origins, paths".
  */
 
 interface HasTemplate {

@@ -1,4 +1,4 @@
-/** Reads the denial of a verifier from a response. Source: docs/protocol.md, under the decision table. */
+/** Reads the denial of a verifier from a response. Source: docs/design/protocol.md, under the decision table. */
 
 import { ObjectReader, textThat } from '../../protocol/object-reader.ts';
 import { parseStrictJson } from '../../protocol/strict-json.ts';

@@ -1,4 +1,4 @@
-/** Which redirects the signer signs and follows. Source: docs/signing.md "Redirects and repetitions". */
+/** Which redirects the signer signs and follows. Source: docs/tutorials/signing.md "Redirects and repetitions". */
 import { SignerError } from './signer-error.ts';
 
 /**

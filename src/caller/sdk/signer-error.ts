@@ -1,4 +1,4 @@
-/** Errors of the SDK, with the codes of the command line (docs/cli.md). Neither text nor code contains a secret. */
+/** Errors of the SDK, with the codes of the command line (docs/operate/cli.md). Neither text nor code contains a secret. */
 
 import { CliError } from '../../process/program/errors.ts';
 import { ClientError } from '../../protocol/client-error.ts';

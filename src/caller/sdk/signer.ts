@@ -1,4 +1,4 @@
-/** Signs requests with a key file: `fetch`, an undici interceptor, and headers for other clients. Source: docs/signing.md. */
+/** Signs requests with a key file: `fetch`, an undici interceptor, and headers for other clients. Source: docs/tutorials/signing.md. */
 import { inspect } from 'node:util';
 import { KeyFileIdentity } from '../enroll/key-file-identity.ts';
 import {

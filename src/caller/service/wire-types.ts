@@ -1,6 +1,6 @@
 /**
  * What callers send to Control and a broker, and keep of what Control answers.
- * Source: docs/openapi.json, docs/broker-openapi.json; `test/caller/service/wire-types.ts` compares them with the schemas.
+ * Source: docs/reference/openapi.json, docs/reference/broker-openapi.json; `test/caller/service/wire-types.ts` compares them with the schemas.
  */
 import type { BodyRule } from '../../protocol/body-binding.ts';
 import type { PublicJwk } from '../../protocol/public-key.ts';

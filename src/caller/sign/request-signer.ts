@@ -1,7 +1,7 @@
 /**
  * Signs requests: each gets a passport that identifies the caller, and a proof that is bound to exactly this request.
  * The CLI, `proofgate signer` and the Node SDK sign with it.
- * Source: docs/protocol.md "Passport", "Transcript".
+ * Source: docs/design/protocol.md "Passport", "Transcript".
  */
 import { type BodyDigest, contentSha256 } from '../../protocol/body-binding.ts';
 import { ClientError, type ClientErrorCode } from '../../protocol/client-error.ts';

@@ -1,6 +1,6 @@
 /**
  * What may follow on an unfinished command line: commands, flags, choices, and IDs from Control.
- * Source: docs/cli.md "Completion".
+ * Source: docs/operate/cli.md "Completion".
  */
 import type { Command } from 'commander';
 import type { Setting } from '../../process/settings/settings.ts';

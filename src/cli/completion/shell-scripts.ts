@@ -1,4 +1,4 @@
-/** Scripts that make a shell ask `proofgate` for candidates. Source: docs/cli.md "Completion". */
+/** Scripts that make a shell ask `proofgate` for candidates. Source: docs/operate/cli.md "Completion". */
 
 /** Before the words of the unfinished line; not in the help. */
 export const CANDIDATES_COMMAND = 'completion-candidates';

@@ -65,7 +65,7 @@ const MAX_SESSION_BYTES = 4096;
 
 /**
  * The session file of `ctl login`: one for each Control, which contains only the token and only its owner can read.
- * Source: docs/ctl.md "Signing in"; XDG Base Directory Specification.
+ * Source: docs/operate/ctl.md "Signing in"; XDG Base Directory Specification.
  * @throws CliError `session_file_required` when the environment names no directory of the user
  */
 export function sessionPath(

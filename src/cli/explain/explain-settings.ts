@@ -1,4 +1,4 @@
-/** Settings of `explain`. Source: docs/explain.md. */
+/** Settings of `explain`. Source: docs/operate/explain.md. */
 
 import { DECISION_SETTINGS, FRESHNESS_SIGNERS } from '../../enforcement/programs/decision-settings.ts';
 import { optional, type SettingValues, text, toggle } from '../../process/settings/settings.ts';

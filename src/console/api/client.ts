@@ -1,6 +1,6 @@
 /**
  * Control's API, typed by its OpenAPI document. Requests carry the session cookie; nothing is stored in the browser.
- * Source: docs/openapi.json, docs/control.md "API".
+ * Source: docs/reference/openapi.json, docs/operate/control-api.md "API".
  */
 import createClient from 'openapi-fetch';
 import type { components, paths } from '../../../.build/console/openapi';
@@ -17,7 +17,7 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** 0 when there was no answer. */
   readonly status: number;
-  /** A code of docs/control.md "Problems", or `connection_failed`. */
+  /** A code of docs/operate/control-api.md "Problems", or `connection_failed`. */
   readonly code: string;
   readonly detail: string | undefined;
   readonly faults: readonly Schemas['Fault'][];

@@ -3,7 +3,7 @@
  * - `public`: no check. - `workload`: no check here; the handler verifies the workload's own proof. - `target`: a target token.
  * - `signed_in`: any operator; the handler limits the result to what they may read. - `operator`: an operator with the
  *   permission at the place. - `operator_or_workload`: `workload` with `Authorization: Proofgate-Key …`, else `operator`.
- * Source: docs/control.md "Scope, permissions, secrets".
+ * Source: docs/operate/control.md "Scope, permissions, secrets".
  */
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -64,7 +64,7 @@ export function targetOf({ target }: FastifyRequest): ReportingTarget {
   return target;
 }
 
-/** Whether the request carries a workload's signature instead of a token (docs/control.md "Enrollment"). */
+/** Whether the request carries a workload's signature instead of a token (docs/design/enrollment.md "Enrollment"). */
 export function isFromWorkload({ headers }: FastifyRequest): boolean {
   return headers.authorization?.split(' ', 1)[0]?.toLowerCase() === POLL_SCHEME.toLowerCase();
 }
@@ -120,7 +120,7 @@ async function authenticateOperator(request: FastifyRequest, options: AccessOpti
     sessionCookie: request.cookies[sessionCookieName],
   };
   const principal = await counted(request, limits.failedSignIns, () => operators.authenticate(credentials));
-  // A browser adds its cookie to requests of other sites too, but never an Authorization header (docs/control.md "API").
+  // A browser adds its cookie to requests of other sites too, but never an Authorization header (docs/operate/control-api.md "API").
   if (credentials.authorization === undefined) assertSameOrigin(request, origins);
   await limits.principal(request, principal.actor);
   request.principal = principal;
@@ -176,7 +176,7 @@ export function requireDeclaredAccess(route: {
 /**
  * Cross-site request forgery check: a request that changes something must come from one of Control's own pages. The
  * session cookie's `SameSite` attribute is the first defence; this is the second.
- * Source: docs/control.md "API"; Fetch Metadata Request Headers (W3C), RFC 6454 section 7.
+ * Source: docs/operate/control-api.md "API"; Fetch Metadata Request Headers (W3C), RFC 6454 section 7.
  */
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD']);

@@ -10,7 +10,7 @@
  * - Creations and mutations outside a resource: `operationOf` (./versions.ts) with `createOnce`. Lists:
  *   ./pagination.ts. Long-polls: {@link longPollSignal}. Bodies over 64 KiB: `bodyLimit` of the route.
  *
- * Source: docs/control.md "API".
+ * Source: docs/operate/control-api.md "API".
  */
 
 import { randomBytes } from 'node:crypto';

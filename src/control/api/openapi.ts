@@ -1,7 +1,7 @@
 /**
- * Describes Control's API as an OpenAPI 3.1 document, with the declared access of its routes. `docs/openapi.json` is a copy
+ * Describes Control's API as an OpenAPI 3.1 document, with the declared access of its routes. `docs/reference/openapi.json` is a copy
  * that a test keeps up to date.
- * Source: docs/control.md "API".
+ * Source: docs/operate/control-api.md "API".
  */
 import type { FastifyInstance } from 'fastify';
 import {

@@ -1,6 +1,6 @@
 /**
  * Control's errors as problem+json responses (RFC 9457).
- * Source: docs/control.md "API".
+ * Source: docs/operate/control-api.md "API".
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { problemAnswers } from '../../process/http-service/problem-answers.ts';

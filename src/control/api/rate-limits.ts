@@ -1,7 +1,7 @@
 /**
  * Rate limits per address, enrollment policy, operator and target. Each process counts alone, so that several instances
  * allow a multiple of each limit.
- * Source: specification "Limits" (throttling exists), docs/control.md "Enrollment".
+ * Source: specification "Limits" (throttling exists), docs/design/enrollment.md "Enrollment".
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiProblem } from '../domain/api-problem.ts';

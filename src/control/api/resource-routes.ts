@@ -1,6 +1,6 @@
 /**
  * Registers the routes of a resource from one declaration. An operation declares its name and the service call. Access,
- * versions, idempotency keys, pages and status codes work alike for every resource. Source: docs/control.md "API".
+ * versions, idempotency keys, pages and status codes work alike for every resource. Source: docs/operate/control-api.md "API".
  *
  * ```ts
  * registerResource(app, {

@@ -1,6 +1,6 @@
 /**
  * Callers that operators block: bundles deny their requests on every route, before their passports end.
- * Source: docs/control.md "Blocked callers"; docs/bundle.md "Content".
+ * Source: docs/operate/control.md "Blocked callers"; docs/design/bundle.md "Content".
  */
 
 import { MAX_BLOCKED } from '../../bundle/format/bundle-limits.ts';

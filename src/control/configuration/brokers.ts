@@ -1,7 +1,7 @@
 /**
  * Brokers of a site: external issuers that sign passports, one for each issuer and trust domain. A broker without keys is
  * stored, but not published.
- * Source: docs/control.md "Resources"; docs/bundle.md "Content".
+ * Source: docs/operate/control-api.md "Resources"; docs/design/bundle.md "Content".
  */
 import Type from 'typebox';
 import { isLoopback } from '../../protocol/loopback.ts';

@@ -373,7 +373,7 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
 
 /**
  * Rejects subjects that are not in canonical form when they are written. Control still publishes older ones that it
- * stored before; verifiers load them, and they match no caller (docs/bundle.md "Rules that a load enforces").
+ * stored before; verifiers load them, and they match no caller (docs/design/bundle.md "Rules that a load enforces").
  */
 
 /** @throws ApiProblem `definition_invalid` */

@@ -1,6 +1,6 @@
 /**
  * Schemas of blocked callers: bundles deny their requests on every route.
- * Source: docs/control.md "Blocked callers".
+ * Source: docs/operate/control.md "Blocked callers".
  */
 import type { Static } from 'typebox';
 import Type from 'typebox';

@@ -1,6 +1,6 @@
 /**
  * Schema of a declaration: one Auth Site with everything that operators configure in it. It is the site file of `ctl apply`.
- * Source: docs/ctl.md "The site file"; docs/control.md "Declarations".
+ * Source: docs/operate/ctl.md "The site file"; docs/operate/control-api.md "Declarations".
  */
 import type { Static } from 'typebox';
 import Type from 'typebox';

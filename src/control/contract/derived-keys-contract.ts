@@ -1,6 +1,6 @@
 /**
  * Schemas of derived keys and blocked subjects, as operators see them.
- * Source: specification "Derived key"; docs/control.md "Enrollment".
+ * Source: specification "Derived key"; docs/design/enrollment.md "Enrollment".
  */
 
 import type { Static } from 'typebox';
@@ -109,7 +109,7 @@ export type BlockedSubjectView = Static<typeof BLOCKED_SUBJECT>;
 
 /**
  * Schemas of enrollments for operators, who read and decide them. Schemas for workloads are in `enrollment-contract.ts`.
- * Source: docs/control.md "Enrollment".
+ * Source: docs/design/enrollment.md "Enrollment".
  */
 const ENROLLMENT_STATE = Type.Enum([...ENROLLMENT_STATES]);
 
@@ -161,7 +161,7 @@ export type EnrollmentDenial = Static<typeof ENROLLMENT_DENIAL>;
 
 /**
  * Schemas of key-level grants, signing profiles and the five readiness conditions of a derived key.
- * Source: specification "Derived key" (readiness), "Signing profile"; docs/control.md "From key to traffic".
+ * Source: specification "Derived key" (readiness), "Signing profile"; docs/operate/control.md "From key to traffic".
  */
 const ACCESS = Type.Enum([...ACCESS_LEVELS]);
 const STATE = Type.Enum([...PROFILE_STATES]);
@@ -204,7 +204,7 @@ export const SIGNING_PROFILE = object(
 
 export const SIGNING_PROFILES = object({ items: Type.Array(SIGNING_PROFILE) }, 'SigningProfiles');
 
-/** A complete signing profile file (docs/cli.md "Signing profiles"). */
+/** A complete signing profile file (docs/operate/cli.md "Signing profiles"). */
 export const CALLER_PROFILES = object(
   {
     format: Type.Literal('proofgate.signing-profile/v1'),

@@ -1,6 +1,6 @@
 /**
  * Schemas of the enrollment endpoints: requests and responses of a workload's tool. Clients import the types from here.
- * Source: docs/control.md "Enrollment".
+ * Source: docs/design/enrollment.md "Enrollment".
  */
 import Type, { type Static } from 'typebox';
 import { closed, moment, text } from '../../process/http-service/members-contract.ts';
@@ -47,7 +47,7 @@ export const PASSPORT_HEADER_FIELD = Type.Optional(
   }),
 );
 
-/** The signing profile of one route, in the shape of docs/cli.md "Signing profiles". */
+/** The signing profile of one route, in the shape of docs/operate/cli.md "Signing profiles". */
 export const ENROLLED_PROFILE = Type.Object(
   {
     name: text(512, 'Unique among the key’s profiles.'),

@@ -1,4 +1,4 @@
-/** Schemas of explanations: why a captured request was allowed or denied. Source: docs/explain.md "As JSON". */
+/** Schemas of explanations: why a captured request was allowed or denied. Source: docs/operate/explain.md "As JSON". */
 
 import type { Static } from 'typebox';
 import Type from 'typebox';
@@ -35,7 +35,7 @@ const orNull = <T extends Type.TSchema>(schema: T, description?: string) =>
 const nullable = orNull(Type.String());
 /** Members of which only the text form is shown. */
 const unspecified = (description: string) =>
-  Type.Unknown({ description: `${description} See docs/explain.md.` });
+  Type.Unknown({ description: `${description} See docs/operate/explain.md.` });
 
 const VERDICT = Type.Enum(['passed', 'failed', 'would_pass', 'would_fail', 'not_reached', 'not_checked']);
 

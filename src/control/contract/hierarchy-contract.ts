@@ -1,4 +1,4 @@
-/** Schemas of environments, fleets and Auth Sites. Source: specification "Other resources"; docs/control.md. */
+/** Schemas of environments, fleets and Auth Sites. Source: specification "Other resources"; docs/operate/control.md. */
 
 import type { Static } from 'typebox';
 import Type from 'typebox';

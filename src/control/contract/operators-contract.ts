@@ -1,4 +1,4 @@
-/** Schemas of role grants, access tokens and audit events. Source: docs/control.md "Scope, permissions, secrets". */
+/** Schemas of role grants, access tokens and audit events. Source: docs/operate/control.md "Scope, permissions, secrets". */
 
 import type { Static } from 'typebox';
 import Type from 'typebox';

@@ -1,6 +1,6 @@
 /**
  * Schemas of routes, their allowed sources, and brokers. The definitions come from the bundle's schema.
- * Source: specification "Route policy", "Route source set"; docs/bundle.md "Content".
+ * Source: specification "Route policy", "Route source set"; docs/design/bundle.md "Content".
  */
 
 import type { Static } from 'typebox';
@@ -152,7 +152,7 @@ export type BrokerDefinition = Static<typeof BROKER_DEFINITION>;
 export type BrokerReplacement = Static<typeof BROKER_REPLACEMENT>;
 export type BrokerView = Static<typeof BROKER>;
 
-/** Schemas of clients, for which derived keys act, and their grants. Source: specification "Client"; docs/bundle.md "Content". */
+/** Schemas of clients, for which derived keys act, and their grants. Source: specification "Client"; docs/design/bundle.md "Content". */
 const subject = identifier('sub of the passports of its keys. A SPIFFE ID lies in the site’s trust domain.');
 const context = Type.Record(
   Type.String({ pattern: '^[!-~]{1,512}$' }),

@@ -1,6 +1,6 @@
 /**
  * Schemas of Trust Anchor Sources as operators see them. Each revision has its own state.
- * Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source".
+ * Source: specification "Trust Anchor Source"; docs/operate/control.md "Trust Anchor Source".
  */
 
 import type { Static } from 'typebox';
@@ -63,7 +63,7 @@ export const SOURCE_REVISION = object(
     failure: Type.Optional(
       Type.Object(
         {
-          code: givenId('A code of docs/control.md "Outbound fetches".'),
+          code: givenId('A code of docs/operate/control.md "Outbound fetches".'),
           detail: text(1024, 'Details of the failure.'),
         },
         { ...closed, description: 'Why the last validation, or the check while activating, failed.' },
@@ -123,7 +123,7 @@ export const SOURCE_KEYS = object(
             Type.Object(
               {
                 at: moment('When that fetch began.'),
-                code: givenId('A code of docs/control.md "Outbound fetches".'),
+                code: givenId('A code of docs/operate/control.md "Outbound fetches".'),
               },
               { ...closed, description: 'The last fetch that failed. Absent when none did.' },
             ),
@@ -203,7 +203,7 @@ export type SourceRevisionChange = Static<typeof SOURCE_REVISION_CHANGE>;
 
 /**
  * Schemas of enrollment policies: which workload identity may enroll a key, and for which client.
- * Source: specification "Enrollment policy"; docs/control.md "Enrollment".
+ * Source: specification "Enrollment policy"; docs/design/enrollment.md "Enrollment".
  */
 const SOURCE_ID = givenId('The Trust Anchor Source.');
 const BOUND_REVISION = Type.Integer({

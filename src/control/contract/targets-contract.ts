@@ -12,7 +12,7 @@ import {
   VERSIONED,
 } from '../../process/http-service/members-contract.ts';
 
-/** Schemas of the distribution state: which revision each target has loaded. Source: docs/control.md "From key to traffic". */
+/** Schemas of the distribution state: which revision each target has loaded. Source: docs/operate/control.md "From key to traffic". */
 
 const AHEAD_REVISION = Type.Optional(
   Type.Integer({

@@ -1,6 +1,6 @@
 /**
  * States, roles, kinds and limits that the API shows. The state machines of Control use the same names.
- * Source: specification "States and transitions", "Limits"; docs/control.md.
+ * Source: specification "States and transitions", "Limits"; docs/operate/control.md.
  */
 
 export const ROLES = ['viewer', 'approver', 'operator', 'admin'] as const;

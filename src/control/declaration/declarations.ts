@@ -1,7 +1,7 @@
 /**
  * Declarations: compare a site with what an operator declares, and apply all differences in one transaction, or none. The
  * comparison is made on a snapshot. Under the lock, applying only makes sure that it still holds, and writes.
- * Source: docs/control.md "Declarations".
+ * Source: docs/operate/control-api.md "Declarations".
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CreateSiteKeys } from '../configuration/sites.ts';

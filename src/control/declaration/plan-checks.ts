@@ -222,10 +222,10 @@ function skewWarnings({ site }: SiteDeclaration, current: CurrentSite): readonly
   return [{ code: 'skew_raised', message, denied_seconds: deniedSeconds }];
 }
 
-/** F of the table in docs/replay.md "Fences", where replicas may be promoted. */
+/** F of the table in docs/operate/replay.md "Fences", where replicas may be promoted. */
 const LEAST_MARGIN_SECONDS = 12;
 
-/** Source: docs/replay.md "Fences", with F = 0. */
+/** Source: docs/operate/replay.md "Fences", with F = 0. */
 function fenceSeconds(skewSeconds: number): number {
   return 2 * skewSeconds + 1;
 }

@@ -1,7 +1,7 @@
 /**
  * Every error that Control returns, by stable code. Services throw {@link ApiProblem}; `api/problems.ts` turns it into a
  * problem (RFC 9457) with the status listed here or in {@link COMMON_PROBLEMS}.
- * Source: docs/control.md.
+ * Source: docs/operate/control.md.
  */
 
 import {

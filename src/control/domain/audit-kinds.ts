@@ -1,7 +1,7 @@
 /**
  * Kinds of audit events: `proofgate.control.<resource>.<verb>`. Verbs are imperatives, and one verb means the same for
  * every resource. Kinds are stable: operators filter and alert on them.
- * Source: docs/control.md "Audit events".
+ * Source: docs/operate/control.md "Audit events".
  */
 export const AUDITED = {
   access_token: ['create', 'rotate', 'delete'],

@@ -1,7 +1,7 @@
 /**
  * Rules of enrollment policies, enrollments and derived keys: when a workload token yields a key, and how long the key
  * lives. Pure functions: records and clock are arguments.
- * Source: specification "Enrollment policy", "Derived key", "Limits"; docs/control.md "Enrollment".
+ * Source: specification "Enrollment policy", "Derived key", "Limits"; docs/design/enrollment.md "Enrollment".
  */
 import type { SourceState } from '../contract/vocabulary.ts';
 import {

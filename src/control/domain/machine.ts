@@ -1,6 +1,6 @@
 /**
  * State machines as data: the next state for each state and event. Pure; every state change of a record goes through here.
- * Source: specification "States and transitions", docs/control.md.
+ * Source: specification "States and transitions", docs/operate/control.md.
  */
 
 /** Result of an event. */

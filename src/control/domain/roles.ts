@@ -1,7 +1,7 @@
 /**
  * Roles, permissions and scopes. A role granted on the installation, an environment, a fleet or a site applies to
  * everything below it.
- * Source: docs/control.md "Scope, permissions, secrets".
+ * Source: docs/operate/control.md "Scope, permissions, secrets".
  */
 import type { Role, ScopeKind } from '../contract/vocabulary.ts';
 

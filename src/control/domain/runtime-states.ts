@@ -1,6 +1,6 @@
 /**
  * States of targets and signing profiles, and the five conditions of runtime readiness. Each condition is checked alone.
- * Source: specification "Derived key" (readiness), "Signing profile"; docs/control.md "From key to traffic".
+ * Source: specification "Derived key" (readiness), "Signing profile"; docs/operate/control.md "From key to traffic".
  */
 import { PROFILE_STATES, type ProfileState } from '../contract/vocabulary.ts';
 import type { Machine } from './machine.ts';

@@ -1,7 +1,7 @@
 /**
  * Rules of Trust Anchor Sources, which prove workload identity. Each revision has a state, and at most one revision of
  * a source is active. A source alone grants no access.
- * Source: specification "Trust Anchor Source" and its states; docs/control.md "Trust Anchor Source".
+ * Source: specification "Trust Anchor Source" and its states; docs/operate/control.md "Trust Anchor Source".
  */
 import { DRAFT_STATES, SOURCE_STATES, type SourceState } from '../contract/vocabulary.ts';
 import type { Machine } from './machine.ts';

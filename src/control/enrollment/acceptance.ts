@@ -1,6 +1,6 @@
 /**
  * Turns a verified submission into an enrollment, in one transaction that reads every fact again.
- * Source: docs/control.md "Enrollment".
+ * Source: docs/design/enrollment.md "Enrollment".
  */
 
 import { ApiProblem } from '../domain/api-problem.ts';

@@ -1,7 +1,7 @@
 /**
  * Issues challenges, each bound to a policy and a public key and valid for two minutes. Control does not store the
  * challenge; it derives it from its row and the current master key. A challenge is used once: `acceptance.ts` consumes it.
- * Source: docs/control.md "Enrollment".
+ * Source: docs/design/enrollment.md "Enrollment".
  */
 
 import { LRUCache } from 'lru-cache';

@@ -1,6 +1,6 @@
 /**
  * Operators approve or deny pending enrollments. An approval checks the enrollment again as if it were submitted now.
- * Source: specification "Authentication", enrollment plane; docs/control.md "Enrollment".
+ * Source: specification "Authentication", enrollment plane; docs/design/enrollment.md "Enrollment".
  */
 
 import type {

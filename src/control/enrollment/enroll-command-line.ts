@@ -1,6 +1,6 @@
 /**
  * The Enrollment Command Generator: the command or pod template with which a workload enrolls under a policy.
- * Source: specification "Enrollment Command Generator", "Command-line tool"; docs/control.md "Enrollment".
+ * Source: specification "Enrollment Command Generator", "Command-line tool"; docs/design/enrollment.md "Enrollment".
  */
 
 import { Document, type Pair, type Scalar, visit } from 'yaml';

@@ -1,7 +1,7 @@
 /**
  * Background jobs of sources and enrollment, on the leading instance: expire overdue pending enrollments, prune old records,
  * finish interrupted activations and refresh key sets.
- * Source: docs/control.md "Scope, permissions, secrets" (pruning).
+ * Source: docs/operate/control.md "Scope, permissions, secrets" (pruning).
  */
 import type { KeySetCache } from '../issuers/key-set-cache.ts';
 import { liveKeySources } from '../sources/key-set-records.ts';

@@ -1,6 +1,6 @@
 /**
  * Creates the services of sources and enrollment and starts their background jobs.
- * Source: docs/control.md "Trust Anchor Source", "Enrollment".
+ * Source: docs/operate/control.md "Trust Anchor Source", "Enrollment".
  */
 
 import type { JsonFetcher } from '../../process/outbound-fetch/outbound-fetch.ts';
@@ -92,7 +92,7 @@ export function createEnrollmentPlane(options: EnrollmentPlaneOptions): Enrollme
   };
 }
 
-/** The spelling that clients sign (docs/control.md "Enrollment"). */
+/** The spelling that clients sign (docs/design/enrollment.md "Enrollment"). */
 function withoutSlash(url: string): string {
   return url.endsWith('/') ? url.slice(0, -1) : url;
 }

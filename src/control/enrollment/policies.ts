@@ -1,6 +1,6 @@
 /**
  * Enrollment policies: each binds one exact active revision of a source, and one exact identity, to one client.
- * Source: specification "Enrollment policy"; docs/control.md "Enrollment".
+ * Source: specification "Enrollment policy"; docs/design/enrollment.md "Enrollment".
  */
 
 import { isIdentifier } from '../../protocol/identifiers.ts';

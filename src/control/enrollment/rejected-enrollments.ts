@@ -1,7 +1,7 @@
 /**
  * Records rejected challenges and submissions: each one in the log, and the first of each kind per minute in the audit
  * trail.
- * Source: docs/control.md "Enrollment", "Audit events".
+ * Source: docs/design/enrollment.md "Enrollment", "Audit events".
  */
 import { LRUCache } from 'lru-cache';
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';

@@ -13,7 +13,7 @@
  * replaced while it was away gets its enrollment, not a second one. That changes nothing, so Control does not verify the
  * token. Any other answer to a consumed challenge is `challenge_consumed`.
  *
- * Source: docs/control.md "Enrollment".
+ * Source: docs/design/enrollment.md "Enrollment".
  */
 import { hash } from 'node:crypto';
 import { decodeBase64url } from '../../protocol/base64url.ts';

@@ -1,6 +1,6 @@
 /**
  * The workload's side of enrollment: request a challenge, submit, and poll the result.
- * Source: specification "Authentication", enrollment plane; docs/control.md "Enrollment".
+ * Source: specification "Authentication", enrollment plane; docs/design/enrollment.md "Enrollment".
  */
 
 import { decodeBase64url } from '../../protocol/base64url.ts';
@@ -152,7 +152,7 @@ function notReady({ state }: RowOf<'enrollment'>): WorkloadReadiness {
 
 /**
  * The `Authorization` header of a workload's poll: a timestamp and a signature over it by the enrolling key.
- * Source: docs/control.md "Enrollment".
+ * Source: docs/design/enrollment.md "Enrollment".
  */
 
 /** The scheme is case-insensitive (RFC 9110 section 11.1); the rest has one spelling. */

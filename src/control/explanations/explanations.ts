@@ -1,7 +1,7 @@
 /**
  * Explains a captured request by a published bundle, with the verifier's own steps. Nothing of the request is stored or
  * logged, and one whose proof could still be used is rejected.
- * Source: docs/control.md "Explaining a request", docs/explain.md.
+ * Source: docs/operate/control-api.md "Explaining a request", docs/operate/explain.md.
  */
 import { Compile } from 'typebox/compile';
 import { parseMoment } from '../../protocol/rfc3339.ts';

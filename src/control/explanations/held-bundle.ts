@@ -1,7 +1,7 @@
 /**
  * Compiles a published bundle that Control still holds, as a verifier does: signatures, chain, deltas and links. Nothing is
  * cached, because a site's keys may take hundreds of megabytes.
- * Source: docs/bundle.md "Life in the verifier".
+ * Source: docs/design/bundle.md "Life in the verifier".
  */
 import { compileBundle } from '../../bundle/compile/compile.ts';
 import { prepareStep } from '../../bundle/compile/compile-delta.ts';

@@ -1,4 +1,4 @@
-/** Fetches and parses an issuer's key set. Source: RFC 7517 section 5; docs/control.md "Sources and tokens". */
+/** Fetches and parses an issuer's key set. Source: RFC 7517 section 5; docs/operate/control.md "Sources and tokens". */
 import type { Failure, FetchFailureCode } from '../../process/outbound-fetch/fetch-failures.ts';
 import type { JsonFetcher } from '../../process/outbound-fetch/outbound-fetch.ts';
 import { type IssuerKey, MAX_KEYS, parseKeySet } from './key-set.ts';
@@ -34,7 +34,7 @@ export async function fetchKeySet(
 
 /**
  * Codes for unusable issuer metadata: a closed set. Operators see them on a failed draft; tests assert them.
- * Source: docs/control.md "Outbound fetches".
+ * Source: docs/operate/control.md "Outbound fetches".
  */
 
 export type SourceFailureCode =

@@ -1,6 +1,6 @@
 /**
  * Rules for the URLs of an issuer and its key set that an operator enters: https, which `readFetchableUrl` demands, and one spelling.
- * Source: OpenID Connect Discovery 1.0 sections 3 and 4; RFC 8414 section 2; docs/control.md "Trust Anchor Source".
+ * Source: OpenID Connect Discovery 1.0 sections 3 and 4; RFC 8414 section 2; docs/operate/control.md "Trust Anchor Source".
  */
 import { readFetchableUrl, refused, type UrlReading } from '../../process/outbound-fetch/fetchable-url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';

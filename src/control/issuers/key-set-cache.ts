@@ -1,6 +1,6 @@
 /**
  * Caches the key sets of all source revisions and refreshes them on schedule.
- * Source: docs/control.md "Sources and tokens".
+ * Source: docs/operate/control.md "Sources and tokens".
  */
 import { LRUCache } from 'lru-cache';
 import type { KeySource } from './source-keys.ts';

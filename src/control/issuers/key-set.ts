@@ -2,7 +2,7 @@
  * Parses an issuer's key set (RFC 7517) and keeps the keys that can verify workload tokens. Unusable keys are skipped,
  * because issuers also publish keys for other purposes and introduce new kinds early.
  *
- * Source: docs/control.md "Sources and tokens"; RFC 7517, RFC 7518 section 6, RFC 7638, RFC 8037, RFC 8725 section 3.
+ * Source: docs/operate/control.md "Sources and tokens"; RFC 7517, RFC 7518 section 6, RFC 7638, RFC 8037, RFC 8725 section 3.
  */
 import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import { decodeBase64url } from '../../protocol/base64url.ts';

@@ -5,7 +5,7 @@
  * After a failed refresh the keys stay in use, at most 24 h after the last successful one. A successful refresh replaces
  * all keys, so that a key that the issuer removed is gone, even if none is left.
  *
- * Source: docs/control.md "Sources and tokens".
+ * Source: docs/operate/control.md "Sources and tokens".
  */
 
 import type { Failure } from '../../process/outbound-fetch/fetch-failures.ts';
@@ -195,7 +195,7 @@ export class SourceKeys {
 
 /**
  * Rate limit on fetches of one key set: a burst of two, then one every 40 s, so at most three in any 60 s.
- * A token bucket; its clock is an argument. Source: docs/control.md "Sources and tokens".
+ * A token bucket; its clock is an argument. Source: docs/operate/control.md "Sources and tokens".
  */
 
 const BURST = 2;
@@ -228,7 +228,7 @@ export class FetchBudget {
 }
 
 /**
- * The port that persists key sets and shares them between instances. Source: docs/control.md "Sources and tokens".
+ * The port that persists key sets and shares them between instances. Source: docs/operate/control.md "Sources and tokens".
  */
 
 /** The facts about a source revision that its keys depend on. */

@@ -1,6 +1,6 @@
 /**
  * Checks the claims of a workload token after its signature is verified. Identities compare exactly, byte by byte.
- * Source: RFC 7519 section 4.1; OpenID Connect Core section 2; docs/control.md "Sources and tokens".
+ * Source: RFC 7519 section 4.1; OpenID Connect Core section 2; docs/operate/control.md "Sources and tokens".
  */
 
 import { isIdentifier } from '../../protocol/identifiers.ts';
@@ -86,7 +86,7 @@ function isSeconds(value: unknown): value is number {
 /**
  * Reads the private claim `kubernetes.io`, in which a cluster describes a pod, as the key's provenance.
  * Source: Kubernetes "Managing Service Accounts", schema for service account private claims;
- * docs/control.md "Sources and tokens".
+ * docs/operate/control.md "Sources and tokens".
  */
 
 type KubernetesProvenance = { readonly [name: string]: string };

@@ -2,7 +2,7 @@
  * Parses a workload token before its signature is checked: its form and header, but no claim. The policy determines the
  * source; the header only selects one of that source's keys and the algorithm.
  *
- * Source: RFC 7515 sections 4 and 7.1; RFC 8725 sections 2 and 3; docs/control.md "Sources and tokens".
+ * Source: RFC 7515 sections 4 and 7.1; RFC 8725 sections 2 and 3; docs/operate/control.md "Sources and tokens".
  */
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { isIdentifier } from '../../protocol/identifiers.ts';
@@ -71,7 +71,7 @@ export function parseJsonObject(bytes: Uint8Array): JsonObject | undefined {
 
 /**
  * Error codes of rejected workload tokens, in the order of the checks. Codes are stable; texts never quote the token.
- * Source: docs/control.md "Sources and tokens".
+ * Source: docs/operate/control.md "Sources and tokens".
  */
 
 export const TOKEN_PROBLEM_CODES = [

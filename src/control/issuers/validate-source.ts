@@ -1,6 +1,6 @@
 /**
  * Validates a source against its issuer: the metadata must match what the operator entered, and the key set must be
- * readable. Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source"; Discovery 1.0 section 4.3.
+ * readable. Source: specification "Trust Anchor Source"; docs/operate/control.md "Trust Anchor Source"; Discovery 1.0 section 4.3.
  */
 
 import { hash } from 'node:crypto';

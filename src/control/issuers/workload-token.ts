@@ -4,7 +4,7 @@
  *
  * A signature does not show whether the service account or pod was deleted: a token is valid until it expires.
  *
- * Source: specification "Authentication", enrollment plane; docs/control.md "Sources and tokens"; RFC 7519, RFC 8725.
+ * Source: specification "Authentication", enrollment plane; docs/operate/control.md "Sources and tokens"; RFC 7519, RFC 8725.
  */
 import { hash } from 'node:crypto';
 import { compactVerify } from 'jose';

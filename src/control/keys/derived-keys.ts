@@ -1,6 +1,6 @@
 /**
  * Operators list and revoke derived keys and block and unblock subjects here.
- * Source: specification "Derived key"; docs/control.md "Enrollment".
+ * Source: specification "Derived key"; docs/design/enrollment.md "Enrollment".
  */
 
 import type {
@@ -210,7 +210,7 @@ function revocationAudit(
 /**
  * Revokes keys. A revoked public key is rejected for ever. All its living key IDs end in the same transaction, because
  * the holder of the private key can use them all.
- * Source: docs/control.md "Enrollment".
+ * Source: docs/design/enrollment.md "Enrollment".
  */
 
 interface Revocation {

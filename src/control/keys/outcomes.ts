@@ -1,6 +1,6 @@
 /**
  * Outcomes of enrollments: an issued key, a denial, or an expiry. Denials are written at once, so that waiting workloads learn
- * of them. Source: docs/control.md "Enrollment".
+ * of them. Source: docs/design/enrollment.md "Enrollment".
  */
 
 import type { EnrollmentState } from '../contract/vocabulary.ts';

@@ -1,7 +1,7 @@
 /**
  * Policies that wait for a source revision. When it becomes active, policies in state `waiting` become active, and those that
  * a declaration moves to it are bound to it. A policy of another issuer stays as it is: the draft was edited after the policy
- * was to wait for it. Source: docs/control.md "Declarations".
+ * was to wait for it. Source: docs/operate/control-api.md "Declarations".
  */
 import { POLICY_MACHINE } from '../domain/enrollment-rules.ts';
 import { move } from '../domain/machine.ts';

@@ -4,7 +4,7 @@
  * The file is on disk before the database stores the hash, so that a crash never leaves a hash without a token. After a
  * crash the next start uses the file that is there. Of several instances that start at once, the database accepts one
  * token, and the others remove their files.
- * Source: docs/control.md "Operators".
+ * Source: docs/operate/control.md "Operators".
  */
 import { isSameSecret, newToken, tokenHash, tokenKind } from '../secrets/bearer-token.ts';
 import type { ControlStore, Transaction } from '../store/port.ts';

@@ -1,6 +1,6 @@
 /**
  * An operator's identity from ID token claims, and the principal names that role grants use for it.
- * Source: OpenID Connect Core 1.0 sections 2 and 5.1; docs/control.md "Operators".
+ * Source: OpenID Connect Core 1.0 sections 2 and 5.1; docs/operate/control.md "Operators".
  */
 import { ApiProblem } from '../domain/api-problem.ts';
 

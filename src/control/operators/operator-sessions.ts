@@ -1,6 +1,6 @@
 /**
  * Sessions as operators see and end them: their own, and with a role on the installation those of all.
- * Source: docs/control.md "Signing in with OpenID Connect".
+ * Source: docs/operate/control.md "Signing in with OpenID Connect".
  */
 import type { OperatorSessionView } from '../contract/operators-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';

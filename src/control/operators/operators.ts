@@ -4,7 +4,7 @@
  * Nothing is cached between requests. Each request reads its token, session and role grants, so that a revocation takes
  * effect on every instance from the next request on. Tokens are 256 random bits, looked up by their hash, so that the
  * timing of the index lookup reveals nothing about them.
- * Source: docs/control.md "Operators".
+ * Source: docs/operate/control.md "Operators".
  */
 
 import { parseStrictJson } from '../../protocol/strict-json.ts';

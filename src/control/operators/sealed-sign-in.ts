@@ -107,7 +107,7 @@ function purposeOf(step: SignInStep['step'], stateHash: string): string {
 /**
  * Validates where the browser goes after signing in. It never goes to another site: only to a path of this host or, for a
  * command line, to a loopback port.
- * Source: RFC 8252 sections 7.3 and 8.1 (loopback redirects), RFC 7636 (S256), docs/control.md "Operators".
+ * Source: RFC 8252 sections 7.3 and 8.1 (loopback redirects), RFC 7636 (S256), docs/operate/control.md "Operators".
  */
 
 /** The query of `/auth/login`. */

@@ -1,6 +1,6 @@
 /**
  * Sessions of signed-in operators. A session has a fixed lifetime, whatever its use. Control stores only the token's hash.
- * Source: docs/control.md "Operators".
+ * Source: docs/operate/control.md "Operators".
  */
 import { ApiProblem } from '../domain/api-problem.ts';
 import { BOOTSTRAP_ACTOR } from '../domain/roles.ts';
@@ -130,7 +130,7 @@ export function createSessions({ store, lifetimeMs, nowMs }: SessionOptions): Se
 /**
  * The two cookies that Control sets: the session's, and one that binds a sign-in to the browser that began it. Both are
  * host-only, HttpOnly and SameSite.
- * Source: RFC 6265bis section 4.1.3 (`__Host-`), docs/control.md "Operators".
+ * Source: RFC 6265bis section 4.1.3 (`__Host-`), docs/operate/control.md "Operators".
  */
 export interface BrowserCookies {
   readonly session: string;

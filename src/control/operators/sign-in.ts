@@ -5,7 +5,7 @@
  *     begin → browser at the identity provider → finish → session in a cookie
  *                                                       → page "is this command line yours?" → decide → code → exchange
  *
- * Source: RFC 9700 section 4.7 (login CSRF), RFC 8252, RFC 7636; docs/control.md "Operators".
+ * Source: RFC 9700 section 4.7 (login CSRF), RFC 8252, RFC 7636; docs/operate/control.md "Operators".
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { ApiProblem } from '../domain/api-problem.ts';

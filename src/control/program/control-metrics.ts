@@ -1,7 +1,7 @@
 /**
  * Defines every metric of Control with its names, labels and buckets. Labels come from closed sets (route patterns,
  * codes); none carries a site's client, key, subject or token.
- * Source: docs/control.md "Running Control".
+ * Source: docs/operate/control.md "Running Control".
  */
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
 import { instrumentsOf } from '../../process/telemetry/instruments.ts';

@@ -1,6 +1,6 @@
 /**
  * Validates Control's settings. An invalid setting fails the start with a one-line error before anything is opened.
- * Source: docs/control.md "Running Control".
+ * Source: docs/operate/control.md "Running Control".
  */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';

@@ -1,4 +1,4 @@
-/** Control settings. Source: docs/control.md "Running Control". */
+/** Control settings. Source: docs/operate/control.md "Running Control". */
 
 import {
   choice,

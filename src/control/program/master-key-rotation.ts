@@ -2,7 +2,7 @@
  * Replaces the master key. One transaction makes the new key the one that encrypts. Then each site's signing keys, and the
  * sign-ins, are encrypted again in transactions of their own. A last one records that the old key is not needed any more.
  * Each of them can be repeated, so a second run finishes what a killed one left.
- * Source: docs/control.md "The master key".
+ * Source: docs/operate/control-upkeep.md "The master key".
  */
 import { signInPurposes } from '../operators/sealed-sign-in.ts';
 import { sealingPurpose } from '../publishing/bundle-signing-keys.ts';

@@ -1,6 +1,6 @@
 /**
  * Publishes a site's blocked callers, as soon as every attached target knows the bundle member `blocked`.
- * Source: docs/control.md "Blocked callers".
+ * Source: docs/operate/control.md "Blocked callers".
  */
 import { publishChange, requireRow } from '../resource/change.ts';
 import type { ControlStore } from '../store/port.ts';

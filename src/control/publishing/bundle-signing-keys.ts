@@ -2,7 +2,7 @@
  * A site's signing keys: one pair for bundles, deltas and links, one for freshness statements. The master key seals the
  * private halves, each bound to its key ID. During a rotation both keys sign until the old one retires, so that verifiers
  * can switch.
- * Source: docs/control.md "Scope, permissions, secrets"; docs/bundle.md "Signed documents".
+ * Source: docs/operate/control.md "Scope, permissions, secrets"; docs/design/bundle.md "Signed documents".
  */
 import { createPrivateKey } from 'node:crypto';
 import { LRUCache } from 'lru-cache';

@@ -1,6 +1,6 @@
 /**
  * The signing profile file of a caller whose passports a broker signs: the routes whose allowed sources admit it.
- * Source: docs/control.md "Resources"; docs/cli.md "Signing profiles".
+ * Source: docs/operate/control-api.md "Resources"; docs/operate/cli.md "Signing profiles".
  */
 import Type from 'typebox';
 import { Compile } from 'typebox/compile';
@@ -59,7 +59,7 @@ export async function callerProfiles(
   };
 }
 
-/** Brokers attest every SPIFFE ID, and no other subject: the class follows from the proof (docs/broker.md). */
+/** Brokers attest every SPIFFE ID, and no other subject: the class follows from the proof (docs/operate/broker.md). */
 async function identify(tx: Transaction, siteId: string, name: CallerName): Promise<Caller> {
   const { issuer, subject } = name;
   if (!isCanonicalSubject(subject)) throw unknown(`the subject is not ${SPIFFE_ID_RULE}`);

@@ -1,6 +1,6 @@
 /**
  * Publishes deltas: changes of a site's clients and derived keys, appended to its chain. The cost is that of the changes.
- * Source: docs/bundle.md "Deltas"; docs/control.md "From key to traffic".
+ * Source: docs/design/bundle.md "Deltas"; docs/operate/control.md "From key to traffic".
  */
 import { signDelta } from '../../bundle/authoring/publishing-documents.ts';
 import type { ClientContent, DerivedKeyContent } from '../../bundle/format/schema.ts';

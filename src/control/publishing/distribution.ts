@@ -1,7 +1,7 @@
 /**
  * Serves targets: authentication, polls, acknowledgements and files of whole bundles. The token names the target, and a
  * target reads its own site only.
- * Source: docs/bundle.md "Distribution"; `distribution-contract.ts` of the bundle.
+ * Source: docs/design/bundle.md "Distribution"; `distribution-contract.ts` of the bundle.
  */
 import { setInterval } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';

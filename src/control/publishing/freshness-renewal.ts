@@ -2,7 +2,7 @@
  * Freshness statements: "this revision with this head was the latest at that time". The time never lies after an
  * unpublished change, so a stuck revocation lets freshness run out and verifiers fail closed. Each publication writes
  * one; a timer writes more, as often as a site's strictest route needs. All due sites share a transaction.
- * Source: docs/bundle.md "Freshness"; docs/control.md "From key to traffic".
+ * Source: docs/design/bundle.md "Freshness"; docs/operate/control.md "From key to traffic".
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { signFreshness } from '../../bundle/authoring/publishing-documents.ts';

@@ -1,7 +1,7 @@
 /**
  * Optional bundle members that targets know. A target rejects a bundle with a member that it does not know, so Control
  * withholds such a member until every verifier of every attached target names it in its requests.
- * Source: docs/bundle.md "Distribution".
+ * Source: docs/design/bundle.md "Distribution".
  */
 import { MAX_WAIT_SECONDS, OPTIONAL_MEMBERS } from '../../bundle/format/bundle-limits.ts';
 import type { RowOf } from '../store/repositories/records.ts';

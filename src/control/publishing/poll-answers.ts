@@ -1,4 +1,4 @@
-/** Builds poll answers: nothing, steps from the target's position, or a whole bundle. Source: docs/bundle.md "Distribution". */
+/** Builds poll answers: nothing, steps from the target's position, or a whole bundle. Source: docs/design/bundle.md "Distribution". */
 
 import { MAX_STEPS } from '../../bundle/format/bundle-limits.ts';
 import type { ChainPosition } from '../../bundle/format/chain.ts';

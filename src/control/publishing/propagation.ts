@@ -1,6 +1,6 @@
 /**
  * Shows how far a site's publications have spread: each target's lag, and since when every target has each revocation.
- * Source: docs/control.md "From key to traffic".
+ * Source: docs/operate/control.md "From key to traffic".
  */
 
 import { MAX_WAIT_SECONDS } from '../../bundle/format/bundle-limits.ts';

@@ -1,7 +1,7 @@
 /**
  * Publishes all sites, on the leading instance. It reacts to notices, coalesces changes into revisions, and checks
  * periodically for changes whose notice was lost.
- * Source: docs/control.md "From key to traffic".
+ * Source: docs/operate/control.md "From key to traffic".
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ControlStore } from '../store/port.ts';

@@ -1,6 +1,6 @@
 /**
  * Computes the five conditions of runtime readiness of a key: each with its state, its start, and what blocks it.
- * Source: specification "Derived key"; docs/control.md "From key to traffic".
+ * Source: specification "Derived key"; docs/operate/control.md "From key to traffic".
  */
 
 import type { KeyReadinessView } from '../contract/derived-keys-contract.ts';

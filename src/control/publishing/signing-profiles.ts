@@ -1,6 +1,6 @@
 /**
  * Signing profiles and key-level route grants: which routes a client's keys may call, and what blocks the others.
- * Source: specification "Client", "Signing profile", "Derived key"; docs/control.md "From key to traffic".
+ * Source: specification "Client", "Signing profile", "Derived key"; docs/operate/control.md "From key to traffic".
  */
 import Type from 'typebox';
 import { Compile } from 'typebox/compile';

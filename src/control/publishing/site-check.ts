@@ -1,7 +1,7 @@
 /**
  * Checks that verifiers would accept a site's configuration, by compiling it as a verifier does. Derived keys are left
  * out; enrollment validates them.
- * Source: docs/bundle.md "Rules that a load enforces".
+ * Source: docs/design/bundle.md "Rules that a load enforces".
  */
 
 import { LRUCache } from 'lru-cache';

@@ -5,7 +5,7 @@
  *
  * Every decision uses what the database holds under the site's lock. Two instances that both believe to lead therefore
  * take turns, and neither forks the chain.
- * Source: docs/control.md "From key to traffic".
+ * Source: docs/operate/control.md "From key to traffic".
  */
 import { BundleError } from '../../bundle/format/bundle-error.ts';
 import type { RowOf } from '../store/repositories/records.ts';

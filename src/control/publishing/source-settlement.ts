@@ -2,7 +2,7 @@
  * Moves source revisions from publishing to active once every attached target has the bundle that lists them. A target that
  * has never loaded a bundle denies everything, and starts with the newest one: nothing waits for it. The same transaction
  * supersedes the previously active revision, and binds the policies that wait.
- * Source: specification "States and transitions"; docs/control.md "Trust Anchor Source".
+ * Source: specification "States and transitions"; docs/operate/control.md "Trust Anchor Source".
  */
 
 import { move } from '../domain/machine.ts';

@@ -1,7 +1,7 @@
 /**
  * Reads a site's rows as bundle content, without validating it. Signing validates shape and rules
  * (`publishing-documents.ts` of the bundle), and {@link ../resource/change.ts SiteCheck} does when the configuration changes.
- * Source: docs/bundle.md "Content"; docs/control.md "From key to traffic".
+ * Source: docs/design/bundle.md "Content"; docs/operate/control.md "From key to traffic".
  */
 import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
 import type {

@@ -3,7 +3,7 @@
  * over a site that was signed by hand. Control then publishes a whole bundle with a higher revision, which the target
  * accepts. The total that one target may raise the revision is limited, because its token may be stolen. Above the
  * limit an operator decides.
- * Source: docs/bundle.md "Revision and head"; docs/control.md "Backup and restore".
+ * Source: docs/design/bundle.md "Revision and head"; docs/operate/control-upkeep.md "Backup and restore".
  */
 
 import { type ChainPosition, MAX_REVISION_STEP } from '../../bundle/format/chain.ts';

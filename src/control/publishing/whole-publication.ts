@@ -3,7 +3,7 @@
  * before the site's lock is taken; under the lock only later changes are read. If only clients and keys changed since
  * the previous documents, deltas publish those first. A link to the whole bundle then lets followers continue without
  * fetching it.
- * Source: docs/bundle.md "Revision and head".
+ * Source: docs/design/bundle.md "Revision and head".
  */
 import { hash } from 'node:crypto';
 import {

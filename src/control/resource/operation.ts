@@ -1,7 +1,7 @@
 /**
  * An operator's operation: actor, request ID and optional idempotency key. Repeating a creation with the same
  * Idempotency-Key returns the first response and changes nothing.
- * Source: docs/control.md "API".
+ * Source: docs/operate/control-api.md "API".
  */
 import { ApiProblem } from '../domain/api-problem.ts';
 import {

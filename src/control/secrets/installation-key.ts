@@ -1,7 +1,7 @@
 /**
  * Makes all instances use the master key that encrypts the database's secrets, whose ID the database stores. An instance
  * with another key could not decrypt anything, and others could not decrypt what it encrypts.
- * Source: docs/control.md "Running Control".
+ * Source: docs/operate/control.md "Running Control".
  */
 import type { ControlStore } from '../store/port.ts';
 import type { KeptMasterKey } from '../store/repositories/operators-repository.ts';

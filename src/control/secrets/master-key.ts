@@ -1,7 +1,7 @@
 /**
  * The master key: encrypts secrets in the database (signing keys, sign-ins) and derives challenges, which therefore need
  * no storage.
- * Source: docs/control.md "Scope, permissions, secrets"; AES-256-GCM (NIST SP 800-38D), HKDF (RFC 5869).
+ * Source: docs/operate/control.md "Scope, permissions, secrets"; AES-256-GCM (NIST SP 800-38D), HKDF (RFC 5869).
  */
 
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';

@@ -1,7 +1,7 @@
 /**
  * The master keys of an installation: one, or during a rotation the new and the old one. The database says which of them
  * encrypts, so that all instances use the same one at any time; each of them decrypts.
- * Source: docs/control.md "The master key".
+ * Source: docs/operate/control-upkeep.md "The master key".
  */
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { REDACTED } from '../../protocol/redacted.ts';

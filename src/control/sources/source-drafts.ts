@@ -1,6 +1,6 @@
 /**
  * Creates, edits and deletes sources and their drafts. Editing an active source adds a new revision beside the active one.
- * Source: specification "Trust Anchor Source"; docs/control.md "Trust Anchor Source".
+ * Source: specification "Trust Anchor Source"; docs/operate/control.md "Trust Anchor Source".
  */
 
 import type {

@@ -1,7 +1,7 @@
 /**
  * Moves source revisions through their states: validate, activate, suspend, resume, retire. Issuers are fetched outside any
  * transaction, and a result counts only for the version of the revision that was fetched.
- * Source: specification "Trust Anchor Source", "States and transitions"; docs/control.md "Trust Anchor Source".
+ * Source: specification "Trust Anchor Source", "States and transitions"; docs/operate/control.md "Trust Anchor Source".
  */
 
 import type { SourceRevisionView, SourceView } from '../contract/sources-contract.ts';

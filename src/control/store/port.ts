@@ -4,7 +4,7 @@
  *
  * Reads see committed data. A mutation is one transaction under the lock of its site, or of the installation, so that
  * mutations of a site are serialized across all instances. It writes at least one audit row, or nothing at all.
- * Source: docs/control.md "Store".
+ * Source: docs/operate/control-upkeep.md "Store".
  */
 import type { AuditEntry } from './repositories/audit-repository.ts';
 import type { Notice, Transaction } from './transaction.ts';

@@ -1,6 +1,6 @@
 /**
  * Builds the response to a denied request, the same at every enforcement point: RFC 9457 problem details and headers.
- * Source: docs/protocol.md, under the decision table.
+ * Source: docs/design/protocol.md, under the decision table.
  */
 import { randomUUID } from 'node:crypto';
 import type { ProblemResponse } from '../../process/http-proxy/problem.ts';

@@ -1,6 +1,6 @@
 /**
  * Headers that an allowed request carries to the upstream, and headers that are removed from it.
- * Source: docs/protocol.md "What upstream receives".
+ * Source: docs/design/protocol.md "What upstream receives".
  */
 
 import type { Route } from '../../bundle/compile/snapshot.ts';

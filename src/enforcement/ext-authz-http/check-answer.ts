@@ -1,4 +1,4 @@
-/** Turns a Decision into the response to an authorization request. docs/forward-auth.md says what each proxy does with it. */
+/** Turns a Decision into the response to an authorization request. docs/operate/forward-auth.md says what each proxy does with it. */
 import type { HeaderLookup } from '../../protocol/credentials.ts';
 import { AUTHORIZATION_HEADER, PASSPORT_HEADER } from '../../protocol/wire-names.ts';
 import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';

@@ -1,6 +1,6 @@
 /**
  * Metrics of the forward-authentication server. No label names a peer.
- * Source: docs/enforcement.md "Metrics".
+ * Source: docs/operate/enforcement.md "Metrics".
  */
 import type { Registry } from 'prom-client';
 import { DurationHistogram } from '../../process/telemetry/duration-histogram.ts';

@@ -1,5 +1,5 @@
 /**
- * What each proxy sends with an authorization request, as data. docs/forward-auth.md has the measured facts;
+ * What each proxy sends with an authorization request, as data. docs/operate/forward-auth.md has the measured facts;
  * test/e2e/forward-auth/ measures them.
  */
 

@@ -1,6 +1,6 @@
 /**
  * Header lines of an allowed request for the upstream or application: the caller's, without credentials and without names that only
- * the verifier may set, then the context headers. Source: docs/protocol.md "What upstream receives".
+ * the verifier may set, then the context headers. Source: docs/design/protocol.md "What upstream receives".
  */
 
 import { type HeaderLine, headerLines } from '../../process/http-proxy/raw-headers.ts';

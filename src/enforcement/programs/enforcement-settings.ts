@@ -1,4 +1,4 @@
-/** Settings that every program with a verifier has. Source: docs/cli.md. */
+/** Settings that every program with a verifier has. Source: docs/operate/cli.md. */
 
 import {
   duration,

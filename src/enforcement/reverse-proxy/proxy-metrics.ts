@@ -1,6 +1,6 @@
 /**
  * Metrics of the reverse proxy: its connections, requests, bodies and upstream. No label names a peer.
- * Source: docs/proxy.md "Metrics".
+ * Source: docs/operate/proxy.md "Metrics".
  */
 import type { Registry } from 'prom-client';
 import { servedMetric } from '../../process/http-proxy/served-metrics.ts';

@@ -1,6 +1,6 @@
 /**
  * The reverse proxy: HTTP/1.1 and HTTP/2 from clients to one upstream. It forwards what the verifier allows.
- * Source: docs/proxy.md.
+ * Source: docs/operate/proxy.md.
  */
 import {
   type ExchangeServer,

@@ -1,7 +1,7 @@
 /**
  * Header lines of a verified request as the upstream gets them: those of the client without hop-by-hop headers, and with
  * what the proxy knows about the peer. The upstream's client writes the framing.
- * Source: docs/proxy.md "What the upstream receives".
+ * Source: docs/operate/proxy.md "What the upstream receives".
  */
 
 import type { ClientRequest, HeaderLines } from '../../process/http-proxy/client-exchange.ts';

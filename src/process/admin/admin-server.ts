@@ -1,7 +1,7 @@
 /**
  * Admin HTTP listener: `/livez`, `/readyz`, `/metrics`. Plain HTTP, for probes and scrapers inside the pod or its
  * network. It exposes no secrets and accepts no commands.
- * Source: docs/enforcement.md "Operations".
+ * Source: docs/operate/enforcement.md "Operations".
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

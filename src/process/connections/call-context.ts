@@ -1,6 +1,6 @@
 /**
  * Deadline and trace context of the pending call.
- * Source: docs/enforcement.md "Overload, limits and time-outs".
+ * Source: docs/operate/enforcement.md "Overload, limits and time-outs".
  */
 import type { DecisionTrace } from '../telemetry/decision-trace.ts';
 

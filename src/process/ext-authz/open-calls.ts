@@ -1,7 +1,7 @@
 /**
  * Limits, counts and tracks every RPC from start to end. grpc-js limits neither the number of RPCs nor how long a
  * request may stay incomplete, and it retains an RPC whose deadline has passed.
- * Source: docs/enforcement.md "Overload, limits and time-outs".
+ * Source: docs/operate/enforcement.md "Overload, limits and time-outs".
  */
 import { type ServerInterceptor, status } from '@grpc/grpc-js';
 import { LinkedList } from '../node-internals/linked-list.ts';

@@ -2,7 +2,7 @@
  * A shared lock on a directory, such as a verifier's state directory: a Unix socket on which the process listens while it
  * runs. The kernel releases it when the process ends for any reason, and every container that mounts the directory sees
  * the socket's file; a process ID would name another process there. Several processes may hold the lock.
- * Source: docs/bundle.md "The state directory".
+ * Source: docs/design/bundle.md "The state directory".
  */
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, readdir, unlink } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** Failures of the proxy itself, beside denials: what the client gets. Codes are stable. Source: docs/proxy.md "Errors". */
+/** Failures of the proxy itself, beside denials: what the client gets. Codes are stable. Source: docs/operate/proxy.md "Errors". */
 import { type ProblemResponse, problemOf } from './problem.ts';
 
 interface ProxyFault {

@@ -1,4 +1,4 @@
-/** The metric of answered requests that every proxy has. Source: docs/proxy.md "Metrics", docs/signer.md "Metrics". */
+/** The metric of answered requests that every proxy has. Source: docs/operate/proxy.md "Metrics", docs/operate/signer.md "Metrics". */
 import type { Registry } from 'prom-client';
 import { DurationHistogram } from '../telemetry/duration-histogram.ts';
 

@@ -1,6 +1,6 @@
 /**
  * V8 flags for a process that answers thousands of small requests a second. Each request leaves about 40 KiB of garbage and
- * nothing that stays. Measured in docs/performance.md, "What a collection of garbage costs": `make bench PARTS="latency envoy"`.
+ * nothing that stays. Measured in docs/operate/performance.md, "What a collection of garbage costs": `make bench PARTS="latency envoy"`.
  * test/process/node-internals/garbage-collection.test.ts fails when a version of Node does not know a flag.
  */
 import { setFlagsFromString } from 'node:v8';
@@ -22,7 +22,7 @@ export function tuneGarbageCollection(): void {
 /**
  * Returns the memory that only the start needed, about a third, to the system. V8 would keep it until the first load. It takes about
  * 0.1 s, so call it before the first request. Node 20 has no such collection, so nothing happens there.
- * Source: docs/performance.md "What idle programs take".
+ * Source: docs/operate/performance.md "What idle programs take".
  */
 export function releaseStartMemory(): void {
   if (Number.parseInt(process.versions.node, 10) < 22) return;

@@ -1,6 +1,6 @@
 /**
  * What a server interceptor of grpc-js cannot do through its public API: reset a stream whose client does not end it, and
- * see whether messages are compressed. Limits depend on both (docs/enforcement.md "Overload, limits and time-outs"), so no
+ * see whether messages are compressed. Limits depend on both (docs/operate/enforcement.md "Overload, limits and time-outs"), so no
  * benchmark justifies this file: test/enforcement/ext-authz-grpc/open-calls.test.ts fails when grpc-js changes.
  */
 

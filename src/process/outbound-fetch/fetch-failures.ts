@@ -1,6 +1,6 @@
 /**
  * Error codes of a failed fetch: a closed set. Details never repeat what a remote server sent, so that a fetch cannot read
- * what it must not reach. Source: docs/control.md "Outbound fetches".
+ * what it must not reach. Source: docs/operate/control.md "Outbound fetches".
  */
 
 export type UrlFailureCode =

@@ -5,7 +5,7 @@
  * Any port except 0 is allowed, because clusters serve their issuer on 6443 or 8443. Before anything but a TLS handshake
  * reaches a port, its server must present a certificate for the name.
  *
- * Source: WHATWG URL; docs/control.md "Outbound fetches".
+ * Source: WHATWG URL; docs/operate/control.md "Outbound fetches".
  */
 import type { Failure, UrlFailureCode } from './fetch-failures.ts';
 

@@ -6,7 +6,7 @@
  * addresses in the URL, in any spelling, take the same path. A proxy gets a checked address, not the name, which it would
  * resolve itself.
  *
- * Source: docs/control.md "Outbound fetches".
+ * Source: docs/operate/control.md "Outbound fetches".
  */
 import { request } from 'node:http';
 import { isIP, connect as openTcp, type Socket } from 'node:net';

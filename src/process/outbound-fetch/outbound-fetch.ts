@@ -3,7 +3,7 @@
  * redirects, cookies, credentials, proxies of the environment, kept connections or compressed bodies. Size and total time, from lookup to
  * last byte, are limited. Every failure has a code.
  *
- * Source: docs/control.md "Outbound fetches".
+ * Source: docs/operate/control.md "Outbound fetches".
  */
 import { X509Certificate } from 'node:crypto';
 import { lookup } from 'node:dns/promises';

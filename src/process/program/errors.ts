@@ -1,6 +1,6 @@
 /**
  * Errors of commands: a stable code for scripts, a one-line message for people, and an exit code.
- * Source: docs/cli.md "Errors and exit codes".
+ * Source: docs/operate/cli.md "Errors and exit codes".
  */
 
 /** Exit codes of a process. 1 is for faults of Proofgate itself. */

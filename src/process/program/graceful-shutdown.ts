@@ -1,6 +1,6 @@
 /**
  * Graceful shutdown. Health turns NOT_SERVING at once; requests are answered during the drain delay, while clients move
- * to other verifiers; then the servers close. Source: docs/enforcement.md "Start and stop".
+ * to other verifiers; then the servers close. Source: docs/operate/enforcement.md "Start and stop".
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stopped } from './stop-signal.ts';

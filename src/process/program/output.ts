@@ -1,7 +1,7 @@
 /**
  * Output of a command: results on stdout, errors and notes on stderr, as text or as JSON with one object a line. `jsonl` is
  * `json` with the items of a list on lines of their own.
- * Source: docs/cli.md "Output".
+ * Source: docs/operate/cli.md "Output".
  */
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';

@@ -1,6 +1,6 @@
 /**
  * Reads the values of settings, in this order of precedence: flag, environment variable, `--config` file, default.
- * Source: docs/cli.md "Settings".
+ * Source: docs/operate/cli.md "Settings".
  */
 
 import { readInputText } from '../files/input-files.ts';

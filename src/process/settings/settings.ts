@@ -9,7 +9,7 @@
  *       include: toggle('--include', 'show the head of the answer', false),
  *     };
  *
- * Source: docs/cli.md "Settings".
+ * Source: docs/operate/cli.md "Settings".
  */
 import { type CliError, usageError } from '../program/errors.ts';
 

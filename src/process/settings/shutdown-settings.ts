@@ -1,4 +1,4 @@
-/** Settings of shutdown and log, which every program that serves has. Source: docs/cli.md. */
+/** Settings of shutdown and log, which every program that serves has. Source: docs/operate/cli.md. */
 import { LOG_LEVELS } from '../telemetry/log-level.ts';
 import { choice, duration, withDefault } from './settings.ts';
 

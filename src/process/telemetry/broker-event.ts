@@ -1,7 +1,7 @@
 /**
  * The audit event of a passport that the broker issued or refused, one JSON line each. Contains no credential: no passport,
  * token, certificate or signature.
- * Source: docs/broker.md "Audit events".
+ * Source: docs/operate/broker.md "Audit events".
  */
 export const BROKER_EVENT_NAME = 'proofgate.broker';
 

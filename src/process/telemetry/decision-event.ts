@@ -1,7 +1,7 @@
 /**
  * The audit event of a decision, one JSON line each. Names are stable; its schema is
- * docs/schema/decision-event.schema.json. Contains no credential: no passport, transcript, signature or header value.
- * Source: docs/enforcement.md "Operations".
+ * docs/reference/schema/decision-event.schema.json. Contains no credential: no passport, transcript, signature or header value.
+ * Source: docs/operate/enforcement.md "Operations".
  */
 export const DECISION_EVENT_NAME = 'proofgate.decision';
 
@@ -41,8 +41,8 @@ export interface DecisionEvent {
 }
 
 /**
- * The line that reports missing decisions in an audit trail. Its schema is docs/schema/audit-gap-event.schema.json.
- * Source: docs/enforcement.md "Audit events".
+ * The line that reports missing decisions in an audit trail. Its schema is docs/reference/schema/audit-gap-event.schema.json.
+ * Source: docs/operate/enforcement.md "Audit events".
  */
 
 export const AUDIT_GAP_EVENT_NAME = 'proofgate.audit_gap';

@@ -1,6 +1,6 @@
 /**
  * Metrics of the ext_authz server: its connections, its certificate and its RPCs. No label names a peer.
- * Source: docs/enforcement.md "Metrics".
+ * Source: docs/operate/enforcement.md "Metrics".
  */
 import { Counter, type Registry } from 'prom-client';
 import { DurationHistogram } from './duration-histogram.ts';

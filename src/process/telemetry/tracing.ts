@@ -1,7 +1,7 @@
 /**
  * Exports decisions as OpenTelemetry spans to a collector, by OTLP over HTTP. Loaded only if a collector is configured.
  * It never delays and never fails a request: spans that do not fit the queue are dropped and counted.
- * Source: docs/enforcement.md "Traces".
+ * Source: docs/operate/enforcement.md "Traces".
  */
 import {
   type Context,

@@ -3,7 +3,7 @@
  * authority in use for ever.
  */
 
-/** Source: docs/broker.md "Trust bundles". */
+/** Source: docs/operate/broker.md "Trust bundles". */
 export const MAX_FAILURE_MS = 24 * 60 * 60 * 1000;
 
 export class FailurePeriod {

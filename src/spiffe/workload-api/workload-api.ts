@@ -38,7 +38,7 @@ export type WorkloadMethods = {
   };
 };
 
-/** A closed set of stable codes. Source: docs/cli.md "Errors and exit codes". */
+/** A closed set of stable codes. Source: docs/operate/cli.md "Errors and exit codes". */
 export type WorkloadApiProblemCode =
   /** No agent answers; retried. */
   | 'workload_api_unavailable'

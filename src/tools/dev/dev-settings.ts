@@ -1,4 +1,4 @@
-/** Settings of `proofgate dev`. Source: docs/cli.md. */
+/** Settings of `proofgate dev`. Source: docs/operate/cli.md. */
 import {
   optional,
   required,

@@ -1,6 +1,6 @@
 /**
  * `proofgate envoy lint`: finds settings of a gateway that weaken the check or bypass it.
- * Source: docs/gateway-lint.md.
+ * Source: docs/operate/gateway-lint.md.
  */
 import type { Finding, Rule } from './gateway/gateway.ts';
 import { readGateway } from './gateway/read-gateway.ts';
@@ -15,7 +15,7 @@ import { HTTP_SERVICE_RULES } from './rules/http-service-rules.ts';
 import { MANIFEST_RULES } from './rules/manifests-rules.ts';
 import { VERIFIER_RULES } from './rules/verifier-rules.ts';
 
-/** All rules, in the order of docs/gateway-lint.md. */
+/** All rules, in the order of docs/operate/gateway-lint.md. */
 
 export const RULES: readonly Rule[] = [
   ...ANSWER_RULES,

@@ -1,4 +1,4 @@
-/** Settings of the audit trail, and its options. Source: docs/cli.md. */
+/** Settings of the audit trail, and its options. Source: docs/operate/cli.md. */
 import { readCaFile } from '../../process/files/input-files.ts';
 import { readBearerTokenFile, readBearerTokenFileIfUsable } from '../../process/files/secret-files.ts';
 import { usageError } from '../../process/program/errors.ts';

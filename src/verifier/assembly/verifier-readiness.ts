@@ -1,6 +1,6 @@
 /**
  * Readiness of the verifier for `/readyz` and the gRPC health service: each problem, and how to fix it.
- * Each text is a row in docs/enforcement.md "Run-book".
+ * Each text is a row in docs/operate/run-book.md "A request is denied".
  */
 
 import type { FreshnessGroup, Snapshot } from '../../bundle/compile/snapshot.ts';

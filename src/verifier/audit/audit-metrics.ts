@@ -1,6 +1,6 @@
 /**
  * Metrics of the audit trail, by sink. Callers control no label.
- * Source: docs/enforcement.md "Metrics".
+ * Source: docs/operate/enforcement.md "Metrics".
  */
 import type { Registry } from 'prom-client';
 import { instrumentsOf } from '../../process/telemetry/instruments.ts';

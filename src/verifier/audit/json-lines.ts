@@ -1,6 +1,6 @@
 /**
  * Writes audit events as JSON lines to a file, a FIFO or standard output.
- * Source: docs/enforcement.md "Audit events".
+ * Source: docs/operate/enforcement.md "Audit events".
  */
 import { BatchingSink } from './batching.ts';
 import { openDestination } from './destination.ts';

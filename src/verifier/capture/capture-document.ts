@@ -1,7 +1,7 @@
 /**
  * The captured denial, as `proofgate explain --request` reads it: the audit event and its explanation, in which every secret
  * is redacted. With credentials also the request itself.
- * Source: docs/explain.md "Captured denials".
+ * Source: docs/operate/explain.md "Captured denials".
  */
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { DecisionEvent } from '../../process/telemetry/decision-event.ts';

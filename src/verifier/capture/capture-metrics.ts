@@ -1,4 +1,4 @@
-/** Metrics of captured denials. Source: docs/enforcement.md "Metrics". */
+/** Metrics of captured denials. Source: docs/operate/enforcement.md "Metrics". */
 import type { Registry } from 'prom-client';
 import { instrumentsOf } from '../../process/telemetry/instruments.ts';
 

@@ -2,7 +2,7 @@
  * Steps 1 to 5 of the specification, in order, each a list of checks. This is the only place that defines the order:
  * `decide.ts` runs them up to the first denial, `explain/` runs them all. They consume nothing; step 6, replay, is in
  * `verifier.ts`.
- * Source: specification "Request evaluation order (adapter)", docs/protocol.md "Decision: first fault wins".
+ * Source: specification "Request evaluation order (adapter)", docs/design/protocol.md "Decision: first fault wins".
  */
 import type { RequiredAttribute, Route } from '../../bundle/compile/snapshot.ts';
 import { readCredentials } from '../../protocol/credentials.ts';

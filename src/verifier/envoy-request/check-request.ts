@@ -1,5 +1,5 @@
 /**
- * Maps a CheckRequest to RequestFacts. docs/enforcement.md "What ext_authz really sends" says what Envoy sends, and how
+ * Maps a CheckRequest to RequestFacts. docs/reference/envoy-facts.md says what Envoy sends, and how
  * each fact was established.
  */
 

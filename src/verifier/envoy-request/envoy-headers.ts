@@ -1,4 +1,4 @@
-/** Which headers Envoy changes before ext_authz sees them. Source: docs/enforcement.md "What ext_authz really sends". */
+/** Which headers Envoy changes before ext_authz sees them. Source: docs/reference/envoy-facts.md. */
 
 /** Envoy keeps repeated `x-…` lines apart, except for these (measured: test/e2e/envoy-facts-headers.test.ts). */
 const JOINED_VENDOR_HEADERS: ReadonlySet<string> = new Set([

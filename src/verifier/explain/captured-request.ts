@@ -2,7 +2,7 @@
  * Reads the input of `explain`: a CheckRequest, an audit event with method, path and headers, the output of `sign`, or an
  * audit event alone. Requests are converted to the CheckRequest that Envoy sends, so that the ext_authz code reads them
  * like any other.
- * Source: docs/explain.md "The input".
+ * Source: docs/operate/explain.md "The input".
  */
 
 import type { CheckRequest, HeaderValue } from '../../process/ext-authz/request-messages.ts';

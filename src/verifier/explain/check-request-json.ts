@@ -1,6 +1,6 @@
 /**
  * Reads a CheckRequest in protobuf JSON, as grpcurl and gateways print it: original or camel case names, bytes as base64.
- * Source: https://protobuf.dev/programming-guides/json/, docs/enforcement.md "What ext_authz really sends".
+ * Source: https://protobuf.dev/programming-guides/json/, docs/reference/envoy-facts.md.
  */
 import type { CheckRequest, HeaderValue, HttpRequest } from '../../process/ext-authz/request-messages.ts';
 import { JsonFields, notAMember, requestInvalid } from './json-fields.ts';

@@ -1,6 +1,6 @@
 /**
  * Explains an audit event without its request: what the event says, and what the bundle has of its route and key.
- * Source: docs/explain.md "An audit event alone".
+ * Source: docs/operate/explain.md "An audit event alone".
  */
 import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
 import { isKeyBinding } from '../../protocol/identifiers.ts';

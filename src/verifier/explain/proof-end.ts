@@ -1,6 +1,6 @@
 /**
  * When the proof of a captured request ends, for programs that must not take one that could still be used.
- * Source: docs/protocol.md "Transcript".
+ * Source: docs/design/protocol.md "Transcript".
  */
 
 import type { CheckRequest } from '../../process/ext-authz/request-messages.ts';

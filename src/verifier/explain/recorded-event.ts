@@ -1,4 +1,4 @@
-/** Reads the audit event of a decision. Schema: docs/schema/decision-event.schema.json. */
+/** Reads the audit event of a decision. Schema: docs/reference/schema/decision-event.schema.json. */
 
 import { DECISION_EVENT_NAME } from '../../process/telemetry/decision-event.ts';
 import { REASONS } from '../../protocol/reasons.ts';

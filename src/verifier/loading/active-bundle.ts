@@ -1,7 +1,7 @@
 /**
  * The loaded bundle and the two ways to change it: a whole bundle and the steps found with it replace it, or steps
  * update it. A document that is rejected leaves the loaded bundle unchanged.
- * Source: docs/bundle.md "Life in the verifier" and "Revision and head".
+ * Source: docs/design/bundle.md "Life in the verifier" and "Revision and head".
  */
 
 import { AcceptedKeys } from '../../bundle/compile/accepted-keys.ts';

@@ -1,7 +1,7 @@
 /**
  * Loads bundles from a directory, from the state directory or from Control: verifies, validates and compiles them, then
  * swaps them in. A failure leaves the bundle that was loaded before in place and is reported.
- * Source: docs/bundle.md "Life in the verifier" and "Freshness".
+ * Source: docs/design/bundle.md "Life in the verifier" and "Freshness".
  */
 
 import type { FreshnessIgnored, FreshnessStatement } from '../../bundle/compile/freshness-statement.ts';

@@ -2,7 +2,7 @@
  * Loads the bundle from a local directory (`--bundle`): polls the files, loads the bundle when they change, and applies
  * the deltas and links beside it. A rejected file is not retried until it changes; transient errors are retried with
  * backoff.
- * Source: docs/bundle.md "Life in the verifier".
+ * Source: docs/design/bundle.md "Life in the verifier".
  */
 import { type FSWatcher, watch } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';

@@ -2,7 +2,7 @@
  * Holds the newest freshness statement of each source: of the directory, and of Control together with the persisted one. A
  * statement is verified once and applied repeatedly, because one that was ahead of the clock, or of the bundle, may apply
  * later. Any of them may make the loaded bundle fresher. Only a statement from the bundle's own source is expected to match it.
- * Source: docs/bundle.md "Freshness".
+ * Source: docs/design/bundle.md "Freshness".
  */
 import {
   applyFreshness,

@@ -1,7 +1,7 @@
 /**
  * Follows, in a worker, the bundle that the primary persists in the state directory: the base, the steps after it and the
  * freshness statement. The worker only reads, and verifies everything again as if it came from Control.
- * Source: docs/bundle.md "The state directory".
+ * Source: docs/design/bundle.md "The state directory".
  */
 import { open, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
  * Parses a Redis URL into addresses and login. The URL contains a password, so messages show only its hosts and ports.
- * Forms: docs/replay.md "Where Redis is".
+ * Forms: docs/operate/replay.md "Where Redis is".
  */
 import { MAX_PORT } from '../../protocol/limits.ts';
 import { hostOfUrl } from '../../protocol/url-host.ts';

@@ -2,7 +2,7 @@
  * Computes F, the time for which a replaced primary may still accept writes. The fence reaches F beyond the moment at
  * which the new primary was first seen. F is bounded only if the server rejects writes without enough replicas, so that
  * setting is required.
- * Source: docs/protocol.md "Replay".
+ * Source: docs/design/protocol.md "Replay".
  */
 import type { RedisEndpoint } from './endpoint.ts';
 import { classifyFault } from './faults.ts';

@@ -15,7 +15,7 @@ const UNFIT_RECHECK_MS = 1_000;
 
 export type Examination =
   /**
-   * `fenceMarginSeconds`: F of docs/protocol.md "Replay"; `neededReplicas`: number of replicas that must follow;
+   * `fenceMarginSeconds`: F of docs/design/protocol.md "Replay"; `neededReplicas`: number of replicas that must follow;
    * `warning`: one line about a possible problem that cannot be verified.
    */
   | {
@@ -86,7 +86,7 @@ export class RedisLink {
     return this.isServing ? undefined : this.#problem;
   }
 
-  /** F of docs/protocol.md, from the last check. */
+  /** F of docs/design/protocol.md, from the last check. */
   get fenceMarginSeconds(): number {
     return this.#fenceMarginSeconds;
   }

@@ -1,4 +1,4 @@
-/** Names of the replay store's keys in Redis. They contain no site name: docs/replay.md. */
+/** Names of the replay store's keys in Redis. They contain no site name: docs/operate/replay.md. */
 
 export interface ReplayKeys {
   readonly epoch: string;

@@ -1,6 +1,6 @@
 /**
  * Lua scripts and keys of the replay store in Redis. One script performs a whole consume atomically on the primary.
- * Source: docs/protocol.md "Replay"; the argument about clocks: docs/replay.md "Clocks".
+ * Source: docs/design/protocol.md "Replay"; the argument about clocks: docs/operate/replay.md "Clocks".
  *
  * Records are stored in hashes, one for each 32 s in which proofs expire, and their keys have no time to live: Redis
  * would delete them by a clock that may be ahead. Only these scripts delete a hash, and in the same step they raise
@@ -46,7 +46,7 @@ export interface ReplayScripts {
 
 /**
  * Maximum seconds between two looks. After a longer gap the clock may have jumped ahead, or the server was suspended
- * while another took its place. Every verifier looks every 5 s. Less than any F that is not 0: docs/replay.md "Pauses".
+ * while another took its place. Every verifier looks every 5 s. Less than any F that is not 0: docs/operate/replay.md "Pauses".
  */
 const GAP_SECONDS = 10;
 /** After a jump nothing is deleted for so long, so that a clock that soon goes back has deleted nothing. */

@@ -1,6 +1,6 @@
 /**
  * Requirements on a Redis server that stores records, checked from its `INFO`.
- * Source: docs/protocol.md "Replay".
+ * Source: docs/design/protocol.md "Replay".
  */
 import type { RedisEndpoint } from './endpoint.ts';
 import { parseCount, parseInfo } from './info.ts';

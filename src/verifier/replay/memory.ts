@@ -1,7 +1,7 @@
 /**
  * The in-memory replay store, for a site with a single verifier process (`single_verifier: true`). Synchronous. It
  * rejects what it cannot store; it never evicts.
- * Source: docs/protocol.md "Replay".
+ * Source: docs/design/protocol.md "Replay".
  */
 import { DEFAULT_SKEW_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../protocol/limits.ts';
 import type { PersistedFence } from './persisted-fence.ts';

@@ -3,7 +3,7 @@
  * A run consumes only proofs issued at or before a moment that is already on disk. A start that rejects proofs issued
  * up to there rejects all of them, whatever happened to clock and skew in between. The moment is written a few seconds
  * ahead, never while a request waits.
- * Source: docs/protocol.md "Replay".
+ * Source: docs/design/protocol.md "Replay".
  */
 import { BundleError } from '../../bundle/format/bundle-error.ts';
 import { readRegularFile, removeTemporaries, writeFileAtomically } from '../../bundle/format/files.ts';

@@ -14,7 +14,7 @@ export interface ReplayEpoch {
   readonly lowestExpirySeconds: number;
 }
 
-/** Default lifetime of a proof. Source: docs/protocol.md "Transcript". */
+/** Default lifetime of a proof. Source: docs/design/protocol.md "Transcript". */
 const DEFAULT_PROOF_SECONDS = 60;
 
 interface ShardFence {

@@ -1,6 +1,6 @@
 /**
  * The replay store in Redis, shared by all verifiers of a site: one server, a group under Sentinels, or a Cluster.
- * Source: docs/protocol.md "Replay"; docs/replay.md.
+ * Source: docs/design/protocol.md "Replay"; docs/operate/replay.md.
  */
 import { randomBytes } from 'node:crypto';
 import { withinMs } from '../../process/program/time-limit.ts';

@@ -1,7 +1,7 @@
 /**
  * The replay store's port: atomically records each presented `jti`.
  * Adapters: `memory.ts` (one verifier process) and `redis.ts`. One shared suite runs against both.
- * Source: specification "Request evaluation order" step 6; docs/protocol.md "Replay".
+ * Source: specification "Request evaluation order" step 6; docs/design/protocol.md "Replay".
  */
 
 /** A proof that passed every other check and is about to be consumed. */
@@ -107,7 +107,7 @@ export const UNAVAILABLE: { readonly [W in ReplayUnavailable]: ReplayOutcome } =
   quota: { kind: 'unavailable', why: 'quota' },
 };
 
-/** Defaults of both replay stores. Source: docs/protocol.md "Replay". */
+/** Defaults of both replay stores. Source: docs/design/protocol.md "Replay". */
 
 export const DEFAULT_HOLDER_QUOTA_PER_MINUTE = 600_000;
 /** For all holders of one issuer and subject: a broker's caller may have several keys, each with a quota of its own. */

@@ -465,7 +465,7 @@ describe('rules that a load enforces', () => {
     });
   });
 
-  // Sites may have them from before this was a rule: docs/bundle.md "Rules that a load enforces".
+  // Sites may have them from before this was a rule: docs/design/bundle.md "Rules that a load enforces".
   it('takes what is no canonical SPIFFE ID, and warns: it matches nothing', async () => {
     const good = { at: '/issuers/0/subject_prefixes/-', put: `spiffe://${TRUST_DOMAIN}/ok/` };
     const snapshot = await load(...ODD_SUBJECTS, good);

@@ -6,7 +6,7 @@ const payload = Buffer.from('{"revision":1}');
 const first = headOf(undefined, payload) ?? '';
 
 describe('heads', () => {
-  it('are the hash that docs/bundle.md names', () => {
+  it('are the hash that docs/design/bundle.md names', () => {
     const input = Buffer.concat([
       Buffer.from('proofgate-head-v1\n'),
       Buffer.alloc(32),

@@ -32,6 +32,16 @@ describe('schemas', () => {
     expect(JSON.stringify(publishedSchema(name, path))).toBe(JSON.stringify(schema));
   });
 
+  it.each([
+    ['docs/reference/schema', ['bundle', 'delta', 'freshness', 'link']],
+    ['proto', ['target-bundle']],
+  ])('%s has copies of them', async (folder, names) => {
+    for (const name of names) {
+      const loaded = await read(`src/bundle/format/schemas/${name}.schema.json`);
+      expect(await read(`${folder}/${name}.schema.json`)).toBe(loaded);
+    }
+  });
+
   it('has no part that is not there', () => {
     expect(() => publishedSchema('bundle', ['properties', 'toString'])).toThrow('no schema');
   });

@@ -1,6 +1,6 @@
 /**
- * The shipped program as `proofgate agent` with a broker, and `request` with its files: the commands of docs/cli.md and
- * docs/workloads.md, with other paths.
+ * The shipped program as `proofgate agent` with a broker, and `request` with its files: the commands of docs/operate/cli.md and
+ * docs/operate/workloads.md, with other paths.
  */
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -178,7 +178,7 @@ it.each([
 });
 
 it('has the flags of the documents', () => {
-  for (const document of ['docs/cli.md', 'docs/workloads.md']) {
+  for (const document of ['docs/operate/cli.md', 'docs/operate/workloads.md']) {
     const blocks = [...readText(document).matchAll(/^```text\n(proofgate [^`]*--broker-url[^`]*)```/gm)];
     const flags = blocks.flatMap(([, block = '']) => block.match(/--[a-z-]+/g) ?? []);
     expect(flags.length).toBeGreaterThan(2);

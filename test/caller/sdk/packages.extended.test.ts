@@ -127,8 +127,8 @@ describePython('packages', () => {
 describe.each([
   ['sdk/python/README.md', 'sdk/python/examples/with_httpx.py'],
   ['sdk/go/README.md', 'sdk/go/examples/orders/main.go'],
-  ['docs/signing.md', 'sdk/python/examples/with_httpx.py'],
-  ['docs/signing.md', 'sdk/go/examples/orders/main.go'],
+  ['docs/tutorials/signing.md', 'sdk/python/examples/with_httpx.py'],
+  ['docs/tutorials/signing.md', 'sdk/go/examples/orders/main.go'],
 ])('the code of %s', (document, example) => {
   it(`is that of ${example}`, () => {
     const language = example.endsWith('.py') ? 'python' : 'go';

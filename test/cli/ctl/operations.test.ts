@@ -141,7 +141,7 @@ const VERBS: { readonly [operation: string]: string | readonly string[] | Withou
 const OTHER_COMMANDS = ['login', 'logout'];
 
 it('every operation that an operator may call has a verb, or a reason', () => {
-  const file = join(import.meta.dirname, '../../../docs/openapi.json');
+  const file = join(import.meta.dirname, '../../../docs/reference/openapi.json');
   const { paths } = JSON.parse(readFileSync(file, 'utf8')) as { paths: JsonObject };
   const operations = Object.values(paths).flatMap((path) => Object.values(path as JsonObject));
   const ofOperators = operations.filter(isJsonObject).filter(({ security }) => {

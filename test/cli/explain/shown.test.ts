@@ -53,8 +53,8 @@ describe('where two lines differ', () => {
       const { report } = await stage.report(captureOf(stage.sign(read, { received: withTarget(target) })));
       return report.hint;
     };
-    expect(await hintOf('/v1/orders/17?fields=%69d&fields=total')).toContain('docs/cdn.md');
-    expect(await hintOf('/v1/orders/17?fields=ID&fields=total')).not.toContain('docs/cdn.md');
+    expect(await hintOf('/v1/orders/17?fields=%69d&fields=total')).toContain('docs/operate/cdn.md');
+    expect(await hintOf('/v1/orders/17?fields=ID&fields=total')).not.toContain('docs/operate/cdn.md');
   });
 
   it('of a header, and nothing where one side has none', async () => {

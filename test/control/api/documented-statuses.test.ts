@@ -42,7 +42,7 @@ beforeAll(async () => {
   ]);
   control = await startControl(settingValues(CONTROL_SETTINGS, texts), { logger: createLogger('silent') });
   token = (await readFile(join(directory, 'bootstrap-token'), 'utf8')).trim();
-  operations = operationsOf(JSON.parse(await readFile('docs/openapi.json', 'utf8')));
+  operations = operationsOf(JSON.parse(await readFile('docs/reference/openapi.json', 'utf8')));
   await makeResources();
 });
 afterAll(async () => {

@@ -24,7 +24,7 @@ interface Schema {
   readonly [member: string]: unknown;
 }
 
-const document = JSON.parse(readFileSync('docs/openapi.json', 'utf8'));
+const document = JSON.parse(readFileSync('docs/reference/openapi.json', 'utf8'));
 
 /** Every schema of a text below a schema, with its place. */
 function textsOf(

@@ -1,4 +1,4 @@
-/** Checks the OpenAPI document: well formed, complete, and identical in docs/openapi.json and the real process. */
+/** Checks the OpenAPI document: well formed, complete, and identical in docs/reference/openapi.json and the real process. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -85,8 +85,8 @@ function* objectsIn(
   }
 }
 
-test('docs/openapi.json is what is served: else run npm run build and node scripts/openapi.mjs', async () => {
-  const kept: unknown = JSON.parse(await readFile('docs/openapi.json', 'utf8'));
+test('docs/reference/openapi.json is what is served: else run npm run build and node scripts/openapi.mjs', async () => {
+  const kept: unknown = JSON.parse(await readFile('docs/reference/openapi.json', 'utf8'));
   const differing = ['paths', 'components'].flatMap((part) => {
     const [there, served] = [member(kept, part), member(document, part)];
     const names = new Set([...Object.keys(there), ...Object.keys(served)]);

@@ -1,10 +1,10 @@
 /** Tests metric names, on which dashboards and alerts depend: the existing ones and those in the documentation are the same. */
-import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
 import {
   createControlMetrics,
   type PropagationReading,
 } from '../../../src/control/program/control-metrics.ts';
+import { codesIn, readText, tableNamed } from '../../support/docs/markdown.ts';
 
 const OURS = /^proofgate_/;
 
@@ -15,9 +15,10 @@ async function namesOf(readings: readonly PropagationReading[] = []): Promise<re
 }
 
 describe('metrics of Control', () => {
-  it('are those that docs/control.md names', async () => {
-    const document = await readFile(new URL('../../../docs/control.md', import.meta.url), 'utf8');
-    const documented = [...document.matchAll(/`(proofgate_control_[a-z_]+)`/g)].map(([, name]) => name);
+  it('are those that docs/reference/metrics.md names', async () => {
+    const documented = tableNamed(readText('docs/reference/metrics.md'), 'control-metrics').flatMap(
+      ([name]) => codesIn(name),
+    );
     expect([...new Set(documented)].sort()).toEqual([...(await namesOf())].sort());
   });
 

@@ -228,7 +228,7 @@ const CASES: readonly Case[] = [
 ];
 
 it('covers every list of the API', () => {
-  const { paths } = JSON.parse(readFileSync('docs/openapi.json', 'utf8'));
+  const { paths } = JSON.parse(readFileSync('docs/reference/openapi.json', 'utf8'));
   const operations: readonly {
     readonly operationId?: string;
     readonly parameters?: readonly { name?: string }[];

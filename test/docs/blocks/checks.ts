@@ -55,13 +55,13 @@ const FAULTS: {
     text === `Authorization: ${POLL_SCHEME} <time>.<signature>\n` ? undefined : text,
   'transcript-lines'(text) {
     const [, example = ''] =
-      /^```text example-transcript\n([\s\S]*?)^```/m.exec(readText('docs/protocol.md')) ?? [];
+      /^```text example-transcript\n([\s\S]*?)^```/m.exec(readText('docs/design/protocol.md')) ?? [];
     return otherNames(
       text.replace('header.<name>', 'header'),
       example.replace(/header\.[a-z-]+(?==)/g, 'header'),
     );
   },
-  'audit-gap': (text) => faultBySchema(JSON.parse(text), 'docs/schema/audit-gap-event.schema.json'),
+  'audit-gap': (text) => faultBySchema(JSON.parse(text), 'docs/reference/schema/audit-gap-event.schema.json'),
   logrotate(text) {
     const words = text.split('\n').map((line) => line.trim().split(' ')[0] ?? '');
     const known = 'daily rotate compress delaycompress missingok postrotate systemctl endscript } '.split(
@@ -133,7 +133,7 @@ function faultBySchema(value: unknown, file: string): string | undefined {
   return fits ? undefined : JSON.stringify(errors);
 }
 
-const openapi: JsonObject = JSON.parse(readText('docs/openapi.json'));
+const openapi: JsonObject = JSON.parse(readText('docs/reference/openapi.json'));
 
 function memberAt(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce((at: unknown, name) => (isJsonObject(at) ? at[name] : undefined), value);

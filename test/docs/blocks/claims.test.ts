@@ -20,13 +20,15 @@ it('has no claim without a code block', () => {
 });
 
 it('fails for a block without a claim, and for a claim without a block', () => {
-  const { 'docs/ctl.md': _taken, ...others } = CLAIMS;
-  expect(matchClaims(DOCUMENTS, others).unclaimed).toEqual([expect.stringMatching(/^docs\/ctl\.md:\d+ /)]);
+  const { 'docs/operate/ctl.md': _taken, ...others } = CLAIMS;
+  expect(matchClaims(DOCUMENTS, others).unclaimed).toEqual([
+    expect.stringMatching(/^docs\/operate\/ctl\.md:\d+ /),
+  ]);
   const more = {
     ...CLAIMS,
-    'docs/ctl.md': { ctl: [...(CLAIMS['docs/ctl.md']?.ctl ?? []), { kind: 'held', by: '' }] },
+    'docs/operate/ctl.md': { ctl: [...(CLAIMS['docs/operate/ctl.md']?.ctl ?? []), { kind: 'held', by: '' }] },
   } as const;
-  expect(matchClaims(DOCUMENTS, more).idle).toEqual(['docs/ctl.md, ctl: 1']);
+  expect(matchClaims(DOCUMENTS, more).idle).toEqual(['docs/operate/ctl.md, ctl: 1']);
 });
 
 it('pastes every shell block, and nothing else', () => {
@@ -90,9 +92,9 @@ it('has a test for each file to copy from', () => {
   expect(Object.keys(MANIFEST_CLAIMS).filter((file) => !MANIFESTS.includes(file))).toEqual([]);
 });
 
-it('leaves nothing of docs/kubernetes.md at the root for Git to take', () => {
+it('leaves nothing of docs/tutorials/kubernetes.md at the root for Git to take', () => {
   const saved = claimed.flatMap(({ block, claim }) =>
-    block.file === 'docs/kubernetes.md' && claim.kind === 'saved' ? [claim.path] : [],
+    block.file === 'docs/tutorials/kubernetes.md' && claim.kind === 'saved' ? [claim.path] : [],
   );
   const ignored = readText('.gitignore').split('\n');
   const made = ['*.key', '*.crt', '*.csr', '*.srl', 'bootstrap-token', 'tokens/', 'pins/', 'keys.yaml'];
@@ -100,7 +102,7 @@ it('leaves nothing of docs/kubernetes.md at the root for Git to take', () => {
 });
 
 it('finds blocks by their fences', () => {
-  const blocks = blocksOf('docs/protocol.md');
-  const fences = readText('docs/protocol.md').match(/^```/gm) ?? [];
+  const blocks = blocksOf('docs/design/protocol.md');
+  const fences = readText('docs/design/protocol.md').match(/^```/gm) ?? [];
   expect(blocks.length * 2).toBe(fences.length);
 });

@@ -53,38 +53,8 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'Sign a request': [pasted('site')],
   },
   'SECURITY.md': { 'Parties and trust': [drawing, drawing] },
-  'docs/architecture.md': { Layout: [drawing] },
-  'docs/bundle.md': {
-    'Signed documents': [shown('bundles', 'cat bundle/bundle.jws')],
-    'Revision and head': [loaded({ as: 'formula' })],
-    'The state directory': [shown('site', 'list /var/lib/proofgate')],
-  },
-  'docs/broker.md': {
-    API: [held('test/docs/broker.test.ts')],
-    'Signed text': [held('test/docs/broker.test.ts')],
-    'Example of a signed text': times(2, held('test/docs/broker.test.ts')),
-    'Software keys': [held('test/docs/broker.test.ts')],
-    'Deny list': [held('test/docs/broker.test.ts')],
-  },
-  'docs/signer.md': {
-    'Signing API': times(2, held('test/caller/signer/program/signer-process.test.ts')),
-  },
-  'docs/cli.md': {
-    Keys: [loaded({ as: 'jwk' })],
-    'Signing profiles': [copied('signing', 'profile.yaml')],
-    Enrolling: [pasted('site')],
-    agent: [pasted('site')],
-    'sign and request': [pasted('signing')],
-    'Passports from a broker': [held('test/caller/agent/broker-agent.test.ts')],
-    Bundles: [pasted('bundles')],
-    verifier: [pasted('verifier'), copied('verifier', 'verifier.yaml')],
-  },
-  'docs/control.md': {
-    'Running Control': [pasted('control'), pasted('control')],
-    'The bootstrap token': [pasted('site')],
-    'Signing in for a command line': [loaded({ as: 'sign-in-address' })],
-    'From a token to a request': [drawing],
-    Keys: [loaded({ as: 'source-fingerprint' })],
+  'docs/design/architecture.md': { Layout: [drawing] },
+  'docs/design/enrollment.md': {
     Enrollment: [
       drawing,
       api('POST /v1/enrollments/challenges', 'request'),
@@ -95,25 +65,57 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
       loaded({ as: 'poll-authorization' }),
       loaded({ as: 'poll-text' }),
     ],
-    "A cluster's own issuer": [manifest],
     'An example': times(7, held('test/docs/control.test.ts')),
   },
-  'docs/ctl.md': { ctl: [pasted('site')] },
-  'docs/enforcement.md': {
+  'docs/design/bundle.md': {
+    'Signed documents': [shown('bundles', 'cat bundle/bundle.jws')],
+    'Revision and head': [loaded({ as: 'formula' })],
+    'The state directory': [shown('site', 'list /var/lib/proofgate')],
+  },
+  'docs/operate/broker.md': {
+    API: [held('test/docs/broker.test.ts')],
+    'Signed text': [held('test/docs/broker.test.ts')],
+    'Example of a signed text': times(2, held('test/docs/broker.test.ts')),
+    'Software keys': [held('test/docs/broker.test.ts')],
+    'Deny list': [held('test/docs/broker.test.ts')],
+  },
+  'docs/operate/signer.md': {
+    'Signing API': times(2, held('test/caller/signer/program/signer-process.test.ts')),
+  },
+  'docs/operate/cli.md': {
+    Keys: [loaded({ as: 'jwk' })],
+    'Signing profiles': [copied('signing', 'profile.yaml')],
+    Enrolling: [pasted('site')],
+    agent: [pasted('site')],
+    'sign and request': [pasted('signing')],
+    'Passports from a broker': [held('test/caller/agent/broker-agent.test.ts')],
+    Bundles: [pasted('bundles')],
+    verifier: [pasted('verifier'), copied('verifier', 'verifier.yaml')],
+  },
+  'docs/operate/control.md': {
+    'Running Control': [pasted('control'), pasted('control')],
+    'The bootstrap token': [pasted('site')],
+    'Signing in for a command line': [loaded({ as: 'sign-in-address' })],
+    'From a token to a request': [drawing],
+    Keys: [loaded({ as: 'source-fingerprint' })],
+    "A cluster's own issuer": [manifest],
+  },
+  'docs/operate/ctl.md': { ctl: [pasted('site')] },
+  'docs/operate/enforcement.md': {
     TLS: [pasted('verifier')],
     'What the sidecar answers': [shown('signing', 'denied')],
     'Health and readiness': [shown('verifier', 'not_ready')],
     'Audit events': [loaded({ as: 'audit-gap' }), loaded({ as: 'logrotate' })],
   },
-  'docs/explain.md': {
+  'docs/operate/explain.md': {
     'explain: why a request was allowed or denied': [pasted('signing'), shown('signing', 'explain_tampered')],
     'The input': [copied('signing', 'capture-as-documented.json')],
   },
-  'docs/gateway-lint.md': {
+  'docs/operate/gateway-lint.md': {
     'Gateway configuration: proofgate envoy lint': [pasted('gateway'), shown('gateway', 'opened')],
     Findings: [copied('gateway', 'excepted.yaml')],
   },
-  'docs/gateways.md': {
+  'docs/operate/gateways.md': {
     'Gateways: Envoy, Istio, Envoy Gateway, Gateway API': [held('test/gateways/documents.test.ts')],
     Istio: [pasted('cluster')],
     "The chart's sidecar by Istio's injection": times(2, pasted('cluster')),
@@ -124,8 +126,8 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
       ...times(3, pasted('cluster')),
     ],
   },
-  'docs/image.md': { 'Building it': [pasted('image')] },
-  'docs/kubernetes.md': {
+  'docs/operate/image.md': { 'Building it': [pasted('image')] },
+  'docs/tutorials/kubernetes.md': {
     '1. Image and commands': [followed],
     '2. Namespaces': [saved('namespaces.yaml'), followed],
     '3. Certificates': [followed],
@@ -139,7 +141,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     '10. The signed request': [followed],
     'Taking it away': [followed],
   },
-  'docs/protocol.md': {
+  'docs/design/protocol.md': {
     'Request headers': [drawing],
     Transcript: [loaded({ as: 'transcript-lines' })],
     Replay: [loaded({ as: 'formula' })],
@@ -153,22 +155,22 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
   },
   'sdk/python/README.md': { proofgate: [held('test/caller/sdk/packages.extended.test.ts')] },
   'sdk/go/README.md': { proofgate: [held('test/caller/sdk/packages.extended.test.ts')] },
-  'docs/signing.md': {
+  'docs/tutorials/signing.md': {
     'Node.js': [held('test/caller/sdk/node/package.extended.test.ts')],
     Python: [held('test/caller/sdk/packages.extended.test.ts')],
     Go: [held('test/caller/sdk/packages.extended.test.ts')],
     WebSockets: [held('test/caller/sdk/node/websocket.test.ts')],
     'Try it on your machine': [held('test/tools/dev/dev.test.ts')],
   },
-  'docs/middleware.md': {
+  'docs/operate/middleware.md': {
     'Middleware for Node.js': [held('test/enforcement/middleware/package.extended.test.ts')],
   },
-  'docs/release.md': {
+  'docs/operate/release.md': {
     Releases: [pasted('release')],
     'Making one': [pasted('release')],
     'Checking one': times(2, pasted('release')),
   },
-  'docs/spiffe.md': {
+  'docs/operate/spiffe.md': {
     '1. Register the broker and the workload': [pasted('spiffe')],
     '2. Name the broker at the site': [pasted('spiffe')],
     '3. Start the broker': [pasted('spiffe')],
@@ -176,26 +178,26 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     '5. Send a request': [pasted('spiffe')],
     'In Kubernetes': [copied('cluster', 'broker.yaml'), pasted('cluster')],
   },
-  'docs/tutorial-bundle.md': {
+  'docs/tutorials/sign-a-bundle.md': {
     '1. Create keys': [pasted('without-control')],
     '2. Write and sign the bundle': [pasted('without-control')],
     '3. Run the verifier and Envoy': [pasted('without-control')],
     '4. Sign requests': [pasted('without-control')],
   },
-  'docs/tutorial-control.md': {
+  'docs/tutorials/enroll-with-control.md': {
     '1. Start Control': [pasted('with-control')],
     '2. Declare a site': [pasted('with-control')],
     '3. Start the verifier and Envoy': [pasted('with-control')],
     '4. Enroll and send a request': [pasted('with-control')],
     '5. Revoke the key': [pasted('with-control')],
   },
-  'docs/tutorial-proxy.md': {
+  'docs/tutorials/api-without-gateway.md': {
     '1. Create keys and a certificate': [pasted('without-gateway')],
     '2. Say who may do what': [pasted('without-gateway')],
     '3. Start an API and the proxy': [pasted('without-gateway')],
     '4. Send requests': times(2, pasted('without-gateway')),
   },
-  'docs/workloads.md': {
+  'docs/operate/workloads.md': {
     Files: [shown('site', 'cat "$SESSION/agent-files"')],
     'With a broker': [held('test/caller/agent/broker-agent.test.ts')],
     Metrics: [manifest],
@@ -213,8 +215,8 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
 
 /** The test of each file to copy, in addition to the schemas of Kubernetes objects. */
 export const MANIFEST_CLAIMS: { readonly [file: string]: string } = {
-  'docs/alerts.yaml': 'test/docs/alerts.test.ts',
-  'docs/workload.yaml': 'test/docs/workloads.test.ts',
+  'docs/operate/alerts.yaml': 'test/docs/alerts.test.ts',
+  'docs/operate/workload.yaml': 'test/docs/workloads.test.ts',
   'envoy/http-service.yaml': 'test/support/proxies/envoy-http.ts',
   'envoy/egress.yaml': 'test/e2e/signer/egress-envoy.test.ts',
   'envoy/envoy.yaml': 'test/e2e/envoy-facts-shipped.test.ts',

@@ -9,7 +9,7 @@ describeChart("the chart's notes", () => {
     const notes = notesOf({ file });
     expect(valuePathsIn(notes).filter((path) => !isValue(path))).toEqual([]);
     expect(sourcePaths(notes).filter((path) => !isInCheckout(path))).toEqual([]);
-    const cited = [...notes.matchAll(/(docs\/[\w-]+\.md) "([^"]+)"/g)];
+    const cited = [...notes.matchAll(/(docs\/[\w/-]+\.md) "([^"]+)"/g)];
     const missing = cited.filter(
       ([, document = '', section = '']) => !headings(readText(document)).includes(section),
     );

@@ -97,7 +97,7 @@ describe('files', () => {
 });
 
 describe('operations', () => {
-  const paths = ['docs/openapi.json', 'docs/broker-openapi.json'].flatMap((file) => {
+  const paths = ['docs/reference/openapi.json', 'docs/reference/broker-openapi.json'].flatMap((file) => {
     const document: { readonly paths: Readonly<Record<string, object>> } = JSON.parse(readText(file));
     return Object.entries(document.paths);
   });

@@ -38,10 +38,10 @@ sidecars() {
       command kubectl apply --namespace "$name" --filename - >>"$SESSION/sidecars" || return
   done
 }
-# What docs/kubernetes.md has made before.
+# What docs/tutorials/kubernetes.md has made before.
 first_request() {
   policy=epr_7f3c9a
-  awk '/^apiVersion: batch/ { is = 1 } /^```/ { is = 0 } is' "$CHECKOUT/docs/kubernetes.md" >first-request.yaml
+  awk '/^apiVersion: batch/ { is = 1 } /^```/ { is = 0 } is' "$CHECKOUT/docs/tutorials/kubernetes.md" >first-request.yaml
   command kubectl apply --filename first-request.yaml >>"$SESSION/first-request"
 }
 
@@ -87,5 +87,5 @@ every_installation() {
     grep '^\$ ' "$SESSION/notes"
     command helm uninstall rel --namespace gateway >>"$SESSION/notes" || return
   done
-  grep -oh '`kubectl get --raw [^`]*`' "$CHECKOUT"/docs/*.md | tr -d '`' | while read -r line; do eval "$line" || return; done
+  grep -oh '`kubectl get --raw [^`]*`' "$CHECKOUT"/docs/*/*.md | tr -d '`' | while read -r line; do eval "$line" || return; done
 }

@@ -91,9 +91,9 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
       'own_machine; cp "$CHECKOUT/bundles/minimal.yaml" bundle.yaml; touch /var/lib/proofgate/high-water-mark.json',
   },
   signing: {
-    documents: ['docs/cli.md', 'docs/explain.md'],
+    documents: ['docs/operate/cli.md', 'docs/operate/explain.md'],
     before: '. "$CHECKOUT/test/docs/sessions/signing.sh"',
-    beforeDocument: { 'docs/explain.md': 'capture_allowed' },
+    beforeDocument: { 'docs/operate/explain.md': 'capture_allowed' },
     says: [/"order":7/, /"order":7/, /^ALLOWED/m, /"outcome":"allowed"/],
   },
   verifier: {
@@ -112,7 +112,7 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
   site: {
     // A bundle stores up to a thousand keys inline.
     absent: ['keys-0001.jsonl'],
-    documents: ['docs/control.md', 'docs/ctl.md', 'README.md', 'docs/cli.md'],
+    documents: ['docs/operate/control.md', 'docs/operate/ctl.md', 'README.md', 'docs/operate/cli.md'],
     before: '. "$CHECKOUT/test/docs/sessions/site.sh"',
     reads: [['epr_7f3c9a', '"$policy"']],
     says: [/^group:platform has the role admin/m, /^pga_/m, /group:platform|Ada/, /"order":7/],
@@ -139,9 +139,9 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
     needs: ['.cache/helm/installed', '.cache/kubernetes/bin/kubectl'],
     before: 'ln -s "$CHECKOUT/helm" "$CHECKOUT/envoy" .; . "$CHECKOUT/test/docs/sessions/cluster.sh"',
     beforeDocument: {
-      'docs/gateways.md':
+      'docs/operate/gateways.md':
         'namespaces istio-ingress gateway prod; for name in envoy api; do cp tls.crt $name.crt && cp tls.key $name.key; done; sidecars istio-ingress gateway; first_request',
-      'docs/spiffe.md': 'without_releases; export PATH=$CHECKOUT/bin:$PATH',
+      'docs/operate/spiffe.md': 'without_releases; export PATH=$CHECKOUT/bin:$PATH',
       'helm/proofgate/README.md':
         'without_releases; mkdir -p tokens pins; echo token >tokens/gateway.token; echo {} >pins/bundle-1.jwk.json',
     },

@@ -1,4 +1,4 @@
-# A caller with a key of its own before a gateway: the site is a file that was signed here, the key and its profile are those of docs/cli.md.
+# A caller with a key of its own before a gateway: the site is a file that was signed here, the key and its profile are those of docs/operate/cli.md.
 own_machine; certificates
 command proofgate keygen --out signer.pem --public-out /etc/proofgate/signer.jwk.json
 command proofgate keygen --out key.pem --public-out key.jwk.json
@@ -49,7 +49,7 @@ sed 's/^profiles:/&\n  - { route_id: orders-create, method: PUT, path_template: 
 # A denial, as the caller gets it.
 denied() { sent PUT https://api.shop.example/v1/refunds https://api.shop.example/v1/refunds; }
 
-# docs/explain.md has the capture's members: what they hold is filled in from the request that was sent last, and its audit event.
+# docs/operate/explain.md has the capture's members: what they hold is filled in from the request that was sent last, and its audit event.
 captured() {
   tail -n 1 /var/log/proofgate/decisions.jsonl >event.json
   node -e '
@@ -65,7 +65,7 @@ explain_tampered() {
   captured tampered.json GET /v1/orders/78
   command proofgate explain --bundle /etc/proofgate/bundle --bundle-key /etc/proofgate/signer.jwk.json --request tampered.json
 }
-# A request that was allowed, for the lines of docs/explain.md; the second reads it from standard input.
+# A request that was allowed, for the lines of docs/operate/explain.md; the second reads it from standard input.
 capture_allowed() {
   sign=(--header 'content-type: application/json' --body-file order.json)
   sent POST https://api.shop.example/v1/orders https://api.shop.example/v1/orders \

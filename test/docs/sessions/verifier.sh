@@ -6,7 +6,7 @@ sed s/^single_verifier:.*// "$CHECKOUT/bundles/minimal.yaml" >bundle.yaml
 command proofgate bundle sign bundle.yaml --key signer-a.pem --key signer-b.pem --out /etc/proofgate/bundle
 command proofgate bundle freshen /etc/proofgate/bundle --key signer-a.pem --bundle-key /etc/proofgate/signer.jwk.json
 mkdir tls ca && cp tls.crt tls.key tls && cp ca.crt ca
-# Where the configuration file leaves it, as docs/cli.md says below it.
+# Where the configuration file leaves it, as docs/operate/cli.md says below it.
 export PROOFGATE_REPLAY=redis://127.0.0.1:6379
 
 not_ready() {

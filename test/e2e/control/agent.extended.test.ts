@@ -1,5 +1,5 @@
 /**
- * Tests `proofgate agent` as docs/workload.yaml runs it, against a real Control, with its key used at a real Envoy and
+ * Tests `proofgate agent` as docs/operate/workload.yaml runs it, against a real Control, with its key used at a real Envoy and
  * verifier: no request is denied while keys are replaced.
  */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
@@ -31,7 +31,7 @@ afterAll(async () => {
 
 /** The command of the container in the document. */
 function documentedCommand(): readonly string[] {
-  const [deployment] = parseAllDocuments(readText('docs/workload.yaml'));
+  const [deployment] = parseAllDocuments(readText('docs/operate/workload.yaml'));
   const command = deployment?.getIn(['spec', 'template', 'spec', 'initContainers', 0, 'command']);
   if (!isSeq(command)) throw new Error('there is no command');
   return command.items.map(String);
@@ -41,7 +41,7 @@ it('is the sidecar that Control prints, but for what is marked to be set', async
   const { policy_id: id, reference } = await stage.policy('billing');
   const { agent_command, native_sidecar } = await stage.ctl('get', 'command', String(id));
   const [printed] = parse(String(native_sidecar)).initContainers;
-  const [document] = parseAllDocuments(readText('docs/workload.yaml'));
+  const [document] = parseAllDocuments(readText('docs/operate/workload.yaml'));
   const pod = document?.toJS().spec.template.spec;
   const { resources: _resources, ...documented } = pod.initContainers[0];
   const set = ['image', 'command', 'securityContext'];

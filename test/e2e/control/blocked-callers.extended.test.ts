@@ -1,5 +1,5 @@
 /**
- * Rehearses docs/control.md "Blocked callers" with the shipped programs: Control, a verifier that follows it, and a released
+ * Rehearses docs/operate/control.md "Blocked callers" with the shipped programs: Control, a verifier that follows it, and a released
  * verifier that does not know the member `blocked`.
  */
 import { readFile, writeFile } from 'node:fs/promises';

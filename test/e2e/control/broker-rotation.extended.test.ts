@@ -1,5 +1,5 @@
 /**
- * Rehearses docs/control.md "Rotating a broker's keys" with the shipped programs: Control, a verifier that follows it, and
+ * Rehearses docs/operate/control-upkeep.md "Rotating a broker's keys" with the shipped programs: Control, a verifier that follows it, and
  * the broker, while a caller fetches passports and sends requests all the time.
  */
 import { readFile, writeFile } from 'node:fs/promises';

@@ -41,7 +41,7 @@ async function openPostgres(): Promise<Opened> {
   };
 }
 
-/** A verifier that is further ahead than a target may raise in all: docs/control.md "Backup and restore". */
+/** A verifier that is further ahead than a target may raise in all: docs/operate/control-upkeep.md "Backup and restore". */
 describe.each([
   ['SQLite', openSqlite],
   ['PostgreSQL', openPostgres],

@@ -1,4 +1,4 @@
-/** What each proxy shows the verifier of methods, headers and bodies, and what the API gets. docs/forward-auth.md has the table. */
+/** What each proxy shows the verifier of methods, headers and bodies, and what the API gets. docs/operate/forward-auth.md has the table. */
 import { expect, it } from '@jest/globals';
 import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import type { ProxyKind } from '../../support/proxies/proxy.ts';

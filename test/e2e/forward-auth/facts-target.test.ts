@@ -1,6 +1,6 @@
 /**
  * Which target each proxy sends with a check, and which it forwards. That they are the same is what a decision relies on.
- * docs/forward-auth.md has the table.
+ * docs/operate/forward-auth.md has the table.
  */
 import { expect, it } from '@jest/globals';
 import { type Observation, useMeasuredProxy } from './measured-proxy.ts';

@@ -1,4 +1,4 @@
-/** Facts about Traefik: what the caller gets of the verifier's answers, and what happens without one. docs/forward-auth.md. */
+/** Facts about Traefik: what the caller gets of the verifier's answers, and what happens without one. docs/operate/forward-auth.md. */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { HeaderLine } from '../../../src/tools/conformance/wire/exchange.ts';
 import { traefikUnavailable } from '../../support/harness/traefik.ts';

@@ -1,4 +1,4 @@
-/** Facts about Traefik: which bodies the verifier sees with forwardBody, and what reaches the API. docs/forward-auth.md. */
+/** Facts about Traefik: which bodies the verifier sees with forwardBody, and what reaches the API. docs/operate/forward-auth.md. */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { sendBytes } from '../../../src/tools/conformance/wire/http1.ts';

@@ -1,4 +1,4 @@
-/** Facts about Traefik: which headers the verifier sees, and which ones the API gets. docs/forward-auth.md. */
+/** Facts about Traefik: which headers the verifier sees, and which ones the API gets. docs/operate/forward-auth.md. */
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { HeaderLine, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { forwardAuth, traefikUnavailable, withoutEntryPointSetting } from '../../support/harness/traefik.ts';

@@ -1,4 +1,4 @@
-/** Facts about Traefik: which method, target and host it tells the verifier, and which ones the API gets. docs/forward-auth.md. */
+/** Facts about Traefik: which method, target and host it tells the verifier, and which ones the API gets. docs/operate/forward-auth.md. */
 import { describe, expect, it } from '@jest/globals';
 import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
 import { traefikUnavailable, withoutEntryPointSetting } from '../../support/harness/traefik.ts';

@@ -1,5 +1,5 @@
 /**
- * Tests a gateway that only Gateway API's ExternalAuth configures: the verifier behaves as docs/gateways.md says where settings
+ * Tests a gateway that only Gateway API's ExternalAuth configures: the verifier behaves as docs/operate/gateways.md says where settings
  * are missing.
  */
 import { beforeAll, describe, expect, it } from '@jest/globals';

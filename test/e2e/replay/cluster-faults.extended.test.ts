@@ -16,7 +16,7 @@ const ROUNDS = Number(process.env.PROOFGATE_TEST_FAULTS ?? 1);
 const FAULTS = ROUNDS > 1 ? CLUSTER_FAULTS : CLUSTER_FAULTS.filter(({ isLoss }) => isLoss);
 const MAX_LAG_SECONDS = 2;
 const NODE_TIMEOUT_MS = 2_000;
-/** docs/replay.md: F is the largest of `min-replicas-max-lag`, `cluster-node-timeout` and 10 s, + 2 s. */
+/** docs/operate/replay.md: F is the largest of `min-replicas-max-lag`, `cluster-node-timeout` and 10 s, + 2 s. */
 const FENCE_SECONDS = Math.max(MAX_LAG_SECONDS, NODE_TIMEOUT_MS / 1000, 10) + 2 + 2 * SKEW_SECONDS + 1;
 /** Time to find the new owner, with a margin for a busy machine. */
 const ALLOWANCE_SECONDS = 15;

@@ -13,7 +13,7 @@ const MAX_RECORDS = 1_000;
 const MORE_THAN_FIT = 200;
 const SAMPLE = 100;
 const LIFE_SECONDS = 30;
-/** docs/protocol.md "Replay": kept until `expires-at` + 3 × skew + 2 s. */
+/** docs/design/protocol.md "Replay": kept until `expires-at` + 3 × skew + 2 s. */
 const KEPT_SECONDS = LIFE_SECONDS + 3 * SKEW_SECONDS + 2;
 const ALLOWANCE_SECONDS = 15;
 const PRESENTED_AT_ONCE = 50;

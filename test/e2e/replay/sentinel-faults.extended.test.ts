@@ -13,7 +13,7 @@ import { naiveTarget } from './targets.ts';
 
 const FAILOVERS = Number(process.env.PROOFGATE_TEST_FAILOVERS ?? 3);
 const MAX_LAG_SECONDS = 2;
-/** docs/replay.md: F is the larger of `min-replicas-max-lag` and 10 s, + 2 s. */
+/** docs/operate/replay.md: F is the larger of `min-replicas-max-lag` and 10 s, + 2 s. */
 const FENCE_SECONDS = Math.max(MAX_LAG_SECONDS, 10) + 2 + 2 * SKEW_SECONDS + 1;
 /** Time to find the new primary, with a margin for a busy machine. */
 const ALLOWANCE_SECONDS = 12;

@@ -12,7 +12,7 @@ import { ReplayStage } from './replay-fixture.ts';
 import { naiveTarget } from './targets.ts';
 
 const ROUNDS = Number(process.env.PROOFGATE_TEST_FAULTS ?? 1);
-/** docs/protocol.md "Replay": proofs issued up to the epoch's moment + 2 × skew are refused; clocks go in whole seconds. */
+/** docs/design/protocol.md "Replay": proofs issued up to the epoch's moment + 2 × skew are refused; clocks go in whole seconds. */
 const FENCE_SECONDS = 2 * SKEW_SECONDS + 1;
 /** To notice, to connect again, and for a machine that does other things too. */
 const ALLOWANCE_SECONDS = 10;

@@ -1,5 +1,5 @@
 /**
- * Replaces verifiers under load (docs/enforcement.md "Replacing verifiers"): a new verifier starts, the old one ends. No valid
+ * Replaces verifiers under load (docs/operate/enforcement.md "Replacing verifiers"): a new verifier starts, the old one ends. No valid
  * request is denied, and the new verifier denies every proof that the old one accepted.
  * `PROOFGATE_TEST_ROLLS` sets the number of rolls. `PROOFGATE_TEST_TIMEOUTS=shipped` keeps the shipped time-outs.
  */
@@ -31,7 +31,7 @@ const SHORT_CONNECTIONS: readonly {
   readonly edit: ConfigEdit;
 }[] = [
   {
-    as: 'docs/enforcement.md',
+    as: 'docs/operate/enforcement.md',
     rolls: ROLLS,
     edit: {
       path: [

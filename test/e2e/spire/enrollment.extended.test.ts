@@ -1,6 +1,6 @@
 /**
  * A key enrolled at Control with a JWT-SVID of real SPIRE: its OIDC discovery provider is a source of kind `oidc_jwks`.
- * Source: docs/control.md "Sources and tokens".
+ * Source: docs/operate/control.md "Sources and tokens".
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
  * SPIRE's entry of a workload is deleted: the SVID that is left gets passports until it ends, and nothing after that, also
  * on a connection from before.
- * Source: docs/broker.md "Attacks".
+ * Source: docs/operate/broker.md "Attacks".
  */
 import { X509Certificate } from 'node:crypto';
 import { expect, it } from '@jest/globals';

@@ -1,6 +1,6 @@
 /**
  * Passports for workloads of real SPIRE by each proof, and both classes of signers at one route of a real verifier.
- * Source: docs/broker.md "Proofs"; specification "Workload identity".
+ * Source: docs/operate/broker.md "Proofs"; specification "Workload identity".
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
  * SVIDs and bundles of real SPIRE pass our checks, and each SVID only with the bundle of its own trust domain.
- * Source: docs/broker.md "Proofs".
+ * Source: docs/operate/broker.md "Proofs".
  */
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
 /**
- * Tests graceful shutdown with one process and with workers (docs/enforcement.md "Start and stop"): health fails at once, the
+ * Tests graceful shutdown with one process and with workers (docs/operate/enforcement.md "Start and stop"): health fails at once, the
  * verifier answers Checks until its delay is over, and a signal to all processes at once loses no Check.
  */
 import { readFileSync } from 'node:fs';

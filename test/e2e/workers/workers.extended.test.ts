@@ -116,7 +116,7 @@ describe('one address, several processes', () => {
     const { text } = await workers.get('/metrics');
     const shown = [...text.matchAll(/^# TYPE ((?:proofgate|grpc)_\S+) (\S+)$/gm)];
     const documented = new Map(
-      tableNamed(readText('docs/enforcement.md'), 'metrics').map(([name, type = '']) => [
+      tableNamed(readText('docs/reference/metrics.md'), 'metrics').map(([name, type = '']) => [
         codesIn(name)[0],
         type.split(':')[0],
       ]),

@@ -1,6 +1,6 @@
 /**
  * The npm package: what is in it, what it depends on, its types, and the examples, compiled and run in an empty folder that has
- * the package installed. It also compiles the code of docs/middleware.md and packages/middleware/README.md.
+ * the package installed. It also compiles the code of docs/operate/middleware.md and packages/middleware/README.md.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
@@ -139,7 +139,7 @@ describe('the package', () => {
   });
 
   it('has types with which the documented code compiles', () => {
-    const blocks = ['docs/middleware.md', 'packages/middleware/README.md'].flatMap(blocksOf);
+    const blocks = ['docs/operate/middleware.md', 'packages/middleware/README.md'].flatMap(blocksOf);
     const files = blocks.map(({ text }, at) => {
       writeFileSync(inProject(`documented-${at}.ts`), text);
       return `documented-${at}.ts`;

@@ -72,7 +72,7 @@ const PASSPORTS = new Set(
   requests.map(({ headers, target }) => passportOf({ headers: headersOfLines(headers), target })),
 );
 
-/** Whether the holder signed these very facts: the lines of docs/protocol.md "Transcript", once more. */
+/** Whether the holder signed these very facts: the lines of docs/design/protocol.md "Transcript", once more. */
 function isAsSigned(facts: RequestFacts): boolean {
   const transcript = Buffer.from(headerValueOf(facts.headers, TRANSCRIPT_HEADER), 'base64url');
   const signature = Buffer.from(headerValueOf(facts.headers, SIGNATURE_HEADER), 'base64url');

@@ -135,7 +135,7 @@ function checkDecision(jws: string, passport: Passport): void {
   if (decideAtSite(facts).kind === 'allowed') mustHold(mayBeSaid(passport), 'only what the issuer may say');
 }
 
-/** The rules of docs/protocol.md for this issuer, once more. */
+/** The rules of docs/design/protocol.md for this issuer, once more. */
 function mayBeSaid({ algorithm, claims, keyId }: Passport): boolean {
   const [issuer] = SITE_CONTENT.issuers ?? [];
   const skewSeconds = SITE_CONTENT.skew_seconds ?? 5;

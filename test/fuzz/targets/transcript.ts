@@ -31,7 +31,7 @@ function run(input: Buffer): void {
     mustHold(saysTheRequest(transcript), 'only a transcript of this very request is allowed');
 }
 
-/** docs/protocol.md "Transcript", once more. */
+/** docs/design/protocol.md "Transcript", once more. */
 function checkShape(t: Transcript): void {
   const names = t.headers.map(({ name }) => name);
   mustHold(names.join() === [...new Set(names)].sort().join(), 'names are sorted, each once');

@@ -1,4 +1,4 @@
-// Signs one request, as docs/protocol.md says: a job as JSON on standard input, the headers as JSON on standard
+// Signs one request, as docs/design/protocol.md says: a job as JSON on standard input, the headers as JSON on standard
 // output. Needs Go 1.21 and nothing else. The job is described in ../README.md.
 package main
 

@@ -1,4 +1,4 @@
-"""Gets a passport from a broker, as docs/broker.md says: a job as JSON on standard input, the broker's answer on standard output.
+"""Gets a passport from a broker, as docs/operate/broker.md says: a job as JSON on standard input, the broker's answer on standard output.
 
 Needs Python 3.9 and the package `cryptography`. The job is described in ../README.md.
 """

@@ -1,6 +1,6 @@
 /**
  * A broker on loopback with everything real but its clock: certificates and tokens of throw-away authorities, and callers that
- * sign as docs/broker.md says.
+ * sign as docs/operate/broker.md says.
  */
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { afterAll } from '@jest/globals';

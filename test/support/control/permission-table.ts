@@ -184,7 +184,7 @@ export const PERMISSION_TABLE: { readonly [route: string]: Expected } = {
   'GET /v1/targets/self/bundles/:revision/:file': target,
 };
 
-/** Permissions of each role, as in docs/control.md. */
+/** Permissions of each role, as in docs/operate/control.md. */
 export const ROLE_PERMISSIONS: { readonly [role: string]: readonly Permission[] } = {
   viewer: ['read'],
   approver: ['read', 'decide_enrollments'],

@@ -12,7 +12,7 @@ export interface Claimed {
   readonly claimed: readonly ClaimedBlock[];
   /** Locations of blocks without a row. */
   readonly unclaimed: readonly string[];
-  /** Rows without a block: `docs/cli.md, Keys: 1`. */
+  /** Rows without a block: `docs/operate/cli.md, Keys: 1`. */
   readonly idle: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** Reads docs/workload.yaml with optional parts turned on. */
+/** Reads docs/operate/workload.yaml with optional parts turned on. */
 import { readText } from './markdown.ts';
 
 export interface WorkloadChoices {
@@ -7,6 +7,6 @@ export interface WorkloadChoices {
 }
 
 export function documentedWorkloads({ isCaPrivate = false }: WorkloadChoices = {}): string {
-  const text = readText('docs/workload.yaml');
+  const text = readText('docs/operate/workload.yaml');
   return isCaPrivate ? text.replace(/^( *)#\| /gm, '$1') : text;
 }

@@ -23,7 +23,7 @@ export function readText(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
 }
 
-/** Targets of relative links, with their line: `docs/cli.md#settings`. */
+/** Targets of relative links, with their line: `docs/operate/cli.md#settings`. */
 export function relativeLinks(markdown: string): readonly string[] {
   const links = [...withoutCodeBlocks(markdown).matchAll(/\]\(([^)\s]+)\)/g)];
   return links.map(([, target = '']) => target).filter((target) => !/^[a-z]+:/.test(target));

@@ -1,5 +1,5 @@
 /**
- * A fake Control with the enrollment endpoints over real HTTP and the contract of docs/control.md. Challenges are bound to
+ * A fake Control with the enrollment endpoints over real HTTP and the contract of docs/operate/control.md. Challenges are bound to
  * policy and key, and only a valid signature consumes one, once. The same submission gets the same enrollment; tokens are
  * checked in full; polling uses Proofgate-Key within its window. It keeps everything in memory and records its requests for
  * tests.

@@ -1,4 +1,4 @@
-/** `proofgate dev`, as a user runs it; the example of docs/signing.md. */
+/** `proofgate dev`, as a user runs it; the example of docs/tutorials/signing.md. */
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { Signer } from '../../../src/caller/sdk/index.ts';

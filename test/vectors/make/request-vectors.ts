@@ -116,7 +116,7 @@ const UNREADABLE: ReadonlySet<string> = new Set([
   ],
 ]);
 
-/** docs/protocol.md "Decision: first fault wins". */
+/** docs/design/protocol.md "Decision: first fault wins". */
 const STEPS: ReadonlyMap<string, number> = new Map([
   ['bundle_policy_missing', 1],
   ['bundle_route_missing', 1],

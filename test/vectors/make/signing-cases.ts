@@ -1,4 +1,4 @@
-/** The inputs of the signers in `signing.json`; the first is the worked example of docs/protocol.md. */
+/** The inputs of the signers in `signing.json`; the first is the worked example of docs/design/protocol.md. */
 import type { HeaderPair, SigningVector } from './format.ts';
 
 export interface SigningCase

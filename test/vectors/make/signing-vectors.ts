@@ -1,4 +1,4 @@
-/** Makes `signing.json` by the rules of docs/protocol.md, step by step; the tests compare it with `src/protocol/`. */
+/** Makes `signing.json` by the rules of docs/design/protocol.md, step by step; the tests compare it with `src/protocol/`. */
 import { createHash } from 'node:crypto';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
 import { signSameEachTime } from './deterministic.ts';

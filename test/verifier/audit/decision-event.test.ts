@@ -17,7 +17,7 @@ import { applyToContent, faultsOf } from '../decision/one-fault.ts';
 const keys = newSiteKeys();
 const site = await compileSite(siteContent(keys));
 const schema: { readonly properties: { readonly reason: { readonly enum: readonly string[] } } } = JSON.parse(
-  readFileSync(new URL('../../../docs/schema/decision-event.schema.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../../docs/reference/schema/decision-event.schema.json', import.meta.url), 'utf8'),
 );
 
 /** The event as it is written: without members that are undefined. */

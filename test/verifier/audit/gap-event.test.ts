@@ -6,7 +6,10 @@ import { AuditGap, LineQueue } from '../../../src/verifier/audit/line-queue.ts';
 import { numberedEvent, readTrail } from './trail.ts';
 
 const schema = JSON.parse(
-  readFileSync(new URL('../../../docs/schema/audit-gap-event.schema.json', import.meta.url), 'utf8'),
+  readFileSync(
+    new URL('../../../docs/reference/schema/audit-gap-event.schema.json', import.meta.url),
+    'utf8',
+  ),
 );
 
 it('is what its schema says, and counts until it is reported', () => {

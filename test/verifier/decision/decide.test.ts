@@ -1,4 +1,4 @@
-/** The decision table of docs/protocol.md: every row, its precedence over every later row, and its boundaries. */
+/** The decision table of docs/design/protocol.md: every row, its precedence over every later row, and its boundaries. */
 import { describe, expect, it } from '@jest/globals';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { REASONS } from '../../../src/protocol/reasons.ts';

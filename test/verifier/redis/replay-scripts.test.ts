@@ -11,7 +11,7 @@ import { scriptsFedByKeys, withRedis } from './scripts-fed-by-keys.ts';
 const SKEW_SECONDS = 5;
 const START = 1_800_000_000;
 const KEYS = replayKeys('0');
-/** As docs/replay.md "Clocks" has them. */
+/** As docs/operate/replay.md "Clocks" has them. */
 const GAP_SECONDS = 10;
 const HOLD_SECONDS = 300;
 const MOST_AHEAD_SECONDS = 1_000;

@@ -56,7 +56,7 @@ describe('the shared mark in Redis', () => {
     await keepsTheContract(open());
   });
 
-  it('needs no more rights than docs/replay.md names, and says NOPERM where one is missing', async () => {
+  it('needs no more rights than docs/operate/replay.md names, and says NOPERM where one is missing', async () => {
     const rights = '-@all +info +eval +get +set +type +del +ping +hello +auth +client +select +quit';
     const ask = (...words: readonly string[]) =>
       server.ask('ACL', 'SETUSER', 'least', 'on', '>a-secret', '~proofgate:*', ...words);

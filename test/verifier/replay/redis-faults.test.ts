@@ -101,7 +101,7 @@ describe('redis: a server that cannot write', () => {
     await waitUntil(() => servingLinks(store) === 1);
   });
 
-  it('needs no more rights than docs/replay.md names', async () => {
+  it('needs no more rights than docs/operate/replay.md names', async () => {
     const rights = '-@all +info +eval +evalsha +script|load +get +set +hget +hexists +hsetnx +exists';
     const more = '+unlink +incr +expire +ttl +time +config|get +ping +hello +auth +client +select +quit';
     const words = `${rights} ${more}`.split(' ');

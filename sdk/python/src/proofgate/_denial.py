@@ -25,7 +25,7 @@ def denial_of(response: Any) -> Optional[Denied]:
     """The verifier's denial, from a response of httpx or requests; None when the answer is not one."""
     reason = response.headers.get("x-proofgate-reason", "")
     status = response.status_code
-    # 429: a 503 that comes through an Envoy which asks over HTTP (docs/protocol.md).
+    # 429: a 503 that comes through an Envoy which asks over HTTP (docs/design/protocol.md).
     if status not in (401, 403, 429, 503) or _REASON.fullmatch(reason) is None:
         return None
     problem = _problem_of(response)

@@ -1,4 +1,4 @@
-"""Makes and reads passports, which identify the caller (docs/protocol.md "Passport")."""
+"""Makes and reads passports, which identify the caller (docs/design/protocol.md "Passport")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splits a request URL without changing a byte of its target (docs/protocol.md "Routes, origins, paths")."""
+"""Splits a request URL without changing a byte of its target (docs/design/protocol.md "Routes, origins, paths")."""
 
 from __future__ import annotations
 

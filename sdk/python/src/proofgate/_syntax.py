@@ -1,4 +1,4 @@
-"""Syntax of the small values that passports, transcripts and profiles share (docs/protocol.md)."""
+"""Syntax of the small values that passports, transcripts and profiles share (docs/design/protocol.md)."""
 
 from __future__ import annotations
 

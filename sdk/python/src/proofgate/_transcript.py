@@ -1,4 +1,4 @@
-"""The text that a proof signs (docs/protocol.md "Transcript")."""
+"""The text that a proof signs (docs/design/protocol.md "Transcript")."""
 
 from __future__ import annotations
 

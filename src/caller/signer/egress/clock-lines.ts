@@ -1,6 +1,6 @@
 /**
  * Says beside a denial how far the signer's clock is from the server's: an application in any language sees it, and cannot
- * know the clock that signed. Source: docs/signer.md "A wrong clock".
+ * know the clock that signed. Source: docs/operate/signer.md "A wrong clock".
  */
 
 import type { HeaderLines } from '../../../process/http-proxy/client-exchange.ts';

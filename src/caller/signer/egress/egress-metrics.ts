@@ -1,6 +1,6 @@
 /**
  * Metrics of the signer's egress proxy: connections, requests, bodies and upstreams. No label names a peer or an upstream.
- * Source: docs/signer.md "Metrics".
+ * Source: docs/operate/signer.md "Metrics".
  */
 import type { Registry } from 'prom-client';
 import { servedMetric } from '../../../process/http-proxy/served-metrics.ts';

@@ -1,6 +1,6 @@
 /**
  * The signer as a base URL for applications: signs their requests and sends them to the configured origins.
- * Source: docs/signer.md.
+ * Source: docs/operate/signer.md.
  */
 import { openExchangeServer } from '../../../process/http-proxy/exchange-server.ts';
 import { ownerOnly } from '../owner-only.ts';

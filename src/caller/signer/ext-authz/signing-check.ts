@@ -1,6 +1,6 @@
 /**
  * Signs for an egress Envoy: an allowed answer adds passport and proof to the request.
- * Source: docs/signer.md "Behind an egress Envoy".
+ * Source: docs/operate/signer.md "Behind an egress Envoy".
  */
 
 import type { CheckRequest } from '../../../process/ext-authz/request-messages.ts';

@@ -1,4 +1,4 @@
-/** The egress proxy of the signer: its settings, their valid combinations, and its start. Source: docs/signer.md. */
+/** The egress proxy of the signer: its settings, their valid combinations, and its start. Source: docs/operate/signer.md. */
 import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
 import { readCaFile } from '../../../process/files/input-files.ts';

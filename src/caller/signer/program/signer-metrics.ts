@@ -1,6 +1,6 @@
 /**
  * Metrics of the signer, for all of its parts. No label names a peer or a route.
- * Source: docs/signer.md "Metrics".
+ * Source: docs/operate/signer.md "Metrics".
  */
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { instrumentsOf } from '../../../process/telemetry/instruments.ts';

@@ -207,7 +207,7 @@ function observers({ logger, metrics }: Parts, part: SignerPart) {
   };
 }
 
-/** Without the proof, and without the path, which may contain personal data. Source: docs/signer.md "Log". */
+/** Without the proof, and without the path, which may contain personal data. Source: docs/operate/signer.md "Log". */
 function logSigned(logger: Logger, part: SignerPart, { keyId, method, routeId, url }: SignedRequest): void {
   logger.info(
     { event: 'request_signed', part, method, origin: url.origin, route_id: routeId, key_id: keyId },

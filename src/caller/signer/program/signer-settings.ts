@@ -1,4 +1,4 @@
-/** Settings of `proofgate signer`, and their valid combinations. Source: docs/cli.md. */
+/** Settings of `proofgate signer`, and their valid combinations. Source: docs/operate/cli.md. */
 
 import { readMountedSecret } from '../../../process/files/secret-files.ts';
 import { usageError } from '../../../process/program/errors.ts';

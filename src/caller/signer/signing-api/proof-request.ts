@@ -1,4 +1,4 @@
-/** Body of `POST /v1/proofs`: the request to sign. Source: docs/signer.md "Signing API". */
+/** Body of `POST /v1/proofs`: the request to sign. Source: docs/operate/signer.md "Signing API". */
 import { hash } from 'node:crypto';
 import { isBase64urlOf32Bytes } from '../../../protocol/base64url.ts';
 import { isIdentifier } from '../../../protocol/identifiers.ts';

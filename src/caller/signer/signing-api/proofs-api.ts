@@ -1,7 +1,7 @@
 /**
  * The signing API: `POST /v1/proofs` returns the headers of one request. For programs in languages without an SDK, on a
  * Unix socket that only its owner can open, or on loopback with a token.
- * Source: docs/signer.md "Signing API".
+ * Source: docs/operate/signer.md "Signing API".
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { ClientExchange, ClientRequest } from '../../../process/http-proxy/client-exchange.ts';

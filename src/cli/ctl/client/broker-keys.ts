@@ -1,4 +1,4 @@
-/** Compares the keys that a broker publishes with those that Control has pinned. Pure. Source: docs/ctl.md "broker-keys". */
+/** Compares the keys that a broker publishes with those that Control has pinned. Pure. Source: docs/operate/ctl.md "broker-keys". */
 import { isKeyId } from '../../../protocol/identifiers.ts';
 import { importPublicJwk } from '../../../protocol/import-public-key.ts';
 import type { PublicKey } from '../../../protocol/public-key.ts';

@@ -1,6 +1,6 @@
 /**
  * Fetches a broker's public keys from the operator's machine: its discovery document, then its key set. Private addresses
- * are allowed, because the operator chose the URL. Source: docs/ctl.md "broker-keys", docs/broker.md.
+ * are allowed, because the operator chose the URL. Source: docs/operate/ctl.md "broker-keys", docs/operate/broker.md.
  */
 import { Agent } from 'undici';
 import { checkedCaPem } from '../../../process/files/ca-certificates.ts';

@@ -1,7 +1,7 @@
 /**
  * Signs in with the browser (PKCE): the operator signs in and confirms this command line there. A code returns to a loopback
  * port and is exchanged for a session with a verifier that never left this process.
- * Source: docs/control.md "Signing in for a command line"; RFC 7636, RFC 8252.
+ * Source: docs/operate/control.md "Signing in for a command line"; RFC 7636, RFC 8252.
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -103,7 +103,7 @@ function unexpected(problem: string): OperatorError {
   return new OperatorError('unreachable', 'answer_unexpected', `Control's answer ${problem}`);
 }
 
-/** Format of an operator's session token: 256 random bits. Source: docs/control.md "Operators". */
+/** Format of an operator's session token: 256 random bits. Source: docs/operate/control.md "Operators". */
 const SESSION_TOKEN = /^pgs_[A-Za-z0-9_-]{43}$/;
 
 export function isSessionToken(text: string): boolean {
@@ -131,7 +131,7 @@ const CODE = /^[A-Za-z0-9._~-]{1,128}$/;
 /**
  * Loopback HTTP server for the redirect of one sign-in. Other programs and web pages do not know the `state`: their requests
  * are rejected and do not end the sign-in.
- * Source: RFC 8252 sections 7.3 and 8.3, RFC 9700 section 4.7 (state); docs/control.md "Signing in for a command line".
+ * Source: RFC 8252 sections 7.3 and 8.3, RFC 9700 section 4.7 (state); docs/operate/control.md "Signing in for a command line".
  */
 export class SignInRedirect {
   readonly #options: SignInRedirectOptions;

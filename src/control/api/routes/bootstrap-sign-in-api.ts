@@ -1,7 +1,7 @@
 /**
  * Signs a browser in with the bootstrap token, and says which ways to sign in a client has. Only a browser on the machine of
  * Control may: elsewhere the token, which administers everything, would be typed into a page that others could serve.
- * Source: docs/control.md "Operators".
+ * Source: docs/operate/control.md "Operators".
  */
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';

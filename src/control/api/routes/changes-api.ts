@@ -1,6 +1,6 @@
 /**
  * `GET /v1/changes`: tells consoles as server-sent events that something changed, so that they read it again.
- * Source: WHATWG HTML "Server-sent events"; docs/control.md "API".
+ * Source: WHATWG HTML "Server-sent events"; docs/operate/control-api.md "API".
  */
 import { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';

@@ -1,7 +1,7 @@
 /**
  * Routes of readiness, key-level grants, signing profiles and propagation: `/v1/derived-keys/{key_id}/readiness`,
  * `…/grants`, `…/signing-profiles`, `/v1/sites/{site_id}/signing-profiles`, `…/profiles`, `…/overview`, `…/propagation`.
- * Source: docs/control.md "From key to traffic".
+ * Source: docs/operate/control.md "From key to traffic".
  */
 import Type from 'typebox';
 import { givenId, identifier, SITE_PATH } from '../../../process/http-service/members-contract.ts';

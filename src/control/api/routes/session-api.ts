@@ -1,6 +1,6 @@
 /**
  * Routes that sign operators in and out and show the current session. Browsers use `/auth/…`, whose errors are pages for
- * clients that accept HTML. Source: docs/control.md "Operators".
+ * clients that accept HTML. Source: docs/operate/control.md "Operators".
  */
 
 import type { IncomingMessage } from 'node:http';

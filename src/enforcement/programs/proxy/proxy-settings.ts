@@ -1,4 +1,4 @@
-/** Settings of `proofgate proxy`. Source: docs/cli.md. */
+/** Settings of `proofgate proxy`. Source: docs/operate/cli.md. */
 
 import {
   duration,

@@ -1,4 +1,4 @@
-/** Settings of forward authentication over HTTP. Source: docs/cli.md. */
+/** Settings of forward authentication over HTTP. Source: docs/operate/cli.md. */
 
 import { choice, list, optional, text, withDefault } from '../../../process/settings/settings.ts';
 import { HTTP_BODY_MODES, HTTP_PROFILE_NAMES } from '../../ext-authz-http/profiles.ts';

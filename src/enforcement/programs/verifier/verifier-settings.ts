@@ -1,4 +1,4 @@
-/** Settings of `proofgate verifier`. Source: docs/cli.md. */
+/** Settings of `proofgate verifier`. Source: docs/operate/cli.md. */
 
 import {
   integer,

@@ -1,4 +1,4 @@
-/** `proofgate caddy lint`: finds settings of Caddy that weaken the check or bypass it. Source: docs/gateway-lint.md. */
+/** `proofgate caddy lint`: finds settings of Caddy that weaken the check or bypass it. Source: docs/operate/gateway-lint.md. */
 
 import { readSources } from '../gateway/source-file.ts';
 import { View } from '../gateway/view.ts';

@@ -1,4 +1,4 @@
-/** Settings of Caddy that weaken the check or bypass it. The facts are in docs/forward-auth.md. */
+/** Settings of Caddy that weaken the check or bypass it. The facts are in docs/operate/forward-auth.md. */
 import type { Rule } from '../gateway/gateway.ts';
 import { CONTEXT_HEADERS } from '../gateway/header-names.ts';
 import { everyMapping, type View } from '../gateway/view.ts';

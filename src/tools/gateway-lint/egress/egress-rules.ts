@@ -1,6 +1,6 @@
 /**
  * Rules for an egress Envoy that asks the signer: what makes a signed request arrive otherwise, twice, or elsewhere.
- * Source: docs/gateway-lint.md "Egress".
+ * Source: docs/operate/gateway-lint.md "Egress".
  */
 import { filtersBehindCheck, isCheckFilter } from '../gateway/chains.ts';
 import { isLocalAddress } from '../gateway/exposure.ts';

@@ -1,4 +1,4 @@
-/** `proofgate envoy lint --egress`. Source: docs/gateway-lint.md "Egress". */
+/** `proofgate envoy lint --egress`. Source: docs/operate/gateway-lint.md "Egress". */
 
 import { readGateway } from '../gateway/read-gateway.ts';
 import { type LintOptions, type LintReport, reportOf } from '../lint.ts';

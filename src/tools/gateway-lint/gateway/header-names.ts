@@ -1,7 +1,7 @@
 /** Proofgate's headers, as gateways name them. */
 import type { View } from './view.ts';
 
-/** Headers that only the verifier may set: docs/enforcement.md "What the sidecar answers". */
+/** Headers that only the verifier may set: docs/operate/enforcement.md "What the sidecar answers". */
 export const CONTEXT_HEADERS: readonly string[] = [
   'x-proofgate-subject',
   'x-proofgate-issuer',

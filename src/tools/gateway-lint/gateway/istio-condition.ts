@@ -55,7 +55,7 @@ export function isAskedAlways(
 
 /**
  * Whether the network filter ext_authz asks the verifier about every connection, which denies all: bytes other than HTTP have no proof.
- * Envoy asks at the caller's first bytes, so what a server sends first passes (docs/gateway-lint.md "What it cannot see").
+ * Envoy asks at the caller's first bytes, so what a server sends first passes (docs/operate/gateway-lint.md "What it cannot see").
  */
 export function isConnectionRefused(before: readonly View[]): boolean {
   const messages = before.map((filter) => typed(filter.get('typed_config')));

@@ -1,4 +1,4 @@
-/** `proofgate nginx lint`: finds settings of nginx that weaken the check or bypass it. Source: docs/gateway-lint.md. */
+/** `proofgate nginx lint`: finds settings of nginx that weaken the check or bypass it. Source: docs/operate/gateway-lint.md. */
 import { type LintOptions, type LintReport, reportOf } from '../lint.ts';
 import { readNginx } from './configuration.ts';
 import { NGINX_RULES } from './rules.ts';

@@ -1,4 +1,4 @@
-/** `proofgate traefik lint`: finds settings of Traefik that weaken the check or bypass it. Source: docs/gateway-lint.md. */
+/** `proofgate traefik lint`: finds settings of Traefik that weaken the check or bypass it. Source: docs/operate/gateway-lint.md. */
 
 import { readSources } from '../gateway/source-file.ts';
 import { View } from '../gateway/view.ts';

@@ -1,4 +1,4 @@
-/** What in a Traefik configuration weakens the check or bypasses it. The facts are in docs/forward-auth.md. */
+/** What in a Traefik configuration weakens the check or bypasses it. The facts are in docs/operate/forward-auth.md. */
 import type { Rule } from '../gateway/gateway.ts';
 import { CONTEXT_HEADERS } from '../gateway/header-names.ts';
 import type { View } from '../gateway/view.ts';
@@ -301,7 +301,7 @@ function removesUpgradeAlone(step: Step): boolean {
   return removesUpgrade(step) && member(step.settings, 'customRequestHeaders')?.members().length === 1;
 }
 
-/** In the order of docs/gateway-lint.md. */
+/** In the order of docs/operate/gateway-lint.md. */
 export const TRAEFIK_RULES: readonly TraefikRule[] = [
   ...CHECK_RULES,
   ...ENTRY_POINT_RULES,

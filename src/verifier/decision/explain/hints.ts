@@ -43,11 +43,11 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
     'send the passport in X-Proofgate-Passport alone: Authorization has one, too',
   'invalid_request_proof/authorization_scheme': 'the scheme of Authorization must be Passport',
   'invalid_request_proof/passport_malformed':
-    'send one passport, unchanged, and a SPIFFE ID in canonical form: compare docs/protocol.md, and look for a proxy that joins or rewrites Authorization',
+    'send one passport, unchanged, and a SPIFFE ID in canonical form: compare docs/design/protocol.md, and look for a proxy that joins or rewrites Authorization',
   'invalid_request_proof/proof_missing':
     'send X-Proofgate-Transcript and X-Proofgate-Signature, and let no proxy drop them',
   'invalid_request_proof/proof_malformed':
-    'compare the transcript with docs/protocol.md: order, spelling, base64url',
+    'compare the transcript with docs/design/protocol.md: order, spelling, base64url',
   'invalid_request_proof/key_unknown':
     'the bundle has no such key: it is not propagated yet, of another site, or expired and forgotten',
   'invalid_request_proof/key_revoked': 'the key was revoked: enroll another one',
@@ -79,7 +79,7 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
 };
 
 const ONLY_ESCAPES =
-  'only escapes of the target differ: the HTTP library, a proxy or a CDN rewrote them after signing; docs/cdn.md says how to find it, and which spelling arrives unchanged';
+  'only escapes of the target differ: the HTTP library, a proxy or a CDN rewrote them after signing; docs/operate/cdn.md says how to find it, and which spelling arrives unchanged';
 
 /** @param transcript the signed lines beside those of the request, where both are known */
 export function hintFor(

@@ -1,7 +1,7 @@
 /**
  * Redaction of a captured request. A text that the bundle also contains, or that is in a published list, is shown as it
  * is; every other text by its length, wherever it occurs, because a name does not say whether its value is a secret.
- * Source: docs/explain.md "What is never shown".
+ * Source: docs/operate/explain.md "What is never shown".
  */
 import type { BundleKey, RequiredAttribute, Route, SourceRule } from '../../../bundle/compile/snapshot.ts';
 import { parsePathTemplate } from '../../../protocol/path-template.ts';

@@ -1,4 +1,4 @@
-/** JSON members of the report: caller, credentials, times, and differences of compared lines. Source: docs/explain.md "As JSON". */
+/** JSON members of the report: caller, credentials, times, and differences of compared lines. Source: docs/operate/explain.md "As JSON". */
 import { hash } from 'node:crypto';
 import type { RequestHeaders } from '../../../protocol/credentials.ts';
 import { formatTime } from '../../../protocol/rfc3339.ts';

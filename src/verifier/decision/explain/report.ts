@@ -1,7 +1,7 @@
 /**
  * Builds the report of an explanation: the members of the JSON result, with all values redacted as required. Text output
  * uses the same report.
- * Source: docs/explain.md "As JSON".
+ * Source: docs/operate/explain.md "As JSON".
  */
 
 import { hash } from 'node:crypto';

@@ -1,7 +1,7 @@
 /**
  * Names that cannot contain a secret, because they are in a published list or in a format that `explain` reads. Any other
  * name comes from the caller and could be a credential.
- * Source: IANA "HTTP Field Name Registry", RFC 9110 section 9, docs/explain.md "What is never shown".
+ * Source: IANA "HTTP Field Name Registry", RFC 9110 section 9, docs/operate/explain.md "What is never shown".
  */
 
 /** Lower case. */

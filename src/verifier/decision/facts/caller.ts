@@ -1,6 +1,6 @@
 /**
  * The identity that a request claims. Issuer, trust domain, subject and key binding come from the passport before
- * verification: enough to deny on, never to allow on (docs/protocol.md, under the table). Provenance and context of a derived
+ * verification: enough to deny on, never to allow on (docs/design/protocol.md, under the table). Provenance and context of a derived
  * key come from the bundle.
  */
 import type { BundleKey, ClientEntry, DerivedKey, KeyTable } from '../../../bundle/compile/snapshot.ts';

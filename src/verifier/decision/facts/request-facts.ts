@@ -1,6 +1,6 @@
 /**
  * The request as every enforcement point passes it to the decision.
- * Source: docs/enforcement-points.md.
+ * Source: docs/operate/enforcement-points.md.
  */
 import type { RequestHeaders } from '../../../protocol/credentials.ts';
 

@@ -1,7 +1,7 @@
 /**
  * Part of step 5: the bundle does not block the caller. After the claims, so that only the holder of a valid passport
  * learns that it is blocked.
- * Source: docs/protocol.md "Decision: first fault wins".
+ * Source: docs/design/protocol.md "Decision: first fault wins".
  */
 import type { BlockedCallers, Snapshot } from '../../../bundle/compile/snapshot.ts';
 import { type Denial, deny } from '../../../protocol/reasons.ts';

@@ -1,4 +1,4 @@
-/** Step 3: the bundle is fresh enough for the route (docs/bundle.md "Freshness"). */
+/** Step 3: the bundle is fresh enough for the route (docs/design/bundle.md "Freshness"). */
 import type { FreshnessGroup, FreshnessRule, Snapshot } from '../../../bundle/compile/snapshot.ts';
 import { type Denial, deny } from '../../../protocol/reasons.ts';
 import { hasEnded, hasStarted } from '../../../protocol/validity.ts';

@@ -1,6 +1,6 @@
 /**
  * Checks of passport and proof in step 5, in the order of `steps.ts`, before the binding to the request.
- * Source: docs/protocol.md "Decision: first fault wins", step 5.
+ * Source: docs/design/protocol.md "Decision: first fault wins", step 5.
  */
 import type { BundleKey, DerivedKey, IssuerKey } from '../../../bundle/compile/snapshot.ts';
 import { satisfiesKeyBinding } from '../../../protocol/identifiers.ts';
@@ -133,7 +133,7 @@ export function checkProofTimes({ evidence, inputs, snapshot }: Evaluation): Den
 
 /**
  * Part of step 5: the claims of a passport stay within what its signing key may state.
- * Source: docs/protocol.md "Passport".
+ * Source: docs/design/protocol.md "Passport".
  */
 export function passportClaimsAllowed({ claims }: Passport, key: BundleKey, holder: PublicKey): boolean {
   return key.kind === 'derived_key'

@@ -4,7 +4,7 @@
  * against the size and SHA-256 that Control named, and synced. `bundle.jws` comes first; of the shards, only those that it
  * names under valid signatures are fetched. A shard that the current base already has is linked instead. The loader verifies
  * the files' content.
- * Source: docs/bundle.md "Distribution".
+ * Source: docs/design/bundle.md "Distribution".
  */
 import { createHash } from 'node:crypto';
 import { constants, createReadStream } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
  * Follows Control in the background: polls, applies the documents, and acknowledges or rejects them. No request waits
  * for it, and an outage of Control has no effect until freshness expires.
- * Source: docs/bundle.md "Distribution".
+ * Source: docs/design/bundle.md "Distribution".
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { asBundleError, type BundleError } from '../../../bundle/format/bundle-error.ts';

@@ -1,7 +1,7 @@
 /**
  * A chain of documents that a source found: follows it to its end and checks each step against the one before, and decides
  * which steps are expired. Applies nothing.
- * Source: docs/bundle.md "Life in the verifier" and "Revision and head".
+ * Source: docs/design/bundle.md "Life in the verifier" and "Revision and head".
  */
 import type { Snapshot } from '../../../bundle/compile/snapshot.ts';
 import { asBundleError, type BundleError, bundleError } from '../../../bundle/format/bundle-error.ts';

@@ -1,7 +1,7 @@
 /**
  * The high-water mark: the highest revision that a verifier ever accepted, with its head. Lower revisions are rejected
  * (`checkChainAgainstMark` of `bundle/format/chain.ts`), also after a restart. Stored in the state directory, or only in memory without one.
- * Source: docs/bundle.md "Revision and head".
+ * Source: docs/design/bundle.md "Revision and head".
  */
 
 import {

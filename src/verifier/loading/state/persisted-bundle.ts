@@ -4,7 +4,7 @@
  * is replaced atomically when a new one is complete, so a start always finds a complete base. Steps are recorded before they
  * are used, and each whole bundle that is loaded becomes the base. Its content is not trusted: a load verifies everything
  * again.
- * Source: docs/bundle.md "The state directory".
+ * Source: docs/design/bundle.md "The state directory".
  */
 import { createHash, type Hash, randomBytes } from 'node:crypto';
 import { mkdir, readdir, readlink, rename, rm, stat, symlink, unlink } from 'node:fs/promises';

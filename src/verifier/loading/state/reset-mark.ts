@@ -1,7 +1,7 @@
 /**
  * Resets a verifier's high-water mark, with the shared mark and the persisted bundle, so that a lower revision can be
  * loaded after an accident. Records what it deletes before it does so.
- * Source: docs/bundle.md "Resetting the mark".
+ * Source: docs/design/bundle.md "Resetting the mark".
  */
 import { constants } from 'node:fs';
 import { access, open, readdir, readlink, unlink } from 'node:fs/promises';

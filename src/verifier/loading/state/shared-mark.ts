@@ -2,7 +2,7 @@
  * The mark that a site's verifiers share: a copy of the high-water mark outside any verifier's state directory. With it, a
  * new verifier, or one that lost its state, rejects old bundles. {@link MirroredMark} copies a verifier's own mark to it.
  * Adapter: `src/verifier/redis/redis-shared-mark.ts`.
- * Source: docs/bundle.md "Revision and head" and "The shared mark".
+ * Source: docs/design/bundle.md "Revision and head" and "The shared mark".
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BundleError, bundleError } from '../../../bundle/format/bundle-error.ts';

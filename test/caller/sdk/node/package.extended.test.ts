@@ -63,7 +63,7 @@ it('has types with which the documented code compiles, and which fit undici', ()
   symlinkSync(checkoutPath('node_modules', '@types', 'node'), join(types, 'node'));
   symlinkSync(checkoutPath('node_modules', 'undici-types'), inProject('node_modules', 'undici-types'));
   symlinkSync(checkoutPath('node_modules', 'undici'), inProject('node_modules', 'undici'));
-  const documented = ['docs/signing.md', 'sdk/node/README.md']
+  const documented = ['docs/tutorials/signing.md', 'sdk/node/README.md']
     .flatMap(blocksOf)
     .filter(({ language }) => language === 'ts');
   const texts = [...documented.map(({ text }) => text), COMPOSED];

@@ -1,4 +1,4 @@
-/** A WebSocket whose handshake the SDK signs, through the reverse proxy with the real verifier. Source: docs/signing.md "WebSockets". */
+/** A WebSocket whose handshake the SDK signs, through the reverse proxy with the real verifier. Source: docs/tutorials/signing.md "WebSockets". */
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';

@@ -136,12 +136,12 @@ describe('the signing API', () => {
     for (const value of Object.values(headers)) expect(log).not.toContain(value);
   });
 
-  it('answers the request of docs/signer.md', async () => {
+  it('answers the request of docs/operate/signer.md', async () => {
     await enroll();
     const { addresses } = await start();
-    const [request = '', answer = ''] = [...readText('docs/signer.md').matchAll(/```json\n(.*?)```/gs)].map(
-      ([, text = '']) => text,
-    );
+    const [request = '', answer = ''] = [
+      ...readText('docs/operate/signer.md').matchAll(/```json\n(.*?)```/gs),
+    ].map(([, text = '']) => text);
     const { body, status } = await ask(addresses.api_listen ?? '', request);
     expect(status).toBe(200);
     const shown = JSON.parse(answer);

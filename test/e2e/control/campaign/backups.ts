@@ -1,4 +1,4 @@
-/** An operator's backup of Control's database and its restore, as docs/control.md "Backup and restore" describes them. */
+/** An operator's backup of Control's database and its restore, as docs/operate/control-upkeep.md "Backup and restore" describes them. */
 import { cp, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DATABASE_FILE } from '../../../../src/control/store/sqlite.ts';

@@ -1,0 +1,1 @@
+export function wordsOfPages(): readonly (readonly [path: string, words: number])[];

@@ -1,0 +1,27 @@
+/**
+ * Counts the words of hand-written Markdown, and prints the largest pages. Not counted: docs/reference/, which comes from the code or is
+ * compared with it, the changelog, test vectors, and the chart's README, which is generated. test/docs/words.test.ts holds the limit.
+ */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = new URL('../', import.meta.url);
+const NOT_COUNTED = /^(?:docs\/reference\/|CHANGELOG\.md$|test\/vectors\/|helm\/proofgate\/README\.md$)/;
+
+/** @returns `[path, words]` of each page, the largest first */
+export function wordsOfPages() {
+  const listed = execFileSync('git', ['ls-files', '*.md'], { cwd: ROOT }).toString().split('\n');
+  return listed
+    .filter((path) => path !== '' && !NOT_COUNTED.test(path))
+    .map((path) => [path, readFileSync(new URL(path, ROOT), 'utf8').split(/\s+/).filter(Boolean).length])
+    .sort(([, a], [, b]) => b - a);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const pages = wordsOfPages();
+  for (const [path, words] of pages.slice(0, 25)) console.log(`${String(words).padStart(6)} ${path}`);
+  console.log(
+    `${String(pages.reduce((sum, [, words]) => sum + words, 0)).padStart(6)} in ${pages.length} pages`,
+  );
+}

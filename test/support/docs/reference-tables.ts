@@ -1,0 +1,150 @@
+/** Tables of docs/reference/ that come from the code, by the names that the pages give them. */
+import { Writable } from 'node:stream';
+import type { Command } from 'commander';
+import { CTL_SETTINGS } from '../../../src/cli/ctl/ctl-connection.ts';
+import { buildProgram } from '../../../src/cli/program.ts';
+import { PROBLEMS } from '../../../src/control/domain/api-problem.ts';
+import { AUDITED } from '../../../src/control/domain/audit-kinds.ts';
+import { Output } from '../../../src/process/program/output.ts';
+import type { Setting } from '../../../src/process/settings/settings.ts';
+import { CADDY_RULES } from '../../../src/tools/gateway-lint/caddy/rules.ts';
+import { EGRESS_RULES } from '../../../src/tools/gateway-lint/egress/egress-rules.ts';
+import type { Rule } from '../../../src/tools/gateway-lint/gateway/gateway.ts';
+import { RULES } from '../../../src/tools/gateway-lint/lint.ts';
+import { NGINX_RULES } from '../../../src/tools/gateway-lint/nginx/rules.ts';
+import { TRAEFIK_RULES } from '../../../src/tools/gateway-lint/traefik/rules.ts';
+import { readText } from './markdown.ts';
+
+export interface ReferenceTable {
+  readonly page: string;
+  readonly name: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+  /** Heading above a table of its own; undefined where the page says where the table is. */
+  readonly heading?: string;
+}
+
+const code = (text: string) => `\`${text}\``;
+const codes = (texts: readonly string[]) => texts.map(code).join(', ');
+
+export async function referenceTables(): Promise<readonly ReferenceTable[]> {
+  return [...lintTables(), problemTable(), auditTable(), ...(await flagTables()), ...resourceTables()];
+}
+
+function lintTables(): readonly ReferenceTable[] {
+  const tables: readonly [string, readonly Pick<Rule, 'effect' | 'id' | 'severity'>[]][] = [
+    ['rules', RULES],
+    ['egress-rules', EGRESS_RULES],
+    ['nginx-rules', NGINX_RULES],
+    ['traefik-rules', TRAEFIK_RULES],
+    ['caddy-rules', CADDY_RULES],
+  ];
+  return tables.map(([name, rules]) => ({
+    page: 'docs/reference/lint-rules.md',
+    name,
+    columns: ['rule', 'severity', 'effect'],
+    rows: rules.map(({ effect, id, severity }) => [code(id), severity, effect]),
+  }));
+}
+
+function problemTable(): ReferenceTable {
+  return {
+    page: 'docs/reference/control.md',
+    name: 'problems',
+    columns: ['code', 'status', 'title'],
+    rows: Object.entries(PROBLEMS)
+      .map(([name, [status, title]]) => [code(name), String(status), title])
+      .toSorted(([a = '', x = ''], [b = '', y = '']) => Number(x) - Number(y) || (a < b ? -1 : 1)),
+  };
+}
+
+function auditTable(): ReferenceTable {
+  return {
+    page: 'docs/reference/control.md',
+    name: 'audit-events',
+    columns: ['resource', 'verbs'],
+    rows: Object.entries(AUDITED).map(([resource, verbs]) => [code(resource), codes(verbs)]),
+  };
+}
+
+/** Commands whose flags have a table with more than the help says; tests compare their flags and defaults. */
+const ANNOTATED = new Set([
+  'agent',
+  'broker',
+  'control',
+  'ctl broker-keys',
+  'ctl login',
+  'dev',
+  'enroll',
+  'proxy',
+  'signer',
+  'verifier',
+]);
+
+/** Each command has these; docs/operate/cli.md "Settings" and "Output" explain them. */
+const OF_EVERY_COMMAND = ['config', 'output'];
+const OF_CTL = Object.values(CTL_SETTINGS).map(({ flag }) => flag);
+
+async function flagTables(): Promise<readonly ReferenceTable[]> {
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const context = { env: {}, output: new Output(nowhere, nowhere, {}), version: '0.0.0' };
+  const own = commandsBelow(await buildProgram(context), [])
+    .filter(({ name }) => !ANNOTATED.has(name))
+    .map(({ name, settings }) => {
+      const shared = name.startsWith('ctl ') ? [...OF_EVERY_COMMAND, ...OF_CTL] : OF_EVERY_COMMAND;
+      return { name, settings: settings.filter(({ flag }) => !shared.includes(flag)) };
+    })
+    .filter(({ settings }) => settings.length > 0);
+  return [...own, { name: 'ctl', settings: Object.values(CTL_SETTINGS) }].map(flagTable);
+}
+
+function flagTable({ name, settings }: Named): ReferenceTable {
+  return {
+    page: 'docs/reference/command-line.md',
+    name: `${name.replaceAll(' ', '-')}-flags`,
+    heading: name === 'ctl' ? 'Every command of `ctl`' : code(name),
+    columns: ['flag', 'meaning'],
+    rows: settings.map(({ description, flag, valueName }) => [
+      code(valueName === undefined ? `--${flag}` : `--${flag} ${valueName.slice(1, -1).toUpperCase()}`),
+      description,
+    ]),
+  };
+}
+
+interface Named {
+  readonly name: string;
+  readonly settings: readonly Setting<unknown>[];
+}
+
+function commandsBelow(command: Command, above: readonly string[]): readonly Named[] {
+  return command.commands.flatMap((below) => {
+    const path = [...above, below.name()];
+    const settings: readonly Setting<unknown>[] = Reflect.get(below, 'settings') ?? [];
+    return [{ name: path.join(' '), settings }, ...commandsBelow(below, path)];
+  });
+}
+
+interface Operation {
+  readonly summary?: string;
+  readonly tags?: readonly string[];
+}
+
+/** One table for each tag of the API. */
+function resourceTables(): readonly ReferenceTable[] {
+  const { paths }: { readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>> } =
+    JSON.parse(readText('docs/reference/openapi.json'));
+  const byTag = new Map<string, string[][]>();
+  for (const [path, operations] of Object.entries(paths)) {
+    for (const [method, { summary = '', tags = [] }] of Object.entries(operations)) {
+      const tag = tags[0] ?? 'other';
+      byTag.set(tag, [...(byTag.get(tag) ?? []), [code(`${method.toUpperCase()} ${path}`), summary]]);
+    }
+  }
+  return [...byTag].map(([tag, rows]) => ({
+    page: 'docs/reference/resources.md',
+    name: `resources ${tag}`,
+    heading: tag,
+    columns: ['operation', 'what it does'],
+    rows,
+  }));
+}
