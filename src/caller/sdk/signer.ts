@@ -21,7 +21,7 @@ export interface SignerOptions {
   readonly keyFile: string;
   /** Receives warnings: a wrong clock, replaced files that cannot be used. Default: `process.emitWarning`. */
   readonly onWarning?: (text: string) => void;
-  /** `fetch` throws {@link RequestDenied} when a verifier denies a request. Default: it returns the response. */
+  /** `fetch` throws `RequestDenied` when a verifier denies a request. Default: it returns the response. */
   readonly throwOnDenial?: boolean;
   /** Redirects that are signed anew and followed. Default: `same-origin`. */
   readonly follow?: FollowPolicy;
