@@ -30,7 +30,7 @@ test: lint types architecture build system-packages envoy-demo proxies ## before
 	@$(JEST) $(FAST_LANE)
 
 .PHONY: test-extended
-test-extended: build tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire sdk-tools ## the other tests: all Envoys, SPIRE, chart, API server, image, documented sessions, long faults, a minute of each soak
+test-extended: build tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire sdk-tools actionlint ## the other tests: all Envoys, SPIRE, chart, API server, image, documented sessions, long faults, a minute of each soak
 	@$(JEST) $(EXTENDED_LANE)
 
 .PHONY: test-kubernetes
@@ -157,6 +157,11 @@ proxies:
 .PHONY: traefik
 traefik:
 	@scripts/install-traefik.sh
+
+# Without Go the test of .github/workflows skips.
+.PHONY: actionlint
+actionlint:
+	@scripts/install-actionlint.sh
 
 # Without Go the tests of SPIRE skip.
 .PHONY: spire
