@@ -187,6 +187,10 @@ sdk: build sdk-tools ## packages of the SDKs for Node.js, Python and Go, below .
 test-image: build tools system-packages envoy proxies helm-tools image-tools ## the image's files against the end-to-end suite, alone in a root directory of their own
 	@PROOFGATE_TEST_IMAGE=whole $(JEST) --runInBand test/image
 
+.PHONY: sdk-reference
+sdk-reference: node_modules/.installed ## write docs/reference/sdk-*.md, from the comments in the SDKs; needs Python 3.9 and Go
+	@node scripts/sdk/reference/main.mjs
+
 .PHONY: release
 release: node_modules/.installed helm-tools sdk-tools ## npm package, chart, bill of materials, checksums and their signature, of the last commit: KEY=FILE
 	@node scripts/release/release.mjs --key='$(KEY)'
