@@ -31,7 +31,7 @@ test: node_modules/.installed ## before every commit: quick, and the tests that 
 	@PROOFGATE_TEST_LANE=fast PROOFGATE_TEST_CPU_SECONDS=450 $(JEST)
 
 .PHONY: test-extended
-test-extended: build tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire sdk-tools ## all other tests: all Envoys and proxies, SPIRE, chart, API server, image, documented sessions, long faults, a minute of each soak
+test-extended: build tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire sdk-tools actionlint ## all other tests: all Envoys and proxies, SPIRE, chart, API server, image, documented sessions, long faults, a minute of each soak
 	@PROOFGATE_TEST_LANE=extended $(JEST)
 
 .PHONY: test-kubernetes
@@ -163,6 +163,11 @@ proxies:
 traefik:
 	@scripts/install-traefik.sh
 
+# Without Go the test of .github/workflows skips.
+.PHONY: actionlint
+actionlint:
+	@scripts/install-actionlint.sh
+
 # Without Go the tests of SPIRE skip.
 .PHONY: spire
 spire: ## SPIRE's server, agent and OIDC discovery provider for the tests, below .cache/; up to 25 minutes the first time
@@ -186,6 +191,10 @@ sdk: build sdk-tools ## packages of the SDKs for Node.js, Python and Go, below .
 .PHONY: test-image
 test-image: build tools system-packages envoy proxies helm-tools image-tools ## the image's files against the end-to-end suite, alone in a root directory of their own
 	@PROOFGATE_TEST_IMAGE=whole $(JEST) --runInBand test/image
+
+.PHONY: sdk-reference
+sdk-reference: node_modules/.installed ## write docs/reference/sdk-*.md, from the comments in the SDKs; needs Python 3.9 and Go
+	@node scripts/sdk/reference/main.mjs
 
 .PHONY: release
 release: node_modules/.installed helm-tools sdk-tools ## npm package, chart, bill of materials, checksums and their signature, of the last commit: KEY=FILE

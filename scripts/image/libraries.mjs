@@ -4,7 +4,7 @@ import { readElf } from './elf.mjs';
 
 /**
  * @param files native code that will run
- * @param processor of {@link PROCESSORS}
+ * @param processor of `PROCESSORS` in contents.mjs
  * @param system a SystemRoot
  * @returns for each library where it belongs in the image, and where it is
  */

@@ -1,5 +1,5 @@
 /**
- * Packs the npm package `@proofgate/client`: the compiled modules that `src/sdk` reaches. It has no dependencies.
+ * Packs the npm package `@proofgate/client`: the compiled modules that `src/caller/sdk` reaches. It has no dependencies.
  * Usage: node.mjs [--out=DIRECTORY], after `npm run build`; prints the package's file.
  */
 import { execFileSync } from 'node:child_process';

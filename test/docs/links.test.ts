@@ -43,39 +43,8 @@ function leadsSomewhere(document: string, link: string): boolean {
   return fragment === undefined || headingsOf(target).map(anchorOf).includes(fragment);
 }
 
-describe('comments in the code', () => {
-  const sources = [...filesOfCheckout('src', '.ts'), ...filesOfCheckout('proto', '.proto')];
-
-  it('name existing documents and tests', () => {
-    const missing = sources.flatMap((file) =>
-      sourcePaths(readText(file))
-        .filter((path) => /^(docs|test)\//.test(path) && !isInCheckout(path))
-        .map((path) => `${file}: ${path}`),
-    );
-    expect(missing).toEqual([]);
-  });
-
-  it('cite sections that the documents have', () => {
-    const missing = sources.flatMap((file) =>
-      citedSections(readText(file))
-        .filter(({ document, section }) => !headingsOf(document).includes(section))
-        .map(({ document, section }) => `${file}: ${document} "${section}"`),
-    );
-    expect(missing).toEqual([]);
-  });
-});
-
 function headingsOf(document: string): readonly string[] {
   return isInCheckout(document) ? headings(readText(document)) : [];
-}
-
-/** Matches citations such as `docs/design/bundle.md "Content" and "Freshness"`, also across lines of a comment. */
-function citedSections(source: string): readonly { readonly document: string; readonly section: string }[] {
-  const text = source.replace(/\n[ \t]*(?:\*|\/\/)?[ \t]*/g, ' ');
-  return [...text.matchAll(/(docs\/[\w/-]+\.md) ("[^"]+"(?: and "[^"]+")*)/g)].flatMap(
-    ([, document = '', sections = '']) =>
-      [...sections.matchAll(/"([^"]+)"/g)].map(([, section = '']) => ({ document, section })),
-  );
 }
 
 /** The flag at the start of a table row, with or without its value. */

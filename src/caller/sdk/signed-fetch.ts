@@ -7,6 +7,7 @@ import type { PreparedRequest, SignPrepared } from './prepared-request.ts';
 import { signingRepetitions } from './repeated-dispatch.ts';
 import { bytesOf, isAbsent } from './signable-body.ts';
 
+/** `fetch`, as a `Signer` has it. */
 export type FetchLike = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
 export interface FetchParts {

@@ -16,12 +16,13 @@ import { type FetchLike, signedFetch } from './signed-fetch.ts';
 import { asSignerError, SignerError } from './signer-error.ts';
 import { type Interceptor, signingInterceptor } from './signing-interceptor.ts';
 
+/** With which key a `Signer` signs, and what it does with warnings, denials and redirects. */
 export interface SignerOptions {
   /** Private key, with its state beside it, as `proofgate agent` and `proofgate enroll` write them. */
   readonly keyFile: string;
   /** Receives warnings: a wrong clock, replaced files that cannot be used. Default: `process.emitWarning`. */
   readonly onWarning?: (text: string) => void;
-  /** `fetch` throws {@link RequestDenied} when a verifier denies a request. Default: it returns the response. */
+  /** `fetch` throws `RequestDenied` when a verifier denies a request. Default: it returns the response. */
   readonly throwOnDenial?: boolean;
   /** Redirects that are signed anew and followed. Default: `same-origin`. */
   readonly follow?: FollowPolicy;
@@ -30,6 +31,7 @@ export interface SignerOptions {
 /** Clock and random identifiers. */
 export type SignerSources = Pick<EngineOptions, 'nowMs' | 'newJti'>;
 
+/** A request that another client sends. */
 export interface RequestToSign {
   /** Default: `GET`. */
   readonly method?: string;
@@ -45,6 +47,7 @@ export interface RequestToSign {
   readonly profile?: string;
 }
 
+/** Signs with a key file and the state beside it, and follows both when they are replaced. */
 export class Signer {
   readonly #options: SignerOptions;
   readonly #identity: KeyFileIdentity;
@@ -116,6 +119,7 @@ export class Signer {
     return this.#options.follow ?? 'same-origin';
   }
 
+  /** Names the key file, and shows no key. */
   toJSON(): string {
     return `Signer(${this.#options.keyFile})`;
   }

@@ -2,7 +2,7 @@
  * Creates the API's Fastify application, with everything that all routes share. Each resource has a route module, which
  * declares its operations to `registerResource` (./resource-routes.ts). Other routes register with Fastify directly.
  *
- * - `config.access` is required: see {@link RouteAccess}. Registering a route without it throws.
+ * - `config.access` is required: see `RouteAccess` in ./api-access.ts. Registering a route without it throws.
  * - Schemas are TypeBox and closed (`additionalProperties: false`). A schema with `$id` is a named schema of the OpenAPI
  *   document. Params, query and body are validated before `place` and the handler run. A response that does not match its
  *   schema is a 500. A route without `querystring` or `body` accepts none.

@@ -7,7 +7,7 @@ import type { ControlStore } from '../store/port.ts';
 
 /** Events of one place and kind of resource. */
 export interface RecordedChange {
-  /** Who may read it, as in {@link mayDo}. */
+  /** Who may read it, as in `mayDo`. */
   readonly place: ScopePath;
   readonly siteId: string | undefined;
   readonly resourceKind: string;

@@ -35,7 +35,7 @@ export function http1Exchange(
   };
 }
 
-/** The parser has rejected contradictory and malformed framing; `request-framing.ts` rejects other transfer codings. */
+/** The parser has rejected contradictory and malformed framing; `request-faults.ts` rejects other transfer codings. */
 function bodyOf(request: IncomingMessage): ClientBody {
   const { headers } = request;
   const isChunked = headers['transfer-encoding'] !== undefined;

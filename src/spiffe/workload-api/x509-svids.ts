@@ -40,7 +40,7 @@ export interface X509SvidWatch {
   /** Of a failed attempt, which is retried, or of a message that is ignored in whole or in part. */
   readonly onError: (error: WorkloadApiError) => void;
   readonly signal: AbortSignal;
-  /** As {@link FollowedStream.refusedRetryMs}. */
+  /** As `refusedRetryMs` of `followStream`. */
   readonly refusedRetryMs?: number | undefined;
 }
 

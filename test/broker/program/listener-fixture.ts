@@ -14,7 +14,7 @@ export interface ListenerFixture {
   readonly server: Server;
   readonly connections: ClientConnections;
   readonly closed: ClosingCause[];
-  /** Requests to `/slow` that wait for {@link answerSlow}. */
+  /** Requests to `/slow`, which a test answers. */
   readonly slow: ServerResponse[];
   setTlsMaterial(material: TlsMaterial): void;
   drain(timeoutMs?: number): Promise<void>;

@@ -125,7 +125,7 @@ interface SignInRedirectOptions {
 
 const HOST = '127.0.0.1';
 const PATH = '/signed-in';
-/** Codes of Control (`contract/session.ts`), with a higher limit. */
+/** Codes of Control (`src/control/contract/operators-contract.ts`), with a higher limit. */
 const CODE = /^[A-Za-z0-9._~-]{1,128}$/;
 
 /**
