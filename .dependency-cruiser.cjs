@@ -6,8 +6,9 @@
 /** Rooms of the same floor do not import each other. */
 const FLOORS = [
   ['protocol'],
-  ['process', 'bundle'],
-  ['verifier', 'spiffe'],
+  ['process'],
+  ['bundle', 'spiffe'],
+  ['verifier'],
   ['enforcement', 'broker', 'control', 'caller'],
   ['tools'],
   ['cli'],
@@ -16,7 +17,8 @@ const FLOORS = [
 /** Rooms that others do not import, or that know less than their floor allows. */
 const NARROWER = {
   console: [],
-  spiffe: ['protocol', 'process'],
+  bundle: ['protocol', 'process/(files|program)'],
+  verifier: ['protocol', 'process', 'bundle'],
   broker: ['protocol', 'process', 'spiffe', 'verifier/(audit|assembly)'],
   control: ['protocol', 'process', 'bundle', 'verifier/(decision|explain)'],
   caller: ['protocol', 'process', 'spiffe', 'verifier/(decision|envoy-request)'],

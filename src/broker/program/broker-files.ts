@@ -1,6 +1,7 @@
 /** Opens the files of a broker that are reloaded: signing keys, challenge keys, software keys, deny list, profiles. */
 import { randomBytes } from 'node:crypto';
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
+import { fileFingerprint } from '../../process/files/file-fingerprint.ts';
 import { readInputText } from '../../process/files/input-files.ts';
 import { usageError } from '../../process/program/errors.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
@@ -10,7 +11,7 @@ import { parseDenyList } from '../deny-list.ts';
 import { parseSoftwareKeys } from '../software-keys.ts';
 import type { BrokerProcessSettings } from './broker-settings.ts';
 import { readChallengeKeys } from './challenge-key-file.ts';
-import { type Followed, fileFingerprint, fixed, follow } from './followed-file.ts';
+import { type Followed, fixed, follow } from './followed-file.ts';
 import { keyDirectoryFingerprint, readKeyDirectory } from './key-directory-files.ts';
 import { directoryFingerprint, readProfileDirectory } from './profile-directory.ts';
 

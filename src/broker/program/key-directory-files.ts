@@ -4,8 +4,9 @@
  * Source: docs/operate/broker.md "Signing keys".
  */
 import { type Dirent, statSync } from 'node:fs';
-import { readdir, stat } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileFingerprint } from '../../process/files/file-fingerprint.ts';
 import { readInputText } from '../../process/files/input-files.ts';
 import { readMountedSecret } from '../../process/files/secret-files.ts';
 import { type CliError, systemErrorCode, usageError } from '../../process/program/errors.ts';
@@ -129,16 +130,11 @@ export async function keyDirectoryFingerprint({
   trustDomains,
 }: KeyDirectoryOptions): Promise<string> {
   const folders = trustDomains.length > 0 ? trustDomains : await directoriesIn(directory);
-  const lines = await Promise.all(
+  const paths = await Promise.all(
     folders.map(async (folder) => {
-      const names = (await entriesOf(join(directory, folder))).map(({ name }) => name);
-      return Promise.all(
-        names.map(async (name) => {
-          const { ino, mtimeMs, size } = await stat(join(directory, folder, name));
-          return `${folder}/${name}:${ino}:${mtimeMs}:${size}`;
-        }),
-      );
+      const entries = await entriesOf(join(directory, folder));
+      return entries.map(({ name }) => join(directory, folder, name));
     }),
   );
-  return lines.flat().join('\n');
+  return `${paths.flat().join('\n')}\n${await fileFingerprint(...paths.flat())}`;
 }

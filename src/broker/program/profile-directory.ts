@@ -1,6 +1,7 @@
 /** Reads the signing profile files that the broker serves to the callers that they fit. */
-import { readdir, stat } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileFingerprint } from '../../process/files/file-fingerprint.ts';
 import { readInputText } from '../../process/files/input-files.ts';
 import { systemErrorCode, usageError } from '../../process/program/errors.ts';
 import { ClientError } from '../../protocol/client-error.ts';
@@ -57,10 +58,8 @@ async function readProfileFile(path: string): Promise<ProfileFile> {
   }
 }
 
+/** Changes when a file is added, removed, replaced or written. */
 export async function directoryFingerprint(directory: string): Promise<string> {
-  const lines = (await profileFilesIn(directory)).map(async (path) => {
-    const { ino, mtimeMs, size } = await stat(path);
-    return `${path}:${ino}:${mtimeMs}:${size}`;
-  });
-  return (await Promise.all(lines)).join('\n');
+  const paths = await profileFilesIn(directory);
+  return `${paths.join('\n')}\n${await fileFingerprint(...paths)}`;
 }

@@ -5,7 +5,8 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { removeFile, replaceFile, syncDirectory, writeNewFile } from '../../process/files/output-files.ts';
+import { syncDirectory } from '../../process/files/durable-files.ts';
+import { removeFile, replaceFile, writeNewFile } from '../../process/files/output-files.ts';
 import { systemErrorCode, usageError } from '../../process/program/errors.ts';
 import type { SignatureAlgorithm } from '../../protocol/public-key.ts';
 import { generateSigningKey } from '../../protocol/signing.ts';

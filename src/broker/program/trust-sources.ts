@@ -1,6 +1,7 @@
 /** Opens the sources of trust bundles: files, the Workload API, bundle endpoints. Source: docs/operate/broker.md "Trust bundles". */
 
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
+import { fileFingerprint } from '../../process/files/file-fingerprint.ts';
 import { readInputText } from '../../process/files/input-files.ts';
 import { faultName, usageError } from '../../process/program/errors.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
@@ -12,7 +13,6 @@ import type { TrustBundle, TrustBundles } from '../../spiffe/trust-bundles.ts';
 import { WorkloadApiError } from '../../spiffe/workload-api/workload-api.ts';
 import { type FileObserver, FollowedFiles } from './broker-files.ts';
 import type { BundleFile, TrustPlan, WorkloadApiSource } from './broker-plan.ts';
-import { fileFingerprint } from './followed-file.ts';
 
 const MAX_BUNDLE_BYTES = 4 * 1024 * 1024;
 

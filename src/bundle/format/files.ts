@@ -1,8 +1,9 @@
 /** Reads and writes whole files: reads regular files of bounded size, and writes atomically. */
-import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, open, readdir, rename, unlink, writeFile } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { replaceDurably } from '../../process/files/durable-files.ts';
+import { systemErrorCode } from '../../process/program/errors.ts';
 import { BundleError, bundleError } from './bundle-error.ts';
 
 export interface FileToRead {
@@ -91,68 +92,24 @@ async function readBytes(handle: FileHandle, sizeBytes: number, file: string): P
 /** Converts a system error about a file. */
 export function fileError(error: unknown, file: string): BundleError {
   if (error instanceof BundleError) return error;
-  const code = systemErrorCode(error);
+  const code = codeOf(error);
   return code === 'ENOENT' || code === 'ENOTDIR'
     ? bundleError('file_missing', file, '', 'no such file')
     : bundleError('file_unreadable', file, '', `cannot be read: ${code}`);
 }
 
 /** Such as `EACCES`. */
-function systemErrorCode(error: unknown): string {
-  return typeof error === 'object' && error !== null && 'code' in error
-    ? String(error.code)
-    : 'unknown error';
+function codeOf(error: unknown): string {
+  return systemErrorCode(error) ?? 'unknown error';
 }
 
-/**
- * Writes a file atomically and durably: temporary file, fsync, rename, fsync of the directory.
- * @throws BundleError `file_not_written`
- */
+/** Writes a file atomically and durably. @throws BundleError `file_not_written` */
 export async function writeFileAtomically(directory: string, file: string, bytes: Uint8Array): Promise<void> {
-  const target = join(directory, file);
-  const temporary = join(directory, `.${file}.${randomBytes(8).toString('hex')}`);
-  try {
-    await writeDurably(temporary, bytes);
-    await rename(temporary, target);
-    await syncDirectory(directory);
-  } catch (error) {
-    await unlink(temporary).catch(() => undefined);
+  await replaceDurably(join(directory, file), bytes, 0o644).catch((error: unknown) => {
     throw fileNotWritten(error, file);
-  }
+  });
 }
-
-/** Removes temporary files of interrupted writes. Only for a directory without other writers. Never rejects. */
-export async function removeTemporaries(directory: string, file: string): Promise<void> {
-  const names = await readdir(directory).catch(() => []);
-  const left = names.filter((name) => name.startsWith(`.${file}.`) && TEMPORARY_SUFFIX.test(name));
-  for (const name of left) await unlink(join(directory, name)).catch(() => undefined);
-}
-
-const TEMPORARY_SUFFIX = /\.[0-9a-f]{16}$/;
 
 export function fileNotWritten(error: unknown, file: string): BundleError {
-  return bundleError('file_not_written', file, '', `cannot be written: ${systemErrorCode(error)}`);
-}
-
-/** Creates a file and syncs it; the entry in its directory may not be durable yet. */
-export async function writeDurably(
-  path: string,
-  bytes: Uint8Array | AsyncIterable<Uint8Array>,
-): Promise<void> {
-  const handle = await open(path, 'wx', 0o644);
-  try {
-    await writeFile(handle, bytes);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-export async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY);
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  return bundleError('file_not_written', file, '', `cannot be written: ${codeOf(error)}`);
 }

@@ -3,8 +3,9 @@
  * cannot mix two versions. Kubernetes swaps a volume's content by renaming the link `..data`.
  * Source: docs/design/bundle.md "Life in the verifier".
  */
-import { readdir, realpath, stat } from 'node:fs/promises';
+import { readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileFingerprint } from '../../process/files/file-fingerprint.ts';
 import { BundleError, bundleError } from './bundle-error.ts';
 import { DOCUMENTS, MAX_SHARD_BYTES } from './documents.ts';
 import {
@@ -136,7 +137,6 @@ export class ResolvedDirectory {
   }
 
   async #fingerprintOf(file: string): Promise<string> {
-    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(join(this.path, file), { bigint: true });
-    return [file, dev, ino, size, mtimeNs, ctimeNs].join(' ');
+    return `${file} ${await fileFingerprint(join(this.path, file))}`;
   }
 }

@@ -3,9 +3,9 @@
  * switches both files together; a crash leaves the installed pair complete.
  * Source: docs/operate/workloads.md "Files"; the layout is in `src/caller/enroll/state-file.ts`.
  */
-import { lstat, mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readlink, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { syncDirectory } from '../../process/files/output-files.ts';
+import { replaceLink, syncDirectory } from '../../process/files/durable-files.ts';
 import { systemErrorCode, usageError } from '../../process/program/errors.ts';
 import { currentNumber, numberOf, type PairNames, pairNamesOf } from '../enroll/state-file.ts';
 
@@ -121,13 +121,9 @@ export class PairFolders {
     return ((await currentNumber(this.#names)) ?? 0) + 1;
   }
 
-  /** Replaces the path atomically. */
   async #placeLink(path: string, target: string): Promise<void> {
     if ((await readlink(path).catch(() => undefined)) === target) return;
-    const temporary = this.#temporaryLink;
-    await rm(temporary, { force: true });
-    await symlink(target, temporary);
-    await rename(temporary, path);
+    await replaceLink(path, target, this.#temporaryLink);
   }
 
   get #temporaryLink(): string {

@@ -2,7 +2,7 @@
  * The identity of a key file: the key, with the profiles and passports beside it. It is read again when an agent, or
  * `proofgate enroll`, replaces the files. Source: docs/operate/workloads.md "Files".
  */
-import { stat } from 'node:fs/promises';
+import { fileFingerprint } from '../../process/files/file-fingerprint.ts';
 import { readSigningKeyFile } from '../../process/files/key-files.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { SigningProfiles } from '../../protocol/signing-profile.ts';
@@ -136,15 +136,10 @@ export class KeyFileIdentity {
     const file = await settledKeyFile(this.#keyFile);
     const given = this.#profiles === undefined ? [] : [this.#profiles.path];
     const paths = [file, statePathOf(file), brokerStatePathOf(file), ...given];
-    return (await Promise.all(paths.map(fingerprintOf))).join();
+    return (await Promise.all(paths.map((path) => fileFingerprint(path).catch(() => '-')))).join();
   }
 }
 
 function isRefusal(error: unknown): boolean {
   return error instanceof EnrollError && error.kind === 'refused';
-}
-
-async function fingerprintOf(path: string): Promise<string> {
-  const stats = await stat(path).catch(() => undefined);
-  return stats === undefined ? '-' : `${stats.ino}:${stats.mtimeMs}:${stats.size}`;
 }

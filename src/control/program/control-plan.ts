@@ -2,10 +2,10 @@
  * Validates Control's settings. An invalid setting fails the start with a one-line error before anything is opened.
  * Source: docs/operate/control.md "Running Control".
  */
-import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import { createSecureContext } from 'node:tls';
+import { readTlsMaterial, type TlsFiles } from '../../process/connections/listener-tls.ts';
+import type { TlsMaterial } from '../../process/connections/tls-material.ts';
 import { assertStateDirectory, readPemFile } from '../../process/files/input-files.ts';
 import { readMountedSecret } from '../../process/files/secret-files.ts';
 import { type IssuerNetwork, parseIssuerNetwork } from '../../process/outbound-fetch/address-policy.ts';
@@ -16,16 +16,6 @@ import { parsePublicUrl } from '../../process/settings/public-url.ts';
 import { isLoopback } from '../../protocol/loopback.ts';
 import type { IdentityProviderOptions } from '../operators/identity-provider.ts';
 import type { ControlSettings, DatabaseSettings } from './control-settings.ts';
-
-export interface TlsFiles {
-  readonly certFile: string;
-  readonly keyFile: string;
-}
-
-export interface TlsMaterial {
-  readonly cert: string;
-  readonly key: string;
-}
 
 /** Where the database and its keys are. Contains secrets. */
 export interface DatabasePlan {
@@ -104,24 +94,8 @@ async function readTls({ tlsCert, tlsKey }: ControlSettings): Promise<ControlPla
   if (tlsCert === undefined || tlsKey === undefined) {
     throw usageError('tls_pair_incomplete', '--tls-cert and --tls-key go together');
   }
-  const files = { certFile: tlsCert, keyFile: tlsKey };
+  const files = { certFile: tlsCert, keyFile: tlsKey, clientCaFile: undefined };
   return { ...files, material: await readTlsMaterial(files) };
-}
-
-/** @throws CliError `tls_pair_invalid`, or an error of the file */
-export async function readTlsMaterial({ certFile, keyFile }: TlsFiles): Promise<TlsMaterial> {
-  const cert = (await readPemFile(certFile)) ?? '';
-  const key = await readMountedSecret(keyFile);
-  try {
-    createSecureContext({ cert, key });
-    new X509Certificate(cert);
-    return { cert, key };
-  } catch {
-    throw usageError(
-      'tls_pair_invalid',
-      `${certFile} and ${keyFile} are not a certificate and its private key, in PEM`,
-    );
-  }
 }
 
 function readPublicUrls(

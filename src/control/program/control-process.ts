@@ -132,7 +132,7 @@ async function openListeners(
   const address = await listen(parts, plan.listen, settings.listen);
   opened.add(() => parts.drain(settings.drainTimeoutMs));
   if (plan.tls !== undefined) {
-    const unfollow = followCertificate(parts.app.server, plan.tls, logger);
+    const unfollow = followCertificate(parts.app.server, plan.tls, plan.tls.material, logger);
     opened.add(async () => unfollow());
   }
   return { address, adminAddress: admin.address };

@@ -1,12 +1,14 @@
 /** Reads the TLS files of a listener at startup and reloads them when they change. */
-import { stat } from 'node:fs/promises';
 import type { ReadinessCheck } from '../admin/admin-server.ts';
+import { fileFingerprint } from '../files/file-fingerprint.ts';
+import { FileFollower } from '../files/file-follower.ts';
 import { readPemFile } from '../files/input-files.ts';
 import { readMountedSecret } from '../files/secret-files.ts';
-import { CliError, usageError } from '../program/errors.ts';
+import { type CliError, usageError } from '../program/errors.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import {
   certificateExpirySeconds,
+  isSameMaterial,
   type ServerTls,
   type TlsMaterial,
   TlsMaterialError,
@@ -31,7 +33,7 @@ export interface ListenerName {
   readonly flagPrefix: string;
 }
 
-interface TlsFiles {
+export interface TlsFiles {
   readonly certFile: string;
   readonly keyFile: string;
   readonly clientCaFile: string | undefined;
@@ -70,7 +72,7 @@ export async function planListenerTls(
 }
 
 /** @throws CliError `tls_pair_invalid`, `tls_client_ca_invalid`, or an error of a file */
-async function readTlsMaterial(files: TlsFiles): Promise<TlsMaterial> {
+export async function readTlsMaterial(files: TlsFiles): Promise<TlsMaterial> {
   const { certFile, clientCaFile, keyFile } = files;
   const cert = (await readPemFile(certFile)) ?? '';
   const clientCa = await readPemFile(clientCaFile);
@@ -89,7 +91,6 @@ function materialFault({ member, message }: TlsMaterialError, files: TlsFiles): 
     : usageError('tls_client_ca_invalid', `${files.clientCaFile ?? ''}: ${message}, in PEM`);
 }
 
-const LOOK_EVERY_MS = 1_000;
 /** Automatic renewal happens earlier than this. */
 const EXPIRES_SOON_SECONDS = 24 * 60 * 60;
 
@@ -112,55 +113,40 @@ export interface TlsFollower {
 }
 
 /**
- * Reloads changed files. Files that do not match, as during their replacement, change nothing: the fault is logged once and
- * the next poll retries. Each poll resolves the file names anew, so it notices a replaced symbolic link.
+ * Reloads changed files. Files that do not match, as during their replacement, change nothing. Each look resolves the file
+ * names anew, so it notices a replaced symbolic link.
  */
 export function followTlsFiles({ logger, metrics, plan, take }: FollowedTls): TlsFollower {
-  const { files } = plan;
+  const { certFile, clientCaFile, keyFile } = plan.files;
+  const paths = [certFile, keyFile, ...(clientCaFile === undefined ? [] : [clientCaFile])];
   let expirySeconds = certificateExpirySeconds(plan.material);
   let used = plan.material;
-  let seen: string | undefined;
-  let fault: string | undefined;
   metrics.certificateExpires(expirySeconds);
-  const look = async () => {
-    const found = await fingerprint(files);
-    if (found === seen && fault === undefined) return;
-    const material = await readTlsMaterial(files);
-    seen = found;
-    fault = undefined;
-    if (isSame(material, used)) return;
-    take(material);
-    used = material;
-    expirySeconds = certificateExpirySeconds(material);
-    metrics.certificateExpires(expirySeconds);
-    metrics.certificateReloaded('succeeded');
-    const expires = new Date(expirySeconds * 1000).toISOString();
-    logger.info({ event: 'file_reloaded', file: plan.listener.check, expires }, 'TLS files taken into use');
+  const follower = new FileFollower({
+    fingerprint: () => fileFingerprint(...paths),
+    read: () => readTlsMaterial(plan.files),
+    take(material) {
+      if (isSameMaterial(material, used)) return;
+      take(material);
+      used = material;
+      expirySeconds = certificateExpirySeconds(material);
+      metrics.certificateExpires(expirySeconds);
+      metrics.certificateReloaded('succeeded');
+      const expires = new Date(expirySeconds * 1000).toISOString();
+      logger.info({ event: 'file_reloaded', file: plan.listener.check, expires }, 'TLS files taken into use');
+    },
+    onRejected({ code }) {
+      metrics.certificateReloaded('failed');
+      logger.error(
+        { event: 'file_rejected', file: plan.listener.check, code },
+        'the changed TLS files are invalid; the previous ones stay in use',
+      );
+    },
+  });
+  return {
+    check: () => tlsCheck(plan.listener, expirySeconds, follower.fault?.code),
+    close: () => follower.close(),
   };
-  const failed = (error: unknown) => {
-    const code = error instanceof CliError ? error.code : 'file_unreadable';
-    if (code === fault) return;
-    fault = code;
-    metrics.certificateReloaded('failed');
-    logger.error(
-      { event: 'file_rejected', file: plan.listener.check, code },
-      'the changed TLS files are invalid; the previous ones stay in use',
-    );
-  };
-  const timer = lookRegularly(() => look().catch(failed));
-  return { check: () => tlsCheck(plan.listener, expirySeconds, fault), close: () => clearInterval(timer) };
-}
-
-/** Skips a poll while the previous one still runs. */
-function lookRegularly(look: () => Promise<void>): NodeJS.Timeout {
-  let isLooking = false;
-  return setInterval(() => {
-    if (isLooking) return;
-    isLooking = true;
-    void look().finally(() => {
-      isLooking = false;
-    });
-  }, LOOK_EVERY_MS).unref();
 }
 
 function tlsCheck(
@@ -182,15 +168,4 @@ function tlsCheck(
       ? soon
       : `the changed TLS files are invalid (${fault}); the previous ones stay in use`;
   return { name: check, problem, warning };
-}
-
-function isSame(a: TlsMaterial, b: TlsMaterial): boolean {
-  return a.cert === b.cert && a.key === b.key && a.clientCa === b.clientCa;
-}
-
-/** Follows symbolic links, so it also changes when a link is replaced. */
-async function fingerprint({ certFile, clientCaFile, keyFile }: TlsFiles): Promise<string> {
-  const named = [certFile, keyFile, ...(clientCaFile === undefined ? [] : [clientCaFile])];
-  const stats = await Promise.all(named.map((file) => stat(file)));
-  return stats.map(({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`).join(' ');
 }

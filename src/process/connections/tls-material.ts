@@ -94,6 +94,10 @@ export function certificateExpirySeconds({ cert }: Pick<TlsMaterial, 'cert'>): n
   }
 }
 
+export function isSameMaterial(one: TlsMaterial, other: TlsMaterial): boolean {
+  return one.cert === other.cert && one.key === other.key && one.clientCa === other.clientCa;
+}
+
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 
 function assertUsable({ cert, clientCa, key }: TlsMaterial): void {

@@ -1,12 +1,10 @@
 /**
  * Secret files: those that Control generates once with mode 0600 and publishes atomically, and those that are mounted.
  */
-import { randomBytes } from 'node:crypto';
-import { link, stat, unlink } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { stat, unlink } from 'node:fs/promises';
 import { CliError, systemErrorCode, usageError } from '../program/errors.ts';
+import { publishDurably } from './durable-files.ts';
 import { readInputBytes } from './input-files.ts';
-import { writeNewFile } from './output-files.ts';
 
 const MAX_SECRET_BYTES = 64 * 1024;
 
@@ -36,18 +34,11 @@ export function secretFile(path: string): SecretFile {
   };
 }
 
-/** A hard link publishes the complete file atomically and never replaces one, so no other instance reads half a file. */
 async function createWhole(path: string, content: string): Promise<boolean> {
-  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(8).toString('hex')}`);
-  await writeNewFile({ path: temporary, content, mode: 0o600 });
   try {
-    await link(temporary, path);
-    return true;
+    return await publishDurably(path, content, 0o600);
   } catch (error) {
-    if (systemErrorCode(error) === 'EEXIST') return false;
     throw usageError('file_not_written', `${path} cannot be written (${systemErrorCode(error) ?? 'error'})`);
-  } finally {
-    await unlink(temporary);
   }
 }
 

@@ -9,6 +9,7 @@ import { CURRENT_LINK, FRESHNESS_FILE } from '../../bundle/format/file-names.ts'
 import { ResolvedDirectory } from '../../bundle/format/local-directory.ts';
 import { type StepDocument, stepKindOf } from '../../bundle/format/open-document.ts';
 import { STEP_LOG_FILE } from '../../bundle/format/step-log.ts';
+import { fileFingerprint } from '../../process/files/file-fingerprint.ts';
 import type { BundleLoader } from './bundle-loader.ts';
 import { Coalesced } from './serial-tasks.ts';
 
@@ -114,7 +115,7 @@ export class StateFollower {
   }
 
   async #takeStatement(path: string): Promise<void> {
-    const fingerprint = await fingerprintOf(join(path, FRESHNESS_FILE));
+    const fingerprint = await fileFingerprint(join(path, FRESHNESS_FILE)).catch(() => undefined);
     if (fingerprint === undefined || fingerprint === this.#statement) return;
     const bytes = await new ResolvedDirectory(path).readFreshness();
     if (bytes !== undefined) await this.#loader.offerStatement(bytes);
@@ -136,9 +137,4 @@ async function readFrom(file: string, offset: number): Promise<Buffer> {
 
 async function sizeOf(file: string): Promise<number> {
   return (await stat(file)).size;
-}
-
-async function fingerprintOf(file: string): Promise<string | undefined> {
-  const stats = await stat(file, { bigint: true }).catch(() => undefined);
-  return stats && [stats.dev, stats.ino, stats.size, stats.mtimeNs].join(' ');
 }

@@ -5,8 +5,11 @@
  * ahead, never while a request waits.
  * Source: docs/design/protocol.md "Replay".
  */
+
+import { join } from 'node:path';
 import { BundleError } from '../../bundle/format/bundle-error.ts';
-import { readRegularFile, removeTemporaries, writeFileAtomically } from '../../bundle/format/files.ts';
+import { readRegularFile, writeFileAtomically } from '../../bundle/format/files.ts';
+import { removeTemporaries } from '../../process/files/durable-files.ts';
 import { hasExactMembers, isJsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
 
 export const FENCE_FILE = 'replay-fence.json';
@@ -28,7 +31,7 @@ export interface PersistedFence {
 
 /** Never rejects. If the file cannot be read, no proof may be consumed, and `problem` says why. */
 export async function openPersistedFence(stateDirectory: string): Promise<PersistedFence> {
-  await removeTemporaries(stateDirectory, FENCE_FILE);
+  await removeTemporaries(join(stateDirectory, FENCE_FILE));
   try {
     return new FileFence(stateDirectory, await readFence(stateDirectory));
   } catch (error) {

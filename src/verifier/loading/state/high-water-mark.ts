@@ -4,6 +4,7 @@
  * Source: docs/design/bundle.md "Revision and head".
  */
 
+import { join } from 'node:path';
 import {
   BundleError,
   type BundleErrorCode,
@@ -11,7 +12,8 @@ import {
   showValue,
 } from '../../../bundle/format/bundle-error.ts';
 import type { ChainPosition } from '../../../bundle/format/chain.ts';
-import { readRegularFile, removeTemporaries, writeFileAtomically } from '../../../bundle/format/files.ts';
+import { readRegularFile, writeFileAtomically } from '../../../bundle/format/files.ts';
+import { removeTemporaries } from '../../../process/files/durable-files.ts';
 import { isBase64urlOf32Bytes } from '../../../protocol/base64url.ts';
 import { hasExactMembers, isJsonObject, parseStrictJson } from '../../../protocol/strict-json.ts';
 
@@ -74,7 +76,7 @@ export class FileMark implements HighWaterMark {
     const { revision, head } = position;
     const mark = { format: MARK_FORMAT, auth_site: this.#authSite, revision, head };
     // Only a process that writes may remove temporary files: others read the mark of a running verifier.
-    if (!this.#isWritten) await removeTemporaries(this.#directory, MARK_FILE);
+    if (!this.#isWritten) await removeTemporaries(join(this.#directory, MARK_FILE));
     this.#isWritten = true;
     await writeFileAtomically(this.#directory, MARK_FILE, Buffer.from(`${JSON.stringify(mark)}\n`));
     this.#position = position;

@@ -7,22 +7,17 @@
  * Source: docs/design/bundle.md "The state directory".
  */
 import { createHash, type Hash, randomBytes } from 'node:crypto';
-import { mkdir, readdir, readlink, rename, rm, stat, symlink, unlink } from 'node:fs/promises';
+import { mkdir, readdir, readlink, rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { BundleError, bundleError } from '../../../bundle/format/bundle-error.ts';
 import type { ChainPosition } from '../../../bundle/format/chain.ts';
 import { BUNDLE_FILE, CURRENT_LINK, FRESHNESS_FILE } from '../../../bundle/format/file-names.ts';
-import {
-  fileError,
-  fileNotWritten,
-  syncDirectory,
-  writeDurably,
-  writeFileAtomically,
-} from '../../../bundle/format/files.ts';
+import { fileError, fileNotWritten, writeFileAtomically } from '../../../bundle/format/files.ts';
 import { ResolvedDirectory } from '../../../bundle/format/local-directory.ts';
 import { type OpenedBundle, type StepDocument, stepKindOf } from '../../../bundle/format/open-document.ts';
 import type { KeyShardContent } from '../../../bundle/format/schema.ts';
 import { STEP_LOG_FILE, StepLog } from '../../../bundle/format/step-log.ts';
+import { createSynced, replaceLink, syncDirectory } from '../../../process/files/durable-files.ts';
 import type { AcceptedChain, FoundChain } from './found-chain.ts';
 
 export const BASES_FOLDER = 'bases';
@@ -148,7 +143,7 @@ export class PersistedBundle {
     const incoming = await this.newBase();
     try {
       const { bytes, opened, positions } = chain;
-      await writeDurably(join(incoming.path, BUNDLE_FILE), bytes).catch((error: unknown) => {
+      await createSynced(join(incoming.path, BUNDLE_FILE), bytes, 0o644).catch((error: unknown) => {
         throw fileNotWritten(error, BUNDLE_FILE);
       });
       for (const shard of opened.content.key_shards ?? []) await copyShard(files, shard, incoming);
@@ -237,7 +232,8 @@ export class PersistedBundle {
       await syncDirectory(incoming.path);
       await rename(incoming.path, join(this.#bases, name));
       await syncDirectory(this.#bases);
-      await pointTo(this.#path, name);
+      await replaceLink(join(this.#path, CURRENT_LINK), join(BASES_FOLDER, name));
+      await syncDirectory(this.#path);
     } catch (error) {
       await log.close();
       throw error instanceof BundleError ? error : fileNotWritten(error, CURRENT_LINK);
@@ -278,18 +274,6 @@ async function currentName(stateDirectory: string): Promise<string | undefined> 
   return name;
 }
 
-async function pointTo(stateDirectory: string, name: string): Promise<void> {
-  const temporary = join(stateDirectory, `.${CURRENT_LINK}.${randomBytes(8).toString('hex')}`);
-  await symlink(join(BASES_FOLDER, name), temporary);
-  try {
-    await rename(temporary, join(stateDirectory, CURRENT_LINK));
-  } catch (error) {
-    await unlink(temporary).catch(() => undefined);
-    throw error;
-  }
-  await syncDirectory(stateDirectory);
-}
-
 async function openBase(path: string): Promise<StoredBase> {
   const sizeBytes = await sizeOf(path).catch((error: unknown) => {
     throw fileError(error, BUNDLE_FILE);
@@ -311,7 +295,7 @@ async function copyShard(
   const shard = await files.readShard(file);
   const hash = createHash('sha256');
   try {
-    await writeDurably(join(incoming.path, file), tapped(shard.chunks(), hash));
+    await createSynced(join(incoming.path, file), tapped(shard.chunks(), hash), 0o644);
   } catch (error) {
     throw fileNotWritten(error, file);
   } finally {
