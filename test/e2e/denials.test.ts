@@ -5,10 +5,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { REASONS, type Reason } from '../../src/protocol/reasons.ts';
 import type { WireRequest } from '../../src/tools/conformance/wire/exchange.ts';
-import { BINDING_AND_REPLAY_DENIALS } from '../support/site/denials/binding-and-replay.ts';
-import type { DenialCase, DenialCases, Provocation } from '../support/site/denials/denial-case.ts';
-import { POLICY_DENIALS } from '../support/site/denials/policy.ts';
-import { PROOF_DENIALS } from '../support/site/denials/proof.ts';
+import { BINDING_AND_REPLAY_DENIALS } from '../support/cases/binding-and-replay-denials.ts';
+import type { DenialCase, DenialCases, Provocation } from '../support/cases/denial-case.ts';
+import { POLICY_DENIALS } from '../support/cases/policy-denials.ts';
+import { PROOF_DENIALS } from '../support/cases/proof-denials.ts';
 import { useEnvironment } from '../support/site/environment.ts';
 import { PROTOCOLS } from '../support/site/gateway.ts';
 import { expectDenial, observe } from '../support/site/observe.ts';

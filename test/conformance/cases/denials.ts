@@ -3,11 +3,11 @@
 import { REASONS, type Reason } from '../../../src/protocol/reasons.ts';
 import { FAULT_CASES } from '../../../src/tools/conformance/public-cases.ts';
 import type { WireMessage } from '../../../src/tools/conformance/wire/conformance-case.ts';
+import { BINDING_AND_REPLAY_DENIALS } from '../../support/cases/binding-and-replay-denials.ts';
+import type { DenialCase, DenialCases, Provocation } from '../../support/cases/denial-case.ts';
+import { POLICY_DENIALS } from '../../support/cases/policy-denials.ts';
+import { PROOF_DENIALS } from '../../support/cases/proof-denials.ts';
 import type { ConformanceCase, PointState } from '../../support/points/conformance-case.ts';
-import { BINDING_AND_REPLAY_DENIALS } from '../../support/site/denials/binding-and-replay.ts';
-import type { DenialCase, DenialCases, Provocation } from '../../support/site/denials/denial-case.ts';
-import { POLICY_DENIALS } from '../../support/site/denials/policy.ts';
-import { PROOF_DENIALS } from '../../support/site/denials/proof.ts';
 import type { VerifierState } from '../../support/site/verifier-states.ts';
 
 const DENIALS: DenialCases<Reason> = { ...POLICY_DENIALS, ...PROOF_DENIALS, ...BINDING_AND_REPLAY_DENIALS };

@@ -80,7 +80,8 @@ function nodeDriver(): SdkDriver {
     language: 'Node',
     missing: undefined,
     prepare: async () => undefined,
-    sign: (keyFile, jobs) => runDriver([process.execPath, pathOf('../../caller/sdk/drivers/driver.mjs'), keyFile], jobs),
+    sign: (keyFile, jobs) =>
+      runDriver([process.execPath, pathOf('../../caller/sdk/drivers/driver.mjs'), keyFile], jobs),
   };
 }
 

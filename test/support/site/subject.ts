@@ -7,8 +7,8 @@ import type {
   Subject,
   SubjectChanges,
 } from '../../../src/tools/conformance/wire/conformance-case.ts';
+import type { DenialCase } from '../cases/denial-case.ts';
 import { derivedKeyCaller } from './callers.ts';
-import type { DenialCase } from './denials/denial-case.ts';
 import { AUTHORITY, ROUTES, type SiteRoute } from './routes.ts';
 import { sign } from './signed-request.ts';
 import type { Site } from './site.ts';

@@ -1,4 +1,17 @@
 /** Converts cases to published requests. The case states the expected result, never the verifier. */
+
+import { BINDING_CASES } from '../../support/cases/binding-cases.ts';
+import { BLOCKED_CASES } from '../../support/cases/blocked-cases.ts';
+import { CALLER_CASES } from '../../support/cases/caller-cases.ts';
+import { KEY_CASES } from '../../support/cases/holder-key-cases.ts';
+import { PASSPORT_CASES } from '../../support/cases/passport-cases.ts';
+import { PROOF_CASES } from '../../support/cases/proof-cases.ts';
+import type { CaseGroup } from '../../support/cases/request-cases.ts';
+import { ROUTE_CASES } from '../../support/cases/route-cases.ts';
+import { TABLE_CASES } from '../../support/cases/table-cases.ts';
+import { TIME_CASES } from '../../support/cases/time-cases.ts';
+import { UPSTREAM_CASES } from '../../support/cases/upstream-cases.ts';
+import type { VectorCase } from '../../support/cases/vector-case.ts';
 import {
   AUTH_SITE,
   BROKER_ISSUER,
@@ -6,21 +19,9 @@ import {
   NOW_SECONDS,
   TRUST_DOMAIN,
 } from '../../support/fixtures/bundle-content.ts';
+import { signVectorRequest } from '../../support/fixtures/deterministic.ts';
 import type { CallerName, WireRequest } from '../../support/fixtures/signed-request.ts';
 import { AUTOMATION_ISSUER, KEY_ID, type RouteId } from '../../support/fixtures/snapshot.ts';
-import { BINDING_CASES } from '../../verifier/decision/binding-cases.ts';
-import { CALLER_CASES } from '../../verifier/decision/caller-cases.ts';
-import type { CaseGroup } from '../../verifier/decision/request-cases.ts';
-import { BLOCKED_CASES } from './cases/blocked.ts';
-import { KEY_CASES } from './cases/keys.ts';
-import { PASSPORT_CASES } from './cases/passports.ts';
-import { PROOF_CASES } from './cases/proofs.ts';
-import { ROUTE_CASES } from './cases/routes.ts';
-import { TABLE_CASES } from './cases/table.ts';
-import { TIME_CASES } from './cases/times.ts';
-import { UPSTREAM_CASES } from './cases/upstream.ts';
-import type { VectorCase } from './cases/vector-case.ts';
-import { signVectorRequest } from './deterministic.ts';
 import type {
   Expected,
   ExpectedAllowance,

@@ -3,12 +3,12 @@ import { describe, expect, it } from '@jest/globals';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { REASONS } from '../../../src/protocol/reasons.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
+import type { Fault, TableCaller } from '../../support/cases/fault.ts';
+import { applyToContent, canMeet, FAULTS, faultsOf } from '../../support/cases/one-fault.ts';
 import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
 import { bothEdits, type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
 import { compileSite, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
-import type { Fault, TableCaller } from './fault.ts';
-import { applyToContent, canMeet, FAULTS, faultsOf } from './one-fault.ts';
 
 const keys = newSiteKeys();
 const sound = await compileSite(siteContent(keys));

@@ -7,6 +7,9 @@ import fc from 'fast-check';
 import type { RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
 import { factsOfCheckRequest } from '../../../src/verifier/envoy-request/check-request.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
+import type { TableCaller } from '../../support/cases/fault.ts';
+import { MUTATIONS, type Mutation, otherEs256Signature, type Victim } from '../../support/cases/mutations.ts';
+import { applyToContent, canMeet, faultsOf } from '../../support/cases/one-fault.ts';
 import { recordingReplayStore, scriptedReplayStore } from '../../support/fakes/replay-store.ts';
 import { NOW_SECONDS, newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import { mergedCheckRequest, rawCheckRequest } from '../../support/fixtures/check-request.ts';
@@ -21,9 +24,6 @@ import { compileSite, newSiteKeys, siteContent } from '../../support/fixtures/sn
 import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
 import { byLane } from '../../support/lane.ts';
 import { Random } from '../../support/random.ts';
-import type { TableCaller } from './fault.ts';
-import { MUTATIONS, type Mutation, otherEs256Signature, type Victim } from './mutations.ts';
-import { applyToContent, canMeet, faultsOf } from './one-fault.ts';
 
 /** The mutation tests ask for fewer by `PROOFGATE_TEST_MUTATIONS`. */
 const RUNS = Number(process.env.PROOFGATE_TEST_MUTATIONS ?? byLane({ fast: 20_000, extended: 100_000 }));

@@ -5,8 +5,8 @@
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { PASSPORT_HEADER, SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
 import { UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
-import { NOW_SECONDS } from '../../support/fixtures/bundle-content.ts';
-import { withHeader, withoutHeader } from '../../support/fixtures/signed-request.ts';
+import { NOW_SECONDS } from '../fixtures/bundle-content.ts';
+import { withHeader, withoutHeader } from '../fixtures/signed-request.ts';
 import {
   entriesWhere,
   MAX_STALENESS_SECONDS,
@@ -14,7 +14,7 @@ import {
   type SiteContent,
   SKEW_SECONDS,
   sourcesOf,
-} from '../../support/fixtures/snapshot.ts';
+} from '../fixtures/snapshot.ts';
 import type { Fault, TableCaller } from './fault.ts';
 import { STEP_5 } from './one-fault-step-5.ts';
 

@@ -1,7 +1,7 @@
 /** Targets, origins and templates: which route a request matches, if any. */
 import { readFileSync } from 'node:fs';
-import type { RequestEdits, WireRequest } from '../../../support/fixtures/signed-request.ts';
-import type { SiteContent } from '../../../support/fixtures/snapshot.ts';
+import type { RequestEdits, WireRequest } from '../fixtures/signed-request.ts';
+import type { SiteContent } from '../fixtures/snapshot.ts';
 import { BILLING, type BundleVariant, replaced, type VectorCase } from './vector-case.ts';
 
 const NOT_CANONICAL = 'bundle_route_missing/path_not_canonical 403';
@@ -11,7 +11,7 @@ const NO_MATCH = 'bundle_route_missing/no_match 403';
 const TARGETS: {
   readonly canonical: readonly string[];
   readonly refused: { readonly [rule: string]: readonly string[] };
-} = JSON.parse(readFileSync(new URL('../../targets.json', import.meta.url), 'utf8'));
+} = JSON.parse(readFileSync(new URL('../../vectors/targets.json', import.meta.url), 'utf8'));
 
 /** Sends and, where a transcript can hold it, signs the same. */
 function sendsTarget(target: string): RequestEdits {

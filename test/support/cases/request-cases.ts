@@ -1,6 +1,6 @@
 /** What cases are made of: a plan, what is changed of it, and what must become of it. Fixed keys: the published vectors are made of the same cases. */
-import type { RequestEdits, RequestPlan, WireRequest } from '../../support/fixtures/signed-request.ts';
-import { TEST_SITE_KEYS } from '../../vectors/make/test-keys.ts';
+import type { RequestEdits, RequestPlan, WireRequest } from '../fixtures/signed-request.ts';
+import { TEST_SITE_KEYS } from '../fixtures/test-keys.ts';
 
 export const keys = TEST_SITE_KEYS;
 

@@ -1,20 +1,10 @@
 /** The rows of step 5. */
 import { thumbprintOf } from '../../../src/protocol/public-key.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
-import {
-  BROKER_ISSUER,
-  CLIENT_ISSUER,
-  NOW_SECONDS,
-  TRUST_DOMAIN,
-} from '../../support/fixtures/bundle-content.ts';
-import { type RequestEdits, withHeader } from '../../support/fixtures/signed-request.ts';
-import {
-  entriesWhere,
-  KEY_ID,
-  MAX_BROKER_PASSPORT_TTL_SECONDS,
-  SKEW_SECONDS,
-} from '../../support/fixtures/snapshot.ts';
-import { OTHER_TEST_KEYS } from '../../vectors/make/test-keys.ts';
+import { BROKER_ISSUER, CLIENT_ISSUER, NOW_SECONDS, TRUST_DOMAIN } from '../fixtures/bundle-content.ts';
+import { type RequestEdits, withHeader } from '../fixtures/signed-request.ts';
+import { entriesWhere, KEY_ID, MAX_BROKER_PASSPORT_TTL_SECONDS, SKEW_SECONDS } from '../fixtures/snapshot.ts';
+import { OTHER_TEST_KEYS } from '../fixtures/test-keys.ts';
 import type { Fault } from './fault.ts';
 
 const { stranger } = OTHER_TEST_KEYS;

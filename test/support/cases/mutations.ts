@@ -4,7 +4,7 @@
  */
 import { formatTranscript } from '../../../src/protocol/transcript.ts';
 import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
-import { newSigningKey } from '../../support/fixtures/bundle-content.ts';
+import { newSigningKey } from '../fixtures/bundle-content.ts';
 import {
   type HeaderLine,
   type RequestEdits,
@@ -15,9 +15,9 @@ import {
   type WireRequest,
   withHeader,
   withoutHeader,
-} from '../../support/fixtures/signed-request.ts';
-import type { SiteKeys } from '../../support/fixtures/snapshot.ts';
-import { type Random, TEXT_CHANGES, type TextChange } from '../../support/random.ts';
+} from '../fixtures/signed-request.ts';
+import type { SiteKeys } from '../fixtures/snapshot.ts';
+import { type Random, TEXT_CHANGES, type TextChange } from '../random.ts';
 import { PASSPORT_CHANGES, TRANSCRIPT_LINE_CHANGES, TRANSCRIPT_SPELLINGS } from './mutation-texts.ts';
 
 export interface Victim {

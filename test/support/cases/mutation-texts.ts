@@ -1,6 +1,6 @@
 /** Other spellings of passports and transcripts, and transcripts that say something else. */
-import type { TranscriptDraft } from '../../support/fixtures/signed-request.ts';
-import type { Random } from '../../support/random.ts';
+import type { TranscriptDraft } from '../fixtures/signed-request.ts';
+import type { Random } from '../random.ts';
 
 type JwsChange = (jws: string, random: Random) => string;
 

@@ -2,13 +2,13 @@
  * Denials at the end of step 5 (the request differs from what was signed) and in step 6 (replay), and the verifier's own
  * faults.
  */
-import { BINDING_FAULTS } from '../../../../src/tools/conformance/cases/binding-faults.ts';
-import type { WireRequest } from '../../../../src/tools/conformance/wire/exchange.ts';
-import { attestedCaller, derivedKeyCaller } from '../callers.ts';
-import { ROUTES } from '../routes.ts';
-import { type RequestPlan, signedRequest, withHeader, withMoreHeaders } from '../signed-request.ts';
-import { nowSeconds, type Site } from '../site.ts';
-import { denialCases } from '../subject.ts';
+import { BINDING_FAULTS } from '../../../src/tools/conformance/cases/binding-faults.ts';
+import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
+import { attestedCaller, derivedKeyCaller } from '../site/callers.ts';
+import { ROUTES } from '../site/routes.ts';
+import { type RequestPlan, signedRequest, withHeader, withMoreHeaders } from '../site/signed-request.ts';
+import { nowSeconds, type Site } from '../site/site.ts';
+import { denialCases } from '../site/subject.ts';
 import type { DenialCase, DenialCases } from './denial-case.ts';
 
 type Case = DenialCase<'request_binding_mismatch'>;

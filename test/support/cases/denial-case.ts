@@ -1,9 +1,9 @@
 /** One reason for a denial: what a caller sends, and the expected result. */
 
-import type { DetailOf, Reason } from '../../../../src/protocol/reasons.ts';
-import type { WireRequest } from '../../../../src/tools/conformance/wire/exchange.ts';
-import type { Site } from '../site.ts';
-import type { VerifierState } from '../verifier-states.ts';
+import type { DetailOf, Reason } from '../../../src/protocol/reasons.ts';
+import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
+import type { Site } from '../site/site.ts';
+import type { VerifierState } from '../site/verifier-states.ts';
 
 export interface DenialCase<R extends Reason> {
   readonly what: string;

@@ -1,7 +1,7 @@
 /** One fault of a request, and how a test makes it. */
 import type { ReplayOutcome } from '../../../src/verifier/replay/store.ts';
-import type { RequestEdits } from '../../support/fixtures/signed-request.ts';
-import type { SiteContent } from '../../support/fixtures/snapshot.ts';
+import type { RequestEdits } from '../fixtures/signed-request.ts';
+import type { SiteContent } from '../fixtures/snapshot.ts';
 
 /** Who makes the request: a derived key's holder, or one with a broker's passport. */
 export type TableCaller = 'billing' | 'broker';

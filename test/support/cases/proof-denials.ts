@@ -1,13 +1,20 @@
 /** Denials for missing or malformed credentials, and in the first half of step 5: invalid passports and proofs. */
 
-import type { PassportToSign } from '../../../../src/protocol/signing.ts';
-import { PROOF_FAULTS } from '../../../../src/tools/conformance/cases/proof-faults.ts';
-import type { WireRequest } from '../../../../src/tools/conformance/wire/exchange.ts';
-import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from '../callers.ts';
-import { ROUTES } from '../routes.ts';
-import { signedRequest } from '../signed-request.ts';
-import { BROKER_ISSUER, newHolder, nowSeconds, type Site, TRUST_DOMAIN, WORKLOAD_PREFIX } from '../site.ts';
-import { denialCases } from '../subject.ts';
+import type { PassportToSign } from '../../../src/protocol/signing.ts';
+import { PROOF_FAULTS } from '../../../src/tools/conformance/cases/proof-faults.ts';
+import type { WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
+import { attestedCaller, buildCaller, type Caller, derivedKeyCaller } from '../site/callers.ts';
+import { ROUTES } from '../site/routes.ts';
+import { signedRequest } from '../site/signed-request.ts';
+import {
+  BROKER_ISSUER,
+  newHolder,
+  nowSeconds,
+  type Site,
+  TRUST_DOMAIN,
+  WORKLOAD_PREFIX,
+} from '../site/site.ts';
+import { denialCases } from '../site/subject.ts';
 import type { DenialCase, DenialCases } from './denial-case.ts';
 
 type Case = DenialCase<'invalid_request_proof'>;

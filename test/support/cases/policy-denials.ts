@@ -1,9 +1,9 @@
 /** Denials in steps 1 to 4: route, source, freshness, provenance and context. */
-import type { Reason } from '../../../../src/protocol/reasons.ts';
-import { attestedCaller, buildCaller, derivedKeyCaller } from '../callers.ts';
-import { ROUTES, type SiteRoute } from '../routes.ts';
-import { signedRequest } from '../signed-request.ts';
-import { BROKER_ISSUER, type DerivedKeyId, OIDC_ISSUER, type Site, TRUST_DOMAIN } from '../site.ts';
+import type { Reason } from '../../../src/protocol/reasons.ts';
+import { attestedCaller, buildCaller, derivedKeyCaller } from '../site/callers.ts';
+import { ROUTES, type SiteRoute } from '../site/routes.ts';
+import { signedRequest } from '../site/signed-request.ts';
+import { BROKER_ISSUER, type DerivedKeyId, OIDC_ISSUER, type Site, TRUST_DOMAIN } from '../site/site.ts';
 import type { DenialCase, DenialCases } from './denial-case.ts';
 
 type PolicyReason = Exclude<

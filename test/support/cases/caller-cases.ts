@@ -1,8 +1,8 @@
 /** Further ways to the rows of the decision table about callers and keys, and odd requests that are allowed. */
-import { CLIENT_ISSUER } from '../../support/fixtures/bundle-content.ts';
-import type { RequestEdits } from '../../support/fixtures/signed-request.ts';
-import { CONTEXT, KEY_ID, PROVENANCE } from '../../support/fixtures/snapshot.ts';
-import { OTHER_TEST_KEYS } from '../../vectors/make/test-keys.ts';
+import { CLIENT_ISSUER } from '../fixtures/bundle-content.ts';
+import type { RequestEdits } from '../fixtures/signed-request.ts';
+import { CONTEXT, KEY_ID, PROVENANCE } from '../fixtures/snapshot.ts';
+import { OTHER_TEST_KEYS } from '../fixtures/test-keys.ts';
 import { type CaseGroup, everything, keys, read, write } from './request-cases.ts';
 
 export const claims = (change: { [name: string]: unknown }): RequestEdits => ({

@@ -5,7 +5,7 @@ import {
   type RequestPlan,
   withHeader,
   withoutHeader,
-} from '../../support/fixtures/signed-request.ts';
+} from '../fixtures/signed-request.ts';
 import { type CaseGroup, everything, read, received, write } from './request-cases.ts';
 
 const NO_HASH = Buffer.alloc(32).toString('base64url');
