@@ -1,4 +1,4 @@
-/** Writes test/vectors/*.json from the cases in test/vectors/make/ and test/verifier/. A test fails when they are out of date. */
+/** Writes test/vectors/*.json from the cases in test/support/cases/. A test fails when they are out of date. */
 import { register } from 'node:module';
 
 register(new URL('../test/support/harness/typescript-hooks.mjs', import.meta.url));

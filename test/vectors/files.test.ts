@@ -5,7 +5,9 @@ import { openBundle } from '../../src/bundle/format/open-document.ts';
 import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
 import { NOW_SECONDS } from '../support/fixtures/bundle-content.ts';
+import { signEs256Deterministically } from '../support/fixtures/deterministic-es256.ts';
 import { type RequestPlan, signRequest } from '../support/fixtures/signed-request.ts';
+import { TEST_SITE_KEYS } from '../support/fixtures/test-keys.ts';
 import { outcomeOf } from '../support/fixtures/test-verifier.ts';
 import { P256_KEY } from '../support/protocol/fixtures.ts';
 import {
@@ -21,12 +23,10 @@ import {
   textOf,
 } from '../support/protocol/published-vectors.ts';
 import { createBench, storeOf } from './bench.ts';
-import { signEs256Deterministically } from './make/deterministic-es256.ts';
 import { vectorFiles } from './make/files.ts';
 import type { ExpectedDenial } from './make/format.ts';
 import { applyPatch, patchBetween } from './make/json-patch.ts';
 import { CASES } from './make/request-vectors.ts';
-import { TEST_SITE_KEYS } from './make/test-keys.ts';
 
 describe('the files', () => {
   const made = vectorFiles();

@@ -11,6 +11,8 @@ import type { DeniedRequest } from '../../../src/verifier/capture/capture-docume
 import { DeniedCaptures } from '../../../src/verifier/capture/denied-captures.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
 import { putBundle } from '../../support/bundle/bundle-directory.ts';
+import type { Fault } from '../../support/cases/fault.ts';
+import { applyToContent, FAULTS } from '../../support/cases/one-fault.ts';
 import { expectCliError } from '../../support/cli/run-cli.ts';
 import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
 import type { RequestEdits, RequestPlan, SignedRequest } from '../../support/fixtures/signed-request.ts';
@@ -20,8 +22,6 @@ import {
   createTestVerifier,
   REALTIME_STALENESS_SECONDS,
 } from '../../support/fixtures/test-verifier.ts';
-import type { Fault } from '../../verifier/decision/fault.ts';
-import { applyToContent, FAULTS } from '../../verifier/decision/one-fault.ts';
 import { bundleKey, captureOf, ExplainStage, keys, type Report, withLines } from './explain-fixture.ts';
 
 const sound = await compileSite(siteContent(keys));

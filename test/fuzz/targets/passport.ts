@@ -10,7 +10,7 @@ import { signTranscript } from '../../../src/protocol/signing.ts';
 import type { Transcript } from '../../../src/protocol/transcript.ts';
 import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
 import { factsOfWire } from '../../support/fixtures/signed-request.ts';
-import { TEST_SITE_KEYS } from '../../vectors/make/test-keys.ts';
+import { TEST_SITE_KEYS } from '../../support/fixtures/test-keys.ts';
 import { decideAtSite, NOW_SECONDS, SITE_ALLOWED, SITE_CONTENT, SITE_DENIED } from '../site.ts';
 import { type FuzzTarget, mustHold } from '../target.ts';
 

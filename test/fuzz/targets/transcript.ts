@@ -7,8 +7,8 @@ import { signMessage } from '../../../src/protocol/signature.ts';
 import { formatTranscript, parseTranscript, type Transcript } from '../../../src/protocol/transcript.ts';
 import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
 import { factsOfWire, type HeaderLine } from '../../support/fixtures/signed-request.ts';
+import { TEST_SITE_KEYS } from '../../support/fixtures/test-keys.ts';
 import { wireRequestOf } from '../../support/protocol/published-vectors.ts';
-import { TEST_SITE_KEYS } from '../../vectors/make/test-keys.ts';
 import { decideAtSite, NOW_SECONDS, SITE_ALLOWED, SITE_CONTENT, SITE_DENIED } from '../site.ts';
 import { type FuzzTarget, mustHold } from '../target.ts';
 

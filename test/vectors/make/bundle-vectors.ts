@@ -1,12 +1,12 @@
 /** The bundles for the request vectors: one whole and signed, the others as patches of it. */
 import { signWholeBundle } from '../../../src/bundle/authoring/publishing-documents.ts';
 import { asContent } from '../../../src/bundle/format/shape.ts';
+import type { BundleVariant } from '../../support/cases/vector-case.ts';
 import { siteContent } from '../../support/fixtures/snapshot.ts';
-import type { BundleVariant } from './cases/vector-case.ts';
+import { OTHER_TEST_KEYS, TEST_SITE_KEYS } from '../../support/fixtures/test-keys.ts';
 import type { BundleVector } from './format.ts';
 import { patchBetween } from './json-patch.ts';
 import { BASE_BUNDLE, CASES } from './request-vectors.ts';
-import { OTHER_TEST_KEYS, TEST_SITE_KEYS } from './test-keys.ts';
 
 export function bundleVectors(): readonly BundleVector[] {
   return [baseBundle(), ...variants().map(patchedBundle)];

@@ -1,10 +1,11 @@
 /** The contents of the published files beside this folder. */
+
+import { ALL_TEST_KEYS } from '../../support/fixtures/test-keys.ts';
 import { bundleVectors } from './bundle-vectors.ts';
 import { type KeyVector, VECTOR_FORMAT } from './format.ts';
 import { replayVectors } from './replay-vectors.ts';
 import { CASES, requestVectorOf } from './request-vectors.ts';
 import { signingVectors } from './signing-vectors.ts';
-import { ALL_TEST_KEYS } from './test-keys.ts';
 
 /** Text by name; `targets.json` and `schema.json` are written by hand. */
 export function vectorFiles(): ReadonlyMap<string, string> {

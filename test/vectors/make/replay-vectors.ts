@@ -1,12 +1,12 @@
 /** Request sequences in which the first request affects the decision about the next. */
 import { NOW_SECONDS } from '../../support/fixtures/bundle-content.ts';
+import { signVectorRequest } from '../../support/fixtures/deterministic.ts';
+import { withOtherS } from '../../support/fixtures/signature-spellings.ts';
 import { type RequestEdits, type RequestPlan, withHeader } from '../../support/fixtures/signed-request.ts';
 import { SKEW_SECONDS } from '../../support/fixtures/snapshot.ts';
-import { signVectorRequest } from './deterministic.ts';
+import { OTHER_TEST_KEYS } from '../../support/fixtures/test-keys.ts';
 import type { ReplayVector } from './format.ts';
 import { BASE_BUNDLE, expectedAllowance, expectedDenial, receivedRequest } from './request-vectors.ts';
-import { withOtherS } from './signature-spellings.ts';
-import { OTHER_TEST_KEYS } from './test-keys.ts';
 
 interface Step {
   readonly plan: RequestPlan;

@@ -1,10 +1,10 @@
 /** Makes `signing.json` by the rules of docs/design/protocol.md, step by step; the tests compare it with `src/protocol/`. */
 import { createHash } from 'node:crypto';
 import type { SigningKey } from '../../../src/protocol/signing.ts';
-import { signSameEachTime } from './deterministic.ts';
+import { signSameEachTime } from '../../support/fixtures/deterministic.ts';
+import { ALL_TEST_KEYS } from '../../support/fixtures/test-keys.ts';
 import type { SigningVector } from './format.ts';
 import { PROOF_EXPIRES_AT, PROOF_ISSUED_AT, SIGNING_CASES, type SigningCase } from './signing-cases.ts';
-import { ALL_TEST_KEYS } from './test-keys.ts';
 
 export function signingVectors(): readonly SigningVector[] {
   return SIGNING_CASES.map(signingVector);

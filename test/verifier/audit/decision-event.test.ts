@@ -6,13 +6,13 @@ import Schema from 'typebox/schema';
 import type { CallContext } from '../../../src/process/connections/call-context.ts';
 import { REASONS } from '../../../src/protocol/reasons.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
+import type { TableCaller } from '../../support/cases/fault.ts';
+import { applyToContent, faultsOf } from '../../support/cases/one-fault.ts';
 import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
 import { BROKER_ISSUER, CLIENT_ISSUER, TRUST_DOMAIN } from '../../support/fixtures/bundle-content.ts';
 import { type RequestEdits, type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
 import { compileSite, KEY_ID, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
 import { checkNow, createTestVerifier } from '../../support/fixtures/test-verifier.ts';
-import type { TableCaller } from '../decision/fault.ts';
-import { applyToContent, faultsOf } from '../decision/one-fault.ts';
 
 const keys = newSiteKeys();
 const site = await compileSite(siteContent(keys));

@@ -1,10 +1,10 @@
 /** Requests and what becomes of each, as a table. */
 import { describe, expect, it } from '@jest/globals';
+import { type CaseGroup, keys } from '../../support/cases/request-cases.ts';
 import { signRequest } from '../../support/fixtures/signed-request.ts';
 import { compileSite, siteContent } from '../../support/fixtures/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
 import { expectAgreement, verdictOf } from './explain/agreement.ts';
-import { type CaseGroup, keys } from './request-cases.ts';
 
 const site = await compileSite(siteContent(keys));
 

@@ -7,9 +7,13 @@ import fc from 'fast-check';
 import type { RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
 import { factsOfCheckRequest } from '../../../src/verifier/envoy-request/check-request.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
+import type { TableCaller } from '../../support/cases/fault.ts';
+import { MUTATIONS, type Mutation, type Victim } from '../../support/cases/mutations.ts';
+import { applyToContent, canMeet, faultsOf } from '../../support/cases/one-fault.ts';
 import { recordingReplayStore, scriptedReplayStore } from '../../support/fakes/replay-store.ts';
 import { NOW_SECONDS, newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import { mergedCheckRequest, rawCheckRequest } from '../../support/fixtures/check-request.ts';
+import { withOtherS } from '../../support/fixtures/signature-spellings.ts';
 import {
   bothEdits,
   factsOfWire,
@@ -21,9 +25,6 @@ import { compileSite, newSiteKeys, siteContent } from '../../support/fixtures/sn
 import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
 import { byLane } from '../../support/lane.ts';
 import { Random } from '../../support/random.ts';
-import type { TableCaller } from './fault.ts';
-import { MUTATIONS, type Mutation, otherEs256Signature, type Victim } from './mutations.ts';
-import { applyToContent, canMeet, faultsOf } from './one-fault.ts';
 
 /** The mutation tests ask for fewer by `PROOFGATE_TEST_MUTATIONS`. */
 const RUNS = Number(process.env.PROOFGATE_TEST_MUTATIONS ?? byLane({ fast: 20_000, extended: 100_000 }));
@@ -159,7 +160,7 @@ describe('no change of one thing in a valid request is allowed', () => {
 
   it('the other ES256 signature of a proof is the same proof', () => {
     const { request } = victimOf('reporting');
-    const other = otherEs256Signature(request.signature).toString('base64url');
+    const other = withOtherS(request.signature.toString('base64url'));
     const headers = request.wire.headers.map((line) =>
       line.name === 'x-proofgate-signature' ? { ...line, value: other } : line,
     );

@@ -8,6 +8,8 @@ import {
   type PassportCache,
 } from '../../../src/verifier/decision/facts/passport-cache.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
+import type { TableCaller } from '../../support/cases/fault.ts';
+import { applyToContent, faultsOf } from '../../support/cases/one-fault.ts';
 import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
 import { NOW_SECONDS, newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import {
@@ -29,8 +31,6 @@ import {
   outcomeOf,
   REALTIME_STALENESS_SECONDS,
 } from '../../support/fixtures/test-verifier.ts';
-import type { TableCaller } from './fault.ts';
-import { applyToContent, faultsOf } from './one-fault.ts';
 
 const keys = newSiteKeys();
 const site = await compileSite(siteContent(keys));

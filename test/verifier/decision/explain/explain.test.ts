@@ -2,6 +2,9 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Snapshot } from '../../../../src/bundle/compile/snapshot.ts';
 import { explainRequest, transcriptLines } from '../../../../src/verifier/decision/explain/explain.ts';
+import type { Fault, TableCaller } from '../../../support/cases/fault.ts';
+import { MUTATIONS } from '../../../support/cases/mutations.ts';
+import { applyToContent, canMeet, faultsOf } from '../../../support/cases/one-fault.ts';
 import { NOW_SECONDS } from '../../../support/fixtures/bundle-content.ts';
 import {
   bothEdits,
@@ -17,9 +20,6 @@ import {
   siteContent,
 } from '../../../support/fixtures/snapshot.ts';
 import { Random } from '../../../support/random.ts';
-import type { Fault, TableCaller } from '../fault.ts';
-import { MUTATIONS } from '../mutations.ts';
-import { applyToContent, canMeet, faultsOf } from '../one-fault.ts';
 import { expectAgreement, explainNow, verdictOf } from './agreement.ts';
 
 const keys = newSiteKeys();

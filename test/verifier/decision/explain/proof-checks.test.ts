@@ -3,10 +3,10 @@ import { describe, expect, it } from '@jest/globals';
 import { newEvaluation } from '../../../../src/verifier/decision/facts/evaluation.ts';
 import { createPassportCache } from '../../../../src/verifier/decision/facts/passport-cache.ts';
 import { type CheckName, STEPS } from '../../../../src/verifier/decision/steps.ts';
+import type { Fault, TableCaller } from '../../../support/cases/fault.ts';
+import { applyToContent, faultsOf } from '../../../support/cases/one-fault.ts';
 import { signRequest } from '../../../support/fixtures/signed-request.ts';
 import { compileSite, newSiteKeys, siteContent } from '../../../support/fixtures/snapshot.ts';
-import type { Fault, TableCaller } from '../fault.ts';
-import { applyToContent, faultsOf } from '../one-fault.ts';
 import { explainNow } from './agreement.ts';
 
 const keys = newSiteKeys();

@@ -1,7 +1,7 @@
 /** Bundles that block callers: whom an entry denies, and whom it leaves alone. */
-import { BROKER_ISSUER, CLIENT_ISSUER, TRUST_DOMAIN } from '../../../support/fixtures/bundle-content.ts';
-import { AUTOMATION_ISSUER } from '../../../support/fixtures/snapshot.ts';
-import { OTHER_TEST_KEYS } from '../test-keys.ts';
+import { BROKER_ISSUER, CLIENT_ISSUER, TRUST_DOMAIN } from '../fixtures/bundle-content.ts';
+import { AUTOMATION_ISSUER } from '../fixtures/snapshot.ts';
+import { OTHER_TEST_KEYS } from '../fixtures/test-keys.ts';
 import { BILLING, BROKER, type BundleVariant, type VectorCase } from './vector-case.ts';
 
 const SUBJECT_BLOCKED = 'invalid_request_proof/subject_blocked 401';

@@ -1,6 +1,7 @@
 /** Malformed proofs, each signed by the right key, and invalid signatures. */
-import { type RequestEdits, withHeader, withoutHeader } from '../../../support/fixtures/signed-request.ts';
-import { withBitChanged, withLargerS, withOtherS } from '../signature-spellings.ts';
+
+import { withBitChanged, withLargerS, withOtherS } from '../fixtures/signature-spellings.ts';
+import { type RequestEdits, withHeader, withoutHeader } from '../fixtures/signed-request.ts';
 import { BILLING, replaced, type VectorCase } from './vector-case.ts';
 
 const MALFORMED = 'invalid_request_proof/proof_malformed 401';

@@ -3,7 +3,7 @@
  * rejected.
  */
 import { Point } from '@noble/ed25519';
-import { OTHER_TEST_KEYS } from '../test-keys.ts';
+import { OTHER_TEST_KEYS } from '../fixtures/test-keys.ts';
 import { BROKER, type VectorCase } from './vector-case.ts';
 
 /** A point of order 8 (CCTV, Wycheproof and others list it). */

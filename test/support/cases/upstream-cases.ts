@@ -6,9 +6,9 @@ import {
   type WireRequest,
   withHeader,
   withoutHeader,
-} from '../../../support/fixtures/signed-request.ts';
-import { routeContentOf } from '../../../support/fixtures/snapshot.ts';
-import { OTHER_TEST_KEYS } from '../test-keys.ts';
+} from '../fixtures/signed-request.ts';
+import { routeContentOf } from '../fixtures/snapshot.ts';
+import { OTHER_TEST_KEYS } from '../fixtures/test-keys.ts';
 import { BILLING, BROKER, type VectorCase } from './vector-case.ts';
 
 const sendsToo = (...lines: readonly HeaderLine[]): RequestEdits => ({

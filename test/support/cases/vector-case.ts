@@ -1,9 +1,10 @@
 /** A case of the tests' corpus, with the extra data that a published vector may need. */
-import type { RequestEdits, RequestPlan } from '../../../support/fixtures/signed-request.ts';
-import type { SiteContent } from '../../../support/fixtures/snapshot.ts';
-import type { Case } from '../../../verifier/decision/request-cases.ts';
-import { signSameEachTime } from '../deterministic.ts';
-import { TEST_SITE_KEYS } from '../test-keys.ts';
+
+import { signSameEachTime } from '../fixtures/deterministic.ts';
+import type { RequestEdits, RequestPlan } from '../fixtures/signed-request.ts';
+import type { SiteContent } from '../fixtures/snapshot.ts';
+import { TEST_SITE_KEYS } from '../fixtures/test-keys.ts';
+import type { Case } from './request-cases.ts';
 
 export interface VectorCase extends Case {
   /** The verifier's clock; default: the moment at which the corpus signs. */

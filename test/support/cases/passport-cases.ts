@@ -1,6 +1,6 @@
 /** Malformed passports, each signed by the key that may sign it, and unusual valid ones. */
-import { type RequestEdits, type WireRequest, withHeader } from '../../../support/fixtures/signed-request.ts';
-import { sourcesOf } from '../../../support/fixtures/snapshot.ts';
+import { type RequestEdits, type WireRequest, withHeader } from '../fixtures/signed-request.ts';
+import { sourcesOf } from '../fixtures/snapshot.ts';
 import {
   BILLING,
   BROKER,

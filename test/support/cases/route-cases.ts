@@ -1,7 +1,7 @@
 /** Targets, origins and templates: which route a request matches, if any. */
 import { readFileSync } from 'node:fs';
-import type { RequestEdits, WireRequest } from '../../../support/fixtures/signed-request.ts';
-import type { SiteContent } from '../../../support/fixtures/snapshot.ts';
+import type { RequestEdits, WireRequest } from '../fixtures/signed-request.ts';
+import type { SiteContent } from '../fixtures/snapshot.ts';
 import { BILLING, type BundleVariant, replaced, type VectorCase } from './vector-case.ts';
 
 const NOT_CANONICAL = 'bundle_route_missing/path_not_canonical 403';
@@ -11,7 +11,7 @@ const NO_MATCH = 'bundle_route_missing/no_match 403';
 const TARGETS: {
   readonly canonical: readonly string[];
   readonly refused: { readonly [rule: string]: readonly string[] };
-} = JSON.parse(readFileSync(new URL('../../targets.json', import.meta.url), 'utf8'));
+} = JSON.parse(readFileSync(new URL('../../vectors/targets.json', import.meta.url), 'utf8'));
 
 /** Sends and, where a transcript can hold it, signs the same. */
 function sendsTarget(target: string): RequestEdits {
@@ -82,8 +82,18 @@ const TEMPLATES: readonly VectorCase[] = [
   { name: 'a method in lower case', edits: sends({ method: 'get' }), outcome: NO_MATCH },
   { name: 'a method that no route has', edits: sends({ method: 'HEAD' }), outcome: NO_MATCH },
   { name: 'an empty method', edits: arrives({ method: '' }), outcome: NO_MATCH },
-  { name: 'a literal in capitals', edits: sends({ target: '/V1/orders/17' }), outcome: NO_MATCH },
-  { name: 'a trailing slash', edits: sends({ target: '/v1/orders/17/' }), outcome: NO_MATCH },
+  {
+    name: 'a literal in capitals',
+    edits: sends({ target: '/V1/orders/17' }),
+    outcome: NO_MATCH,
+    onWire: { what: 'a literal in other capitals' },
+  },
+  {
+    name: 'a trailing slash',
+    edits: sends({ target: '/v1/orders/17/' }),
+    outcome: NO_MATCH,
+    onWire: { what: 'a trailing slash' },
+  },
   { name: 'an empty placeholder', edits: sends({ target: '/v1/orders/' }), outcome: NO_MATCH },
   { name: 'a segment too many', edits: sends({ target: '/v1/orders/17/18' }), outcome: NO_MATCH },
   { name: 'a segment too few', edits: sends({ target: '/v1' }), outcome: NO_MATCH },
@@ -109,8 +119,18 @@ const TEMPLATES: readonly VectorCase[] = [
 ].map((vector) => ({ ...vector, name: `route: ${vector.name}`, plan: BILLING }));
 
 const ORIGINS: readonly VectorCase[] = [
-  { name: 'another host', edits: sends({ authority: 'evil.example' }), outcome: ORIGIN },
-  { name: 'another port', edits: sends({ authority: 'api.shop.example:444' }), outcome: ORIGIN },
+  {
+    name: 'another host',
+    edits: sends({ authority: 'evil.example' }),
+    outcome: ORIGIN,
+    onWire: { what: 'another host' },
+  },
+  {
+    name: 'another port',
+    edits: sends({ authority: 'api.shop.example:444' }),
+    outcome: ORIGIN,
+    onWire: { what: 'another port' },
+  },
   {
     name: 'a port with a zero in front',
     edits: arrives({ authority: 'api.shop.example:0443' }),
