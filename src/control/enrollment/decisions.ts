@@ -14,12 +14,18 @@ import { submissionProblem } from '../domain/enrollment-rules.ts';
 import { parseKeySetText } from '../issuers/key-set.ts';
 import { isTimely } from '../issuers/source-keys.ts';
 import { enrollmentView } from '../keys/enrollment-views.ts';
-import { decide, enrollmentStateAfter, issueKey, type PlacedTransaction } from '../keys/outcomes.ts';
+import {
+  type Decided,
+  decide,
+  enrollmentStateAfter,
+  issueKey,
+  type PlacedTransaction,
+} from '../keys/outcomes.ts';
 import { isBoundTo, submissionFacts } from '../keys/policy-facts.ts';
 import { BY_CONTROL, type By, placeInSite, requireRow, requireVersion } from '../resource/change.ts';
 import type { Operation } from '../resource/operation.ts';
 import { whyNotActive } from '../sources/source-views.ts';
-import type { AuditEntry, ControlStore, Mutated } from '../store/port.ts';
+import type { AuditEntry, ControlStore } from '../store/port.ts';
 import { type RangedPage, viewsOf } from '../store/repositories/ranged-list.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -37,6 +43,11 @@ interface Seen {
 interface EnrollmentContext extends PlacedTransaction {
   readonly row: RowOf<'enrollment'>;
 }
+
+type Decision = (
+  context: EnrollmentContext,
+  nowMs: number,
+) => Promise<Decided & { readonly alsoAudited?: readonly AuditEntry[] }>;
 
 export class EnrollmentDecisions {
   readonly #store: ControlStore;
@@ -72,14 +83,15 @@ export class EnrollmentDecisions {
     { reason, version }: EnrollmentApproval & Seen,
     operation: Operation,
   ): Promise<EnrollmentView> {
-    const view = await this.#change(id, async (context, nowMs) => {
+    const view = await this.#decideOne(id, async (context, nowMs) => {
       const { row } = context;
       if (version !== undefined) requireVersion(row, version);
       const state = enrollmentStateAfter(row.state, 'approve');
-      if (isOver(row, nowMs)) return [await expire(context, operation, nowMs)];
+      if (isOver(row, nowMs)) return expire(context, operation, nowMs);
       await rejectApproval(context, nowMs);
       const { keyId, audit } = await issueKey(context, row, operation, nowMs);
-      return [await decide(context, row, { verb: 'approve', state, keyId, reason }, operation, nowMs), audit];
+      const outcome = { verb: 'approve', state, keyId, reason } as const;
+      return { ...(await decide(context, row, outcome, operation, nowMs)), alsoAudited: [audit] };
     });
     // Thrown inside the transaction, it would roll back the expiry.
     if (view.state === 'expired') throw new ApiProblem('enrollment_expired');
@@ -92,11 +104,11 @@ export class EnrollmentDecisions {
     { reason, version }: EnrollmentDenial & Seen,
     operation: Operation,
   ): Promise<EnrollmentView> {
-    return this.#change(id, async (context, nowMs) => {
+    return this.#decideOne(id, async (context, nowMs) => {
       if (version !== undefined) requireVersion(context.row, version);
       const state = enrollmentStateAfter(context.row.state, 'deny');
       const outcome = { verb: 'deny', state, denialCode: 'denied_by_operator', reason } as const;
-      return [await decide(context, context.row, outcome, operation, nowMs)];
+      return decide(context, context.row, outcome, operation, nowMs);
     });
   }
 
@@ -104,28 +116,30 @@ export class EnrollmentDecisions {
   async expireOverdue(limit: number): Promise<number> {
     const nowSeconds = Math.floor(this.#nowMs() / 1000);
     const overdue = await this.#store.read((tx) => tx.enrollments.overdue(nowSeconds, limit));
-    for (const { id } of overdue) {
-      const change = this.#change(id, async (context, nowMs) => [await expire(context, BY_CONTROL, nowMs)]);
-      await change.catch(ignoreDecided);
+    for (const row of overdue) {
+      const expired = this.#decide(row, (context, nowMs) => expire(context, BY_CONTROL, nowMs));
+      await expired.catch(ignoreDecided);
     }
     return overdue.length;
   }
 
-  /** @param work writes the outcome @returns the enrollment with its outcome */
-  async #change(
-    id: string,
-    work: (context: EnrollmentContext, nowMs: number) => Promise<Mutated<never>['audit']>,
-  ): Promise<EnrollmentView> {
-    const { siteId } = await this.#store.read((tx) => requireEnrollment(tx, id));
+  /** @throws ApiProblem `enrollment_unknown`, and what `work` throws */
+  async #decideOne(id: string, work: Decision): Promise<EnrollmentView> {
+    // An enrollment never leaves its site, so this read only names the lock.
+    return this.#decide(await this.#store.read((tx) => requireEnrollment(tx, id)), work);
+  }
+
+  /** Decides on the row as it is under the site's lock. */
+  #decide({ id, siteId }: Pick<RowOf<'enrollment'>, 'id' | 'siteId'>, work: Decision) {
     return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const row = await requireEnrollment(tx, id);
-      const audit = await work({ tx, row, place: await placeInSite(tx, siteId) }, this.#nowMs());
-      return { result: enrollmentView(await requireEnrollment(tx, id)), audit };
+      const context = { tx, row: await requireEnrollment(tx, id), place: await placeInSite(tx, siteId) };
+      const { row, audit, alsoAudited = [] } = await work(context, this.#nowMs());
+      return { result: enrollmentView(row), audit: [audit, ...alsoAudited] };
     });
   }
 }
 
-function expire(context: EnrollmentContext, by: By, nowMs: number): Promise<AuditEntry> {
+function expire(context: EnrollmentContext, by: By, nowMs: number): Promise<Decided> {
   const state = enrollmentStateAfter(context.row.state, 'expire');
   return decide(context, context.row, { verb: 'expire', state }, by, nowMs);
 }

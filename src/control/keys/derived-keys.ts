@@ -84,10 +84,10 @@ export class DerivedKeys {
       const blocks = blocksSubject ? [await blockSubject({ tx, place }, row, operation, nowMs)] : [];
       const result = {
         key: derivedKeyView(requireRow(await tx.keys.find(keyId)), nowMs),
-        revoked_key_ids: ended.map((one) => one.keyId),
+        revoked_key_ids: ended.map(({ after }) => after.keyId),
         subject_blocked: blocksSubject,
       };
-      const entries = ended.map((one) => revocationAudit({ tx, place }, one, reason, operation, nowMs));
+      const entries = ended.map((one) => revocationAudit({ tx, place }, one, operation, nowMs));
       if (state === 'expired') entries.push(refusalAudit({ tx, place }, row, reason, operation));
       const [first, ...rest] = entries;
       if (first === undefined) throw new Error('the key is active and was not found among the living');
@@ -184,20 +184,10 @@ function refusalAudit(
 
 function revocationAudit(
   { place }: PlacedTransaction,
-  before: RowOf<'derivedKey'>,
-  reason: string | undefined,
+  { before, after }: RevokedKey,
   operation: Operation,
   nowMs: number,
 ): AuditEntry {
-  const after = {
-    ...before,
-    status: 'revoked' as const,
-    revokedAtMs: nowMs,
-    revokedBy: operation.actor,
-    revokedReason: reason ?? null,
-    version: before.version + 1,
-    updatedAtMs: nowMs,
-  };
   return audited(operation, {
     what: 'derived_key.revoke',
     id: before.keyId,
@@ -232,12 +222,17 @@ export async function revokeKeysOfSource(
   return ended;
 }
 
-/** Revokes every living key ID with this public key. @returns the rows before the revocation */
+interface RevokedKey {
+  readonly before: RowOf<'derivedKey'>;
+  readonly after: RowOf<'derivedKey'>;
+}
+
+/** Revokes every living key ID with this public key. */
 async function revokePublicKey(
   tx: Transaction,
   { siteId, thumbprint }: Pick<RowOf<'derivedKey'>, 'siteId' | 'thumbprint'>,
   { by, reason, nowMs }: Revocation,
-): Promise<readonly RowOf<'derivedKey'>[]> {
+): Promise<readonly RevokedKey[]> {
   const living = await tx.keys.livingWithThumbprint(siteId, thumbprint, Math.floor(nowMs / 1000));
   const set = {
     status: 'revoked',
@@ -245,11 +240,12 @@ async function revokePublicKey(
     revokedBy: by,
     revokedReason: reason ?? null,
   } as const;
-  for (const row of living) {
-    await tx.keys.change(row, set, nowMs);
-    await tx.changes.record(siteId, { kind: 'key', keyId: row.keyId }, nowMs);
+  const revoked: RevokedKey[] = [];
+  for (const before of living) {
+    revoked.push({ before, after: await tx.keys.change(before, set, nowMs) });
+    await tx.changes.record(siteId, { kind: 'key', keyId: before.keyId }, nowMs);
   }
   await tx.keys.rejectPublicKey(siteId, thumbprint, nowMs);
   tx.notify({ topic: 'site_changed', reference: siteId });
-  return living;
+  return revoked;
 }

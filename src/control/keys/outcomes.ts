@@ -41,7 +41,8 @@ export async function denyWaiting(
   const entries: AuditEntry[] = [];
   for (const row of waiting) {
     const state = enrollmentStateAfter(row.state, 'policy_ended');
-    entries.push(await decide(placed, row, { verb: 'deny', state, denialCode: code }, by, nowMs));
+    const { audit } = await decide(placed, row, { verb: 'deny', state, denialCode: code }, by, nowMs);
+    entries.push(audit);
   }
   return entries;
 }
@@ -55,14 +56,20 @@ interface Outcome {
   readonly reason?: string | undefined;
 }
 
-/** Records the outcome and notifies waiting polls. @returns the audit row */
+/** A decided enrollment with its audit row. */
+export interface Decided {
+  readonly row: RowOf<'enrollment'>;
+  readonly audit: AuditEntry;
+}
+
+/** Records the outcome and notifies waiting polls. */
 export async function decide(
   { tx, place }: PlacedTransaction,
   row: RowOf<'enrollment'>,
   { verb, state, denialCode, keyId, reason }: Outcome,
   by: By,
   nowMs: number,
-): Promise<AuditEntry> {
+): Promise<Decided> {
   const set = {
     state,
     denialCode: denialCode ?? null,
@@ -70,24 +77,24 @@ export async function decide(
     decidedBy: by.actor,
     decidedAtMs: nowMs,
   };
-  await tx.enrollments.change(row, set, nowMs);
+  const decided = await tx.enrollments.change(row, set, nowMs);
   tx.notify({ topic: 'enrollment_decided', reference: row.id });
-  const after = { ...row, ...set, version: row.version + 1, updatedAtMs: nowMs };
-  return audited(by, {
+  const audit = audited(by, {
     what: `enrollment.${verb}`,
     id: row.id,
     place,
     before: enrollmentView(row),
-    after: { ...enrollmentView(after), ...(reason === undefined ? {} : { reason }) },
+    after: { ...enrollmentView(decided), ...(reason === undefined ? {} : { reason }) },
   });
+  return { row: decided, audit };
 }
 
-/** Makes the derived key of an accepted enrollment, in the transaction that accepts it. */
 interface IssuedKey {
   readonly keyId: string;
   readonly audit: AuditEntry;
 }
 
+/** Issues the derived key of an accepted enrollment, in the transaction that accepts it. */
 export async function issueKey(
   { tx, place }: PlacedTransaction,
   accepted: RowOf<'enrollment'>,

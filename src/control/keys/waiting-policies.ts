@@ -26,8 +26,7 @@ export async function bindWaitingPolicies(
     const moved = move(POLICY_MACHINE, row.state, 'source_active');
     const state = moved.kind === 'moved' ? moved.to : row.state;
     const set = { state, sourceRevision: revision, nextSourceRevision: null };
-    await tx.policies.change(row, set, nowMs);
-    const after = await policyView(tx, { ...row, ...set, version: row.version + 1, updatedAtMs: nowMs });
+    const after = await policyView(tx, await tx.policies.change(row, set, nowMs));
     const what = 'enrollment_policy.change';
     entries.push(audited(BY_CONTROL, { what, id: row.id, place, before, after }));
   }

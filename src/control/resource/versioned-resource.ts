@@ -166,8 +166,7 @@ export abstract class VersionedResource<
       if (version !== undefined) requireVersion(row, version);
       const before = await this.#kind.view(tx, row);
       const { set, ...consequences } = await decide(tx, row, nowMs);
-      await this.#kind.table(tx).change(row, set, nowMs);
-      const after = await this.#kind.view(tx, await this.#row(tx, name));
+      const after = await this.#kind.view(tx, await this.#kind.table(tx).change(row, set, nowMs));
       const audit = await this.#finish(tx, operation, { verb, row, before, after }, consequences, nowMs);
       return { result: after, audit };
     });

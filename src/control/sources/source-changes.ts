@@ -62,8 +62,7 @@ export function changeRevision(
     const { verb, set, more, alsoAudited = [] } = await decide(context, nowMs);
     const { tx, row } = context;
     const since = set.state === undefined || set.state === row.state ? {} : { stateSinceMs: nowMs };
-    await tx.sourceRevisions.change(row, { ...set, ...since }, nowMs);
-    const after = requireRow(await tx.sourceRevisions.find(row.sourceId, row.revision));
+    const after = await tx.sourceRevisions.change(row, { ...set, ...since }, nowMs);
     const entry = revisionAudit(verb, by, context, after, more);
     return { result: revisionView(after), audit: [entry, ...alsoAudited] };
   });

@@ -359,8 +359,7 @@ async function stopOthers(
             verb: 'suspend' as const,
             set: { state: stateAfter(row.state, 'suspend'), awaitedRevision: null },
           };
-    await tx.sourceRevisions.change(row, { ...set, stateSinceMs: nowMs }, nowMs);
-    const after = await tx.sourceRevisions.find(row.sourceId, row.revision);
+    const after = await tx.sourceRevisions.change(row, { ...set, stateSinceMs: nowMs }, nowMs);
     entries.push(revisionAudit(verb, by, { row, place: context.place }, after));
   }
   return entries;

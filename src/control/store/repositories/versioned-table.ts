@@ -89,14 +89,15 @@ export class VersionedTable<T extends VersionedTableName> extends Repository {
     return this.page(this.#table, having, name as keyof RowOf<T> & string, page);
   }
 
-  /** Updates exactly the version that was read. @throws VersionConflictError */
-  async change(row: VersionRead<T>, set: ChangesOf<T>, nowMs: number): Promise<void> {
-    const { version } = row as { readonly version: number };
+  /** Updates exactly the version that was read. @returns the row as written @throws VersionConflictError */
+  async change<R extends VersionRead<T>>(row: R, set: ChangesOf<T>, nowMs: number): Promise<R> {
+    const { version } = row as unknown as { readonly version: number };
     const values: { readonly [column: string]: unknown } = { ...row };
     const read = { ...this.#named(this.#columns.map((column) => values[column])), version };
-    const next = { ...set, version: version + 1, updatedAtMs: nowMs };
-    const updated = await this.update(this.#table, read, next);
+    const next = { ...defined(set), version: version + 1, updatedAtMs: nowMs };
+    const updated = await this.update(this.#table, read, next as ChangesOf<T>);
     if (updated !== 1n) throw new VersionConflictError('the record was changed meanwhile');
+    return { ...row, ...next };
   }
 
   /** @returns whether the row existed */
@@ -107,4 +108,9 @@ export class VersionedTable<T extends VersionedTableName> extends Repository {
   #named(name: readonly unknown[]): Having<T> {
     return Object.fromEntries(this.#columns.map((column, index) => [column, name[index]])) as Having<T>;
   }
+}
+
+/** Without undefined values, which an update leaves as they are. */
+function defined<S extends object>(set: S): S {
+  return Object.fromEntries(Object.entries(set).filter(([, value]) => value !== undefined)) as S;
 }
