@@ -36,7 +36,7 @@ def sha256(data):
 
 
 def public_jwk(key):
-    """Ed25519 or P-256, with exactly the members of docs/protocol.md, "Keys and signatures"."""
+    """Ed25519 or P-256, with exactly the members of docs/design/protocol.md, "Keys and signatures"."""
     public = key.public_key()
     if isinstance(public, ed25519.Ed25519PublicKey):
         return {"kty": "OKP", "crv": "Ed25519", "x": base64url(public.public_bytes_raw())}

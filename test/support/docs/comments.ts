@@ -78,7 +78,7 @@ export function deadLinks(source: string): readonly string[] {
     .filter((name) => !new RegExp(`\\b${name}\\b`).test(code));
 }
 
-/** Citations such as `docs/bundle.md "Content" and "Freshness"` whose section is missing, also across lines of a comment. */
+/** Citations such as `docs/design/bundle.md "Content" and "Freshness"` whose section is missing, also across lines of a comment. */
 export function deadSections(file: string, comments: string): readonly string[] {
   const text = comments.replaceAll('\n', ' ');
   return [...text.matchAll(/([\w/-]+\.md),? ("[^"]+"(?: and "[^"]+")*)/g)].flatMap(
