@@ -88,14 +88,28 @@ const OF_CTL = Object.values(CTL_SETTINGS).map(({ flag }) => flag);
 async function flagTables(): Promise<readonly ReferenceTable[]> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const context = { env: {}, output: new Output(nowhere, nowhere, {}), version: '0.0.0' };
-  const own = commandsBelow(await buildProgram(context), [])
+  const commands = commandsBelow(await buildProgram(context), []);
+  const own = commands
     .filter(({ name }) => !ANNOTATED.has(name))
-    .map(({ name, settings }) => {
-      const shared = name.startsWith('ctl ') ? [...OF_EVERY_COMMAND, ...OF_CTL] : OF_EVERY_COMMAND;
-      return { name, settings: settings.filter(({ flag }) => !shared.includes(flag)) };
+    .map(({ settings, ...command }) => {
+      const shared = command.name.startsWith('ctl ') ? [...OF_EVERY_COMMAND, ...OF_CTL] : OF_EVERY_COMMAND;
+      return { ...command, settings: settings.filter(({ flag }) => !shared.includes(flag)) };
     })
     .filter(({ settings }) => settings.length > 0);
-  return [...own, { name: 'ctl', settings: Object.values(CTL_SETTINGS) }].map(flagTable);
+  const ctl = { name: 'ctl', description: '', settings: Object.values(CTL_SETTINGS) };
+  return [commandTable(commands), ...[...own, ctl].map(flagTable)];
+}
+
+function commandTable(commands: readonly Named[]): ReferenceTable {
+  return {
+    page: 'docs/reference/command-line.md',
+    name: 'commands',
+    columns: ['command', 'purpose'],
+    // A group has no settings of its own.
+    rows: commands
+      .filter(({ settings }) => settings.length > 0)
+      .map(({ description, name }) => [code(name), description]),
+  };
 }
 
 function flagTable({ name, settings }: Named): ReferenceTable {
@@ -113,6 +127,7 @@ function flagTable({ name, settings }: Named): ReferenceTable {
 
 interface Named {
   readonly name: string;
+  readonly description: string;
   readonly settings: readonly Setting<unknown>[];
 }
 
@@ -120,7 +135,10 @@ function commandsBelow(command: Command, above: readonly string[]): readonly Nam
   return command.commands.flatMap((below) => {
     const path = [...above, below.name()];
     const settings: readonly Setting<unknown>[] = Reflect.get(below, 'settings') ?? [];
-    return [{ name: path.join(' '), settings }, ...commandsBelow(below, path)];
+    return [
+      { name: path.join(' '), description: below.description(), settings },
+      ...commandsBelow(below, path),
+    ];
   });
 }
 
