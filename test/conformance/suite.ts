@@ -51,7 +51,7 @@ function runCases(driver: EnforcementPointDriver): void {
     results.set(one.name, resultOf(outcomes));
   });
 
-  it('treats headers of other proxies as docs/operate/enforcement-points.md says', async () => {
+  it('treats headers of other proxies as docs/reference/conformance.md says', async () => {
     const { point } = await states.of('usual');
     const found = await forwardedHeaders(point, driver.protocols, site);
     const file = forwardedResultsOf(driver.name);

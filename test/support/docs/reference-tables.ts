@@ -1,10 +1,16 @@
 /** Tables of docs/reference/ that come from the code, by the names that the pages give them. */
 import { Writable } from 'node:stream';
 import type { Command } from 'commander';
+import { Registry } from 'prom-client';
+import { createBrokerProcessMetrics } from '../../../src/broker/program/broker-process-metrics.ts';
+import { createAgentMetrics, createPassportMetrics } from '../../../src/caller/agent/agent-metrics.ts';
+import { createSignerMetrics } from '../../../src/caller/signer/program/signer-metrics.ts';
 import { CTL_SETTINGS } from '../../../src/cli/ctl/ctl-connection.ts';
 import { buildProgram } from '../../../src/cli/program.ts';
 import { PROBLEMS } from '../../../src/control/domain/api-problem.ts';
 import { AUDITED } from '../../../src/control/domain/audit-kinds.ts';
+import { createControlMetrics } from '../../../src/control/program/control-metrics.ts';
+import { createProxyMetrics } from '../../../src/enforcement/reverse-proxy/proxy-metrics.ts';
 import { Output } from '../../../src/process/program/output.ts';
 import type { Setting } from '../../../src/process/settings/settings.ts';
 import { CADDY_RULES } from '../../../src/tools/gateway-lint/caddy/rules.ts';
@@ -13,7 +19,7 @@ import type { Rule } from '../../../src/tools/gateway-lint/gateway/gateway.ts';
 import { RULES } from '../../../src/tools/gateway-lint/lint.ts';
 import { NGINX_RULES } from '../../../src/tools/gateway-lint/nginx/rules.ts';
 import { TRAEFIK_RULES } from '../../../src/tools/gateway-lint/traefik/rules.ts';
-import { readText } from './markdown.ts';
+import { codesIn, readText, tableNamed } from './markdown.ts';
 
 export interface ReferenceTable {
   readonly page: string;
@@ -28,7 +34,14 @@ const code = (text: string) => `\`${text}\``;
 const codes = (texts: readonly string[]) => texts.map(code).join(', ');
 
 export async function referenceTables(): Promise<readonly ReferenceTable[]> {
-  return [...lintTables(), problemTable(), auditTable(), ...(await flagTables()), ...resourceTables()];
+  return [
+    ...lintTables(),
+    problemTable(),
+    auditTable(),
+    ...(await metricTables()),
+    ...(await flagTables()),
+    ...resourceTables(),
+  ];
 }
 
 function lintTables(): readonly ReferenceTable[] {
@@ -67,6 +80,42 @@ function auditTable(): ReferenceTable {
   };
 }
 
+/** The meaning of a metric is its help, unless the page says more. The verifier's registry is spread over its parts. */
+async function metricTables(): Promise<readonly ReferenceTable[]> {
+  const proxy = new Registry();
+  createProxyMetrics(proxy);
+  const control = createControlMetrics({ propagation: async () => [], renewals: async () => [] });
+  const registries: readonly [string, readonly Registry[]][] = [
+    ['proxy-metrics', [proxy]],
+    ['broker-metrics', [createBrokerProcessMetrics().registry]],
+    ['signer-metrics', [createSignerMetrics(() => 0).registry]],
+    ['agent-metrics', [createAgentMetrics(() => 0), createPassportMetrics(() => 0)].map((of) => of.registry)],
+    ['control-metrics', [control.registry]],
+  ];
+  const page = 'docs/reference/metrics.md';
+  return Promise.all(
+    registries.map(async ([name, each]) => {
+      const said = new Map(tableNamed(readText(page), name).map((cells) => [codesIn(cells[0])[0], cells[2]]));
+      const rows = new Map<string, readonly string[]>();
+      for (const registry of each) {
+        const labels = new Map(registry.getMetricsAsArray().map((metric) => [metric.name, labelsOf(metric)]));
+        for (const metric of await registry.getMetricsAsJSON()) {
+          if (/^(?:process|nodejs)_/.test(metric.name)) continue;
+          const own = labels.get(metric.name) ?? [];
+          const type = own.length === 0 ? String(metric.type) : `${metric.type}: ${codes(own)}`;
+          rows.set(metric.name, [code(metric.name), type, said.get(metric.name) ?? metric.help]);
+        }
+      }
+      return { page, name, columns: ['name', 'type, labels', 'meaning'], rows: [...rows.values()] };
+    }),
+  );
+}
+
+function labelsOf(metric: object): readonly string[] {
+  const labels: unknown = Reflect.get(metric, 'labelNames');
+  return Array.isArray(labels) ? labels.map(String) : [];
+}
+
 /** Commands whose flags have a table with more than the help says; tests compare their flags and defaults. */
 const ANNOTATED = new Set([
   'agent',
@@ -88,14 +137,28 @@ const OF_CTL = Object.values(CTL_SETTINGS).map(({ flag }) => flag);
 async function flagTables(): Promise<readonly ReferenceTable[]> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const context = { env: {}, output: new Output(nowhere, nowhere, {}), version: '0.0.0' };
-  const own = commandsBelow(await buildProgram(context), [])
+  const commands = commandsBelow(await buildProgram(context), []);
+  const own = commands
     .filter(({ name }) => !ANNOTATED.has(name))
-    .map(({ name, settings }) => {
-      const shared = name.startsWith('ctl ') ? [...OF_EVERY_COMMAND, ...OF_CTL] : OF_EVERY_COMMAND;
-      return { name, settings: settings.filter(({ flag }) => !shared.includes(flag)) };
+    .map(({ settings, ...command }) => {
+      const shared = command.name.startsWith('ctl ') ? [...OF_EVERY_COMMAND, ...OF_CTL] : OF_EVERY_COMMAND;
+      return { ...command, settings: settings.filter(({ flag }) => !shared.includes(flag)) };
     })
     .filter(({ settings }) => settings.length > 0);
-  return [...own, { name: 'ctl', settings: Object.values(CTL_SETTINGS) }].map(flagTable);
+  const ctl = { name: 'ctl', description: '', settings: Object.values(CTL_SETTINGS) };
+  return [commandTable(commands), ...[...own, ctl].map(flagTable)];
+}
+
+function commandTable(commands: readonly Named[]): ReferenceTable {
+  return {
+    page: 'docs/reference/command-line.md',
+    name: 'commands',
+    columns: ['command', 'purpose'],
+    // A group has no settings of its own.
+    rows: commands
+      .filter(({ settings }) => settings.length > 0)
+      .map(({ description, name }) => [code(name), description]),
+  };
 }
 
 function flagTable({ name, settings }: Named): ReferenceTable {
@@ -113,6 +176,7 @@ function flagTable({ name, settings }: Named): ReferenceTable {
 
 interface Named {
   readonly name: string;
+  readonly description: string;
   readonly settings: readonly Setting<unknown>[];
 }
 
@@ -120,7 +184,10 @@ function commandsBelow(command: Command, above: readonly string[]): readonly Nam
   return command.commands.flatMap((below) => {
     const path = [...above, below.name()];
     const settings: readonly Setting<unknown>[] = Reflect.get(below, 'settings') ?? [];
-    return [{ name: path.join(' '), settings }, ...commandsBelow(below, path)];
+    return [
+      { name: path.join(' '), description: below.description(), settings },
+      ...commandsBelow(below, path),
+    ];
   });
 }
 
