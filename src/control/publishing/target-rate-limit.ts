@@ -4,29 +4,19 @@
  * fetch whole bundles.
  */
 import { LRUCache } from 'lru-cache';
+import { TokenBucket } from '../domain/token-bucket.ts';
 
 const MAX_REMEMBERED = 20_000;
-/** Burst, and refill of one per minute. */
-const BURST = 5;
-const REFILL_MS = 60_000;
-
-interface Account {
-  readonly credit: number;
-  readonly countedAtMs: number;
-}
+const ALLOWED = { burst: 5, refillMs: 60_000 };
 
 /** Counts for this instance only, so that several instances allow a multiple. */
 export class TargetAllowance {
-  readonly #accounts = new LRUCache<string, Account>({ max: MAX_REMEMBERED });
+  readonly #buckets = new LRUCache<string, TokenBucket>({ max: MAX_REMEMBERED });
 
   /** Takes one from the allowance. @returns whether there was one */
   take(targetId: string, nowMs: number): boolean {
-    const { credit, countedAtMs } = this.#accounts.get(targetId) ?? { credit: BURST, countedAtMs: nowMs };
-    // A clock that was set back adds nothing.
-    const elapsedMs = Math.max(0, nowMs - countedAtMs);
-    const available = Math.min(BURST, credit + elapsedMs / REFILL_MS);
-    const isThere = available >= 1;
-    this.#accounts.set(targetId, { credit: isThere ? available - 1 : available, countedAtMs: nowMs });
-    return isThere;
+    const bucket = this.#buckets.get(targetId) ?? new TokenBucket(ALLOWED);
+    this.#buckets.set(targetId, bucket);
+    return bucket.take(nowMs);
   }
 }
