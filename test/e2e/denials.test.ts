@@ -5,43 +5,27 @@
 import { describe, expect, it } from '@jest/globals';
 import { REASONS, type Reason } from '../../src/protocol/reasons.ts';
 import type { WireRequest } from '../../src/tools/conformance/wire/exchange.ts';
-import { BINDING_AND_REPLAY_DENIALS } from '../support/cases/binding-and-replay-denials.ts';
-import type { DenialCase, DenialCases, Provocation } from '../support/cases/denial-case.ts';
-import { POLICY_DENIALS } from '../support/cases/policy-denials.ts';
-import { PROOF_DENIALS } from '../support/cases/proof-denials.ts';
+import type { Provocation } from '../support/cases/denial-case.ts';
+import { ENVOY_DENIALS } from '../support/cases/on-wire.ts';
 import { useEnvironment } from '../support/site/environment.ts';
 import { PROTOCOLS } from '../support/site/gateway.ts';
 import { expectDenial, observe } from '../support/site/observe.ts';
 import { waitFor } from '../support/wait.ts';
 import { LANE_ENVOYS } from './lane-envoys.ts';
 
-const DENIALS: DenialCases<Reason> = { ...POLICY_DENIALS, ...PROOF_DENIALS, ...BINDING_AND_REPLAY_DENIALS };
-
-interface NamedCase extends Omit<DenialCase<Reason>, 'detail'> {
-  readonly title: string;
-  readonly reason: Reason;
-  readonly detail: string | undefined;
-}
-
-const CASES: readonly NamedCase[] = REASONS.flatMap((reason) =>
-  DENIALS[reason].map((one): NamedCase => {
-    const title = [reason, one.detail].filter((part) => part !== undefined).join('/');
-    return { ...one, reason, title: `${title}: ${one.what}` };
-  }),
-);
-const STATES = [...new Set(CASES.map(({ state = 'usual' }) => state))];
+const STATES = [...new Set(ENVOY_DENIALS.map(({ state }) => state))];
 
 const environment = useEnvironment(STATES);
 
 it('leaves no reason out', () => {
-  expect(new Set(CASES.map(({ reason }) => reason))).toEqual(new Set(REASONS));
+  expect(new Set(ENVOY_DENIALS.map(({ reason }) => reason))).toEqual(new Set(REASONS));
 });
 
 describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   const denied = new Map<string, Reason>();
 
   describe.each(PROTOCOLS)('%s', (protocol) => {
-    it.each(CASES)('$title', async (denial) => {
+    it.each(ENVOY_DENIALS)('$name', async (denial) => {
       const gateway = await environment.gateway(version, denial.state);
       const client = gateway.client(protocol);
       const requests = requestsOf(denial.provoke(environment.site));

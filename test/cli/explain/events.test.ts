@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type Denial, REASONS } from '../../../src/protocol/reasons.ts';
 import { hintFor } from '../../../src/verifier/decision/explain/hints.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
+import { partsOf } from '../../support/cases/denial-case.ts';
 import type { Fault } from '../../support/cases/fault.ts';
 import { applyToContent, FAULTS } from '../../support/cases/one-fault.ts';
 import { expectCliError } from '../../support/cli/run-cli.ts';
@@ -54,7 +55,7 @@ async function explainEvent(event: object, ...args: readonly string[]) {
 const overloaded: Fault = { step: 1, outcome: 'verifier_unavailable/overloaded 503' };
 describe('an event alone', () => {
   it('covers every reason', () => {
-    const reasons = [...FAULTS, overloaded].map(({ outcome }) => outcome.split(/[/ ]/, 1)[0]);
+    const reasons = [...FAULTS, overloaded].map(({ outcome }) => partsOf(outcome).reason);
     expect([...new Set(reasons)].sort()).toEqual([...REASONS].sort());
   });
 

@@ -84,6 +84,7 @@ export const BINDING_CASES: readonly CaseGroup[] = [
         plan: tenants,
         edits: { received: (request) => withoutHeader(request, 'x-tenant') },
         outcome: 'request_binding_mismatch/header.x-tenant 403',
+        onWire: { what: 'a header that the route requires, taken away' },
       },
       {
         name: 'empty',
@@ -121,6 +122,7 @@ export const BINDING_CASES: readonly CaseGroup[] = [
         plan: tenants,
         edits: { transcript: (draft) => void draft.headers.pop() },
         outcome: 'request_binding_mismatch/headers 403',
+        onWire: { what: 'a header that the route requires, unsigned' },
       },
       {
         name: 'white space around the value',
@@ -173,6 +175,7 @@ export const BINDING_CASES: readonly CaseGroup[] = [
         plan: read,
         edits: received({ authority: 'api.shop.example.' }),
         outcome: 'bundle_route_missing/origin 403',
+        onWire: { what: 'a trailing dot' },
       },
       {
         name: "an origin of the site's, not of the route's",
@@ -209,6 +212,7 @@ export const BINDING_CASES: readonly CaseGroup[] = [
         plan: read,
         edits: received({ target: '/v1/orders/18?fields=id&fields=total' }),
         outcome: 'request_binding_mismatch/target 403',
+        onWire: { what: 'another resource' },
       },
       {
         name: "another route's method",

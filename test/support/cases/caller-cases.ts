@@ -1,13 +1,8 @@
 /** Further ways to the rows of the decision table about callers and keys, and odd requests that are allowed. */
 import { CLIENT_ISSUER } from '../fixtures/bundle-content.ts';
-import type { RequestEdits } from '../fixtures/signed-request.ts';
 import { CONTEXT, KEY_ID, PROVENANCE } from '../fixtures/snapshot.ts';
 import { OTHER_TEST_KEYS } from '../fixtures/test-keys.ts';
-import { type CaseGroup, everything, keys, read, write } from './request-cases.ts';
-
-export const claims = (change: { [name: string]: unknown }): RequestEdits => ({
-  claims: (draft) => void Object.assign(draft, change),
-});
+import { type CaseGroup, claims, everything, keys, read, write } from './request-cases.ts';
 
 export const CALLER_CASES: readonly CaseGroup[] = [
   {
@@ -32,6 +27,7 @@ export const CALLER_CASES: readonly CaseGroup[] = [
         name: 'write without the grant',
         plan: { ...write, caller: 'reporting' },
         outcome: 'source_subject_mismatch/not_granted 403',
+        onWire: { what: 'a write by a client that may only read' },
       },
       {
         name: 'DELETE is write',
@@ -47,6 +43,7 @@ export const CALLER_CASES: readonly CaseGroup[] = [
         name: 'a revoked key',
         plan: { ...read, caller: 'revoked' },
         outcome: 'invalid_request_proof/key_revoked 401',
+        onWire: { what: 'a revoked derived key' },
       },
       { name: 'attested, by a broker', plan: { caller: 'broker', route: 'attested' }, outcome: 'allowed' },
       {
@@ -71,6 +68,7 @@ export const CALLER_CASES: readonly CaseGroup[] = [
         plan: read,
         edits: claims({ trust_domain: 'other.example' }),
         outcome: 'source_trust_domain_mismatch 403',
+        onWire: { what: 'another trust domain' },
       },
       {
         name: 'a subject that the route does not know',
@@ -83,6 +81,7 @@ export const CALLER_CASES: readonly CaseGroup[] = [
         plan: read,
         edits: claims({ iss: 'https://other.shop.example' }),
         outcome: 'source_issuer_mismatch 403',
+        onWire: { what: 'an issuer without a rule' },
       },
       {
         name: 'the identity of a broker that the route admits',
@@ -114,6 +113,7 @@ export const CALLER_CASES: readonly CaseGroup[] = [
           key_binding: 'attested_workload',
         }),
         outcome: 'invalid_request_proof/claims_not_allowed 401',
+        onWire: { what: 'an issuer with the key of another' },
       },
       {
         name: 'a broker that mints a client',

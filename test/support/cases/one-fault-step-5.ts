@@ -1,11 +1,13 @@
 /** The rows of step 5. */
 import { thumbprintOf } from '../../../src/protocol/public-key.ts';
+import type { TranscriptLineName } from '../../../src/protocol/reasons.ts';
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { BROKER_ISSUER, CLIENT_ISSUER, NOW_SECONDS, TRUST_DOMAIN } from '../fixtures/bundle-content.ts';
 import { type RequestEdits, withHeader } from '../fixtures/signed-request.ts';
 import { entriesWhere, KEY_ID, MAX_BROKER_PASSPORT_TTL_SECONDS, SKEW_SECONDS } from '../fixtures/snapshot.ts';
 import { OTHER_TEST_KEYS } from '../fixtures/test-keys.ts';
 import type { Fault } from './fault.ts';
+import { brokerReads } from './request-cases.ts';
 
 const { stranger } = OTHER_TEST_KEYS;
 const otherHash = Buffer.alloc(32, 7).toString('base64url');
@@ -60,6 +62,7 @@ const STEP_5_PASSPORT: readonly Fault[] = [
     step: 5,
     outcome: 'invalid_request_proof/passport_signature 401',
     request: { passportKey: stranger },
+    onWire: [{ what: 'signed by a stranger', plan: brokerReads }],
   },
   {
     step: 5,
@@ -106,6 +109,7 @@ const STEP_5_PASSPORT: readonly Fault[] = [
         claims.exp = claims.iat + MAX_BROKER_PASSPORT_TTL_SECONDS + 1;
       },
     },
+    onWire: [{ what: 'a broker, for too long', plan: brokerReads }],
   },
   {
     step: 5,
@@ -125,6 +129,7 @@ const STEP_5_PASSPORT: readonly Fault[] = [
         claims.exp -= 300 + SKEW_SECONDS;
       },
     },
+    onWire: [{ what: 'expired', plan: brokerReads }],
   },
   {
     step: 5,
@@ -142,6 +147,7 @@ const STEP_5_PROOF: readonly Fault[] = [
     step: 5,
     outcome: 'invalid_request_proof/proof_signature 401',
     request: { proofKey: stranger },
+    onWire: [{ what: 'by another key than the passport names', plan: brokerReads }],
   },
   {
     step: 5,
@@ -176,7 +182,7 @@ const STEP_5_PROOF: readonly Fault[] = [
   },
 ];
 
-const difference = (line: string, transcript: RequestEdits['transcript'] & object): Fault => ({
+const difference = (line: TranscriptLineName, transcript: RequestEdits['transcript'] & object): Fault => ({
   step: 5,
   outcome: `request_binding_mismatch/${line} 403`,
   request: { transcript },
@@ -235,6 +241,9 @@ const STEP_5_BINDING: readonly Fault[] = [
     step: 5,
     outcome: 'request_binding_mismatch/header.x-tenant 403',
     request: { received: (request) => withHeader(request, 'x-tenant', (value) => `${value}2`) },
+    onWire: [
+      { what: 'a header that the route requires, changed', plan: { caller: 'billing', route: 'tenants' } },
+    ],
   },
 ];
 

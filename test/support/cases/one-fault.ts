@@ -6,7 +6,7 @@ import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { PASSPORT_HEADER, SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
 import { UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
 import { NOW_SECONDS } from '../fixtures/bundle-content.ts';
-import { withHeader, withoutHeader } from '../fixtures/signed-request.ts';
+import { type RequestEdits, withHeader, withoutHeader } from '../fixtures/signed-request.ts';
 import {
   entriesWhere,
   MAX_STALENESS_SECONDS,
@@ -15,11 +15,17 @@ import {
   SKEW_SECONDS,
   sourcesOf,
 } from '../fixtures/snapshot.ts';
+import type { OnWire, Outcome } from './denial-case.ts';
 import type { Fault, TableCaller } from './fault.ts';
 import { STEP_5 } from './one-fault-step-5.ts';
 
 const STEP_1: readonly Fault[] = [
-  { step: 1, outcome: 'bundle_policy_missing 503', noBundle: true },
+  {
+    step: 1,
+    outcome: 'bundle_policy_missing 503',
+    noBundle: true,
+    onWire: [{ what: 'no bundle was ever loaded', state: 'no_bundle' }],
+  },
   {
     step: 1,
     outcome: 'bundle_route_missing/path_not_canonical 403',
@@ -122,6 +128,16 @@ const STEP_2: readonly Fault[] = [
         claims.key_binding = 'software';
       },
     },
+    onWire: [
+      {
+        what: 'a derived key where attestation is required',
+        plan: { caller: 'billing', route: 'attested' },
+      },
+      {
+        what: 'a software passport where attestation is required',
+        plan: { caller: 'automation', route: 'attested' },
+      },
+    ],
   },
   {
     step: 2,
@@ -143,6 +159,7 @@ const STEP_3: readonly Fault[] = [
     content: (content) => {
       routeContentOf(content, 'everything').freshness_class = 'eventual';
     },
+    onWire: [{ what: 'an unknown freshness class', plan: { caller: 'billing', route: 'future' } }],
   },
   {
     step: 3,
@@ -151,6 +168,7 @@ const STEP_3: readonly Fault[] = [
     content: (content) => {
       content.issued_at = formatTime(NOW_SECONDS + SKEW_SECONDS + 1);
     },
+    onWire: [{ what: 'a bundle from the future', state: 'future_bundle' }],
   },
   {
     step: 3,
@@ -160,6 +178,7 @@ const STEP_3: readonly Fault[] = [
       content.issued_at = formatTime(NOW_SECONDS - SKEW_SECONDS - 1);
       content.expires_at = formatTime(NOW_SECONDS - SKEW_SECONDS);
     },
+    onWire: [{ what: 'a bundle that has expired', state: 'expired_bundle' }],
   },
   {
     step: 3,
@@ -168,12 +187,13 @@ const STEP_3: readonly Fault[] = [
     content: (content) => {
       content.issued_at = formatTime(NOW_SECONDS - MAX_STALENESS_SECONDS - 1);
     },
+    onWire: [{ what: 'a realtime route, nothing said lately', plan: { caller: 'billing', route: 'prices' } }],
   },
 ];
 
 /** Changes the entry of a derived key, its client, and the claims of passports alike. */
 function attributesFault(
-  outcome: string,
+  outcome: Outcome,
   kind: 'provenance' | 'context',
   change: (attributes: { [name: string]: string }) => void,
 ): Fault {
@@ -211,14 +231,42 @@ const STEP_4: readonly Fault[] = [
   }),
 ];
 
+/** From before the verifier, or its Redis, began to remember; still within its five minutes. */
+const fromBefore: RequestEdits = {
+  transcript: (transcript) => {
+    transcript.issuedAtSeconds -= 240;
+    transcript.expiresAtSeconds = transcript.issuedAtSeconds + 300;
+  },
+};
+
+const UNAVAILABLE_ON_WIRE: { readonly [W in 'store' | 'fenced' | 'quota']: readonly OnWire[] } = {
+  store: [{ what: 'Redis is gone', state: 'redis_gone' }],
+  fenced: [
+    { what: 'older than the memory of the process', edits: fromBefore },
+    { what: 'older than the memory of Redis', edits: fromBefore, state: 'redis' },
+  ],
+  // Needs two requests of one holder: site-cases.ts has it.
+  quota: [],
+};
+
 const STEP_6: readonly Fault[] = [
-  { step: 6, outcome: 'jti_replay 403', sharesPlace: ['replay'], replay: { kind: 'replayed' } },
+  {
+    step: 6,
+    outcome: 'jti_replay 403',
+    sharesPlace: ['replay'],
+    replay: { kind: 'replayed' },
+    onWire: [
+      { what: 'in memory', isReplay: true },
+      { what: 'in Redis', isReplay: true, state: 'redis' },
+    ],
+  },
   ...(['store', 'fenced', 'quota'] as const).map(
     (why): Fault => ({
       step: 6,
       outcome: `replay_store_unavailable/${why} 503`,
       sharesPlace: ['replay'],
       replay: UNAVAILABLE[why],
+      onWire: UNAVAILABLE_ON_WIRE[why],
     }),
   ),
 ];

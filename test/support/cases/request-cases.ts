@@ -1,6 +1,7 @@
 /** What cases are made of: a plan, what is changed of it, and what must become of it. Fixed keys: the published vectors are made of the same cases. */
 import type { RequestEdits, RequestPlan, WireRequest } from '../fixtures/signed-request.ts';
 import { TEST_SITE_KEYS } from '../fixtures/test-keys.ts';
+import type { OnWire } from './denial-case.ts';
 
 export const keys = TEST_SITE_KEYS;
 
@@ -10,6 +11,7 @@ export interface Case {
   readonly edits?: RequestEdits;
   /** `allowed`, or `reason/detail status` */
   readonly outcome: string;
+  readonly onWire?: OnWire;
 }
 
 export interface CaseGroup {
@@ -23,3 +25,7 @@ export const received = (change: Partial<WireRequest>): RequestEdits => ({
 export const read: RequestPlan = { caller: 'billing', route: 'orders-read' };
 export const write: RequestPlan = { caller: 'billing', route: 'orders-write' };
 export const everything: RequestPlan = { caller: 'broker', route: 'everything' };
+export const brokerReads: RequestPlan = { caller: 'broker', route: 'orders-read' };
+export const claims = (change: { [name: string]: unknown }): RequestEdits => ({
+  claims: (draft) => void Object.assign(draft, change),
+});

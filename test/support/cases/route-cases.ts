@@ -82,8 +82,18 @@ const TEMPLATES: readonly VectorCase[] = [
   { name: 'a method in lower case', edits: sends({ method: 'get' }), outcome: NO_MATCH },
   { name: 'a method that no route has', edits: sends({ method: 'HEAD' }), outcome: NO_MATCH },
   { name: 'an empty method', edits: arrives({ method: '' }), outcome: NO_MATCH },
-  { name: 'a literal in capitals', edits: sends({ target: '/V1/orders/17' }), outcome: NO_MATCH },
-  { name: 'a trailing slash', edits: sends({ target: '/v1/orders/17/' }), outcome: NO_MATCH },
+  {
+    name: 'a literal in capitals',
+    edits: sends({ target: '/V1/orders/17' }),
+    outcome: NO_MATCH,
+    onWire: { what: 'a literal in other capitals' },
+  },
+  {
+    name: 'a trailing slash',
+    edits: sends({ target: '/v1/orders/17/' }),
+    outcome: NO_MATCH,
+    onWire: { what: 'a trailing slash' },
+  },
   { name: 'an empty placeholder', edits: sends({ target: '/v1/orders/' }), outcome: NO_MATCH },
   { name: 'a segment too many', edits: sends({ target: '/v1/orders/17/18' }), outcome: NO_MATCH },
   { name: 'a segment too few', edits: sends({ target: '/v1' }), outcome: NO_MATCH },
@@ -109,8 +119,18 @@ const TEMPLATES: readonly VectorCase[] = [
 ].map((vector) => ({ ...vector, name: `route: ${vector.name}`, plan: BILLING }));
 
 const ORIGINS: readonly VectorCase[] = [
-  { name: 'another host', edits: sends({ authority: 'evil.example' }), outcome: ORIGIN },
-  { name: 'another port', edits: sends({ authority: 'api.shop.example:444' }), outcome: ORIGIN },
+  {
+    name: 'another host',
+    edits: sends({ authority: 'evil.example' }),
+    outcome: ORIGIN,
+    onWire: { what: 'another host' },
+  },
+  {
+    name: 'another port',
+    edits: sends({ authority: 'api.shop.example:444' }),
+    outcome: ORIGIN,
+    onWire: { what: 'another port' },
+  },
   {
     name: 'a port with a zero in front',
     edits: arrives({ authority: 'api.shop.example:0443' }),

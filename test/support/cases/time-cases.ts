@@ -1,6 +1,6 @@
 /** Times and ages: the last valid second, and the first invalid one. */
 import { NOW_SECONDS } from '../fixtures/bundle-content.ts';
-import type { RequestEdits, RequestPlan } from '../fixtures/signed-request.ts';
+import type { ClaimsDraft, RequestEdits, RequestPlan } from '../fixtures/signed-request.ts';
 import { BUNDLE_AGE_SECONDS, MAX_STALENESS_SECONDS, SKEW_SECONDS } from '../fixtures/snapshot.ts';
 import { BILLING, BROKER, type BundleVariant, type VectorCase } from './vector-case.ts';
 
@@ -107,8 +107,13 @@ const LIVES: readonly VectorCase[] = [
   {
     name: 'a passport that ends before it begins',
     plan: BILLING,
-    edits: passport({ exp: NOW - 1 }),
+    edits: {
+      claims: (draft: ClaimsDraft) => {
+        draft.exp = draft.iat - 1;
+      },
+    },
     outcome: TTL,
+    onWire: { what: 'the end before the start' },
   },
   { name: 'a passport of 1 s', plan: BILLING, edits: passport({ exp: NOW + 1 }), outcome: 'allowed' },
   {

@@ -48,9 +48,15 @@ export function signedRequest(site: Site, plan: RequestPlan): WireRequest {
 }
 
 /** Registers secrets: a reader of a log could use any of these, or link a caller's requests by it. */
-function noteSecrets(
+export function noteSecrets(
   { secrets }: Site,
-  { passport, proof, transcript }: Pick<SignedRequest, 'passport' | 'proof' | 'transcript'>,
+  {
+    passport,
+    proof,
+    transcript,
+  }: Pick<SignedRequest, 'passport' | 'proof'> & {
+    readonly transcript: Pick<SignedRequest['transcript'], 'jti'>;
+  },
 ): void {
   const [, claims = '', signature = ''] = passport.split('.');
   secrets.add('a passport', passport);

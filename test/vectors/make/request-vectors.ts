@@ -1,9 +1,12 @@
 /** Converts cases to published requests. The case states the expected result, never the verifier. */
 
+import type { Reason } from '../../../src/protocol/reasons.ts';
 import { BINDING_CASES } from '../../support/cases/binding-cases.ts';
 import { BLOCKED_CASES } from '../../support/cases/blocked-cases.ts';
 import { CALLER_CASES } from '../../support/cases/caller-cases.ts';
+import { partsOf } from '../../support/cases/denial-case.ts';
 import { KEY_CASES } from '../../support/cases/holder-key-cases.ts';
+import { FAULTS } from '../../support/cases/one-fault.ts';
 import { PASSPORT_CASES } from '../../support/cases/passport-cases.ts';
 import { PROOF_CASES } from '../../support/cases/proof-cases.ts';
 import type { CaseGroup } from '../../support/cases/request-cases.ts';
@@ -92,55 +95,19 @@ function wireClaims({ headers }: WireRequest): { readonly [claim: string]: unkno
 
 /** @param outcome `reason/detail status` */
 export function expectedDenial(outcome: string): ExpectedDenial {
-  const match = /^([a-z_]+)(?:\/(\S+))? (\d{3})$/.exec(outcome);
-  const [, reason = '', detail, status] = match ?? [];
-  if (match === null) throw new Error(`not an outcome: ${outcome}`);
+  const { detail, reason, status } = partsOf(outcome);
   const step = stepOf(reason, detail);
-  return {
-    outcome: 'denied',
-    step,
-    reason,
-    ...(detail === undefined ? {} : { detail }),
-    status: Number(status),
-  };
+  return { outcome: 'denied', step, reason, ...(detail === undefined ? {} : { detail }), status };
 }
 
-/** Details of `invalid_request_proof` in step 1; the others are of step 5. */
-const UNREADABLE: ReadonlySet<string> = new Set([
-  ...[
-    'authorization_missing',
-    'authorization_scheme',
-    'passport_repeated',
-    'passport_malformed',
-    'proof_missing',
-    'proof_malformed',
-  ],
-]);
-
-/** docs/protocol.md "Decision: first fault wins". */
-const STEPS: ReadonlyMap<string, number> = new Map([
-  ['bundle_policy_missing', 1],
-  ['bundle_route_missing', 1],
-  ['source_issuer_mismatch', 2],
-  ['source_trust_domain_mismatch', 2],
-  ['source_subject_mismatch', 2],
-  ['insufficient_key_binding', 2],
-  ['bundle_freshness_unknown', 3],
-  ['stale_bundle_fail_closed', 3],
-  ['missing_provenance', 4],
-  ['provenance_mismatch', 4],
-  ['missing_context', 4],
-  ['context_mismatch', 4],
-  ['request_binding_mismatch', 5],
-  ['jti_replay', 6],
-  ['replay_store_unavailable', 6],
-]);
-
-function stepOf(reason: string, detail: string | undefined): number {
-  if (reason === 'invalid_request_proof') return UNREADABLE.has(detail ?? '') ? 1 : 5;
-  const step = STEPS.get(reason);
-  if (step === undefined) throw new Error(`no step for ${reason}`);
-  return step;
+/** As the decision table has it: a reason is of one step, but for the two halves of `invalid_request_proof`. */
+function stepOf(reason: Reason, detail: string | undefined): number {
+  const row = FAULTS.find((fault) => {
+    const parts = partsOf(fault.outcome);
+    return parts.reason === reason && (reason !== 'invalid_request_proof' || parts.detail === detail);
+  });
+  if (row === undefined) throw new Error(`no step for ${reason}`);
+  return row.step;
 }
 
 const IDENTITIES: {

@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { REASONS } from '../../../src/protocol/reasons.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
+import { partsOf } from '../../support/cases/denial-case.ts';
 import type { Fault, TableCaller } from '../../support/cases/fault.ts';
 import { applyToContent, canMeet, FAULTS, faultsOf } from '../../support/cases/one-fault.ts';
 import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
@@ -40,7 +41,7 @@ async function snapshotWith(faults: readonly Fault[]): Promise<Snapshot | undefi
 
 describe('the decision table', () => {
   it('has a row for every reason but those about the verifier itself', () => {
-    const reasons = new Set(FAULTS.map(({ outcome }) => outcome.split(/[/ ]/, 1)[0]));
+    const reasons = new Set(FAULTS.map(({ outcome }) => partsOf(outcome).reason));
     expect([...reasons].sort()).toEqual(REASONS.filter((name) => name !== 'verifier_unavailable').sort());
     expect(new Set(FAULTS.map(({ outcome }) => outcome)).size).toBe(FAULTS.length);
     expect(FAULTS.map(({ step }) => step)).toEqual(FAULTS.map(({ step }) => step).sort());
@@ -87,7 +88,7 @@ describe('of two faults the first in the table wins', () => {
 });
 
 function isOf(faults: readonly Fault[]) {
-  const outcomes = new Set(faults.map(({ outcome }) => outcome));
+  const outcomes = new Set<string>(faults.map(({ outcome }) => outcome));
   return (pair: string) => pair.split(' + ').every((outcome) => outcomes.has(outcome));
 }
 

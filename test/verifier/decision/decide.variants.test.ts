@@ -1,15 +1,16 @@
 /** Further ways to the rows of the decision table about callers, keys and binding, and odd requests that are allowed. */
 import { describe, expect, it } from '@jest/globals';
 import { BINDING_CASES } from '../../support/cases/binding-cases.ts';
-import { CALLER_CASES, claims } from '../../support/cases/caller-cases.ts';
-import { keys } from '../../support/cases/request-cases.ts';
+import { CALLER_CASES } from '../../support/cases/caller-cases.ts';
+import { claims, keys } from '../../support/cases/request-cases.ts';
+import { WIRE_CASES } from '../../support/cases/wire-cases.ts';
 import { BROKER_ISSUER } from '../../support/fixtures/bundle-content.ts';
 import { type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
 import { AUTOMATION_ISSUER, compileSite, siteContent, sourcesOf } from '../../support/fixtures/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
 import { describeCases } from './cases.ts';
 
-for (const group of [...CALLER_CASES, ...BINDING_CASES]) describeCases(group);
+for (const group of [...CALLER_CASES, ...BINDING_CASES, ...WIRE_CASES]) describeCases(group);
 
 describe('what holds a broker back when nothing else does', () => {
   /** The automation broker may attest anything of any subject: only its name and its trust domain are left. */
