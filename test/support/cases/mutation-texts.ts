@@ -1,5 +1,4 @@
-/** Other spellings of passports and transcripts, and transcripts that say something else. */
-import type { TranscriptDraft } from '../fixtures/signed-request.ts';
+/** Other spellings of passports and transcripts. */
 import type { Random } from '../random.ts';
 
 type JwsChange = (jws: string, random: Random) => string;
@@ -95,25 +94,4 @@ export const TRANSCRIPT_SPELLINGS: { readonly [name: string]: (text: string, ran
   'a leading zero': (text) => text.replace('issued-at=', 'issued-at=0'),
   'a plus sign': (text) => text.replace('expires-at=', 'expires-at=+'),
   'a byte order mark': (text) => `\xef\xbb\xbf${text}`,
-};
-
-const set = (change: Partial<TranscriptDraft>) => (draft: TranscriptDraft) =>
-  void Object.assign(draft, change);
-
-/** Lines that are bound. The holder chooses `jti` and the times. */
-export const TRANSCRIPT_LINE_CHANGES: { readonly [line: string]: (draft: TranscriptDraft) => void } = {
-  'auth-site': set({ authSite: 'shop-eu-2' }),
-  'key-id': set({ keyId: 'dk_revoked' }),
-  'passport-sha256': set({ passportSha256: Buffer.alloc(32, 1).toString('base64url') }),
-  issuer: set({ issuer: 'https://elsewhere.example' }),
-  subject: set({ subject: 'client:admin' }),
-  audience: set({ audience: 'https://elsewhere.example' }),
-  'route-id': set({ routeId: 'future' }),
-  method: set({ method: 'OPTIONS' }),
-  scheme: (draft) => void Object.assign(draft, { scheme: draft.scheme === 'http' ? 'https' : 'http' }),
-  authority: set({ authority: 'elsewhere.example' }),
-  target: (draft) => void Object.assign(draft, { target: `${draft.target}0` }),
-  'content-sha256': set({ contentSha256: Buffer.alloc(32, 1).toString('base64url') }),
-  headers: (draft) => void draft.headers.unshift({ name: '0-more', value: '1' }),
-  ttl: (draft) => void Object.assign(draft, { expiresAtSeconds: draft.issuedAtSeconds + 301 }),
 };

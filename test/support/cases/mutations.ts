@@ -2,9 +2,10 @@
  * Ways to change one thing of a valid request, by somebody who has seen it, by another caller of the site, or by the
  * holder of the passport. None of them may be allowed.
  */
-import { formatTranscript } from '../../../src/protocol/transcript.ts';
+import { formatTranscript, parseTranscript } from '../../../src/protocol/transcript.ts';
 import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
 import { newSigningKey } from '../fixtures/bundle-content.ts';
+import { withOtherS } from '../fixtures/signature-spellings.ts';
 import {
   type HeaderLine,
   type RequestEdits,
@@ -18,7 +19,9 @@ import {
 } from '../fixtures/signed-request.ts';
 import type { SiteKeys } from '../fixtures/snapshot.ts';
 import { type Random, TEXT_CHANGES, type TextChange } from '../random.ts';
-import { PASSPORT_CHANGES, TRANSCRIPT_LINE_CHANGES, TRANSCRIPT_SPELLINGS } from './mutation-texts.ts';
+import { partsOf } from './denial-case.ts';
+import { PASSPORT_CHANGES, TRANSCRIPT_SPELLINGS } from './mutation-texts.ts';
+import { FAULTS } from './one-fault.ts';
 
 export interface Victim {
   readonly plan: RequestPlan;
@@ -275,20 +278,32 @@ const FALSE_CLAIMS: readonly { readonly [name: string]: unknown }[] = [
   { roles: ['admin'] },
 ];
 
-/** Order of the P-256 group (SEC 2, section 2.4.2): s and n - s are both signatures. */
-const P256_ORDER = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
-
 function withOtherEs256Signature(jws: string): string {
   const at = jws.lastIndexOf('.') + 1;
-  return (
-    jws.slice(0, at) + otherEs256Signature(Buffer.from(jws.slice(at), 'base64url')).toString('base64url')
-  );
+  return jws.slice(0, at) + withOtherS(jws.slice(at));
 }
 
-export function otherEs256Signature(signature: Buffer): Buffer {
-  const s = BigInt(`0x${signature.subarray(32).toString('hex')}`);
-  const other = (P256_ORDER - s).toString(16).padStart(64, '0');
-  return Buffer.concat([signature.subarray(0, 32), Buffer.from(other, 'hex')]);
+type TranscriptChange = (draft: TranscriptDraft) => void;
+
+/** The rows of the decision table about what a transcript says, and two changes that fit any transcript. */
+const TRANSCRIPT_CHANGES: readonly (readonly [string, TranscriptChange])[] = [
+  ...FAULTS.flatMap(({ outcome, request }) =>
+    request?.transcript === undefined ? [] : ([[partsOf(outcome).detail ?? '', request.transcript]] as const),
+  ),
+  [
+    'scheme, the other one',
+    (draft) => void Object.assign(draft, { scheme: draft.scheme === 'http' ? 'https' : 'http' }),
+  ],
+  ['header more', (draft) => void draft.headers.unshift({ name: '0-more', value: '1' })],
+];
+
+/** What the transcript says after the change, not signed again. */
+function changedText({ transcriptText }: SignedRequest, change: TranscriptChange): string {
+  const transcript = parseTranscript(Buffer.from(transcriptText, 'latin1'), AUTHORIZATION);
+  if (transcript === undefined) throw new Error('not a transcript');
+  const draft = { ...transcript, headers: [...transcript.headers] };
+  change(draft);
+  return formatTranscript(draft);
 }
 
 const TRANSCRIPTS: readonly Mutation[] = [
@@ -303,26 +318,21 @@ const TRANSCRIPTS: readonly Mutation[] = [
       apply: (scene) => signedAgain(scene, { transcriptText: (text) => change(text, scene.random) }),
     },
   ]),
-  ...Object.entries(TRANSCRIPT_LINE_CHANGES).flatMap(([name, change]): readonly Mutation[] => [
-    {
-      kind: `transcript: another ${name}`,
-      apply: (scene) => {
-        const { request } = scene.victim;
-        let text = '';
-        signRequest(scene.keys, scene.victim.plan, {
-          transcript: (draft) => {
-            change(draft);
-            text = formatTranscript(draft);
-          },
-        });
-        return withTranscript(request.wire, text);
+  ...TRANSCRIPT_CHANGES.flatMap(([name, change]): readonly Mutation[] => {
+    const applies = ({ request }: Victim) => changedText(request, change) !== request.transcriptText;
+    return [
+      {
+        kind: `transcript: another ${name}`,
+        applies,
+        apply: ({ victim: { request } }) => withTranscript(request.wire, changedText(request, change)),
       },
-    },
-    {
-      kind: `transcript: another ${name}, signed by the holder`,
-      apply: (scene) => signedAgain(scene, { transcript: change }),
-    },
-  ]),
+      {
+        kind: `transcript: another ${name}, signed by the holder`,
+        applies,
+        apply: (scene) => signedAgain(scene, { transcript: change }),
+      },
+    ];
+  }),
 ];
 
 function withTranscript(request: WireRequest, text: string): WireRequest {

@@ -8,11 +8,12 @@ import type { RequestFacts } from '../../../src/verifier/decision/facts/request-
 import { factsOfCheckRequest } from '../../../src/verifier/envoy-request/check-request.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
 import type { TableCaller } from '../../support/cases/fault.ts';
-import { MUTATIONS, type Mutation, otherEs256Signature, type Victim } from '../../support/cases/mutations.ts';
+import { MUTATIONS, type Mutation, type Victim } from '../../support/cases/mutations.ts';
 import { applyToContent, canMeet, faultsOf } from '../../support/cases/one-fault.ts';
 import { recordingReplayStore, scriptedReplayStore } from '../../support/fakes/replay-store.ts';
 import { NOW_SECONDS, newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import { mergedCheckRequest, rawCheckRequest } from '../../support/fixtures/check-request.ts';
+import { withOtherS } from '../../support/fixtures/signature-spellings.ts';
 import {
   bothEdits,
   factsOfWire,
@@ -159,7 +160,7 @@ describe('no change of one thing in a valid request is allowed', () => {
 
   it('the other ES256 signature of a proof is the same proof', () => {
     const { request } = victimOf('reporting');
-    const other = otherEs256Signature(request.signature).toString('base64url');
+    const other = withOtherS(request.signature.toString('base64url'));
     const headers = request.wire.headers.map((line) =>
       line.name === 'x-proofgate-signature' ? { ...line, value: other } : line,
     );
