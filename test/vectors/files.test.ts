@@ -4,6 +4,7 @@ import { describe, expect, it } from '@jest/globals';
 import { openBundle } from '../../src/bundle/format/open-document.ts';
 import { importPublicJwk } from '../../src/protocol/import-public-key.ts';
 import { REASONS } from '../../src/protocol/reasons.ts';
+import { TABLE } from '../support/cases/table.ts';
 import { NOW_SECONDS } from '../support/fixtures/bundle-content.ts';
 import { signEs256Deterministically } from '../support/fixtures/deterministic-es256.ts';
 import { type RequestPlan, signRequest } from '../support/fixtures/signed-request.ts';
@@ -26,7 +27,6 @@ import { createBench, storeOf } from './bench.ts';
 import { vectorFiles } from './make/files.ts';
 import type { ExpectedDenial } from './make/format.ts';
 import { applyPatch, patchBetween } from './make/json-patch.ts';
-import { CASES } from './make/request-vectors.ts';
 
 describe('the files', () => {
   const made = vectorFiles();
@@ -216,7 +216,7 @@ describe('one fault each', () => {
   it('is allowed once the fault is taken away', async () => {
     const wrongAsPlanned: string[] = [];
     const others: string[] = [];
-    for (const { name, outcome, plan } of CASES.filter((entry) => entry.outcome !== 'allowed')) {
+    for (const { name, outcome, plan } of TABLE.filter((entry) => entry.outcome !== 'allowed')) {
       const without = await outcomeOfPlan(plan);
       if (without === 'allowed') continue;
       if (without === outcome) wrongAsPlanned.push(name);

@@ -9,12 +9,11 @@ import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { CaptureDirectory } from '../../../src/verifier/capture/capture-directory.ts';
 import type { DeniedRequest } from '../../../src/verifier/capture/capture-document.ts';
 import { DeniedCaptures } from '../../../src/verifier/capture/denied-captures.ts';
-import { CONSUMED } from '../../../src/verifier/replay/store.ts';
 import { putBundle } from '../../support/bundle/bundle-directory.ts';
 import type { Fault } from '../../support/cases/fault.ts';
-import { applyToContent, FAULTS } from '../../support/cases/one-fault.ts';
+import { applyToContent, storeWith } from '../../support/cases/faulty-site.ts';
+import { FAULTS } from '../../support/cases/one-fault.ts';
 import { expectCliError } from '../../support/cli/run-cli.ts';
-import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
 import type { RequestEdits, RequestPlan, SignedRequest } from '../../support/fixtures/signed-request.ts';
 import { compileSite, siteContent } from '../../support/fixtures/snapshot.ts';
 import {
@@ -54,7 +53,7 @@ async function capture(
   );
   const { events, verifier } = createTestVerifier({
     snapshot: fault?.noBundle === true ? undefined : snapshot,
-    store: scriptedReplayStore(() => fault?.replay ?? CONSUMED),
+    store: storeWith(fault === undefined ? [] : [fault]),
     onDenied: (denied: DeniedRequest) => captures.add(denied),
   });
   expect(checkNow(verifier, signed.facts).kind).toBe('denied');

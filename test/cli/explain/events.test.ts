@@ -7,14 +7,11 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type Denial, REASONS } from '../../../src/protocol/reasons.ts';
 import { hintFor } from '../../../src/verifier/decision/explain/hints.ts';
-import { CONSUMED } from '../../../src/verifier/replay/store.ts';
 import { partsOf } from '../../support/cases/denial-case.ts';
 import type { Fault } from '../../support/cases/fault.ts';
-import { applyToContent, FAULTS } from '../../support/cases/one-fault.ts';
+import { requestWith, snapshotWith, storeWith } from '../../support/cases/faulty-site.ts';
+import { FAULTS } from '../../support/cases/one-fault.ts';
 import { expectCliError } from '../../support/cli/run-cli.ts';
-import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
-import { signRequest } from '../../support/fixtures/signed-request.ts';
-import { compileSite, siteContent } from '../../support/fixtures/snapshot.ts';
 import { checkNow, createTestVerifier } from '../../support/fixtures/test-verifier.ts';
 import { ExplainStage, eventOf, keys, type Report } from './explain-fixture.ts';
 
@@ -34,12 +31,10 @@ interface Denied {
 
 /** The denial of a verifier, and the audit event that it wrote. */
 async function denyWith(fault: Fault, maxInFlight = 100): Promise<Denied> {
-  const snapshot =
-    fault.noBundle === true ? undefined : await compileSite(applyToContent(siteContent(keys), [fault]));
-  const store = scriptedReplayStore(() => fault.replay ?? CONSUMED);
-  const { events, verifier } = createTestVerifier({ snapshot, store, maxInFlight });
-  const plan = { caller: fault.only ?? 'billing', route: 'everything' } as const;
-  const decision = checkNow(verifier, signRequest(keys, plan, fault.request ?? {}).facts);
+  const snapshot = await snapshotWith(keys, [fault]);
+  const { events, verifier } = createTestVerifier({ snapshot, store: storeWith([fault]), maxInFlight });
+  const request = requestWith(keys, fault.only ?? 'billing', [fault]);
+  const decision = checkNow(verifier, request.facts);
   if (decision.kind !== 'denied') throw new Error(`${fault.outcome}: allowed`);
   return { denial: decision.denial, event: JSON.parse(JSON.stringify(events.at(-1))) };
 }

@@ -9,14 +9,11 @@ import { ROUTES } from '../site/routes.ts';
 import type { Site } from '../site/site.ts';
 import { READ_ROUTES, subjectOf } from '../site/subject.ts';
 import type { VerifierState } from '../site/verifier-states.ts';
-import { BINDING_CASES } from './binding-cases.ts';
-import { CALLER_CASES } from './caller-cases.ts';
 import { type AtSite, type OnWire, type Provocation, partsOf } from './denial-case.ts';
 import { FAULTS } from './one-fault.ts';
 import { type Case, read } from './request-cases.ts';
-import { ROUTE_CASES } from './route-cases.ts';
 import { ENVOY_CASES, SITE_CASES } from './site-cases.ts';
-import { TIME_CASES } from './time-cases.ts';
+import { TABLE } from './table.ts';
 import { WIRE_CASES } from './wire-cases.ts';
 
 export interface WireDenial {
@@ -67,17 +64,11 @@ function atSite(reason: Reason, { edits, isReplay, plan }: OnWire, asked: Asked)
   };
 }
 
-const REQUEST_CASES: readonly Case[] = [
-  ...ROUTE_CASES,
-  ...TIME_CASES,
-  ...[...CALLER_CASES, ...BINDING_CASES, ...WIRE_CASES].flatMap(({ cases }) => cases),
-];
-
 export const CORE_DENIALS: readonly WireDenial[] = [
   ...FAULTS.flatMap(({ onWire = [], outcome, request }) =>
     onWire.map((each) => wireDenial(outcome, each, { plan: read, ...(request && { edits: request }) })),
   ),
-  ...REQUEST_CASES.flatMap(({ onWire, outcome, ...asked }) =>
+  ...[...TABLE, ...WIRE_CASES.flatMap(({ cases }) => cases)].flatMap(({ onWire, outcome, ...asked }) =>
     onWire === undefined ? [] : [wireDenial(outcome, onWire, asked)],
   ),
   ...SITE_CASES.map((one) => wireDenial(one.outcome, one)),

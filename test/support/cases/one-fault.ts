@@ -1,5 +1,5 @@
 /**
- * Every row of the decision table (docs/design/protocol.md "Decision: first fault wins"), as one fault each, in the table's
+ * Every row of the decision table (docs/protocol.md "Decision: first fault wins"), as one fault each, in the table's
  * order. Faults can be put together: each says what it changes, at the place where it is changed.
  */
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
@@ -7,14 +7,7 @@ import { PASSPORT_HEADER, SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../s
 import { UNAVAILABLE } from '../../../src/verifier/replay/store.ts';
 import { NOW_SECONDS } from '../fixtures/bundle-content.ts';
 import { type RequestEdits, withHeader, withoutHeader } from '../fixtures/signed-request.ts';
-import {
-  entriesWhere,
-  MAX_STALENESS_SECONDS,
-  routeContentOf,
-  type SiteContent,
-  SKEW_SECONDS,
-  sourcesOf,
-} from '../fixtures/snapshot.ts';
+import { MAX_STALENESS_SECONDS, routeContentOf, SKEW_SECONDS, sourcesOf } from '../fixtures/snapshot.ts';
 import type { OnWire, Outcome } from './denial-case.ts';
 import type { Fault, TableCaller } from './fault.ts';
 import { STEP_5 } from './one-fault-step-5.ts';
@@ -276,15 +269,4 @@ export const FAULTS: readonly Fault[] = [...STEP_1, ...STEP_2, ...STEP_3, ...STE
 /** Faults that this caller's request can have. */
 export function faultsOf(caller: TableCaller): readonly Fault[] {
   return FAULTS.filter(({ only }) => only === undefined || only === caller);
-}
-
-export function canMeet(first: Fault, second: Fault): boolean {
-  return !first.sharesPlace?.some((place) => second.sharesPlace?.includes(place));
-}
-
-/** Fails when a fault finds nothing to change: the table would test something else. */
-export function applyToContent(content: SiteContent, faults: readonly Fault[]): SiteContent {
-  entriesWhere(content.routes, ({ route_id }) => route_id === 'everything');
-  for (const fault of faults) fault.content?.(content);
-  return content;
 }

@@ -1,6 +1,7 @@
 /** Every row of the decision table that a request can cause, by the holder of a derived key and with a broker's passport. */
 import type { Fault, TableCaller } from './fault.ts';
-import { applyToContent, faultsOf } from './one-fault.ts';
+import { applyToContent } from './faulty-site.ts';
+import { faultsOf } from './one-fault.ts';
 import type { VectorCase } from './vector-case.ts';
 
 const CALLERS: readonly (readonly [TableCaller, string])[] = [

@@ -39,14 +39,19 @@ export function siteRouteOf({ route }: RequestPlan): SiteRoute {
   return found;
 }
 
+const EMPTY = { kind: 'exact', bytes: Buffer.alloc(0) } as const;
+
 /** Signs anew at each call. */
 export function caseRequest(site: Site, plan: RequestPlan, edits: RequestEdits = {}): WireRequest {
   const route = siteRouteOf(plan);
   const caller = CALLERS[plan.caller](site);
+  const intended = intendedRequest(plan);
   const { jti, jws, signature, transcriptText, wire } = signIntent(
     {
       request: {
-        ...intendedRequest(plan),
+        ...intended,
+        // The usual body of a route stays away: nginx cannot verify one.
+        ...(intended.body.kind === 'exact' && plan.body === undefined && { body: EMPTY }),
         scheme: 'http',
         authority: AUTHORITY,
         target: route.path_template.replace(/\{[^}]*\}/, '4711'),
@@ -92,6 +97,6 @@ function asSent({ body, headers, scheme, ...line }: ReceivedRequest): WireReques
     ...line,
     ...(scheme === 'http' ? {} : { scheme }),
     headers: headers.map(({ name, value }) => [name, value]),
-    ...(body.kind === 'exact' && { body: body.bytes }),
+    ...(body.kind === 'exact' && body.bytes.length > 0 && { body: body.bytes }),
   };
 }

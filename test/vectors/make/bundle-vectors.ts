@@ -1,12 +1,13 @@
 /** The bundles for the request vectors: one whole and signed, the others as patches of it. */
 import { signWholeBundle } from '../../../src/bundle/authoring/publishing-documents.ts';
 import { asContent } from '../../../src/bundle/format/shape.ts';
+import { TABLE } from '../../support/cases/table.ts';
 import type { BundleVariant } from '../../support/cases/vector-case.ts';
 import { siteContent } from '../../support/fixtures/snapshot.ts';
 import { OTHER_TEST_KEYS, TEST_SITE_KEYS } from '../../support/fixtures/test-keys.ts';
 import type { BundleVector } from './format.ts';
 import { patchBetween } from './json-patch.ts';
-import { BASE_BUNDLE, CASES } from './request-vectors.ts';
+import { BASE_BUNDLE } from './request-vectors.ts';
 
 export function bundleVectors(): readonly BundleVector[] {
   return [baseBundle(), ...variants().map(patchedBundle)];
@@ -28,7 +29,7 @@ function baseBundle(): BundleVector {
 /** Each once; of one name all are the same. */
 function variants(): readonly BundleVariant[] {
   const found = new Map<string, BundleVariant>();
-  for (const { bundle } of CASES) {
+  for (const { bundle } of TABLE) {
     if (bundle !== undefined && bundle !== 'none') found.set(bundle.name, found.get(bundle.name) ?? bundle);
   }
   return [...found.values()];

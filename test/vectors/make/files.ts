@@ -1,15 +1,16 @@
 /** The contents of the published files beside this folder. */
 
+import { TABLE } from '../../support/cases/table.ts';
 import { ALL_TEST_KEYS } from '../../support/fixtures/test-keys.ts';
 import { bundleVectors } from './bundle-vectors.ts';
 import { type KeyVector, VECTOR_FORMAT } from './format.ts';
 import { replayVectors } from './replay-vectors.ts';
-import { CASES, requestVectorOf } from './request-vectors.ts';
+import { requestVectorOf } from './request-vectors.ts';
 import { signingVectors } from './signing-vectors.ts';
 
 /** Text by name; `targets.json` and `schema.json` are written by hand. */
 export function vectorFiles(): ReadonlyMap<string, string> {
-  const requests = CASES.map(requestVectorOf);
+  const requests = TABLE.map(requestVectorOf);
   const withOutcome = (wanted: string) => requests.filter(({ expected }) => expected.outcome === wanted);
   return new Map([
     [

@@ -1,19 +1,8 @@
 /** Converts cases to published requests. The case states the expected result, never the verifier. */
 
 import type { Reason } from '../../../src/protocol/reasons.ts';
-import { BINDING_CASES } from '../../support/cases/binding-cases.ts';
-import { BLOCKED_CASES } from '../../support/cases/blocked-cases.ts';
-import { CALLER_CASES } from '../../support/cases/caller-cases.ts';
 import { partsOf } from '../../support/cases/denial-case.ts';
-import { KEY_CASES } from '../../support/cases/holder-key-cases.ts';
 import { FAULTS } from '../../support/cases/one-fault.ts';
-import { PASSPORT_CASES } from '../../support/cases/passport-cases.ts';
-import { PROOF_CASES } from '../../support/cases/proof-cases.ts';
-import type { CaseGroup } from '../../support/cases/request-cases.ts';
-import { ROUTE_CASES } from '../../support/cases/route-cases.ts';
-import { TABLE_CASES } from '../../support/cases/table-cases.ts';
-import { TIME_CASES } from '../../support/cases/time-cases.ts';
-import { UPSTREAM_CASES } from '../../support/cases/upstream-cases.ts';
 import type { VectorCase } from '../../support/cases/vector-case.ts';
 import {
   AUTH_SITE,
@@ -35,22 +24,6 @@ import type {
 
 export const BASE_BUNDLE = 'site';
 const BASE_REVISION = 7;
-
-const fromGroup = ({ cases, title }: CaseGroup): readonly VectorCase[] =>
-  cases.map((entry) => ({ ...entry, name: `${title}: ${entry.name}` }));
-
-export const CASES: readonly VectorCase[] = [
-  ...TABLE_CASES,
-  ...ROUTE_CASES,
-  ...PASSPORT_CASES,
-  ...PROOF_CASES,
-  ...CALLER_CASES.flatMap(fromGroup),
-  ...KEY_CASES,
-  ...BLOCKED_CASES,
-  ...TIME_CASES,
-  ...BINDING_CASES.flatMap(fromGroup),
-  ...UPSTREAM_CASES,
-];
 
 export function requestVectorOf(vectorCase: VectorCase): RequestVector {
   const { bundle, clockSeconds = NOW_SECONDS, edits, name, plan, realtimeStalenessSeconds = 10 } = vectorCase;

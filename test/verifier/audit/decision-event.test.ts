@@ -5,10 +5,8 @@ import { describe, expect, it } from '@jest/globals';
 import Schema from 'typebox/schema';
 import type { CallContext } from '../../../src/process/connections/call-context.ts';
 import { REASONS } from '../../../src/protocol/reasons.ts';
-import { CONSUMED } from '../../../src/verifier/replay/store.ts';
-import type { TableCaller } from '../../support/cases/fault.ts';
-import { applyToContent, faultsOf } from '../../support/cases/one-fault.ts';
-import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
+import { requestWith, snapshotWith, storeWith, TABLE_CALLERS } from '../../support/cases/faulty-site.ts';
+import { faultsOf } from '../../support/cases/one-fault.ts';
 import { BROKER_ISSUER, CLIENT_ISSUER, TRUST_DOMAIN } from '../../support/fixtures/bundle-content.ts';
 import { type RequestEdits, type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
 import { compileSite, KEY_ID, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
@@ -169,17 +167,14 @@ describe('an event', () => {
 });
 
 describe('every event of the decision table', () => {
-  const rows = (['billing', 'broker'] as const).flatMap((caller: TableCaller) =>
+  const rows = TABLE_CALLERS.flatMap((caller) =>
     faultsOf(caller).map((fault) => ({ caller, fault, name: `${caller}: ${fault.outcome}` })),
   );
 
   it.each(rows)('$name', async ({ caller, fault }) => {
-    const snapshot = fault.noBundle
-      ? undefined
-      : await compileSite(applyToContent(siteContent(keys), [fault]));
-    const store = scriptedReplayStore(() => fault.replay ?? CONSUMED);
-    const { events, verifier } = createTestVerifier({ snapshot, store });
-    const request = signRequest(keys, { caller, route: 'everything' }, fault.request);
+    const snapshot = await snapshotWith(keys, [fault]);
+    const { events, verifier } = createTestVerifier({ snapshot, store: storeWith([fault]) });
+    const request = requestWith(keys, caller, [fault]);
     checkNow(verifier, request.facts);
     const text = JSON.stringify(events[0]);
     const event: { readonly [name: string]: unknown } = JSON.parse(text);

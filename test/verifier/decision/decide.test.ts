@@ -1,19 +1,21 @@
-/** The decision table of docs/design/protocol.md: every row, its precedence over every later row, and its boundaries. */
+/** The decision table of docs/protocol.md: every row, its precedence over every later row, and its boundaries. */
 import { describe, expect, it } from '@jest/globals';
-import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { REASONS } from '../../../src/protocol/reasons.ts';
-import { CONSUMED } from '../../../src/verifier/replay/store.ts';
 import { partsOf } from '../../support/cases/denial-case.ts';
 import type { Fault, TableCaller } from '../../support/cases/fault.ts';
-import { applyToContent, canMeet, FAULTS, faultsOf } from '../../support/cases/one-fault.ts';
-import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
-import { bothEdits, type RequestPlan, signRequest } from '../../support/fixtures/signed-request.ts';
+import {
+  canMeet,
+  requestWith,
+  snapshotWith,
+  storeWith,
+  TABLE_CALLERS,
+} from '../../support/cases/faulty-site.ts';
+import { FAULTS, faultsOf } from '../../support/cases/one-fault.ts';
 import { compileSite, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
 
 const keys = newSiteKeys();
 const sound = await compileSite(siteContent(keys));
-const CALLERS: readonly TableCaller[] = ['billing', 'broker'];
 
 interface Answer {
   readonly outcome: string;
@@ -22,21 +24,13 @@ interface Answer {
 
 /** The answer to a request with all of the faults. */
 async function answerTo(caller: TableCaller, faults: readonly Fault[]): Promise<Answer> {
-  const plan: RequestPlan = { caller, route: 'everything' };
-  const edits = faults.map(({ request }) => request ?? {}).reduce(bothEdits, {});
-  const replay = faults.find((fault) => fault.replay !== undefined)?.replay ?? CONSUMED;
-  const store = scriptedReplayStore(() => replay);
-  const snapshot = await snapshotWith(faults);
+  const store = storeWith(faults);
+  const changesBundle = faults.some(({ content, noBundle }) => content !== undefined || noBundle === true);
+  const snapshot = changesBundle ? await snapshotWith(keys, faults) : sound;
   const { internalErrors, verifier } = createTestVerifier({ snapshot, store });
-  const outcome = outcomeOf(checkNow(verifier, signRequest(keys, plan, edits).facts));
+  const outcome = outcomeOf(checkNow(verifier, requestWith(keys, caller, faults).facts));
   expect(internalErrors).toEqual([]);
   return { outcome, claimsOnReplayStore: store.claims.length };
-}
-
-async function snapshotWith(faults: readonly Fault[]): Promise<Snapshot | undefined> {
-  if (faults.some(({ noBundle }) => noBundle === true)) return undefined;
-  if (!faults.some(({ content }) => content !== undefined)) return sound;
-  return compileSite(applyToContent(siteContent(keys), faults));
 }
 
 describe('the decision table', () => {
@@ -47,7 +41,7 @@ describe('the decision table', () => {
     expect(FAULTS.map(({ step }) => step)).toEqual(FAULTS.map(({ step }) => step).sort());
   });
 
-  describe.each(CALLERS)('%s', (caller) => {
+  describe.each(TABLE_CALLERS)('%s', (caller) => {
     it('is allowed without a fault', async () => {
       expect(await answerTo(caller, [])).toEqual({ outcome: 'allowed', claimsOnReplayStore: 1 });
     });
@@ -60,7 +54,7 @@ describe('the decision table', () => {
 });
 
 describe('of two faults the first in the table wins', () => {
-  describe.each(CALLERS)('%s', (caller) => {
+  describe.each(TABLE_CALLERS)('%s', (caller) => {
     const faults = faultsOf(caller);
     const tooClose: string[] = [];
 

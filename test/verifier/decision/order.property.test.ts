@@ -7,15 +7,14 @@ import fc from 'fast-check';
 import type { RequestFacts } from '../../../src/verifier/decision/facts/request-facts.ts';
 import { factsOfCheckRequest } from '../../../src/verifier/envoy-request/check-request.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
-import type { TableCaller } from '../../support/cases/fault.ts';
+import { canMeet, requestWith, snapshotWith, TABLE_CALLERS } from '../../support/cases/faulty-site.ts';
 import { MUTATIONS, type Mutation, type Victim } from '../../support/cases/mutations.ts';
-import { applyToContent, canMeet, faultsOf } from '../../support/cases/one-fault.ts';
+import { faultsOf } from '../../support/cases/one-fault.ts';
 import { recordingReplayStore, scriptedReplayStore } from '../../support/fakes/replay-store.ts';
 import { NOW_SECONDS, newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import { mergedCheckRequest, rawCheckRequest } from '../../support/fixtures/check-request.ts';
 import { withOtherS } from '../../support/fixtures/signature-spellings.ts';
 import {
-  bothEdits,
   factsOfWire,
   type RequestPlan,
   signRequest,
@@ -181,10 +180,8 @@ function total(counts: ReadonlyMap<string, number>): number {
 }
 
 describe('no denial of steps 1 to 5 consumes a jti', () => {
-  const CALLERS: readonly TableCaller[] = ['billing', 'broker'];
-
   it('whatever faults come together', async () => {
-    const junk = fc.constantFrom(...CALLERS).chain((caller) => {
+    const junk = fc.constantFrom(...TABLE_CALLERS).chain((caller) => {
       const faults = faultsOf(caller).filter(({ step }) => step <= 5);
       return fc.record({
         caller: fc.constant(caller),
@@ -194,18 +191,14 @@ describe('no denial of steps 1 to 5 consumes a jti', () => {
     await fc.assert(
       fc.asyncProperty(junk, async ({ caller, faults }) => {
         fc.pre(faults.every((fault, at) => faults.slice(at + 1).every((next) => canMeet(fault, next))));
-        const plan: RequestPlan = { caller, route: 'everything' };
-        const victim = signRequest(keys, plan);
+        const victim = requestWith(keys, caller, []);
         const burn = {
           transcript: (draft: { jti: string }) => void Object.assign(draft, { jti: victim.jti }),
         };
-        const edits = faults.map(({ request }) => request ?? {}).reduce(bothEdits, burn);
-        const spoiled = await compileSite(applyToContent(siteContent(keys), faults));
-        const hasBundle = faults.every(({ noBundle }) => noBundle === undefined);
-        let snapshot = hasBundle ? spoiled : undefined;
+        let snapshot = await snapshotWith(keys, faults);
         const store = recordingReplayStore(NOW_SECONDS);
         const { verifier } = createTestVerifier({ currentSnapshot: () => snapshot, store });
-        const first = checkNow(verifier, signRequest(keys, plan, edits).facts);
+        const first = checkNow(verifier, requestWith(keys, caller, faults, burn).facts);
         expect(outcomeOf(first)).toBe(faults[0]?.outcome);
         expect(store.claims).toEqual([]);
         snapshot = site;

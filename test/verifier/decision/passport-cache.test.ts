@@ -8,8 +8,8 @@ import {
   type PassportCache,
 } from '../../../src/verifier/decision/facts/passport-cache.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
-import type { TableCaller } from '../../support/cases/fault.ts';
-import { applyToContent, faultsOf } from '../../support/cases/one-fault.ts';
+import { requestWith, snapshotWith, TABLE_CALLERS } from '../../support/cases/faulty-site.ts';
+import { faultsOf } from '../../support/cases/one-fault.ts';
 import { scriptedReplayStore } from '../../support/fakes/replay-store.ts';
 import { NOW_SECONDS, newSigningKey } from '../../support/fixtures/bundle-content.ts';
 import {
@@ -93,15 +93,15 @@ describe('after a bundle was swapped', () => {
     expect(verifier.outcome()).toBe('invalid_request_proof/claims_not_allowed 401');
   });
 
-  const changedBundles = (['billing', 'broker'] as const).flatMap((caller: TableCaller) =>
+  const changedBundles = TABLE_CALLERS.flatMap((caller) =>
     faultsOf(caller)
       .filter(({ content, request }) => content !== undefined && request === undefined)
       .map((fault) => ({ caller, fault, name: `${caller}: ${fault.outcome}` })),
   );
 
   it.each(changedBundles)('$name', async ({ caller, fault }) => {
-    const verifier = warmVerifier(signRequest(keys, { caller, route: 'everything' }));
-    verifier.swap(await compileSite(applyToContent(siteContent(keys), [fault])));
+    const verifier = warmVerifier(requestWith(keys, caller, []));
+    verifier.swap(await snapshotWith(keys, [fault]));
     expect(verifier.outcome()).toBe(fault.outcome);
   });
 });

@@ -1,17 +1,11 @@
 /** An explanation decides as the verifier does, because it asks the verifier's own functions: of every fault, and of pairs. */
 import { describe, expect, it } from '@jest/globals';
-import type { Snapshot } from '../../../../src/bundle/compile/snapshot.ts';
 import { explainRequest, transcriptLines } from '../../../../src/verifier/decision/explain/explain.ts';
-import type { Fault, TableCaller } from '../../../support/cases/fault.ts';
+import { canMeet, requestWith, snapshotWith, TABLE_CALLERS } from '../../../support/cases/faulty-site.ts';
 import { MUTATIONS } from '../../../support/cases/mutations.ts';
-import { applyToContent, canMeet, faultsOf } from '../../../support/cases/one-fault.ts';
+import { faultsOf } from '../../../support/cases/one-fault.ts';
 import { NOW_SECONDS } from '../../../support/fixtures/bundle-content.ts';
-import {
-  bothEdits,
-  factsOfWire,
-  type RequestPlan,
-  signRequest,
-} from '../../../support/fixtures/signed-request.ts';
+import { factsOfWire, type RequestPlan, signRequest } from '../../../support/fixtures/signed-request.ts';
 import {
   CONTEXT,
   compileSite,
@@ -24,32 +18,24 @@ import { expectAgreement, explainNow, verdictOf } from './agreement.ts';
 
 const keys = newSiteKeys();
 const sound = await compileSite(siteContent(keys));
-const CALLERS: readonly TableCaller[] = ['billing', 'broker'];
 // Less where every test is run for each of thousands of mutants.
 const TRIES = Math.min(3000, Number(process.env.PROOFGATE_TEST_MUTATIONS ?? 3000));
 /** Partners of each fault, spread over the later faults. */
 const PARTNERS = 6;
 
-async function snapshotWith(faults: readonly Fault[]): Promise<Snapshot | undefined> {
-  if (faults.some(({ noBundle }) => noBundle === true)) return undefined;
-  return compileSite(applyToContent(siteContent(keys), faults));
-}
-
-function requestWith(caller: TableCaller, faults: readonly Fault[]) {
-  const edits = faults.map(({ request }) => request ?? {}).reduce(bothEdits, {});
-  return signRequest(keys, { caller, route: 'everything' }, edits);
-}
-
-describe.each(CALLERS)('%s', (caller) => {
+describe.each(TABLE_CALLERS)('%s', (caller) => {
   const faults = faultsOf(caller).filter(({ step }) => step <= 5);
 
   it('without a fault', () => {
-    const { decision } = expectAgreement(requestWith(caller, []).facts, sound);
+    const { decision } = expectAgreement(requestWith(keys, caller, []).facts, sound);
     expect(verdictOf(decision)).toBe('verified');
   });
 
   it.each(faults)('step $step: $outcome', async (fault) => {
-    const { decision } = expectAgreement(requestWith(caller, [fault]).facts, await snapshotWith([fault]));
+    const { decision } = expectAgreement(
+      requestWith(keys, caller, [fault]).facts,
+      await snapshotWith(keys, [fault]),
+    );
     expect(verdictOf(decision)).toBe(fault.outcome);
   });
 
@@ -57,7 +43,10 @@ describe.each(CALLERS)('%s', (caller) => {
     const later = faults.slice(faults.indexOf(first) + 1).filter((second) => canMeet(first, second));
     for (const second of later.filter((_, index) => index % Math.ceil(later.length / PARTNERS) === 0)) {
       const both = [first, second];
-      const { decision } = expectAgreement(requestWith(caller, both).facts, await snapshotWith(both));
+      const { decision } = expectAgreement(
+        requestWith(keys, caller, both).facts,
+        await snapshotWith(keys, both),
+      );
       expect(verdictOf(decision)).toBe(first.outcome);
     }
   });
@@ -74,7 +63,10 @@ it('a later step says what it would say', async () => {
     ].includes(outcome),
   );
   expect(faults).toHaveLength(5);
-  const { steps, transcript } = explainNow(requestWith('billing', faults).facts, await snapshotWith(faults));
+  const { steps, transcript } = explainNow(
+    requestWith(keys, 'billing', faults).facts,
+    await snapshotWith(keys, faults),
+  );
   expect(steps.map(({ verdict, denial }) => [verdict, denial?.reason, denial?.detail])).toEqual([
     ['passed', undefined, undefined],
     ['failed', 'source_issuer_mismatch', undefined],
@@ -89,7 +81,10 @@ it('a later step says what it would say', async () => {
 
 it('of each attribute that is required, what the caller has', async () => {
   const faults = faultsOf('billing').filter(({ outcome }) => outcome === 'missing_context/team 403');
-  const { attributes } = explainNow(requestWith('billing', faults).facts, await snapshotWith(faults));
+  const { attributes } = explainNow(
+    requestWith(keys, 'billing', faults).facts,
+    await snapshotWith(keys, faults),
+  );
   expect(attributes.map(({ actual, denial, kind, name }) => [kind, name, actual, denial?.reason])).toEqual([
     ['provenance', 'image', PROVENANCE.image, undefined],
     ['provenance', 'zone', PROVENANCE.zone, undefined],
@@ -99,7 +94,7 @@ it('of each attribute that is required, what the caller has', async () => {
 });
 
 it('of the bundle, how old it is and may be', () => {
-  const { facts } = requestWith('billing', []);
+  const { facts } = requestWith(keys, 'billing', []);
   const { freshness } = explainNow(facts, sound);
   expect(freshness?.ageSeconds).toBe(NOW_SECONDS - sound.freshAsOfSeconds);
   expect(freshness?.limitSeconds).toBeGreaterThan(0);

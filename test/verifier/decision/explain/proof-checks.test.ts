@@ -4,9 +4,10 @@ import { newEvaluation } from '../../../../src/verifier/decision/facts/evaluatio
 import { createPassportCache } from '../../../../src/verifier/decision/facts/passport-cache.ts';
 import { type CheckName, STEPS } from '../../../../src/verifier/decision/steps.ts';
 import type { Fault, TableCaller } from '../../../support/cases/fault.ts';
-import { applyToContent, faultsOf } from '../../../support/cases/one-fault.ts';
+import { requestWith, snapshotWith } from '../../../support/cases/faulty-site.ts';
+import { faultsOf } from '../../../support/cases/one-fault.ts';
 import { signRequest } from '../../../support/fixtures/signed-request.ts';
-import { compileSite, newSiteKeys, siteContent } from '../../../support/fixtures/snapshot.ts';
+import { newSiteKeys } from '../../../support/fixtures/snapshot.ts';
 import { explainNow } from './agreement.ts';
 
 const keys = newSiteKeys();
@@ -51,9 +52,8 @@ type Line = readonly [check: string, verdict: string, detail: string | undefined
 
 /** The checks of step 5 before the binding, and the binding. */
 async function explainChecks(caller: TableCaller, faults: readonly Fault[]) {
-  const snapshot = await compileSite(applyToContent(siteContent(keys), faults));
-  const edits = faults.find(({ request }) => request !== undefined)?.request ?? {};
-  const { facts } = signRequest(keys, { caller, route: 'everything' }, edits);
+  const snapshot = await snapshotWith(keys, faults);
+  const { facts } = requestWith(keys, caller, faults);
   const lines = explainNow(facts, snapshot)
     .steps.flatMap(({ step, checks }) => (step === 5 ? checks : []))
     .map(({ check, verdict, denial }): Line => [check, verdict, denial?.detail]);
