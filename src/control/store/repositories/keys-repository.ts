@@ -147,19 +147,6 @@ export class Keys extends VersionedTable<'derivedKey'> {
     return query.orderBy('keyId').limit(page.limit).execute();
   }
 
-  async hasLivingOfClient(siteId: string, clientId: string, nowSeconds: number): Promise<boolean> {
-    const row = await this.db
-      .selectFrom('derivedKey')
-      .select('keyId')
-      .where('siteId', '=', siteId)
-      .where('clientId', '=', clientId)
-      .where('status', '=', 'active')
-      .where('expiresAtSeconds', '>', nowSeconds)
-      .limit(1)
-      .executeTakeFirst();
-    return row !== undefined;
-  }
-
   /** The first of the clients that has a living key. */
   async findLivingOfClients(
     siteId: string,
