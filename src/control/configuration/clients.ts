@@ -345,7 +345,7 @@ export class Grants {
   }
 }
 
-/** Writes grants and what the publisher must learn of them. @returns the audit event of each */
+/** Writes grants and records their clients for the publisher. @returns an audit event for each grant */
 async function writeGrants(
   tx: Transaction,
   operation: Operation,

@@ -80,7 +80,7 @@ export class DeclarationRun {
   #environmentId: string | undefined;
   #fleetId: string | undefined;
   #mustCheck = false;
-  #many = nothing();
+  #many = noRows();
   /** The revision of each source that is as declared, or becomes it, by name. */
   readonly #revisions: Map<string, RevisionName>;
   /** Revisions whose activation began. */
@@ -185,7 +185,7 @@ export class DeclarationRun {
   /** Writes what there may be thousands of: one by one they take milliseconds each. */
   async writeMany(): Promise<void> {
     const { removed, changed, created } = this.#many;
-    this.#many = nothing();
+    this.#many = noRows();
     const [operation, siteId, services] = [this.#operation, this.#siteId, this.#services];
     const { clients, grants, routes, routeSources } = services;
     await routes.removeAll(operation, siteId, removed.routes);
@@ -284,7 +284,7 @@ export class DeclarationRun {
   }
 }
 
-function nothing() {
+function noRows() {
   return {
     removed: {
       routes: [] as RowOf<'route'>[],

@@ -25,8 +25,8 @@ export class TargetAllowance {
     // A clock that was set back adds nothing.
     const elapsedMs = Math.max(0, nowMs - countedAtMs);
     const available = Math.min(BURST, credit + elapsedMs / REFILL_MS);
-    const isThere = available >= 1;
-    this.#accounts.set(targetId, { credit: isThere ? available - 1 : available, countedAtMs: nowMs });
-    return isThere;
+    const isAllowed = available >= 1;
+    this.#accounts.set(targetId, { credit: isAllowed ? available - 1 : available, countedAtMs: nowMs });
+    return isAllowed;
   }
 }

@@ -72,7 +72,7 @@ export class Keys extends VersionedTable<'derivedKey'> {
   }
 
   /**
-   * Revokes every living key ID of every public key that the source has enrolled, rejects those public keys for ever, and
+   * Revokes every living key ID of every public key that the source has enrolled, rejects those public keys permanently, and
    * records the changes for publishing. Uses a fixed number of statements, whatever the number of keys.
    * @returns the number of key IDs
    */
