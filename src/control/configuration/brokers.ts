@@ -42,7 +42,7 @@ export class Brokers extends VersionedResource<'broker', 'broker', BrokerView> {
       lock: siteLock,
       place: (tx, { siteId }) => placeInSite(tx, siteId),
       id: ({ issuer }) => issuer,
-      view: (_tx, row) => brokerView(row),
+      views: (_tx, rows) => rows.map(brokerView),
     });
     this.#siteCheck = deps.siteCheck;
   }

@@ -7,11 +7,12 @@ import { isJsonObject } from '../../protocol/strict-json.ts';
 import type { ClientChange, ClientView, GrantView, NewClient } from '../contract/routes-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import {
-  about,
   audited,
+  type CheckOne,
+  checkNamed,
+  checkUnnamed,
   momentOf,
   mutateEach,
-  naming,
   newVersion,
   placeInSite,
   publishChange,
@@ -19,8 +20,13 @@ import {
   versionOf,
 } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
-import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
-import type { AuditEntry, Transactions } from '../store/port.ts';
+import {
+  type Consequences,
+  type ResourceDeps,
+  siteLock,
+  VersionedResource,
+} from '../resource/versioned-resource.ts';
+import type { AuditEntry, Mutated, Transactions } from '../store/port.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
@@ -44,52 +50,30 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
       lock: siteLock,
       place: (tx, { siteId }) => placeInSite(tx, siteId),
       id: ({ clientId }) => clientId,
-      view: async (tx, row) => clientView(requireRow(await tx.sites.find(row.siteId)), row),
+      views: clientViews,
+      publishes: ({ clientId }) => ({ kind: 'client', clientId }),
     });
   }
 
   list(siteId: string, page: Page): Promise<readonly ClientView[]> {
-    return this.store.readAside(async (tx) => {
-      const site = requireRow(await tx.sites.find(siteId));
-      return (await tx.clients.list({ siteId }, page)).map((row) => clientView(site, row));
-    });
+    return this.listRows((tx) => tx.clients.list({ siteId }, page));
   }
 
   /** @throws ApiProblem `already_exists`, `definition_invalid` */
   create(operation: Operation, siteId: string, client: NewClient): Promise<Created<ClientView, never>> {
+    const { client_id: clientId } = client;
     return this.createRow(operation, siteLock([siteId]), async (tx, nowMs) => {
-      const { client_id: clientId, subject } = client;
-      const site = requireRow(await tx.sites.find(siteId));
       if ((await tx.clients.find(siteId, clientId)) !== undefined) throw new ApiProblem('already_exists');
-      if ((await tx.clients.count(siteId)) >= MAX_CLIENTS) {
-        throw new ApiProblem('definition_invalid', `a site has at most ${MAX_CLIENTS} clients`);
-      }
-      rejectFaultySubject(subject, site);
-      await tx.clients.add(newClient(siteId, client, nowMs));
-      return { name: [siteId, clientId], publish: { kind: 'client', clientId } };
+      await tx.clients.addAll(await newClients(tx, siteId, [client], nowMs, checkUnnamed));
+      return { name: [siteId, clientId] };
     });
   }
 
   /** Creates many that do not exist. @throws ApiProblem `definition_invalid`, naming the client */
   createAll(operation: Operation, siteId: string, clients: readonly NewClient[]): Promise<void> {
-    const nowMs = this.nowMs();
-    return mutateEach(this.store, siteId, clients, async (tx) => {
-      const site = requireRow(await tx.sites.find(siteId));
-      if ((await tx.clients.count(siteId)) + clients.length > MAX_CLIENTS) {
-        throw new ApiProblem('definition_invalid', `a site has at most ${MAX_CLIENTS} clients`);
-      }
-      const rows = clients.map((client) => newClient(siteId, client, nowMs));
-      for (const { clientId, subject } of rows) {
-        naming(`client ${clientId}`, () => rejectFaultySubject(subject, site));
-        await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
-      }
-      await tx.clients.addAll(rows);
-      const place = await placeInSite(tx, siteId);
-      return rows.map((row) => {
-        const after = clientView(site, row);
-        return audited(operation, { what: 'client.create', id: row.clientId, place, after });
-      });
-    });
+    return this.createRows(operation, siteId, clients, async (tx, nowMs) => ({
+      rows: await newClients(tx, siteId, clients, nowMs, checkNamed),
+    }));
   }
 
   /**
@@ -104,88 +88,93 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
   ): Promise<ClientView> {
     return this.changeRow(operation, [siteId, clientId], version, async (tx, row, nowMs) => {
       const subject = change.subject ?? row.subject;
-      if (subject !== row.subject) {
-        await rejectLivingKeys(tx, row, nowMs);
-        rejectFaultySubject(subject, requireRow(await tx.sites.find(siteId)));
-      }
+      await rejectMoves(tx, siteId, [{ row, subject }], nowMs, checkUnnamed);
       const context = change.context === undefined ? row.context : JSON.stringify(change.context);
-      return { set: { subject, context }, publish: { kind: 'client', clientId } };
+      return { set: { subject, context } };
     });
   }
 
-  /** Changes many, as read under the site's lock. @throws ApiProblem as {@link Clients.change}, naming the client */
+  /** Changes many, unchanged since they were read. @throws ApiProblem as {@link Clients.change}, naming the client */
   changeAll(operation: Operation, siteId: string, changes: readonly ClientReplacement[]): Promise<void> {
-    const nowMs = this.nowMs();
-    return mutateEach(this.store, siteId, changes, async (tx) => {
-      const site = requireRow(await tx.sites.find(siteId));
-      const moved = changes.filter(({ row, subject }) => subject !== row.subject);
-      for (const { row, subject } of moved) {
-        naming(`client ${row.clientId}`, () => rejectFaultySubject(subject, site));
-      }
-      await rejectLivingKeysOf(
-        tx,
-        siteId,
-        moved.map(({ row }) => row.clientId),
-        nowMs,
-      );
-      const rows = changes.map(({ row, subject, context }) => ({
-        ...row,
-        subject,
-        context: JSON.stringify(context),
-      }));
-      await tx.clients.changeAll(rows, nowMs);
-      const place = await placeInSite(tx, siteId);
-      const entries: AuditEntry[] = [];
-      for (const [index, row] of rows.entries()) {
-        const before = clientView(site, requireRow(changes[index]).row);
-        const after = clientView(site, { ...row, version: row.version + 1, updatedAtMs: nowMs });
-        await publishChange(tx, siteId, { kind: 'client', clientId: row.clientId }, nowMs);
-        entries.push(audited(operation, { what: 'client.change', id: row.clientId, place, before, after }));
-      }
-      return entries;
-    });
-  }
-
-  /** Removes many, as read under the site's lock. @throws ApiProblem as {@link Clients.remove}, naming the client */
-  removeAll(operation: Operation, siteId: string, rows: readonly RowOf<'client'>[]): Promise<void> {
-    const nowMs = this.nowMs();
-    return mutateEach(this.store, siteId, rows, async (tx) => {
-      const site = requireRow(await tx.sites.find(siteId));
-      const clientIds = rows.map(({ clientId }) => clientId);
-      const named = await tx.policies.namedClients(siteId);
-      const used = clientIds.find((clientId) => named.has(clientId));
-      if (used !== undefined) throw about(`client ${used}`, namedByPolicies());
-      await rejectLivingKeysOf(tx, siteId, clientIds, nowMs);
-      await tx.clients.removeGrantsOf(siteId, clientIds);
-      await tx.clients.removeAll(siteId, clientIds);
-      const place = await placeInSite(tx, siteId);
-      const entries: AuditEntry[] = [];
-      for (const row of rows) {
-        await publishChange(tx, siteId, { kind: 'client', clientId: row.clientId }, nowMs);
-        const before = clientView(site, row);
-        entries.push(audited(operation, { what: 'client.delete', id: row.clientId, place, before }));
-      }
-      return entries;
+    const rows = changes.map(({ row }) => row);
+    return this.changeRows(operation, siteId, rows, async (tx, nowMs) => {
+      await rejectMoves(tx, siteId, changes, nowMs, checkNamed);
+      return {
+        rows: changes.map(({ row, subject, context }) => ({
+          ...row,
+          subject,
+          context: JSON.stringify(context),
+        })),
+      };
     });
   }
 
   /** @throws ApiProblem `not_found`, `precondition_failed`, `still_in_use` while policies name it or its keys are alive */
   remove(operation: Operation, { siteId, clientId }: ClientName, version: number): Promise<void> {
-    return this.removeRow(operation, [siteId, clientId], version, async (tx, row, nowMs) => {
-      if (await tx.policies.hasOfClient(siteId, clientId)) throw namedByPolicies();
-      await rejectLivingKeys(tx, row, nowMs);
-      await tx.clients.removeGrants(siteId, clientId);
-      return { publish: { kind: 'client', clientId } };
-    });
+    return this.removeRow(operation, [siteId, clientId], version, (tx, _row, nowMs) =>
+      prepareRemoval(tx, siteId, [clientId], nowMs, checkUnnamed),
+    );
+  }
+
+  /** Removes many, unchanged since they were read. @throws ApiProblem as {@link Clients.remove}, naming the client */
+  removeAll(operation: Operation, siteId: string, rows: readonly RowOf<'client'>[]): Promise<void> {
+    const clientIds = rows.map(({ clientId }) => clientId);
+    return this.removeRows(operation, siteId, rows, (tx, nowMs) =>
+      prepareRemoval(tx, siteId, clientIds, nowMs, checkNamed),
+    );
   }
 }
 
-function newClient(
+/** @throws ApiProblem `definition_invalid` */
+async function newClients(
+  tx: Transaction,
   siteId: string,
-  { client_id: clientId, subject, context = {} }: NewClient,
+  clients: readonly NewClient[],
   nowMs: number,
-): RowOf<'client'> {
-  return { siteId, clientId, subject, context: JSON.stringify(context), ...newVersion(nowMs) };
+  check: CheckOne,
+): Promise<readonly RowOf<'client'>[]> {
+  const site = requireRow(await tx.sites.find(siteId));
+  if ((await tx.clients.count(siteId)) + clients.length > MAX_CLIENTS) {
+    throw new ApiProblem('definition_invalid', `a site has at most ${MAX_CLIENTS} clients`);
+  }
+  return clients.map(({ client_id: clientId, subject, context = {} }) => {
+    check(`client ${clientId}`, () => rejectFaultySubject(subject, site));
+    return { siteId, clientId, subject, context: JSON.stringify(context), ...newVersion(nowMs) };
+  });
+}
+
+/** @throws ApiProblem `still_in_use`, `definition_invalid` for a client whose subject changes */
+async function rejectMoves(
+  tx: Transaction,
+  siteId: string,
+  changes: readonly Omit<ClientReplacement, 'context'>[],
+  nowMs: number,
+  check: CheckOne,
+): Promise<void> {
+  const moved = changes.filter(({ row, subject }) => subject !== row.subject);
+  if (moved.length === 0) return;
+  const clientIds = moved.map(({ row }) => row.clientId);
+  await rejectLivingKeys(tx, siteId, clientIds, nowMs, check);
+  const site = requireRow(await tx.sites.find(siteId));
+  for (const { row, subject } of moved) {
+    check(`client ${row.clientId}`, () => rejectFaultySubject(subject, site));
+  }
+}
+
+/** Removes the clients' grants. @throws ApiProblem `still_in_use` */
+async function prepareRemoval(
+  tx: Transaction,
+  siteId: string,
+  clientIds: readonly string[],
+  nowMs: number,
+  check: CheckOne,
+): Promise<Consequences> {
+  const named = await tx.policies.namedClients(siteId);
+  const used = clientIds.find((clientId) => named.has(clientId));
+  rejectOne(used, 'enrollment policies name the client; delete them first', check);
+  await rejectLivingKeys(tx, siteId, clientIds, nowMs, check);
+  await tx.clients.removeGrantsOf(siteId, clientIds);
+  return {};
 }
 
 /** SPIFFE-ID specification section 2. @throws ApiProblem `definition_invalid` */
@@ -203,30 +192,31 @@ export function rejectFaultySubject(
 
 async function rejectLivingKeys(
   tx: Transaction,
-  { siteId, clientId }: Pick<RowOf<'client'>, 'siteId' | 'clientId'>,
-  nowMs: number,
-): Promise<void> {
-  if (!(await tx.keys.hasLivingOfClient(siteId, clientId, Math.floor(nowMs / 1000)))) return;
-  throw keysAlive();
-}
-
-/** @throws ApiProblem `still_in_use`, naming the client */
-async function rejectLivingKeysOf(
-  tx: Transaction,
   siteId: string,
   clientIds: readonly string[],
   nowMs: number,
+  check: CheckOne,
 ): Promise<void> {
   const living = await tx.keys.findLivingOfClients(siteId, clientIds, Math.floor(nowMs / 1000));
-  if (living !== undefined) throw about(`client ${living}`, keysAlive());
+  rejectOne(living, 'derived keys of the client are alive; revoke them first', check);
 }
 
-function keysAlive(): ApiProblem {
-  return new ApiProblem('still_in_use', 'derived keys of the client are alive; revoke them first');
+/** @throws ApiProblem `still_in_use` for the client, if there is one */
+function rejectOne(clientId: string | undefined, reason: string, check: CheckOne): void {
+  if (clientId === undefined) return;
+  check(`client ${clientId}`, () => {
+    throw new ApiProblem('still_in_use', reason);
+  });
 }
 
-function namedByPolicies(): ApiProblem {
-  return new ApiProblem('still_in_use', 'enrollment policies name the client; delete them first');
+async function clientViews(
+  tx: Transaction,
+  rows: readonly RowOf<'client'>[],
+): Promise<readonly ClientView[]> {
+  const [first] = rows;
+  if (first === undefined) return [];
+  const site = requireRow(await tx.sites.find(first.siteId));
+  return rows.map((row) => clientView(site, row));
 }
 
 function clientView(site: RowOf<'site'>, row: RowOf<'client'>): ClientView {
@@ -259,6 +249,11 @@ export interface GrantReplacement {
   readonly row: RowOf<'clientGrant'>;
   readonly access: Access;
 }
+
+/** A grant before and after; absent where there is none. */
+type GrantChange =
+  | { readonly before?: RowOf<'clientGrant'> | undefined; readonly after: RowOf<'clientGrant'> }
+  | { readonly before: RowOf<'clientGrant'>; readonly after?: undefined };
 
 export class Grants {
   readonly #store: Transactions;
@@ -301,14 +296,18 @@ export class Grants {
         throw new ApiProblem('definition_invalid', `a client has at most ${MAX_GRANTS} grants`);
       }
       const row = { siteId, clientId, resource, access, createdAtMs: nowMs };
-      await tx.clients.putGrant(row);
-      await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
-      const after = grantView(row);
-      const place = requireRow(await tx.hierarchy.placeOfSite(siteId));
-      const before = known && grantView(known);
-      const what = known === undefined ? 'grant.create' : 'grant.change';
-      const entry = audited(operation, { what, id: grantId(name), place, ...(before && { before }), after });
-      return { result: { view: after, created: known === undefined }, audit: [entry] };
+      const audit = await writeGrants(tx, operation, siteId, [{ before: known, after: row }], nowMs);
+      return { result: { view: grantView(row), created: known === undefined }, audit };
+    });
+  }
+
+  /** @throws ApiProblem `not_found` */
+  remove(operation: Operation, { siteId, clientId, resource }: GrantName): Promise<void> {
+    const nowMs = this.#nowMs();
+    return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
+      const before = requireRow(await tx.clients.grant(siteId, clientId, resource));
+      const audit = await writeGrants(tx, operation, siteId, [{ before }], nowMs);
+      return { result: undefined, audit };
     });
   }
 
@@ -318,75 +317,60 @@ export class Grants {
     siteId: string,
     grants: readonly (Omit<GrantName, 'siteId'> & { readonly access: Access })[],
   ): Promise<void> {
-    const nowMs = this.#nowMs();
-    return mutateEach(this.#store, siteId, grants, async (tx) => {
-      const rows = grants.map((grant) => ({ siteId, ...grant, createdAtMs: nowMs }));
-      for (const { clientId } of rows) await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
-      await tx.clients.addGrants(rows);
-      const place = await placeInSite(tx, siteId);
-      return rows.map((row) =>
-        audited(operation, { what: 'grant.create', id: grantId(row), place, after: grantView(row) }),
-      );
-    });
+    const createdAtMs = this.#nowMs();
+    const changes = grants.map((grant) => ({ after: { siteId, ...grant, createdAtMs } }));
+    return this.#writeAll(operation, siteId, changes);
   }
 
-  /** Changes the access of many, as read under the site's lock. */
-  changeAll(operation: Operation, siteId: string, changes: readonly GrantReplacement[]): Promise<void> {
-    const nowMs = this.#nowMs();
-    return mutateEach(this.#store, siteId, changes, async (tx) => {
-      const rows = changes.map(({ row, access }) => ({ ...row, access, createdAtMs: nowMs }));
-      await tx.clients.putGrants(rows);
-      const place = await placeInSite(tx, siteId);
-      const entries: AuditEntry[] = [];
-      for (const [index, row] of rows.entries()) {
-        await publishChange(tx, siteId, { kind: 'client', clientId: row.clientId }, nowMs);
-        const [before, after] = [grantView(requireRow(changes[index]).row), grantView(row)];
-        entries.push(audited(operation, { what: 'grant.change', id: grantId(row), place, before, after }));
-      }
-      return entries;
-    });
+  /** Changes the access of many, unchanged since they were read. */
+  changeAll(operation: Operation, siteId: string, grants: readonly GrantReplacement[]): Promise<void> {
+    const createdAtMs = this.#nowMs();
+    const changes = grants.map(({ row, access }) => ({
+      before: row,
+      after: { ...row, access, createdAtMs },
+    }));
+    return this.#writeAll(operation, siteId, changes);
   }
 
-  /** Removes many, as read under the site's lock. */
+  /** Removes many, unchanged since they were read. */
   removeAll(operation: Operation, siteId: string, rows: readonly RowOf<'clientGrant'>[]): Promise<void> {
-    const nowMs = this.#nowMs();
-    return mutateEach(this.#store, siteId, rows, async (tx) => {
-      await tx.clients.removeEachGrant(siteId, rows);
-      const place = await placeInSite(tx, siteId);
-      const entries: AuditEntry[] = [];
-      for (const row of rows) {
-        await publishChange(tx, siteId, { kind: 'client', clientId: row.clientId }, nowMs);
-        entries.push(
-          audited(operation, { what: 'grant.delete', id: grantId(row), place, before: grantView(row) }),
-        );
-      }
-      return entries;
-    });
+    const changes = rows.map((before) => ({ before }));
+    return this.#writeAll(operation, siteId, changes);
   }
 
-  /** @throws ApiProblem `not_found` */
-  remove(operation: Operation, name: GrantName): Promise<void> {
-    const { siteId, clientId, resource } = name;
-    const nowMs = this.#nowMs();
-    return this.#store.mutate({ kind: 'site', siteId }, async (tx) => {
-      const row = requireRow(await tx.clients.grant(siteId, clientId, resource));
-      await tx.clients.removeGrant(siteId, clientId, resource);
-      await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
-      const place = requireRow(await tx.hierarchy.placeOfSite(siteId));
-      const entry = audited(operation, {
-        what: 'grant.delete',
-        id: grantId(name),
-        place,
-        before: grantView(row),
-      });
-      return { result: undefined, audit: [entry] };
-    });
+  #writeAll(operation: Operation, siteId: string, changes: readonly GrantChange[]): Promise<void> {
+    return mutateEach(this.#store, siteId, changes, (tx) =>
+      writeGrants(tx, operation, siteId, changes, this.#nowMs()),
+    );
   }
 }
 
-/** Neither part contains a space. */
-function grantId({ clientId, resource }: Omit<GrantName, 'siteId'>): string {
-  return `${clientId} ${resource}`;
+/** Writes grants and records their clients for the publisher. @returns an audit event for each grant */
+async function writeGrants(
+  tx: Transaction,
+  operation: Operation,
+  siteId: string,
+  changes: readonly GrantChange[],
+  nowMs: number,
+): Promise<Mutated<void>['audit']> {
+  const added = changes.flatMap(({ before, after }) => (before === undefined && after ? [after] : []));
+  const changed = changes.flatMap(({ before, after }) => (before && after ? [after] : []));
+  const removed = changes.flatMap(({ before, after }) => (after === undefined ? [before] : []));
+  await tx.clients.removeEachGrant(siteId, removed);
+  await tx.clients.putGrants(changed);
+  await tx.clients.addGrants(added);
+  const place = await placeInSite(tx, siteId);
+  const entries: AuditEntry[] = [];
+  for (const { before, after } of changes) {
+    const { clientId, resource } = after ?? before;
+    await publishChange(tx, siteId, { kind: 'client', clientId }, nowMs);
+    const what =
+      before === undefined ? 'grant.create' : after === undefined ? 'grant.delete' : 'grant.change';
+    const views = { before: before && grantView(before), after: after && grantView(after) };
+    entries.push(audited(operation, { what, id: `${clientId} ${resource}`, place, ...views }));
+  }
+  const [first, ...rest] = entries;
+  return [requireRow(first), ...rest];
 }
 
 function grantView(row: RowOf<'clientGrant'>): GrantView {

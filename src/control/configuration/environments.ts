@@ -5,7 +5,7 @@ import { newId } from '../domain/resource-identifiers.ts';
 import type { Reach } from '../domain/roles.ts';
 import { INSTALLATION_LOCK, newVersion, ONE_ROW, requireRow, versionOf } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
-import { type ResourceDeps, VersionedResource } from '../resource/versioned-resource.ts';
+import { oneByOne, type ResourceDeps, VersionedResource } from '../resource/versioned-resource.ts';
 import type { RangedPage } from '../store/repositories/ranged-list.ts';
 import type { Page } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -18,7 +18,7 @@ export class Environments extends VersionedResource<'environment', 'environment'
       lock: () => INSTALLATION_LOCK,
       place: (_tx, { id }) => ({ environmentId: id }),
       id: ({ id }) => id,
-      view: (_tx, row) => ({ environment_id: row.id, name: row.name, ...versionOf(row) }),
+      views: oneByOne((_tx, row) => ({ environment_id: row.id, name: row.name, ...versionOf(row) })),
     });
   }
 
@@ -79,12 +79,12 @@ export class Fleets extends VersionedResource<'fleet', 'fleet', FleetView> {
       lock: () => INSTALLATION_LOCK,
       place: (_tx, { id, environmentId }) => ({ environmentId, fleetId: id }),
       id: ({ id }) => id,
-      view: (_tx, row) => ({
+      views: oneByOne((_tx, row) => ({
         fleet_id: row.id,
         environment_id: row.environmentId,
         name: row.name,
         ...versionOf(row),
-      }),
+      })),
     });
   }
 

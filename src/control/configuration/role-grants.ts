@@ -133,7 +133,7 @@ export class AccessTokens extends VersionedResource<'access_token', 'accessToken
       lock: () => INSTALLATION_LOCK,
       place: async (tx, row) => (await placeOfScope(tx, scopeOfRow(row))) ?? {},
       id: ({ id }) => id,
-      view: (_tx, row) => accessTokenView(row),
+      views: (_tx, rows) => rows.map(accessTokenView),
     });
   }
 

@@ -18,19 +18,17 @@ import {
 import { ApiProblem } from '../domain/api-problem.ts';
 import { targetsWithout } from '../publishing/known-members.ts';
 import {
-  audited,
+  type CheckOne,
   type ConfigurationDeps,
-  mutateEach,
-  naming,
+  checkNamed,
+  checkUnnamed,
   newVersion,
   placeInSite,
-  publishChange,
   requireRow,
   versionOf,
 } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
-import { siteLock, VersionedResource } from '../resource/versioned-resource.ts';
-import type { AuditEntry } from '../store/port.ts';
+import { type Consequences, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { originsOf } from './sites.ts';
@@ -43,24 +41,24 @@ interface RouteName {
 
 const readDefinition = storedDefinition(ROUTE_DEFINITION);
 
-/** A route as read, and whether it has sources. */
-export interface RouteInSite {
+/** A route as read, and what it becomes. */
+export interface RouteReplacement {
   readonly row: RowOf<'route'>;
-  readonly published: boolean;
-}
-
-export interface RouteReplacement extends RouteInSite {
   readonly definition: RouteDefinition;
 }
 
-function routeView(row: RowOf<'route'>, published: boolean): RouteView {
-  return {
+async function routeViews(tx: Transaction, rows: readonly RowOf<'route'>[]): Promise<readonly RouteView[]> {
+  const [first] = rows;
+  if (first === undefined) return [];
+  const names = rows.map(({ routeId }) => routeId);
+  const published = await tx.publication.publishedRoutes(first.siteId, names);
+  return rows.map((row) => ({
     site_id: row.siteId,
     route_id: row.routeId,
     definition: readDefinition(row.definition),
-    published,
+    published: published.has(row.routeId),
     ...versionOf(row),
-  };
+  }));
 }
 
 export class Routes extends VersionedResource<'route', 'route', RouteView> {
@@ -73,7 +71,7 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
       lock: siteLock,
       place: (tx, { siteId }) => placeInSite(tx, siteId),
       id: ({ routeId }) => routeId,
-      view: async (tx, row) => routeView(row, await isPublished(tx, row)),
+      views: routeViews,
     });
     this.#siteCheck = deps.siteCheck;
   }
@@ -84,135 +82,120 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
 
   /** @throws ApiProblem `already_exists`, `definition_invalid` */
   create(operation: Operation, siteId: string, route: NewRoute): Promise<Created<RouteView, never>> {
-    const { route_id: routeId, definition } = route;
+    const { route_id: routeId } = route;
     return this.createRow(operation, siteLock([siteId]), async (tx, nowMs) => {
       if ((await tx.routes.find(siteId, routeId)) !== undefined) throw new ApiProblem('already_exists');
-      await rejectFaultyRoute(tx, { siteId, routeId }, definition);
-      // No publication needed: bundles leave out routes without sources.
-      await tx.routes.add({ siteId, routeId, definition: JSON.stringify(definition), ...newVersion(nowMs) });
+      await tx.routes.addAll(await newRoutes(tx, siteId, [route], nowMs, checkUnnamed));
       return { name: [siteId, routeId] };
     });
   }
 
   /** Creates many that do not exist. @throws ApiProblem `definition_invalid`, naming the route */
   createAll(operation: Operation, siteId: string, routes: readonly NewRoute[]): Promise<void> {
-    const nowMs = this.nowMs();
-    return mutateEach(this.store, siteId, routes, async (tx) => {
-      const origins = originsOf(requireRow(await tx.sites.find(siteId)));
-      const place = await placeInSite(tx, siteId);
-      const entries: AuditEntry[] = [];
-      for (const { route_id: routeId, definition } of routes) {
-        naming(`route ${routeId}`, () => rejectFaultyDefinition({ siteId, routeId }, definition, origins));
-        const version = newVersion(nowMs);
-        const after = {
-          site_id: siteId,
-          route_id: routeId,
-          definition,
-          published: false,
-          ...versionOf(version),
-        };
-        entries.push(audited(operation, { what: 'route.create', id: routeId, place, after }));
-      }
-      const withHeader = routes.find(({ definition }) => definition.passport_header !== undefined);
-      if (withHeader !== undefined) await rejectUnknownMember(tx, siteId, withHeader.definition);
-      const rows = routes.map(({ route_id: routeId, definition }) => ({
-        ...{ siteId, routeId, definition: JSON.stringify(definition) },
-        ...newVersion(nowMs),
-      }));
-      await tx.routes.addAll(rows);
-      return entries;
-    });
+    return this.createRows(operation, siteId, routes, async (tx, nowMs) => ({
+      rows: await newRoutes(tx, siteId, routes, nowMs, checkNamed),
+    }));
   }
 
   /** @throws ApiProblem `not_found`, `precondition_failed`, `definition_invalid` */
   replace(
     operation: Operation,
-    name: RouteName,
+    { siteId, routeId }: RouteName,
     version: number,
     definition: RouteDefinition,
   ): Promise<RouteView> {
-    const { siteId, routeId } = name;
-    return this.changeRow(operation, [siteId, routeId], version, async (tx) => {
-      await rejectFaultyRoute(tx, name, definition);
-      const set = { definition: JSON.stringify(definition) };
-      if (!(await isPublished(tx, name))) return { set };
-      return { set, check: () => this.#siteCheck(tx, siteId), publish: { kind: 'policy' } };
-    });
+    return this.changeRow(operation, [siteId, routeId], version, async (tx) => ({
+      set: { definition: JSON.stringify(definition) },
+      ...(await this.#replaced(tx, siteId, [{ route_id: routeId, definition }], checkUnnamed)),
+    }));
   }
 
-  /** Replaces many, as read under the site's lock. @throws ApiProblem `definition_invalid`, naming the route */
+  /** Replaces many, unchanged since they were read. @throws ApiProblem `definition_invalid`, naming the route */
   replaceAll(operation: Operation, siteId: string, routes: readonly RouteReplacement[]): Promise<void> {
-    const nowMs = this.nowMs();
-    return mutateEach(this.store, siteId, routes, async (tx) => {
-      const origins = originsOf(requireRow(await tx.sites.find(siteId)));
-      for (const { row, definition } of routes) {
-        const name = { siteId, routeId: row.routeId };
-        naming(`route ${row.routeId}`, () => rejectFaultyDefinition(name, definition, origins));
-      }
-      const withHeader = routes.find(({ definition }) => definition.passport_header !== undefined);
-      if (withHeader !== undefined) await rejectUnknownMember(tx, siteId, withHeader.definition);
-      const rows = routes.map(({ row, definition }) => ({ ...row, definition: JSON.stringify(definition) }));
-      await tx.routes.changeAll(rows, nowMs);
-      if (routes.some(({ published }) => published)) {
-        await this.#siteCheck(tx, siteId);
-        await publishChange(tx, siteId, { kind: 'policy' }, nowMs);
-      }
-      const place = await placeInSite(tx, siteId);
-      return routes.map(({ row, published }, index) => {
-        const next = { ...requireRow(rows[index]), version: row.version + 1, updatedAtMs: nowMs };
-        const [before, after] = [routeView(row, published), routeView(next, published)];
-        return audited(operation, { what: 'route.change', id: row.routeId, place, before, after });
-      });
-    });
+    const rows = routes.map(({ row }) => row);
+    const named = routes.map(({ row, definition }) => ({ route_id: row.routeId, definition }));
+    return this.changeRows(operation, siteId, rows, async (tx) => ({
+      rows: routes.map(({ row, definition }) => ({ ...row, definition: JSON.stringify(definition) })),
+      ...(await this.#replaced(tx, siteId, named, checkNamed)),
+    }));
   }
 
-  /** Removes many with their sources, as read under the site's lock. */
-  removeAll(operation: Operation, siteId: string, routes: readonly RouteInSite[]): Promise<void> {
-    const nowMs = this.nowMs();
-    return mutateEach(this.store, siteId, routes, async (tx) => {
-      const routeIds = routes.map(({ row }) => row.routeId);
-      await tx.routeSources.removeAll(siteId, routeIds);
-      await tx.routes.removeAll(siteId, routeIds);
-      if (routes.some(({ published }) => published)) {
-        await publishChange(tx, siteId, { kind: 'policy' }, nowMs);
-      }
-      const place = await placeInSite(tx, siteId);
-      return routes.map(({ row, published }) => {
-        const before = routeView(row, published);
-        return audited(operation, { what: 'route.delete', id: row.routeId, place, before });
-      });
-    });
+  /** What follows from new definitions. @throws ApiProblem `definition_invalid` */
+  async #replaced(
+    tx: Transaction,
+    siteId: string,
+    routes: readonly NewRoute[],
+    check: CheckOne,
+  ): Promise<Consequences> {
+    await rejectFaultyRoutes(tx, siteId, routes, check);
+    const published = await tx.publication.publishedRoutes(
+      siteId,
+      routes.map(({ route_id: routeId }) => routeId),
+    );
+    if (published.size === 0) return {};
+    return { check: () => this.#siteCheck(tx, siteId), publish: { kind: 'policy' } };
   }
 
   /** Also removes its sources. @throws ApiProblem `not_found`, `precondition_failed` */
   remove(operation: Operation, { siteId, routeId }: RouteName, version: number): Promise<void> {
-    return this.removeRow(operation, [siteId, routeId], version, async (tx) => {
-      const wasPublished = await tx.routeSources.remove(siteId, routeId);
-      return wasPublished ? { publish: { kind: 'policy' } } : {};
-    });
+    return this.removeRow(operation, [siteId, routeId], version, (tx) =>
+      removeSourcesOf(tx, siteId, [routeId]),
+    );
+  }
+
+  /** Removes many with their sources, unchanged since they were read. */
+  removeAll(operation: Operation, siteId: string, rows: readonly RowOf<'route'>[]): Promise<void> {
+    const routeIds = rows.map(({ routeId }) => routeId);
+    return this.removeRows(operation, siteId, rows, (tx) => removeSourcesOf(tx, siteId, routeIds));
   }
 }
 
-async function isPublished(tx: Transaction, { siteId, routeId }: RouteName): Promise<boolean> {
-  return (await tx.routeSources.find(siteId, routeId)) !== undefined;
+/** No publication is needed: bundles leave out routes without sources. @throws ApiProblem `definition_invalid` */
+async function newRoutes(
+  tx: Transaction,
+  siteId: string,
+  routes: readonly NewRoute[],
+  nowMs: number,
+  check: CheckOne,
+): Promise<readonly RowOf<'route'>[]> {
+  await rejectFaultyRoutes(tx, siteId, routes, check);
+  return routes.map(({ route_id: routeId, definition }) => ({
+    ...{ siteId, routeId, definition: JSON.stringify(definition) },
+    ...newVersion(nowMs),
+  }));
+}
+
+async function removeSourcesOf(
+  tx: Transaction,
+  siteId: string,
+  routeIds: readonly string[],
+): Promise<Consequences> {
+  const published = await tx.publication.publishedRoutes(siteId, routeIds);
+  await tx.routeSources.removeAll(siteId, routeIds);
+  return published.size === 0 ? {} : { publish: { kind: 'policy' } };
 }
 
 /**
- * Compiles the route alone as a verifier would. The site check does not cover it while it has no sources.
- * @throws ApiProblem `definition_invalid` with each fault
+ * Compiles each route alone as a verifier would. The site check does not cover routes while they have no sources.
+ * @throws ApiProblem `definition_invalid` with each fault of the first faulty route
  */
-async function rejectFaultyRoute(
+async function rejectFaultyRoutes(
   tx: Transaction,
-  name: RouteName,
-  definition: RouteDefinition,
+  siteId: string,
+  routes: readonly NewRoute[],
+  check: CheckOne,
 ): Promise<void> {
-  rejectFaultyDefinition(name, definition, originsOf(requireRow(await tx.sites.find(name.siteId))));
-  await rejectUnknownMember(tx, name.siteId, definition);
+  const origins = originsOf(requireRow(await tx.sites.find(siteId)));
+  for (const route of routes) {
+    check(`route ${route.route_id}`, () => rejectFaultyDefinition(siteId, route, origins));
+  }
+  const hasHeader = routes.some(({ definition }) => definition.passport_header !== undefined);
+  if (hasHeader) await rejectUnknownHeader(tx, siteId);
 }
 
 function rejectFaultyDefinition(
-  { siteId, routeId }: RouteName,
-  definition: RouteDefinition,
+  siteId: string,
+  { route_id: routeId, definition }: NewRoute,
   origins: string[],
 ): void {
   const faults = new Faults('definition');
@@ -241,12 +224,8 @@ function rejectFaultyDefinition(
  * A verifier that does not know `passport_header` would reject every later bundle, revocations included.
  * @throws ApiProblem `definition_invalid` with each attached target that does not know it
  */
-async function rejectUnknownMember(
-  tx: Transaction,
-  siteId: string,
-  { passport_header: header }: RouteDefinition,
-): Promise<void> {
-  const targets = header === undefined ? [] : await targetsWithout(tx, siteId, 'passport_header');
+async function rejectUnknownHeader(tx: Transaction, siteId: string): Promise<void> {
+  const targets = await targetsWithout(tx, siteId, 'passport_header');
   if (targets.length === 0) return;
   throw new ApiProblem('definition_invalid', undefined, {
     faults: targets.map(({ name }) => ({
@@ -259,6 +238,12 @@ async function rejectUnknownMember(
 /** Allowed sources of a route. A route is in bundles only while it has sources. */
 
 const readSources = storedDefinition(ROUTE_SOURCES_REPLACEMENT.properties.allowed_sources);
+
+/** What the sources of a route become. */
+export interface SourcesOfRoute {
+  readonly routeId: string;
+  readonly sources: AllowedSources;
+}
 
 export interface SourcesReplacement {
   readonly row: RowOf<'routeSources'>;
@@ -284,7 +269,7 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
       lock: siteLock,
       place: (tx, { siteId }) => placeInSite(tx, siteId),
       id: ({ routeId }) => routeId,
-      view: (_tx, row) => routeSourcesView(row),
+      views: (_tx, rows) => rows.map(routeSourcesView),
     });
     this.#siteCheck = deps.siteCheck;
   }
@@ -300,75 +285,69 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
     sources: AllowedSources,
   ) {
     return this.putRow(operation, [siteId, routeId], version, async (tx, _known, nowMs) => {
-      const route = requireRow(await tx.routes.find(siteId, routeId));
+      requireRow(await tx.routes.find(siteId, routeId));
       const allowedSources = JSON.stringify(sources);
       return {
         set: { allowedSources },
         add: async (first) => {
           await tx.routeSources.add({ siteId, routeId, allowedSources, ...first });
-          // The route's view shows whether the route is published, so its version changes too.
-          await tx.routes.change(route, {}, nowMs);
+          await touchRoutes(tx, siteId, [routeId], nowMs);
         },
-        check: async () => {
-          rejectOddSources(sources);
-          await this.#siteCheck(tx, siteId);
-        },
-        publish: { kind: 'policy' },
+        ...this.#written(tx, siteId, [{ routeId, sources }], checkUnnamed),
       };
     });
   }
 
-  /** Sets those of many routes that have none. Subjects are in canonical form already. @throws ApiProblem `definition_invalid` */
-  createAll(
-    operation: Operation,
-    siteId: string,
-    sets: readonly { readonly routeId: string; readonly sources: AllowedSources }[],
-  ): Promise<void> {
-    const nowMs = this.nowMs();
-    return mutateEach(this.store, siteId, sets, async (tx) => {
-      const version = newVersion(nowMs);
-      const rows = sets.map(({ routeId, sources }) => ({
-        ...{ siteId, routeId, allowedSources: JSON.stringify(sources), ...version },
-      }));
-      await tx.routeSources.addAll(rows);
-      // As in `put`: the views of the routes change.
+  /** Sets those of many routes that have none. @throws ApiProblem `definition_invalid`, naming the route */
+  createAll(operation: Operation, siteId: string, sets: readonly SourcesOfRoute[]): Promise<void> {
+    return this.createRows(operation, siteId, sets, async (tx, nowMs) => {
       const routeIds = sets.map(({ routeId }) => routeId);
-      await tx.publication.touchRoutes(siteId, routeIds, nowMs);
-      await this.#siteCheck(tx, siteId);
-      await publishChange(tx, siteId, { kind: 'policy' }, nowMs);
-      const place = await placeInSite(tx, siteId);
-      return sets.map(({ routeId, sources }) => {
-        const after = { site_id: siteId, route_id: routeId, allowed_sources: sources, ...versionOf(version) };
-        return audited(operation, { what: 'route_sources.create', id: routeId, place, after });
-      });
+      await touchRoutes(tx, siteId, routeIds, nowMs);
+      const rows = sets.map(({ routeId, sources }) => ({
+        ...{ siteId, routeId, allowedSources: JSON.stringify(sources) },
+        ...newVersion(nowMs),
+      }));
+      return { rows, ...this.#written(tx, siteId, sets, checkNamed) };
     });
   }
 
-  /** Changes those of many routes, as read under the site's lock. Subjects are in canonical form already. @throws ApiProblem `definition_invalid` */
+  /** Changes those of many routes, unchanged since they were read. @throws ApiProblem `definition_invalid`, naming the route */
   changeAll(operation: Operation, siteId: string, changes: readonly SourcesReplacement[]): Promise<void> {
-    const nowMs = this.nowMs();
-    return mutateEach(this.store, siteId, changes, async (tx) => {
-      const rows = changes.map(({ row, sources }) => ({ ...row, allowedSources: JSON.stringify(sources) }));
-      await tx.routeSources.changeAll(rows, nowMs);
+    const rows = changes.map(({ row }) => row);
+    const sets = changes.map(({ row, sources }) => ({ routeId: row.routeId, sources }));
+    return this.changeRows(operation, siteId, rows, async (tx) => ({
+      rows: changes.map(({ row, sources }) => ({ ...row, allowedSources: JSON.stringify(sources) })),
+      ...this.#written(tx, siteId, sets, checkNamed),
+    }));
+  }
+
+  #written(
+    tx: Transaction,
+    siteId: string,
+    sets: readonly SourcesOfRoute[],
+    checkOne: CheckOne,
+  ): Consequences {
+    const check = async () => {
+      for (const { routeId, sources } of sets) {
+        checkOne(`route ${routeId}`, () => rejectOddSources(sources));
+      }
       await this.#siteCheck(tx, siteId);
-      await publishChange(tx, siteId, { kind: 'policy' }, nowMs);
-      const place = await placeInSite(tx, siteId);
-      return changes.map(({ row }, index) => {
-        const next = { ...requireRow(rows[index]), version: row.version + 1, updatedAtMs: nowMs };
-        const [before, after] = [routeSourcesView(row), routeSourcesView(next)];
-        return audited(operation, { what: 'route_sources.change', id: row.routeId, place, before, after });
-      });
-    });
+    };
+    return { check, publish: { kind: 'policy' } };
   }
 
   /** @throws ApiProblem `not_found`, `precondition_failed` */
   remove(operation: Operation, { siteId, routeId }: RouteName, version: number): Promise<void> {
     return this.removeRow(operation, [siteId, routeId], version, async (tx, _row, nowMs) => {
-      const route = requireRow(await tx.routes.find(siteId, routeId));
-      await tx.routes.change(route, {}, nowMs);
+      await touchRoutes(tx, siteId, [routeId], nowMs);
       return { publish: { kind: 'policy' } };
     });
   }
+}
+
+/** The view of a route shows whether it is published, so its version changes with its first and without its last sources. */
+function touchRoutes(tx: Transaction, siteId: string, routeIds: readonly string[], nowMs: number) {
+  return tx.publication.touchRoutes(siteId, routeIds, nowMs);
 }
 
 /**

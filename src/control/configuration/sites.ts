@@ -28,7 +28,7 @@ import {
   versionOf,
 } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
-import { siteLock, VersionedResource } from '../resource/versioned-resource.ts';
+import { oneByOne, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { rejectHeldScope } from './environments.ts';
@@ -50,7 +50,7 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
       lock: siteLock,
       place: (tx, { id }) => placeInSite(tx, id),
       id: ({ id }) => id,
-      view: siteView,
+      views: oneByOne(siteView),
     });
     this.#deps = deps;
   }

@@ -30,7 +30,7 @@ export class Targets extends VersionedResource<'target', 'target', TargetView> {
         siteLock([requireRow(await store.read((tx) => tx.targets.find(id))).siteId]),
       place: (tx, { siteId }) => placeInSite(tx, siteId),
       id: ({ id }) => id,
-      view: (_tx, row) => targetView(row),
+      views: (_tx, rows) => rows.map(targetView),
     });
   }
 

@@ -8,10 +8,10 @@ import { Brokers } from '../configuration/brokers.ts';
 import { type ClientReplacement, Clients, type GrantReplacement, Grants } from '../configuration/clients.ts';
 import { Environments, Fleets } from '../configuration/environments.ts';
 import {
-  type RouteInSite,
   type RouteReplacement,
   RouteSources,
   Routes,
+  type SourcesOfRoute,
   type SourcesReplacement,
 } from '../configuration/routes.ts';
 import { type CreateSiteKeys, Sites } from '../configuration/sites.ts';
@@ -80,7 +80,7 @@ export class DeclarationRun {
   #environmentId: string | undefined;
   #fleetId: string | undefined;
   #mustCheck = false;
-  #many = nothing();
+  #many = noRows();
   /** The revision of each source that is as declared, or becomes it, by name. */
   readonly #revisions: Map<string, RevisionName>;
   /** Revisions whose activation began. */
@@ -170,8 +170,8 @@ export class DeclarationRun {
     this.#many.changed.routes.push(route);
   }
 
-  async removeRoute(route: RouteInSite): Promise<void> {
-    this.#many.removed.routes.push(route);
+  async removeRoute(row: RowOf<'route'>): Promise<void> {
+    this.#many.removed.routes.push(row);
   }
 
   async createRouteSources(routeId: string, sources: AllowedSources): Promise<void> {
@@ -185,7 +185,7 @@ export class DeclarationRun {
   /** Writes what there may be thousands of: one by one they take milliseconds each. */
   async writeMany(): Promise<void> {
     const { removed, changed, created } = this.#many;
-    this.#many = nothing();
+    this.#many = noRows();
     const [operation, siteId, services] = [this.#operation, this.#siteId, this.#services];
     const { clients, grants, routes, routeSources } = services;
     await routes.removeAll(operation, siteId, removed.routes);
@@ -284,10 +284,10 @@ export class DeclarationRun {
   }
 }
 
-function nothing() {
+function noRows() {
   return {
     removed: {
-      routes: [] as RouteInSite[],
+      routes: [] as RowOf<'route'>[],
       grants: [] as RowOf<'clientGrant'>[],
       clients: [] as RowOf<'client'>[],
     },
@@ -301,7 +301,7 @@ function nothing() {
       clients: [] as NewClient[],
       grants: [] as { clientId: string; resource: string; access: Access }[],
       routes: [] as NewRoute[],
-      routeSources: [] as { routeId: string; sources: AllowedSources }[],
+      routeSources: [] as SourcesOfRoute[],
     },
   };
 }

@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CreateSiteKeys } from '../configuration/sites.ts';
 import type { DeclarationResult } from '../contract/declaration-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
-import { about, INSTALLATION_LOCK, type SiteCheck } from '../resource/change.ts';
+import { INSTALLATION_LOCK, type SiteCheck, withName } from '../resource/change.ts';
 import type { Operation } from '../resource/operation.ts';
 import type { RevisionName } from '../sources/source-changes.ts';
 import type { SourceLifecycle } from '../sources/source-lifecycle.ts';
@@ -168,7 +168,7 @@ async function runStep({ verb, kind, name, call }: PlannedStep, run: Declaration
   try {
     await runCall(run, call);
   } catch (error) {
-    throw about(`${verb} ${kind} ${name}`, error);
+    throw withName(`${verb} ${kind} ${name}`, error);
   }
 }
 

@@ -11,7 +11,7 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import { isPossibleSubject } from '../enrollment/policies.ts';
 import { createPolicyCheck } from '../publishing/site-check.ts';
 import { routeContent } from '../publishing/stored-site-content.ts';
-import { about, requireRow } from '../resource/change.ts';
+import { requireRow, withName } from '../resource/change.ts';
 import { declaredScope, declaredScopeMismatch, stillSuspended } from '../sources/source-lifecycle.ts';
 import { brokerName, type CurrentSite, definitionOf } from './current-site.ts';
 import type { PlannedStep } from './plan.ts';
@@ -33,7 +33,7 @@ export async function rejectForeseenFaults(
     try {
       rejectFaultyStep(step, declaration.site.trust_domain, issuers, current);
     } catch (error) {
-      throw about(`${step.verb} ${step.kind} ${step.name}`, error);
+      throw withName(`${step.verb} ${step.kind} ${step.name}`, error);
     }
   }
   if (steps.some(({ verb, kind }) => verb !== 'remove' && CHECKED_TOGETHER.has(kind))) {

@@ -109,10 +109,8 @@ function removal(kind: PrunedKind, name: string, current: CurrentSite): RunCall 
   switch (kind) {
     case 'enrollment_policy':
       return ['removePolicy', requireRow(current.policies.get(name))];
-    case 'route': {
-      const row = requireRow(current.routes.get(name));
-      return ['removeRoute', { row, published: current.routeSources.has(name) }];
-    }
+    case 'route':
+      return ['removeRoute', requireRow(current.routes.get(name))];
     case 'client':
       return ['removeClient', requireRow(current.clients.get(name))];
     case 'broker':
@@ -236,7 +234,7 @@ function planRoute(route: DeclaredRoute, { routes, routeSources }: CurrentSite):
   const put: RunCall =
     held === undefined ? ['createRouteSources', id, sources] : ['changeRouteSources', { row: held, sources }];
   return [
-    ...planRouteItself(id, definition, routes.get(id), held !== undefined),
+    ...planRouteItself(id, definition, routes.get(id)),
     ...(isSame ? [] : [step(held === undefined ? 'create' : 'change', 'route_sources', id, [], put)]),
   ];
 }
@@ -245,7 +243,6 @@ function planRouteItself(
   id: string,
   definition: RouteDefinition,
   row: RowOf<'route'> | undefined,
-  published: boolean,
 ): readonly PlannedStep[] {
   if (row === undefined) {
     return [step('create', 'route', id, [], ['createRoute', id, definition])];
@@ -254,7 +251,7 @@ function planRouteItself(
   const fields = [...new Set([...Object.keys(definition), ...Object.keys(current)])];
   const changes = differences({ ...definition }, current, fields, 'exact').map(describe);
   if (changes.length === 0) return [];
-  return [step('change', 'route', id, changes, ['replaceRoute', { row, published, definition }])];
+  return [step('change', 'route', id, changes, ['replaceRoute', { row, definition }])];
 }
 
 /** Members whose change needs a new revision of a source. */

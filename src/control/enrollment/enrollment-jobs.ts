@@ -14,7 +14,7 @@ import type { EnrollmentDecisions } from './decisions.ts';
 
 const DAY_MS = 86_400_000;
 
-/** Retention of records. Revoked public keys and blocked subjects stay for ever. */
+/** Retention of records. Revoked public keys and blocked subjects are never removed. */
 export interface Retention {
   /** Challenges, after their end. Until then an answer gets `challenge_expired` rather than `challenge_unknown`. */
   readonly challengesMs: number;

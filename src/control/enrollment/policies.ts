@@ -21,7 +21,7 @@ import { denyWaiting } from '../keys/outcomes.ts';
 import { isBoundTo } from '../keys/policy-facts.ts';
 import { newVersion, placeInSite, requireRow } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
-import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
+import { oneByOne, type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import { whyNotActive } from '../sources/source-views.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -39,7 +39,7 @@ export class EnrollmentPolicies extends VersionedResource<
         siteLock([requireRow(await store.read((tx) => tx.policies.find(id))).siteId]),
       place: (tx, { siteId }) => placeInSite(tx, siteId),
       id: ({ id }) => id,
-      view: policyView,
+      views: oneByOne(policyView),
     });
   }
 

@@ -198,7 +198,7 @@ function revocationAudit(
 }
 
 /**
- * Revokes keys. A revoked public key is rejected for ever. All its living key IDs end in the same transaction, because
+ * Revokes keys. Control rejects a revoked public key permanently. All its living key IDs end in the same transaction, because
  * the holder of the private key can use them all.
  * Source: docs/design/enrollment.md "Enrollment".
  */

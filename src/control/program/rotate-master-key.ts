@@ -43,10 +43,9 @@ async function readKeys(file: string): Promise<MasterKeys> {
 async function assertDatabaseFile(dataDirectory: string): Promise<void> {
   const { DATABASE_FILE } = await import('../store/sqlite.ts');
   const file = join(dataDirectory, DATABASE_FILE);
-  const isThere = await access(file).then(
+  const exists = await access(file).then(
     () => true,
     () => false,
   );
-  if (!isThere)
-    throw usageError('database_empty', `${file} is not there: no Control has used --data-dir yet`);
+  if (!exists) throw usageError('database_empty', `${file} is not there: no Control has used --data-dir yet`);
 }

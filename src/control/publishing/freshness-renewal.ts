@@ -130,7 +130,7 @@ interface Statement {
   readonly oldestPendingMs: number | undefined;
 }
 
-/** Signs and stores a statement, and notifies those who wait for one. */
+/** Signs and stores a statement, and notifies waiting polls. */
 async function writeStatement(
   tx: Transaction,
   { siteId, revision, head, nowMs, oldestPendingMs }: Statement,

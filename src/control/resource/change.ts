@@ -100,20 +100,25 @@ export async function mutateEach(
   });
 }
 
-/** Runs a check of one of several things. @throws ApiProblem that names it */
-export function naming(what: string, check: () => void): void {
+/** Runs the check of one thing, which the request names: {@link checkUnnamed}, or one of many: {@link checkNamed}. */
+export type CheckOne = (name: string, check: () => void) => void;
+
+export const checkUnnamed: CheckOne = (_name, check) => check();
+
+/** @throws ApiProblem that names the thing */
+export const checkNamed: CheckOne = (name, check) => {
   try {
     check();
   } catch (error) {
-    throw about(what, error);
+    throw withName(name, error);
   }
-}
+};
 
-/** The problem, with the name of what it is about. */
-export function about(what: string, error: unknown): unknown {
+/** Puts a name in front of a problem's detail. */
+export function withName(name: string, error: unknown): unknown {
   if (!(error instanceof ApiProblem)) return error;
   const { code, detail, title, faults = [] } = error;
-  return new ApiProblem(code, `${what}: ${detail ?? title}`, { faults });
+  return new ApiProblem(code, `${name}: ${detail ?? title}`, { faults });
 }
 
 /** RFC 3339, UTC, milliseconds. */

@@ -1,6 +1,7 @@
 /**
- * Base class of versioned resources. Each change runs in one transaction under one lock and requires a matching version.
- * It writes one audit event with the resource before and after, and records what the next bundle must hold.
+ * Base class of versioned resources. Each change runs in one transaction under one lock. It writes one audit event for each
+ * row, with the resource before and after, and records what the next bundle must hold. A change of one row requires a
+ * matching version. A declaration writes thousands of rows: it makes sure under the same lock that none has changed since.
  *
  * A resource describes itself with a {@link ResourceKind} and adds its rules in callbacks. Callbacks run inside the
  * transaction, so they must not use the network or have effects outside it.
@@ -16,11 +17,12 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type {
   ChangesOf,
   NameOf,
+  NewRowOf,
   VersionedRow,
   VersionedTable,
   VersionedTableName,
 } from '../store/repositories/versioned-table.ts';
-import { audited, newVersion, publishChange, requireRow, requireVersion } from './change.ts';
+import { audited, mutateEach, newVersion, publishChange, requireRow, requireVersion } from './change.ts';
 import { type Created, createOnce, type Operation } from './operation.ts';
 
 export interface ResourceKind<R extends AuditedResource, T extends VersionedTableName, V extends object> {
@@ -32,15 +34,26 @@ export interface ResourceKind<R extends AuditedResource, T extends VersionedTabl
   readonly place: (tx: Transaction, row: RowOf<T>) => ScopePath | Promise<ScopePath>;
   /** The row's name in audit events. */
   readonly id: (row: RowOf<T>) => string;
-  /** As the API shows it. */
-  readonly view: (tx: Transaction, row: RowOf<T>) => V | Promise<V>;
+  /** Rows of one place, as the API shows them. */
+  readonly views: (tx: Transaction, rows: readonly RowOf<T>[]) => readonly V[] | Promise<readonly V[]>;
+  /** The change to record for the publisher with each row that is written. */
+  readonly publishes?: (row: RowOf<T>) => Change;
 }
 
-/** What follows from a change, beside the row itself. */
-interface Consequences {
+/** Reads the views of rows one after the other. */
+export function oneByOne<Row, V>(view: (tx: Transaction, row: Row) => V | Promise<V>) {
+  return async (tx: Transaction, rows: readonly Row[]): Promise<readonly V[]> => {
+    const views: V[] = [];
+    for (const row of rows) views.push(await view(tx, row));
+    return views;
+  };
+}
+
+/** What follows from a change, beside the rows themselves. */
+export interface Consequences {
   /** The change to record for the publisher. */
   readonly publish?: Change | undefined;
-  /** Runs after the row is written. @throws ApiProblem `definition_invalid` */
+  /** Runs after the rows are written. @throws ApiProblem `definition_invalid` */
   readonly check?: (() => Promise<void>) | undefined;
   /** Audit events of other resources that change with it. */
   readonly alsoAudited?: readonly AuditEntry[];
@@ -60,11 +73,12 @@ interface Altered<T extends VersionedTableName> extends Consequences {
   readonly set: ChangesOf<T>;
 }
 
-interface ResourceEvent<R extends AuditedResource, Row> {
+/** Rows that were written, with their views. */
+interface Written<R extends AuditedResource, Row, V> {
   readonly verb: AuditVerb<R> | 'create' | 'change' | 'delete';
-  readonly row: Row;
-  readonly before?: object | undefined;
-  readonly after?: object | undefined;
+  readonly rows: readonly Row[];
+  readonly before?: readonly V[];
+  readonly after?: readonly V[];
 }
 
 export interface ResourceDeps {
@@ -89,15 +103,13 @@ export abstract class VersionedResource<
 
   /** @throws ApiProblem `not_found` */
   get(...name: NameOf<T>): Promise<V> {
-    return this.store.read(async (tx) => this.#kind.view(tx, await this.#row(tx, name)));
+    return this.store.read(async (tx) => this.#view(tx, await this.#row(tx, name)));
   }
 
   protected listRows(rows: (tx: Transaction) => Promise<RangedPage<RowOf<T>>>): Promise<RangedPage<V>> {
     return this.store.readAside(async (tx) => {
       const page = await rows(tx);
-      const views: V[] = [];
-      for (const row of page) views.push(await this.#kind.view(tx, row));
-      return endingAt(views, page.stoppedAt);
+      return endingAt(await this.#kind.views(tx, page), page.stoppedAt);
     });
   }
 
@@ -111,10 +123,26 @@ export abstract class VersionedResource<
     return createOnce<V, S>(this.store, lock, operation, nowMs, async (tx) => {
       const { name, shownOnce, ...consequences } = await add(tx, nowMs);
       const row = await this.#row(tx, name);
-      const after = await this.#kind.view(tx, row);
-      const event = { verb: 'create', row, after } as const;
-      const audit = await this.#finish(tx, operation, event, consequences, nowMs);
-      return { result: after, audit, ...(shownOnce === undefined ? {} : { shownOnce }) };
+      const result = await this.#view(tx, row);
+      const created = { verb: 'create', rows: [row], after: [result] } as const;
+      const audit = await this.#finish(tx, operation, created, consequences, nowMs);
+      return { result, audit, ...(shownOnce === undefined ? {} : { shownOnce }) };
+    });
+  }
+
+  /** Creates many rows of a site. @param add returns them; it makes sure that none exists */
+  protected createRows(
+    operation: Operation,
+    siteId: string,
+    items: readonly unknown[],
+    add: (tx: Transaction, nowMs: number) => Promise<Consequences & { readonly rows: readonly RowOf<T>[] }>,
+  ): Promise<void> {
+    const nowMs = this.nowMs();
+    return mutateEach(this.store, siteId, items, async (tx) => {
+      const { rows, ...consequences } = await add(tx, nowMs);
+      await this.#kind.table(tx).addAll(rows as unknown as readonly NewRowOf<T>[]);
+      const created = { verb: 'create', rows, after: await this.#kind.views(tx, rows) } as const;
+      return this.#finish(tx, operation, created, consequences, nowMs);
     });
   }
 
@@ -132,7 +160,7 @@ export abstract class VersionedResource<
     return this.#mutate(name, async (tx, nowMs) => {
       const table = this.#kind.table(tx);
       const known = await table.find(...name);
-      const before = known && (await this.#kind.view(tx, known));
+      const before = known && (await this.#view(tx, known));
       const { set, add, ...consequences } = await content(tx, known, nowMs);
       if (known === undefined) {
         if (version !== undefined) throw new ApiProblem('precondition_failed');
@@ -143,10 +171,14 @@ export abstract class VersionedResource<
         await table.change(known, set, nowMs);
       }
       const row = await this.#row(tx, name);
-      const after = await this.#kind.view(tx, row);
-      const event = { verb: before === undefined ? 'create' : 'change', row, before, after } as const;
+      const view = await this.#view(tx, row);
+      const written = { rows: [row], after: [view] };
+      const event =
+        before === undefined
+          ? ({ verb: 'create', ...written } as const)
+          : ({ verb: 'change', ...written, before: [before] } as const);
       const audit = await this.#finish(tx, operation, event, consequences, nowMs);
-      return { result: { view: after, created: before === undefined }, audit };
+      return { result: { view, created: before === undefined }, audit };
     });
   }
 
@@ -164,11 +196,28 @@ export abstract class VersionedResource<
     return this.#mutate(name, async (tx, nowMs) => {
       const row = await this.#row(tx, name);
       if (version !== undefined) requireVersion(row, version);
-      const before = await this.#kind.view(tx, row);
+      const before = await this.#view(tx, row);
       const { set, ...consequences } = await decide(tx, row, nowMs);
-      const after = await this.#kind.view(tx, await this.#kind.table(tx).change(row, set, nowMs));
-      const audit = await this.#finish(tx, operation, { verb, row, before, after }, consequences, nowMs);
-      return { result: after, audit };
+      const result = await this.#view(tx, await this.#kind.table(tx).change(row, set, nowMs));
+      const changed = { verb, rows: [row], before: [before], after: [result] };
+      return { result, audit: await this.#finish(tx, operation, changed, consequences, nowMs) };
+    });
+  }
+
+  /** Changes many rows of a site, which have not changed since they were read. @param next returns the rows as they become */
+  protected changeRows(
+    operation: Operation,
+    siteId: string,
+    rows: readonly RowOf<T>[],
+    next: (tx: Transaction, nowMs: number) => Promise<Consequences & { readonly rows: readonly RowOf<T>[] }>,
+  ): Promise<void> {
+    const nowMs = this.nowMs();
+    return mutateEach(this.store, siteId, rows, async (tx) => {
+      const before = await this.#kind.views(tx, rows);
+      const { rows: changed, ...consequences } = await next(tx, nowMs);
+      const written = await this.#kind.table(tx).changeAll(changed, nowMs);
+      const event = { verb: 'change', rows, before, after: await this.#kind.views(tx, written) } as const;
+      return this.#finish(tx, operation, event, consequences, nowMs);
     });
   }
 
@@ -185,11 +234,30 @@ export abstract class VersionedResource<
     return this.#mutate(name, async (tx, nowMs) => {
       const row = await this.#row(tx, name);
       requireVersion(row, version);
-      const before = await this.#kind.view(tx, row);
+      const before = [await this.#view(tx, row)];
       const consequences = await prepare(tx, row, nowMs);
-      const audit = await this.#finish(tx, operation, { verb: 'delete', row, before }, consequences, nowMs);
+      const removed = { verb: 'delete', rows: [row], before } as const;
+      const audit = await this.#finish(tx, operation, removed, consequences, nowMs);
       await this.#kind.table(tx).remove(...name);
       return { result: undefined, audit };
+    });
+  }
+
+  /** Removes many rows of a site, which have not changed since they were read. @param prepare as in {@link removeRow} */
+  protected removeRows(
+    operation: Operation,
+    siteId: string,
+    rows: readonly RowOf<T>[],
+    prepare: (tx: Transaction, nowMs: number) => Promise<Consequences>,
+  ): Promise<void> {
+    const nowMs = this.nowMs();
+    return mutateEach(this.store, siteId, rows, async (tx) => {
+      const before = await this.#kind.views(tx, rows);
+      const consequences = await prepare(tx, nowMs);
+      const removed = { verb: 'delete', rows, before } as const;
+      const audit = await this.#finish(tx, operation, removed, consequences, nowMs);
+      await this.#kind.table(tx).removeAll(siteId, rows.map(this.#kind.id));
+      return audit;
     });
   }
 
@@ -206,22 +274,30 @@ export abstract class VersionedResource<
     return requireRow(await this.#kind.table(tx).find(...name));
   }
 
-  /** Runs the check and records the change for the publisher. @returns the audit events */
+  async #view(tx: Transaction, row: RowOf<T>): Promise<V> {
+    const [view] = await this.#kind.views(tx, [row]);
+    return requireRow(view);
+  }
+
+  /** Ends every write, of one row or of many: runs the check and records changes for the publisher. @returns the audit events */
   async #finish(
     tx: Transaction,
     operation: Operation,
-    event: ResourceEvent<R, RowOf<T>>,
+    { verb, rows, before, after }: Written<R, RowOf<T>, V>,
     { check, publish, alsoAudited = [] }: Consequences,
     nowMs: number,
   ): Promise<Mutated<V>['audit']> {
-    const { verb, row, before, after } = event;
-    const place = await this.#kind.place(tx, row);
+    const { audited: resource, id, place: placeOf, publishes } = this.#kind;
+    const place = await placeOf(tx, requireRow(rows[0]));
     await check?.();
-    if (publish !== undefined) await publishChange(tx, requireRow(place.siteId), publish, nowMs);
+    const changes = [...(publish === undefined ? [] : [publish]), ...(publishes ? rows.map(publishes) : [])];
+    for (const change of changes) await publishChange(tx, requireRow(place.siteId), change, nowMs);
     // The cast is safe: resource and verb come from the same table of audit kinds.
-    const what = `${this.#kind.audited}.${verb}` as AuditedChange;
-    const entry = audited(operation, { what, id: this.#kind.id(row), place, before, after });
-    return [entry, ...alsoAudited];
+    const what = `${resource}.${verb}` as AuditedChange;
+    const [first, ...rest] = rows.map((row, index) =>
+      audited(operation, { what, id: id(row), place, before: before?.[index], after: after?.[index] }),
+    );
+    return [requireRow(first), ...rest, ...alsoAudited];
   }
 }
 

@@ -16,7 +16,7 @@ import { newId } from '../domain/resource-identifiers.ts';
 import { isDraft } from '../domain/source-states.ts';
 import { newVersion, placeInSite, requireRow, requireVersion } from '../resource/change.ts';
 import { type Created, createOnce, type Operation } from '../resource/operation.ts';
-import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
+import { oneByOne, type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import {
@@ -39,7 +39,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
         siteLock([requireRow(await store.read((tx) => tx.sources.find(id))).siteId]),
       place: (tx, { siteId }) => placeInSite(tx, siteId),
       id: ({ id }) => id,
-      view: sourceView,
+      views: oneByOne(sourceView),
     });
   }
 

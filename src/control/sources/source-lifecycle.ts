@@ -158,8 +158,8 @@ export class SourceLifecycle {
   }
 
   /**
-   * Final. Denies pending enrollments of this revision; with the last one in use those of all. `on_retire` does not apply to a revision that was about to replace
-   * another one, because its source stays in use.
+   * Cannot be undone. Denies pending enrollments of this revision, or of the whole source with its last revision in use.
+   * `on_retire` does not apply to a revision that was about to replace another one: its source stays in use.
    * @throws ApiProblem `source_state_conflict`
    */
   retire(name: RevisionName, operation: Operation): Promise<SourceRevisionView> {

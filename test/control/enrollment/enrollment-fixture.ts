@@ -184,7 +184,7 @@ export class EnrollmentEnvironment {
       await tx.sites.add({ ...siteRow(fleetId, id), singleVerifier: 1, sourceCapacity });
       await tx.clients.add(clientRow(id, CLIENT));
       const grant = { siteId: id, clientId: CLIENT, resource: 'orders', access: 'read' } as const;
-      await tx.clients.putGrant({ ...grant, createdAtMs: this.ms });
+      await tx.clients.putGrants([{ ...grant, createdAtMs: this.ms }]);
       const { route_id: routeId, method, path_template, audience } = PROFILE;
       const freshness = { freshness_class: 'bounded', max_staleness_seconds: 300, resource: 'orders' };
       const definition = JSON.stringify({ method, path_template, audience, ...freshness });

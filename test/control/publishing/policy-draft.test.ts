@@ -46,7 +46,7 @@ async function stored() {
 
 const removeClient = (clientId: string) =>
   world.change(async (tx) => {
-    await tx.clients.removeGrants(SITE, clientId);
+    await tx.clients.removeGrantsOf(SITE, [clientId]);
     await tx.clients.remove(SITE, clientId);
     await tx.changes.record(SITE, { kind: 'client', clientId }, world.clock.ms);
   });

@@ -155,7 +155,7 @@ export class ControlWorld {
         await tx.clients.removeGrant(SITE, clientId, old.resource);
       }
       for (const [resource, access] of Object.entries(grants)) {
-        await tx.clients.putGrant({ siteId: SITE, clientId, resource, access, createdAtMs: ms });
+        await tx.clients.putGrants([{ siteId: SITE, clientId, resource, access, createdAtMs: ms }]);
       }
       await tx.changes.record(SITE, { kind: 'client', clientId }, ms);
     });

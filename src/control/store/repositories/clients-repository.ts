@@ -42,24 +42,8 @@ export class Clients extends VersionedTable<'client'> {
     return this.countRows('client', { siteId });
   }
 
-  async removeGrants(siteId: string, clientId: string): Promise<void> {
-    await this.delete('clientGrant', { siteId, clientId });
-  }
-
   allGrants(siteId: string): Promise<readonly RowOf<'clientGrant'>[]> {
     return this.rows('clientGrant', { siteId }, 'clientId', 'resource');
-  }
-
-  async putGrant(row: Insertable<Tables['clientGrant']>): Promise<void> {
-    await this.db
-      .insertInto('clientGrant')
-      .values(row)
-      .onConflict((conflict) =>
-        conflict
-          .columns(['siteId', 'clientId', 'resource'])
-          .doUpdateSet({ access: row.access, createdAtMs: row.createdAtMs }),
-      )
-      .execute();
   }
 
   putGrants(rows: readonly RowOf<'clientGrant'>[]): Promise<void> {

@@ -72,7 +72,7 @@ export class Keys extends VersionedTable<'derivedKey'> {
   }
 
   /**
-   * Revokes every living key ID of every public key that the source has enrolled, rejects those public keys for ever, and
+   * Revokes every living key ID of every public key that the source has enrolled, rejects those public keys permanently, and
    * records the changes for publishing. Uses a fixed number of statements, whatever the number of keys.
    * @returns the number of key IDs
    */
@@ -145,19 +145,6 @@ export class Keys extends VersionedTable<'derivedKey'> {
       .where('expiresAtSeconds', '>', nowSeconds);
     if (page.after !== undefined) query = query.where('keyId', '>', page.after);
     return query.orderBy('keyId').limit(page.limit).execute();
-  }
-
-  async hasLivingOfClient(siteId: string, clientId: string, nowSeconds: number): Promise<boolean> {
-    const row = await this.db
-      .selectFrom('derivedKey')
-      .select('keyId')
-      .where('siteId', '=', siteId)
-      .where('clientId', '=', clientId)
-      .where('status', '=', 'active')
-      .where('expiresAtSeconds', '>', nowSeconds)
-      .limit(1)
-      .executeTakeFirst();
-    return row !== undefined;
   }
 
   /** The first of the clients that has a living key. */

@@ -84,19 +84,6 @@ export class Policies extends VersionedTable<'enrollmentPolicy'> {
     return new Set(rows.map(({ clientId }) => clientId));
   }
 
-  /** Whether a policy that is not deleted names the client. */
-  async hasOfClient(siteId: string, clientId: string): Promise<boolean> {
-    const row = await this.db
-      .selectFrom('enrollmentPolicy')
-      .select('id')
-      .where('siteId', '=', siteId)
-      .where('clientId', '=', clientId)
-      .where('state', '!=', 'deleted')
-      .limit(1)
-      .executeTakeFirst();
-    return row !== undefined;
-  }
-
   /** Without deleted policies. */
   ofSite(siteId: string, page: Page, displayName?: string): Promise<readonly RowOf<'enrollmentPolicy'>[]> {
     let query = this.db

@@ -51,6 +51,21 @@ export class Publication extends Repository {
       .execute();
   }
 
+  /** Which of the routes have allowed sources, so that bundles list them. */
+  async publishedRoutes(siteId: string, routeIds: readonly string[]): Promise<ReadonlySet<string>> {
+    const published = new Set<string>();
+    for (const part of inParts(routeIds)) {
+      const rows = await this.db
+        .selectFrom('routeSources')
+        .select('routeId')
+        .where('siteId', '=', siteId)
+        .where('routeId', 'in', part)
+        .execute();
+      for (const { routeId } of rows) published.add(routeId);
+    }
+    return published;
+  }
+
   /** Makes another version of routes, whose views change with their sources. */
   async touchRoutes(siteId: string, routeIds: readonly string[], nowMs: number): Promise<void> {
     for (const part of inParts(routeIds)) {

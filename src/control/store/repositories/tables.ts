@@ -304,7 +304,7 @@ export interface Tables {
     revokedEverywhereAtMs: number | null;
   };
 
-  /** Revoked public keys: rejected for ever, also after their key rows are pruned. */
+  /** Revoked public keys: rejected permanently, also after their key rows are pruned. */
   revokedPublicKey: {
     siteId: Fixed<string>;
     thumbprint: Fixed<string>;

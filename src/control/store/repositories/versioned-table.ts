@@ -41,6 +41,9 @@ export type VersionRead<T extends VersionedTableName> = Pick<
 /** A row of any versioned table. */
 export type VersionedRow<T extends VersionedTableName> = RowOf<T> & { readonly version: number };
 
+/** A row to insert: columns with a default may be absent. */
+export type NewRowOf<T extends VersionedTableName> = Insertable<Tables[T]>;
+
 /** Columns of a row that a change may set. */
 export type ChangesOf<T extends VersionedTableName> = Updateable<Tables[T]>;
 
@@ -55,21 +58,25 @@ export class VersionedTable<T extends VersionedTableName> extends Repository {
     this.#columns = NAMES[table];
   }
 
-  add(row: Insertable<Tables[T]>): Promise<void> {
+  add(row: NewRowOf<T>): Promise<void> {
     return this.insert(this.#table, row);
   }
 
-  addAll(rows: readonly Insertable<Tables[T]>[]): Promise<void> {
+  addAll(rows: readonly NewRowOf<T>[]): Promise<void> {
     return this.insertAll(this.#table, rows);
   }
 
-  /** Writes the next versions of rows that were read under the lock that is held: unlike `change`, it compares none. */
-  async changeAll(rows: readonly RowOf<T>[], nowMs: number): Promise<void> {
+  /**
+   * Writes the next versions of rows. The caller holds the lock and knows that none has changed since it was read: unlike
+   * `change`, it compares none. @returns the rows as written
+   */
+  async changeAll(rows: readonly RowOf<T>[], nowMs: number): Promise<readonly RowOf<T>[]> {
     const next = rows.map((row) => {
       const { version } = row as unknown as { readonly version: number };
       return { ...row, version: version + 1, updatedAtMs: nowMs };
     });
     await this.putAll(this.#table, this.#columns as readonly (keyof RowOf<T> & string)[], next);
+    return next;
   }
 
   /** Removes many of a site. For tables whose key is a site and a name. */

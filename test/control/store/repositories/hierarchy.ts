@@ -108,13 +108,15 @@ export function hierarchyCases({ read, write, ground }: Bench): void {
     const policy = policyRow(source, 'billing');
     await write(async (tx) => {
       await tx.clients.add(clientRow(siteId, 'billing'));
-      await tx.clients.putGrant({
-        siteId,
-        clientId: 'billing',
-        resource: 'orders',
-        access: 'read',
-        createdAtMs: NOW_MS,
-      });
+      await tx.clients.putGrants([
+        {
+          siteId,
+          clientId: 'billing',
+          resource: 'orders',
+          access: 'read',
+          createdAtMs: NOW_MS,
+        },
+      ]);
       await tx.targets.add(targetRow(siteId, 'edge'));
       await tx.sources.add(source);
       await tx.sourceRevisions.add(revisionRow(source, 1, 'active'));

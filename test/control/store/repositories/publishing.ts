@@ -163,7 +163,7 @@ export function publicationCases({ read, write, ground }: Bench): void {
     await write(async ({ clients }) => {
       for (const name of ['a', 'b', 'c']) {
         await clients.add(clientRow(siteId, name));
-        await clients.putGrant(grant(name));
+        await clients.putGrants([grant(name)]);
       }
     });
     await read(async ({ publication }) => {
