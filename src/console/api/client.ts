@@ -3,7 +3,7 @@
  * Source: docs/openapi.json, docs/control.md "API".
  */
 import createClient from 'openapi-fetch';
-import type { components, paths } from '../../../.build/console/openapi';
+import type { components, paths } from '../../../.build/openapi';
 
 export type Schemas = components['schemas'];
 
