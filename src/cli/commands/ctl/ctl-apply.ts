@@ -194,11 +194,11 @@ async function assertWritable(directory: string): Promise<void> {
 }
 
 async function assertFree(path: string): Promise<void> {
-  const isThere = await lstat(path).then(
+  const exists = await lstat(path).then(
     () => true,
     () => false,
   );
-  if (isThere) throw usageError('file_exists', `${path} already exists; choose another --token-dir`);
+  if (exists) throw usageError('file_exists', `${path} already exists; choose another --token-dir`);
 }
 
 const REPORT_INTERVAL_MS = 5000;

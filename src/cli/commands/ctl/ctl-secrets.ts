@@ -20,7 +20,7 @@ const MAX_RETIRING_MS = 90 * 24 * 3_600_000;
 
 const rotateSigningKey = ctlCommand({
   name: 'rotate-signing-key',
-  summary: 'Create another signing key of a site; the one before also signs for a while',
+  summary: 'Create another signing key of a site; the previous key also signs for a while',
   positionals: { site: 'Auth Site' },
   settings: {
     purpose: required(choice('--purpose <purpose>', 'what it signs', ['bundle', 'freshness'])),
@@ -88,7 +88,7 @@ function keyEndWarning(key: string, inMs: number): string {
 
 const rotateTargetToken = ctlCommand({
   name: 'rotate-target-token',
-  summary: 'Give a target another token; the one before works on for a while',
+  summary: 'Give a target another token; the old token stays valid for a while',
   positionals: { target: 'its ID or name' },
   settings: {
     ...SITE_OF_NAME,
@@ -105,7 +105,7 @@ const rotateTargetToken = ctlCommand({
 
 const rotateAccessToken = ctlCommand({
   name: 'rotate-access-token',
-  summary: 'Replace an access token; the one before ends at once',
+  summary: 'Replace an access token; the old token ends at once',
   positionals: { 'access-token': 'its ID or name' },
   settings: TOKEN_OUT,
   examples: ['rotate-access-token at_06cz… --out ci.token'],
