@@ -13,6 +13,7 @@ COPY package.json package-lock.json .npmrc LICENSE tsconfig.json tsconfig.build.
 COPY scripts/build-console.mjs scripts/build-console.mjs
 COPY scripts/failure.mjs scripts/failure.mjs
 COPY scripts/image scripts/image
+COPY scripts/openapi-types.mjs scripts/openapi-types.mjs
 COPY scripts/sbom scripts/sbom
 COPY bin bin
 COPY docs/reference/openapi.json docs/reference/openapi.json

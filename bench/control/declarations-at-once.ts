@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { parse } from 'yaml';
 import { POLL_PATH } from '../../src/bundle/format/bundle-limits.ts';
-import type { ControlApi } from '../../src/cli/ctl/client/control-api.ts';
+import type { ControlClient } from '../../src/cli/ctl/client/control-client.ts';
 import { ControlStage, type ControlStageOptions } from '../../test/support/control/control-fixture.ts';
 import { SITE_ID } from '../../test/support/control/site-declaration.ts';
 import { TestPostgresServer } from '../../test/support/harness/postgres-server.ts';
@@ -82,7 +82,7 @@ async function measure(
 
 class Campaign {
   readonly #stage: ControlStage;
-  readonly #api: ControlApi;
+  readonly #api: ControlClient;
   readonly #token: string;
   readonly #targetToken: string;
   readonly #base: { readonly clients: readonly object[] };
@@ -91,7 +91,7 @@ class Campaign {
 
   private constructor(
     stage: ControlStage,
-    parts: { api: ControlApi; token: string; targetToken: string; base: { clients: readonly object[] } },
+    parts: { api: ControlClient; token: string; targetToken: string; base: { clients: readonly object[] } },
   ) {
     this.#stage = stage;
     this.#api = parts.api;
@@ -240,7 +240,7 @@ class Campaign {
       if (over.aborted) break;
       const startedMs = performance.now();
       for (;;) {
-        const done = await this.#api.act(`/v1/derived-keys/${keyId}/revoke`, {}).then(
+        const done = await this.#api.act(`/v1/derived-keys/${keyId}/revoke`, { body: {} }).then(
           () => true,
           () => false,
         );

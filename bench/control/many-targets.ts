@@ -28,7 +28,7 @@ async function enrollAndRevoke(site: MeasuredSite): Promise<readonly number[]> {
   if (issued === undefined) throw new Error('no key');
   const { keyId, answeredMs } = issued;
   const listedMs = (await spread.everywhereAt(keyId, 'active')) - answeredMs;
-  await site.api.act(`/v1/derived-keys/${keyId}/revoke`, {});
+  await site.api.act(`/v1/derived-keys/${keyId}/revoke`, { body: {} });
   const revokedAtMs = performance.now();
   return [listedMs, (await spread.everywhereAt(keyId, 'revoked')) - revokedAtMs];
 }

@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { request } from 'undici';
 import { POLL_PATH } from '../../src/bundle/format/bundle-limits.ts';
-import type { ControlApi } from '../../src/cli/ctl/client/control-api.ts';
+import type { ControlClient } from '../../src/cli/ctl/client/control-client.ts';
 import { isJsonObject } from '../../src/protocol/strict-json.ts';
 import { ControlStage } from '../../test/support/control/control-fixture.ts';
 import { instanceArguments } from '../../test/support/control/control-instance.ts';
@@ -28,7 +28,7 @@ export interface SiteWish {
 export class MeasuredSite {
   readonly stage: ControlStage;
   readonly targets: SimulatedTargets;
-  readonly api: ControlApi;
+  readonly api: ControlClient;
   /** The policy under which keys are enrolled, with automatic approval. */
   readonly policy: string;
   readonly bootstrapToken: string;
@@ -82,7 +82,7 @@ export class MeasuredSite {
     const { revision } = this.targets;
     if (!isJsonObject(body.definition)) throw new Error('a route without a definition');
     const definition = { ...body.definition, max_staleness_seconds: CHANGED_STALENESS_SECONDS };
-    await this.api.put(path, { definition }, etag);
+    await this.api.put(path, { body: { definition }, etag });
     const answeredMs = performance.now();
     return (await this.targets.spread.everywhereAfter(revision)) - answeredMs;
   }
@@ -105,13 +105,15 @@ function startControl(stage: ControlStage): Promise<Service> {
 }
 
 /** @returns their tokens */
-async function createTargets(api: ControlApi, count: number): Promise<readonly string[]> {
+async function createTargets(api: ControlClient, count: number): Promise<readonly string[]> {
   const tokens: string[] = [];
   let next = 0;
   const create = async () => {
     while (next < count) {
       next += 1;
-      const { body } = await api.create(`/v1/sites/${SITE_ID}/targets`, { name: `gateway ${next}` });
+      const { body } = await api.create(`/v1/sites/${SITE_ID}/targets`, {
+        body: { name: `gateway ${next}` },
+      });
       tokens.push(String(body.token));
     }
   };

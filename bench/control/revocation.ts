@@ -20,7 +20,7 @@ export async function measureRevocation(): Promise<readonly number[]> {
       for (let run = 0; run < REVOCATION_RUNS; run++) {
         const { keyFile, keyId } = await stage.enroll('billing');
         await gateway.awaitOutcome(keyFile, { status: 200 });
-        await api.act(`/v1/derived-keys/${keyId}/revoke`, {});
+        await api.act(`/v1/derived-keys/${keyId}/revoke`, { body: {} });
         runsMs.push(await untilDenied(gateway, keyFile));
       }
       await api.close();

@@ -6,5 +6,6 @@ set -eu
 umask 022
 
 npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+node scripts/openapi-types.mjs
 node node_modules/typescript/bin/tsc -p tsconfig.build.json --declaration false --incremental false --tsBuildInfoFile null
 node scripts/build-console.mjs

@@ -149,7 +149,7 @@ test('a site shows its brokers, with their pinned keys', async () => {
     ...{ trust_domain: 'mesh.example', subject_prefixes: ['spiffe://mesh.example/'] },
     ...{ key_binding: 'attested_workload', keys: [{ kid: 'bk-7', alg: 'Ed25519', jwk }] },
   };
-  await api.put(path, { definition }, undefined);
+  await api.put(path, { body: { definition } });
   await api.close();
   await page.goto(`${stage.url}/sites/${SITE_ID}/clients?view=brokers`);
   const row = page.getByRole('row').filter({ hasText: issuer });

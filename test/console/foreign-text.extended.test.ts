@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import type { ControlApi } from '../../src/cli/ctl/client/control-api.ts';
+import type { ControlClient } from '../../src/cli/ctl/client/control-client.ts';
 import { jsonObjects } from '../../src/protocol/strict-json.ts';
 import { ConsoleStage } from '../support/control/console-fixture.ts';
 import { AUDIENCE, SITE_ID } from '../support/control/site-declaration.ts';
@@ -40,51 +40,53 @@ beforeAll(async () => {
 });
 afterAll(() => stage.stop());
 
-async function fill(api: ControlApi): Promise<void> {
+async function fill(api: ControlClient): Promise<void> {
   const [source] = await api.list(`${SITE}/sources`);
   const [environment] = await api.list('/v1/environments');
   const environmentPath = `/v1/environments/${String(environment?.environment_id)}`;
-  await api.patch(environmentPath, { name: TEXT }, (await api.get(environmentPath)).etag);
+  await api.patch(environmentPath, { body: { name: TEXT }, etag: (await api.get(environmentPath)).etag });
   const { body: site, etag } = await api.get(SITE);
-  await api.patch(SITE, { display_name: TEXT }, etag);
+  await api.patch(SITE, { body: { display_name: TEXT }, etag });
   await api.create(`${SITE}/clients`, {
-    client_id: NAME,
-    subject: URL_TEXT,
-    context: { [NAME.slice(0, 60)]: NAME },
-  });
-  await api.create(`${SITE}/routes`, {
-    route_id: NAME,
-    definition: {
-      method: 'GET',
-      path_template: `/${NAME.replaceAll(/[{}]/g, '')}`,
-      audience: URL_TEXT,
-      freshness_class: 'realtime',
-      resource: NAME,
+    body: {
+      client_id: NAME,
+      subject: URL_TEXT,
+      context: { [NAME.slice(0, 60)]: NAME },
     },
   });
-  await api.put(
-    `${SITE}/routes/${encodeURIComponent(NAME)}/sources`,
-    {
+  await api.create(`${SITE}/routes`, {
+    body: {
+      route_id: NAME,
+      definition: {
+        method: 'GET',
+        path_template: `/${NAME.replaceAll(/[{}]/g, '')}`,
+        audience: URL_TEXT,
+        freshness_class: 'realtime',
+        resource: NAME,
+      },
+    },
+  });
+  await api.put(`${SITE}/routes/${encodeURIComponent(NAME)}/sources`, {
+    body: {
       allowed_sources: [
         { issuer: URL_TEXT, trust_domain: 'x', subject_exact: NAME, required_key_binding: 'software' },
       ],
     },
-    undefined,
-  );
-  await api.put(
-    `${SITE}/clients/${encodeURIComponent(NAME)}/grants/${encodeURIComponent(NAME)}`,
-    { access: 'read' },
-    undefined,
-  );
+  });
+  await api.put(`${SITE}/clients/${encodeURIComponent(NAME)}/grants/${encodeURIComponent(NAME)}`, {
+    body: { access: 'read' },
+  });
   for (const state of ['active', 'rotated']) {
-    await api.create(`${SITE}/targets`, { name: `${state} ${TEXT}`.slice(0, 128) });
+    await api.create(`${SITE}/targets`, { body: { name: `${state} ${TEXT}`.slice(0, 128) } });
   }
   await api.create(`${SITE}/sources`, {
-    kind: 'oidc_jwks',
-    display_name: TEXT,
-    issuer: `https://127.0.0.1/${NAME}`,
-    jwks_uri: `https://127.0.0.1/${NAME}`,
-    audience: NAME,
+    body: {
+      kind: 'oidc_jwks',
+      display_name: TEXT,
+      issuer: `https://127.0.0.1/${NAME}`,
+      jwks_uri: `https://127.0.0.1/${NAME}`,
+      audience: NAME,
+    },
   });
   // Control fetches the key set again for a token with a key that it does not know.
   stage.control.issuer.extraKeys = [{ ...makeSigner('ES256').jwk, kid: NAME }];
@@ -94,29 +96,33 @@ async function fill(api: ControlApi): Promise<void> {
     [URL_TEXT, 'manual'],
   ] as const) {
     const { body: policy } = await api.create(`${SITE}/enrollment-policies`, {
-      display_name: TEXT,
-      source_id: source?.source_id,
-      source_revision: 1,
-      client_id: NAME,
-      approval,
-      max_key_lifetime_seconds: 3600,
-      verified_issuer: stage.control.issuer.issuer,
-      verified_subject,
+      body: {
+        display_name: TEXT,
+        source_id: source?.source_id,
+        source_revision: 1,
+        client_id: NAME,
+        approval,
+        max_key_lifetime_seconds: 3600,
+        verified_issuer: stage.control.issuer.issuer,
+        verified_subject,
+      },
     });
     await enroll(String(policy.reference), verified_subject);
     await enroll(String(policy.reference), verified_subject);
   }
   const [key] = await api.list(`${SITE}/derived-keys`);
-  await api.act(`/v1/derived-keys/${String(key?.key_id)}/revoke`, { reason: TEXT });
+  await api.act(`/v1/derived-keys/${String(key?.key_id)}/revoke`, { body: { reason: TEXT } });
   const [waiting] = await api.list(`${SITE}/enrollments?state=pending_approval`);
-  await api.act(`/v1/enrollments/${String(waiting?.enrollment_id)}/deny`, { reason: TEXT });
-  await api.act(`${SITE}/blocked-subjects`, { issuer: URL_TEXT, subject: NAME.slice(1) });
-  await api.act(`${SITE}/blocked-callers`, { issuer: site.issuer_url, subject: NAME });
+  await api.act(`/v1/enrollments/${String(waiting?.enrollment_id)}/deny`, { body: { reason: TEXT } });
+  await api.act(`${SITE}/blocked-subjects`, { body: { issuer: URL_TEXT, subject: NAME.slice(1) } });
+  await api.act(`${SITE}/blocked-callers`, { body: { issuer: site.issuer_url, subject: NAME } });
   for (const principal of [`group:${TEXT}`, `oidc:${URL_TEXT}|${TEXT}`]) {
-    await api.create('/v1/role-grants', { principal, role: 'viewer', scope: { kind: 'site', id: SITE_ID } });
+    await api.create('/v1/role-grants', {
+      body: { principal, role: 'viewer', scope: { kind: 'site', id: SITE_ID } },
+    });
   }
   const scope = { kind: 'environment', id: environment?.environment_id };
-  await api.create('/v1/access-tokens', { name: TEXT, role: 'viewer', scope });
+  await api.create('/v1/access-tokens', { body: { name: TEXT, role: 'viewer', scope } });
 }
 
 async function enroll(policy: string, subject: string): Promise<void> {

@@ -57,7 +57,7 @@ describe('a policy', () => {
     await button('Edit').click();
     await dialog().getByLabel('Name').fill('renamed');
     const { etag } = await stage.api.get(path);
-    await stage.api.patch(path, { max_key_lifetime_seconds: 1234 }, etag);
+    await stage.api.patch(path, { body: { max_key_lifetime_seconds: 1234 }, etag });
     await confirm(page, 'Save');
     const conflict = dialog().getByText('Somebody else changed it');
     await conflict.waitFor();
@@ -72,12 +72,14 @@ describe('a policy', () => {
     const { issuer, jwksUri } = stage.control.issuer;
     const source = { kind: 'oidc_jwks', display_name: 'new cluster', issuer, jwks_uri: jwksUri };
     const { body } = await stage.api.create(`/v1/sites/${SITE_ID}/sources`, {
-      ...source,
-      audience: 'another',
+      body: {
+        ...source,
+        audience: 'another',
+      },
     });
     const revision = `/v1/sources/${String(body.source_id)}/revisions/1`;
     await stage.api.act(`${revision}/validate`);
-    await stage.api.act(`${revision}/activate`, { expected_scope: issuer.replace('https://', '') });
+    await stage.api.act(`${revision}/activate`, { body: { expected_scope: issuer.replace('https://', '') } });
     await stage.control.awaitSource(String(body.source_id), 'active');
     await page.reload();
     await button('Rebind').click();

@@ -15,12 +15,12 @@ beforeAll(async () => {
   page = await stage.adminPage();
   const site = `/v1/sites/${SITE_ID}`;
   const issuer = stage.control.issuer.issuer;
-  await stage.api.create(`${site}/blocked-subjects`, { issuer, subject: 'rogue' });
+  await stage.api.create(`${site}/blocked-subjects`, { body: { issuer, subject: 'rogue' } });
   const own = String((await stage.api.get(site)).body.issuer_url);
-  await stage.api.create(`${site}/blocked-callers`, { issuer: own, subject: 'client:rogue' });
+  await stage.api.create(`${site}/blocked-callers`, { body: { issuer: own, subject: 'client:rogue' } });
   const scope = { kind: 'installation' };
-  await stage.api.create('/v1/role-grants', { principal: 'group:platform', role: 'viewer', scope });
-  await stage.api.create('/v1/access-tokens', { name: 'ci', role: 'viewer', scope });
+  await stage.api.create('/v1/role-grants', { body: { principal: 'group:platform', role: 'viewer', scope } });
+  await stage.api.create('/v1/access-tokens', { body: { name: 'ci', role: 'viewer', scope } });
   const [source] = await stage.control.list('sources');
   sourcePath = `/sources/${String(source?.source_id)}`;
   const [policy, other] = await stage.control.list('policies');

@@ -138,10 +138,10 @@ beforeAll(async () => {
   const [source] = await api.list(`/v1/sites/${SITE_ID}/sources`);
   const site = `/v1/sites/${SITE_ID}`;
   const { issuer_url } = (await api.get(site)).body;
-  await api.act(`${site}/blocked-subjects`, { issuer: 'https://x.example', subject: 'x' });
-  await api.act(`${site}/blocked-callers`, { issuer: issuer_url, subject: 'x' });
-  await api.create(`/v1/sources/${String(source?.source_id)}/revisions`, {});
-  await api.create(`${site}/targets`, { name: 'gateway' });
+  await api.act(`${site}/blocked-subjects`, { body: { issuer: 'https://x.example', subject: 'x' } });
+  await api.act(`${site}/blocked-callers`, { body: { issuer: issuer_url, subject: 'x' } });
+  await api.create(`/v1/sources/${String(source?.source_id)}/revisions`, { body: {} });
+  await api.create(`${site}/targets`, { body: { name: 'gateway' } });
   const admin = await stage.operatorPage({ name: 'root', role: 'admin' });
   const idIn = (items: readonly JsonObject[], member: string) => ({ [member]: String(items[0]?.[member]) });
   names = {

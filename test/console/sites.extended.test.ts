@@ -15,7 +15,7 @@ beforeAll(async () => {
     origins: ['https://api.shop.example'],
   };
   const declaration = { format: 'proofgate.site/v1', environment: 'production', fleet: 'main', site };
-  await stage.api.put(`${SITE}/declaration`, declaration, undefined);
+  await stage.api.put(`${SITE}/declaration`, { body: declaration });
   page = await stage.adminPage();
 });
 afterAll(() => stage.stop());
@@ -48,7 +48,7 @@ test('a site is changed under Set-up; only what was changed is sent', async () =
   await dialog().getByLabel('Origins').fill('https://api.shop.example\nhttps://shop.example\n');
   await dialog().getByLabel('Clock skew').fill('7');
   const { etag } = await stage.api.get(SITE);
-  await stage.api.patch(SITE, { display_name: 'Shop' }, etag);
+  await stage.api.patch(SITE, { body: { display_name: 'Shop' }, etag });
   await confirm(page, 'Save');
   await dialog().getByRole('row', { name: 'display name Shop not changed' }).waitFor();
   await confirm(page, 'Apply mine to the new version');
@@ -60,12 +60,14 @@ test('a site is changed under Set-up; only what was changed is sent', async () =
 });
 
 test('a site is deleted by its ID, once nothing belongs to it', async () => {
-  await stage.api.create(`${SITE}/clients`, { client_id: 'billing', subject: 'client:billing' });
+  await stage.api.create(`${SITE}/clients`, { body: { client_id: 'billing', subject: 'client:billing' } });
   await page.getByRole('button', { name: 'Delete site' }).click();
   await dialog().getByLabel('to confirm').fill('shop');
   await confirm(page, 'Delete site');
   await dialog().getByText('still_in_use').waitFor();
-  await stage.api.remove(`${SITE}/clients/billing`, (await stage.api.get(`${SITE}/clients/billing`)).etag);
+  await stage.api.remove(`${SITE}/clients/billing`, {
+    etag: (await stage.api.get(`${SITE}/clients/billing`)).etag,
+  });
   await dialog().getByRole('button', { name: 'Cancel' }).click();
   await page.reload();
   await page.getByRole('button', { name: 'Delete site' }).click();

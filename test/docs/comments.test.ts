@@ -62,7 +62,9 @@ describe('a dead reference is found', () => {
   });
 
   it('to a section, and to a name behind @link', () => {
-    expect(deadSections(FILE, `docs/architecture.md "${gone}"`)).toEqual([`docs/architecture.md "${gone}"`]);
+    expect(deadSections(FILE, `docs/design/architecture.md "${gone}"`)).toEqual([
+      `docs/design/architecture.md "${gone}"`,
+    ]);
     expect(deadSections(FILE, `docs/${lost}.md "Style"`)).toEqual([`docs/${lost}.md "Style"`]);
     expect(deadSections(FILE, 'CONTRIBUTING.md "Test\nlanes" and "Style"')).toEqual([]);
     expect(deadLinks(`/** As {@link ${gone}}. */\nconst other = 1;`)).toEqual([gone]);

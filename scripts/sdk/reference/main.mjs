@@ -13,7 +13,7 @@ import { pythonEntries } from './python.mjs';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const REFERENCE = 'docs/reference';
-const GUIDE = 'docs/signing.md';
+const GUIDE = 'docs/tutorials/signing.md';
 
 /**
  * What one name of an SDK is.

@@ -2,7 +2,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Environment } from '../../process/program/output.ts';
 import { collectTexts, settingValues } from '../../process/settings/setting-sources.ts';
-import type { JsonObject } from '../../protocol/strict-json.ts';
 import type { ControlApi } from '../ctl/client/control-api.ts';
 import { CTL_SETTINGS, withControl } from '../ctl/ctl-connection.ts';
 import { listOf } from '../ctl/find-resources.ts';
@@ -30,13 +29,13 @@ async function readIds(
   if (kind === undefined || member === undefined) return [];
   const texts = await collectTexts(command.settings, { flags, env });
   return withControl(settingValues(CTL_SETTINGS, texts), { env }, async (api) => {
-    const sites = kind.needsSite === 'never' ? [''] : (texts.get('site') ?? (await siteIds(api)));
+    const sites = kind.needsSite === 'never' ? [undefined] : (texts.get('site') ?? (await siteIds(api)));
     const lists = await Promise.all(sites.map((site) => listOf(api, kind.name, { site })));
     return [...new Set(lists.flatMap((items) => items.map((item) => String(item[member]))))];
   });
 }
 
 async function siteIds(api: ControlApi): Promise<readonly string[]> {
-  const sites: readonly JsonObject[] = await api.list('/v1/sites');
-  return sites.slice(0, MAX_SITES).map(({ site_id: id }) => String(id));
+  const sites = await api.list('/v1/sites');
+  return sites.slice(0, MAX_SITES).map(({ site_id }) => site_id);
 }

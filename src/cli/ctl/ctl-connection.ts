@@ -19,7 +19,8 @@ import {
   command,
   type PositionalDeclarations,
 } from '../define/define-command.ts';
-import type { ControlApi, ControlApiOptions } from './client/control-api.ts';
+import { type ControlApi, typed } from './client/control-api.ts';
+import type { ControlClientOptions } from './client/control-client.ts';
 import { OperatorError } from './client/operator-error.ts';
 import { type CtlCredentials, readCredentials } from './ctl-credentials.ts';
 
@@ -112,15 +113,15 @@ export async function readControlUrl({ controlUrl }: ControlValues): Promise<Con
 /** Runs a function with a connection to Control and closes the connection afterwards. @throws CliError, OperatorError */
 export async function withConnection<T>(
   { controlCaFile }: ControlValues,
-  connection: Omit<ControlApiOptions, 'caPem'>,
+  connection: Omit<ControlClientOptions, 'caPem'>,
   work: (api: ControlApi) => Promise<T>,
 ): Promise<T> {
-  const { ControlApi } = await import('./client/control-api.ts');
-  const api = new ControlApi({ ...connection, caPem: await readCaFile(controlCaFile) });
+  const { ControlClient } = await import('./client/control-client.ts');
+  const client = new ControlClient({ ...connection, caPem: await readCaFile(controlCaFile) });
   try {
-    return await work(api);
+    return await work(typed(client));
   } finally {
-    await api.close();
+    await client.close();
   }
 }
 

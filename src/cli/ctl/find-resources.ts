@@ -5,7 +5,8 @@ import { optional, text } from '../../process/settings/settings.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import type { ControlApi } from './client/control-api.ts';
 import { OperatorError } from './client/operator-error.ts';
-import { KINDS, type Kind, type NamedKind } from './resource-kinds.ts';
+import { type PathInput, pathWith } from './client/paths.ts';
+import { KINDS, type NamedKind } from './resource-kinds.ts';
 
 /** Setting of commands that take an ID or a name. */
 export const SITE_OF_NAME = {
@@ -29,7 +30,7 @@ export function requireSite({ name, needsSite }: NamedKind, site: string | undef
 export interface ListSelection {
   readonly site: string | undefined;
   /** Filters of Control's API. */
-  readonly query?: URLSearchParams;
+  readonly query?: PathInput['query'];
   /** Of an endless list, too. Default: only its newest page. */
   readonly isWhole?: boolean;
 }
@@ -38,25 +39,20 @@ export interface ListSelection {
 export async function* pagesOf(
   api: ControlApi,
   kindName: string,
-  { site, query = new URLSearchParams(), isWhole = false }: ListSelection,
+  { site, query, isWhole = false }: ListSelection,
 ): AsyncGenerator<readonly JsonObject[], void> {
-  const { list, isOnePage, newestOnly }: Kind = KINDS[kindName] ?? { needsSite: 'never', columns: [] };
+  const { list, isOnePage, newestOnly } = KINDS[kindName] ?? {};
   if (list === undefined) return;
   if (kindName === 'fleets') {
-    for (const { environment_id: id } of await api.list('/v1/environments')) {
-      yield* api.pages(withQuery(list(encodeURIComponent(String(id))), query));
+    for (const { environment_id } of await api.list('/v1/environments')) {
+      yield* api.untyped.pages(list, { path: { environment_id }, query });
     }
     return;
   }
-  const path = withQuery(list(encodeURIComponent(site ?? '')), query);
-  if (newestOnly && !isWhole) yield await api.newest(path);
-  else if (isOnePage) yield await api.page(path);
-  else yield* api.pages(path);
-}
-
-function withQuery(path: string, query: URLSearchParams): string {
-  if (query.size === 0) return path;
-  return `${path}${path.includes('?') ? '&' : '?'}${query}`;
+  const input = { path: { site_id: site }, query };
+  if (newestOnly && !isWhole) yield await api.untyped.newest(list, { query: { site_id: site, ...query } });
+  else if (isOnePage) yield await api.untyped.page(list, input);
+  else yield* api.untyped.pages(list, input);
 }
 
 /** All items of {@link pagesOf}. */
@@ -78,7 +74,7 @@ async function namedOf(
   site: string | undefined,
 ): Promise<readonly JsonObject[]> {
   try {
-    return await listOf(api, kindName, { site, query: new URLSearchParams({ name }) });
+    return await listOf(api, kindName, { site, query: { name } });
   } catch (error) {
     if (!(error instanceof OperatorError && error.code === 'request_invalid')) throw error;
     return listOf(api, kindName, { site });
@@ -100,8 +96,11 @@ export async function findOne(
   }
   requireSite(kind, site);
   const id = await idOf(api, kind.parent ?? kind.name, given, site);
-  const domain = trustDomain && encodeURIComponent(trustDomain);
-  return { id, path: kind.one(encodeURIComponent(site ?? ''), encodeURIComponent(id), domain) };
+  const template = trustDomain === undefined ? kind.one : (kind.oneOfTrustDomain ?? kind.one);
+  // A view is named by the resource that it is of.
+  const [idName = ''] = (KINDS[kind.parent ?? kind.name] ?? kind).columns;
+  const path = pathWith(template, { path: { site_id: site, trust_domain: trustDomain, [idName]: id } });
+  return { id, path };
 }
 
 /** For messages: the ID, with the name in brackets if that was given. */

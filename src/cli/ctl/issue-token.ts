@@ -4,7 +4,7 @@ import { replaceFile, requireReplaceable } from '../../process/files/output-file
 import { CliError } from '../../process/program/errors.ts';
 import type { Output } from '../../process/program/output.ts';
 import { optional, text } from '../../process/settings/settings.ts';
-import type { JsonObject } from '../../protocol/strict-json.ts';
+import type { Schemas } from './client/control-api.ts';
 import type { CtlResult } from './ctl-connection.ts';
 
 export const TOKEN_OUT = {
@@ -13,7 +13,7 @@ export const TOKEN_OUT = {
   ),
 };
 
-const ID_MEMBERS = { 'access-token': 'access_token_id', 'target-token': 'target_id' };
+type Issued = Schemas['AccessTokenWithSecret'] | Schemas['TargetWithToken'];
 
 /**
  * @param issue asks Control for the token
@@ -21,8 +21,8 @@ const ID_MEMBERS = { 'access-token': 'access_token_id', 'target-token': 'target_
  * @throws CliError `token_lost`, those of files before the token is issued, and those of `issue`
  */
 export async function issueToken(
-  issue: () => Promise<JsonObject>,
-  kind: keyof typeof ID_MEMBERS,
+  issue: () => Promise<Issued>,
+  kind: 'access-token' | 'target-token',
   out: string | undefined,
   output: Output,
 ): Promise<CtlResult> {
@@ -30,12 +30,12 @@ export async function issueToken(
   if (out !== undefined) await requireReplaceable(out);
   const body = await issue();
   const { token, ...shown } = body;
-  const id = String(body[ID_MEMBERS[kind]]);
+  const id = 'target_id' in body ? body.target_id : body.access_token_id;
   const lost = (why: string) => {
     const text = `a token of ${id} was issued, and is lost: ${why}; issue another: proofgate ctl rotate-${kind} ${id} --out FILE`;
     return new CliError('refused', 'token_lost', text);
   };
-  if (typeof token !== 'string') throw lost('it was in an answer that did not arrive');
+  if (token === undefined) throw lost('it was in an answer that did not arrive');
   if (out !== undefined) {
     await replaceFile({ path: out, content: `${token}\n`, mode: 0o600 }).catch((error: unknown) => {
       throw error instanceof CliError ? lost(error.message) : error;

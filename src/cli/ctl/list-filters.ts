@@ -46,14 +46,14 @@ export function filterQuery(
   kind: string,
   { policyId, ...values }: FilterValues & { readonly policyId?: string | undefined },
   nowMs: number,
-): URLSearchParams {
-  const query = new URLSearchParams();
+): { readonly [parameter: string]: string } {
+  const query: Record<string, string> = {};
   for (const name of FILTER_NAMES) {
     const value = values[name];
     if (value === undefined) continue;
     const parameter = PARAMETERS[kind]?.[name];
     if (parameter === undefined) throw usageError('filter_unused', `--${name} does not select ${kind}`);
-    query.set(parameter, parameterValue(name, value, policyId, nowMs));
+    query[parameter] = parameterValue(name, value, policyId, nowMs);
   }
   return query;
 }

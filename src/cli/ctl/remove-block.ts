@@ -3,20 +3,20 @@
 import { CliError } from '../../process/program/errors.ts';
 import type { ControlApi } from './client/control-api.ts';
 import { OperatorError } from './client/operator-error.ts';
-import { sitePath } from './client/paths.ts';
 
 /** @throws CliError `not_found`, OperatorError */
 export async function removeBlock(
   api: ControlApi,
   site: string,
-  path: string,
+  remove: () => Promise<unknown>,
   blocked: string,
 ): Promise<void> {
   try {
-    await api.remove(path, undefined);
+    await remove();
   } catch (error) {
-    const isMissing = error instanceof OperatorError && error.code === 'not_found';
-    if (!isMissing || (await api.find(sitePath(site))) === undefined) throw error;
+    if (!(error instanceof OperatorError && error.code === 'not_found')) throw error;
+    // Throws the same when it is the site that is missing.
+    await api.get('/v1/sites/{site_id}', { path: { site_id: site } });
     throw new CliError('refused', 'not_found', `${blocked} is not blocked at ${site}`);
   }
 }

@@ -1,12 +1,15 @@
 /** The kinds of resources that `proofgate ctl get` shows. */
 import { nearestName } from '../../process/http-service/nearest-name.ts';
 import { usageError } from '../../process/program/errors.ts';
+import type { GetPath, ItemOf, ListPath } from './client/control-api.ts';
 
 export interface Kind {
-  /** Path of the list; `owner`: percent-encoded ID of what the items belong to, in most cases the Auth Site. */
-  readonly list?: (owner: string) => string;
-  /** Path of a single resource; its name is percent-encoded. */
-  readonly one?: (site: string, name: string, trustDomain: string | undefined) => string;
+  /** Path of the list. */
+  readonly list?: ListPath;
+  /** Path of a single resource, which its first column names. */
+  readonly one?: GetPath;
+  /** The same where the trust domain says which. */
+  readonly oneOfTrustDomain?: GetPath;
   /** The whole list comes in one answer, without pages. */
   readonly isOnePage?: true;
   /** An endless list, of which only the newest page is shown. */
@@ -21,132 +24,136 @@ export interface Kind {
 }
 export type NamedKind = Kind & { readonly name: string };
 
-/** Resources of a site whose IDs are unique in the installation. */
-function byId(resource: string, columns: readonly string[], named?: Kind['named']): Kind {
-  return {
-    list: (site) => `/v1/sites/${site}/${resource}`,
-    one: (_site, id) => `/v1/${resource}/${id}`,
-    needsSite: 'list',
-    columns,
-    ...(named === undefined ? {} : { named }),
-  };
-}
+/** Columns that `ctl get` derives from other members. */
+type DerivedColumn = 'pinned_keys' | 'resource_id' | 'states' | 'waiting_for';
 
-/** Resources of a site whose names are unique in it. */
-function byName(resource: string, columns: readonly string[]): Kind {
-  return {
-    list: (site) => `/v1/sites/${site}/${resource}`,
-    one: (site, name) => `/v1/sites/${site}/${resource}/${name}`,
-    needsSite: 'always',
-    columns,
-  };
-}
-
-function listOnly(resource: string, columns: readonly string[]): Kind {
-  return { list: (site) => `/v1/sites/${site}/${resource}`, needsSite: 'always', columns };
-}
-
-function ofInstallation(resource: string, columns: readonly string[], named?: Kind['named']): Kind {
-  return {
-    list: () => `/v1/${resource}`,
-    one: (_site, id) => `/v1/${resource}/${id}`,
-    needsSite: 'never',
-    columns,
-    ...(named === undefined ? {} : { named }),
-  };
+/** A kind that has a list. The compiler checks path and columns with the API's document. */
+function listed<P extends ListPath>(
+  list: P,
+  columns: readonly ((keyof ItemOf<P> & string) | DerivedColumn)[],
+  more: Omit<Kind, 'list' | 'columns'>,
+): Kind {
+  return { list, columns, ...more };
 }
 
 /** A view of one resource of another kind. */
-function viewOf(parent: string, path: (name: string) => string): Kind {
-  return { parent, one: (_site, name) => path(name), needsSite: 'never', columns: [] };
+function viewOf(parent: string, one: GetPath, needsSite: Kind['needsSite'] = 'never'): Kind {
+  return { parent, one, needsSite, columns: [] };
 }
 
 /** By name, in the order of the help. */
 export const KINDS: { readonly [kind: string]: Kind } = {
-  environments: ofInstallation('environments', ['environment_id', 'name'], {
-    prefix: 'env_',
-    member: 'name',
+  environments: listed('/v1/environments', ['environment_id', 'name'], {
+    one: '/v1/environments/{environment_id}',
+    needsSite: 'never',
+    named: { prefix: 'env_', member: 'name' },
   }),
   // One list for each environment.
-  fleets: {
-    list: (environment) => `/v1/environments/${environment}/fleets`,
-    one: (_site, id) => `/v1/fleets/${id}`,
+  fleets: listed('/v1/environments/{environment_id}/fleets', ['fleet_id', 'name', 'environment_id'], {
+    one: '/v1/fleets/{fleet_id}',
     needsSite: 'never',
-    columns: ['fleet_id', 'name', 'environment_id'],
     named: { prefix: 'flt_', member: 'name' },
-  },
-  sites: ofInstallation('sites', ['site_id', 'display_name']),
-  targets: byId('targets', ['target_id', 'name', 'state', 'ahead_revision', 'created_at'], {
-    prefix: 'tgt_',
-    member: 'name',
   }),
-  clients: byName('clients', ['client_id', 'subject']),
-  grants: {
+  sites: listed('/v1/sites', ['site_id', 'display_name'], {
+    one: '/v1/sites/{site_id}',
+    needsSite: 'never',
+  }),
+  targets: listed(
+    '/v1/sites/{site_id}/targets',
+    ['target_id', 'name', 'state', 'ahead_revision', 'created_at'],
+    {
+      one: '/v1/targets/{target_id}',
+      needsSite: 'list',
+      named: { prefix: 'tgt_', member: 'name' },
+    },
+  ),
+  clients: listed('/v1/sites/{site_id}/clients', ['client_id', 'subject'], {
+    one: '/v1/sites/{site_id}/clients/{client_id}',
+    needsSite: 'always',
+  }),
+  grants: listed('/v1/sites/{site_id}/grants', ['client_id', 'resource', 'access'], {
     parent: 'clients',
-    list: (site) => `/v1/sites/${site}/grants`,
-    one: (site, client) => `/v1/sites/${site}/clients/${client}/grants`,
+    one: '/v1/sites/{site_id}/clients/{client_id}/grants',
     needsSite: 'always',
-    columns: ['client_id', 'resource', 'access'],
-  },
-  routes: byName('routes', ['route_id', 'definition', 'published']),
-  'route-sources': {
-    parent: 'routes',
-    one: (site, route) => `/v1/sites/${site}/routes/${route}/sources`,
-    needsSite: 'always',
-    columns: [],
-  },
-  brokers: {
-    list: (site) => `/v1/sites/${site}/brokers`,
-    one: (site, issuer, trustDomain) =>
-      `/v1/sites/${site}/brokers/${issuer}${trustDomain === undefined ? '' : `/${trustDomain}`}`,
-    needsSite: 'always',
-    columns: ['issuer', 'trust_domain', 'url', 'pinned_keys'],
-  },
-  sources: byId('sources', ['source_id', 'display_name', 'states', 'waiting_for'], {
-    prefix: 'tas_',
-    member: 'display_name',
   }),
-  'source-keys': viewOf('sources', (source) => `/v1/sources/${source}/keys`),
-  policies: byId(
-    'enrollment-policies',
-    ['policy_id', 'display_name', 'client_id', 'approval', 'state', 'refuses_with', 'reference'],
-    { prefix: 'ep_', member: 'display_name' },
-  ),
-  enrollments: byId('enrollments', ['enrollment_id', 'client_id', 'state', 'verified_subject', 'created_at']),
-  keys: byId('derived-keys', ['key_id', 'client_id', 'status', 'expires_at', 'verified_subject']),
-  'blocked-subjects': listOnly('blocked-subjects', ['issuer', 'subject', 'blocked_at', 'blocked_by']),
-  'blocked-callers': listOnly('blocked-callers', [
-    'issuer',
-    'subject',
-    'holder_thumbprint',
-    'waiting_for',
-    'blocked_at',
-    'blocked_by',
-  ]),
-  profiles: listOnly('signing-profiles', ['client_id', 'route_id', 'state']),
-  'signing-keys': {
-    list: (site) => `/v1/sites/${site}/signing-keys`,
-    isOnePage: true,
+  routes: listed('/v1/sites/{site_id}/routes', ['route_id', 'definition', 'published'], {
+    one: '/v1/sites/{site_id}/routes/{route_id}',
     needsSite: 'always',
-    columns: ['signing_key_id', 'purpose', 'state', 'thumbprint', 'created_at', 'retire_at'],
-  },
-  'role-grants': ofInstallation('role-grants', ['role_grant_id', 'principal', 'role', 'scope']),
-  'access-tokens': ofInstallation(
-    'access-tokens',
-    ['access_token_id', 'name', 'role', 'scope', 'created_by', 'last_used_at', 'expires_at'],
-    { prefix: 'at_', member: 'name' },
+  }),
+  'route-sources': viewOf('routes', '/v1/sites/{site_id}/routes/{route_id}/sources', 'always'),
+  brokers: listed('/v1/sites/{site_id}/brokers', ['issuer', 'trust_domain', 'url', 'pinned_keys'], {
+    one: '/v1/sites/{site_id}/brokers/{issuer}',
+    oneOfTrustDomain: '/v1/sites/{site_id}/brokers/{issuer}/{trust_domain}',
+    needsSite: 'always',
+  }),
+  sources: listed('/v1/sites/{site_id}/sources', ['source_id', 'display_name', 'states', 'waiting_for'], {
+    one: '/v1/sources/{source_id}',
+    needsSite: 'list',
+    named: { prefix: 'tas_', member: 'display_name' },
+  }),
+  'source-keys': viewOf('sources', '/v1/sources/{source_id}/keys'),
+  policies: listed(
+    '/v1/sites/{site_id}/enrollment-policies',
+    ['policy_id', 'display_name', 'client_id', 'approval', 'state', 'refuses_with', 'reference'],
+    {
+      one: '/v1/enrollment-policies/{policy_id}',
+      needsSite: 'list',
+      named: { prefix: 'ep_', member: 'display_name' },
+    },
   ),
-  sessions: ofInstallation('sessions', ['session_id', 'principal', 'expires_at', 'current']),
-  command: viewOf('policies', (policy) => `/v1/enrollment-policies/${policy}/command`),
-  readiness: viewOf('keys', (key) => `/v1/derived-keys/${key}/readiness`),
-  overview: viewOf('sites', (site) => `/v1/sites/${site}/overview`),
-  propagation: viewOf('sites', (site) => `/v1/sites/${site}/propagation`),
-  audit: {
-    list: (site) => (site === '' ? '/v1/audit-events' : `/v1/audit-events?site_id=${site}`),
+  enrollments: listed(
+    '/v1/sites/{site_id}/enrollments',
+    ['enrollment_id', 'client_id', 'state', 'verified_subject', 'created_at'],
+    { one: '/v1/enrollments/{enrollment_id}', needsSite: 'list' },
+  ),
+  keys: listed(
+    '/v1/sites/{site_id}/derived-keys',
+    ['key_id', 'client_id', 'status', 'expires_at', 'verified_subject'],
+    { one: '/v1/derived-keys/{key_id}', needsSite: 'list' },
+  ),
+  'blocked-subjects': listed(
+    '/v1/sites/{site_id}/blocked-subjects',
+    ['issuer', 'subject', 'blocked_at', 'blocked_by'],
+    { needsSite: 'always' },
+  ),
+  'blocked-callers': listed(
+    '/v1/sites/{site_id}/blocked-callers',
+    ['issuer', 'subject', 'holder_thumbprint', 'waiting_for', 'blocked_at', 'blocked_by'],
+    { needsSite: 'always' },
+  ),
+  profiles: listed('/v1/sites/{site_id}/signing-profiles', ['client_id', 'route_id', 'state'], {
+    needsSite: 'always',
+  }),
+  'signing-keys': listed(
+    '/v1/sites/{site_id}/signing-keys',
+    ['signing_key_id', 'purpose', 'state', 'thumbprint', 'created_at', 'retire_at'],
+    { isOnePage: true, needsSite: 'always' },
+  ),
+  'role-grants': listed('/v1/role-grants', ['role_grant_id', 'principal', 'role', 'scope'], {
+    one: '/v1/role-grants/{role_grant_id}',
+    needsSite: 'never',
+  }),
+  'access-tokens': listed(
+    '/v1/access-tokens',
+    ['access_token_id', 'name', 'role', 'scope', 'created_by', 'last_used_at', 'expires_at'],
+    {
+      one: '/v1/access-tokens/{access_token_id}',
+      needsSite: 'never',
+      named: { prefix: 'at_', member: 'name' },
+    },
+  ),
+  sessions: listed('/v1/sessions', ['session_id', 'principal', 'expires_at', 'current'], {
+    one: '/v1/sessions/{session_id}',
+    needsSite: 'never',
+  }),
+  command: viewOf('policies', '/v1/enrollment-policies/{policy_id}/command'),
+  readiness: viewOf('keys', '/v1/derived-keys/{key_id}/readiness'),
+  overview: viewOf('sites', '/v1/sites/{site_id}/overview'),
+  propagation: viewOf('sites', '/v1/sites/{site_id}/propagation'),
+  audit: listed('/v1/audit-events', ['at', 'kind', 'actor', 'resource_id', 'reason'], {
     newestOnly: true,
     needsSite: 'never',
-    columns: ['at', 'kind', 'actor', 'resource_id', 'reason'],
-  },
+  }),
 };
 
 /** The kind of this name, if it is one of these; its singular works too, such as `source` or `policy`. */

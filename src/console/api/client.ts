@@ -3,7 +3,7 @@
  * Source: docs/reference/openapi.json, docs/operate/control-api.md "API".
  */
 import createClient from 'openapi-fetch';
-import type { components, paths } from '../../../.build/console/openapi';
+import type { components, paths } from '../../../.build/openapi';
 
 export type Schemas = components['schemas'];
 

@@ -27,7 +27,7 @@ export const SOURCE_STATES = [
 ] as const;
 export type SourceState = (typeof SOURCE_STATES)[number];
 /** States in which a source revision can be edited and deleted. */
-export const DRAFT_STATES: readonly string[] = ['draft', 'failed_draft', 'validated'] satisfies SourceState[];
+export const DRAFT_STATES: readonly SourceState[] = ['draft', 'failed_draft', 'validated'];
 
 /** What happens to living keys when their source is suspended or retired. */
 export const KEY_POLICIES = ['keep', 'revoke'] as const;

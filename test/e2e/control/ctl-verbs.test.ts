@@ -59,24 +59,30 @@ async function addTwins(): Promise<void> {
   const { issuer, jwksUri: jwks_uri } = stage.issuer;
   for (const audience of [`${AUDIENCE}-1`, `${AUDIENCE}-2`]) {
     const coordinates = { issuer, jwks_uri, audience };
-    await api.create(`${site}/sources`, { kind: 'oidc_jwks', display_name: 'twin', ...coordinates });
-    await api.create(`${site}/enrollment-policies`, {
-      display_name: 'twin',
-      source_id: source?.source_id,
-      source_revision: 1,
-      client_id: 'billing',
-      approval: 'manual',
-      max_key_lifetime_seconds: 3600,
-      verified_issuer: issuer,
-      verified_subject: `system:serviceaccount:prod:${audience}`,
+    await api.create(`${site}/sources`, {
+      body: { kind: 'oidc_jwks', display_name: 'twin', ...coordinates },
     });
-    await api.create(`${site}/targets`, { name: 'twin' });
+    await api.create(`${site}/enrollment-policies`, {
+      body: {
+        display_name: 'twin',
+        source_id: source?.source_id,
+        source_revision: 1,
+        client_id: 'billing',
+        approval: 'manual',
+        max_key_lifetime_seconds: 3600,
+        verified_issuer: issuer,
+        verified_subject: `system:serviceaccount:prod:${audience}`,
+      },
+    });
+    await api.create(`${site}/targets`, { body: { name: 'twin' } });
     const scope = { kind: 'site', id: SITE_ID };
-    await api.create('/v1/access-tokens', { name: 'twin', role: 'viewer', scope });
+    await api.create('/v1/access-tokens', { body: { name: 'twin', role: 'viewer', scope } });
   }
-  await api.create(`${site}/targets`, { name: 'gateway-1' });
+  await api.create(`${site}/targets`, { body: { name: 'gateway-1' } });
   const coordinates = { issuer, jwks_uri, audience: `${AUDIENCE}-3` };
-  await api.create(`${site}/sources`, { kind: 'oidc_jwks', display_name: 'new cluster', ...coordinates });
+  await api.create(`${site}/sources`, {
+    body: { kind: 'oidc_jwks', display_name: 'new cluster', ...coordinates },
+  });
   for (const [broker, trust_domain] of [
     ['keys', 'shop.example'],
     ['twin', 'one.example'],
@@ -88,7 +94,7 @@ async function addTwins(): Promise<void> {
       key_binding: 'software',
     };
     const path = `${site}/brokers/${encodeURIComponent(`https://${broker}.example`)}/${trust_domain}`;
-    await api.put(path, { definition: { ...definition, keys: [] } }, undefined);
+    await api.put(path, { body: { definition: { ...definition, keys: [] } } });
   }
   await writeFile(
     join(stage.directory, 'jwks.json'),

@@ -303,7 +303,7 @@ describe('retire-signing-key', () => {
     const refused = await stage.tryCtl('retire-signing-key', SITE_ID, old);
     expect([refused.exitCode, errorCode(refused)]).toEqual([3, 'signing_key_state_conflict']);
     const api = await stage.api();
-    await api.act(`/v1/sites/${SITE_ID}/signing-keys/rotate`, { purpose: 'bundle' });
+    await api.act(`/v1/sites/${SITE_ID}/signing-keys/rotate`, { body: { purpose: 'bundle' } });
     await api.close();
     for (const [flags, state] of [
       [['--in', '10m'], 'retiring'],

@@ -81,7 +81,7 @@ describe.each(['sqlite', 'postgres'])('%s', (name) => {
           let running = declarations.length;
           for (const each of declarations) void each.finally(() => running--);
           const startedAt = Date.now();
-          await api.act(`/v1/derived-keys/${keyId}/revoke`, {});
+          await api.act(`/v1/derived-keys/${keyId}/revoke`, { body: {} });
           const runningAtRevocation = running;
           await waitFor('a newer statement', async () =>
             ((await statedAt()) ?? 0) > startedAt ? true : undefined,

@@ -221,7 +221,7 @@ describe('the source', () => {
     const api = await stage.api();
     const coordinates = { issuer, jwks_uri, audience: AUDIENCE };
     const creation = { kind: 'oidc_jwks', display_name: 'new cluster', ...coordinates };
-    const { body } = await api.create(`/v1/sites/${SITE_ID}/sources`, creation);
+    const { body } = await api.create(`/v1/sites/${SITE_ID}/sources`, { body: creation });
     await api.close();
     const sourceId = String(body.source_id);
     await stage.ctl('validate', sourceId);

@@ -5,7 +5,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ControlApi } from '../../../src/cli/ctl/client/control-api.ts';
+import type { ControlClient } from '../../../src/cli/ctl/client/control-client.ts';
 import { OperatorError } from '../../../src/cli/ctl/client/operator-error.ts';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import { ControlStage } from '../../support/control/control-fixture.ts';
@@ -54,7 +54,7 @@ interface Lane {
 }
 
 let stage: ControlStage;
-let api: ControlApi;
+let api: ControlClient;
 let lanes: readonly Lane[] = [];
 const runs: Run[] = [];
 let enrollments: readonly JsonObject[] = [];

@@ -158,10 +158,12 @@ describe.each([
     );
     const api = await stage.api();
     const scope = { kind: 'site', id: SITE_ID };
-    const created = await api.create('/v1/access-tokens', { name: 'automation', role: 'viewer', scope });
+    const created = await api.create('/v1/access-tokens', {
+      body: { name: 'automation', role: 'viewer', scope },
+    });
     const path = `/v1/access-tokens/${String(created.body.access_token_id)}`;
     const rotated = await api.act(`${path}/rotate`);
-    const target = await api.create(`/v1/sites/${SITE_ID}/targets`, { name: 'another' });
+    const target = await api.create(`/v1/sites/${SITE_ID}/targets`, { body: { name: 'another' } });
     bearerTokens.push(...[created, rotated, target].map(({ body }) => String(body.token)));
     await api.close();
     for (const token of bearerTokens) stage.secrets.add('a bearer token', token);

@@ -1,5 +1,5 @@
 /**
- * Every row of the decision table (docs/protocol.md "Decision: first fault wins"), as one fault each, in the table's
+ * Every row of the decision table (docs/design/protocol.md "Decision: first fault wins"), as one fault each, in the table's
  * order. Faults can be put together: each says what it changes, at the place where it is changed.
  */
 import { formatTime } from '../../../src/protocol/rfc3339.ts';

@@ -8,7 +8,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import type { ControlApi } from '../../../src/cli/ctl/client/control-api.ts';
+import type { ControlClient } from '../../../src/cli/ctl/client/control-client.ts';
 import { isJsonObject, jsonObjects } from '../../../src/protocol/strict-json.ts';
 import {
   OIDC_CLIENT_ID,
@@ -39,7 +39,7 @@ interface Operator {
 export class ConsoleStage {
   readonly control: ControlStage;
   /** Control's API with the bootstrap token. */
-  readonly api: ControlApi;
+  readonly api: ControlClient;
   readonly browser: Browser;
   /** What no page may do: script errors, refused content. */
   readonly faults: string[] = [];
@@ -49,7 +49,7 @@ export class ConsoleStage {
 
   private constructor(
     control: ControlStage,
-    api: ControlApi,
+    api: ControlClient,
     browser: Browser,
     provider: OidcProvider,
     certificates: TestCertificates,

@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseControlUrl } from '../../../src/caller/enroll/control-url.ts';
-import { ControlApi } from '../../../src/cli/ctl/client/control-api.ts';
+import { ControlClient } from '../../../src/cli/ctl/client/control-client.ts';
 import { isJsonObject, type JsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import { type ServiceAccountIssuer, startServiceAccountIssuer } from '../fakes/service-account-issuer.ts';
 import { type CertificateFiles, makeCertificates, type TestCertificates } from '../harness/certificates.ts';
@@ -269,10 +269,10 @@ export class ControlStage {
   /** A draft beside the active revision, validated and activated; waits until it is the active one. */
   activateNewRevision(sourceId: string): Promise<void> {
     return this.#withApi(async (api) => {
-      const { body } = await api.create(`/v1/sources/${sourceId}/revisions`, {});
+      const { body } = await api.create(`/v1/sources/${sourceId}/revisions`, { body: {} });
       const path = `/v1/sources/${sourceId}/revisions/${String(body.revision)}`;
       const validated = await api.act(`${path}/validate`);
-      await api.act(`${path}/activate`, { expected_scope: validated.body.detected_scope });
+      await api.act(`${path}/activate`, { body: { expected_scope: validated.body.detected_scope } });
       await waitFor('the new revision to be active', async () =>
         (await api.get(path)).body.state === 'active' ? true : undefined,
       );
@@ -282,12 +282,12 @@ export class ControlStage {
   setOnRetire(sourceId: string, keyPolicy: 'keep' | 'revoke'): Promise<void> {
     return this.#withApi(async (api) => {
       const path = `/v1/sources/${sourceId}`;
-      await api.patch(path, { on_retire: keyPolicy }, (await api.get(path)).etag);
+      await api.patch(path, { body: { on_retire: keyPolicy }, etag: (await api.get(path)).etag });
     });
   }
 
   /** For what a test only looks up: a command takes a hundred times as long. */
-  async #withApi<T>(use: (api: ControlApi) => Promise<T>): Promise<T> {
+  async #withApi<T>(use: (api: ControlClient) => Promise<T>): Promise<T> {
     const api = await this.api();
     try {
       return await use(api);
@@ -297,9 +297,9 @@ export class ControlStage {
   }
 
   /** The API with the bootstrap token. To be closed. */
-  async api(): Promise<ControlApi> {
+  async api(): Promise<ControlClient> {
     const token = (await readFile(this.tokenFile, 'utf8')).trim();
-    return new ControlApi({ url: parseControlUrl(this.controlUrl), token, caPem: undefined });
+    return new ControlClient({ url: parseControlUrl(this.controlUrl), token, caPem: undefined });
   }
 
   key(keyId: string): Promise<JsonObject> {

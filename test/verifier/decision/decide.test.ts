@@ -1,4 +1,4 @@
-/** The decision table of docs/protocol.md: every row, its precedence over every later row, and its boundaries. */
+/** The decision table of docs/design/protocol.md: every row, its precedence over every later row, and its boundaries. */
 import { describe, expect, it } from '@jest/globals';
 import { REASONS } from '../../../src/protocol/reasons.ts';
 import { partsOf } from '../../support/cases/denial-case.ts';

@@ -85,10 +85,10 @@ function changedLine({ member, before, after }: MemberDifference): string {
 }
 
 function membersOf({ change, kind, name, members }: Difference): JsonMembers {
-  return { change, kind, name, members: members.map(memberMembers) };
+  return { change, kind, name, members: members.map(jsonOf) };
 }
 
-function memberMembers({ member, before, after }: MemberDifference): JsonMembers {
+function jsonOf({ member, before, after }: MemberDifference): JsonMembers {
   return { member, before: parsed(before), after: parsed(after) };
 }
 

@@ -2,17 +2,12 @@
 import { MAX_FLOOR_REVISION } from '../../../bundle/format/bundle-limits.ts';
 import { integer, required, text, toggle } from '../../../process/settings/settings.ts';
 import type { ControlApi } from '../../ctl/client/control-api.ts';
-import { blockedSubjectsPath, sitePath, withReason } from '../../ctl/client/paths.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idAndName, idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import { REASON } from '../../ctl/reason.ts';
 import { removeBlock } from '../../ctl/remove-block.ts';
 import type { CommandLineNode } from '../../define/define-command.ts';
-
-function reasonOf(reason: string | undefined): object {
-  return reason === undefined ? {} : { reason };
-}
 
 const approve = ctlCommand({
   name: 'approve',
@@ -39,10 +34,12 @@ async function decide(
   verb: 'approve' | 'deny',
   reason: string | undefined,
 ) {
-  const path = `/v1/enrollments/${encodeURIComponent(enrollmentId)}/${verb}`;
-  // Without a reason there is no body: an older Control takes none for an approval.
-  const { body } = await api.act(path, reason === undefined ? undefined : { reason });
-  return { lines: [`${enrollmentId} is ${String(body.state)}`], object: body };
+  const { body } = await api.act(`/v1/enrollments/{enrollment_id}/${verb}`, {
+    path: { enrollment_id: enrollmentId },
+    // Without a reason there is no body: an older Control takes none for an approval.
+    body: reason === undefined ? undefined : { reason },
+  });
+  return { lines: [`${enrollmentId} is ${body.state}`], object: body };
 }
 
 const revoke = ctlCommand({
@@ -58,11 +55,11 @@ const revoke = ctlCommand({
   examples: ["revoke dk_06cz… --reason 'laptop lost' --yes"],
   async run(api, { positionals: { key }, settings: { blockSubject, reason, yes } }, context) {
     await confirm(`revokes ${key} and every key ID of its public key for good`, yes, context);
-    const { body } = await api.act(`/v1/derived-keys/${encodeURIComponent(key)}/revoke`, {
-      ...reasonOf(reason),
-      ...(blockSubject ? { block_subject: true } : {}),
+    const { body } = await api.act('/v1/derived-keys/{key_id}/revoke', {
+      path: { key_id: key },
+      body: { reason, block_subject: blockSubject || undefined },
     });
-    const ids = Array.isArray(body.revoked_key_ids) ? body.revoked_key_ids.map(String) : [key];
+    const ids = body.revoked_key_ids ?? [key];
     const lines = ids.map((id) => `${id} is revoked`);
     if (!ids.includes(key)) lines.unshift(`${key} has expired; its public key is refused from now on`);
     return { lines, object: body };
@@ -79,8 +76,8 @@ const detach = ctlCommand({
     const target = await idOf(api, 'targets', positionals.target, site);
     const named = idAndName(target, positionals.target);
     await confirm(`detaches ${named} and ends its token for good`, yes, context);
-    const { body } = await api.act(`/v1/targets/${encodeURIComponent(target)}/detach`);
-    return { lines: [`${target} is ${String(body.state)}`], object: body };
+    const { body } = await api.act('/v1/targets/{target_id}/detach', { path: { target_id: target } });
+    return { lines: [`${target} is ${body.state}`], object: body };
   },
 });
 
@@ -97,7 +94,10 @@ const raiseFloor = ctlCommand({
   examples: ['raise-floor shop-eu-1 --above 2500000 --yes'],
   async run(api, { positionals: { site }, settings: { above, yes } }, context) {
     await confirm(`publishes ${site} above revision ${above} for good`, yes, context);
-    const { body } = await api.act(`${sitePath(site)}/raise-floor`, { above_revision: above });
+    const { body } = await api.act('/v1/sites/{site_id}/raise-floor', {
+      path: { site_id: site },
+      body: { above_revision: above },
+    });
     return { lines: [`${site} is published above revision ${above}`], object: body };
   },
 });
@@ -118,7 +118,11 @@ const block = ctlCommand({
   settings: SUBJECT,
   examples: [`block ${SUBJECT_EXAMPLE}`],
   async run(api, { settings: { site, issuer, subject, reason } }) {
-    const { body } = await api.create(withReason(blockedSubjectsPath(site), reason), { issuer, subject });
+    const { body } = await api.create('/v1/sites/{site_id}/blocked-subjects', {
+      path: { site_id: site },
+      query: { reason },
+      body: { issuer, subject },
+    });
     return { lines: [`${subject} is blocked`], object: body };
   },
 });
@@ -129,8 +133,9 @@ const unblock = ctlCommand({
   settings: SUBJECT,
   examples: [`unblock ${SUBJECT_EXAMPLE}`],
   async run(api, { settings: { site, issuer, subject, reason } }) {
-    const path = `${blockedSubjectsPath(site)}?${new URLSearchParams({ issuer, subject })}`;
-    await removeBlock(api, site, withReason(path, reason), subject);
+    const selected = { path: { site_id: site }, query: { issuer, subject, reason } };
+    const remove = () => api.remove('/v1/sites/{site_id}/blocked-subjects', selected);
+    await removeBlock(api, site, remove, subject);
     return { lines: [`${subject} may enroll again`], object: { site_id: site, issuer, subject } };
   },
 });

@@ -17,7 +17,7 @@ import {
   withDefault,
 } from '../../../process/settings/settings.ts';
 import type { ControlApi } from '../../ctl/client/control-api.ts';
-import type { Declared, Step } from '../../ctl/client/declaration.ts';
+import type { Declared } from '../../ctl/client/declaration.ts';
 import { OperatorError } from '../../ctl/client/operator-error.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
@@ -50,6 +50,7 @@ const SETTINGS = {
   ),
 };
 type Values = SettingValues<typeof SETTINGS>;
+type Step = Declared['steps'][number];
 
 export const ctlApplyCommand = ctlCommand({
   name: 'apply',
@@ -103,11 +104,7 @@ function resultOf(siteId: string, { dryRun }: Values, { steps, unnamed, warnings
       dry_run: dryRun,
       steps,
       stays: unnamed,
-      warnings: warnings.map(({ code, message, deniedSeconds }) => ({
-        code,
-        message,
-        denied_seconds: deniedSeconds,
-      })),
+      warnings: warnings.map(({ code, message, denied_seconds }) => ({ code, message, denied_seconds })),
     },
   };
 }
@@ -127,9 +124,9 @@ async function awaitSources(
 /** Writes the tokens of new targets. @throws CliError `target_token_lost`, after it has tried them all */
 async function keepTokens({ tokens }: Declared, directory: string): Promise<void> {
   const lost: string[] = [];
-  for (const { targetId, name, token } of tokens) {
+  for (const { target_id, name, token } of tokens) {
     const path = join(directory, tokenFileOf(name));
-    await writeNewFile({ path, content: `${token}\n`, mode: 0o600 }).catch(() => lost.push(targetId));
+    await writeNewFile({ path, content: `${token}\n`, mode: 0o600 }).catch(() => lost.push(target_id));
   }
   if (lost[0] === undefined) return;
   const rotate = `proofgate ctl rotate-target-token ${lost[0]} --out FILE`;
@@ -138,7 +135,7 @@ async function keepTokens({ tokens }: Declared, directory: string): Promise<void
 }
 
 /** Control may have created a target before its answer with the token was lost. */
-function withLostTokens(error: unknown, steps: readonly Step[]): unknown {
+function withLostTokens(error: unknown, steps: Declared['steps']): unknown {
   const isLost = error instanceof OperatorError && error.code === 'control_unreachable';
   const targets = steps.filter(({ verb, kind }) => verb === 'create' && kind === 'target');
   if (!isLost || targets.length === 0) return error;
@@ -147,7 +144,7 @@ function withLostTokens(error: unknown, steps: readonly Step[]): unknown {
   return new CliError('unreachable', 'control_unreachable', `${error.message} ${advice}`);
 }
 
-function linesOf({ verb, kind, name, changes }: Step): readonly string[] {
+function linesOf({ verb, kind, name, changes = [] }: Step): readonly string[] {
   return [`${verb} ${kind} ${name}`, ...changes.map((change) => `    ${change}`)];
 }
 
@@ -163,7 +160,7 @@ function keptLines(unnamed: Declared['unnamed']): readonly string[] {
 }
 
 /** Checks the token directory before any change, because a token that cannot be stored is lost. */
-async function tokenDirectoryFor(steps: readonly Step[], { tokenDir }: Values): Promise<string> {
+async function tokenDirectoryFor(steps: Declared['steps'], { tokenDir }: Values): Promise<string> {
   const targets = steps.filter(({ verb, kind }) => verb === 'create' && kind === 'target');
   if (targets.length === 0) return '';
   const unfit = targets.find(({ name }) => !FILE_NAME.test(name));
@@ -197,11 +194,11 @@ async function assertWritable(directory: string): Promise<void> {
 }
 
 async function assertFree(path: string): Promise<void> {
-  const isThere = await lstat(path).then(
+  const exists = await lstat(path).then(
     () => true,
     () => false,
   );
-  if (isThere) throw usageError('file_exists', `${path} already exists; choose another --token-dir`);
+  if (exists) throw usageError('file_exists', `${path} already exists; choose another --token-dir`);
 }
 
 const REPORT_INTERVAL_MS = 5000;

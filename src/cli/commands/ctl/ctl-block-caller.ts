@@ -2,8 +2,7 @@
 
 import { usageError } from '../../../process/program/errors.ts';
 import { optional, required, type SettingValues, text } from '../../../process/settings/settings.ts';
-import { type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
-import { blockedCallersPath, withReason } from '../../ctl/client/paths.ts';
+import type { Schemas } from '../../ctl/client/control-api.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { REASON } from '../../ctl/reason.ts';
 import { removeBlock } from '../../ctl/remove-block.ts';
@@ -27,10 +26,11 @@ const blockCaller = ctlCommand({
   settings: CALLER,
   examples: [`block-caller ${EXAMPLE}`],
   async run(api, { settings }) {
-    const { body } = await api.create(
-      withReason(blockedCallersPath(settings.site), settings.reason),
-      callerOf(settings),
-    );
+    const { body } = await api.create('/v1/sites/{site_id}/blocked-callers', {
+      path: { site_id: settings.site },
+      query: { reason: settings.reason },
+      body: callerOf(settings),
+    });
     const waiting = waitingFor(body);
     const caller = shownCaller(settings);
     const lines =
@@ -51,8 +51,9 @@ const unblockCaller = ctlCommand({
   examples: [`unblock-caller ${EXAMPLE}`],
   async run(api, { settings }) {
     const caller = callerOf(settings);
-    const path = `${blockedCallersPath(settings.site)}?${new URLSearchParams(caller)}`;
-    await removeBlock(api, settings.site, withReason(path, settings.reason), shownCaller(settings));
+    const selected = { path: { site_id: settings.site }, query: { ...caller, reason: settings.reason } };
+    const remove = () => api.remove('/v1/sites/{site_id}/blocked-callers', selected);
+    await removeBlock(api, settings.site, remove, shownCaller(settings));
     return {
       lines: [`${shownCaller(settings)} is no longer blocked`],
       object: { site_id: settings.site, ...caller },
@@ -61,12 +62,13 @@ const unblockCaller = ctlCommand({
 });
 
 type Values = SettingValues<typeof CALLER>;
+type Caller = Pick<Schemas['BlockedCaller'], 'issuer' | 'subject' | 'holder_thumbprint'>;
 
 /** SHA-256, base64url; the last character has two unused bits, which are zero. */
 const THUMBPRINT = /^[\w-]{42}[AEIMQUYcgkosw048]$/;
 
 /** @throws CliError `caller_selector`, `thumbprint_invalid` */
-function callerOf({ holderThumbprint, issuer, subject }: Values): Record<string, string> {
+function callerOf({ holderThumbprint, issuer, subject }: Values): Caller {
   if (subject !== undefined && holderThumbprint === undefined) return { issuer, subject };
   if (holderThumbprint !== undefined && subject === undefined) {
     if (!THUMBPRINT.test(holderThumbprint)) {
@@ -83,10 +85,8 @@ function shownCaller({ holderThumbprint, subject }: Values): string {
 }
 
 /** Names the targets that hold the publication back; empty: none. */
-function waitingFor({ waiting_for: targets }: JsonObject): string {
-  return jsonObjects(targets)
-    .map(({ name, target_id: id }) => `${String(name)} (${String(id)})`)
-    .join(', ');
+function waitingFor({ waiting_for: targets = [] }: Schemas['BlockedCaller']): string {
+  return targets.map(({ name, target_id: id }) => `${name} (${id})`).join(', ');
 }
 
 export const ctlCallerCommands: readonly CommandLineNode[] = [blockCaller, unblockCaller];

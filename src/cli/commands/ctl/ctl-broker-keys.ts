@@ -10,15 +10,9 @@ import {
   text,
   toggle,
 } from '../../../process/settings/settings.ts';
-import {
-  isJsonObject,
-  type JsonObject,
-  jsonObjects,
-  parseStrictJson,
-} from '../../../protocol/strict-json.ts';
-import type { BrokerKey, KeyComparison } from '../../ctl/client/broker-keys.ts';
-import type { ControlApi } from '../../ctl/client/control-api.ts';
-import { brokerPath, issuerPath, sitePath } from '../../ctl/client/paths.ts';
+import { isJsonObject, type JsonObject, parseStrictJson } from '../../../protocol/strict-json.ts';
+import type { BrokerKey, KeyComparison, PinnedEntry } from '../../ctl/client/broker-keys.ts';
+import type { ControlApi, Schemas } from '../../ctl/client/control-api.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
 import { type CliContext, group } from '../../define/define-command.ts';
 
@@ -77,11 +71,11 @@ async function refresh(api: ControlApi, values: Values, { output }: CliContext):
     return { lines, object };
   }
   const { definition, url } = broker.view;
-  const body = {
-    definition: { ...(isJsonObject(definition) ? definition : {}), keys: comparison.entries },
-    ...(url === undefined ? {} : { url }),
-  };
-  await api.put(broker.path, body, broker.etag);
+  await api.put(broker.template, {
+    path: { site_id: values.site, issuer: values.issuer, trust_domain: trustDomain },
+    body: { definition: { ...definition, keys: [...comparison.entries] }, url },
+    etag: broker.etag,
+  });
   return { lines: [...lines, 'pinned'], object };
 }
 
@@ -90,19 +84,24 @@ const NOT_PINNED =
 const NO_KEY_STAYS =
   'warning: no pinned key stays. Verifiers reject the passports that the removed keys signed; rotate with an overlap instead';
 
+const BROKER = '/v1/sites/{site_id}/brokers/{issuer}/{trust_domain}';
+/** Names the only broker of an issuer, as Control up to 0.3.0 does. */
+const ONLY_BROKER = '/v1/sites/{site_id}/brokers/{issuer}';
+
 interface FoundBroker {
-  readonly view: JsonObject;
+  readonly view: Schemas['Broker'];
   readonly etag: string | undefined;
-  readonly path: string;
+  readonly template: typeof BROKER | typeof ONLY_BROKER;
   readonly trustDomain: string;
   /** Whether the site has no other broker of the issuer. */
   readonly isOnly: boolean;
-  readonly pinned: readonly JsonObject[];
+  readonly pinned: readonly PinnedEntry[];
 }
 
 /** @throws CliError `broker_unknown`, `trust_domain_required` */
 async function findBroker(api: ControlApi, { site, issuer, trustDomain }: Values): Promise<FoundBroker> {
-  const ofIssuer = (await api.list(`${sitePath(site)}/brokers`)).filter((each) => each.issuer === issuer);
+  const brokers = await api.list('/v1/sites/{site_id}/brokers', { path: { site_id: site } });
+  const ofIssuer = brokers.filter((each) => each.issuer === issuer);
   const fitting = ofIssuer.filter((each) => trustDomain === undefined || domainOf(each) === trustDomain);
   const [found, another] = fitting;
   if (found === undefined) {
@@ -115,22 +114,22 @@ async function findBroker(api: ControlApi, { site, issuer, trustDomain }: Values
     throw usageError('trust_domain_required', `name one with --trust-domain: ${domains}`);
   }
   const domain = domainOf(found);
-  // Control up to 0.3.0 has the issuer alone in its paths.
-  const path = found.published === undefined ? issuerPath(site, issuer) : brokerPath(site, issuer, domain);
-  const { body: view, etag } = await api.get(path);
-  const pinned = jsonObjects(isJsonObject(view.definition) ? view.definition.keys : []);
-  return { view, etag, path, trustDomain: domain, isOnly: ofIssuer.length === 1, pinned };
+  const template = found.published === undefined ? ONLY_BROKER : BROKER;
+  const path = { site_id: site, issuer, trust_domain: domain };
+  const { body: view, etag } = await api.get(template, { path });
+  const isOnly = ofIssuer.length === 1;
+  return { view, etag, template, trustDomain: domain, isOnly, pinned: view.definition.keys ?? [] };
 }
 
-function domainOf({ definition }: JsonObject): string {
-  return isJsonObject(definition) ? String(definition.trust_domain) : '';
+function domainOf({ definition }: Schemas['Broker']): string {
+  return definition.trust_domain;
 }
 
 /** @throws CliError, OperatorError */
 async function readKeySet(values: Values, { view }: FoundBroker): Promise<JsonObject> {
   if (values.jwksFile !== undefined) return readKeySetFile(values.jwksFile);
   const { url } = view;
-  if (typeof url !== 'string') {
+  if (url === undefined) {
     const text = 'the broker has no url at Control: add it to the site file, or pin a --jwks-file';
     throw usageError('broker_url_missing', text);
   }

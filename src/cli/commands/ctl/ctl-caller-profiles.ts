@@ -3,9 +3,7 @@
 import { replaceFile } from '../../../process/files/output-files.ts';
 import { CliError, usageError } from '../../../process/program/errors.ts';
 import type { JsonMembers } from '../../../process/program/output.ts';
-import { type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
-import type { ControlApi } from '../../ctl/client/control-api.ts';
-import { sitePath } from '../../ctl/client/paths.ts';
+import type { ControlApi, Schemas } from '../../ctl/client/control-api.ts';
 
 export interface CallerProfilesInput {
   readonly site: string;
@@ -24,22 +22,21 @@ export async function callerProfiles(
   api: ControlApi,
   { site, issuer, subject, trustDomain, out }: CallerProfilesInput,
 ): Promise<{
-  readonly profiles: readonly JsonObject[];
+  readonly profiles: Schemas['CallerProfiles']['profiles'];
   readonly written: readonly string[];
   readonly object: JsonMembers;
 }> {
   if (issuer === undefined)
     throw usageError('issuer_required', 'name the broker that signs the passports with --issuer');
-  const query = new URLSearchParams({
-    issuer,
-    subject,
-    ...(trustDomain === undefined ? {} : { trust_domain: trustDomain }),
+  const { body } = await api.get('/v1/sites/{site_id}/profiles', {
+    path: { site_id: site },
+    query: { issuer, subject, trust_domain: trustDomain },
   });
-  const { body } = await api.get(`${sitePath(site)}/profiles?${query}`);
-  if (!Array.isArray(body.profiles)) {
+  const { profiles } = body;
+  // A file without profiles would replace one that has some.
+  if (!Array.isArray(profiles)) {
     throw new CliError('unreachable', 'answer_unexpected', 'Control answered without profiles');
   }
-  const profiles = jsonObjects(body.profiles);
   if (profiles.length === 0) {
     const text = `no route of the site admits ${subject} with passports of ${issuer}: check the routes' allowed_sources`;
     throw new CliError('refused', 'no_profiles', text);

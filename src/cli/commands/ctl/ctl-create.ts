@@ -3,9 +3,7 @@
 import { ROLES, SCOPE_KINDS } from '../../../control/contract/vocabulary.ts';
 import { usageError } from '../../../process/program/errors.ts';
 import { choice, duration, optional, required, text } from '../../../process/settings/settings.ts';
-import type { JsonObject } from '../../../protocol/strict-json.ts';
-import type { ControlApi } from '../../ctl/client/control-api.ts';
-import { withReason } from '../../ctl/client/paths.ts';
+import type { ControlApi, Schemas } from '../../ctl/client/control-api.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf } from '../../ctl/find-resources.ts';
 import { issueToken, TOKEN_OUT } from '../../ctl/issue-token.ts';
@@ -19,8 +17,8 @@ const environment = ctlCommand({
   settings: {},
   examples: ['create environment production'],
   async run(api, { positionals: { name } }) {
-    const { body } = await api.create('/v1/environments', { name });
-    return { lines: [`${name} is ${String(body.environment_id)}`], object: body };
+    const { body } = await api.create('/v1/environments', { body: { name } });
+    return { lines: [`${name} is ${body.environment_id}`], object: body };
   },
 });
 
@@ -32,8 +30,11 @@ const fleet = ctlCommand({
   examples: ['create fleet eu --environment production'],
   async run(api, { positionals: { name }, settings }) {
     const parent = await idOf(api, 'environments', settings.environment, undefined);
-    const { body } = await api.create(`/v1/environments/${encodeURIComponent(parent)}/fleets`, { name });
-    return { lines: [`${name} is ${String(body.fleet_id)}`], object: body };
+    const { body } = await api.create('/v1/environments/{environment_id}/fleets', {
+      path: { environment_id: parent },
+      body: { name },
+    });
+    return { lines: [`${name} is ${body.fleet_id}`], object: body };
   },
 });
 
@@ -52,9 +53,11 @@ const roleGrant = ctlCommand({
   settings: ROLE,
   examples: ['create role-grant group:platform --role admin --scope installation'],
   async run(api, { positionals: { principal }, settings: { reason, role, scope } }) {
-    const wish = { principal, role, scope: await scopeOf(api, scope) };
-    const { body } = await api.create(withReason('/v1/role-grants', reason), wish);
-    const lines = [`${principal} has the role ${role} at ${scope} (${String(body.role_grant_id)})`];
+    const { body } = await api.create('/v1/role-grants', {
+      query: { reason },
+      body: { principal, role, scope: await scopeOf(api, scope) },
+    });
+    const lines = [`${principal} has the role ${role} at ${scope} (${body.role_grant_id})`];
     return { lines, object: body };
   },
 });
@@ -80,18 +83,21 @@ const accessToken = ctlCommand({
     'create access-token ci --role operator --scope site:shop-eu-1 --expires-in 720h --out ci.token',
   ],
   async run(api, { positionals: { name }, settings: { expiresInMs, out, reason, role, scope } }, { output }) {
-    const end = expiresInMs && { expires_at: new Date(Date.now() + expiresInMs).toISOString() };
-    const wish = { name, role, scope: await scopeOf(api, scope), ...end };
-    const create = async () => (await api.create(withReason('/v1/access-tokens', reason), wish)).body;
+    const end = expiresInMs === undefined ? undefined : new Date(Date.now() + expiresInMs).toISOString();
+    const input = {
+      query: { reason },
+      body: { name, role, scope: await scopeOf(api, scope), expires_at: end },
+    };
+    const create = async () => (await api.create('/v1/access-tokens', input)).body;
     return issueToken(create, 'access-token', out, output);
   },
 });
 
 /** @throws CliError `scope_invalid`, and those of {@link idOf} */
-async function scopeOf(api: ControlApi, given: string): Promise<JsonObject> {
-  const [, kind = '', name] = /^([a-z]+)(?::(.+))?$/s.exec(given) ?? [];
-  const isKnown = SCOPE_KINDS.some((each) => each === kind);
-  if (!isKnown || (kind === 'installation') !== (name === undefined)) {
+async function scopeOf(api: ControlApi, given: string): Promise<Schemas['Scope']> {
+  const [, word, name] = /^([a-z]+)(?::(.+))?$/s.exec(given) ?? [];
+  const kind = SCOPE_KINDS.find((each) => each === word);
+  if (kind === undefined || (kind === 'installation') !== (name === undefined)) {
     const forms = 'installation, environment:NAME, fleet:NAME or site:ID';
     throw usageError('scope_invalid', `${given} is no scope: give ${forms}`);
   }

@@ -3,13 +3,16 @@
 import { usageError } from '../../../process/program/errors.ts';
 import { integer, optional, text } from '../../../process/settings/settings.ts';
 import type { JsonObject } from '../../../protocol/strict-json.ts';
-import { revisionPath, withReason } from '../../ctl/client/paths.ts';
+import type { ApiPath } from '../../ctl/client/control-api.ts';
+import { pathWith } from '../../ctl/client/paths.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { findOne, SITE_OF_KIND } from '../../ctl/find-resources.ts';
 import { REASON } from '../../ctl/reason.ts';
 import { KINDS_OF, requireKind } from '../../ctl/resource-kinds.ts';
 import type { CommandLineNode } from '../../define/define-command.ts';
+
+const REVISION_PATH: ApiPath = '/v1/sources/{source_id}/revisions/{revision}';
 
 const deleteResource = ctlCommand({
   name: 'delete',
@@ -36,11 +39,12 @@ const deleteResource = ctlCommand({
     }
     const one = await findOne(api, kind, positionals.name, { site, trustDomain });
     const { id } = one;
-    const path = revision === undefined ? one.path : revisionPath(id, revision);
-    const found = await api.get(path);
+    const ofRevision = { path: { source_id: id, revision } };
+    const path = revision === undefined ? one.path : pathWith(REVISION_PATH, ofRevision);
+    const found = await api.untyped.get(path);
     const what = `${id}${revision === undefined ? '' : ` revision ${revision}`}${nameOf(found.body, id)}`;
     await confirm(`deletes ${what} for good`, yes, context);
-    await api.remove(withReason(path, reason), found.etag);
+    await api.untyped.remove(path, { query: { reason }, etag: found.etag });
     return { lines: [`${what} is deleted`], object: found.body };
   },
 });
@@ -62,9 +66,9 @@ const rename = ctlCommand({
   async run(api, { positionals, settings: { site } }) {
     const kind = requireKind(positionals.kind, 'rename');
     const { id, path } = await findOne(api, kind, positionals.name, { site });
-    const { etag } = await api.get(path);
+    const { etag } = await api.untyped.get(path);
     const member = kind.named?.member ?? 'name';
-    const { body } = await api.patch(path, { [member]: positionals['new-name'] }, etag);
+    const { body } = await api.untyped.patch(path, { body: { [member]: positionals['new-name'] }, etag });
     return { lines: [`${id} is named ${String(body[member])}`], object: body };
   },
 });

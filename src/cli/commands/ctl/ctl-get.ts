@@ -72,7 +72,7 @@ async function get(
   }
   const selection = await selectionOf(api, kind, settings);
   if (name !== undefined) {
-    if (selection.query.size > 0)
+    if (Object.keys(selection.query).length > 0)
       throw usageError('filter_unused', 'filters select from a list: leave the name out');
     const object = await getOne(api, kind, name, settings);
     return { lines: detailLines(kind, object, width), object };
@@ -114,9 +114,9 @@ async function getOne(
   { site, target, trustDomain }: Values,
 ): Promise<JsonObject> {
   const { path } = await findOne(api, kind, name, { site, trustDomain });
-  if (kind.name === 'grants') return { items: await api.list(path) };
-  const ofTarget = target && new URLSearchParams({ target: await idOf(api, 'targets', target, site) });
-  return (await api.get(ofTarget ? `${path}?${ofTarget}` : path)).body;
+  if (kind.name === 'grants') return { items: await api.untyped.list(path) };
+  const query = target ? { target: await idOf(api, 'targets', target, site) } : {};
+  return (await api.untyped.get(path, { query })).body;
 }
 
 async function getCallerProfiles(

@@ -108,7 +108,7 @@ async function keepSession(
 }
 
 function report(
-  { actor, displayName, expiresAt, roles }: SignedIn,
+  { actor, display_name, expires_at, roles }: SignedIn,
   path: string,
   { output }: CliContext,
 ): void {
@@ -116,10 +116,10 @@ function report(
     output.note('no_roles', 'You have no role yet: an admin grants one with proofgate ctl create role-grant');
   }
   // Escape names, because another user's name could send commands to the terminal.
-  output.result([oneLine(`signed in as ${displayName} (${actor}) until ${expiresAt}`)], {
+  output.result([oneLine(`signed in as ${display_name} (${actor}) until ${expires_at}`)], {
     actor,
-    display_name: displayName,
-    expires_at: expiresAt,
+    display_name,
+    expires_at,
     roles,
     session_file: path,
   });

@@ -4,7 +4,6 @@ import { MAX_SOURCE_REVISION } from '../../../control/contract/vocabulary.ts';
 import { CliError } from '../../../process/program/errors.ts';
 import { integer, optional, required, text } from '../../../process/settings/settings.ts';
 import type { ControlApi } from '../../ctl/client/control-api.ts';
-import { withReason } from '../../ctl/client/paths.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
 import { REASON } from '../../ctl/reason.ts';
@@ -34,23 +33,28 @@ const rebind = ctlCommand({
   async run(api, { positionals, settings: { expectIssuer, reason, revision, site, source: given } }) {
     const policy = await idOf(api, 'policies', positionals.policy, site);
     const source = await idOf(api, 'sources', given, site);
-    const path = `/v1/enrollment-policies/${encodeURIComponent(policy)}`;
-    const { etag } = await api.get(path);
-    const body = {
-      source_id: source,
-      source_revision: revision ?? (await usableRevision(api, source)),
-      expected_issuer: expectIssuer,
-    };
-    const { body: view } = await api.act(withReason(`${path}/rebind`, reason), body, etag);
-    const bound = `${source} revision ${String(view.source_revision)}`;
-    return { lines: [`${policy} is bound to ${bound} and is ${String(view.state)}`], object: view };
+    const path = { policy_id: policy };
+    const { etag } = await api.get('/v1/enrollment-policies/{policy_id}', { path });
+    const { body } = await api.act('/v1/enrollment-policies/{policy_id}/rebind', {
+      path,
+      query: { reason },
+      body: {
+        source_id: source,
+        source_revision: revision ?? (await usableRevision(api, source)),
+        expected_issuer: expectIssuer,
+      },
+      etag,
+    });
+    const bound = `${source} revision ${body.source_revision}`;
+    return { lines: [`${policy} is bound to ${bound} and is ${body.state}`], object: body };
   },
 });
 
 /** The active revision, otherwise the one that is about to be. @throws CliError `source_not_active` */
 async function usableRevision(api: ControlApi, source: string): Promise<number> {
-  const { body } = await api.get(`/v1/sources/${encodeURIComponent(source)}`);
-  const [revision] = ['active', 'publishing', 'activating'].flatMap((state) => revisionsIn(body, [state]));
+  const { body } = await api.get('/v1/sources/{source_id}', { path: { source_id: source } });
+  const states = ['active', 'publishing', 'activating'] as const;
+  const [revision] = states.flatMap((state) => revisionsIn(body, [state]));
   if (revision !== undefined) return revision;
   throw new CliError('refused', 'source_not_active', `no revision of ${source} is active, or about to be`);
 }
@@ -64,9 +68,9 @@ function policyCommand(verb: 'deactivate' | 'reactivate', summary: string): Comm
     examples: [`${verb} ep_06cz…`],
     async run(api, { positionals, settings: { reason, site } }) {
       const policy = await idOf(api, 'policies', positionals.policy, site);
-      const path = `/v1/enrollment-policies/${encodeURIComponent(policy)}/${verb}`;
-      const { body } = await api.act(withReason(path, reason));
-      return { lines: [`${policy} is ${String(body.state)}`], object: body };
+      const input = { path: { policy_id: policy }, query: { reason } };
+      const { body } = await api.act(`/v1/enrollment-policies/{policy_id}/${verb}`, input);
+      return { lines: [`${policy} is ${body.state}`], object: body };
     },
   });
 }

@@ -9,7 +9,6 @@ import {
   text,
   withDefault,
 } from '../../../process/settings/settings.ts';
-import { sitePath } from '../../ctl/client/paths.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
@@ -21,7 +20,7 @@ const MAX_RETIRING_MS = 90 * 24 * 3_600_000;
 
 const rotateSigningKey = ctlCommand({
   name: 'rotate-signing-key',
-  summary: 'Create another signing key of a site; the one before also signs for a while',
+  summary: 'Create another signing key of a site; the previous key also signs for a while',
   positionals: { site: 'Auth Site' },
   settings: {
     purpose: required(choice('--purpose <purpose>', 'what it signs', ['bundle', 'freshness'])),
@@ -36,10 +35,13 @@ const rotateSigningKey = ctlCommand({
   examples: ['rotate-signing-key shop-eu-1 --purpose bundle --retiring 72h'],
   async run(api, { positionals: { site }, settings: { purpose, retiringMs } }) {
     const retiring_seconds = wholeSeconds('retiring', retiringMs);
-    const { body } = await api.act(`${sitePath(site)}/signing-keys/rotate`, { purpose, retiring_seconds });
+    const { body } = await api.act('/v1/sites/{site_id}/signing-keys/rotate', {
+      path: { site_id: site },
+      body: { purpose, retiring_seconds },
+    });
     const next = `the key before it signs for ${formatDurationMs(retiringMs)} more`;
     return {
-      lines: [`${String(body.signing_key_id)} signs from now on (${purpose}); ${next}`],
+      lines: [`${body.signing_key_id} signs from now on (${purpose}); ${next}`],
       object: body,
     };
   },
@@ -60,8 +62,10 @@ const retireSigningKey = ctlCommand({
   },
   examples: ['retire-signing-key shop-eu-1 sk_06cz…'],
   async run(api, { positionals: { site, 'signing-key': key }, settings: { inMs } }, { output }) {
-    const path = `${sitePath(site)}/signing-keys/${encodeURIComponent(key)}/retire`;
-    const { body } = await api.act(path, { retiring_seconds: wholeSeconds('in', inMs) });
+    const { body } = await api.act('/v1/sites/{site_id}/signing-keys/{signing_key_id}/retire', {
+      path: { site_id: site, signing_key_id: key },
+      body: { retiring_seconds: wholeSeconds('in', inMs) },
+    });
     const warning = { code: 'signing_key_ends', message: keyEndWarning(key, inMs) };
     output.note(warning.code, `warning: ${warning.message}`);
     const end = inMs === 0 ? 'is retired' : `signs for ${formatDurationMs(inMs)} more`;
@@ -84,7 +88,7 @@ function keyEndWarning(key: string, inMs: number): string {
 
 const rotateTargetToken = ctlCommand({
   name: 'rotate-target-token',
-  summary: 'Give a target another token; the one before works on for a while',
+  summary: 'Give a target another token; the old token stays valid for a while',
   positionals: { target: 'its ID or name' },
   settings: {
     ...SITE_OF_NAME,
@@ -93,21 +97,22 @@ const rotateTargetToken = ctlCommand({
   examples: ['rotate-target-token tgt_06cz… --out gateway.token'],
   async run(api, { positionals, settings: { out, site } }, { output }) {
     const target = await idOf(api, 'targets', positionals.target, site);
-    const rotate = async () =>
-      (await api.act(`/v1/targets/${encodeURIComponent(target)}/rotate-token`, {})).body;
+    const input = { path: { target_id: target }, body: {} };
+    const rotate = async () => (await api.act('/v1/targets/{target_id}/rotate-token', input)).body;
     return issueToken(rotate, 'target-token', out, output);
   },
 });
 
 const rotateAccessToken = ctlCommand({
   name: 'rotate-access-token',
-  summary: 'Replace an access token; the one before ends at once',
+  summary: 'Replace an access token; the old token ends at once',
   positionals: { 'access-token': 'its ID or name' },
   settings: TOKEN_OUT,
   examples: ['rotate-access-token at_06cz… --out ci.token'],
   async run(api, { positionals, settings: { out } }, { output }) {
-    const id = await idOf(api, 'access-tokens', positionals['access-token'], undefined);
-    const rotate = async () => (await api.act(`/v1/access-tokens/${encodeURIComponent(id)}/rotate`)).body;
+    const access_token_id = await idOf(api, 'access-tokens', positionals['access-token'], undefined);
+    const input = { path: { access_token_id } };
+    const rotate = async () => (await api.act('/v1/access-tokens/{access_token_id}/rotate', input)).body;
     return issueToken(rotate, 'access-token', out, output);
   },
 });
@@ -120,9 +125,8 @@ const endSessions = ctlCommand({
   examples: ["end-sessions 'oidc:https://login.example|ada' --yes"],
   async run(api, { positionals: { principal }, settings: { yes } }, context) {
     await confirm(`ends all sessions of ${principal}`, yes, context);
-    const path = `/v1/sessions?${new URLSearchParams({ principal })}`;
-    const { body } = await api.remove(path, undefined);
-    const lines = [`${String(body.ended)} sessions of ${principal} are ended`];
+    const { body } = await api.remove('/v1/sessions', { query: { principal } });
+    const lines = [`${body.ended} sessions of ${principal} are ended`];
     return { lines, object: { principal, ...body } };
   },
 });
@@ -134,7 +138,7 @@ const disableBootstrapToken = ctlCommand({
   examples: ['disable-bootstrap-token --yes'],
   async run(api, { settings: { yes } }, context) {
     await confirm('ends the bootstrap token for good', yes, context);
-    await api.remove('/v1/bootstrap-token', undefined);
+    await api.remove('/v1/bootstrap-token');
     return { lines: ['the bootstrap token is disabled'], object: { disabled: true } };
   },
 });

@@ -4,9 +4,7 @@ import { replaceFile } from '../../../process/files/output-files.ts';
 import { CliError } from '../../../process/program/errors.ts';
 import { optional, required, type SettingValues, text } from '../../../process/settings/settings.ts';
 import { importPublicJwk } from '../../../protocol/import-public-key.ts';
-import type { JsonObject } from '../../../protocol/strict-json.ts';
-import type { ControlApi } from '../../ctl/client/control-api.ts';
-import { sitePath } from '../../ctl/client/paths.ts';
+import type { ControlApi, Schemas } from '../../ctl/client/control-api.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
 
 const SETTINGS = {
@@ -28,7 +26,7 @@ async function showSigningKeys(
   api: ControlApi,
   { outDir, site }: SettingValues<typeof SETTINGS>,
 ): Promise<CtlResult> {
-  const listed = await api.page(`${sitePath(site)}/signing-keys`);
+  const listed = await api.page('/v1/sites/{site_id}/signing-keys', { path: { site_id: site } });
   const keys = listed.filter(({ state }) => state !== 'retired');
   const pins = pinsOf(keys);
   if (outDir !== undefined) {
@@ -53,7 +51,7 @@ interface Pin {
 }
 
 /** @throws CliError `answer_unexpected` unless each item is a valid key that matches Control's ID */
-function pinsOf(keys: readonly JsonObject[]): readonly Pin[] {
+function pinsOf(keys: readonly Schemas['SigningKey'][]): readonly Pin[] {
   const counts = new Map<string, number>();
   return keys.map(({ jwk, purpose, thumbprint, state, signing_key_id: id }) => {
     const key = importPublicJwk(jwk);

@@ -1,11 +1,9 @@
 /** `proofgate ctl draft|validate|activate|suspend|resume|retire`: Trust Anchor Sources. */
 
-import { DRAFT_STATES, MAX_SOURCE_REVISION } from '../../../control/contract/vocabulary.ts';
+import { DRAFT_STATES, MAX_SOURCE_REVISION, type SourceState } from '../../../control/contract/vocabulary.ts';
 import { CliError, usageError } from '../../../process/program/errors.ts';
 import { choice, integer, optional, required, text } from '../../../process/settings/settings.ts';
-import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
-import type { ControlApi, Resource } from '../../ctl/client/control-api.ts';
-import { revisionPath, withReason } from '../../ctl/client/paths.ts';
+import type { ControlApi, Loose, Schemas } from '../../ctl/client/control-api.ts';
 import { confirm, YES } from '../../ctl/confirmation.ts';
 import { ctlCommand } from '../../ctl/ctl-connection.ts';
 import { idAndName, idOf, SITE_OF_NAME } from '../../ctl/find-resources.ts';
@@ -13,6 +11,8 @@ import { REASON } from '../../ctl/reason.ts';
 import type { CommandLineNode } from '../../define/define-command.ts';
 
 const SOURCE = { source: 'its ID or name' };
+const SOURCE_PATH = '/v1/sources/{source_id}';
+const REVISION_PATH = '/v1/sources/{source_id}/revisions/{revision}';
 
 const draft = ctlCommand({
   name: 'draft',
@@ -34,27 +34,28 @@ const draft = ctlCommand({
   examples: ['draft tas_06cz… --jwks-uri https://oidc.example/keys'],
   async run(api, { positionals, settings: { audience, discovery, issuer, jwksUri, site } }) {
     const source = await idOf(api, 'sources', positionals.source, site);
-    const change = {
-      ...(issuer === undefined ? {} : { issuer }),
-      ...(jwksUri === undefined ? {} : { jwks_uri: jwksUri }),
-      ...(audience === undefined ? {} : { audience }),
-      ...(discovery === undefined ? {} : { discovery }),
-    };
-    const { body: view } = await api.get(`/v1/sources/${encodeURIComponent(source)}`);
+    const change = { issuer, jwks_uri: jwksUri, audience, discovery };
+    const path = { source_id: source };
+    const { body: view } = await api.get(SOURCE_PATH, { path });
     const open = revisionsIn(view, DRAFT_STATES).at(-1);
     const { body } =
       open === undefined
-        ? await api.create(`/v1/sources/${encodeURIComponent(source)}/revisions`, change)
-        : await editDraft(api, revisionPath(source, open), change);
-    return { lines: [`${source} revision ${String(body.revision)} is ${String(body.state)}`], object: body };
+        ? await api.create('/v1/sources/{source_id}/revisions', { path, body: change })
+        : await editDraft(api, { ...path, revision: open }, change);
+    return { lines: [`${source} revision ${body.revision} is ${body.state}`], object: body };
   },
 });
 
-async function editDraft(api: ControlApi, path: string, change: object): Promise<Resource> {
-  if (Object.keys(change).length === 0) {
+async function editDraft(
+  api: ControlApi,
+  path: { readonly source_id: string; readonly revision: number },
+  change: Loose<Schemas['SourceRevisionChange']>,
+) {
+  if (Object.values(change).every((value) => value === undefined)) {
     throw usageError('change_required', 'there is a draft already: say what changes in it');
   }
-  return api.patch(path, change, (await api.get(path)).etag);
+  const { etag } = await api.get(REVISION_PATH, { path });
+  return api.patch(REVISION_PATH, { path, body: change, etag });
 }
 
 const validate = ctlCommand({
@@ -66,16 +67,15 @@ const validate = ctlCommand({
   async run(api, { positionals, settings: { site } }) {
     const source = await idOf(api, 'sources', positionals.source, site);
     const revision = await revisionIn(api, source, DRAFT_STATES);
-    const { body } = await api.act(`${revisionPath(source, revision)}/validate`);
+    const path = { source_id: source, revision };
+    const { body } = await api.act(`${REVISION_PATH}/validate`, { path });
     const { detected_scope: scope, failure, state } = body;
     if (state !== 'validated') {
-      const why = isJsonObject(failure)
-        ? `${String(failure.code)}: ${String(failure.detail)}`
-        : String(state);
+      const why = failure === undefined ? state : `${failure.code}: ${failure.detail}`;
       throw new CliError('refused', 'source_not_validated', `${source} revision ${revision}: ${why}`);
     }
     return {
-      lines: [`${source} revision ${revision} is validated; its scope is ${String(scope)}`],
+      lines: [`${source} revision ${revision} is validated; its scope is ${scope}`],
       object: body,
     };
   },
@@ -96,8 +96,12 @@ const activate = ctlCommand({
   async run(api, { positionals, settings: { expectScope, reason, site } }) {
     const source = await idOf(api, 'sources', positionals.source, site);
     const revision = await revisionIn(api, source, ['validated']);
-    const act = { source, revision, verb: 'activate', reason } as const;
-    return actOn(api, act, { expected_scope: expectScope });
+    const { body } = await api.act(`${REVISION_PATH}/activate`, {
+      path: { source_id: source, revision },
+      query: { reason },
+      body: { expected_scope: expectScope },
+    });
+    return { lines: [`${source} revision ${revision} is ${body.state}`], object: body };
   },
 });
 
@@ -146,7 +150,8 @@ const retire = ctlCommand({
     const source = await idOf(api, 'sources', positionals.source, site);
     const named = idAndName(source, positionals.source);
     await confirm(`retires ${named} with every revision for good`, yes, context);
-    const { body } = await api.act(withReason(`/v1/sources/${encodeURIComponent(source)}/retire`, reason));
+    const input = { path: { source_id: source }, query: { reason } };
+    const { body } = await api.act('/v1/sources/{source_id}/retire', input);
     return { lines: [`${source} is retired`], object: body };
   },
 });
@@ -157,7 +162,7 @@ const retire = ctlCommand({
  * @throws CliError `revision_required`, `source_state_conflict`
  */
 async function onlySuspended(api: ControlApi, source: string): Promise<number> {
-  const { body } = await api.get(`/v1/sources/${encodeURIComponent(source)}`);
+  const { body } = await api.get(SOURCE_PATH, { path: { source_id: source } });
   const [only, ...others] = revisionsIn(body, ['suspended']);
   if (only === undefined) throw noRevisionIn(source, body, ['suspended']);
   if (others.length === 0) return only;
@@ -170,36 +175,46 @@ async function onlySuspended(api: ControlApi, source: string): Promise<number> {
 interface Act {
   readonly source: string;
   readonly revision: number;
-  readonly verb: 'activate' | 'suspend' | 'resume';
+  readonly verb: 'suspend' | 'resume';
   readonly reason: string | undefined;
 }
 
-async function actOn(api: ControlApi, { source, revision, verb, reason }: Act, request?: object) {
-  const { body } = await api.act(withReason(`${revisionPath(source, revision)}/${verb}`, reason), request);
-  return { lines: [`${source} revision ${revision} is ${String(body.state)}`], object: body };
+async function actOn(api: ControlApi, { source, revision, verb, reason }: Act) {
+  const input = { path: { source_id: source, revision }, query: { reason } };
+  const { body } = await api.act(`${REVISION_PATH}/${verb}`, input);
+  return { lines: [`${source} revision ${revision} is ${body.state}`], object: body };
 }
 
 /** The newest revision in the first of the states that any has. @throws CliError `source_state_conflict` */
-async function revisionIn(api: ControlApi, sourceId: string, states: readonly string[]): Promise<number> {
-  const { body } = await api.get(`/v1/sources/${encodeURIComponent(sourceId)}`);
+async function revisionIn(
+  api: ControlApi,
+  sourceId: string,
+  states: readonly SourceState[],
+): Promise<number> {
+  const { body } = await api.get(SOURCE_PATH, { path: { source_id: sourceId } });
   const newest = states.flatMap((state) => revisionsIn(body, [state]).slice(-1))[0];
   if (newest === undefined) throw noRevisionIn(sourceId, body, states);
   return newest;
 }
 
-function noRevisionIn(sourceId: string, { revisions }: JsonObject, states: readonly string[]): CliError {
-  const all = jsonObjects(revisions)
-    .map(({ revision, state }) => `${String(revision)}: ${String(state)}`)
-    .join(', ');
+function noRevisionIn(
+  sourceId: string,
+  { revisions }: Schemas['Source'],
+  states: readonly SourceState[],
+): CliError {
+  const all = revisions.map(({ revision, state }) => `${revision}: ${state}`).join(', ');
   const message = `no revision of ${sourceId} is ${states.join(' or ')} (${all})`;
   return new CliError('refused', 'source_state_conflict', message);
 }
 
 /** Numbers of the revisions in these states, in ascending order. */
-export function revisionsIn({ revisions }: JsonObject, states: readonly string[]): readonly number[] {
-  return jsonObjects(revisions)
-    .filter(({ state }) => states.includes(String(state)))
-    .map(({ revision }) => Number(revision))
+export function revisionsIn(
+  { revisions }: Schemas['Source'],
+  states: readonly SourceState[],
+): readonly number[] {
+  return revisions
+    .filter(({ state }) => states.includes(state))
+    .map(({ revision }) => revision)
     .sort((one, other) => one - other);
 }
 

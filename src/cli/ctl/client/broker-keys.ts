@@ -3,7 +3,11 @@ import { isKeyId } from '../../../protocol/identifiers.ts';
 import { importPublicJwk } from '../../../protocol/import-public-key.ts';
 import type { PublicKey } from '../../../protocol/public-key.ts';
 import { isJsonObject, type JsonObject } from '../../../protocol/strict-json.ts';
+import type { Schemas } from './control-api.ts';
 import { OperatorError } from './operator-error.ts';
+
+/** A key as the definition of a broker holds it. */
+export type PinnedEntry = Schemas['BrokerDefinition']['keys'][number];
 
 /** A key by the name under which passports refer to it. */
 export interface BrokerKey {
@@ -16,7 +20,7 @@ export interface KeyComparison {
   readonly removed: readonly BrokerKey[];
   readonly kept: readonly BrokerKey[];
   /** `keys` of the broker's definition when all of this is pinned. */
-  readonly entries: readonly JsonObject[];
+  readonly entries: readonly PinnedEntry[];
 }
 
 const MAX_KEYS = 64;
@@ -64,7 +68,7 @@ function invalid(why: string): OperatorError {
 }
 
 /** @param pinned `keys` of the broker's definition at Control */
-export function compareKeys(pinned: readonly JsonObject[], published: readonly BrokerKey[]): KeyComparison {
+export function compareKeys(pinned: readonly PinnedEntry[], published: readonly BrokerKey[]): KeyComparison {
   const held = pinned.flatMap((entry) => {
     const publicKey = importPublicJwk(entry.jwk);
     return publicKey === undefined || !isKeyId(entry.kid) ? [] : [{ kid: entry.kid, publicKey, entry }];
@@ -84,6 +88,6 @@ function isSameKey(one: BrokerKey, other: BrokerKey): boolean {
   return one.kid === other.kid && one.publicKey.thumbprint === other.publicKey.thumbprint;
 }
 
-function entryOf({ kid, publicKey }: BrokerKey): JsonObject {
+function entryOf({ kid, publicKey }: BrokerKey): PinnedEntry {
   return { kid, alg: publicKey.algorithm, jwk: publicKey.jwk };
 }

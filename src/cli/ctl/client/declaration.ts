@@ -1,42 +1,18 @@
 /** Declares a site at Control: compares a site file with it, and applies the differences. */
-import { isJsonObject, type JsonObject, jsonObjects } from '../../../protocol/strict-json.ts';
+import { isJsonObject } from '../../../protocol/strict-json.ts';
 import { parseStrictYaml, StrictYamlError } from '../../../protocol/strict-yaml.ts';
-import type { ActivatingSource } from './await-active.ts';
-import type { ControlApi, Resource } from './control-api.ts';
+import type { ControlApi, Schemas } from './control-api.ts';
 import { OperatorError } from './operator-error.ts';
-import { sitePath, withReason } from './paths.ts';
 
 export interface SiteFile {
   readonly siteId: string;
   /** Control validates it. */
-  readonly declaration: JsonObject;
+  readonly declaration: Schemas['SiteDeclaration'];
   readonly fileName: string;
 }
 
-export interface Step {
-  readonly verb: string;
-  readonly kind: string;
-  readonly name: string;
-  /** The changes, one line each. */
-  readonly changes: readonly string[];
-}
-
-/** Control's answer to a declaration. */
-export interface Declared {
-  readonly steps: readonly Step[];
-  /** What the file does not name, and what therefore stays. */
-  readonly unnamed: readonly { readonly kind: string; readonly name: string }[];
-  readonly warnings: readonly {
-    readonly code: string;
-    readonly message: string;
-    readonly deniedSeconds?: number;
-  }[];
-  readonly activating: readonly ActivatingSource[];
-  /** Secrets. */
-  readonly tokens: readonly { readonly targetId: string; readonly name: string; readonly token: string }[];
-  /** Of a dry run. */
-  readonly etag: string | undefined;
-}
+/** Control's answer to a declaration, with the ETag of a dry run. */
+export type Declared = Schemas['DeclarationResult'] & { readonly etag: string | undefined };
 
 export interface DeclareOptions {
   readonly dryRun: boolean;
@@ -57,7 +33,7 @@ export function readSiteFile(text: string, fileName: string): SiteFile {
   const { site } = declaration;
   const siteId = isJsonObject(site) ? site.site_id : undefined;
   if (typeof siteId !== 'string' || siteId === '') throw invalid(fileName, '/site/site_id: missing');
-  return { siteId, declaration, fileName };
+  return { siteId, declaration: declaration as unknown as Schemas['SiteDeclaration'], fileName };
 }
 
 /** @throws OperatorError `site_file_invalid`, `declaration_unsupported`, and the codes of Control */
@@ -66,14 +42,22 @@ export async function declareSite(
   { siteId, declaration, fileName }: SiteFile,
   { dryRun, prune, reason, etag }: DeclareOptions,
 ): Promise<Declared> {
-  const query = new URLSearchParams({ dry_run: String(dryRun), prune: String(prune) });
-  const path = withReason(`${sitePath(siteId)}/declaration?${query}`, reason);
   try {
-    return readAnswer(await api.put(path, declaration, etag, TIMEOUT_MS));
+    const answer = await api.put('/v1/sites/{site_id}/declaration', {
+      path: { site_id: siteId },
+      query: { dry_run: `${dryRun}`, prune: `${prune}`, reason },
+      body: declaration,
+      etag,
+      timeoutMs: TIMEOUT_MS,
+    });
+    return { ...NOTHING, ...answer.body, etag: answer.etag };
   } catch (error) {
     throw error instanceof OperatorError ? await explained(error, api, fileName) : error;
   }
 }
+
+/** A Control of another version may leave out a list that it does not know. */
+const NOTHING = { steps: [], unnamed: [], warnings: [], activating: [], tokens: [] };
 
 /** Member of a site file for each kind that `--prune` removes. */
 const PRUNED = {
@@ -87,12 +71,12 @@ const PRUNED = {
 /** Kinds of which the steps remove more than half. */
 export function largeRemovals(
   { declaration }: SiteFile,
-  steps: readonly Step[],
+  steps: Declared['steps'],
 ): readonly { readonly kind: string; readonly removed: number; readonly before: number }[] {
   return Object.entries(PRUNED).flatMap(([kind, member]) => {
     const count = (verb: string) => steps.filter((step) => step.verb === verb && step.kind === kind).length;
     const removed = count('remove');
-    const kept = jsonObjects(declaration[member]).length - count('create');
+    const kept = (declaration[member]?.length ?? 0) - count('create');
     return removed > kept ? [{ kind, removed, before: removed + kept }] : [];
   });
 }
@@ -114,37 +98,8 @@ async function explained(error: OperatorError, api: ControlApi, fileName: string
 }
 
 async function takesDeclarations(api: ControlApi): Promise<boolean> {
-  const { paths } = (await api.get('/openapi.json')).body;
+  const { paths } = (await api.untyped.get('/openapi.json')).body;
   return isJsonObject(paths) && paths['/v1/sites/{site_id}/declaration'] !== undefined;
-}
-
-function readAnswer({ body, etag }: Resource): Declared {
-  const objects = (member: string) => jsonObjects(body[member]);
-  return {
-    steps: objects('steps').map(({ verb, kind, name, changes }) => ({
-      verb: String(verb),
-      kind: String(kind),
-      name: String(name),
-      changes: Array.isArray(changes) ? changes.map(String) : [],
-    })),
-    unnamed: objects('unnamed').map(({ kind, name }) => ({ kind: String(kind), name: String(name) })),
-    warnings: objects('warnings').map(({ code, message, denied_seconds: seconds }) => ({
-      code: String(code),
-      message: String(message),
-      ...(typeof seconds === 'number' ? { deniedSeconds: seconds } : {}),
-    })),
-    activating: objects('activating').map(({ source_id: id, revision, name }) => ({
-      sourceId: String(id),
-      revision: Number(revision),
-      name: String(name),
-    })),
-    tokens: objects('tokens').map(({ target_id: id, name, token }) => ({
-      targetId: String(id),
-      name: String(name),
-      token: String(token),
-    })),
-    etag,
-  };
 }
 
 function readYaml(text: string, fileName: string): unknown {

@@ -7,8 +7,9 @@ import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { hasTooManyLines, KEPT_HEADER_LINES } from '../../../protocol/header-line-limit.ts';
 import { signInCode } from '../../../protocol/sign-in-code.ts';
-import type { ControlApi } from './control-api.ts';
+import type { ControlApi, Schemas } from './control-api.ts';
 import { OperatorError } from './operator-error.ts';
+import { pathWith } from './paths.ts';
 
 interface SignInRun {
   /** A connection without a token. */
@@ -41,14 +42,10 @@ export async function signIn(run: SignInRun): Promise<string> {
   const { port, onStrayAnswer } = run;
   const redirect = await SignInRedirect.listen({ port, state, onStrayAnswer });
   try {
-    const query = new URLSearchParams({
-      cli_redirect: redirect.url,
-      cli_challenge: challenge,
-      cli_state: state,
-    });
-    const path = `/auth/login?${query}`;
+    const query = { cli_redirect: redirect.url, cli_challenge: challenge, cli_state: state };
+    const path = pathWith('/auth/login', { query });
     // Reports a fault of the sign-in URL here; otherwise it would only appear in the browser.
-    await run.api.expectRedirect(path);
+    await run.api.untyped.expectRedirect(path);
     run.show(`${run.controlUrl}${path}`, signInCode(challenge));
     const answer = await redirect.answer({ timeoutMs: run.timeoutMs, stop: run.stop });
     if (answer.kind === 'denied')
@@ -61,33 +58,20 @@ export async function signIn(run: SignInRun): Promise<string> {
 
 /** Not retried: a code works only once, and if the response is lost, the session's token is lost too. */
 async function exchange(api: ControlApi, code: string, verifier: string): Promise<string> {
-  const { token } = (await api.act('/v1/session/exchange', { code, verifier })).body;
-  if (typeof token !== 'string' || !isSessionToken(token)) throw unexpected('holds no session');
+  const { token } = (await api.act('/v1/session/exchange', { body: { code, verifier } })).body;
+  if (!isSessionToken(token)) throw unexpected('holds no session');
   return token;
 }
 
-/** The signed-in operator, as shown to the user. */
-export interface SignedIn {
-  readonly actor: string;
-  readonly displayName: string;
-  /** RFC 3339. */
-  readonly expiresAt: string;
-  readonly roles: readonly unknown[];
-}
+/** The signed-in operator. */
+export type SignedIn = Schemas['Session'] & { readonly expires_at: string };
 
 /** @param api with the session's token @throws OperatorError */
 export async function readSignedIn(api: ControlApi): Promise<SignedIn> {
   const { body } = await api.get('/v1/session');
-  const { actor, display_name: displayName, expires_at: expiresAt, roles } = body;
-  if (
-    typeof actor !== 'string' ||
-    typeof displayName !== 'string' ||
-    typeof expiresAt !== 'string' ||
-    !Array.isArray(roles)
-  ) {
-    throw unexpected('says not who is signed in');
-  }
-  return { actor, displayName, expiresAt, roles };
+  const { expires_at } = body;
+  if (expires_at === undefined) throw unexpected('does not say until when the operator is signed in');
+  return { ...body, expires_at };
 }
 
 /** Ends the session of the connection's token; a session that has already ended is not an error. @throws OperatorError */

@@ -1,32 +1,28 @@
-/** Paths of Control's API, with percent-encoded names. */
+/** Paths of Control's API. */
 
-export function sitePath(siteId: string): string {
-  return `/v1/sites/${encodeURIComponent(siteId)}`;
+type Values = { readonly [name: string]: string | number | undefined };
+
+export interface PathInput {
+  /** Values of the names in braces. */
+  readonly path?: Values | undefined;
+  /** Members that are undefined are not sent. */
+  readonly query?: Values | undefined;
 }
 
-export function blockedSubjectsPath(siteId: string): string {
-  return `${sitePath(siteId)}/blocked-subjects`;
-}
-
-export function blockedCallersPath(siteId: string): string {
-  return `${sitePath(siteId)}/blocked-callers`;
-}
-
-export function brokerPath(siteId: string, issuer: string, trustDomain: string): string {
-  return `${issuerPath(siteId, issuer)}/${encodeURIComponent(trustDomain)}`;
-}
-
-/** Names the only broker of an issuer, as Control up to 0.3.0 does. */
-export function issuerPath(siteId: string, issuer: string): string {
-  return `${sitePath(siteId)}/brokers/${encodeURIComponent(issuer)}`;
-}
-
-/** The path of a change, with what the audit trail says of why. */
-export function withReason(path: string, reason: string | undefined): string {
-  if (reason === undefined) return path;
-  return `${path}${path.includes('?') ? '&' : '?'}${new URLSearchParams({ reason })}`;
-}
-
-export function revisionPath(sourceId: string, revision: number): string {
-  return `/v1/sources/${encodeURIComponent(sourceId)}/revisions/${revision}`;
+/**
+ * The path with the values of its names, percent-encoded, and with the query.
+ * @param template with names in braces, as in the OpenAPI document
+ */
+export function pathWith(template: string, { path, query }: PathInput = {}): string {
+  const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = path?.[name];
+    if (value === undefined) throw new Error(`${template}: no ${name}`);
+    return encodeURIComponent(value);
+  });
+  const sent = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) sent.set(name, String(value));
+  }
+  if (sent.size === 0) return filled;
+  return `${filled}${filled.includes('?') ? '&' : '?'}${sent}`;
 }

@@ -7,7 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Enrollment } from '../../../../src/caller/enroll/control-answers.ts';
 import type { Submission } from '../../../../src/caller/enroll/control-client.ts';
 import type { Verdict } from '../../../../src/caller/service/service-verdict.ts';
-import type { ControlApi, Resource } from '../../../../src/cli/ctl/client/control-api.ts';
+import type { Resource } from '../../../../src/cli/ctl/client/control-answer.ts';
+import type { ControlClient } from '../../../../src/cli/ctl/client/control-client.ts';
 import { OperatorError } from '../../../../src/cli/ctl/client/operator-error.ts';
 import type { ControlStage } from '../../../support/control/control-fixture.ts';
 import { SITE_ID } from '../../../support/control/site-declaration.ts';
@@ -146,7 +147,7 @@ export class EnrollmentLoad {
     return stage.workloadToken(workload.policy === policies.reviewed ? 'reviewed' : 'billing');
   }
 
-  #approve(api: ControlApi, stop: AbortSignal): Promise<void> {
+  #approve(api: ControlClient, stop: AbortSignal): Promise<void> {
     return this.#repeatedly(stop, async () => {
       const enrollmentId = this.#pending.at(0);
       if (enrollmentId === undefined) return false;
@@ -161,7 +162,7 @@ export class EnrollmentLoad {
     });
   }
 
-  #revoke(api: ControlApi, stop: AbortSignal): Promise<void> {
+  #revoke(api: ControlClient, stop: AbortSignal): Promise<void> {
     return this.#repeatedly(stop, async () => {
       const keyId = this.#revocable.at(0);
       if (keyId === undefined) return false;
@@ -175,15 +176,15 @@ export class EnrollmentLoad {
   }
 
   /** Adds one client and one grant at a time. */
-  #configure(api: ControlApi, stop: AbortSignal): Promise<void> {
+  #configure(api: ControlClient, stop: AbortSignal): Promise<void> {
     const { acknowledged } = this.#options;
     const path = `/v1/sites/${SITE_ID}/clients`;
     return this.#repeatedly(stop, async () => {
       this.#names += 1;
       const clientId = `made-${this.#names}`;
-      await api.create(path, { client_id: clientId, subject: `client:${clientId}` });
+      await api.create(path, { body: { client_id: clientId, subject: `client:${clientId}` } });
       acknowledged.client(clientId);
-      await api.put(`${path}/${clientId}/grants/orders`, { access: 'read' }, undefined);
+      await api.put(`${path}/${clientId}/grants/orders`, { body: { access: 'read' } });
       acknowledged.grant(clientId, 'orders');
       await delay(BETWEEN_CLIENTS_MS);
       return true;

@@ -1,0 +1,15 @@
+/**
+ * Writes the TypeScript types of Control's API from docs/reference/openapi.json to .build/openapi.d.ts. The console and `ctl` call the
+ * API by them.
+ */
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import openapiTypescript, { astToString } from 'openapi-typescript';
+
+const document = JSON.parse(readFileSync('docs/reference/openapi.json', 'utf8'));
+mkdirSync('.build', { recursive: true });
+// A member of a request that has a default may be left out.
+const types = await openapiTypescript(document, { defaultNonNullable: false });
+// A compiler that runs meanwhile reads the old text or the new one.
+const written = `.build/openapi.d.ts.${process.pid}`;
+writeFileSync(written, astToString(types));
+renameSync(written, '.build/openapi.d.ts');
