@@ -55,12 +55,7 @@ export async function planBroker(settings: BrokerProcessSettings): Promise<Broke
   const listen = parseSocketAddress('listen', settings.listen);
   const tls = await planListenerTls(
     { check: 'tls', port: 'listener', flagPrefix: 'tls' },
-    {
-      certFile: settings.tlsCertFile,
-      keyFile: settings.tlsKeyFile,
-      clientCaFile: undefined,
-      clientSans: [],
-    },
+    { certFile: settings.tlsCertFile, keyFile: settings.tlsKeyFile },
   );
   if (tls === undefined && !isLocal(listen)) {
     throw usageError(

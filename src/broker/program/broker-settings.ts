@@ -1,7 +1,7 @@
 /** Settings of `proofgate broker`. Source: docs/operate/cli.md. */
 
+import { adminListenSetting } from '../../process/settings/listen-address.ts';
 import {
-  choice,
   duration,
   integer,
   list,
@@ -12,7 +12,7 @@ import {
   toggle,
   withDefault,
 } from '../../process/settings/settings.ts';
-import { LOG_LEVELS } from '../../process/telemetry/log-level.ts';
+import { DRAIN_AND_LOG_SETTINGS } from '../../process/settings/shutdown-settings.ts';
 import { AUDIT_SETTINGS } from '../../verifier/assembly/audit-settings.ts';
 import { DEFAULT_BROKER_LIMITS, MAX_PASSPORT_TTL_SECONDS } from '../broker-ports.ts';
 
@@ -37,10 +37,7 @@ const LISTENER = {
     integer('--max-connections <count>', 'maximum number of connections', { min: 1, max: 65_536 }),
     '1024',
   ),
-  adminListen: withDefault(
-    text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
-    '127.0.0.1:9197',
-  ),
+  adminListen: adminListenSetting('127.0.0.1:9197'),
 };
 
 const KEYS = {
@@ -131,14 +128,7 @@ const LIMITS = {
 const OPERATION = {
   ...AUDIT_SETTINGS,
   allowPlainHttp: toggle('--allow-plain-http', 'allow plain HTTP for audit events', false),
-  drainTimeoutMs: withDefault(
-    duration('--drain-timeout <duration>', 'after SIGTERM, maximum time for requests in flight'),
-    '10s',
-  ),
-  logLevel: withDefault(
-    choice('--log-level <level>', 'level of the log on standard error', LOG_LEVELS),
-    'info',
-  ),
+  ...DRAIN_AND_LOG_SETTINGS,
 };
 
 export const BROKER_SETTINGS = { ...LISTENER, ...KEYS, ...PASSPORTS, ...CALLERS, ...LIMITS, ...OPERATION };

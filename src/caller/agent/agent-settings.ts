@@ -2,18 +2,20 @@
 
 import { usageError } from '../../process/program/errors.ts';
 import type { Environment } from '../../process/program/output.ts';
-import { type HostAndPort, parseHostAndPort } from '../../process/settings/listen-address.ts';
 import {
-  choice,
+  adminListenSetting,
+  type HostAndPort,
+  parseHostAndPort,
+} from '../../process/settings/listen-address.ts';
+import {
   list,
   optional,
   required,
   type SettingValues,
   text,
   toggle,
-  withDefault,
 } from '../../process/settings/settings.ts';
-import { LOG_LEVELS } from '../../process/telemetry/log-level.ts';
+import { DRAIN_AND_LOG_SETTINGS } from '../../process/settings/shutdown-settings.ts';
 import { BROKER_CALL_SETTINGS, type BrokerCallPlan, brokerCallPlanOf } from '../broker/broker-settings.ts';
 import { ENROLL_SETTINGS, type EnrollPlan, planOf } from '../enroll/enroll-settings.ts';
 
@@ -34,14 +36,8 @@ export const AGENT_SETTINGS = {
     'start with a new key even if the existing one is current',
     false,
   ),
-  adminListen: withDefault(
-    text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
-    '127.0.0.1:9195',
-  ),
-  logLevel: withDefault(
-    choice('--log-level <level>', 'level of the log on standard error', LOG_LEVELS),
-    'info',
-  ),
+  adminListen: adminListenSetting('127.0.0.1:9195'),
+  logLevel: DRAIN_AND_LOG_SETTINGS.logLevel,
 };
 export type AgentValues = SettingValues<typeof AGENT_SETTINGS>;
 

@@ -3,7 +3,7 @@
 import { readFileOrInput } from '../../process/files/input-files.ts';
 import { usageError } from '../../process/program/errors.ts';
 import { visibleText } from '../../process/program/visible-text.ts';
-import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
+import type { Origin } from '../../protocol/request-target.ts';
 import { parseMoment } from '../../protocol/rfc3339.ts';
 import { isDecisionId } from '../../verifier/decision/explain/redaction.ts';
 import type { ExplainReport } from '../../verifier/decision/explain/report.ts';
@@ -33,7 +33,7 @@ export interface ExplainedInput {
 
 /** @throws CliError, BundleError, ExplainInputError */
 export async function explainInput(settings: ExplainSettings): Promise<ExplainedInput> {
-  const externalOrigin = readExternalOrigin(settings.externalOrigin);
+  const { externalOrigin } = settings;
   const flagged = readFlaggedMoment(settings.at);
   const parsed = parseExplainInput(await readInput(settings));
   const input = parsed.kind === 'denial' && hasBundle(settings) ? (parsed.request ?? parsed) : parsed;
@@ -112,12 +112,4 @@ function readFlaggedMoment(text: string | undefined): Moment | undefined {
     throw usageError('bad_time', '--at must be now, or a time in UTC such as 2026-11-21T04:00:00Z');
   }
   return { source: text === 'now' ? 'now' : 'flag', seconds };
-}
-
-function readExternalOrigin(text: string | undefined): Origin | undefined {
-  const origin = text === undefined ? undefined : parseOrigin(text);
-  if (text !== undefined && origin === undefined) {
-    throw usageError('bad_origin', '--external-origin must be scheme://host[:port] in lower case');
-  }
-  return origin;
 }

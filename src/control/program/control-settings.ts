@@ -1,7 +1,7 @@
 /** Control settings. Source: docs/operate/control.md "Running Control". */
 
+import { adminListenSetting } from '../../process/settings/listen-address.ts';
 import {
-  choice,
   duration,
   integer,
   list,
@@ -12,7 +12,7 @@ import {
   toggle,
   withDefault,
 } from '../../process/settings/settings.ts';
-import { LOG_LEVELS } from '../../process/telemetry/log-level.ts';
+import { DRAIN_AND_LOG_SETTINGS } from '../../process/settings/shutdown-settings.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 const RATE = { min: 1, max: 1_000_000 };
@@ -54,10 +54,7 @@ const STORAGE = {
 
 const NETWORK = {
   listen: withDefault(text('--listen <address>', 'address of the API, as HOST:PORT'), '127.0.0.1:9193'),
-  adminListen: withDefault(
-    text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
-    '127.0.0.1:9194',
-  ),
+  adminListen: adminListenSetting('127.0.0.1:9194'),
   publicUrls: list(
     text(
       '--public-url <url>',
@@ -143,14 +140,7 @@ const LIMITS = {
     retention('--key-retention <duration>', 'how long to keep ended keys and decided enrollments'),
     '720h',
   ),
-  drainTimeoutMs: withDefault(
-    duration('--drain-timeout <duration>', 'after SIGTERM, maximum time for requests in flight'),
-    '10s',
-  ),
-  logLevel: withDefault(
-    choice('--log-level <level>', 'level of the log on standard error', LOG_LEVELS),
-    'info',
-  ),
+  ...DRAIN_AND_LOG_SETTINGS,
 };
 
 function retention(specification: string, description: string) {

@@ -1,13 +1,16 @@
 /** Settings that affect decisions, shared by enforcement points and `explain` so that all decide alike. */
+import { usageError } from '../../process/program/errors.ts';
 import {
   choice,
   duration,
   integer,
   list,
   optional,
+  parsed,
   text,
   withDefault,
 } from '../../process/settings/settings.ts';
+import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
 
 export const FRESHNESS_SIGNERS = {
   freshnessKeys: list(
@@ -24,7 +27,13 @@ export const FRESHNESS_SIGNERS = {
 
 export const ORIGIN_AND_STALENESS = {
   externalOrigin: optional(
-    text('--external-origin <origin>', 'behind a proxy that rewrites host or scheme: the only origin served'),
+    parsed(
+      text(
+        '--external-origin <origin>',
+        'behind a proxy that rewrites host or scheme: the only origin served',
+      ),
+      parseExternalOrigin,
+    ),
   ),
   realtimeStalenessMs: withDefault(
     duration('--realtime-staleness <duration>', 'maximum age of the bundle on realtime routes', {
@@ -33,6 +42,15 @@ export const ORIGIN_AND_STALENESS = {
     '10s',
   ),
 };
+
+function parseExternalOrigin(text: string): Origin {
+  const origin = parseOrigin(text);
+  if (origin !== undefined) return origin;
+  throw usageError(
+    'bad_origin',
+    '--external-origin must be scheme://host[:port] in lower case, such as https://api.example',
+  );
+}
 
 /** Those of Envoy's ext_authz over gRPC. */
 export const DECISION_SETTINGS = {

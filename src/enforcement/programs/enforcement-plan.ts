@@ -10,9 +10,7 @@ import { readBearerTokenFile } from '../../process/files/secret-files.ts';
 import { CliError, usageError } from '../../process/program/errors.ts';
 import { type HostAndPort, parseHostAndPort } from '../../process/settings/listen-address.ts';
 import { isBareHttpUrl, mayCarrySecrets } from '../../process/settings/service-urls.ts';
-import { isIdentifier } from '../../protocol/identifiers.ts';
 import type { PublicKey } from '../../protocol/public-key.ts';
-import { type Origin, parseOrigin } from '../../protocol/request-target.ts';
 import { planAudit } from '../../verifier/assembly/audit-settings.ts';
 import type { BundleSetup } from '../../verifier/assembly/open-bundle.ts';
 import type { CaptureSetup } from '../../verifier/assembly/open-captures.ts';
@@ -24,8 +22,6 @@ import { planReplay } from './replay-plan.ts';
 
 export interface EnforcementPlan {
   readonly admin: HostAndPort;
-  /** Undefined when tracing is off. */
-  readonly otlpEndpoint: URL | undefined;
   readonly setup: VerifierSetup;
 }
 
@@ -39,9 +35,8 @@ export async function planEnforcement(
 ): Promise<EnforcementPlan> {
   return {
     admin: parseHostAndPort('admin-listen', settings.adminListen),
-    otlpEndpoint: parseOtlpEndpoint(settings.otlpEndpoint),
     setup: {
-      externalOrigin: parseExternalOrigin(settings.externalOrigin),
+      externalOrigin: settings.externalOrigin,
       ...(await planBundle(settings, isWorker)),
       audit: await planAudit(settings),
       capture: await planCapture(settings, isWorker),
@@ -52,39 +47,10 @@ export async function planEnforcement(
   };
 }
 
-function parseOtlpEndpoint(text: string | undefined): URL | undefined {
-  if (text === undefined) return undefined;
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
-  if (url === undefined || !isHttp || url.username !== '' || url.search !== '' || url.hash !== '') {
-    throw usageError(
-      'bad_otlp_endpoint',
-      '--otlp-endpoint must be http:// or https://HOST[:PORT][/PATH], such as http://127.0.0.1:4318',
-    );
-  }
-  return url;
-}
-
-/** @throws CliError `bad_origin` */
-export function parseExternalOrigin(text: string | undefined): Origin | undefined {
-  if (text === undefined) return undefined;
-  const origin = parseOrigin(text);
-  if (origin === undefined) {
-    throw usageError(
-      'bad_origin',
-      '--external-origin must be scheme://host[:port] in lower case, such as https://api.example',
-    );
-  }
-  return origin;
-}
-
 async function planBundle(settings: EnforcementSettings, isWorker: boolean): Promise<BundleSetup> {
   const { authSite, bundle: directory, stateDir: stateDirectory } = settings;
   const replay = await planReplay(settings);
   const signers = await readSigners(settings);
-  if (!isIdentifier(authSite)) {
-    throw usageError('bad_auth_site', '--auth-site must be 1 to 512 visible ASCII characters without spaces');
-  }
   // A worker only reads there: it must start again while the volume is read-only.
   if (!isWorker) await assertStateDirectory(stateDirectory);
   const control = await planControl(settings, isWorker);

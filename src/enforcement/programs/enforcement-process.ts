@@ -257,13 +257,12 @@ async function openTracer({
   context,
   logger,
   metrics,
-  plan,
   settings,
 }: Parts): Promise<DecisionTracer | undefined> {
-  if (plan.otlpEndpoint === undefined) return undefined;
+  if (settings.otlpEndpoint === undefined) return undefined;
   const { createOtlpTracer } = await import('../../process/telemetry/tracing.ts');
   return createOtlpTracer({
-    endpoint: plan.otlpEndpoint,
+    endpoint: settings.otlpEndpoint,
     registry: metrics.registry,
     authSite: settings.authSite,
     version: context.version,

@@ -1,9 +1,12 @@
 /** Settings that every program with a verifier has. Source: docs/operate/cli.md. */
 
+import { usageError } from '../../process/program/errors.ts';
+import { adminListenSetting } from '../../process/settings/listen-address.ts';
 import {
   duration,
   integer,
   optional,
+  parsed,
   required,
   requiredList,
   type SettingValues,
@@ -12,12 +15,15 @@ import {
   withDefault,
 } from '../../process/settings/settings.ts';
 import type { SHUTDOWN_SETTINGS } from '../../process/settings/shutdown-settings.ts';
+import { isIdentifier } from '../../protocol/identifiers.ts';
 import type { AUDIT_SETTINGS } from '../../verifier/assembly/audit-settings.ts';
 import { FRESHNESS_SIGNERS, type ORIGIN_AND_STALENESS } from './decision-settings.ts';
 
 /** The Auth Site and its bundle. */
 export const BUNDLE_SETTINGS = {
-  authSite: required(text('--auth-site <name>', 'the Auth Site that this verifier serves')),
+  authSite: required(
+    parsed(text('--auth-site <name>', 'the Auth Site that this verifier serves'), parseAuthSite),
+  ),
   bundle: optional(
     text(
       '--bundle <directory>',
@@ -51,10 +57,7 @@ export const BUNDLE_SETTINGS = {
 
 /** Admin listener and replay store. */
 export const ADMIN_AND_REPLAY_SETTINGS = {
-  adminListen: withDefault(
-    text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
-    '127.0.0.1:9192',
-  ),
+  adminListen: adminListenSetting('127.0.0.1:9192'),
   replay: required(
     text(
       '--replay <store>',
@@ -136,7 +139,10 @@ export const CAPTURE_SETTINGS = {
 
 export const LOAD_SETTINGS = {
   otlpEndpoint: optional(
-    text('--otlp-endpoint <url>', 'OpenTelemetry collector (OTLP over HTTP) for sampled decisions'),
+    parsed(
+      text('--otlp-endpoint <url>', 'OpenTelemetry collector (OTLP over HTTP) for sampled decisions'),
+      parseOtlpEndpoint,
+    ),
   ),
   maxInFlight: withDefault(
     integer('--max-in-flight <count>', 'maximum number of checks that wait for the replay store', {
@@ -146,6 +152,23 @@ export const LOAD_SETTINGS = {
     '1024',
   ),
 };
+
+function parseAuthSite(text: string): string {
+  if (isIdentifier(text)) return text;
+  throw usageError('bad_auth_site', '--auth-site must be 1 to 512 visible ASCII characters without spaces');
+}
+
+function parseOtlpEndpoint(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
+  if (url === undefined || !isHttp || url.username !== '' || url.search !== '' || url.hash !== '') {
+    throw usageError(
+      'bad_otlp_endpoint',
+      '--otlp-endpoint must be http:// or https://HOST[:PORT][/PATH], such as http://127.0.0.1:4318',
+    );
+  }
+  return url;
+}
 
 type EnforcementGroups = typeof BUNDLE_SETTINGS &
   typeof ADMIN_AND_REPLAY_SETTINGS &

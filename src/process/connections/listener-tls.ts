@@ -19,8 +19,8 @@ import {
 export interface ListenerTlsSettings {
   readonly certFile: string | undefined;
   readonly keyFile: string | undefined;
-  readonly clientCaFile: string | undefined;
-  readonly clientSans: readonly string[];
+  readonly clientCaFile?: string | undefined;
+  readonly clientSans?: readonly string[];
 }
 
 /** The listener in messages. */
@@ -51,7 +51,7 @@ export interface ServerTlsPlan extends ServerTls {
  */
 export async function planListenerTls(
   listener: ListenerName,
-  { certFile, clientCaFile, clientSans, keyFile }: ListenerTlsSettings,
+  { certFile, clientCaFile, clientSans = [], keyFile }: ListenerTlsSettings,
 ): Promise<ServerTlsPlan | undefined> {
   const flag = `--${listener.flagPrefix}`;
   if (certFile === undefined && keyFile === undefined && clientCaFile === undefined) {

@@ -1,6 +1,7 @@
 /** Parses listen addresses: `HOST:PORT`, `[IPv6]:PORT` and `unix:PATH`. */
 import { MAX_PORT } from '../../protocol/limits.ts';
 import { usageError } from '../program/errors.ts';
+import { parsed, text, withDefault } from './settings.ts';
 
 export interface HostAndPort {
   /** Without brackets. */
@@ -9,6 +10,19 @@ export interface HostAndPort {
 }
 
 const EXAMPLE_PORT: { readonly [flag: string]: number } = { listen: 9191, 'admin-listen': 9192 };
+
+/** The setting of a program's admin listener. */
+export function adminListenSetting(byDefault: string) {
+  return withDefault(
+    text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
+    byDefault,
+  );
+}
+
+/** A setting whose value is `HOST:PORT`, `[IPv6]:PORT` or `unix:PATH`. */
+export function socketAddress(specification: string, description: string) {
+  return parsed(text(specification, description), (value, flag) => parseSocketAddress(flag, value));
+}
 
 /** @throws CliError `bad_address` */
 export function parseHostAndPort(flag: string, address: string, forms = 'HOST:PORT'): HostAndPort {

@@ -44,7 +44,7 @@ export interface Setting<T> {
 }
 
 /** A setting before `required`, `optional`, `withDefault` or `list` completes it. */
-interface SettingDraft<T> extends Omit<Setting<T>, 'absent' | 'read'> {
+export interface SettingDraft<T> extends Omit<Setting<T>, 'absent' | 'read'> {
   /** @throws CliError with exit code 2 */
   readOne(text: string): T;
 }
@@ -96,6 +96,17 @@ export function aliased<T>(setting: SettingDraft<T>, flag: string): SettingDraft
 /** Adds a short flag. @param letter such as `f` for `-f` */
 export function lettered<T>(setting: SettingDraft<T>, letter: string): SettingDraft<T> {
   return { ...setting, letter };
+}
+
+/**
+ * Parses the value further, into what the setting opens.
+ * @param parse throws CliError with exit code 2; `flag` is without its dashes
+ */
+export function parsed<T, U>(
+  setting: SettingDraft<T>,
+  parse: (value: T, flag: string) => U,
+): SettingDraft<U> {
+  return { ...setting, readOne: (text) => parse(setting.readOne(text), setting.flag) };
 }
 
 /** A setting whose value is one of the choices. */

@@ -2,6 +2,18 @@
 import { LOG_LEVELS } from '../telemetry/log-level.ts';
 import { choice, duration, withDefault } from './settings.ts';
 
+export const DRAIN_AND_LOG_SETTINGS = {
+  drainTimeoutMs: withDefault(
+    duration('--drain-timeout <duration>', 'after SIGTERM, maximum time for requests in flight'),
+    '10s',
+  ),
+  logLevel: withDefault(
+    choice('--log-level <level>', 'level of the log on standard error', LOG_LEVELS),
+    'info',
+  ),
+};
+
+/** With the delay of a program that a load balancer checks. */
 export const SHUTDOWN_SETTINGS = {
   drainDelayMs: withDefault(
     duration(
@@ -11,12 +23,5 @@ export const SHUTDOWN_SETTINGS = {
     ),
     '0s',
   ),
-  drainTimeoutMs: withDefault(
-    duration('--drain-timeout <duration>', 'after SIGTERM, maximum time for requests in flight'),
-    '10s',
-  ),
-  logLevel: withDefault(
-    choice('--log-level <level>', 'level of the log on standard error', LOG_LEVELS),
-    'info',
-  ),
+  ...DRAIN_AND_LOG_SETTINGS,
 };

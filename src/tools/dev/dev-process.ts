@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { statePathOf } from '../../caller/enroll/state-file.ts';
-import { parseUpstream } from '../../enforcement/programs/proxy/proxy-plan.ts';
+import { parseUpstream } from '../../enforcement/programs/proxy/proxy-settings.ts';
 import { createProxyMetrics } from '../../enforcement/reverse-proxy/proxy-metrics.ts';
 import { openProxyServer, type ProxyServer } from '../../enforcement/reverse-proxy/proxy-server.ts';
 import { listenFailure } from '../../process/connections/listen-failure.ts';

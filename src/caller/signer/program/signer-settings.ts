@@ -2,7 +2,11 @@
 
 import { readMountedSecret } from '../../../process/files/secret-files.ts';
 import { usageError } from '../../../process/program/errors.ts';
-import { type HostAndPort, parseHostAndPort } from '../../../process/settings/listen-address.ts';
+import {
+  adminListenSetting,
+  type HostAndPort,
+  parseHostAndPort,
+} from '../../../process/settings/listen-address.ts';
 import {
   choice,
   optional,
@@ -10,12 +14,11 @@ import {
   text,
   withDefault,
 } from '../../../process/settings/settings.ts';
-import { SHUTDOWN_SETTINGS } from '../../../process/settings/shutdown-settings.ts';
+import { DRAIN_AND_LOG_SETTINGS } from '../../../process/settings/shutdown-settings.ts';
 import { AGENT_SETTINGS, type AgentValues } from '../../agent/agent-settings.ts';
 import { EGRESS_SETTINGS, type EgressPlan, planEgress } from './egress-plan.ts';
 import { localAddress } from './local-address.ts';
 
-const { drainDelayMs: _none, ...SHUTDOWN } = SHUTDOWN_SETTINGS;
 const { adminListen: _admin, key: _key, logLevel: _log, privateKeyOut: _out, ...KEEPING } = AGENT_SETTINGS;
 
 export const SIGNER_SETTINGS = {
@@ -55,11 +58,8 @@ export const SIGNER_SETTINGS = {
       "signing profiles, YAML or JSON, reloaded; without it, those beside the key or the broker's",
     ),
   ),
-  adminListen: withDefault(
-    text('--admin-listen <address>', '/livez, /readyz and /metrics, as HOST:PORT'),
-    '127.0.0.1:9198',
-  ),
-  ...SHUTDOWN,
+  adminListen: adminListenSetting('127.0.0.1:9198'),
+  ...DRAIN_AND_LOG_SETTINGS,
 };
 export type SignerSettings = SettingValues<typeof SIGNER_SETTINGS>;
 

@@ -25,7 +25,7 @@ export function runProxy(settings: ProxySettings, context: CliContext): Promise<
 
 async function planProxyServer(settings: ProxySettings): Promise<PlannedServer> {
   const plan = await planProxy(settings);
-  return { name: 'listen', listen: plan.listen, open: (inputs) => openProxy(settings, plan, inputs) };
+  return { name: 'listen', listen: settings.listen, open: (inputs) => openProxy(settings, plan, inputs) };
 }
 
 async function openProxy(
@@ -35,7 +35,7 @@ async function openProxy(
 ): Promise<PointServer> {
   const { idleTimeoutMs } = settings;
   const pool = openUpstreamPool({
-    address: plan.upstream,
+    address: settings.upstream,
     tls: plan.upstreamTls,
     maxConnections: settings.upstreamConnections,
     responseTimeoutMs: settings.upstreamTimeoutMs,
@@ -55,11 +55,11 @@ async function openProxy(
       idleTimeoutMs,
       queueTimeoutMs: QUEUE_TIMEOUT_MS,
     },
-    listen: plan.listen,
+    listen: settings.listen,
     tls: plan.tls,
     maxConnections: settings.maxConnections,
-    externalOrigin: plan.externalOrigin,
-    upstreamHost: plan.upstreamHost,
+    externalOrigin: settings.externalOrigin,
+    upstreamHost: settings.upstreamHost,
   });
   const { tls, upstreamCertificate, upstreamTls } = plan;
   const followers = [

@@ -1,16 +1,22 @@
 /** Settings of `proofgate proxy`. Source: docs/operate/cli.md. */
 
+import { networkInterfaces } from 'node:os';
+import type { UpstreamAddress } from '../../../process/http-proxy/upstream-pool.ts';
+import { usageError } from '../../../process/program/errors.ts';
+import { parseSocketAddress } from '../../../process/settings/listen-address.ts';
 import {
   duration,
   integer,
   list,
   optional,
+  parsed,
   required,
   type SettingValues,
   text,
   withDefault,
 } from '../../../process/settings/settings.ts';
 import { SHUTDOWN_SETTINGS } from '../../../process/settings/shutdown-settings.ts';
+import { isCanonicalAuthority } from '../../../protocol/request-target.ts';
 import { AUDIT_SETTINGS } from '../../../verifier/assembly/audit-settings.ts';
 import { ORIGIN_AND_STALENESS } from '../decision-settings.ts';
 import {
@@ -22,7 +28,10 @@ import {
 
 const LISTENER_SETTINGS = {
   listen: required(
-    text('--listen <address>', 'address for clients: HOST:PORT, :PORT for every address, or unix:PATH'),
+    parsed(
+      text('--listen <address>', 'address for clients: HOST:PORT, :PORT for every address, or unix:PATH'),
+      (address, flag) => parseSocketAddress(flag, onEveryAddress(address)),
+    ),
   ),
   tlsCertFile: optional(
     text('--tls-cert-file <file>', 'certificate (PEM) of the listener; reloaded when it changes'),
@@ -46,12 +55,18 @@ const LISTENER_SETTINGS = {
 
 const UPSTREAM_SETTINGS = {
   upstream: required(
-    text('--upstream <url>', 'the API: http://HOST[:PORT], https://HOST[:PORT] or unix:PATH'),
+    parsed(
+      text('--upstream <url>', 'the API: http://HOST[:PORT], https://HOST[:PORT] or unix:PATH'),
+      parseUpstream,
+    ),
   ),
   upstreamHost: optional(
-    text(
-      '--upstream-host <authority>',
-      'Host header for the upstream; default: the authority that was verified',
+    parsed(
+      text(
+        '--upstream-host <authority>',
+        'Host header for the upstream; default: the authority that was verified',
+      ),
+      parseUpstreamHost,
     ),
   ),
   upstreamCaFile: optional(
@@ -109,6 +124,33 @@ const BODY_SETTINGS = {
     '5m',
   ),
 };
+
+/** `:PORT` means every address, also where there is no IPv6. */
+function onEveryAddress(listen: string): string {
+  if (!listen.startsWith(':')) return listen;
+  const addresses = Object.values(networkInterfaces()).flat();
+  return `${addresses.some((address) => address?.family === 'IPv6') ? '[::]' : '0.0.0.0'}${listen}`;
+}
+
+export function parseUpstream(text: string): UpstreamAddress {
+  if (text.startsWith('unix:')) {
+    return { kind: 'unix', path: parseSocketAddress('upstream', text).slice('unix:'.length) };
+  }
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isBare = url?.pathname === '/' && url.search === '' && url.hash === '' && url.username === '';
+  if (url === undefined || !isBare || url.password !== '' || !/^https?:$/.test(url.protocol)) {
+    throw usageError(
+      'bad_upstream',
+      '--upstream must be http://HOST[:PORT], https://HOST[:PORT] or unix:PATH, without path or password',
+    );
+  }
+  return { kind: 'origin', origin: url };
+}
+
+function parseUpstreamHost(host: string): string {
+  if (isCanonicalAuthority('http', host)) return host;
+  throw usageError('bad_upstream', '--upstream-host must be HOST[:PORT] in lower case');
+}
 
 export const PROXY_SETTINGS = {
   ...BUNDLE_SETTINGS,

@@ -1,14 +1,13 @@
 /** Plans the verifier's gRPC server from its settings: address and TLS certificate. */
 
 import { followTlsFiles, planListenerTls } from '../../../process/connections/listener-tls.ts';
-import { parseSocketAddress } from '../../../process/settings/listen-address.ts';
 import { openExtAuthzServer } from '../../ext-authz-grpc/ext-authz-server.ts';
 import type { PlannedServer } from '../enforcement-process.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
 /** @throws CliError with exit code 2 */
 export async function planExtAuthzGrpc(settings: VerifierSettings): Promise<PlannedServer> {
-  const listen = parseSocketAddress('listen', settings.listen);
+  const { listen } = settings;
   const tlsPlan = await planListenerTls(
     { check: 'tls', port: 'gRPC port', flagPrefix: 'tls' },
     {

@@ -1,11 +1,12 @@
 /** Settings of forward authentication over HTTP. Source: docs/operate/cli.md. */
 
+import { socketAddress } from '../../../process/settings/listen-address.ts';
 import { choice, list, optional, text, withDefault } from '../../../process/settings/settings.ts';
 import { HTTP_BODY_MODES, HTTP_PROFILE_NAMES } from '../../ext-authz-http/profiles.ts';
 
 export const HTTP_SETTINGS = {
   httpListen: optional(
-    text('--http-listen <address>', 'address of the HTTP port, for proxies: HOST:PORT or unix:PATH'),
+    socketAddress('--http-listen <address>', 'address of the HTTP port, for proxies: HOST:PORT or unix:PATH'),
   ),
   httpProfile: optional(
     choice('--http-profile <proxy>', 'the proxy that asks on the HTTP port', HTTP_PROFILE_NAMES),

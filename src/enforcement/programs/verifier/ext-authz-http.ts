@@ -3,20 +3,18 @@
 import { followTlsFiles, planListenerTls } from '../../../process/connections/listener-tls.ts';
 import { readBearerTokenFile } from '../../../process/files/secret-files.ts';
 import { usageError } from '../../../process/program/errors.ts';
-import { parseSocketAddress } from '../../../process/settings/listen-address.ts';
 import type { Origin } from '../../../protocol/request-target.ts';
 import { createExtAuthzHttpMetrics } from '../../ext-authz-http/ext-authz-http-metrics.ts';
 import { openExtAuthzHttpServer } from '../../ext-authz-http/ext-authz-http-server.ts';
 import { HTTP_PROFILES, type HttpProfileName } from '../../ext-authz-http/profiles.ts';
 import { parseTrustedPeers, type TrustedPeers } from '../../ext-authz-http/trusted-peers.ts';
-import { parseExternalOrigin } from '../enforcement-plan.ts';
 import type { PlannedServer } from '../enforcement-process.ts';
 import type { VerifierSettings } from './verifier-settings.ts';
 
 /** @returns undefined without `--http-listen` @throws CliError with exit code 2 */
 export async function planExtAuthzHttp(settings: VerifierSettings): Promise<PlannedServer | undefined> {
-  if (settings.httpListen === undefined) return withoutListener(settings);
-  const listen = parseSocketAddress('http-listen', settings.httpListen);
+  const { httpListen: listen } = settings;
+  if (listen === undefined) return withoutListener(settings);
   const { bodyMode, name, origin } = planChecks(settings);
   const secret = await readSecret(name, settings.httpSecretFile);
   const trustedPeers = planTrust(settings, listen);
@@ -82,14 +80,13 @@ interface PlannedChecks {
 }
 
 /** @throws CliError `http_profile_missing`, `http_origin_missing`, `bad_origin`, `http_body_not_supported` */
-function planChecks({ externalOrigin, httpBody, httpProfile }: VerifierSettings): PlannedChecks {
+function planChecks({ externalOrigin: origin, httpBody, httpProfile }: VerifierSettings): PlannedChecks {
   if (httpProfile === undefined) {
     throw usageError(
       'http_profile_missing',
       '--http-listen needs --http-profile: envoy, nginx, traefik or caddy',
     );
   }
-  const origin = parseExternalOrigin(externalOrigin);
   if (origin === undefined) {
     throw usageError(
       'http_origin_missing',

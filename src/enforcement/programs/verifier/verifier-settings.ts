@@ -1,5 +1,6 @@
 /** Settings of `proofgate verifier`. Source: docs/operate/cli.md. */
 
+import { socketAddress } from '../../../process/settings/listen-address.ts';
 import {
   integer,
   list,
@@ -23,7 +24,7 @@ import { HTTP_SETTINGS } from './ext-authz-http-settings.ts';
 export const VERIFIER_SETTINGS = {
   ...BUNDLE_SETTINGS,
   listen: withDefault(
-    text('--listen <address>', 'address of the gRPC port: HOST:PORT or unix:PATH'),
+    socketAddress('--listen <address>', 'address of the gRPC port: HOST:PORT or unix:PATH'),
     '127.0.0.1:9191',
   ),
   tlsCertFile: optional(
