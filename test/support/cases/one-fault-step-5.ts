@@ -7,7 +7,7 @@ import { type RequestEdits, withHeader } from '../fixtures/signed-request.ts';
 import { entriesWhere, KEY_ID, MAX_BROKER_PASSPORT_TTL_SECONDS, SKEW_SECONDS } from '../fixtures/snapshot.ts';
 import { OTHER_TEST_KEYS } from '../fixtures/test-keys.ts';
 import type { Fault } from './fault.ts';
-import { brokerReads } from './request-cases.ts';
+import { BROKER } from './vector-case.ts';
 
 const { stranger } = OTHER_TEST_KEYS;
 const otherHash = Buffer.alloc(32, 7).toString('base64url');
@@ -62,7 +62,7 @@ const STEP_5_PASSPORT: readonly Fault[] = [
     step: 5,
     outcome: 'invalid_request_proof/passport_signature 401',
     request: { passportKey: stranger },
-    onWire: [{ what: 'signed by a stranger', plan: brokerReads }],
+    onWire: [{ what: 'signed by a stranger', plan: BROKER }],
   },
   {
     step: 5,
@@ -109,7 +109,7 @@ const STEP_5_PASSPORT: readonly Fault[] = [
         claims.exp = claims.iat + MAX_BROKER_PASSPORT_TTL_SECONDS + 1;
       },
     },
-    onWire: [{ what: 'a broker, for too long', plan: brokerReads }],
+    onWire: [{ what: 'a broker, for too long', plan: BROKER }],
   },
   {
     step: 5,
@@ -129,7 +129,7 @@ const STEP_5_PASSPORT: readonly Fault[] = [
         claims.exp -= 300 + SKEW_SECONDS;
       },
     },
-    onWire: [{ what: 'expired', plan: brokerReads }],
+    onWire: [{ what: 'expired', plan: BROKER }],
   },
   {
     step: 5,
@@ -147,7 +147,7 @@ const STEP_5_PROOF: readonly Fault[] = [
     step: 5,
     outcome: 'invalid_request_proof/proof_signature 401',
     request: { proofKey: stranger },
-    onWire: [{ what: 'by another key than the passport names', plan: brokerReads }],
+    onWire: [{ what: 'by another key than the passport names', plan: BROKER }],
   },
   {
     step: 5,

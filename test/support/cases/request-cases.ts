@@ -25,7 +25,6 @@ export const received = (change: Partial<WireRequest>): RequestEdits => ({
 export const read: RequestPlan = { caller: 'billing', route: 'orders-read' };
 export const write: RequestPlan = { caller: 'billing', route: 'orders-write' };
 export const everything: RequestPlan = { caller: 'broker', route: 'everything' };
-export const brokerReads: RequestPlan = { caller: 'broker', route: 'orders-read' };
 export const claims = (change: { [name: string]: unknown }): RequestEdits => ({
   claims: (draft) => void Object.assign(draft, change),
 });

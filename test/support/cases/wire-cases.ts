@@ -3,9 +3,10 @@ import type { ClaimsDraft, RequestEdits } from '../fixtures/signed-request.ts';
 import { OTHER_TEST_KEYS } from '../fixtures/test-keys.ts';
 import { ROUTES } from '../site/routes.ts';
 import type { Outcome } from './denial-case.ts';
-import { brokerReads, type Case, type CaseGroup, claims, read } from './request-cases.ts';
+import { type Case, type CaseGroup, claims, read } from './request-cases.ts';
+import { BROKER } from './vector-case.ts';
 
-function wireCase(what: string, outcome: Outcome, edits: RequestEdits, plan = brokerReads): Case {
+function wireCase(what: string, outcome: Outcome, edits: RequestEdits, plan = BROKER): Case {
   return { name: what, plan, edits, outcome, onWire: { what } };
 }
 
