@@ -95,29 +95,29 @@ export async function compareDeclaration(
   const tag = tagOf(current);
   rejectOtherTag(request, current, tag);
   rejectFixedChanges(declaration, current);
-  const steps = planSite(declaration, current, prune);
+  const unnamed = unnamedMembers(declaration, current);
+  const steps = planSite(declaration, current, prune ? unnamed : []);
   const forbidden = steps.find(({ permission }) => !mayDo(roles, permission, place));
   if (forbidden !== undefined && !dryRun) throw permissionDenied(forbidden);
   if (!dryRun) rejectTooMany(steps);
   // An error may say more of the site than its reader may know.
-  if (forbidden === undefined) await rejectForeseenFaults(declaration, current, steps, prune);
-  const result = resultOf(request, declaration, current, steps);
+  if (forbidden === undefined) await rejectForeseenFaults(declaration, current, steps);
+  const result = {
+    ...resultOf(request, declaration, current, steps),
+    unnamed: unnamed.filter(({ kind }) => !prune || kind === 'target'),
+  };
   if (dryRun || steps.length === 0) {
     return { kind: 'compared', answer: Buffer.from(serialize(result)), tag };
   }
   const { environmentId, fleetId, sources } = current;
-  const revisions = [...sources].map(
-    ([
-      name,
-      {
-        compared: { sourceId, revision },
-      },
-    ]) => [name, { sourceId, revision }] as const,
-  );
+  const revisions = new Map<string, RevisionName>();
+  for (const [name, { compared }] of sources) {
+    revisions.set(name, { sourceId: compared.sourceId, revision: compared.revision });
+  }
   const { environment, fleet } = declaration;
   const existed = current.site !== undefined;
   const base = { existed, place: { environment, fleet }, environmentId, fleetId };
-  return { kind: 'planned', plan: { ...base, steps, revisions: new Map(revisions), result }, tag };
+  return { kind: 'planned', plan: { ...base, steps, revisions, result }, tag };
 }
 
 function parseDeclaration({ body, siteId }: ComparisonRequest): SiteDeclaration {
@@ -156,16 +156,15 @@ function rejectTooMany(steps: readonly PlannedStep[]): void {
 }
 
 function resultOf(
-  { dryRun, prune }: ComparisonRequest,
+  { dryRun }: ComparisonRequest,
   declaration: SiteDeclaration,
   current: CurrentSite,
   steps: readonly PlannedStep[],
-): DeclarationResult {
+): Omit<DeclarationResult, 'unnamed'> {
   return {
     site_id: declaration.site.site_id,
     dry_run: dryRun,
     steps: steps.map(({ call: _, ...step }) => step),
-    unnamed: unnamedMembers(declaration, current).filter(({ kind }) => !prune || kind === 'target'),
     warnings: warningsOf(declaration, current),
     activating: dryRun ? [] : alreadyActivating(declaration, current),
     tokens: [],

@@ -1,11 +1,12 @@
 /** Reads what Control stores of a declared site, in one transaction. */
 
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
-import type { DeclaredSource, SiteDeclaration } from '../contract/declaration-contract.ts';
+import type { SiteDeclaration } from '../contract/declaration-contract.ts';
 import { holdsSlot } from '../domain/source-states.ts';
 import { isEnded } from '../sources/source-changes.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { coordinateChanges } from './differences.ts';
 
 export interface CurrentSource {
   readonly row: RowOf<'source'>;
@@ -116,23 +117,12 @@ async function readSources(
     const revisions = await tx.sources.revisions(row.id);
     const inUse = revisions.findLast(({ state }) => holdsSlot(state));
     const newest = revisions.findLast(({ state }) => state !== 'retired');
-    const compared =
-      inUse !== undefined && isAsDeclared(inUse, declared.get(row.displayName)) ? inUse : newest;
+    const source = declared.get(row.displayName);
+    const isAsDeclared = inUse && source && coordinateChanges(source, inUse).length === 0;
+    const compared = isAsDeclared ? inUse : newest;
     if (compared !== undefined && !isEnded(revisions)) found.push({ row, revisions, compared });
   }
   return found;
-}
-
-function isAsDeclared(
-  { issuer, jwksUri, audience, discovery }: RowOf<'sourceRevision'>,
-  declared: DeclaredSource | undefined,
-): boolean {
-  return (
-    issuer === declared?.issuer &&
-    jwksUri === declared.jwks_uri &&
-    audience === declared.audience &&
-    discovery === (declared.discovery ?? discovery)
-  );
 }
 
 function namesakes(

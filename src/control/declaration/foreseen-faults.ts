@@ -4,13 +4,13 @@
  */
 
 import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
-import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import type { JsonObject } from '../../protocol/strict-json.ts';
 import { rejectFaultySubject } from '../configuration/clients.ts';
 import type { SiteDeclaration } from '../contract/declaration-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { isPossibleSubject } from '../enrollment/policies.ts';
 import { createPolicyCheck } from '../publishing/site-check.ts';
-import { routeContent } from '../publishing/stored-site-content.ts';
+import { hasKeys, publishedRoutes, routeContent } from '../publishing/stored-site-content.ts';
 import { requireRow, withName } from '../resource/change.ts';
 import { declaredScope, declaredScopeMismatch, stillSuspended } from '../sources/source-lifecycle.ts';
 import { brokerName, type CurrentSite, definitionOf } from './current-site.ts';
@@ -26,7 +26,6 @@ export async function rejectForeseenFaults(
   declaration: SiteDeclaration,
   current: CurrentSite,
   steps: readonly PlannedStep[],
-  prune: boolean,
 ): Promise<void> {
   const issuers = new Map(declaration.sources?.map(({ name, issuer }) => [name, issuer]));
   for (const step of steps) {
@@ -37,7 +36,7 @@ export async function rejectForeseenFaults(
     }
   }
   if (steps.some(({ verb, kind }) => verb !== 'remove' && CHECKED_TOGETHER.has(kind))) {
-    await checkPolicy(policyAfter(declaration, current, prune));
+    await checkPolicy(policyAfter(declaration, current, steps));
   }
 }
 
@@ -69,10 +68,18 @@ function rejectFaultyStep(
   }
 }
 
-/** The site's bundle content after the steps, with one client and without what a declaration does not name. */
-function policyAfter(declaration: SiteDeclaration, current: CurrentSite, prune: boolean): JsonObject {
+/** The site's bundle content after the steps, with one client and without sources. */
+function policyAfter(
+  declaration: SiteDeclaration,
+  current: CurrentSite,
+  steps: readonly PlannedStep[],
+): JsonObject {
   const { site } = declaration;
   const skewSeconds = site.skew_seconds ?? current.site?.skewSeconds;
+  const removed = new Set(
+    steps.flatMap(({ verb, kind, name }) => (verb === 'remove' ? `${kind} ${name}` : [])),
+  );
+  const staysAs = (kind: 'broker' | 'route') => (name: string) => !removed.has(`${kind} ${name}`);
   return {
     format: BUNDLE_FORMAT,
     auth_site: site.site_id,
@@ -80,21 +87,22 @@ function policyAfter(declaration: SiteDeclaration, current: CurrentSite, prune: 
     origins: site.origins,
     single_verifier: site.single_verifier ?? current.site?.singleVerifier === 1,
     trust_anchor_sources: [],
-    issuers: brokersAfter(declaration, current, prune),
+    issuers: brokersAfter(declaration, current, staysAs('broker')),
     clients: oneClient(declaration, current),
-    ...routesAfter(declaration, current, prune),
+    ...routesAfter(declaration, current, staysAs('route')),
   };
 }
 
-function brokersAfter({ brokers = [] }: SiteDeclaration, current: CurrentSite, prune: boolean) {
-  const declared = brokers.map(({ url: _, keys = [], ...members }) => {
-    const held = current.brokers.get(brokerName(members.issuer, members.trust_domain));
-    return { ...members, keys: held === undefined ? keys : definitionOf(held.definition).keys };
-  });
-  const names = new Set(brokers.map((each) => brokerName(each.issuer, each.trust_domain)));
-  const others = prune ? [] : [...current.brokers].filter(([name]) => !names.has(name));
-  const all = [...declared, ...others.map(([, { definition }]) => definitionOf(definition))];
-  return all.filter(({ keys }) => Array.isArray(keys) && keys.length > 0);
+type Stays = (name: string) => boolean;
+
+function brokersAfter({ brokers = [] }: SiteDeclaration, current: CurrentSite, stays: Stays) {
+  const stored = [...current.brokers].filter(([name]) => stays(name));
+  const after = new Map(stored.map(([name, { definition }]) => [name, definitionOf(definition)]));
+  for (const { url: _, keys = [], ...members } of brokers) {
+    const name = brokerName(members.issuer, members.trust_domain);
+    after.set(name, { ...members, keys: after.has(name) ? after.get(name)?.keys : keys });
+  }
+  return [...after.values()].filter(hasKeys);
 }
 
 /** One represents all: each has the site's issuer and trust domain. */
@@ -108,24 +116,16 @@ function oneClient({ site, clients = [] }: SiteDeclaration, current: CurrentSite
   return [{ client_id: clientId, issuer, trust_domain: trustDomain, subject, context: {}, grants: [] }];
 }
 
-function routesAfter({ routes = [] }: SiteDeclaration, current: CurrentSite, prune: boolean) {
-  const declared = routes.map(({ allowed_sources: sources, ...route }) => ({ route, sources }));
-  const names = new Set(routes.map(({ route_id: id }) => id));
-  const others = prune ? [] : [...current.routes.values()].filter(({ routeId }) => !names.has(routeId));
-  const kept = others.flatMap((row) => {
-    const held = current.routeSources.get(row.routeId);
-    return held === undefined ? [] : [{ route: routeContent(row), sources: parsed(held.allowedSources) }];
-  });
-  const all = [...declared, ...kept];
-  return {
-    routes: all.map(({ route }) => route),
-    route_sources: all.map(({ route, sources }) => ({
-      route_id: isJsonObject(route) ? route.route_id : undefined,
-      allowed_sources: sources,
-    })),
-  };
-}
-
-function parsed(text: string): unknown {
-  return JSON.parse(text);
+function routesAfter({ routes = [] }: SiteDeclaration, current: CurrentSite, stays: Stays) {
+  const stored = [...current.routes.values()].filter(({ routeId }) => stays(routeId));
+  const sources = new Map<string, unknown>();
+  for (const { routeId, allowedSources } of current.routeSources.values()) {
+    sources.set(routeId, JSON.parse(allowedSources));
+  }
+  const after = new Map<unknown, JsonObject>(stored.map((row) => [row.routeId, routeContent(row)]));
+  for (const { allowed_sources: declared, ...route } of routes) {
+    after.set(route.route_id, route);
+    sources.set(route.route_id, declared);
+  }
+  return publishedRoutes([...after.values()], sources);
 }

@@ -12,7 +12,7 @@ import type {
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import { brokerName, type CurrentSite, definitionOf } from './current-site.ts';
-import { isEqual } from './plan.ts';
+import { isEqual } from './differences.ts';
 
 const MAX_FAULTS = 20;
 

@@ -3,7 +3,7 @@
  * has none. A step runs the operation that an operator would call for it.
  */
 
-import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
+import type { JsonObject } from '../../protocol/strict-json.ts';
 import type {
   DeclarationStep,
   DeclaredBroker,
@@ -20,6 +20,7 @@ import { requireRow } from '../resource/change.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import { brokerName, type CurrentSite, definitionOf } from './current-site.ts';
 import type { RunCall } from './declaration-run.ts';
+import { COORDINATES, coordinateChanges, describe, differences, isEqual, pick } from './differences.ts';
 
 /** Plain data: a step is planned in one thread and runs in another. */
 export interface PlannedStep extends DeclarationStep {
@@ -44,11 +45,11 @@ const PERMISSIONS: { readonly [K in MemberKind]: DeclarationStep['permission'] }
   target: 'administer',
 };
 
-/** In the order in which they are applied. @param prune also removes what the declaration does not name */
+/** In the order in which they are applied. @param pruned members to remove */
 export function planSite(
   declaration: SiteDeclaration,
   current: CurrentSite,
-  prune: boolean,
+  pruned: readonly UnnamedMember[],
 ): readonly PlannedStep[] {
   const { brokers = [], clients = [], routes = [], sources = [] } = declaration;
   const { enrollment_policies: policies = [], targets = [] } = declaration;
@@ -56,7 +57,7 @@ export function planSite(
   return [
     ...planHierarchy(declaration, current),
     // Removals first: a new route may have the path of a removed one.
-    ...(prune ? planRemovals(declaration, current) : []),
+    ...planRemovals(pruned, current),
     ...brokers.flatMap((broker) => planBroker(broker, current)),
     ...clients.flatMap((client) => planClient(client, current)),
     ...routes.flatMap((route) => planRoute(route, current)),
@@ -68,11 +69,13 @@ export function planSite(
   ];
 }
 
+export interface UnnamedMember {
+  readonly kind: PrunedKind | 'target';
+  readonly name: string;
+}
+
 /** What the declaration does not name, of the kinds that it could name. */
-export function unnamedMembers(
-  declaration: SiteDeclaration,
-  current: CurrentSite,
-): readonly { readonly kind: PrunedKind | 'target'; readonly name: string }[] {
+export function unnamedMembers(declaration: SiteDeclaration, current: CurrentSite): readonly UnnamedMember[] {
   const names = declaredNames(declaration);
   const rest = (kind: keyof typeof names, records: ReadonlyMap<string, unknown>) =>
     [...records.keys()].filter((name) => !names[kind].has(name)).map((name) => ({ kind, name }));
@@ -99,8 +102,8 @@ function declaredNames(declaration: SiteDeclaration) {
 }
 
 /** Targets are never removed: detaching one cuts off a verifier that may be running. */
-function planRemovals(declaration: SiteDeclaration, current: CurrentSite): readonly PlannedStep[] {
-  return unnamedMembers(declaration, current).flatMap(({ kind, name }) =>
+function planRemovals(pruned: readonly UnnamedMember[], current: CurrentSite): readonly PlannedStep[] {
+  return pruned.flatMap(({ kind, name }) =>
     kind === 'target' ? [] : [step('remove', kind, name, [], removal(kind, name, current))],
   );
 }
@@ -254,8 +257,6 @@ function planRouteItself(
   return [step('change', 'route', id, changes, ['replaceRoute', { row, definition }])];
 }
 
-/** Members whose change needs a new revision of a source. */
-const COORDINATES = ['issuer', 'jwks_uri', 'audience', 'discovery'] as const;
 const SOURCE_FIELDS = ['on_suspend', 'on_retire'] as const;
 
 function planSource(source: DeclaredSource, { sources }: CurrentSite): readonly PlannedStep[] {
@@ -278,12 +279,6 @@ function planSource(source: DeclaredSource, { sources }: CurrentSite): readonly 
     // A revision that holds the slot is active, will be, or an operator has suspended it.
     ...(holdsSlot(compared.state) && moves.length === 0 ? [] : [activate]),
   ];
-}
-
-function coordinateChanges(source: DeclaredSource, row: RowOf<'sourceRevision'>): readonly Difference[] {
-  const { issuer, jwksUri: jwks_uri, audience, discovery } = row;
-  const held = { issuer, jwks_uri, audience, discovery };
-  return differences(source, held, COORDINATES, 'declared');
 }
 
 /** Whether the source gets another revision: a draft is edited instead. */
@@ -321,59 +316,4 @@ function planPolicy(
   if (changes.length === 0) return [];
   const change: RunCall = ['changePolicy', held, policy.source, pick(policy, POLICY_FIELDS)];
   return [step('change', 'enrollment_policy', name, changes, change)];
-}
-
-/** Compares a declaration with Control's configuration, member by member. */
-
-interface Difference {
-  readonly field: string;
-  /** Undefined when absent. */
-  readonly from: unknown;
-  readonly to: unknown;
-}
-
-/**
- * The members that differ.
- * @param mode with `exact`, a member that the declaration omits differs when Control has a value: a restriction that was
- *   removed must be removed
- */
-function differences(
-  declared: JsonObject,
-  current: JsonObject,
-  fields: readonly string[],
-  mode: 'declared' | 'exact',
-): readonly Difference[] {
-  return fields
-    .filter((field) => mode === 'exact' || declared[field] !== undefined)
-    .map((field) => ({ field, from: current[field], to: declared[field] }))
-    .filter(({ from, to }) => !isEqual(from, to));
-}
-
-/** Whether two JSON values are equal. The order of members does not matter; null counts as absent. */
-export function isEqual(one: unknown, other: unknown): boolean {
-  return one === other || canonicalText(one) === canonicalText(other);
-}
-
-function canonicalText(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`;
-  if (!isJsonObject(value)) return JSON.stringify(value ?? null);
-  const members = Object.entries(value)
-    .filter(([, member]) => member !== undefined && member !== null)
-    .map(([name, member]) => `${JSON.stringify(name)}:${canonicalText(member)}`);
-  return `{${members.sort().join(',')}}`;
-}
-
-/** Formats a difference as one line: `skew_seconds: 5 -> 10`. */
-function describe({ field, from, to }: Difference): string {
-  return `${field}: ${show(from)} -> ${show(to)}`;
-}
-
-function show(value: unknown): string {
-  return value === undefined || value === null ? '(none)' : JSON.stringify(value);
-}
-
-function pick<T extends object, F extends keyof T>(from: T, fields: readonly F[]): Pick<T, F> {
-  return Object.fromEntries(
-    fields.filter((field) => from[field] !== undefined).map((field) => [field, from[field]]),
-  ) as Pick<T, F>;
 }

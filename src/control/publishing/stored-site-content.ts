@@ -68,7 +68,7 @@ function blockedContent(row: RowOf<'blockedCaller'>): BlockedCallerContent {
 }
 
 /** A broker without pinned keys is left out. */
-function hasKeys(definition: unknown): boolean {
+export function hasKeys(definition: unknown): boolean {
   return isJsonObject(definition) && Array.isArray(definition.keys) && definition.keys.length > 0;
 }
 
@@ -155,7 +155,6 @@ export function clientContent(
   };
 }
 
-/** Leaves out routes without allowed sources. */
 export async function readRoutes(tx: Transaction, siteId: string) {
   const sources = new Map<string, unknown>();
   const sourceRows = await allRows(
@@ -167,10 +166,15 @@ export async function readRoutes(tx: Transaction, siteId: string) {
     (page) => tx.routes.list({ siteId }, page),
     ({ routeId }) => routeId,
   );
-  const published = rows.filter(({ routeId }) => sources.has(routeId));
+  return publishedRoutes(rows.map(routeContent), sources);
+}
+
+/** Leaves out routes without allowed sources. @param sources by route_id */
+export function publishedRoutes(routes: readonly JsonObject[], sources: ReadonlyMap<unknown, unknown>) {
+  const published = routes.filter(({ route_id: routeId }) => sources.has(routeId));
   return {
-    routes: published.map((row) => routeContent(row)),
-    route_sources: published.map(({ routeId }) => ({
+    routes: published,
+    route_sources: published.map(({ route_id: routeId }) => ({
       route_id: routeId,
       allowed_sources: sources.get(routeId),
     })),

@@ -77,7 +77,7 @@ interface Altered<T extends VersionedTableName> extends Consequences {
 interface Written<R extends AuditedResource, Row, V> {
   readonly verb: AuditVerb<R> | 'create' | 'change' | 'delete';
   readonly rows: readonly Row[];
-  readonly before?: readonly V[];
+  readonly before?: readonly V[] | undefined;
   readonly after?: readonly V[];
 }
 
@@ -172,13 +172,10 @@ export abstract class VersionedResource<
       }
       const row = await this.#row(tx, name);
       const view = await this.#view(tx, row);
-      const written = { rows: [row], after: [view] };
-      const event =
-        before === undefined
-          ? ({ verb: 'create', ...written } as const)
-          : ({ verb: 'change', ...written, before: [before] } as const);
-      const audit = await this.#finish(tx, operation, event, consequences, nowMs);
-      return { result: { view, created: before === undefined }, audit };
+      const verb = known === undefined ? ('create' as const) : ('change' as const);
+      const written = { verb, rows: [row], before: before && [before], after: [view] };
+      const audit = await this.#finish(tx, operation, written, consequences, nowMs);
+      return { result: { view, created: known === undefined }, audit };
     });
   }
 
