@@ -199,7 +199,7 @@ async function revisionIn(
 
 function noRevisionIn(
   sourceId: string,
-  { revisions }: Schemas['Source'],
+  { revisions = [] }: Schemas['Source'],
   states: readonly SourceState[],
 ): CliError {
   const all = revisions.map(({ revision, state }) => `${revision}: ${state}`).join(', ');
@@ -209,7 +209,7 @@ function noRevisionIn(
 
 /** Numbers of the revisions in these states, in ascending order. */
 export function revisionsIn(
-  { revisions }: Schemas['Source'],
+  { revisions = [] }: Schemas['Source'],
   states: readonly SourceState[],
 ): readonly number[] {
   return revisions
