@@ -21,6 +21,7 @@ export default class extends TestEnvironment {
   constructor(config, context) {
     super(config, context);
     this.#path = context.testPath;
+    this.global.machineSlowness = this.#slowness.waited;
   }
 
   handleTestEvent({ name, hook, test }, { testTimeout }) {

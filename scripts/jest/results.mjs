@@ -61,7 +61,7 @@ function tryAgain(file) {
     return 1;
   }
   console.log(`A second try, alone: ${paths.join(' ')}`);
-  const { PROOFGATE_TEST_CPU_SECONDS: _, ...env } = process.env;
+  const { PROOFGATE_TEST_CPU_SECONDS: _, PROOFGATE_TEST_LANE: __, ...env } = process.env;
   const jest = ['run', '--silent', 'jest', '--', '--runInBand', '--runTestsByPath', ...paths];
   const { status } = spawnSync('npm', jest, {
     stdio: 'inherit',

@@ -62,6 +62,12 @@ export function remainingMs(elsewhereMs: number): number {
   return waitsEndAtMs === undefined ? elsewhereMs : Math.max(0, Math.ceil(waitsEndAtMs - performance.now()));
 }
 
+/** For a lifetime that programs of a test must not outlive: how many times slower than quiet the machine was at the start of the file. */
+export function machineSlowness(): number {
+  const measured = globalThis as { readonly machineSlowness?: number };
+  return measured.machineSlowness ?? 1;
+}
+
 /** A probe that hangs does not outlast the wait. */
 async function answerBy<T>(endMs: number, answer: Promise<T> | T): Promise<T> {
   let timer: NodeJS.Timeout | undefined;

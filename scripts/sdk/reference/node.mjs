@@ -25,6 +25,8 @@ function declarationsOf(root, entry) {
     noEmit: false,
     declaration: true,
     emitDeclarationOnly: true,
+    incremental: false,
+    tsBuildInfoFile: undefined,
   });
   const found = new Map();
   program.emit(undefined, (path, text, _mark, _onError, [source]) => {

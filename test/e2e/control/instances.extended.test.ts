@@ -13,7 +13,7 @@ import { submissionOf, Workload, WorkloadConnection } from '../../support/contro
 import { freePort } from '../../support/harness/free-port.ts';
 import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 import type { Service } from '../../support/harness/sidecar.ts';
-import { waitFor } from '../../support/wait.ts';
+import { machineSlowness, waitFor } from '../../support/wait.ts';
 import { Acknowledged } from './campaign/acknowledged.ts';
 import { brokenPromises, readContents } from './campaign/kept-promises.ts';
 import { SiteFollower } from './campaign/site-follower.ts';
@@ -171,7 +171,10 @@ describe('one instance', () => {
     const workload = new Workload(reviewed, stage.controlUrl);
     const challenge = await workload.challenge(at(1).connection);
     if (challenge === undefined) throw new Error('no challenge');
-    const submission = submissionOf(challenge, stage.workloadToken('reviewed', { expiresInSeconds: 4 }));
+    const submission = submissionOf(
+      challenge,
+      stage.workloadToken('reviewed', { expiresInSeconds: Math.ceil(4 * machineSlowness()) }),
+    );
     const verdict = await workload.submit(submission, at(2).connection);
     if (verdict.kind !== 'done') throw new Error(verdict.kind);
     const { enrollmentId } = verdict.value;

@@ -16,7 +16,7 @@ import {
   startServiceAccountIssuer,
 } from '../../support/fakes/service-account-issuer.ts';
 import { errorCode } from '../../support/harness/proofgate-command.ts';
-import { waitFor } from '../../support/wait.ts';
+import { machineSlowness, waitFor } from '../../support/wait.ts';
 
 const ALLOWED = { status: 200, reason: '' };
 const REVOKED = { status: 401, reason: 'invalid_request_proof', detail: 'key_revoked' };
@@ -93,9 +93,10 @@ describe('a key', () => {
   });
 
   it('expires with its token, and is denied', async () => {
-    const tokenFile = await stage.tokenFor('billing', { expiresInSeconds: 12 });
+    const expiresInSeconds = Math.ceil(12 * machineSlowness());
+    const tokenFile = await stage.tokenFor('billing', { expiresInSeconds });
     const { keyFile, expiresAt } = await stage.enroll('billing', { tokenFile });
-    expect(Date.parse(expiresAt)).toBeLessThan(Date.now() + 13_000);
+    expect(Date.parse(expiresAt)).toBeLessThan(Date.now() + (expiresInSeconds + 1) * 1000);
     await gateway.awaitOutcome(keyFile, ALLOWED);
     // The client would refuse to sign, so this request bypasses it and tests the verifier.
     await waitFor('the key to expire', () => (Date.now() > Date.parse(expiresAt) + 1500 ? true : undefined));
@@ -128,11 +129,12 @@ describe('enrolling again', () => {
   });
 
   it('happens by itself when the key nears its end', async () => {
-    const tokenFile = await stage.tokenFor('billing', { expiresInSeconds: 20 });
+    const expiresInSeconds = Math.ceil(20 * machineSlowness());
+    const tokenFile = await stage.tokenFor('billing', { expiresInSeconds });
     const first = await stage.enroll('billing', { tokenFile });
     // 15 % of its life before the end, at most; each attempt before that would be a process in vain.
     const endMs = Date.parse(first.expiresAt);
-    await waitFor('the end to be near', () => endMs - Date.now() < 4_000);
+    await waitFor('the end to be near', () => endMs - Date.now() < expiresInSeconds * 200);
     const again = await waitFor('another key', async () => {
       const startedAtMs = Date.now();
       const enrolled = await stage.enroll('billing', { keyFile: first.keyFile, reuse: true });

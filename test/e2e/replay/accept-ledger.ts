@@ -1,6 +1,6 @@
 /** The oracle: what every target answered for every proof, kept outside of the system under test. */
 
-/** Outcomes that a verifier may give while its replay store or its machine has a fault (docs/design/protocol.md "Decision"). */
+/** Outcomes that a verifier may give while its replay store or its machine has a fault (docs/design/protocol.md "Decision: first fault wins"). */
 const KNOWN_OUTCOMES = new Set([
   'allowed',
   'jti_replay 403',
