@@ -5,6 +5,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Writable } from 'node:stream';
 import type { ReadinessCheck } from '../../../../process/admin/admin-server.ts';
+import { closeLostHandoffs } from '../../../../process/node-internals/cluster-handoffs.ts';
 import { CliError } from '../../../../process/program/errors.ts';
 import type { Logger } from '../../../../process/telemetry/logger.ts';
 import { type ProcessState, relayLines } from './merged-reports.ts';
@@ -89,6 +90,7 @@ export class WorkerPool {
   #fork(seat: Seat): void {
     const { logger, stdout } = this.#options;
     const worker = cluster.fork({ [WORKER_NUMBER]: String(seat.number) });
+    closeLostHandoffs(worker);
     const startedMs = performance.now();
     seat.worker = worker;
     seat.checks = undefined;
