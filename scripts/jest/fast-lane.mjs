@@ -31,6 +31,7 @@ export const SHOWN = {
     'vectors/in-process',
   ],
   'Freshness, revision floor, verification without a central server': [
+    'e2e/freshness',
     'verifier/loading/bundle-loader',
     'verifier/loading/control-problem',
     'verifier/loading/reset-mark',
@@ -38,6 +39,8 @@ export const SHOWN = {
     'enforcement/programs/verifier/graceful-shutdown',
   ],
   'jti unused, consumed atomically, on a real Redis and in memory': [
+    'e2e/concurrency',
+    'verifier/replay/memory',
     'verifier/redis/replay-scripts',
     'verifier/replay/memory-health',
     'verifier/replay/record-table',
@@ -45,12 +48,16 @@ export const SHOWN = {
     'verifier/replay/redis-fences',
   ],
   'Forwarding with context headers, denials with stable reasons: a real Envoy': [
+    'e2e/bodies',
+    'e2e/denials',
     'e2e/outcomes',
     'enforcement/ext-authz-grpc/check-response',
     'enforcement/ext-authz-grpc/decode-check-request',
     'enforcement/ext-authz-grpc/server',
   ],
   'The other enforcement points': [
+    'conformance/middleware',
+    'e2e/forward-auth/decisions',
     'enforcement/ext-authz-http',
     'enforcement/middleware/frameworks',
     'enforcement/middleware/header-lines',
@@ -66,24 +73,38 @@ export const SHOWN = {
     'verifier/decision/explain/proof-checks',
   ],
   'Trust anchor sources: states and transitions': [
+    'control/sources/lifecycle',
     'control/issuers/key-set',
     'control/sources/retire-source',
   ],
   'Enrollment policies, approvals, derived keys': [
+    'control/enrollment/submission',
     'control/domain',
     'control/enrollment/decisions',
     'control/enrollment/policies',
     'control/enrollment/rejected-enrollments',
   ],
   'Clients, profiles, environments, fleets, sites': [
+    'control/declaration/same-result',
+    'e2e/control/ctl-verbs',
     'control/api/caller-profiles',
     'control/api/clients-and-routes',
     'control/api/protection',
     'control/api/sites',
   ],
-  'Operators, roles, secrets': ['control/operators/sign-in', 'control/secrets/secrets'],
+  'Operators, roles, secrets': [
+    'control/api/permissions',
+    'control/operators/operators',
+    'control/operators/sign-in',
+    'control/secrets/secrets',
+  ],
   'Storage: SQLite and PostgreSQL': ['control/store/postgres', 'control/store/repositories'],
-  'Publishing bundles': ['control/publishing/signing-keys', 'control/publishing/site-content'],
+  'Publishing bundles': [
+    'control/publishing/distribution',
+    'control/publishing/publisher',
+    'control/publishing/signing-keys',
+    'control/publishing/site-content',
+  ],
   'Enrollment command-line tool': [
     'caller/enroll/enroll',
     'caller/sign',
@@ -96,6 +117,8 @@ export const SHOWN = {
     'caller/signer/egress/confused-deputy',
   ],
   'Broker: software keys and SVIDs': [
+    'broker/attacks',
+    'broker/program/broker-process',
     'broker/challenges',
     'broker/issued-passports',
     'broker/served-proofs',
