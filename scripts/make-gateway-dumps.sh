@@ -86,7 +86,7 @@ injected() { # NATIVE FILE
 record() { # SET FILE…
   local set=$1
   shift
-  printf '%s  %s\n' "$(cd "$root" && cat "$@" | sha256sum | cut -d ' ' -f 1)" "$set" >>"$work/made-from"
+  printf '%s  %s\n' "$(cd "$root" && cat "$@" | sed '/^ *#/d' | sha256sum | cut -d ' ' -f 1)" "$set" >>"$work/made-from"
 }
 
 for place in socket mtls; do
