@@ -39,7 +39,8 @@ export function endToEndTests(image: () => BuiltImage): void {
         // The root does not have this machine's certificates.
         NODE_EXTRA_CA_CERTS: undefined,
         PROOFGATE_TEST_NODE: node,
-        PROOFGATE_TEST_TOTALS: undefined,
+        PROOFGATE_TEST_LANE: undefined,
+        PROOFGATE_TEST_RESULTS: undefined,
         PROOFGATE_TEST_PROGRAM: `/${HOME}/bin/proofgate`,
       });
       if (status !== 0) throw new Error(output);
