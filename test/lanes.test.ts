@@ -1,8 +1,9 @@
 /** Every test file is in exactly one lane, `make test` or `make test-extended`, and few failures get a second try in CI. */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { checkoutPath } from './support/harness/checkout.ts';
 
@@ -94,5 +95,57 @@ describe('a second try', () => {
     writeFileSync(file, '{"failed":1}\n');
     const script = checkoutPath('scripts', 'jest', 'results.mjs');
     expect(spawnSync(process.execPath, [script, 'again', file]).status).toBe(1);
+  });
+});
+
+describe('the reporter', () => {
+  let folder = '';
+  beforeAll(() => {
+    mkdirSync(checkoutPath('.build'), { recursive: true });
+    folder = mkdtempSync(checkoutPath('.build', 'lanes-'));
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  const WAIT = `import { waitFor } from '${checkoutPath('test', 'support', 'wait.ts')}';`;
+
+  /** Runs two files with this body of a test. */
+  function runOf(body: string, env: NodeJS.ProcessEnv = {}) {
+    for (const name of ['one', 'two']) {
+      writeFileSync(
+        join(folder, `${name}.test.ts`),
+        `${WAIT}\nit('runs', async () => { ${body} }, 3_000);\n`,
+      );
+    }
+    const results = join(folder, 'results');
+    rmSync(results, { force: true });
+    const config = join(folder, 'jest.config.mjs');
+    const { href } = pathToFileURL(checkoutPath('jest.config.mjs'));
+    const overrides =
+      "rootDir: import.meta.dirname, testMatch: ['<rootDir>/*.test.ts'], modulePathIgnorePatterns: []";
+    const paths = `JSON.parse(JSON.stringify(base).replaceAll('<rootDir>', '${checkoutPath()}'))`;
+    writeFileSync(config, `import base from '${href}';\nexport default { ...${paths}, ${overrides} };\n`);
+    const { status } = spawnSync('npm', ['run', '--silent', 'jest', '--', '--config', config], {
+      cwd: checkoutPath(),
+      env: { ...process.env, ...env, PROOFGATE_TEST_LANE: undefined, PROOFGATE_TEST_RESULTS: results },
+    });
+    const { failures } = JSON.parse(readFileSync(results, 'utf8'));
+    return { status, failures: failures.map(({ timedOut }: { readonly timedOut: boolean }) => timedOut) };
+  }
+
+  it('fails a run that costs more than its budget', () => {
+    expect(runOf('expect(1).toBe(1);', { PROOFGATE_TEST_CPU_SECONDS: '60' })).toEqual({
+      status: 0,
+      failures: [],
+    });
+    const dear = runOf('expect(1).toBe(1);', { PROOFGATE_TEST_CPU_SECONDS: '0.001' });
+    expect(dear).toEqual({ status: 1, failures: [false] });
+  });
+
+  it('tells a wait from an assertion', () => {
+    const wait = "await waitFor('nothing', () => undefined);";
+    expect(runOf(wait)).toEqual({ status: 1, failures: [true, true] });
+    expect(runOf('expect(1).toBe(2);')).toEqual({ status: 1, failures: [false, false] });
+    const limited = "await waitFor('nothing', () => undefined, 10);";
+    expect(runOf(limited)).toEqual({ status: 1, failures: [false, false] });
   });
 });

@@ -4,7 +4,7 @@
  */
 import { readdirSync } from 'node:fs';
 
-/** No process, server or disk: `make quick` runs these alone. */
+/** They start no process and no server: `make quick` runs these alone. */
 export const PURE = [
   'protocol',
   'bundle/compile',
@@ -15,7 +15,6 @@ export const PURE = [
   'verifier/capture',
   'vectors/in-process',
   'vectors/files',
-  'lanes',
 ];
 
 export const SHOWN = {

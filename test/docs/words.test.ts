@@ -1,9 +1,9 @@
-/** Holds the amount of hand-written text: whoever adds a page shortens another. */
+/** Limits the number of hand-written words: a change that adds a page shortens another. */
 import { expect, it } from '@jest/globals';
 import { wordsOfPages } from '../../scripts/count-words.mjs';
 
 /** The aim is 50,000: lower it with each cut. */
-const MAX_WORDS = 68_000;
+const MAX_WORDS = 63_800;
 
 it('hand-written pages have no more words', () => {
   const words = wordsOfPages().reduce((sum, [, count]) => sum + count, 0);

@@ -1,6 +1,6 @@
 /**
- * Closes the connections that a worker of node:cluster had not taken over when it ended. Node.js keeps each open in the primary, where
- * nobody reads it: the client waits until it gives up. The connection that a hanging worker was offered last is always one of them.
+ * Closes the connections that a worker of node:cluster was offered and had not accepted when it ended. Node.js keeps them open in the
+ * primary and never reads from them, so their clients wait for an answer that does not come. A worker that hangs has one of them.
  * No benchmark justifies this file; test/process/node-internals/cluster-handoffs.test.ts fails without it.
  */
 import type { Worker } from 'node:cluster';
