@@ -5,7 +5,7 @@
  */
 
 import { usageError } from '../../process/program/errors.ts';
-import { boundedWaitMs, type Urgency } from '../../protocol/bounded-wait.ts';
+import { boundedWaitMs, type Urgency } from '../../protocol/retry-wait.ts';
 import type { EnrollEvent } from '../enroll/enroll-run.ts';
 import type { EnrolledKeyRecord } from '../enroll/enrollment-state.ts';
 import { refusal } from '../enroll/explanations.ts';

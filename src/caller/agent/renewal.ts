@@ -3,7 +3,7 @@
  * sleep need no special handling. Source: docs/operate/workloads.md "When it enrolls".
  */
 
-import { boundedWaitMs, type Urgency } from '../../protocol/bounded-wait.ts';
+import { boundedWaitMs, exponentialWaitMs, type Urgency } from '../../protocol/retry-wait.ts';
 import { type EnrolledKeyRecord, refreshFromMs } from '../enroll/enrollment-state.ts';
 
 /** Maximum interval between checks. New tokens, clock changes and machine wake-ups are noticed within it. */
@@ -124,15 +124,15 @@ function wait(waitMs: number, why: string): RenewalStep {
 
 interface Pace {
   readonly firstMs: number;
-  readonly mostMs: number;
+  readonly maxMs: number;
 }
 
 const PACES: { readonly [K in FailureKind]: Pace } = {
-  unavailable: { firstMs: 1000, mostMs: 60_000 },
+  unavailable: { firstMs: 1000, maxMs: 60_000 },
   // The run that ended with it has already polled until its timeout.
-  pending: { firstMs: 30_000, mostMs: 30_000 },
-  refused: { firstMs: 60_000, mostMs: 600_000 },
-  denied: { firstMs: Number.POSITIVE_INFINITY, mostMs: Number.POSITIVE_INFINITY },
+  pending: { firstMs: 30_000, maxMs: 30_000 },
+  refused: { firstMs: 60_000, maxMs: 600_000 },
+  denied: { firstMs: Number.POSITIVE_INFINITY, maxMs: Number.POSITIVE_INFINITY },
 };
 /** Maximum share that jitter takes off a wait, and that it adds to `Retry-After`. */
 const JITTER_SHARE = 0.25;
@@ -165,8 +165,11 @@ export function retryWaitMs(
   urgency: Urgency,
   random: number,
 ): number {
-  const { firstMs, mostMs } = PACES[kind];
-  const backOffMs = Math.min(firstMs * 2 ** Math.min(count - 1, 30), mostMs) * (1 - JITTER_SHARE * random);
+  const backOffMs = exponentialWaitMs(count, {
+    ...PACES[kind],
+    jitterShare: JITTER_SHARE,
+    random: () => random,
+  });
   if (kind === 'denied') return backOffMs;
   const wishedMs = Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));
   const { lateMs, leftMs } = urgency;

@@ -4,7 +4,7 @@
  * A failure leaves the current set in place until it ends.
  * Source: docs/operate/workloads.md "With a broker".
  */
-import { boundedWaitMs } from '../../protocol/bounded-wait.ts';
+import { boundedWaitMs, exponentialWaitMs } from '../../protocol/retry-wait.ts';
 import { BrokerError, type BrokerFault } from './broker-error.ts';
 
 export interface Moment {
@@ -178,8 +178,12 @@ export function retryWaitMs(
 ): number {
   const mostMs = kind === 'refused' ? MAX_REFUSED_RETRY_MS : MAX_RETRY_MS;
   const limitMs = Math.min(mostMs, Math.max(FIRST_RETRY_MS, (kept?.lifetimeMs ?? Infinity) / 10));
-  const longestMs = Math.min(FIRST_RETRY_MS * 2 ** Math.min(count - 1, 30), limitMs);
-  const backOffMs = longestMs * (1 - JITTER_SHARE * random);
+  const backOffMs = exponentialWaitMs(count, {
+    firstMs: FIRST_RETRY_MS,
+    maxMs: limitMs,
+    jitterShare: JITTER_SHARE,
+    random: () => random,
+  });
   const wishedMs = Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));
   const leftMs = (kept?.endsAtMs ?? 0) - nowMs;
   const lateMs = leftMs > 0 ? Math.min(limitMs, LATE_MS) : Math.max(backOffMs, MAX_RETRY_AFTER_MS);

@@ -1,7 +1,7 @@
 /** One enrollment run: its request, dependencies, persisted state and remaining time. */
 
-import { boundedWaitMs } from '../../protocol/bounded-wait.ts';
 import type { Redacted } from '../../protocol/redacted.ts';
+import { boundedWaitMs } from '../../protocol/retry-wait.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { ControlCall, ControlClient } from './control-client.ts';
 import type {

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Kysely, TransactionBuilder } from 'kysely';
+import { exponentialWaitMs } from '../../protocol/retry-wait.ts';
 import { type DatabaseFault, errorOf } from './database-fault.ts';
 import {
   type ControlStore,
@@ -43,8 +44,8 @@ interface Committed<T> {
 }
 
 const MAX_ATTEMPTS = 5;
-/** Pause before the second attempt. It doubles before each further one, with jitter. */
-const FIRST_PAUSE_MS = 10;
+/** Before each attempt but the first. */
+const PAUSES = { firstMs: 15, maxMs: 120 };
 
 export class RelationalStore implements ControlStore {
   readonly #engine: Engine;
@@ -140,7 +141,7 @@ export class RelationalStore implements ControlStore {
         // A connection that broke before the commit was sent has committed nothing.
         const mayRepeat = fault.kind === 'repeat' || (fault.kind === 'connection_lost' && !isCommitting);
         if (!mayRepeat || attempt >= MAX_ATTEMPTS) throw errorOf(fault);
-        await delay(FIRST_PAUSE_MS * 2 ** (attempt - 1) * (0.5 + Math.random()));
+        await delay(exponentialWaitMs(attempt, PAUSES));
       }
     }
   }

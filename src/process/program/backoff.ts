@@ -1,15 +1,13 @@
-/**
- * Exponential backoff with jitter: each wait is twice the one before, up to a limit. Jitter cuts each wait by up to
- * half, so that a thousand verifiers do not return at once to a server that has just recovered.
- */
+/** Exponential backoff that counts the failures itself. */
 
-import { boundedWaitMs, type Urgency } from '../../protocol/bounded-wait.ts';
+import {
+  boundedWaitMs,
+  type ExponentialWait,
+  exponentialWaitMs,
+  type Urgency,
+} from '../../protocol/retry-wait.ts';
 
-export interface BackoffOptions {
-  readonly firstMs: number;
-  readonly maxMs: number;
-  /** 0 to 1; default `Math.random`. */
-  readonly random?: () => number;
+export interface BackoffOptions extends ExponentialWait {
   /** Of what the next attempt renews; default: nothing ends. */
   readonly urgency?: () => Urgency;
 }
@@ -22,12 +20,11 @@ export const MAX_RETRY_AFTER_MS = 30_000;
 
 export class Backoff {
   readonly #options: BackoffOptions;
-  #nextMs: number;
+  #failures = 0;
   #notBeforeMs = 0;
 
   constructor(options: BackoffOptions) {
     this.#options = options;
-    this.#nextMs = options.firstMs;
   }
 
   /** Whether the last wait is over. */
@@ -41,9 +38,8 @@ export class Backoff {
    * @returns milliseconds to wait
    */
   failed(retryAfterMs = 0): number {
-    const { maxMs, random = Math.random, urgency } = this.#options;
-    const ownMs = this.#nextMs * (1 - random() / 2);
-    this.#nextMs = Math.min(this.#nextMs * 2, maxMs);
+    const { urgency } = this.#options;
+    const ownMs = exponentialWaitMs(++this.#failures, this.#options);
     const wishedMs = Math.max(ownMs, Math.min(retryAfterMs, MAX_RETRY_AFTER_MS));
     const waitMs = urgency === undefined ? wishedMs : boundedWaitMs(wishedMs, urgency());
     this.#notBeforeMs = performance.now() + waitMs;
@@ -51,7 +47,7 @@ export class Backoff {
   }
 
   reset(): void {
-    this.#nextMs = this.#options.firstMs;
+    this.#failures = 0;
     this.#notBeforeMs = 0;
   }
 }

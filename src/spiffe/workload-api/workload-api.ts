@@ -4,6 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type GrpcConnection, GrpcError, grpcService } from '../../process/grpc/grpc-client.ts';
+import { Backoff } from '../../process/program/backoff.ts';
 import { WORKLOAD_SOCKET_RULE, workloadSocketTarget } from './workload-socket.ts';
 
 export interface X509SvidMessage {
@@ -97,8 +98,7 @@ export interface FollowedStream<M extends StreamMethod> {
 }
 
 const REFUSED_RETRY_MS = 60_000;
-const FIRST_BACKOFF_MS = 100;
-const MAX_BACKOFF_MS = 1_000;
+const BACKOFF = { firstMs: 200, maxMs: 1_000 };
 
 /**
  * Follows a stream until the signal. After its end it connects again, at most a second later, or a minute when the agent
@@ -111,15 +111,15 @@ export async function followStream<M extends StreamMethod>(
   stream: FollowedStream<M>,
 ): Promise<void> {
   const { onError, refusedRetryMs = REFUSED_RETRY_MS, signal } = stream;
-  let backoffMs = FIRST_BACKOFF_MS;
+  const backoff = new Backoff(BACKOFF);
   while (!signal.aborted) {
     const attempt = await readStream(address, method, stream);
     if (signal.aborted) return;
     onError(attempt.error);
-    backoffMs = attempt.receivedMessages ? FIRST_BACKOFF_MS : Math.min(backoffMs * 2, MAX_BACKOFF_MS);
-    // Some jitter, so that the workloads of a node do not all return in one moment.
+    if (attempt.receivedMessages) backoff.reset();
+    const backoffMs = backoff.failed();
     const waitMs = attempt.error.code === 'workload_api_refused' ? refusedRetryMs : backoffMs;
-    await delay(waitMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => {});
+    await delay(waitMs, undefined, { signal }).catch(() => {});
   }
 }
 

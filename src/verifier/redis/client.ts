@@ -7,6 +7,7 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { AbstractConnector, Redis, type RedisOptions } from 'ioredis';
+import { exponentialWaitMs } from '../../protocol/retry-wait.ts';
 import type { RedisAddress, RedisLogin } from './endpoint.ts';
 
 const DISCONNECT_TIMEOUT_MS = 50;
@@ -40,8 +41,8 @@ export function createRedisClient(connection: RedisConnection): Redis {
 
 /** Doubles from 5 ms to 2 s, with jitter, so that verifiers do not reconnect all at once. */
 export function reconnectDelayMs(attempt: number): number {
-  const ceilingMs = Math.min(MAX_RECONNECT_DELAY_MS, FIRST_RECONNECT_DELAY_MS * 2 ** (attempt - 1));
-  return Math.ceil(ceilingMs * (0.5 + Math.random() / 2));
+  const limits = { firstMs: FIRST_RECONNECT_DELAY_MS, maxMs: MAX_RECONNECT_DELAY_MS };
+  return Math.ceil(exponentialWaitMs(attempt, limits));
 }
 
 /**

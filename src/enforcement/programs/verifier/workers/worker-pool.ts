@@ -6,6 +6,7 @@ import cluster, { type Worker } from 'node:cluster';
 import type { Writable } from 'node:stream';
 import type { ReadinessCheck } from '../../../../process/admin/admin-server.ts';
 import { closeLostHandoffs } from '../../../../process/node-internals/cluster-handoffs.ts';
+import { Backoff, NO_JITTER } from '../../../../process/program/backoff.ts';
 import { CliError } from '../../../../process/program/errors.ts';
 import type { Logger } from '../../../../process/telemetry/logger.ts';
 import { type ProcessState, relayLines } from './merged-reports.ts';
@@ -30,13 +31,12 @@ interface Seat {
   worker: Worker | undefined;
   checks: readonly ReadinessCheck[] | undefined;
   heardMs: number;
-  /** Delay before the next restart. */
-  backoffMs: number;
+  /** Of its restarts. */
+  readonly backoff: Backoff;
   restart: NodeJS.Timeout | undefined;
 }
 
-const FIRST_BACKOFF_MS = 100;
-const MAX_BACKOFF_MS = 10_000;
+const BACKOFF = { firstMs: 100, maxMs: 10_000, random: NO_JITTER };
 /** A worker that ran this long did not fail at startup, so its backoff is reset. */
 const SOUND_AFTER_MS = 30_000;
 /** A worker sends its heartbeat five times a second. */
@@ -66,7 +66,7 @@ export class WorkerPool {
       worker: undefined,
       checks: undefined,
       heardMs: performance.now(),
-      backoffMs: FIRST_BACKOFF_MS,
+      backoff: new Backoff(BACKOFF),
       restart: undefined,
     }));
   }
@@ -108,17 +108,16 @@ export class WorkerPool {
       const isClosing = this.#farewell === 'close';
       // An orderly exit after `close` is expected.
       if (isClosing && (code === 0 || !this.#hasStarted)) return;
-      if (performance.now() - startedMs >= SOUND_AFTER_MS) seat.backoffMs = FIRST_BACKOFF_MS;
-      const restart_ms = isClosing ? undefined : seat.backoffMs;
+      if (performance.now() - startedMs >= SOUND_AFTER_MS) seat.backoff.reset();
+      const restart_ms = isClosing ? undefined : seat.backoff.failed();
       logger.error({ worker: seat.number, code, signal, restart_ms }, 'a worker has ended');
-      if (!isClosing) this.#restart(seat);
+      if (restart_ms !== undefined) this.#restart(seat, restart_ms);
     });
   }
 
-  #restart(seat: Seat): void {
+  #restart(seat: Seat, delayMs: number): void {
     this.#options.onRestart();
-    seat.restart = setTimeout(() => this.#fork(seat), seat.backoffMs);
-    seat.backoffMs = Math.min(seat.backoffMs * 2, MAX_BACKOFF_MS);
+    seat.restart = setTimeout(() => this.#fork(seat), delayMs);
   }
 
   #hear(seat: Seat, worker: Worker, message: WorkerMessage): void {
