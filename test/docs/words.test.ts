@@ -2,8 +2,8 @@
 import { expect, it } from '@jest/globals';
 import { wordsOfPages } from '../../scripts/count-words.mjs';
 
-/** The aim is 50,000: lower it with each cut. */
-const MAX_WORDS = 63_800;
+/** A new page may raise it, never above 50,000. Lower it with each cut. */
+const MAX_WORDS = 48_000;
 
 it('hand-written pages have no more words', () => {
   const words = wordsOfPages().reduce((sum, [, count]) => sum + count, 0);
