@@ -18,6 +18,8 @@ const FILES_LEFT_OUT = [
   // They mount a file system while they are loaded, and processes that are ended leave it mounted.
   'test/verifier/assembly/audit-readiness.test.ts',
   'test/verifier/audit/full-disk.test.ts',
+  'test/verifier/capture/denied-captures.test.ts',
+  'test/verifier/loading/read-only-directory.test.ts',
   // Writes to the standard output of the process that it is in.
   'test/verifier/audit/standard-output.test.ts',
 ];

@@ -272,7 +272,7 @@ describe('the answer', () => {
 });
 
 describe('before the body is received', () => {
-  const { verifier, events, store } = create({});
+  const { verifier } = create({});
 
   it.each<[string, RequestPlan, boolean]>([
     ['a route that binds it', read, true],
@@ -288,6 +288,7 @@ describe('before the body is received', () => {
   });
 
   it('leaves a valid request to the check, and consumes nothing', () => {
+    const { events, store, verifier } = create({});
     const awaited = verifier.awaitBody(signed().facts);
     expect(awaited.kind).toBe('awaited');
     expect(store.claims).toEqual([]);
@@ -295,6 +296,7 @@ describe('before the body is received', () => {
   });
 
   it('denies and records what no body can mend', () => {
+    const { events, verifier } = create({});
     const { facts } = signed();
     const decision = verifier.awaitBody({ ...facts, target: `${facts.target}?changed` });
     expect(outcomeOf(decision)).toBe('request_binding_mismatch/target 403');
