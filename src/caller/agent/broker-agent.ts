@@ -50,7 +50,7 @@ export async function keepPassports(
         logKeepEvent(logger, event);
         metrics.passportsEnded(event.kind === 'renewed' ? 'issued' : event.failure.kind);
       }),
-      await installedBefore(pairs),
+      await readInstalled(pairs),
     );
     const end = await serve({
       registry: metrics.registry,
@@ -92,7 +92,7 @@ function portsOf(
 }
 
 /** Of an earlier run: it is renewed at once, and good until then. */
-async function installedBefore(pairs: PassportPairs): Promise<InstalledPassports | undefined> {
+async function readInstalled(pairs: PassportPairs): Promise<InstalledPassports | undefined> {
   const state = await pairs.current();
   const [first] = state?.passports ?? [];
   if (state === undefined || first === undefined) return undefined;
@@ -110,8 +110,8 @@ function failureOf(error: unknown): KeepFailure {
 }
 
 function endSeconds(installed: InstalledPassports | undefined): number {
-  const isGood = installed !== undefined && Date.now() < installed.endsAtMs;
-  return isGood ? Math.floor(installed.endsAtMs / 1000) : 0;
+  const isValid = installed !== undefined && Date.now() < installed.endsAtMs;
+  return isValid ? Math.floor(installed.endsAtMs / 1000) : 0;
 }
 
 /** Log lines: codes, thumbprints, names and times, never a key or a passport. Source: docs/operate/workloads.md "Log". */
@@ -141,13 +141,13 @@ export function passportReadiness(
   nowMs: number,
 ): readonly ReadinessCheck[] {
   const why = failure && `${failure.code}: ${failure.text}`;
-  const isGood = current !== undefined && nowMs < current.endsAtMs;
+  const isValid = current !== undefined && nowMs < current.endsAtMs;
   const problem =
     current === undefined
       ? 'passport_missing: the first passport is under way'
       : `passport_expired: the passport ended at ${formatMoment(current.endsAtMs)}`;
   return [
-    { name: 'passport', problem: isGood ? undefined : [problem, why].filter(Boolean).join('; ') },
+    { name: 'passport', problem: isValid ? undefined : [problem, why].filter(Boolean).join('; ') },
     { name: 'renewal', problem: undefined, warning: why },
   ];
 }

@@ -78,12 +78,12 @@ export class PairFolders {
     } catch (error) {
       throw notWritten(directory, error);
     }
-    await this.leadToCurrent();
+    await this.linkToCurrent();
     await this.prune();
   }
 
   /** Links the state first, so that a reader that finds the key also finds its state. */
-  async leadToCurrent(): Promise<void> {
+  async linkToCurrent(): Promise<void> {
     const { current, directory, key } = this.#names;
     try {
       for (const name of [this.#statePathOf(key), key])

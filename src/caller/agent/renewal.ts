@@ -71,10 +71,10 @@ export type RenewalStep =
 
 export function nextStep(situation: RenewalSituation, now: Moment): RenewalStep {
   const { lastFailure, token } = situation;
-  const cause = causeToRenew(situation, now);
+  const cause = renewalCause(situation, now);
   if (cause === undefined) return { kind: 'wait', waitMs: untilDueMs(situation, now), why: undefined };
   if (token.kind === 'fault') return wait(CHECK_INTERVAL_MS, token.code);
-  if (cause !== 'no_key' && !prolongs(situation)) return wait(CHECK_INTERVAL_MS, 'token_not_renewed');
+  if (cause !== 'no_key' && !outlivesCurrent(situation)) return wait(CHECK_INTERVAL_MS, 'token_not_renewed');
   if (lastFailure === undefined || mayRetry(lastFailure, token.digest, now)) return { kind: 'enroll', cause };
   return wait(lastFailure.notBeforeMonotonicMs - now.monotonicMs, lastFailure.code);
 }
@@ -83,12 +83,12 @@ export function isUsable(record: EnrolledKeyRecord, nowMs: number): boolean {
   return record.key.status === 'active' && nowMs < record.key.expiresAtMs;
 }
 
-function causeToRenew(situation: RenewalSituation, { wallMs }: Moment): RenewalCause | undefined {
+function renewalCause(situation: RenewalSituation, { wallMs }: Moment): RenewalCause | undefined {
   const { current, enrolledWithDigest, token } = situation;
   if (current === undefined || !isUsable(current, wallMs)) return 'no_key';
   if (!(wallMs < dueAtMs(current, situation))) return 'near_end';
-  const isOther = token.kind === 'token' && ![undefined, token.digest].includes(enrolledWithDigest);
-  return isOther && prolongs(situation) ? 'token_changed' : undefined;
+  const isOtherToken = token.kind === 'token' && ![undefined, token.digest].includes(enrolledWithDigest);
+  return isOtherToken && outlivesCurrent(situation) ? 'token_changed' : undefined;
 }
 
 function dueAtMs(
@@ -100,7 +100,7 @@ function dueAtMs(
 }
 
 /** A key never outlives its token. For a token without an expiry, Control decides. */
-function prolongs({ current, token }: RenewalSituation): boolean {
+function outlivesCurrent({ current, token }: RenewalSituation): boolean {
   if (current === undefined || token.kind === 'fault' || token.expiresAtMs === undefined) return true;
   return token.expiresAtMs >= current.key.expiresAtMs + MIN_GAIN_MS;
 }
@@ -171,9 +171,9 @@ export function retryWaitMs(
     random: () => random,
   });
   if (kind === 'denied') return backOffMs;
-  const wishedMs = Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));
+  const wantedMs = Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));
   const { lateMs, leftMs } = urgency;
-  return boundedWaitMs(wishedMs, { ...urgency, lateMs: leftMs > 0 ? lateMs : Math.max(backOffMs, lateMs) });
+  return boundedWaitMs(wantedMs, { ...urgency, lateMs: leftMs > 0 ? lateMs : Math.max(backOffMs, lateMs) });
 }
 
 /** Maximum wait for verifiers without an installed key: a missing verifier must not prevent a pod from starting. */

@@ -40,7 +40,7 @@ export function formatBrokerState(state: BrokerState): string {
 
 /** @throws BrokerError `broker_state_invalid` */
 export function parseBrokerState(text: string, path: string): BrokerState {
-  const root = new ObjectReader(parsed(text, path), '', (place, problem) => invalid(path, place, problem));
+  const root = new ObjectReader(parseJson(text, path), '', (place, problem) => invalid(path, place, problem));
   root.required('format', (value) => value === BROKER_STATE_FORMAT, BROKER_STATE_FORMAT);
   const keyThumbprint = root.required('key_thumbprint', isIdentifier, 'a thumbprint');
   const svid = root.optionalObject('svid');
@@ -77,7 +77,7 @@ function isList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value);
 }
 
-function parsed(text: string, path: string): unknown {
+function parseJson(text: string, path: string): unknown {
   try {
     return parseStrictJson(text);
   } catch (error) {

@@ -124,11 +124,11 @@ export class PassportKeeper<S extends Kept> {
       report({ kind: 'renewed', set });
     } catch (error) {
       this.#renewAt = undefined;
-      if (!stop.aborted) this.#failed(error);
+      if (!stop.aborted) this.#recordFailure(error);
     }
   }
 
-  #failed(error: unknown): void {
+  #recordFailure(error: unknown): void {
     const { failureOf, now, random, report } = this.#ports;
     const failure = failureOf(error);
     this.#failures = this.#failure?.code === failure.code ? this.#failures + 1 : 1;
@@ -176,16 +176,16 @@ export function retryWaitMs(
   { count, kept, retryAfterMs = 0 }: Retry,
   { nowMs, random }: { readonly nowMs: number; readonly random: number },
 ): number {
-  const mostMs = kind === 'refused' ? MAX_REFUSED_RETRY_MS : MAX_RETRY_MS;
-  const limitMs = Math.min(mostMs, Math.max(FIRST_RETRY_MS, (kept?.lifetimeMs ?? Infinity) / 10));
+  const maxMs = kind === 'refused' ? MAX_REFUSED_RETRY_MS : MAX_RETRY_MS;
+  const limitMs = Math.min(maxMs, Math.max(FIRST_RETRY_MS, (kept?.lifetimeMs ?? Infinity) / 10));
   const backOffMs = exponentialWaitMs(count, {
     firstMs: FIRST_RETRY_MS,
     maxMs: limitMs,
     jitterShare: JITTER_SHARE,
     random: () => random,
   });
-  const wishedMs = Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));
+  const wantedMs = Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));
   const leftMs = (kept?.endsAtMs ?? 0) - nowMs;
   const lateMs = leftMs > 0 ? Math.min(limitMs, LATE_MS) : Math.max(backOffMs, MAX_RETRY_AFTER_MS);
-  return boundedWaitMs(wishedMs, { leftMs, renewMs: RENEW_MS, lateMs });
+  return boundedWaitMs(wantedMs, { leftMs, renewMs: RENEW_MS, lateMs });
 }

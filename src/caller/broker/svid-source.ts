@@ -61,7 +61,7 @@ export class SvidSource implements IdentitySource {
   async #follow(): Promise<void> {
     try {
       await this.#options.api.watch({
-        onUpdate: (update) => this.#updated(update),
+        onUpdate: (update) => this.#applyUpdate(update),
         onError: (problem) => {
           this.#problem = problem;
           if (problem.code === 'workload_api_refused') this.#ended.abort();
@@ -136,7 +136,7 @@ export class SvidSource implements IdentitySource {
   }
 
   /** A new SVID under the same holder key is no change: a passport that was issued lives on. */
-  #updated(update: X509SvidUpdate): void {
+  #applyUpdate(update: X509SvidUpdate): void {
     const isFirst = this.#update === undefined;
     this.#update = update;
     this.#problem = undefined;

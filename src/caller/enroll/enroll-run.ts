@@ -116,8 +116,8 @@ export class EnrollRun {
   /** The part of Control's `Retry-After` that is waited for: a last request has to fit into the remaining time. */
   retryAfterMs(verdict: { readonly kind: string; readonly retryAfterMs?: number | undefined }): number {
     const { maxRetryAfterMs, requestTimeoutMs } = this.request;
-    const wishedMs = Math.min(verdict.retryAfterMs ?? 0, maxRetryAfterMs?.() ?? MAX_RETRY_AFTER_MS);
-    return boundedWaitMs(wishedMs, { leftMs: this.remainingMs, renewMs: requestTimeoutMs, lateMs: 0 });
+    const wantedMs = Math.min(verdict.retryAfterMs ?? 0, maxRetryAfterMs?.() ?? MAX_RETRY_AFTER_MS);
+    return boundedWaitMs(wantedMs, { leftMs: this.remainingMs, renewMs: requestTimeoutMs, lateMs: 0 });
   }
 
   get call(): ControlCall {

@@ -51,7 +51,7 @@ export async function readKeyIdentity(
   return { key, files, passports: undefined, expiresAtMs };
 }
 
-const LOOK_EVERY_MS = 1_000;
+const CHECK_EVERY_MS = 1_000;
 
 /** A file of signing profiles. The SDK reads none, so it does not load what reads them. */
 export interface GivenProfiles {
@@ -74,10 +74,10 @@ export class KeyFileIdentity {
   readonly #nowMs: () => number;
   readonly #onRejected: (error: unknown) => void;
   #identity: KeyIdentity | undefined;
-  #seen = '';
+  #loadedFingerprint = '';
   /** Monotonic, so that a clock that is set back does not stop the looks. */
-  #lookedAtMs = Number.NEGATIVE_INFINITY;
-  #look: Promise<void> | undefined;
+  #checkedAtMs = Number.NEGATIVE_INFINITY;
+  #reloading: Promise<void> | undefined;
 
   constructor(
     keyFile: string,
@@ -92,10 +92,10 @@ export class KeyFileIdentity {
   /** @throws as {@link readKeyIdentity}, when there is no identity that can be used */
   async current(): Promise<KeyIdentity> {
     if (!this.#isFresh()) {
-      this.#look ??= this.#lookOnce().finally(() => {
-        this.#look = undefined;
+      this.#reloading ??= this.#reloadIfChanged().finally(() => {
+        this.#reloading = undefined;
       });
-      await this.#look;
+      await this.#reloading;
     }
     // A look without an identity throws.
     return this.#identity ?? this.#read();
@@ -104,20 +104,20 @@ export class KeyFileIdentity {
   #isFresh(): boolean {
     return (
       this.#identity !== undefined &&
-      performance.now() - this.#lookedAtMs < LOOK_EVERY_MS &&
+      performance.now() - this.#checkedAtMs < CHECK_EVERY_MS &&
       this.#nowMs() < this.#identity.expiresAtMs
     );
   }
 
-  async #lookOnce(): Promise<void> {
-    const found = await this.#fingerprint();
-    this.#lookedAtMs = performance.now();
+  async #reloadIfChanged(): Promise<void> {
+    const fingerprint = await this.#fingerprint();
+    this.#checkedAtMs = performance.now();
     const current = this.#identity;
     const hasEnded = current === undefined || !(this.#nowMs() < current.expiresAtMs);
-    if (!hasEnded && found === this.#seen) return;
+    if (!hasEnded && fingerprint === this.#loadedFingerprint) return;
     try {
       this.#identity = await this.#read();
-      this.#seen = found;
+      this.#loadedFingerprint = fingerprint;
     } catch (error) {
       // Only Control ends a key that has not expired. Other faults may be files between two states.
       if (hasEnded || isRefusal(error)) {

@@ -106,9 +106,9 @@ function misfitText(profiles: readonly RouteProfile[], method: string, path: str
     const others = profiles.filter((one) => fitsOnlyWithout(profiles, one, shadowed, path));
     return `no profile fits: ${nameOf(shadowed)} does not apply to ${path}, because a literal takes precedence over a placeholder: ${listed(others.map(nameOf))}. A route for ${method} with that literal is missing`;
   }
-  const ofPath = matchTemplates(profiles, path);
-  if (ofPath.length > 0)
-    return `no profile for ${method} fits this path: there is ${listed(ofPath.map(nameOf))}`;
+  const fitsPath = matchTemplates(profiles, path);
+  if (fitsPath.length > 0)
+    return `no profile for ${method} fits this path: there is ${listed(fitsPath.map(nameOf))}`;
   const shorter = path.replace(/\/$/, '');
   const unslashed =
     shorter === path ? [] : matchTemplates(profiles, shorter).filter((one) => one.method === method);
@@ -186,14 +186,14 @@ export function matchTemplates<T extends HasTemplate>(candidates: readonly T[], 
     const folded = foldSegment(value);
     if (value === '' || literals.some((candidate) => foldSegment(literalAt(candidate, i)) === folded))
       return [];
-    const ones = open.filter((candidate) => candidate.template.segments[i]?.kind === 'one');
-    if (ones.length === 0) return isRestValue(values, i) ? restOf(open, i) : [];
-    open = ones;
+    const placeholders = open.filter((candidate) => candidate.template.segments[i]?.kind === 'one');
+    if (placeholders.length === 0) return isRestValue(values, i) ? restTemplates(open, i) : [];
+    open = placeholders;
   }
   return open.filter((candidate) => candidate.template.segments.length === values.length);
 }
 
-function restOf<T extends HasTemplate>(open: readonly T[], i: number): readonly T[] {
+function restTemplates<T extends HasTemplate>(open: readonly T[], i: number): readonly T[] {
   return open.filter((candidate) => candidate.template.segments[i]?.kind === 'rest');
 }
 

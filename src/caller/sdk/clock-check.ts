@@ -17,7 +17,7 @@ export class ClockCheck {
    * @param date of the response that just came
    * @param sentMs when its request was sent
    */
-  see(date: string | null | undefined, sentMs: number): void {
+  check(date: string | null | undefined, sentMs: number): void {
     const seconds = clockAheadSeconds(date, sentMs, this.#nowMs());
     if (seconds === undefined || performance.now() - this.#warnedAtMs < WARN_EVERY_MS) return;
     this.#warnedAtMs = performance.now();

@@ -43,7 +43,7 @@ export async function signedFetch(
   for (let redirects = 0; ; redirects++) {
     const response = await send(hop, request, init, parts);
     const location = REDIRECTS.has(response.status) ? response.headers.get('location') : null;
-    if (request.redirect !== 'follow' || location === null) return checked(response, parts);
+    if (request.redirect !== 'follow' || location === null) return throwIfDenied(response, parts);
     if (redirects === MAX_REDIRECTS)
       throw new TypeError('fetch failed', { cause: new Error('too many redirects') });
     await response.body?.cancel();
@@ -53,7 +53,7 @@ export async function signedFetch(
   }
 }
 
-async function checked(response: Response, { throwOnDenial }: FetchParts): Promise<Response> {
+async function throwIfDenied(response: Response, { throwOnDenial }: FetchParts): Promise<Response> {
   const denial = throwOnDenial ? await denialOf(response) : undefined;
   if (denial !== undefined) throw denial;
   return response;
@@ -64,19 +64,19 @@ async function bodyOf(request: Request, init: RequestInit | undefined): Promise<
   if (request.body === null) return undefined;
   const given: unknown = init?.body;
   // A form was given its boundary, and the body of a `Request` may have been anything: both are read here, once.
-  const isReadHere = isAbsent(given) || given instanceof FormData;
-  if (isReadHere) return new Uint8Array(await request.arrayBuffer());
+  const mustReadHere = isAbsent(given) || given instanceof FormData;
+  if (mustReadHere) return new Uint8Array(await request.arrayBuffer());
   return (await bytesOf(given)) ?? 'stream';
 }
 
 async function send(
-  { body, headers: own, method, url }: Hop,
+  { body, headers: ownHeaders, method, url }: Hop,
   request: Request,
   init: RequestInit | undefined,
   { clock, sign }: FetchParts,
 ): Promise<Response> {
-  const headers = new Headers(own);
-  const signAttempt = () => sign({ method, url: url.href, headers: headerLinesOf(own), body });
+  const headers = new Headers(ownHeaders);
+  const signAttempt = () => sign({ method, url: url.href, headers: headerLinesOf(ownHeaders), body });
   for (const [name, value] of Object.entries(await signAttempt())) headers.set(name, value);
   const redirect = request.redirect === 'follow' ? 'manual' : request.redirect;
   const sentMs = Date.now();
@@ -90,7 +90,7 @@ async function send(
     // With credentials, Node.js 24.14 and 24.15 make a network error of a 401: they want to send the body again, and cannot.
     ...(body === 'stream' ? { credentials: 'omit' } : { body: body ?? null }),
   });
-  clock.see(response.headers.get('date'), sentMs);
+  clock.check(response.headers.get('date'), sentMs);
   noteSent(response, sentMs);
   return response;
 }
@@ -102,7 +102,7 @@ function nextHop(hop: Hop, status: number, location: string): Hop {
     throw new TypeError('fetch failed', { cause: new Error('a redirect to another scheme than HTTP') });
   }
   const headers = new Headers(hop.headers);
-  if (url.origin !== hop.url.origin) for (const name of OF_AN_ORIGIN) headers.delete(name);
+  if (url.origin !== hop.url.origin) for (const name of ORIGIN_HEADERS) headers.delete(name);
   const becomesGet =
     status === 303 ? hop.method !== 'HEAD' && hop.method !== 'GET' : status < 303 && hop.method === 'POST';
   if (!becomesGet) {
@@ -111,12 +111,12 @@ function nextHop(hop: Hop, status: number, location: string): Hop {
       cause: new Error('a redirect of a body that can be read only once'),
     });
   }
-  for (const name of OF_A_BODY) headers.delete(name);
+  for (const name of BODY_HEADERS) headers.delete(name);
   return { method: 'GET', url, headers, body: undefined };
 }
 
-const OF_AN_ORIGIN = ['authorization', 'proxy-authorization', 'cookie', 'host'];
-const OF_A_BODY = [
+const ORIGIN_HEADERS = ['authorization', 'proxy-authorization', 'cookie', 'host'];
+const BODY_HEADERS = [
   'content-encoding',
   'content-language',
   'content-location',

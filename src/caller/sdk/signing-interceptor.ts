@@ -27,10 +27,10 @@ export type Interceptor = <O extends DispatchOptions, H extends object>(
 
 export function signingInterceptor(sign: SignPrepared, clock: ClockCheck, follow: FollowPolicy): Interceptor {
   return (dispatch) => (options, handler) => {
-    void signedOptions(options, handler, sign, follow).then(
+    void signOptions(options, handler, sign, follow).then(
       (changes) => {
         try {
-          dispatch(Object.assign({}, options, changes), watching(handler, clock));
+          dispatch(Object.assign({}, options, changes), watchClock(handler, clock));
         } catch (error) {
           failDispatch(handler, error);
         }
@@ -41,7 +41,7 @@ export function signingInterceptor(sign: SignPrepared, clock: ClockCheck, follow
   };
 }
 
-async function signedOptions(
+async function signOptions(
   options: DispatchOptions,
   handler: object,
   sign: SignPrepared,
@@ -78,12 +78,12 @@ function pathWithQuery({ path, query }: DispatchOptions): string {
 /** Undici's redirect handler dispatches with itself as the handler, and keeps the URLs of earlier requests. */
 function refuseRedirect({ origin }: DispatchOptions, handler: object, follow: FollowPolicy): void {
   const history: unknown = 'history' in handler ? handler.history : undefined;
-  const before: unknown = Array.isArray(history) ? history.at(-1) : undefined;
-  if (before instanceof URL) refuseOtherOrigin(before.origin, new URL(origin ?? '').origin, follow);
+  const previousUrl: unknown = Array.isArray(history) ? history.at(-1) : undefined;
+  if (previousUrl instanceof URL) refuseOtherOrigin(previousUrl.origin, new URL(origin ?? '').origin, follow);
 }
 
 /** The handler, whose responses show the server's clock. */
-function watching<H extends object>(handler: H, clock: ClockCheck): H {
+function watchClock<H extends object>(handler: H, clock: ClockCheck): H {
   const sentMs = Date.now();
   return new Proxy(handler, {
     get: (target, key) => {
@@ -94,7 +94,7 @@ function watching<H extends object>(handler: H, clock: ClockCheck): H {
         const headers = args[2];
         const date =
           typeof headers === 'object' && headers !== null && 'date' in headers ? headers.date : undefined;
-        if (typeof date === 'string') clock.see(date, sentMs);
+        if (typeof date === 'string') clock.check(date, sentMs);
         return Reflect.apply(value, target, args);
       };
     },

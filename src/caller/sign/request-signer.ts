@@ -247,12 +247,12 @@ class IdentityInUse {
     if (cached && nowSeconds >= cached.fromSeconds && nowSeconds < cached.untilSeconds) {
       return cached.passport;
     }
-    const made =
+    const created =
       this.identity.passports === undefined
         ? this.#signOwn(profiles, audience, nowSeconds, options)
-        : this.#fromBroker(profiles, audience, nowSeconds);
-    byAudience.set(audience, made);
-    return made.passport;
+        : this.#readFromBroker(profiles, audience, nowSeconds);
+    byAudience.set(audience, created);
+    return created.passport;
   }
 
   #signOwn(
@@ -271,7 +271,7 @@ class IdentityInUse {
     return { passport, fromSeconds: nowSeconds, untilSeconds };
   }
 
-  #fromBroker({ coordinates }: SigningProfiles, audience: string, nowSeconds: number): CachedPassport {
+  #readFromBroker({ coordinates }: SigningProfiles, audience: string, nowSeconds: number): CachedPassport {
     const jws = this.identity.passports?.get(audience);
     if (jws === undefined) {
       throw new ClientError('passport_required', `there is no passport for the audience ${audience}`);

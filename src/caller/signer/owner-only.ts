@@ -4,7 +4,7 @@
  * The umask sets the socket's mode at its creation: with chmod another user could connect first.
  * @param listen `unix:PATH`; for `HOST:PORT` the umask stays as it is
  */
-export async function ownerOnly<T>(listen: string, open: () => Promise<T>): Promise<T> {
+export async function openOwnerOnly<T>(listen: string, open: () => Promise<T>): Promise<T> {
   if (!listen.startsWith('unix:')) return open();
   const umask = process.umask(0o177);
   try {

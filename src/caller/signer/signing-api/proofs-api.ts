@@ -18,7 +18,7 @@ import { BodySpace, UNVERIFIED } from '../../../process/request-body/body-space.
 import { hasTooManyLines } from '../../../protocol/header-line-limit.ts';
 import { formatTime } from '../../../protocol/rfc3339.ts';
 import type { RequestSigner, SignedRequest } from '../../sign/request-signer.ts';
-import { ownerOnly } from '../owner-only.ts';
+import { openOwnerOnly } from '../owner-only.ts';
 import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
 import { ProofRequestError, parseProofRequest } from './proof-request.ts';
 
@@ -51,7 +51,7 @@ export async function openProofsApi(
     ...{ metrics, onInternalError },
     serve: (exchange) => serve(exchange, options),
   });
-  return ownerOnly(listen, () =>
+  return openOwnerOnly(listen, () =>
     openExchangeServer({
       ...{ listen, metrics, tls: undefined, maxConnections: MAX_CONNECTIONS },
       handle: (exchange) => void runner.run(exchange),
