@@ -61,7 +61,7 @@ export async function runDev(settings: DevSettings, output: Output): Promise<voi
       const keyFile = resolve(settings.key ?? join(directory, 'key.pem'));
       await withKeyFiles(keyFile, site, async () => {
         snapshot = site.snapshot;
-        await fenceEnds(replayStore, stop);
+        await awaitFenceEnd(replayStore, stop);
         greet(output, server.address, keyFile);
         await stopped(stop);
       });
@@ -148,7 +148,7 @@ function originsOf(address: string): readonly string[] {
 }
 
 /** A store in memory denies proofs from before its start, which may have been presented then. */
-async function fenceEnds(store: ReplayStore, stop: AbortSignal): Promise<void> {
+async function awaitFenceEnd(store: ReplayStore, stop: AbortSignal): Promise<void> {
   while (!stop.aborted && store.health().fence !== undefined) await delay(50);
 }
 

@@ -9,8 +9,8 @@ import {
   bodySettings,
   grpcServices,
   isOn,
-  isThere,
   mayBeOn,
+  missing,
   ofKind,
   routeSettings,
   unless,
@@ -112,11 +112,11 @@ function istioRoutes(gateway: Gateway): readonly View[] {
 function changedByIstio(gateway: Gateway): readonly View[] {
   const routes = istioRoutes(gateway);
   const holders = [...routes, ...routes.flatMap((route) => route.list('route'))];
-  return [...settingsOf(routes, ['rewrite']), ...where(holders, 'headers.request', isThere)];
+  return [...settingsOf(routes, ['rewrite']), ...where(holders, 'headers.request')];
 }
 
 function settingsOf(views: readonly View[], names: readonly string[]): readonly View[] {
-  return names.flatMap((name) => where(views, name, isThere));
+  return names.flatMap((name) => where(views, name));
 }
 
 export const EGRESS_RULES: readonly Rule<SigningScope>[] = [
@@ -167,7 +167,7 @@ export const EGRESS_RULES: readonly Rule<SigningScope>[] = [
     effect: 'gives the signer no body, a part of it or other bytes: the verifier denies the request',
     fix: 'with_request_body: { max_request_bytes: 1048576, allow_partial_message: false, pack_as_bytes: true }',
     find: (gateway) => [
-      ...unless(gateway.checks, 'with_request_body', isThere),
+      ...missing(gateway.checks, 'with_request_body'),
       ...where(bodySettings(gateway), 'allow_partial_message', mayBeOn),
       ...unless(bodySettings(gateway), 'pack_as_bytes', isOn),
       ...routeSettings(gateway, 'disable_request_body_buffering').filter(mayBeOn),
@@ -234,7 +234,7 @@ export const EGRESS_RULES: readonly Rule<SigningScope>[] = [
     fix: 'a cluster with the host that is signed, no ORIGINAL_DST, no cluster_header, no host_rewrite_header',
     find: (gateway) => [
       ...where(gateway.clusters, 'type', (type) => type.isOneOf('ORIGINAL_DST', 4)),
-      ...where(gateway.clusters, 'cluster_type', isThere),
+      ...where(gateway.clusters, 'cluster_type'),
       ...foundBy(DECISION_RULES, 'caller-chooses-target', gateway),
     ],
   },
@@ -271,7 +271,7 @@ export const EGRESS_RULES: readonly Rule<SigningScope>[] = [
     fix: 'a Unix socket, or loopback',
     find: (gateway) => [
       ...remoteClusters(gateway).map((cluster) => cluster.get('load_assignment') ?? cluster),
-      ...where(grpcServices(gateway), 'google_grpc', isThere),
+      ...where(grpcServices(gateway), 'google_grpc'),
     ],
   },
   {

@@ -4,7 +4,7 @@
  */
 import { allChains, isCheckFilter } from '../gateway/chains.ts';
 import type { Chain, Gateway, HttpFilter, Override } from '../gateway/gateway.ts';
-import { isThere, ofKind, where } from '../gateway/gateway-queries.ts';
+import { ofKind, where } from '../gateway/gateway-queries.ts';
 import { mayBe, readHttpFilter, readOverrides } from '../gateway/read-filters.ts';
 import { clusterNames } from '../gateway/verifier-locations.ts';
 import { everyMapping, type View } from '../gateway/view.ts';
@@ -116,7 +116,7 @@ function patchedIn(gateway: Gateway): Patched {
     routeParts: valuesOf(
       ofParts('ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE').filter(matchesIstioHost),
     ),
-    hosts: where(hosts, 'match.route_configuration.vhost.name', isThere),
+    hosts: where(hosts, 'match.route_configuration.vhost.name'),
   };
 }
 

@@ -6,15 +6,14 @@ import type { View } from './view.ts';
 type Test = (setting: View) => boolean;
 
 export const isOn: Test = ({ flag }) => flag === true;
-/** Also for what cannot be known, such as a template's text. */
+/** Also true for a value that cannot be known, such as a template's text. */
 export const mayBeOn: Test = (setting) => mayBe(setting);
-export const isThere: Test = () => true;
 
-/** Each setting that is there and passes the test. @param path such as `status_on_error.code` */
-export function where(all: readonly View[], path: string, isBad: Test): readonly View[] {
+/** Each setting that is present and passes the test, if there is one. @param path such as `status_on_error.code` */
+export function where(all: readonly View[], path: string, test?: Test): readonly View[] {
   return all.flatMap((view) => {
     const setting = view.at(...path.split('.'));
-    return setting !== undefined && isBad(setting) ? [setting] : [];
+    return setting !== undefined && (test === undefined || test(setting)) ? [setting] : [];
   });
 }
 
@@ -27,6 +26,13 @@ export function unless(all: readonly View[], path: string, isGood: Test): readon
   });
 }
 
+/** Where a setting is missing, the member that should hold it. */
+export function missing(all: readonly View[], path: string): readonly View[] {
+  return all
+    .filter((view) => view.at(...path.split('.')) === undefined)
+    .map((view) => deepest(view, path.split('.')));
+}
+
 function deepest(view: View, [name, ...rest]: readonly string[]): View {
   const next = name === undefined ? undefined : view.get(name);
   return next === undefined ? view : deepest(next, rest);
@@ -35,15 +41,15 @@ function deepest(view: View, [name, ...rest]: readonly string[]): View {
 /** Where bodies are kept for the check: of filters, of single routes, of Istio's providers. */
 export function bodySettings(gateway: Gateway): readonly View[] {
   return [
-    ...where(gateway.checks, 'with_request_body', isThere),
+    ...where(gateway.checks, 'with_request_body'),
     ...routeSettings(gateway, 'with_request_body'),
-    ...where(istioProviders(gateway), 'include_request_body_in_check', isThere),
+    ...where(istioProviders(gateway), 'include_request_body_in_check'),
   ];
 }
 
 /** Which service Envoy asks: of filters, and of single routes. */
 export function grpcServices(gateway: Gateway): readonly View[] {
-  return [...where(gateway.checks, 'grpc_service', isThere), ...routeSettings(gateway, 'grpc_service')];
+  return [...where(gateway.checks, 'grpc_service'), ...routeSettings(gateway, 'grpc_service')];
 }
 
 /** Of the check, for single routes. */

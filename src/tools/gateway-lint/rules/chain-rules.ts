@@ -12,7 +12,7 @@ import {
 } from '../gateway/chains.ts';
 import { policyFiltersBehindCheck, unknownOrders } from '../gateway/envoy-gateway.ts';
 import type { Chain, Gateway, HttpFilter, Override, Rule } from '../gateway/gateway.ts';
-import { BYTE_ROUTES, isThere, mayBeOn, specsOf, where } from '../gateway/gateway-queries.ts';
+import { BYTE_ROUTES, mayBeOn, specsOf, where } from '../gateway/gateway-queries.ts';
 import { isAskedAlways } from '../gateway/istio-condition.ts';
 import { mayBe, readHttpFilter, typed } from '../gateway/read-filters.ts';
 import type { View } from '../gateway/view.ts';
@@ -104,7 +104,7 @@ function conditionsElsewhere(gateway: Gateway): readonly View[] {
   const filters = allChains(gateway).flatMap((chain) => chain.filters.filter(isCheckFilter));
   const seen = new Set(filters.map(({ settings }) => settings?.identity));
   const others = gateway.checks.filter(({ identity }) => !seen.has(identity));
-  return where(others, 'filter_enabled_metadata', isThere);
+  return where(others, 'filter_enabled_metadata');
 }
 
 /** All requests, whatever happens at run time. */

@@ -2,7 +2,7 @@
 import { allChains } from '../gateway/chains.ts';
 import { clientPolicies } from '../gateway/envoy-gateway.ts';
 import type { Gateway, Rule } from '../gateway/gateway.ts';
-import { isOn, isSingleHosts, isThere, mayBeOn, specsOf, unless, where } from '../gateway/gateway-queries.ts';
+import { isOn, isSingleHosts, mayBeOn, specsOf, unless, where } from '../gateway/gateway-queries.ts';
 import { type Condition, refusesUpgrades } from '../gateway/rbac.ts';
 import { everyMapping, type View } from '../gateway/view.ts';
 
@@ -52,7 +52,7 @@ function openHolders(gateway: Gateway, isExempt: Condition): readonly View[] {
 export function allowedUpgrades(gateway: Gateway, isExempt: Condition = () => false): readonly View[] {
   return [
     ...upgrades(openHolders(gateway, isExempt), 'upgrade_configs'),
-    ...where(gateway.routeParts, 'match.connect_matcher', isThere),
+    ...where(gateway.routeParts, 'match.connect_matcher'),
   ];
 }
 

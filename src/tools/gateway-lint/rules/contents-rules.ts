@@ -6,9 +6,9 @@ import {
   extAuths,
   externalAuths,
   isOn,
-  isThere,
   istioProviders,
   mayBeOn,
+  missing,
   routeSettings,
   unless,
   where,
@@ -44,8 +44,8 @@ export const CONTENT_RULES: readonly Rule[] = [
       // They have no such setting.
       ...(gateway.patches.checkSettings.has('with_request_body.pack_as_bytes')
         ? []
-        : where(extAuths(gateway), 'body_to_ext_auth', isThere)),
-      ...where(externalAuths(gateway), 'forward_body', isThere),
+        : where(extAuths(gateway), 'body_to_ext_auth')),
+      ...where(externalAuths(gateway), 'forward_body'),
     ],
   },
   {
@@ -55,9 +55,9 @@ export const CONTENT_RULES: readonly Rule[] = [
       'sends no bodies: only routes with `body: unbound` work, and the verifier needs --envoy-body none',
     fix: 'with_request_body (Istio: includeRequestBodyInCheck; Envoy Gateway: bodyToExtAuth; Gateway API: forwardBody)',
     find: (gateway) => [
-      ...unless(gateway.checks, 'with_request_body', isThere),
-      ...unless(istioProviders(gateway), 'include_request_body_in_check', isThere),
-      ...unless(extAuths(gateway), 'body_to_ext_auth', isThere),
+      ...missing(gateway.checks, 'with_request_body'),
+      ...missing(istioProviders(gateway), 'include_request_body_in_check'),
+      ...missing(extAuths(gateway), 'body_to_ext_auth'),
       ...unless(externalAuths(gateway), 'forward_body.max_size', ({ number }) => number !== 0),
     ],
   },
@@ -101,11 +101,11 @@ export const CONTENT_RULES: readonly Rule[] = [
     fix: 'neither allowed_headers nor disallowed_headers (Envoy Gateway: no headersToExtAuth; Gateway API: no allowedHeaders)',
     find: (gateway) => [
       // Over HTTP Envoy shows nothing without it: http-service-rules.ts.
-      ...where(overGrpc(gateway.checks), 'allowed_headers', isThere),
-      ...where(gateway.checks, 'disallowed_headers', isThere),
-      ...where(extAuths(gateway), 'headers_to_ext_auth', isThere),
-      ...where(externalAuths(gateway), 'grpc.allowed_headers', isThere),
-      ...where(externalAuths(gateway), 'http.allowed_headers', isThere),
+      ...where(overGrpc(gateway.checks), 'allowed_headers'),
+      ...where(gateway.checks, 'disallowed_headers'),
+      ...where(extAuths(gateway), 'headers_to_ext_auth'),
+      ...where(externalAuths(gateway), 'grpc.allowed_headers'),
+      ...where(externalAuths(gateway), 'http.allowed_headers'),
     ],
   },
   {

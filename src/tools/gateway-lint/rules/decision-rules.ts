@@ -9,7 +9,7 @@ import {
   runsAlways,
 } from '../gateway/chains.ts';
 import type { Chain, Gateway, Override, Rule } from '../gateway/gateway.ts';
-import { externalAuths, isThere, mayBeOn, routeRules, specsOf, where } from '../gateway/gateway-queries.ts';
+import { externalAuths, mayBeOn, routeRules, specsOf, where } from '../gateway/gateway-queries.ts';
 import { requiresDecision } from '../gateway/rbac.ts';
 import { mayBe, typed } from '../gateway/read-filters.ts';
 import type { View } from '../gateway/view.ts';
@@ -119,13 +119,11 @@ export const DECISION_RULES: readonly Rule[] = [
     effect: "lets a caller's unsigned header choose where a checked request goes",
     fix: 'name clusters and hosts in the configuration',
     find: (gateway) => [
-      ...where(gateway.routeParts, 'cluster_header', isThere),
-      ...where(gateway.routeParts, 'host_rewrite_header', isThere),
+      ...where(gateway.routeParts, 'cluster_header'),
+      ...where(gateway.routeParts, 'host_rewrite_header'),
       ...where(gateway.clusters, 'original_dst_lb_config.use_http_header', mayBeOn),
-      ...where(specsOf(gateway, 'HTTPRouteFilter'), 'url_rewrite.hostname.header', isThere),
-      ...(mayCopyHeaders(gateway)
-        ? where(gateway.clusters, 'original_dst_lb_config.metadata_key', isThere)
-        : []),
+      ...where(specsOf(gateway, 'HTTPRouteFilter'), 'url_rewrite.hostname.header'),
+      ...(mayCopyHeaders(gateway) ? where(gateway.clusters, 'original_dst_lb_config.metadata_key') : []),
       ...gateway.routeParts.filter((part) => CHOOSES_CLUSTER.test(typed(part)?.type ?? '')),
     ],
   },

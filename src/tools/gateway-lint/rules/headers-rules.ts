@@ -9,7 +9,7 @@ import {
 } from '../gateway/chains.ts';
 import { clientPolicies } from '../gateway/envoy-gateway.ts';
 import type { Chain, Gateway, HttpFilter, Rule } from '../gateway/gateway.ts';
-import { isThere, routeRules, specsOf, where } from '../gateway/gateway-queries.ts';
+import { routeRules, specsOf, where } from '../gateway/gateway-queries.ts';
 import {
   CONTEXT_HEADERS,
   DENIAL_HEADERS,
@@ -97,14 +97,12 @@ function manifestModifiers(gateway: Gateway): readonly View[] {
     ...where(
       rules.flatMap((one) => one.list('filters')),
       'request_header_modifier',
-      isThere,
     ),
     ...where(
       istio.flatMap((route) => [route, ...route.list('route')]),
       'headers.request',
-      isThere,
     ),
-    ...where(specsOf(gateway, 'ClientTrafficPolicy'), 'headers.early_request_headers', isThere),
+    ...where(specsOf(gateway, 'ClientTrafficPolicy'), 'headers.early_request_headers'),
   ];
 }
 
@@ -158,7 +156,7 @@ export const HEADER_RULES: readonly Rule[] = [
     fix: 'no x-proofgate-… in what the gateway adds or sets',
     find: (gateway) => [
       ...addedNames(gateway.routeParts.flatMap((part) => part.list('request_headers_to_add'))),
-      ...addedNames(where(mutationSettings(gateway), 'append', isThere)).filter(
+      ...addedNames(where(mutationSettings(gateway), 'append')).filter(
         ({ text }) => text !== HTTP_LENGTH_HEADER,
       ),
       ...addedNames(
@@ -167,7 +165,7 @@ export const HEADER_RULES: readonly Rule[] = [
         ),
       ),
       ...['set', 'add', 'add_if_absent']
-        .flatMap((verb) => where(manifestModifiers(gateway), verb, isThere))
+        .flatMap((verb) => where(manifestModifiers(gateway), verb))
         .flatMap(writtenBy),
       ...where(specsOf(gateway, 'HTTPRouteFilter'), 'credential_injection.header', isVendorHeader),
     ],
