@@ -19,7 +19,7 @@ export async function describeBrokerApi(app: FastifyInstance): Promise<void> {
     version: API_VERSION,
     description: DESCRIPTION,
     securitySchemes: {},
-    problems: (code) => (isBrokerProblemCode(code) ? BROKER_PROBLEMS[code] : unknownCode(code)),
+    problems: (code) => (isBrokerProblemCode(code) ? BROKER_PROBLEMS[code] : rejectUnknownCode(code)),
     problemsOf,
     securityOf: () => [],
   });
@@ -34,7 +34,7 @@ export function registerOpenApiRoute(app: FastifyInstance): void {
   });
 }
 
-function unknownCode(code: string): never {
+function rejectUnknownCode(code: string): never {
   throw new Error(`no problem has the code ${code}`);
 }
 

@@ -90,7 +90,7 @@ export class ClientConnections {
   }
 
   /** The certificates were shown when other bundles were in force. */
-  bundlesChanged(): void {
+  closeCertified(): void {
     for (const [socket, { shown }] of this.#open) {
       if (shown.kind === 'tls' && shown.clientCertificates.length > 0) this.#close(socket, 'bundles_changed');
     }

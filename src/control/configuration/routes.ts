@@ -106,7 +106,7 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
   ): Promise<RouteView> {
     return this.changeRow(operation, [siteId, routeId], version, async (tx) => ({
       set: { definition: JSON.stringify(definition) },
-      ...(await this.#replaced(tx, siteId, [{ route_id: routeId, definition }], checkUnnamed)),
+      ...(await this.#consequencesOf(tx, siteId, [{ route_id: routeId, definition }], checkUnnamed)),
     }));
   }
 
@@ -116,12 +116,12 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
     const named = routes.map(({ row, definition }) => ({ route_id: row.routeId, definition }));
     return this.changeRows(operation, siteId, rows, async (tx) => ({
       rows: routes.map(({ row, definition }) => ({ ...row, definition: JSON.stringify(definition) })),
-      ...(await this.#replaced(tx, siteId, named, checkNamed)),
+      ...(await this.#consequencesOf(tx, siteId, named, checkNamed)),
     }));
   }
 
   /** What follows from new definitions. @throws ApiProblem `definition_invalid` */
-  async #replaced(
+  async #consequencesOf(
     tx: Transaction,
     siteId: string,
     routes: readonly NewRoute[],

@@ -83,7 +83,7 @@ export class ComparisonThread implements Comparer {
     this.#worker ??= this.#start();
     const worker = this.#worker;
     return new Promise((resolve, reject) => {
-      const ended = (error: Error) => {
+      const fail = (error: Error) => {
         worker.removeAllListeners();
         worker.on('error', () => {});
         if (this.#worker === worker) this.#worker = undefined;
@@ -92,9 +92,9 @@ export class ComparisonThread implements Comparer {
       worker.removeAllListeners();
       worker.once('message', resolve);
       worker.once('error', (error: Error & { readonly code?: string }) =>
-        ended(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? tooLarge() : error),
+        fail(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? tooLarge() : error),
       );
-      worker.once('exit', () => ended(new StoreUnavailableError('the comparison was ended')));
+      worker.once('exit', () => fail(new StoreUnavailableError('the comparison was ended')));
       worker.postMessage(task);
     });
   }

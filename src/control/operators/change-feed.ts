@@ -89,7 +89,7 @@ export class ChangeFeed {
     const { roundMs = ROUND_MS, report } = this.#options;
     const started = this.#started;
     this.#timer = setTimeout(() => {
-      void this.#round()
+      void this.#readChanges()
         .catch(report)
         .finally(() => {
           if (this.#started === started) this.#schedule();
@@ -97,7 +97,7 @@ export class ChangeFeed {
     }, roundMs).unref();
   }
 
-  async #round(): Promise<void> {
+  async #readChanges(): Promise<void> {
     const started = this.#started;
     const givenUp = this.#givenUpGap();
     const { counts, afterGap } = await this.#options.store.read(async (tx) => ({

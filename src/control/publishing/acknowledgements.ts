@@ -96,7 +96,7 @@ export class Acknowledgements {
   }
 
   /** Records where a target is, and whether it can continue from there. */
-  saw({ targetId, lackedMembers }: ReportingTarget, isOnChain: boolean): void {
+  noteSeen({ targetId, lackedMembers }: ReportingTarget, isOnChain: boolean): void {
     const before = this.#seen.get(targetId)?.lackedMembers ?? [];
     this.#seen.set(targetId, {
       lackedMembers: [...new Set([...before, ...lackedMembers])],

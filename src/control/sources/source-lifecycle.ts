@@ -128,7 +128,7 @@ export class SourceLifecycle {
   }
 
   /** Resolves when no check is running. */
-  async settled(): Promise<void> {
+  async untilIdle(): Promise<void> {
     while (this.#checks.size > 0) await Promise.all(this.#checks.values());
   }
 

@@ -17,7 +17,7 @@ interface StoredBroker {
   readonly updated: unknown;
 }
 
-export async function brokersByTrustDomain(migrated: Kysely<unknown>, { text }: Dialect): Promise<void> {
+export async function addBrokerTrustDomain(migrated: Kysely<unknown>, { text }: Dialect): Promise<void> {
   const db = migrated.withoutPlugins();
   await sql
     .raw(

@@ -1,5 +1,5 @@
 import { DEFAULT_MIGRATION_TABLE, type Kysely, type Migration, Migrator, sql } from 'kysely';
-import { brokersByTrustDomain } from './brokers-by-trust-domain.ts';
+import { addBrokerTrustDomain } from './brokers-by-trust-domain.ts';
 import { type Dialect, firstSchema } from './first-schema.ts';
 import { SchemaNewerError } from './port.ts';
 import type { Tables } from './repositories/tables.ts';
@@ -31,7 +31,7 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
   // The issuer key that signed an enrollment's token, so that approval can check that it is still valid.
   '0005-token-key': statements(`alter table enrollment add column token_key_thumbprint ${dialect.text}`),
   // Brokers of one issuer for several trust domains, their URLs, and when their keys were pinned.
-  '0006-brokers-by-trust-domain': { up: (db) => brokersByTrustDomain(db, dialect) },
+  '0006-brokers-by-trust-domain': { up: (db) => addBrokerTrustDomain(db, dialect) },
   // Callers that bundles deny, and when a request of each target last did not name an optional bundle member. No request
   // so far named one.
   '0007-blocked-callers': statements(

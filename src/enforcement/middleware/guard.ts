@@ -80,10 +80,10 @@ export class Guard {
 
   /** Never rejects. The same request is verified once, however often an adapter asks. */
   admit(request: IncomingMessage, look: () => SeenRequest): Promise<Admission> {
-    return this.#guarded(request, () => this.#admit(request, look));
+    return this.#admitSafely(request, () => this.#admit(request, look));
   }
 
-  async #guarded(request: IncomingMessage, admit: () => Promise<Admission>): Promise<Admission> {
+  async #admitSafely(request: IncomingMessage, admit: () => Promise<Admission>): Promise<Admission> {
     const admission = await admit().catch((error: unknown) => {
       this.#options.onInternalError(error);
       return refused(internalProblem(), request);

@@ -69,7 +69,7 @@ export class Tunnels {
         upstream.destroy();
         if (!this.#open.delete(look)) return;
         clearTimeout(idle);
-        this.#changed();
+        this.#updateTimer();
         resolve();
       };
       const look = () => {
@@ -90,11 +90,11 @@ export class Tunnels {
         from.pipe(to);
       }
       this.#open.add(look);
-      this.#changed();
+      this.#updateTimer();
     });
   }
 
-  #changed(): void {
+  #updateTimer(): void {
     this.#metrics.tunnels(this.#open.size);
     if (this.#open.size === 0) {
       clearInterval(this.#timer);

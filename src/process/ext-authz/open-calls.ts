@@ -91,18 +91,18 @@ export class OpenCalls {
   }
 
   /** Only `OpenCall` calls this. */
-  handled(call: OpenCall | undefined): void {
+  setHandled(call: OpenCall | undefined): void {
     this.#handled = call;
   }
 
   /** Only `OpenCall` calls this, when it begins. */
-  began(call: OpenCall): void {
+  add(call: OpenCall): void {
     this.#open.add(call);
     if (!call.isUnary) this.#streams += 1;
   }
 
   /** Only `OpenCall` calls this, when it has ended. */
-  ended(call: OpenCall): void {
+  remove(call: OpenCall): void {
     if (this.#open.delete(call) && !call.isUnary) this.#streams -= 1;
   }
 

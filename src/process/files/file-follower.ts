@@ -50,7 +50,7 @@ export class FileFollower<T> {
     try {
       await this.#look();
     } catch (error) {
-      this.#rejected(error);
+      this.#reportRejection(error);
     } finally {
       this.#isLooking = false;
     }
@@ -69,7 +69,7 @@ export class FileFollower<T> {
     this.#fault = undefined;
   }
 
-  #rejected(error: unknown): void {
+  #reportRejection(error: unknown): void {
     const fault =
       error instanceof CliError
         ? { code: error.code, text: error.message }
