@@ -70,7 +70,7 @@ async function keepEnrolled(settings: AgentValues, { logger, serve, stop }: Agen
   });
 }
 
-/** Runs with the files for this agent alone. */
+/** Locks the files while it runs, so that no other agent uses them. */
 async function runExclusively(keyFile: string, logger: Logger, run: () => Promise<void>): Promise<void> {
   const guard = await guardFiles(keyFile, logger);
   try {

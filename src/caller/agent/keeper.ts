@@ -31,7 +31,7 @@ import {
   type TokenContent,
 } from './renewal.ts';
 
-/** Interval of the requests to Control whether the installed key was revoked, and what it may sign. */
+/** Interval at which the keeper asks Control whether the installed key was revoked, and for its profiles. */
 const REVOCATION_CHECK_MS = 300_000;
 /** The same interval while verifiers have not confirmed the key. */
 const UNCONFIRMED_CHECK_MS = 120_000;
@@ -56,7 +56,7 @@ export class KeyKeeper {
   };
   #lastFailure: LastFailure | undefined;
   #failures = 0;
-  /** Code and text of the lastFailure. */
+  /** Code and text of the last failure. */
   #failureTrouble: Trouble | undefined;
   #enrolledWithDigest: string | undefined;
   #spread: number;

@@ -77,7 +77,7 @@ export class KeyPairs {
     return this.#folders.publishNext();
   }
 
-  /** Undefined when the pair cannot be used to sign, for any reason. */
+  /** Undefined when the pair cannot be used to sign, whatever the reason. */
   async #pairAt(keyFile: string): Promise<KeyPair | undefined> {
     const pair = await readEnrolledKeyFile(keyFile).catch(() => undefined);
     const record = pair?.state.enrolled;

@@ -45,7 +45,7 @@ export type FailureKind =
 export interface LastFailure {
   readonly kind: FailureKind;
   readonly code: string;
-  /** Digest of the token of that attempt; undefined without one. */
+  /** Digest of the token of that attempt; undefined if there was none. */
   readonly tokenDigest: string | undefined;
   readonly notBeforeMonotonicMs: number;
 }
@@ -129,7 +129,7 @@ interface Pace {
 
 const PACES: { readonly [K in FailureKind]: Pace } = {
   unavailable: { firstMs: 1000, maxMs: 60_000 },
-  // The run that ended with it has already polled until its timeout.
+  // A run that ends as pending has already polled until its timeout.
   pending: { firstMs: 30_000, maxMs: 30_000 },
   refused: { firstMs: 60_000, maxMs: 600_000 },
   denied: { firstMs: Number.POSITIVE_INFINITY, maxMs: Number.POSITIVE_INFINITY },
@@ -146,18 +146,18 @@ export interface Failure {
 
 /** Time that enrollment and the distribution of a key to verifiers take. */
 const RENEW_MS = 60_000;
-/** Maximum wait when less is left of the key, or nothing. */
+/** Maximum wait when less than {@link RENEW_MS} is left of the key. */
 const LATE_MS = 10_000;
 
-/** What is left of the installed key. @param current undefined without a usable one */
+/** How long the installed key remains valid. @param current undefined without a usable key */
 export function keyUrgency(current: EnrolledKeyRecord | undefined, nowMs: number): Urgency {
   const leftMs = current !== undefined && isUsable(current, nowMs) ? current.key.expiresAtMs - nowMs : 0;
   return { leftMs, renewMs: RENEW_MS, lateMs: LATE_MS };
 }
 
 /**
- * Exponential backoff after a failure, or `Retry-After`; no longer than the installed key allows. Without a usable key
- * the backoff alone counts, and a short `Retry-After`. An attempt after a denial needs another token.
+ * The wait after a failure: exponential backoff or `Retry-After`, but no longer than the installed key allows. Without
+ * a usable key, only the backoff and a short `Retry-After` count. After a denial the next attempt needs another token.
  * @param random 0 to below 1
  */
 export function retryWaitMs(

@@ -1,5 +1,5 @@
 /**
- * The state file beside a key that the agent keeps with passports from a broker: `<key file>.broker.json`. It lets `sign`
+ * The state file `<key file>.broker.json`, which an agent with a broker writes beside the key. It lets `sign`
  * and `request` work without the broker.
  * Source: docs/operate/workloads.md "With a broker".
  */
@@ -16,7 +16,7 @@ import { BrokerError } from './broker-error.ts';
 const BROKER_STATE_FORMAT = 'proofgate.broker-state/v1';
 
 export interface BrokerState {
-  /** RFC 7638, of the holder key. */
+  /** RFC 7638 thumbprint of the holder key. */
   readonly keyThumbprint: string;
   readonly brokerUrl: string;
   /** Undefined for a software key. */

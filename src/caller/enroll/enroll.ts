@@ -35,7 +35,7 @@ export async function enroll(request: EnrollRequest, ports: EnrollPorts): Promis
       return { kind: 'cached', record };
     }
   }
-  // Before any request to Control: a directory that is not writable must not waste an enrollment.
+  // Saved before any request to Control, so that a directory that is not writable does not waste an enrollment.
   await ports.states.save(state);
   const run = new EnrollRun(request, ports, state);
   if (run.attempt !== undefined) ports.report({ kind: 'resumed', attempt: run.attempt.kind });
@@ -61,8 +61,9 @@ function isUsable(record: EnrolledKeyRecord, request: EnrollRequest, { nowMs }: 
 }
 
 /**
- * Asks Control once, since the state file cannot know of a revocation, or of grants that changed. A key whose enrollment Control has lost counts as
- * expired, such as after a restore. Without an answer the state file decides. @throws EnrollError `interrupted`
+ * Asks Control once, because the state file does not show a revocation or changed grants. A key whose enrollment
+ * Control lost, for example after a restore, counts as expired. Without an answer the state file decides. @throws
+ * EnrollError `interrupted`
  */
 async function withCurrentStatus(run: EnrollRun, record: EnrolledKeyRecord): Promise<EnrolledKeyRecord> {
   const { control, report } = run.ports;
@@ -139,13 +140,16 @@ async function saveOutcome(run: EnrollRun, enrollment: Enrollment): Promise<Enro
   }
 }
 
-/** Control lost the enrollment, as after a restore from a backup: the next run enrolls anew. Other rejections leave it pending. */
+/**
+ * Handles that Control lost the enrollment, for example after a restore: the next run enrolls anew. After other
+ * rejections the enrollment stays pending.
+ */
 async function handleRefusedPoll(run: EnrollRun, code: string): Promise<EnrollError> {
   if (code === 'enrollment_unknown') await run.giveUpAttempt();
   return refusal(code);
 }
 
-/** @throws EnrollError `enrollment_pending` after the timeout, without waiting, or when stopped */
+/** @throws EnrollError `enrollment_pending` after the timeout, when stopped, or when the run must not wait */
 async function pause(
   run: EnrollRun,
   enrollmentId: string,

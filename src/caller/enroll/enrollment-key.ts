@@ -13,7 +13,7 @@ import { EnrollmentStateFile, statePathOf } from './state-file.ts';
 
 export type KeyChoice =
   | { readonly kind: 'use'; readonly file: string }
-  /** Generated now, by an earlier run for the same Control and policy, or by a run that enrolled nothing. */
+  /** The key is generated now, or an earlier run generated it: for the same Control and policy, or without enrolling it. */
   | { readonly kind: 'make'; readonly file: string };
 
 /** @throws CliError `file_exists`, `private_key_not_ed25519`, or as `readSigningKeyFile` and `writeNewFile` */

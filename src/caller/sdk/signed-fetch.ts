@@ -1,4 +1,4 @@
-/** Signs requests of `fetch`, and follows redirects itself, because each request needs headers of its own. */
+/** Signs requests of `fetch`, and follows redirects itself, because each request needs its own headers. */
 import type { ClockCheck } from './clock-check.ts';
 import { denialOf, noteSent } from './denial.ts';
 import { type FollowPolicy, refuseOtherOrigin } from './follow-policy.ts';
@@ -17,7 +17,7 @@ export interface FetchParts {
   readonly follow: FollowPolicy;
 }
 
-/** As `fetch` (Fetch standard, "HTTP-redirect fetch"). */
+/** The limit of `fetch` (Fetch standard, "HTTP-redirect fetch"). */
 const MAX_REDIRECTS = 20;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
@@ -59,11 +59,12 @@ async function throwIfDenied(response: Response, { throwOnDenial }: FetchParts):
   return response;
 }
 
-/** The bytes, or `stream` for what can be read once only. */
+/** The bytes, or `stream` for a body that can be read only once. */
 async function bodyOf(request: Request, init: RequestInit | undefined): Promise<PreparedRequest['body']> {
   if (request.body === null) return undefined;
   const given: unknown = init?.body;
-  // A form was given its boundary, and the body of a `Request` may have been anything: both are read here, once.
+  // `Request` chose the boundary of a form, and the body of a given `Request` may be of any kind, so both are read
+  // here, once.
   const mustReadHere = isAbsent(given) || given instanceof FormData;
   if (mustReadHere) return new Uint8Array(await request.arrayBuffer());
   return (await bytesOf(given)) ?? 'stream';
@@ -87,7 +88,7 @@ async function send(
     headers,
     redirect,
     signal: request.signal,
-    // With credentials, Node.js 24.14 and 24.15 make a network error of a 401: they want to send the body again, and cannot.
+    // With credentials, Node.js 24.14 and 24.15 turn a 401 into a network error, because they cannot send the body again.
     ...(body === 'stream' ? { credentials: 'omit' } : { body: body ?? null }),
   });
   clock.check(response.headers.get('date'), sentMs);
@@ -128,7 +129,7 @@ function withoutSigner(headers: Headers): Headers {
   return new Headers([...headers].filter(([name, value]) => !isOfSigner(name, value)));
 }
 
-/** A fragment is not sent. */
+/** Removes the fragment, which is never sent. */
 function withoutFragment(url: URL): URL {
   url.hash = '';
   return url;

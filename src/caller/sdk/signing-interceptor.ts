@@ -1,4 +1,4 @@
-/** Signs what an undici dispatcher sends. Its types are structural, because undici is no dependency. */
+/** Signs the requests of an undici dispatcher. Its types are structural, because undici is not a dependency. */
 import { stringify } from 'node:querystring';
 import type { ClockCheck } from './clock-check.ts';
 import { failDispatch } from './dispatch-handler.ts';
@@ -8,7 +8,7 @@ import type { SignPrepared } from './prepared-request.ts';
 import { bytesOf, isAbsent } from './signable-body.ts';
 import { SignerError } from './signer-error.ts';
 
-/** What the interceptor reads of undici's `Dispatcher.DispatchOptions`. */
+/** The members of undici's `Dispatcher.DispatchOptions` that the interceptor reads. */
 interface DispatchOptions {
   readonly origin?: string | URL | undefined;
   readonly path: string;
@@ -20,7 +20,7 @@ interface DispatchOptions {
 
 type Dispatch<O, H> = (options: O, handler: H) => boolean;
 
-/** For `dispatcher.compose` of undici 6 and 7. */
+/** An interceptor for `dispatcher.compose` of undici 6 and 7. */
 export type Interceptor = <O extends DispatchOptions, H extends object>(
   dispatch: Dispatch<O, H>,
 ) => Dispatch<O, H>;
@@ -68,7 +68,7 @@ function linesOf(headers: unknown) {
   throw new SignerError('header_invalid', 'the headers are of no form that undici takes');
 }
 
-/** As undici joins them. */
+/** Joins path and query in the same way as undici. */
 function pathWithQuery({ path, query }: DispatchOptions): string {
   if (typeof query !== 'object' || query === null) return path;
   const text = stringify({ ...query });
@@ -82,7 +82,7 @@ function refuseRedirect({ origin }: DispatchOptions, handler: object, follow: Fo
   if (previousUrl instanceof URL) refuseOtherOrigin(previousUrl.origin, new URL(origin ?? '').origin, follow);
 }
 
-/** The handler, whose responses show the server's clock. */
+/** Wraps the handler so that the clock is compared with the `Date` of its responses. */
 function watchClock<H extends object>(handler: H, clock: ClockCheck): H {
   const sentMs = Date.now();
   return new Proxy(handler, {

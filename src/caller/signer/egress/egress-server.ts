@@ -8,7 +8,7 @@ import { EgressHandler, type EgressParts } from './egress-handler.ts';
 import { hostsOf } from './egress-refusals.ts';
 
 export interface EgressServerOptions extends EgressParts {
-  /** Loopback `HOST:PORT` (port 0 picks a free one) or `unix:PATH`. */
+  /** Loopback `HOST:PORT` (port 0 chooses a free one) or `unix:PATH`. */
   readonly listen: string;
   /** Maximum number of connections of applications; further ones are closed at once. */
   readonly maxConnections: number;

@@ -1,4 +1,4 @@
-/** Loads the signer's identity from its key file, and again whenever an agent has replaced the files. */
+/** Loads the signer's identity from its key file, and reloads it when an agent replaces the files. */
 
 import type { ReadinessCheck } from '../../../process/admin/admin-server.ts';
 import type { Logger } from '../../../process/telemetry/logger.ts';
@@ -14,11 +14,11 @@ const NO_PROFILE =
 
 export interface IdentityReloaderOptions {
   readonly keyFile: string;
-  /** Signing profiles, instead of those beside the key. */
+  /** File of signing profiles that replace those beside the key. */
   readonly profileFile: string | undefined;
   /** Origins of `--upstream` and `--route`. */
   readonly upstreamOrigins: readonly string[];
-  /** What happens to requests that no profile fits. */
+  /** How to handle requests that no profile fits. */
   readonly unsigned: 'deny' | 'pass';
   readonly signer: RequestSigner;
   readonly logger: Logger;
@@ -41,7 +41,7 @@ export class IdentityReloader {
     });
   }
 
-  /** Reads the files, and again at an interval. An unusable key is no reason not to start: an agent may replace it. */
+  /** Reads the files now and at an interval. It also starts with an unusable key, because an agent may replace it. */
   async start(): Promise<void> {
     await this.#reload();
     this.#timer = setInterval(() => void this.#reload(), RELOAD_EVERY_MS);
@@ -127,7 +127,7 @@ export class IdentityReloader {
   }
 }
 
-/** When the key, or the first of its passports, ends. */
+/** When the key or the first of its passports expires. */
 function endOf({ expiresAtMs, passports }: KeyIdentity): number {
   const ends = [...(passports?.values() ?? [])].map(
     (jws) => parsePassport(jws)?.claims.expiresAtSeconds ?? 0,
@@ -135,7 +135,7 @@ function endOf({ expiresAtMs, passports }: KeyIdentity): number {
   return Math.min(expiresAtMs, ...ends.map((seconds) => seconds * 1000));
 }
 
-/** The errors of these files have a code, and name no secret. */
+/** Errors of these files have a code and contain no secret. */
 function describe(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
   return code === undefined ? 'internal' : `${code}: ${(error as Error).message}`;
