@@ -1,4 +1,4 @@
-/** How Envoy asks the verifier, and what it makes of the answer, or of none. */
+/** Rules about Envoy's calls to the verifier, and its handling of the answer or of a missing answer. */
 
 import type { Gateway, Rule } from '../gateway/gateway.ts';
 import {
@@ -14,12 +14,12 @@ import {
 } from '../gateway/gateway-queries.ts';
 import type { View } from '../gateway/view.ts';
 
-/** Istio's and Envoy Gateway's settings of the check, which have some names in common. */
+/** Istio's and Envoy Gateway's settings of the check, which share some names. */
 function generatedChecks(gateway: Gateway): readonly View[] {
   return [...istioProviders(gateway), ...extAuths(gateway)];
 }
 
-/** A status that blames the gateway and not the caller. */
+/** Whether the status is a fault of the gateway, not of the caller. */
 function isServerError({ text }: View): boolean {
   return /^(?:5\d\d|InternalServerError|NotImplemented|BadGateway|ServiceUnavailable|GatewayTimeout|InsufficientStorage)$/.test(
     text ?? '',

@@ -1,4 +1,4 @@
-/** What Envoy does with a request after the check: one proof must not reach the API twice. */
+/** Rules about a request after the check: one proof must not reach the API twice. */
 import type { Gateway, Rule } from '../gateway/gateway.ts';
 import { ofKind, routeRules, specsOf, where } from '../gateway/gateway-queries.ts';
 import { everyMapping, type View } from '../gateway/view.ts';
@@ -11,7 +11,7 @@ function isUnsent(policy: View): boolean {
   return conditions.length > 0 && conditions.every((condition) => UNSENT.has(condition.trim()));
 }
 
-/** Without those for what the workload beside Envoy sends. */
+/** Route parts without those for requests of the workload beside Envoy. */
 function routeParts({ listeners, routeParts }: Gateway): readonly View[] {
   const outbound = listeners.filter(({ isOutbound }) => isOutbound).flatMap(({ chains }) => chains);
   const parts = everyMapping(outbound.flatMap(({ routes }) => routes));
@@ -23,7 +23,7 @@ function virtualServices(gateway: Gateway): readonly View[] {
   return ofKind(gateway, 'VirtualService').flatMap(({ spec }) => spec.list('http'));
 }
 
-/** Istio retries by itself where neither the route nor the mesh says how often. */
+/** Istio retries by default if neither the route nor the mesh sets the number. */
 function retriedByDefault(gateway: Gateway): readonly View[] {
   const isSaid = gateway.meshes.some((mesh) => mesh.get('default_http_retry_policy') !== undefined);
   return isSaid
@@ -33,7 +33,7 @@ function retriedByDefault(gateway: Gateway): readonly View[] {
       );
 }
 
-/** Of Gateway API. */
+/** Filters of Gateway API routes. */
 const filters = (gateway: Gateway) => routeRules(gateway).flatMap((rule) => rule.list('filters'));
 
 export const DELIVERY_RULES: readonly Rule[] = [

@@ -1,4 +1,4 @@
-/** Settings of an Envoy that asks over HTTP: `http_service`, for which the verifier has `--http-listen`. */
+/** Rules for an Envoy that checks over HTTP with `http_service`, for which the verifier has `--http-listen`. */
 import type { Gateway, Rule } from '../gateway/gateway.ts';
 import { unless, where } from '../gateway/gateway-queries.ts';
 import { CONTEXT_HEADERS } from '../gateway/header-names.ts';

@@ -1,4 +1,4 @@
-/** How the gateway reaches the verifier, and who reaches the gateway's own interface. */
+/** Rules about the gateway's connection to the verifier, and about access to the gateway's own interface. */
 import { isLocalAddress, isLoopback } from '../gateway/exposure.ts';
 import type { Rule } from '../gateway/gateway.ts';
 import { grpcServices, specsOf, where } from '../gateway/gateway-queries.ts';
