@@ -153,7 +153,7 @@ export class Distribution {
     const { revision, head } = acknowledgement;
     const state = revision > known.revision ? await feed.refresh() : known;
     if (revision > state.revision || (await isElsewhere(feed, state, { revision, head }))) {
-      // This Control did not publish that revision, so its acceptance says nothing about this chain.
+      // This Control did not publish that revision, so its acceptance does not concern this chain.
       await this.#reconcile(feed, target, { revision, head });
       if (acknowledgement.outcome === 'accepted') return;
     }

@@ -3,8 +3,8 @@
  * as changes arrive, also while a whole bundle is being built. If that bundle changes more than clients and keys, only
  * revocations go out meanwhile, so that no number of keys delays a revocation.
  *
- * Every decision uses what the database holds under the site's lock. Two instances that both believe to lead therefore
- * take turns, and neither forks the chain.
+ * Every decision uses what the database holds under the site's lock. Two instances that both consider themselves
+ * leaders therefore take turns, and neither forks the chain.
  * Source: docs/operate/control.md "From key to traffic".
  */
 import { BundleError } from '../../bundle/format/bundle-error.ts';
