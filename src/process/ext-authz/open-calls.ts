@@ -49,7 +49,7 @@ const SWEEP_EVERY_MS = 250;
 
 export class OpenCalls {
   readonly #options: OpenCallsOptions;
-  /** In the order in which they began. */
+  /** Open calls in the order in which they began. */
   readonly #open = new LinkedList<OpenCall>();
   readonly #methods = new Map<string, RpcMethodMetrics>();
   readonly #stall = watchLoopStalls();
@@ -139,7 +139,7 @@ export class OpenCalls {
       const age = call.sweep(bytes);
       if (age === undefined) continue;
       const isSlow = age.sweeps > maxSweeps;
-      // Calls are sorted by age: the first match has seen the most bytes arrive.
+      // Calls are sorted by age, so the first match has waited for the most bytes.
       if (!isSlow && age.bytes <= limits.maxIncompleteBytes) continue;
       extAuthz.refused(isSlow ? 'slow' : 'bytes');
       call.abort();

@@ -126,7 +126,7 @@ async function readSecret(name: HttpProfileName, file: string | undefined): Prom
 }
 
 /**
- * A proof says that its holder signed this request; that the proxy received it, only the connection says.
+ * A proof shows that its holder signed this request, but only the connection shows that the proxy received it.
  * @throws CliError `http_trust_missing`, `bad_trusted_proxy`
  */
 function planTrust(settings: VerifierSettings, listen: string): TrustedPeers | undefined {
