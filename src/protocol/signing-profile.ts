@@ -26,7 +26,7 @@ export interface SigningCoordinates {
   readonly keyBinding: KeyBinding;
 }
 
-/** What a request to one route must sign. */
+/** The parts of a request to one route that must be signed. */
 export interface RouteProfile {
   /** Unique in its file; the route ID by default. */
   readonly name: string;
