@@ -1,4 +1,4 @@
-/** Bundles the console to dist/console/, with each asset compressed beside itself. */
+/** Bundles the console to dist/console/, with a compressed copy of each asset beside it. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';

@@ -1,7 +1,8 @@
 /**
  * Checks the imports of the programs against the floors in .dependency-cruiser.cjs, and that no folders import each other in a circle.
- * A checker that looked at nothing would report success (dependency-cruiser 17 does, when it cannot load the compiler), so it must
- * have seen every TypeScript file, and canaries come first: forbidden imports made for it.
+ * A checker that reads no file would report success (dependency-cruiser 17 does, when it cannot load the compiler). So
+ * the check must have read every TypeScript file, and must first detect canaries: forbidden imports that exist only for
+ * it.
  */
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -29,7 +30,7 @@ function fail(message) {
   process.exitCode = 1;
 }
 
-/** @returns whether an import of the file is an error in a room */
+/** @returns whether an import by the file is an error in a room */
 async function objects(room, imported) {
   const folder = mkdtempSync(`src/${room}/canary-`);
   try {

@@ -1,6 +1,7 @@
 /**
- * Counts the words of hand-written Markdown, and prints the largest pages. Not counted: docs/reference/, which comes from the code or is
- * compared with it, the changelog, test vectors, and the chart's README, which is generated. test/docs/words.test.ts holds the limit.
+ * Counts the words of hand-written Markdown, and prints the largest pages. It does not count docs/reference/, which is
+ * generated from the code or compared with it, the changelog, test vectors, and the generated README of the chart.
+ * test/docs/words.test.ts holds the limit.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -18,7 +19,7 @@ export function wordsOfPages() {
     .sort(([, a], [, b]) => b - a);
 }
 
-/** Text between spaces that has a letter or a digit: the bars of a table are no words. */
+/** Text between spaces that has a letter or a digit, so the bars of a table do not count. */
 function wordsIn(markdown) {
   return markdown.split(/\s+/).filter((text) => /[\p{L}\p{N}]/u.test(text)).length;
 }

@@ -1,6 +1,7 @@
 /**
- * Fuzzes each surface that takes untrusted bytes, one process each, two at a time: `make fuzz`.
- * PROOFGATE_FUZZ_RUNS: executions of each, default a million; PROOFGATE_FUZZ_SEED; arguments: targets, default all.
+ * Fuzzes each surface that accepts untrusted bytes, in one process each, two at a time: `make fuzz`.
+ * PROOFGATE_FUZZ_RUNS is the number of executions of each, by default a million; PROOFGATE_FUZZ_SEED is the seed.
+ * Arguments are targets, by default all.
  */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +17,7 @@ const seed = process.env.PROOFGATE_FUZZ_SEED ?? String(Date.now() % 2 ** 31);
 const waiting = process.argv.length > 2 ? process.argv.slice(2) : ALL;
 let failed = false;
 
-/** @returns the line that the process ends with */
+/** @returns the last line of the process */
 function fuzz(target) {
   const args = ['--enable-source-maps', '--import', REGISTER, MAIN, target, runs, seed];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -1,5 +1,5 @@
 /**
- * The house that docs/design/architecture.md draws, read from the imports of src/: rooms, floors, arrows, circles of folders.
+ * Reads the drawing in docs/design/architecture.md from the imports of src/: rooms, floors, arrows, circles of folders.
  * Usage: node scripts/house.mjs [SRC]; SRC is `src` of another checkout, to compare. `check-architecture.mjs` fails on what it finds.
  */
 import { readdirSync, readFileSync } from 'node:fs';

@@ -13,7 +13,10 @@ if (kind === 'kubernetes') convertKubernetes(source, out);
 else if (kind === 'custom-resources') convertCustomResources(source, out);
 else throw new Error(`not a kind of schemas: ${kind}`);
 
-/** They refer to one another, and call themselves, by addresses of a server: without those, by the files beside them. */
+/**
+ * The schemas refer to each other and to themselves by URLs of a server, which are replaced by names of the files
+ * beside them.
+ */
 function convertKubernetes(folder, target) {
   mkdirSync(target, { recursive: true });
   for (const name of readdirSync(folder)) {
@@ -46,7 +49,7 @@ function yamlFiles(place) {
     .map((name) => path.join(place, name));
 }
 
-/** Definitions may leave out what every object has. */
+/** Definitions may omit members that every object has. */
 function rootSchema(schema) {
   const anyObject = { type: 'object' };
   const properties = {
@@ -72,7 +75,7 @@ function closed(schema) {
   return isOpen ? copy : { ...copy, additionalProperties: false };
 }
 
-/** Alternatives narrow what stands beside them: they name some members only. */
+/** Alternatives narrow the schema beside them and name only some members. */
 function closedMember(key, value) {
   if (key === 'properties') {
     return Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, closed(schema)]));

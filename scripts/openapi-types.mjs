@@ -9,7 +9,7 @@ const document = JSON.parse(readFileSync('docs/reference/openapi.json', 'utf8'))
 mkdirSync('.build', { recursive: true });
 // A member of a request that has a default may be left out.
 const types = await openapiTypescript(document, { defaultNonNullable: false });
-// A compiler that runs meanwhile reads the old text or the new one.
+// Written atomically, so that a concurrent compiler reads the old or the new text.
 const written = `.build/openapi.d.ts.${process.pid}`;
 writeFileSync(written, astToString(types));
 renameSync(written, '.build/openapi.d.ts');

@@ -10,7 +10,7 @@ import { Writable } from 'node:stream';
 import ts from 'typescript';
 import { parse } from 'yaml';
 
-/** Where things are today; a commit that moves or renames one edits its line. Nothing of this is printed. */
+/** Current places of the sources; a commit that moves or renames one edits its line. None of this is printed. */
 const { buildProgram } = await import('../dist/cli/program.js');
 const { Output } = await import('../dist/process/program/output.js');
 const { memberOf, variableOf } = await import('../dist/process/settings/setting-sources.js');
@@ -28,7 +28,7 @@ const METRICS = {
 };
 /** The interface whose members are the details of each reason. */
 const DETAILS_INTERFACE = 'DetailOf';
-/** What declares or takes error codes: parameters, members, variables and types of such names. */
+/** Names of parameters, members, variables and types that contain error codes. */
 const CODE_NAME = /^(codes?|[A-Z_]+_CODES?|[A-Za-z]+Codes?)$/;
 
 async function verifierMetrics() {
@@ -116,7 +116,7 @@ function printDetails(node) {
   }
 }
 
-/** What a union can be; names of types are followed within their file. */
+/** The values of a union; names of types are resolved within their file. */
 function alternatives(type) {
   if (ts.isUnionTypeNode(type)) return type.types.flatMap(alternatives);
   const alias = type
@@ -151,7 +151,7 @@ function printErrorCodes(node, takers) {
   if (declares && CODE_NAME.test(node.name.getText())) printLiterals(node.initializer ?? node.type);
 }
 
-/** The codes that an expression or a type can be; what it compares or calls is not among them. */
+/** The codes that an expression or a type can have, without those that it compares or passes to calls. */
 function printLiterals(node) {
   if (node === undefined || ts.isCallExpression(node)) return;
   if (ts.isConditionalExpression(node)) {
@@ -162,7 +162,7 @@ function printLiterals(node) {
   } else ts.forEachChild(node, printLiterals);
 }
 
-/** One line a value, under its path in the document, without what is only text for people. */
+/** One line for each value, with its path in the document, without texts for people. */
 function printDocument(kind, file, value, at = '') {
   if (typeof value !== 'object' || value === null) {
     print(kind, file, at === '' ? '/' : at, JSON.stringify(value));

@@ -3,7 +3,7 @@
 /** The program's directory in the image. */
 export const HOME = 'opt/proofgate';
 
-/** Files of ours, below the build's directory; of a folder those with one of the endings. */
+/** Our files, below the build's directory; in a folder, those with one of the endings. */
 export const OWN = [
   { path: 'LICENSE' },
   { path: 'dist', endings: ['.js'] },
@@ -12,11 +12,11 @@ export const OWN = [
   { path: 'proto', endings: ['.proto'] },
 ];
 
-/** Of each production package: code, data and native code by their endings, and its licence. */
+/** Files of each production package: code, data and native code by their endings, and its licence. */
 const PACKAGE_ENDINGS = ['.js', '.cjs', '.mjs', '.json', '.node', '.proto'];
 const LICENCE = /^(?:licen[cs]e|notice|copying)(?:[.-][\w.-]*)?$/i;
 
-/** Folders at the top of a package that no program loads from. */
+/** Top-level folders of a package from which no program loads files. */
 const LEFT_OUT = new Set([
   '.github',
   'benchmark',
@@ -33,18 +33,17 @@ const LEFT_OUT = new Set([
 /** Compiled tests lie beside the compiled code. */
 const COMPILED_TESTS = /^(?:build|dist|lib)\/tests?\//;
 
-/** Native code is there for many systems: an image has one, whose C library is glibc. */
+/** Packages have native code for many systems; the image's system uses glibc. */
 const OTHER_LIBC = /-musl(?:eabihf)?$/;
 const PREBUILDS = /^prebuilds\/([^/]+)\//;
 
-/** @param name of a package, such as `@libsql/linux-x64-musl` */
+/** @param name the name of a package, such as `@libsql/linux-x64-musl` */
 export function isForImage(name) {
   return !OTHER_LIBC.test(name);
 }
 
 /**
- * @param file of a package, below its folder
- * @param nodeCpu as Node names it: `x64`, `arm64`
+ * @param file a file of a package, below its folder @param nodeCpu Node's name of the processor: `x64`, `arm64`
  */
 export function isKept(file, nodeCpu) {
   const [top] = file.split('/', 1);
@@ -56,16 +55,16 @@ export function isKept(file, nodeCpu) {
   return PACKAGE_ENDINGS.some((ending) => name.endsWith(ending));
 }
 
-/** The kernel starts the program by its first line, and in the image there is no `env` that would look for node. */
+/** The kernel starts the program by its first line. It names node directly, because the image has no `env`. */
 export const LAUNCHER = { from: 'bin/proofgate', firstLine: '#!/usr/local/bin/node' };
 
 /** The members of package.json that the program reads. */
 export const PACKAGE_MEMBERS = ['name', 'version', 'license', 'type'];
 
-/** Numbers that helm/proofgate and the Dockerfile have too. */
+/** User and group, which helm/proofgate and the Dockerfile must repeat. */
 export const USER = { name: 'proofgate', id: 65532 };
 
-/** The few files of a system that its C library looks at: names of users, and where names of hosts are looked for. */
+/** System files that the C library reads: names of users, and settings of host lookup. */
 export const SYSTEM_FILES = {
   'etc/passwd': `root:x:0:0:root:/:/nonexistent\n${USER.name}:x:${USER.id}:${USER.id}:${USER.name}:/nonexistent:/nonexistent\n`,
   'etc/group': `root:x:0:\n${USER.name}:x:${USER.id}:\n`,
@@ -76,7 +75,7 @@ export const NODE = 'usr/local/bin/node';
 export const PROGRAM_LINK = { path: 'usr/local/bin/proofgate', to: `/${HOME}/bin/proofgate` };
 export const SBOM = 'usr/share/sbom/proofgate.cdx.json';
 
-/** By the name that Docker has for a processor: Node's, Debian's folder of libraries, and the number in an ELF header. */
+/** By Docker's name of a processor: Node's name, Debian's folder of libraries, and the number in an ELF header. */
 export const PROCESSORS = {
   amd64: { nodeCpu: 'x64', libraries: 'x86_64-linux-gnu', elfMachine: 62 },
   arm64: { nodeCpu: 'arm64', libraries: 'aarch64-linux-gnu', elfMachine: 183 },

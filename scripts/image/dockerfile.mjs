@@ -63,7 +63,10 @@ export function copiedBy({ exec, text }) {
   return { sources: words.slice(0, -1), destination: words.at(-1) };
 }
 
-/** @returns tells of a path of the context whether it is left out; the last pattern that names it, or a folder of it, decides */
+/**
+ * @returns a function that tells whether a path of the context is excluded; the last pattern that matches it or one of
+ * its folders decides
+ */
 export function parseDockerignore(text) {
   const patterns = text
     .split('\n')

@@ -1,4 +1,4 @@
-/** Reads what a program or shared library needs at load time. Source: the ELF-64 object file format, elf(5). */
+/** Reads the load-time dependencies of a program or shared library. Source: the ELF-64 object file format, elf(5). */
 import { readFileSync } from 'node:fs';
 
 const PT_LOAD = 1;
@@ -10,7 +10,7 @@ const DYNAMIC_ENTRY_BYTES = 16;
 
 /**
  * @returns its machine's number, the file that loads it (programs have one) and the names of libraries that it needs; undefined when
- *   it is no 64-bit little-endian ELF file
+ *   it is not a 64-bit little-endian ELF file
  */
 export function readElf(path) {
   const bytes = readFileSync(path);

@@ -21,7 +21,7 @@ export class ImageRoot {
   #entries = new Map();
   #folders = new Set();
 
-  /** @param directory that is not there yet */
+  /** @param directory a directory that does not exist yet */
   constructor(directory) {
     this.#directory = directory;
     mkdirSync(directory, { recursive: true });
@@ -43,8 +43,8 @@ export class ImageRoot {
   }
 
   /**
-   * Gives all of them the time; nothing can be added then.
-   * @returns a line each, sorted by path: mode, bytes, SHA-256 and path of a file, and where a link leads
+   * Sets the time of all entries; afterwards nothing can be added. @returns a line for each entry, sorted by path:
+   * mode, bytes, SHA-256 and path of a file, or path and target of a link
    */
   finish(epochSeconds) {
     const folders = [...this.#folders].sort().reverse();

@@ -121,7 +121,7 @@ function layOutPackages(image, packages, { nodeCpu }) {
   });
 }
 
-/** @returns the Debian packages whose libraries they are */
+/** @returns the Debian packages of these libraries */
 function layOutSystem(image, { native, processor, system }) {
   const node = system.find(NODE);
   if (node === undefined)
@@ -139,7 +139,7 @@ function layOutSystem(image, { native, processor, system }) {
   return [...owners.values()].sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** The licence of a package: a distributor must give it to every recipient of the program. */
+/** The licence of a package, which a distributor must give to every recipient of the program. */
 function copyLicence(image, system, path, of) {
   const file = system.find(path);
   if (file === undefined)
@@ -147,7 +147,7 @@ function copyLicence(image, system, path, of) {
   image.copy(`usr/share/doc/${of}/copyright`, file);
 }
 
-/** Sorted, so that one tree is always gone through in one order. */
+/** Sorted, so that a tree is always traversed in the same order. */
 function filesBelow(folder) {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

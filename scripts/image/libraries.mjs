@@ -6,7 +6,7 @@ import { readElf } from './elf.mjs';
  * @param files native code that will run
  * @param processor of `PROCESSORS` in contents.mjs
  * @param system a SystemRoot
- * @returns for each library where it belongs in the image, and where it is
+ * @returns for each library its path in the image and its path on this machine
  */
 export function librariesFor(files, processor, system) {
   const folder = `usr/lib/${processor.libraries}`;
@@ -14,7 +14,7 @@ export function librariesFor(files, processor, system) {
   const waiting = files.map((file) => ({ file, elf: elfFor(file, processor) }));
   while (waiting.length > 0) {
     const { elf } = waiting.shift();
-    // What loads a program is looked for by its whole path, libraries by their names.
+    // The program loader is looked up by its whole path, libraries by their names.
     const wanted = elf.needed.map((name) => `${folder}/${name}`);
     const loader = elf.interpreter?.slice(1);
     for (const path of loader === undefined ? wanted : [...wanted, loader]) {

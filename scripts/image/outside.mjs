@@ -28,7 +28,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const CACHE = join(ROOT, '.cache', 'image');
 /** Programs that the step itself needs: sh, cp, mkdir. */
 const SYSTEM_PATH = ['/usr/bin', '/bin'];
-/** The stage that builds, and the one that it takes Node.js from. */
+/** The stage that builds, and the stage from which it copies Node.js. */
 const BUILD = 'build';
 
 await tellingFailures(async () => {
@@ -76,7 +76,7 @@ async function carryOut(steps, { cpu, directory, image, out }) {
   }
 }
 
-/** Node.js as in the image, whatever runs this, and npm, which is this machine's. */
+/** The image's Node.js, whatever version runs this script, and this machine's npm. */
 function programsIn(directory) {
   const programs = join(directory, 'programs');
   mkdirSync(programs);
@@ -92,7 +92,7 @@ function npmProgram() {
   return realpathSync(found);
 }
 
-/** How this machine reaches its registry, and where it keeps what it has fetched; nothing that changes what is installed. */
+/** This machine's settings of its registry and cache, which do not change what is installed. */
 function npmSettings() {
   const {
     NODE_EXTRA_CA_CERTS: certificates,

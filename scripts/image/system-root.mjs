@@ -5,7 +5,7 @@ import { Failure } from '../failure.mjs';
 
 const MOST_LINKS = 40;
 
-/** Of Debian and its like: where its packages are listed. */
+/** Package database of Debian and its derivatives. */
 const DPKG = 'var/lib/dpkg';
 
 export class SystemRoot {
@@ -18,7 +18,10 @@ export class SystemRoot {
     this.#root = root;
   }
 
-  /** @returns where a path leads that is absolute in the system, as a path of this machine; undefined when there is nothing */
+  /**
+   * @returns the resolved path on this machine of a path that is absolute in the system; undefined when it does not
+   * exist
+   */
   find(path) {
     let rest = path.split('/').filter(Boolean);
     let at = '/';

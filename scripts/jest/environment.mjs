@@ -7,7 +7,7 @@ import { relative } from 'node:path';
 import { TestEnvironment } from 'jest-environment-node';
 import { slowness } from './slowness.mjs';
 
-/** So much earlier than Jest, a wait gives up: only its error says what did not happen. */
+/** Time by which a wait ends before Jest's limit, because only its error tells which condition failed. */
 const REPORT_MS = 2_000;
 const TICKS_OF_SECOND = 100;
 
@@ -47,7 +47,7 @@ export default class extends TestEnvironment {
   }
 }
 
-/** Of this process and the children that it has waited for (proc_pid_stat(5), fields 14 to 17). */
+/** Processor time of this process and of its reaped children (proc_pid_stat(5), fields 14 to 17). */
 function cpuSeconds() {
   const stat = readFileSync('/proc/self/stat', 'utf8');
   const ticks = stat

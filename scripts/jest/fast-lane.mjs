@@ -4,7 +4,7 @@
  */
 import { readdirSync } from 'node:fs';
 
-/** They start no process and no server: `make quick` runs these alone. */
+/** Files that start no process and no server; `make quick` runs only these. */
 export const PURE = [
   'protocol',
   'bundle/compile',

@@ -1,5 +1,6 @@
 /**
- * A Jest reporter: how far a run is, its slowest and dearest files, and its total, `N passed, N failed, N skipped`, alone on a line.
+ * A Jest reporter: shows the progress of a run, its slowest and most expensive files, and its total, `N passed, N
+ * failed, N skipped`, alone on a line.
  *
  * `PROOFGATE_TEST_CPU_SECONDS=N` fails a run that costs more, on a machine as fast as the one of slowness.mjs.
  * `PROOFGATE_TEST_RESULTS=FILE` adds the results to that file instead of printing the total: see results.mjs.
@@ -11,7 +12,7 @@ import { removeScratchFolder, scratchFolder } from './scratch-folder.mjs';
 
 const LISTED_FILES = 10;
 const PROGRESS_INTERVAL_MS = 20_000;
-/** What a test throws when its condition did not come about: test/support/wait.ts. */
+/** Name of the error when a test's condition does not become true: test/support/wait.ts. */
 const TIMED_OUT = 'WaitTimedOut: ';
 
 export default class {
@@ -88,7 +89,7 @@ export default class {
     else console.log(`These files cost ${told}`);
   }
 
-  /** The failed files; `timedOut` when nothing but waits failed, and none of an assertion or a crash. */
+  /** The failed files; `timedOut` when only waits failed, and no assertion or process. */
   #failures({ testResults }) {
     const failures = testResults
       .filter(({ numFailingTests, testExecError }) => numFailingTests > 0 || testExecError !== undefined)

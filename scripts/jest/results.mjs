@@ -11,7 +11,7 @@ import { argv, exit } from 'node:process';
 import { fileURLToPath } from 'node:url';
 
 const MOST_SECOND_TRIES = 3;
-/** A failure here may be a way in: decision, replay, conformance, hostile requests, failing closed. */
+/** A failure here may be a vulnerability: decision, replay, conformance, hostile requests, failing closed. */
 const NEVER_AGAIN = [
   /^test\/(protocol|verifier|enforcement|bundle|vectors|conformance|fuzz|smuggling|wire-fuzz)\//,
   /^test\/e2e\/([^/]+$|(replay|fail-closed|one-delivery|forward-auth|bundles)\/)/,

@@ -1,4 +1,4 @@
-/** The folder of a test run's temporary files, which goes with the run whatever the tests leave. */
+/** The folder of a test run's temporary files, which is removed after the run with everything in it. */
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

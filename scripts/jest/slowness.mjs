@@ -1,4 +1,4 @@
-/** How much slower than one core of a quiet two-core machine this one is now. */
+/** Measures how much slower this machine is now than one core of an idle two-core machine. */
 import { createHash } from 'node:crypto';
 
 const ROUNDS = 2_000;

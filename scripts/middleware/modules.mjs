@@ -28,7 +28,7 @@ export function reachedFrom(root, entries) {
   return { files: sorted(files), packages: sorted(packages) };
 }
 
-/** A declaration names the module; its own file lies beside that. */
+/** A declaration names the module; the declaration's file is beside the module. */
 function declared(file, name) {
   return file.endsWith('.d.ts') ? name.replace(/\.[jt]s$/, '.d.ts') : name;
 }

@@ -6,7 +6,7 @@ export { afterAll, afterEach, beforeAll, beforeEach, describe, it, test } from '
 
 const timers = new ModernFakeTimers({ config: { rootDir: '.', fakeTimers: {} }, global: globalThis });
 
-/** What the tests of the mutated folders use of it. */
+/** The members of `jest` that tests of the mutated folders use. */
 export const jest = {
   useFakeTimers: (options) => timers.useFakeTimers(options),
   useRealTimers: () => timers.useRealTimers(),

@@ -1,6 +1,6 @@
 /**
- * Loads test files once and runs them repeatedly with jest-circus, which Jest itself runs tests with. Loading is paid once, not
- * for each of thousands of mutants. A file keeps its own tree of tests; all share one set of modules.
+ * Loads test files once and runs them repeatedly with jest-circus, Jest's own test runner, because loading them for
+ * each of thousands of mutants is slow. A file keeps its own tree of tests; all share one set of modules.
  */
 import { relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -12,14 +12,14 @@ const TEST_TIMEOUT_MS = 300_000;
 
 /**
  * @typedef {object} TestRun
- * @property {string} id the file and all names that the test is in
+ * @property {string} id the file and all names of the test, from the outermost
  * @property {'passed' | 'failed' | 'skipped'} status
  * @property {number} durationMs
  * @property {string} failure empty unless failed
  */
 
 /**
- * How long what is run may take.
+ * Maximum durations of tests and hooks.
  * @typedef {object} MostMs
  * @property {(id: string) => number} ofTest
  * @property {number} ofHook
@@ -31,7 +31,7 @@ export class TestFile {
   /** By ID. */
   #tests = new Map();
 
-  /** @param path from the project's folder */
+  /** @param path path below the project's folder */
   static async load(path) {
     resetState();
     await import(pathToFileURL(resolve(path)).href);
@@ -56,14 +56,14 @@ export class TestFile {
     return id;
   }
 
-  /** Of its tests. */
+  /** IDs of its tests. */
   get ids() {
     return [...this.#tests.keys()];
   }
 
   /**
-   * @param {{ ids?: ReadonlySet<string>, mostMs?: MostMs, stopsAtFailure?: boolean }} options `ids`: only those;
-   * `mostMs`: instead of what the tests themselves ask for
+   * @param {{ ids?: ReadonlySet<string>, mostMs?: MostMs, stopsAtFailure?: boolean }} options `ids`: run only these;
+   * `mostMs`: replaces the limits of the tests themselves
    * @returns {Promise<TestRun[]>}
    */
   async run({ ids, mostMs, stopsAtFailure = false } = {}) {
@@ -101,7 +101,7 @@ export class TestFile {
   }
 }
 
-/** The unit of work that runs now. */
+/** The unit of work that is running. */
 let current;
 const idOf = new WeakMap();
 const listeners = { started: () => undefined, ended: () => undefined };
@@ -160,12 +160,12 @@ function wantedIdsUnder(block) {
   return [...testsUnder(block)].filter(({ mode }) => mode !== 'skip').map((test) => idOf.get(test));
 }
 
-/** Names of all that a test is in, from the outermost, without the file itself. */
+/** Names of a test and its enclosing blocks, from the outermost, without the file itself. */
 function fullNameOf({ name, parent }) {
   return parent === undefined || parent.parent === undefined ? name : `${fullNameOf(parent)} ${name}`;
 }
 
-/** circus keeps an error alone, or with where the test or hook was written. */
+/** circus stores an error alone, or with the place of the test or hook. */
 function textOf(error) {
   if (error === undefined) return '';
   const thrown = Array.isArray(error) ? (error[0] ?? error[1]) : error;

@@ -1,8 +1,8 @@
 /**
  * A test runner for Stryker ("Creating a plugin", TestRunner) whose processes load all tests once. For each mutant they run the
  * tests that reach it until one fails, starting with those most likely to fail soon. The failed test then runs without the
- * mutant: only if it passes, the mutant counts as detected. If it fails, state of another mutant is left over, and Stryker
- * begins again with a new process.
+ * mutant: only if it passes, the mutant counts as detected. If it fails, state of another mutant remains, and Stryker
+ * starts a new process.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { register } from 'node:module';
@@ -15,29 +15,29 @@ import {
   TestStatus,
 } from '@stryker-mutator/api/test-runner';
 
-// Before anything that it is for.
+// Registered before any module that it must load.
 register(new URL('module-hooks.mjs', import.meta.url));
 const { onTests, TestFile } = await import('./test-files.mjs');
 const { isMeantFor, MUTATED_FOLDERS, testFiles } = await import('./tests.mjs');
 
-/** Whatever waits for what a mutant keeps from happening waits this long, and some times as long as it takes without. */
+/** Deadline of a test or hook with a mutant: this time, plus a multiple of its time without the mutant. */
 const LEAST_TIMEOUT_MS = 3_000;
 const TIMEOUT_FACTOR = 5;
-/** How much of what was seen of a file is kept each time it is run: neighbouring mutants are noticed by the same. */
+/** Weight of earlier observations of a file at each run, because the same tests detect neighbouring mutants. */
 const KEPT = 0.8;
 /**
  * Stryker's own limit ends a mutant whose hit count is a hundred times the normal one. This share of it ends an endless loop
  * sooner.
  */
 const HIT_LIMIT_SHARE = 0.1;
-/** What each file took without mutants: the first process writes it, and all read it. */
+/** Durations of each file without mutants, which the first process writes and all processes read. */
 const COSTS = new URL('../../.build/mutation-costs.json', import.meta.url);
 
 /** The interface of the instrumented code. */
 // biome-ignore lint/suspicious/noAssignInExpressions: created here or by instrumented code, whichever runs first
 const instrumented = (globalThis.__stryker__ ??= {});
 
-/** For Stryker each covered line is one test's; what a `beforeAll` covers is laid to each of its tests. */
+/** Stryker assigns each covered line to one test, so lines that a `beforeAll` covers are assigned to each of its tests. */
 function coverageListeners() {
   const shared = 'several tests';
   let ids = [];
@@ -83,7 +83,7 @@ class LoadedFile {
     this.#cost = cost;
   }
 
-  /** Runs all that is in it, without a mutant. */
+  /** Runs all tests of the file without a mutant. */
   async measure() {
     const startMs = performance.now();
     const results = await this.file.run();
@@ -93,7 +93,7 @@ class LoadedFile {
     return { results, cost: { otherMs, testsMs } };
   }
 
-  /** The time that those tests take, over the odds that they notice. */
+  /** The time of these tests divided by the probability that they detect the mutant. */
   expectedCost(ids) {
     let durationMs = this.#cost.otherMs;
     for (const id of ids) durationMs += this.#cost.testsMs[id] ?? 0;
@@ -125,7 +125,7 @@ export class LoadingOnceTestRunner {
     for (const path of testFiles()) this.#files.push(new LoadedFile(await TestFile.load(path)));
   }
 
-  /** Twice: tests that cannot be run again would seem to notice every mutant. */
+  /** Runs them twice, because tests that cannot be repeated would seem to detect every mutant. */
   async dryRun() {
     const tests = [];
     const costs = {};
@@ -185,7 +185,7 @@ export class LoadingOnceTestRunner {
     for (const loaded of this.#files) loaded.cost = costs[loaded.path] ?? { otherMs: 0, testsMs: {} };
   }
 
-  /** @throws Error where a test is named otherwise in each process, and so would be left out in most */
+  /** @throws Error when a test has another name in each process, and would be skipped in most */
   #reaching(wanted) {
     const known = new Set(this.#files.flatMap(({ ids }) => ids));
     const unknown = [...wanted].find((id) => !known.has(id));
@@ -211,14 +211,14 @@ export class LoadingOnceTestRunner {
   }
 }
 
-/** @throws Error where it fails without a mutant too */
+/** @throws Error when it also fails without a mutant */
 async function assertPasses(file, id) {
   const results = await file.run({ ids: new Set([id]) });
   const again = results.find((result) => result.id === id);
   if (again?.status !== 'passed') throw new Error(`fails without the mutant too: ${id}: ${again?.failure}`);
 }
 
-/** Without what tests reach of files that they are not meant for. */
+/** Excludes code that tests reach in files for which they are not meant. */
 function coverageOfMeant(files, { perTest, static: whileLoading }) {
   const mutatedPaths = new Map(MUTATED_FOLDERS.flatMap(mutantsIn));
   const meant = {};

@@ -7,26 +7,26 @@ import { readdirSync } from 'node:fs';
 /** The mutated folders, see stryker.config.mjs. */
 export const MUTATED_FOLDERS = ['src/protocol', 'src/verifier'];
 
-/** Folders with all that is in them. */
+/** Folders with their whole content. */
 const FOLDERS = ['test/protocol', 'test/verifier'];
 const FILES = ['test/vectors/in-process.test.ts'];
 
 const FILES_LEFT_OUT = [
-  // Random requests: what they show needs tens of thousands of them.
+  // Tests with random requests, which need tens of thousands of them.
   'test/verifier/decision/order.property.test.ts',
   'test/verifier/redis/replay-scripts.property.test.ts',
-  // They mount a file system while they are loaded, and processes that are ended leave it mounted.
+  // Tests that mount a file system while they are loaded, because killed processes would leave it mounted.
   'test/verifier/assembly/audit-readiness.test.ts',
   'test/verifier/audit/full-disk.test.ts',
   'test/verifier/capture/denied-captures.test.ts',
   'test/verifier/loading/read-only-directory.test.ts',
-  // Writes to the standard output of the process that it is in.
+  // A test that writes to the standard output of its own process.
   'test/verifier/audit/standard-output.test.ts',
 ];
 
 /**
- * By full name. Measures of time would call a slow machine a noticed mutant; long ones would be run to their end for each
- * mutant that nothing notices. Whatever these alone notice counts as not noticed.
+ * By full name. Tests that measure time would report a mutant on a slow machine, and long tests would run completely
+ * for each undetected mutant. Mutants that only these tests detect count as undetected.
  */
 const TESTS_LEFT_OUT = [
   'takes a time that grows with',
@@ -51,7 +51,7 @@ function testsIn(folder) {
     .sort();
 }
 
-/** Slow tests, and the code that they are for: they do not run for other mutants, even if they reach them. */
+/** Slow tests with the code that they test. They do not run for other mutants, even if they reach them. */
 const MEANT_FOR = {
   'test/verifier/audit/': ['src/verifier/audit/'],
   'test/verifier/decision/explain/': ['src/verifier/decision/explain/'],

@@ -1,7 +1,7 @@
 /** Reads CHANGELOG.md, in the format of Keep a Changelog 1.1.0. */
 import { Failure } from '../failure.mjs';
 
-/** @returns what users get with a version @throws Failure without an entry, its day, or anything in it */
+/** @returns the entry of a version @throws Failure when the entry, its date or its content is missing */
 export function entryOf(changelog, version) {
   const sections = changelog.split(/^## /m).slice(1);
   const section = sections.find((each) => each.startsWith(`[${version}]`));

@@ -27,7 +27,7 @@ export function readPublicKey(file) {
   }
   const text = readKeyFile(file, 'public_key');
   return parsedAs('public_key', file, () => {
-    // A private key would do too, and should not lie where releases are checked.
+    // A private key would work as well, but it should not be where releases are verified.
     if (text.includes('PRIVATE')) throw new Error('private');
     return createPublicKey(text);
   });

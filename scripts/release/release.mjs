@@ -62,7 +62,10 @@ await tellingFailures(async () => {
   console.log(`${version}: ${readdirSync(values.out).sort().join(', ')} in ${values.out}`);
 });
 
-/** @throws Failure `out_not_a_release` when something is there that no release is made of: it would go */
+/**
+ * @throws Failure `out_not_a_release` when the directory has a file that is not part of a release, because it would be
+ * deleted
+ */
 function assertReplaceable(out) {
   if (!existsSync(out)) return;
   const names = statSync(out).isDirectory() ? readdirSync(out) : undefined;
@@ -75,13 +78,13 @@ function assertReplaceable(out) {
   );
 }
 
-/** Looked at again: making one takes a while. */
+/** Checks the directory again, because building a release takes a while. */
 function removeRelease(out) {
   assertReplaceable(out);
   rmSync(out, { recursive: true, force: true });
 }
 
-/** @throws Failure when package.json, its lock file, the chart and the changelog do not all have it */
+/** @throws Failure unless package.json, its lock file, the chart and the changelog have the version */
 function readVersion() {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'));

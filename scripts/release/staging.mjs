@@ -1,6 +1,6 @@
 /**
- * Checks out, compiles and packs the files of a commit in a directory of their own, so that a release contains no other file of
- * the checkout.
+ * Checks out, compiles and packs the files of a commit in a separate directory, so that a release contains no other
+ * file of the checkout.
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { Failure } from '../failure.mjs';
 /** Members of package.json that only development needs. */
 const OF_DEVELOPMENT = ['scripts', 'devDependencies', 'overrides'];
 
-/** Folder of the staging directory with the declarations of the compiled modules, for packages that others program with. */
+/** Folder of the staging directory with the declarations of the compiled modules, for packages that others import. */
 export const DECLARATIONS = '.declarations';
 
 const MOST_OUTPUT_BYTES = 2 ** 28;
@@ -84,20 +84,20 @@ function writeJson(file, content) {
   writeFileSync(file, `${JSON.stringify(content, null, 2)}\n`);
 }
 
-/** What npm installs with a package that has one: the versions that were tested, and nothing of development's. */
+/** The lock file of the package: the tested versions, without development dependencies. */
 export function productionLock(lock) {
   const entries = Object.entries(lock.packages).filter(([, entry]) => entry.dev !== true);
   const { devDependencies: _development, ...root } = lock.packages[''];
   return { ...lock, packages: { ...Object.fromEntries(entries), '': root } };
 }
 
-/** npm gives every file in a package one time of its own, and the same modes. */
+/** npm gives all files in a package the same time and modes. */
 export function packNpm(directory, to) {
   const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', to];
   tool('npm', args, { cwd: directory });
 }
 
-/** helm writes the time at which it packs into the package: what it packed is packed again, with the commit's. */
+/** helm writes the current time into the package, so its content is packed again with the commit's time. */
 export function packChart({ helm, chart, directory, to, epochSeconds }) {
   mkdirSync(directory);
   tool(helm, ['package', chart, '--destination', directory]);

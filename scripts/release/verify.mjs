@@ -1,7 +1,7 @@
 /**
- * `make verify-release PUBLIC_KEY=FILE`: checks that a release is complete and is what was signed. It prints a line on standard
- * error for each fault and exits with 1; it exits with 2 when it could check nothing.
- * Usage: verify.mjs --public-key=FILE [--release=DIRECTORY] [--version=VERSION]
+ * `make verify-release PUBLIC_KEY=FILE`: checks that a release is complete and matches its signature. It prints a line
+ * on standard error for each fault and exits with 1; it exits with 2 when it could check nothing. Usage: verify.mjs
+ * --public-key=FILE [--release=DIRECTORY] [--version=VERSION]
  */
 import { createHash, verify } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -39,7 +39,7 @@ await tellingFailures(async () => {
   else console.log(`${release}: version ${version}, the signature holds, and every file is as it was signed`);
 });
 
-/** @returns the version that its checksums are of, where they are of one, and what is wrong */
+/** @returns the version of its checksums, if they have one version, and the faults */
 function examine(release, key) {
   const names = readdirSync(release).sort();
   const checksums = readIfThere(release, CHECKSUMS);

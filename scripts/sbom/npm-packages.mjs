@@ -3,7 +3,7 @@
  */
 export const FOLDER = 'node_modules/';
 
-/** Folders, below node_modules, of all that is installed without development's packages, on every system. */
+/** Folders, below node_modules, of all packages except development packages, for every system. */
 export function productionFolders(lock) {
   const paths = Object.keys(lock.packages).filter((path) => path !== '' && lock.packages[path].dev !== true);
   return paths.map((path) => path.slice(FOLDER.length));
@@ -101,7 +101,10 @@ function wantedBy({ dependencies = {}, optionalDependencies = {}, peerDependenci
   return Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies });
 }
 
-/** As Node looks for it: in the folder's own node_modules, then further up. Empty for what is not installed. */
+/**
+ * Resolves a package like Node: in the folder's own node_modules, then further up. Empty for a package that is not
+ * installed.
+ */
 function foundFrom(folder, name, present) {
   for (let at = folder; ; at = at.slice(0, Math.max(0, at.lastIndexOf(`/${FOLDER}`)))) {
     const candidate = at === '' ? name : `${at}/${FOLDER}${name}`;

@@ -21,7 +21,7 @@ export function readConfiguration<S extends TSchema>(text: string, schema: S): S
   throw new BrokerFileError(fault === undefined ? 'does not match the schema' : faultText(fault));
 }
 
-/** For patterns of text. */
+/** Descriptions of the patterns, for messages. */
 const PATTERN_WORDS: Readonly<Record<string, string>> = {
   [IDENTIFIER_PATTERN]: 'must be 1 to 512 visible ASCII characters, and neither "." nor ".."',
   [TRUST_DOMAIN_PATTERN]: 'must be a trust domain: lower-case letters, digits, ".", "-" and "_"',

@@ -1,6 +1,6 @@
 /**
- * Holder keys that live in the broker's memory, one for each credential and audience, with the passport that names it. They are
- * never written, and end with the process.
+ * Holder keys that live in the broker's memory, one for each credential and audience, with the passport that names it.
+ * They are never stored on disk.
  */
 import { LRUCache } from 'lru-cache';
 import { generateSigningKey, type SigningKey } from '../protocol/signing.ts';
@@ -8,7 +8,7 @@ import type { IssuedPassport } from './issue-passport.ts';
 import type { VerifiedCaller } from './verified-caller.ts';
 
 const MAX_HELD_KEYS = 10_000;
-/** A passport is renewed at this part of its life. */
+/** Share of a passport's lifetime after which it is renewed. */
 const RENEW_AT = 2 / 3;
 
 export interface HeldKey {
@@ -41,7 +41,7 @@ export function createBrokerHeldKeys(): BrokerHeldKeys {
       nowSeconds,
       issue,
     ) {
-      // Each credential has its own end and longest life. No part has a space.
+      // Each credential has its own expiry and maximum lifetime. No part contains a space.
       const name = [keyBinding, trustDomain, subject, credentialThumbprint, audience].join(' ');
       let entry = entries.get(name);
       if (entry === undefined) {

@@ -16,16 +16,16 @@ export interface PublishedKey {
   readonly publicKey: PublicKey;
 }
 
-/** `sign` is a port of its own, so that the private key may be in a KMS or behind PKCS#11. */
+/** `sign` is a separate port, so that the private key may be in a KMS or behind PKCS#11. */
 export interface PassportSigningKey extends PublishedKey {
-  /** Ed25519: R || S (RFC 8032). ES256: r || s (RFC 7518 section 3.4). A rejection means: no passport. */
+  /** Ed25519: R || S (RFC 8032). ES256: r || s (RFC 7518 section 3.4). If it rejects, no passport is issued. */
   sign(bytes: Uint8Array): Promise<Uint8Array>;
 }
 
 export interface SigningKeys {
   /** Undefined for a trust domain that the broker does not serve. */
   current(trustDomain: string): PassportSigningKey | undefined;
-  /** Every key that a site should pin, the next ones included. */
+  /** Every key that a site should pin, including the next ones. */
   published(): readonly PublishedKey[];
   trustDomains(): readonly string[];
 }
@@ -61,7 +61,7 @@ export type Connection =
       readonly kind: 'tls';
       /** DER, leaf first, as presented; CertificateVerify (RFC 8446 section 4.4.3) proved the leaf's key. Empty: none. */
       readonly clientCertificates: readonly Uint8Array[];
-      /** A resumed session proves no key: neither certificate nor CertificateVerify are sent again. */
+      /** A resumed session proves no key, because neither the certificate nor CertificateVerify is sent again. */
       readonly isResumed: boolean;
     }
   | { readonly kind: 'unix_socket' }
@@ -78,7 +78,7 @@ export interface BrokerAudit {
 /** At least 32 bytes each. The first one makes challenges; all of them verify, so that replicas can change keys. */
 export type ChallengeKeys = () => readonly [Uint8Array, ...Uint8Array[]];
 
-/** No passport lives longer; `--passport-ttl` and a registered key may say less. */
+/** Maximum lifetime of a passport; `--passport-ttl` and a registered key may set less. */
 export const MAX_PASSPORT_TTL_SECONDS = 300;
 
 export interface BrokerLimits {

@@ -10,7 +10,7 @@ import {
 } from '../process/http-service/http-problem.ts';
 import type { SpiffeProblemCode } from '../spiffe/spiffe-problem.ts';
 
-/** An SVID that does not verify; the detail says why. Codes of `src/spiffe/`. */
+/** Invalid SVIDs; the detail gives the reason. The codes are those of `src/spiffe/`. */
 const SVID_PROBLEMS: { readonly [C in SpiffeProblemCode]: ProblemRow } = {
   svid_malformed: [400, 'The SVID is malformed'],
   svid_not_leaf: [401, 'The certificate is not an SVID of a workload'],

@@ -1,6 +1,7 @@
 /**
  * Challenges without a store: time and random bytes under a MAC. A challenge proves that a signature is fresh and for this
- * broker. It may be used again while it lives: the answer is a passport for the same holder key, of no use to others.
+ * broker. It may be used again until it expires, because the answer is a passport for the same holder key, which nobody
+ * else can use.
  * Source: docs/operate/broker.md "Challenges".
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -9,7 +10,7 @@ import type { ChallengeKeys } from './broker-ports.ts';
 import { BrokerProblem } from './broker-problems.ts';
 
 export const CHALLENGE_TTL_MS = 60_000;
-/** Clocks of replicas may differ. */
+/** Maximum time that another replica's clock may be ahead. */
 const MAX_AHEAD_MS = 5000;
 
 const TIME_BYTES = 6;

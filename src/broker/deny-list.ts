@@ -1,5 +1,5 @@
 /**
- * `--deny-file`: callers that get no passport. Passports that they have already stay valid until they end.
+ * `--deny-file`: callers that get no passport. Their existing passports stay valid until they expire.
  * Source: docs/operate/broker.md "Deny list".
  */
 import Type from 'typebox';

@@ -8,7 +8,7 @@ import { BrokerProblem } from './broker-problems.ts';
 
 const SECOND_MS = 1000;
 export const HOLDER_WINDOW_MS = 300_000;
-/** Bounds memory; only identities with valid credentials get here. */
+/** Bounds memory. Only identities with valid credentials are counted. */
 const MAX_IDENTITIES = 100_000;
 
 interface Identity {

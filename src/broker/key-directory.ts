@@ -9,7 +9,7 @@ import type { SigningKey } from '../protocol/signing.ts';
 import { TRUST_DOMAIN_PATTERN } from '../protocol/spiffe-id.ts';
 import type { PassportSigningKey, PublishedKey, SigningKeys } from './broker-ports.ts';
 
-/** The keys of one trust domain, as its directory has them. */
+/** The keys in the directory of one trust domain. */
 export interface TrustDomainKeys {
   readonly trustDomain: string;
   readonly keys: readonly { readonly keyId: string; readonly key: SigningKey }[];
@@ -67,7 +67,7 @@ export function signingKeysOf(domains: readonly TrustDomainKeys[]): SigningKeys 
   };
 }
 
-/** A single key needs no `current`: there is nothing to choose. */
+/** With a single key, `current` is not needed. */
 function currentKeyOf({ trustDomain, keys, current }: TrustDomainKeys): PassportSigningKey {
   const [only, ...others] = keys;
   if (only === undefined) throw new KeyDirectoryError('broker_keys_missing', `${trustDomain} has no key`);
@@ -90,12 +90,12 @@ function currentKeyOf({ trustDomain, keys, current }: TrustDomainKeys): Passport
     keyId,
     trustDomain,
     publicKey,
-    // A promise, as of a key in a KMS; an error becomes its rejection.
+    // Returns a promise, like a key in a KMS, and turns an error into a rejection.
     sign: async (bytes) => signMessage(publicKey.algorithm, privateKey, bytes),
   };
 }
 
-/** A verifier finds a key by its ID, so an ID stands for one key; and a key stands for one trust domain. */
+/** A verifier finds a key by its ID, so an ID identifies one key, and a key belongs to one trust domain. */
 function rejectRepeatedKeys(domains: readonly TrustDomainKeys[]): void {
   const places = new Map<string, string>();
   const thumbprints = new Map<string, string>();

@@ -29,7 +29,7 @@ export function verifySvidSignature(key: KeyObject, text: Uint8Array, signature:
   return false;
 }
 
-/** The key as a holder key; undefined when it is neither Ed25519 nor P-256, or its point is invalid. */
+/** Converts the key to a holder key; undefined when it is neither Ed25519 nor P-256, or its point is invalid. */
 export function asHolderKey(key: KeyObject): PublicKey | undefined {
   const type = key.asymmetricKeyType;
   return type === 'ed25519' || type === 'ec' ? importPublicJwk(jwkOf(key)) : undefined;

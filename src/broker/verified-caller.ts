@@ -13,7 +13,7 @@ export interface VerifiedCaller {
   readonly subject: string;
   /** The key that the caller proved to have, for the passport's `cnf`. */
   readonly holder: PublicKey;
-  /** As in the signed text. */
+  /** Hash of the credential, as in the signed text. */
   readonly credentialSha256: string;
   /** RFC 7638 thumbprint of the SVID's or the registered key; undefined for a JWT-SVID. */
   readonly credentialThumbprint: string | undefined;

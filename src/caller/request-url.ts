@@ -1,5 +1,5 @@
 /**
- * Splits a request URL without changing a byte of its target, so that the signed target is the one that is sent.
+ * Splits a request URL without changing its target, so that the client signs exactly the target that it sends.
  * `new URL()` would resolve dot segments, escape characters and read `\` as `/`.
  * Source: docs/design/protocol.md "Routes, origins, paths".
  */
@@ -20,7 +20,7 @@ export interface RequestUrl {
   readonly authority: string;
   /** Host of the authority: no port, no brackets. */
   readonly host: string;
-  /** The scheme's default port when the URL names none. */
+  /** Port; the scheme's default port when the URL names none. */
   readonly port: number;
   /** `scheme://authority`. */
   readonly origin: string;

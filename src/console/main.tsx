@@ -15,12 +15,12 @@ import { acceptTextOnly } from './shell/trusted-types';
 
 acceptTextOnly();
 
-/** How long the page stays blank, instead of showing that it loads: drawing twice takes longer. */
+/** How long the page stays blank before it shows that it is loading, because rendering twice takes longer. */
 const MAX_BLANK_MS = 300;
 
 /** The Content-Security-Policy allows the styles that Mantine adds by this nonce. */
 const nonce = document.querySelector('meta[name="csp-nonce"]')?.getAttribute('content') ?? '';
-// What Mantine's dialogues use to stop the page from scrolling (react-remove-scroll) takes it from here.
+// react-remove-scroll, with which Mantine's dialogues stop the page from scrolling, reads the nonce from here.
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
 function Console() {

@@ -1,9 +1,9 @@
-/** How `scripts/build-console.mjs` bundles the console. */
+/** Configuration with which `scripts/build-console.mjs` bundles the console. */
 import { defineConfig } from 'vite';
 
 export default defineConfig({
   root: import.meta.dirname,
-  // Control may serve the console below any path: everything is relative to the document's <base>.
+  // Control may serve the console below any path, so URLs are relative to the document's <base>.
   base: './',
   build: {
     outDir: '../../dist/console',
@@ -18,9 +18,9 @@ export default defineConfig({
     chunkSizeWarningLimit: 1000,
     reportCompressedSize: false,
     rolldownOptions: {
-      // What the first page needs is one file: each costs a request.
+      // The first page needs one file, because each file costs a request.
       output: { codeSplitting: { groups: [{ name: 'first', tags: ['$initial'] }] } },
-      // Of React's libraries, for servers that render: there is none.
+      // Ignores a warning of React's libraries about server-side rendering, which is not used.
       onwarn: (warning, report) => {
         if (warning.code !== 'MODULE_LEVEL_DIRECTIVE') report(warning);
       },

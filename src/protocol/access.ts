@@ -1,4 +1,4 @@
-/** Access levels, of what a grant gives and of what a route needs. */
+/** Access levels of grants and routes. */
 
 export const ACCESS_LEVELS = ['read', 'write'] as const;
 export type Access = (typeof ACCESS_LEVELS)[number];
@@ -13,7 +13,7 @@ export function grantCovers(granted: Access | undefined, needed: Access): boolea
 
 const READING_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** What a route needs that names no access level. */
+/** Access level that a route requires if it names none. */
 export function accessOfMethod(method: string): Access {
   return READING_METHODS.has(method) ? 'read' : 'write';
 }

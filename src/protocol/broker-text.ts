@@ -11,7 +11,7 @@ export interface BrokerStatement {
   readonly operation: BrokerOperation;
   /** `--public-url` of the broker, exactly as configured at the caller, without a trailing slash. */
   readonly brokerUrl: string;
-  /** As the broker gave it. */
+  /** The challenge as received from the broker. */
   readonly challenge: string;
   /** base64url SHA-256 of the credential: see {@link credentialSha256}. */
   readonly credentialSha256: string;
@@ -21,7 +21,7 @@ export interface BrokerStatement {
   readonly audience: string;
 }
 
-/** The bytes to sign. The label keeps the signature out of every other protocol. */
+/** The bytes to sign. The label makes the signature useless in every other protocol. */
 export function brokerText(statement: BrokerStatement): Buffer {
   const lines = [
     'proofgate-broker-v1',
@@ -43,7 +43,7 @@ export function credentialSha256(credential: Uint8Array | string): string {
   return hash('sha256', credential, 'base64url');
 }
 
-/** The only audience of a JWT-SVID that a broker accepts: with it, the token is of use to one holder key at one broker. */
+/** The only audience of a JWT-SVID that a broker accepts. It limits the token to one holder key at one broker. */
 export function jwtSvidAudience(brokerUrl: string, holderThumbprint: string): string {
   return `${brokerUrl}#jkt=${holderThumbprint}`;
 }

@@ -31,7 +31,7 @@ export interface RequestHeaders {
   /** @param name lower case */
   lookup(name: string): HeaderLookup;
   /**
-   * Every value of the header, also where `lookup` finds it ambiguous. One may be joined from several lines.
+   * Every value of the header, even if `lookup` finds it ambiguous. One may be joined from several lines.
    * @param name lower case
    */
   values(name: string): readonly string[];
@@ -58,7 +58,7 @@ export type ParsedPassportLookup = (sha256: string) => Passport | undefined;
 
 /**
  * Returns the request's credentials, or the denial for the first fault.
- * @param passportHeader the header that the route names; whatever is elsewhere is no passport
+ * @param passportHeader the header that the route names; a value elsewhere is not a passport
  */
 export function readCredentials(
   headers: RequestHeaders,

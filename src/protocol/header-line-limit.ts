@@ -1,7 +1,8 @@
 /**
- * How many header lines a request may have. Node.js keeps only some lines in `rawHeaders` and `headers`, and its parser acts on
- * all of them, such as on a `Content-Length` that no check can see. So every HTTP server of ours keeps more lines than a request
- * may have, and refuses a request that has more: then nothing was dropped.
+ * The maximum number of header lines of a request. Node.js keeps only some lines in `rawHeaders` and `headers`, but its
+ * parser acts on all of them, such as on a `Content-Length` that no check can see. So each of our HTTP servers keeps
+ * more lines than a request may have, and refuses a request that exceeds the limit. An accepted request has thus lost
+ * no line.
  * Source: `parserOnHeaders` in lib/_http_common.js of Node.js.
  */
 

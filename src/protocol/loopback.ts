@@ -1,4 +1,4 @@
-/** Hosts of this machine alone, which plain HTTP is allowed for. */
+/** Loopback hosts, for which plain HTTP is allowed. */
 import { isIPv4 } from 'node:net';
 
 /** @param host a name or an address, IPv6 with or without brackets; not resolved */

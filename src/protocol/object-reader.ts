@@ -17,7 +17,7 @@ export class ObjectReader {
     this.#object = value;
   }
 
-  onlyMembers(known: readonly string[]): void {
+  rejectUnknownMembers(known: readonly string[]): void {
     const unknown = Object.keys(this.#object).find((member) => !known.includes(member));
     if (unknown !== undefined) this.fail(unknown, 'is not a member of this format');
   }

@@ -17,7 +17,7 @@ export interface PathTemplate {
   readonly segments: readonly TemplateSegment[];
 }
 
-/** What is wrong with a text, as the end of a sentence. */
+/** The fault of a text, as the end of a sentence. */
 export interface TemplateProblem {
   readonly kind: 'problem';
   readonly text: string;

@@ -1,18 +1,17 @@
-/** How long to wait before the next attempt. */
+/** Computes the wait before the next attempt. */
 
 export interface ExponentialWait {
   readonly firstMs: number;
   readonly maxMs: number;
-  /** Share of a wait that jitter cuts at most, 0 to 1; default a half. */
+  /** Maximum share of a wait that jitter removes, 0 to 1; default 0.5. */
   readonly jitterShare?: number;
   /** 0 to below 1; default `Math.random`. */
   readonly random?: () => number;
 }
 
 /**
- * Exponential backoff: each wait is twice the one before, up to a limit. Jitter cuts it, so that a thousand clients do
- * not return at once to a server that has just recovered.
- * @param failures in a row, from 1
+ * Exponential backoff: each wait doubles, up to a limit. Jitter shortens it, so that a thousand clients do not return
+ * at once to a server that has just recovered. @param failures number of consecutive failures, from 1
  */
 export function exponentialWaitMs(
   failures: number,
@@ -22,7 +21,7 @@ export function exponentialWaitMs(
 }
 
 export interface Urgency {
-  /** Time until the end of what has to be renewed; zero or less when there is nothing usable. */
+  /** Time until the current credential or state expires; zero or less when none is usable. */
   readonly leftMs: number;
   /** Time that the renewal takes. */
   readonly renewMs: number;
@@ -31,8 +30,8 @@ export interface Urgency {
 }
 
 /**
- * Bounds the wait before something that ends is renewed: staleness, a key, a passport, a run. What answers in a
- * service's place may ask for any wait with `Retry-After`, and the service may be back long before it is over.
+ * Bounds the wait before an attempt that renews an expiring thing, such as a key, a passport or fresh state. A proxy
+ * that answers for a service may request any wait with `Retry-After`, and the service may recover much earlier.
  * @param wishedMs the longer one of the backoff and of `Retry-After`
  */
 export function boundedWaitMs(wishedMs: number, { lateMs, leftMs, renewMs }: Urgency): number {

@@ -3,7 +3,7 @@
  * one encoding. A *moment* may have a fraction of a second.
  */
 
-/** As a JSON Schema pattern; {@link parseTime} checks the calendar. */
+/** JSON Schema pattern of a time; {@link parseTime} checks the calendar. */
 export const TIME_PATTERN = '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$';
 
 const TIME = new RegExp(TIME_PATTERN);

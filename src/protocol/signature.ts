@@ -1,4 +1,4 @@
-/** Creates signatures; the only place that does. `verify-signature.ts` verifies them. */
+/** The only module that creates signatures. `verify-signature.ts` verifies them. */
 import { type KeyObject, sign } from 'node:crypto';
 import type { SignatureAlgorithm } from './public-key.ts';
 

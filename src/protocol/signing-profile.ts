@@ -26,7 +26,7 @@ export interface SigningCoordinates {
   readonly keyBinding: KeyBinding;
 }
 
-/** What a request to one route must sign. */
+/** The parts of a request to one route that must be signed. */
 export interface RouteProfile {
   /** Unique in its file; the route ID by default. */
   readonly name: string;
@@ -56,11 +56,11 @@ export interface SigningProfiles {
  */
 export function readSigningProfiles(document: unknown, fileName: string): SigningProfiles {
   const root = new ObjectReader(document, '', (place, problem) => invalid(fileName, place, problem));
-  root.onlyMembers(FILE_MEMBERS);
+  root.rejectUnknownMembers(FILE_MEMBERS);
   root.optional('format', (value) => value === SIGNING_PROFILE_FORMAT, `${SIGNING_PROFILE_FORMAT}`);
   const coordinates = readCoordinates(root);
   const profiles = root.items('profiles').map((item) => {
-    item.onlyMembers(PROFILE_MEMBERS);
+    item.rejectUnknownMembers(PROFILE_MEMBERS);
     return readRouteProfile(item);
   });
   if (profiles.length === 0) root.fail('profiles', 'is empty');

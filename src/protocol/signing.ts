@@ -117,7 +117,7 @@ export function signPassport(passport: PassportToSign, key: SigningKey): string 
   return `${signingInput}.${signature.toString('base64url')}`;
 }
 
-/** What the passport's signature covers (RFC 7515 section 5.1): ASCII. */
+/** The ASCII text that the passport's signature covers (RFC 7515 section 5.1). */
 export function passportSigningInput(passport: PassportToSign, algorithm: SignatureAlgorithm): string {
   const header = { typ: PASSPORT_TYPE, alg: algorithm, kid: passport.keyId };
   const claims = {
@@ -153,7 +153,7 @@ export interface ProofHeaders {
 }
 
 export function signTranscript(transcript: Transcript, holder: SigningKey): ProofHeaders {
-  // Not latin1, which would sign U+010A as a line feed: non-ASCII text must stay visible, and be rejected.
+  // UTF-8, because latin1 would sign U+010A as a line feed. Non-ASCII text must stay visible, so that it is rejected.
   const bytes = Buffer.from(formatTranscript(transcript), 'utf8');
   return {
     transcript: bytes.toString('base64url'),

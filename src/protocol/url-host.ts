@@ -1,4 +1,4 @@
-/** @returns the host to connect to: an IPv6 address without the brackets that it has in a URL */
+/** @returns the host to connect to; an IPv6 address without its brackets in the URL */
 export function hostOfUrl({ hostname }: Pick<URL, 'hostname'>): string {
   return hostname.replace(/^\[(.*)\]$/, '$1');
 }

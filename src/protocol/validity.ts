@@ -1,6 +1,6 @@
 /**
  * Whether a passport, a proof, a key or a bundle is valid at a given time, allowing for clock skew. A time that is not
- * a number is invalid. Its bounds: `limits.ts`; the skew that applies is the bundle's (`skew_seconds`).
+ * a number is invalid. Its bounds are in `limits.ts`; the skew is the bundle's `skew_seconds`.
  * Source: docs/design/protocol.md "Transcript".
  */
 

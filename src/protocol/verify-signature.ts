@@ -1,5 +1,5 @@
 /**
- * Verifies signatures; the only place that does. test/protocol/signature.vectors.test.ts pins its results on the cases of
+ * The only module that verifies signatures. test/protocol/signature.vectors.test.ts pins its results on the cases of
  * Wycheproof and CCTV.
  */
 import { verify } from 'node:crypto';

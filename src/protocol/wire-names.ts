@@ -35,7 +35,7 @@ export function isVendorSpelling(lowerName: string): boolean {
 export const AUTHORIZATION_HEADER = 'authorization';
 /** Carries the passport, a bare JWS, on routes that leave `Authorization` to the application. */
 export const PASSPORT_HEADER = 'x-proofgate-passport';
-/** The only other place of a passport, as bundles and profiles write it. */
+/** The only other header for a passport, in the spelling of bundles and profiles. */
 export const PASSPORT_HEADER_MEMBER = 'X-Proofgate-Passport';
 /** The header that carries a route's passports. */
 export type PassportHeader = typeof AUTHORIZATION_HEADER | typeof PASSPORT_HEADER;

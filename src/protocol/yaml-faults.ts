@@ -1,4 +1,4 @@
-/** Says what is wrong with a text that is not YAML, and what to do: a phrase for each error code of the library `yaml`. */
+/** Describes faults of invalid YAML and their remedy: a phrase for each error code of the library `yaml`. */
 import type { ErrorCode } from 'yaml';
 
 const OTHERWISE = 'this is not valid YAML: compare it with the lines around it';

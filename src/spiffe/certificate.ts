@@ -59,19 +59,19 @@ export interface SubtreeConstraints {
 /** More than any SVID or authority has; a limit on work for untrusted input. */
 const MAX_CERTIFICATE_BYTES = 16 * 1024;
 
-/** Undefined unless the bytes are exactly one certificate in DER. OpenSSL reads it; its extensions stay unread. */
+/** Undefined unless the bytes are exactly one certificate in DER. Only OpenSSL reads it, without its extensions. */
 export function openCertificate(der: Uint8Array): X509Certificate | undefined {
   if (der.byteLength > MAX_CERTIFICATE_BYTES) return undefined;
   try {
     const x509 = new X509Certificate(der);
-    // OpenSSL ignores bytes after the certificate; another spelling would be another credential hash.
+    // OpenSSL ignores bytes after the certificate, which would give the same certificate another credential hash.
     return x509.raw.equals(der) ? x509 : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Reading the extensions costs a millisecond, and the same intermediates and connections come again and again. */
+/** Cached, because reading the extensions takes a millisecond, and the same certificates arrive repeatedly. */
 const described = new LRUCache<string, ParsedCertificate>({ max: 1024 });
 
 /**
@@ -99,7 +99,7 @@ export function parseCertificate(der: Uint8Array): ParsedCertificate | undefined
 /** More than any chain or bundle has. */
 const MAX_CERTIFICATES = 100;
 
-/** Certificates in DER, one after another; undefined when there is none, or anything else. */
+/** Concatenated certificates in DER; undefined for an empty list or other bytes. */
 export function splitCertificates(ders: Buffer): readonly ParsedCertificate[] | undefined {
   const certificates: ParsedCertificate[] = [];
   let rest = ders;
@@ -112,7 +112,7 @@ export function splitCertificates(ders: Buffer): readonly ParsedCertificate[] | 
   return rest.length > 0 || certificates.length === 0 ? undefined : certificates;
 }
 
-/** OpenSSL reads one certificate and ignores what follows; its own encoding tells how long that one is. */
+/** OpenSSL reads one certificate and ignores the following bytes; its own encoding shows the certificate's length. */
 function parseFirst(ders: Buffer): ParsedCertificate | undefined {
   try {
     return parseCertificate(ders.subarray(0, new X509Certificate(ders).raw.length));
@@ -175,7 +175,7 @@ function byOid(list: readonly Extension[]): ReadonlyMap<string, Extension> {
   return extensions;
 }
 
-/** @throws Error for a value that is not of the extension's type, or has bytes behind it */
+/** @throws Error for a value that is not of the extension's type, or that has further bytes */
 function valueFor<T>(
   extensions: ReadonlyMap<string, Extension>,
   oid: string,

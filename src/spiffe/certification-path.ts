@@ -1,8 +1,8 @@
 /**
  * Verifies a certification path: leaf, intermediates in order, and an authority of one trust domain.
  *
- * The order is required, so that the work is bounded: a search among many certificates of one name and key would not be.
- * Certificate policies are not processed; critical ones are refused like any unknown critical extension.
+ * The order is required, so that the work is bounded; a search among many certificates of one name and key would be
+ * unbounded. Certificate policies are not processed; critical ones are refused like any unknown critical extension.
  * Sources: RFC 5280 section 6.1; X509-SVID sections 3.2, 4 and 5.1.
  */
 import type { KeyObject, X509Certificate } from 'node:crypto';
@@ -21,7 +21,7 @@ export interface VerifiedPath {
   readonly notAfterMs: number;
 }
 
-/** From a certificate to an authority: each is signed by the next. Nothing else about them has been checked. */
+/** A list of certificates up to an authority, each signed by the next. Nothing else about them has been checked. */
 export interface SignedPath {
   readonly certificates: readonly X509Certificate[];
   readonly authority: ParsedCertificate;
@@ -47,14 +47,14 @@ export function signedPaths(
   return paths;
 }
 
-/** Cheap checks first: names, key identifiers, and that the key is none that takes long to verify with. */
+/** Cheap checks first: names, key identifiers, and whether verifying with the key is fast. */
 function isIssuedBy(
   certificate: X509Certificate,
   issuer: Pick<ParsedCertificate, 'x509'> & Partial<Pick<ParsedCertificate, 'publicKey'>>,
 ): boolean {
   try {
     if (!certificate.checkIssued(issuer.x509)) return false;
-    // OpenSSL reads a certificate before it reads its key: this throws for a broken key.
+    // OpenSSL reads a certificate's key lazily, so this throws for a broken key.
     const publicKey = issuer.publicKey ?? issuer.x509.publicKey;
     return hasStrongKey({ publicKey }) && certificate.verify(publicKey);
   } catch {
@@ -64,7 +64,7 @@ function isIssuedBy(
 
 const UNTRUSTED = spiffeProblem('svid_untrusted', 'no authority of its trust domain signed it');
 
-/** The first path on which everything is right, or what is wrong with the last one. */
+/** The first valid path, or the fault of the last one. */
 export function verifyPaths(paths: readonly SignedPath[], nowMs: number): VerifiedPath | SpiffeProblem {
   let problem = UNTRUSTED;
   for (const { authority, certificates } of paths) {
@@ -113,7 +113,7 @@ function checkCertificate(certificate: ParsedCertificate, nowMs: number): Spiffe
   return undefined;
 }
 
-/** @param issued what this certificate signed, directly or not, leaf first */
+/** @param issued the certificates that this one signed, directly or not, leaf first */
 function checkSigner(
   signer: ParsedCertificate,
   issued: readonly ParsedCertificate[],
@@ -142,15 +142,15 @@ function checkSigner(
 
 const HOST_OR_DOMAIN = /^\.?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/i;
 
-/** A whole URI, or anything else that equals no host, would exclude nothing (RFC 5280 section 4.2.1.10). */
+/** A whole URI, or any other text that is not a host, would exclude nothing (RFC 5280 section 4.2.1.10). */
 function isComparable({ dnsNames, uris }: CertificateNames): boolean {
-  // The empty DNS name holds all.
+  // The empty DNS name includes all names.
   return [...uris, ...dnsNames.filter((name) => name !== '')].every((base) => HOST_OR_DOMAIN.test(base));
 }
 
 /**
- * URIs and DNS names are compared. A subtree of another kind forbids every name of that kind, the subject included: no
- * SVID needs them, and a comparison that is missing must not allow.
+ * Compares URIs and DNS names. A subtree of another kind forbids every name of that kind, including the subject,
+ * because no SVID needs them and a missing comparison must not allow a name.
  */
 function mayBeNamed({ names }: ParsedCertificate, { permitted, excluded }: SubtreeConstraints): boolean {
   const constrained = [...permitted.otherKinds, ...excluded.otherKinds];
@@ -218,7 +218,7 @@ const SIGNATURE_ALGORITHMS: ReadonlySet<string> = new Set([
 
 const CURVES: ReadonlySet<string | undefined> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 const MIN_RSA_BITS = 2048;
-/** Verifying with a larger one takes long, and anyone may present one. */
+/** Verifying with a larger key is slow, and anyone may present one. */
 const MAX_RSA_BITS = 8192;
 
 export function hasStrongKey({ publicKey }: { readonly publicKey: KeyObject }): boolean {

@@ -1,7 +1,7 @@
 /** The certificates that the other side of a TLS connection presented. */
 import type { TLSSocket } from 'node:tls';
 
-/** One more than an SVID may have, so that a longer chain is refused and not cut to a valid one. */
+/** One more than an SVID may have, so that a longer chain is refused instead of truncated to a valid one. */
 const MAX_CERTIFICATES = 9;
 
 /** In DER, as presented, leaf first; empty without a certificate. */

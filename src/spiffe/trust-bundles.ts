@@ -1,5 +1,5 @@
 /**
- * Trust bundles: the keys that are authoritative for one trust domain each. Bundles are never merged, because one trust
+ * Trust bundles: each contains the authoritative keys of one trust domain. Bundles are never merged, because one trust
  * domain could then forge identities of another.
  * Sources: SPIFFE_Trust_Domain_and_Bundle section 3; SPIFFE_Federation section 4.2.
  */
@@ -18,10 +18,10 @@ export interface TrustBundle {
   readonly jwtAuthorities: readonly JwtAuthority[];
 }
 
-/** The bundles of all trust domains, as their sources have them now. */
+/** The current bundles of all trust domains. */
 export interface TrustBundles {
   bundleOf(trustDomain: string): TrustBundle | undefined;
-  /** Grows with each change of any bundle. What was verified under another generation must be verified again. */
+  /** Grows with each change of any bundle. SVIDs that were verified under another generation must be verified again. */
   readonly generation: number;
   /** Calls the listener after each change, until the returned function is called. */
   onChange(listener: () => void): () => void;

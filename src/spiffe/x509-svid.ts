@@ -16,7 +16,7 @@ export interface VerifiedX509Svid {
   readonly spiffeId: string;
   readonly trustDomain: string;
   readonly publicKey: KeyObject;
-  /** The earliest end of a certificate on the path, the authority included. */
+  /** The earliest expiry of a certificate on the path, including the authority. */
   readonly notAfterMs: number;
 }
 
@@ -74,7 +74,8 @@ function verifyChain(
   if (authorities.length === 0) {
     return spiffeProblem('trust_domain_unknown', "there is no X.509 bundle for the SVID's trust domain");
   }
-  // Signatures first: extensions are costly to read, and only a certificate that an authority signed is worth it.
+  // Signatures are checked first, because reading extensions is costly and only worthwhile for a certificate that an
+  // authority signed.
   const paths = signedPaths(chain, authorities);
   const signedLeaf = paths.length === 0 ? undefined : describeCertificate(leaf);
   const id = signedLeaf && checkLeaf(signedLeaf, parseId);
@@ -91,10 +92,10 @@ const NAMES_PROBLEM = spiffeProblem(
   'must have exactly one URI in its subject alternative name',
 );
 
-/** Which bundle could verify the leaf, by what OpenSSL prints of its names; {@link checkLeaf} reads them with care. */
+/** Finds the bundle that could verify the leaf, from OpenSSL's text of its names; {@link checkLeaf} reads them strictly. */
 function claimedTrustDomain({ ca, subjectAltName }: X509Certificate): string | SpiffeProblem {
   if (ca) return NOT_LEAF;
-  // Without the extension Node returns null, in place of the undefined that its types declare.
+  // Without the extension Node returns null instead of undefined, which its types declare.
   const names = subjectAltName ?? '';
   if (!names.includes('URI:')) return NAMES_PROBLEM;
   return (
@@ -105,7 +106,7 @@ function claimedTrustDomain({ ca, subjectAltName }: X509Certificate): string | S
 
 const NOT_LEAF = spiffeProblem('svid_not_leaf', 'a CA certificate identifies no workload');
 
-/** The leaf's SPIFFE ID, when it is a leaf by all rules that do not need its issuer. */
+/** The leaf's SPIFFE ID, if the leaf follows all rules that do not depend on its issuer. */
 export function checkLeaf(
   leaf: ParsedCertificate,
   parseId: (text: string) => WorkloadId | SpiffeProblem = parseWorkloadId,

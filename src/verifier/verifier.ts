@@ -41,7 +41,7 @@ export interface VerifierOptions {
   readonly nowMs: () => number;
   /** Maximum age of the bundle for `realtime` routes, seconds. */
   readonly realtimeStalenessSeconds: number;
-  /** Behind a proxy that rewrites host or scheme: the only origin that this verifier serves. */
+  /** The only origin that this verifier serves, if a proxy before it rewrites host or scheme. */
   readonly externalOrigin: Origin | undefined;
   /** Maximum number of requests that wait for the replay store; further ones are denied. */
   readonly maxInFlight: number;
@@ -61,19 +61,22 @@ export interface Verifier {
   bindsBody(head: RequestHead): boolean;
   /** Whether the request's route lets it become a WebSocket. */
   allowsWebSocket(head: RequestHead): boolean;
-  /** Whether the key of an allowed request is still valid and its caller not blocked, for what outlives the request. */
+  /**
+   * Whether the key of an allowed request is still valid and its caller not blocked, for connections that outlive the
+   * request.
+   */
   hasValidKey(decision: AllowedDecision): boolean;
   /**
-   * Verifies all of a request but its body: the denial that it gets whatever its body is, recorded like any other, or leave to
-   * receive the body. An enforcement point asks before it receives a body at some cost. Consumes nothing, but denies a second
-   * request with the proof until the first body has ended.
+   * Verifies a request without its body. Returns a denial that no body could change, recorded like any other, or
+   * permission to receive the body. An enforcement point calls it before it receives a costly body. Consumes nothing,
+   * but denies a second request with the proof until the first body has ended.
    */
   awaitBody(head: RequestHead, call?: CallContext): AwaitedBody | DeniedDecision;
   /** Records a denial that the enforcement point decided, without evaluating the request. Never throws. */
   refuse(facts: RequestFacts, denial: Denial, call?: CallContext): Decision;
 }
 
-/** Leave to receive the body of a request whose passport and proof are valid. */
+/** Permission to receive the body of a request whose passport and proof are valid. */
 export interface AwaitedBody {
   readonly kind: 'awaited';
   /** Names the verified caller, by issuer and subject. */

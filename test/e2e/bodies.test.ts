@@ -35,7 +35,7 @@ const UNBUFFERED: GatewayVariant = {
 const combinations = LANE_ENVOYS.flatMap((version) => PROTOCOLS.map((protocol) => ({ version, protocol })));
 
 describe.each(combinations)('Envoy $version, $protocol', ({ version, protocol }) => {
-  async function isAllowed(request: WireRequest, route: SiteRoute, variant?: GatewayVariant) {
+  async function expectRequestAllowed(request: WireRequest, route: SiteRoute, variant?: GatewayVariant) {
     const gateway = await environment.gateway(version, 'usual', variant);
     const observed = await observe(gateway, gateway.client(protocol), request);
     const expected = { routeId: route.route_id, subject: 'client:billing' };
@@ -43,7 +43,12 @@ describe.each(combinations)('Envoy $version, $protocol', ({ version, protocol })
     expect(arrived.body.equals(Buffer.from(request.body ?? ''))).toBe(true);
   }
 
-  async function isDenied(request: WireRequest, route: SiteRoute, detail: string, variant?: GatewayVariant) {
+  async function expectRequestDenied(
+    request: WireRequest,
+    route: SiteRoute,
+    detail: string,
+    variant?: GatewayVariant,
+  ) {
     const gateway = await environment.gateway(version, 'usual', variant);
     const observed = await observe(gateway, gateway.client(protocol), request);
     const reason = 'request_binding_mismatch';
@@ -67,7 +72,7 @@ describe.each(combinations)('Envoy $version, $protocol', ({ version, protocol })
     ['as much as fits, of no announced length', replaceOrder, largest, 'open'],
   ])('lets through %s', async (_what, route, body, framing) => {
     const plan = { route, ...(body && { body }), ...(framing && { framing }) };
-    await isAllowed(signed(plan), route);
+    await expectRequestAllowed(signed(plan), route);
   });
 
   it.each<[string, Buffer, Buffer]>([
@@ -80,7 +85,7 @@ describe.each(combinations)('Envoy $version, $protocol', ({ version, protocol })
   ])('refuses a change: %s', async (_what, body, sent) => {
     for (const framing of ['length', 'open'] as const) {
       const request = { ...signed({ route: createOrder, body, framing }), body: sent };
-      await isDenied(request, createOrder, 'content-sha256');
+      await expectRequestDenied(request, createOrder, 'content-sha256');
     }
   });
 
@@ -104,7 +109,7 @@ describe.each(combinations)('Envoy $version, $protocol', ({ version, protocol })
     const part = signed({ route: createOrder, body, transcript: { contentSha256 } });
     const gateway = await environment.gateway(version);
     for (const request of [whole, part]) {
-      if (protocol === 'HTTP/2') await isDenied(request, createOrder, 'body_unavailable');
+      if (protocol === 'HTTP/2') await expectRequestDenied(request, createOrder, 'body_unavailable');
       else expect((await gateway.client(protocol).send(request)).status).toBe(413);
     }
     expect(gateway.upstream.requests).toEqual([]);
@@ -112,11 +117,16 @@ describe.each(combinations)('Envoy $version, $protocol', ({ version, protocol })
 
   describe('as text, not bytes', () => {
     it('still lets through what is UTF-8', () =>
-      isAllowed(signed({ route: createOrder, body: json }), createOrder, AS_TEXT));
+      expectRequestAllowed(signed({ route: createOrder, body: json }), createOrder, AS_TEXT));
 
     it('takes nothing else for what is signed', async () => {
       const body = Buffer.from([0x61, 0xff, 0x62]);
-      await isDenied(signed({ route: createOrder, body }), createOrder, 'body_unavailable', AS_TEXT);
+      await expectRequestDenied(
+        signed({ route: createOrder, body }),
+        createOrder,
+        'body_unavailable',
+        AS_TEXT,
+      );
       for (const stand of ['a!b', 'a\ufffdb', 'a?b', 'ab']) {
         const request = { ...signed({ route: createOrder, body: stand }), body };
         const gateway = await environment.gateway(version, 'usual', AS_TEXT);
@@ -128,12 +138,12 @@ describe.each(combinations)('Envoy $version, $protocol', ({ version, protocol })
 
   describe('unbound', () => {
     it('streams through more than Envoy would hold', () =>
-      isAllowed(signed({ route: upload, body: Buffer.alloc(3_000_000, everyByte) }), upload));
+      expectRequestAllowed(signed({ route: upload, body: Buffer.alloc(3_000_000, everyByte) }), upload));
 
     it('requires that the caller has not signed a body', async () => {
       const contentSha256 = createHash('sha256').update(json).digest('base64url');
       const request = signed({ route: upload, body: json, transcript: { contentSha256 } });
-      await isDenied(request, upload, 'content-sha256');
+      await expectRequestDenied(request, upload, 'content-sha256');
     });
   });
 
@@ -141,16 +151,24 @@ describe.each(combinations)('Envoy $version, $protocol', ({ version, protocol })
   describe('bound, where Envoy shows no body', () => {
     it('refuses every body that is announced', async () => {
       const added = { body: json, framing: 'length' } as const;
-      await isDenied({ ...signed({ route: readUnseen }), ...added }, readUnseen, 'body_unavailable');
-      await isDenied({ ...signed({ route: createUnseen }), ...added }, createUnseen, 'body_unavailable');
-      await isDenied(signed({ route: createUnseen, ...added }), createUnseen, 'body_unavailable');
+      await expectRequestDenied(
+        { ...signed({ route: readUnseen }), ...added },
+        readUnseen,
+        'body_unavailable',
+      );
+      await expectRequestDenied(
+        { ...signed({ route: createUnseen }), ...added },
+        createUnseen,
+        'body_unavailable',
+      );
+      await expectRequestDenied(signed({ route: createUnseen, ...added }), createUnseen, 'body_unavailable');
     });
 
     it('cannot see one of no announced length: a body signed is refused, one added to none is not noticed', async () => {
       const added = { body: json, framing: 'open' } as const;
-      await isDenied(signed({ route: createUnseen, ...added }), createUnseen, 'content-sha256');
-      await isAllowed({ ...signed({ route: readUnseen }), ...added }, readUnseen);
-      await isAllowed({ ...signed({ route: createUnseen }), ...added }, createUnseen);
+      await expectRequestDenied(signed({ route: createUnseen, ...added }), createUnseen, 'content-sha256');
+      await expectRequestAllowed({ ...signed({ route: readUnseen }), ...added }, readUnseen);
+      await expectRequestAllowed({ ...signed({ route: createUnseen }), ...added }, createUnseen);
     });
 
     it('refuses bound routes altogether once the verifier is configured so', async () => {

@@ -25,7 +25,7 @@ describe.each(combinations)('Envoy $version, $protocol, $store', ({ version, pro
   const signed = (plan: Omit<RequestPlan, 'caller'>, caller?: Caller) =>
     signedRequest(environment.site, { caller: caller ?? derivedKeyCaller(environment.site), ...plan });
 
-  async function isAllowed(plan: RequestPlan): Promise<void> {
+  async function expectRequestAllowed(plan: RequestPlan): Promise<void> {
     const gateway = await environment.gateway(version, store);
     const observed = await observe(gateway, gateway.client(protocol), signedRequest(environment.site, plan));
     const { caller, route } = plan;
@@ -36,27 +36,36 @@ describe.each(combinations)('Envoy $version, $protocol, $store', ({ version, pro
     expect(arrived).toMatchObject({ method: route.method, body: Buffer.from(plan.body ?? '') });
   }
 
-  async function isDenied(request: ReturnType<typeof signed>, expected: ExpectedDenial): Promise<void> {
+  async function expectRequestDenied(
+    request: ReturnType<typeof signed>,
+    expected: ExpectedDenial,
+  ): Promise<void> {
     const gateway = await environment.gateway(version, store);
     await expectDenial(gateway, await observe(gateway, gateway.client(protocol), request), expected);
   }
 
   it('Granted route: allowed', async () => {
-    await isAllowed({ caller: derivedKeyCaller(environment.site), route: readOrder });
-    await isAllowed({ caller: derivedKeyCaller(environment.site, 'dk_reporting'), route: readOrder });
-  });
-
-  it('Write route: allowed only if the client has write access', async () => {
-    await isAllowed({ caller: derivedKeyCaller(environment.site), route: createOrder, body });
-    await isDenied(signed({ route: createOrder, body }, derivedKeyCaller(environment.site, 'dk_reporting')), {
-      reason: 'source_subject_mismatch',
-      detail: 'not_granted',
-      routeId: createOrder.route_id,
+    await expectRequestAllowed({ caller: derivedKeyCaller(environment.site), route: readOrder });
+    await expectRequestAllowed({
+      caller: derivedKeyCaller(environment.site, 'dk_reporting'),
+      route: readOrder,
     });
   });
 
+  it('Write route: allowed only if the client has write access', async () => {
+    await expectRequestAllowed({ caller: derivedKeyCaller(environment.site), route: createOrder, body });
+    await expectRequestDenied(
+      signed({ route: createOrder, body }, derivedKeyCaller(environment.site, 'dk_reporting')),
+      {
+        reason: 'source_subject_mismatch',
+        detail: 'not_granted',
+        routeId: createOrder.route_id,
+      },
+    );
+  });
+
   it('Ungranted route: denied', () =>
-    isDenied(signed({ route: payroll }), {
+    expectRequestDenied(signed({ route: payroll }), {
       reason: 'source_subject_mismatch',
       detail: 'not_granted',
       routeId: payroll.route_id,
@@ -67,7 +76,7 @@ describe.each(combinations)('Envoy $version, $protocol, $store', ({ version, pro
     const request = signed({ route: createOrder, body });
     const first = await observe(gateway, gateway.client(protocol), request);
     await expectAllowed(gateway, first, { routeId: createOrder.route_id, subject: 'client:billing' });
-    await isDenied(request, {
+    await expectRequestDenied(request, {
       reason: 'jti_replay',
       routeId: createOrder.route_id,
       callerVerified: true,
@@ -75,7 +84,7 @@ describe.each(combinations)('Envoy $version, $protocol, $store', ({ version, pro
   });
 
   it('Modified signed body: body-hash mismatch denial', () =>
-    isDenied(
+    expectRequestDenied(
       { ...signed({ route: createOrder, body }), body: body.replace('2', '9') },
       {
         reason: 'request_binding_mismatch',
@@ -85,14 +94,14 @@ describe.each(combinations)('Envoy $version, $protocol, $store', ({ version, pro
     ));
 
   it('Revoked derived key: denied', () =>
-    isDenied(signed({ route: readOrder }, derivedKeyCaller(environment.site, 'dk_revoked')), {
+    expectRequestDenied(signed({ route: readOrder }, derivedKeyCaller(environment.site, 'dk_revoked')), {
       reason: 'invalid_request_proof',
       detail: 'key_revoked',
       routeId: readOrder.route_id,
     }));
 
   it('Expired derived key: denied', () =>
-    isDenied(signed({ route: readOrder }, derivedKeyCaller(environment.site, 'dk_expired')), {
+    expectRequestDenied(signed({ route: readOrder }, derivedKeyCaller(environment.site, 'dk_expired')), {
       reason: 'invalid_request_proof',
       detail: 'key_expired',
       routeId: readOrder.route_id,
@@ -100,17 +109,17 @@ describe.each(combinations)('Envoy $version, $protocol, $store', ({ version, pro
 
   it('allows each other kind of caller too: attested, software, P-256 keys', async () => {
     const { site } = environment;
-    await isAllowed({ caller: attestedCaller(site), route: vault });
-    await isAllowed({ caller: attestedCaller(site, 'broker-p256'), route: vault });
-    await isAllowed({ caller: buildCaller(site), route: readOrder });
-    await isAllowed({ caller: derivedKeyCaller(site, 'dk_billing_p256'), route: readOrder });
+    await expectRequestAllowed({ caller: attestedCaller(site), route: vault });
+    await expectRequestAllowed({ caller: attestedCaller(site, 'broker-p256'), route: vault });
+    await expectRequestAllowed({ caller: buildCaller(site), route: readOrder });
+    await expectRequestAllowed({ caller: derivedKeyCaller(site, 'dk_billing_p256'), route: readOrder });
   });
 
   it('a denial consumes nothing: the same proof is still good for the request that it was made for', async () => {
     const gateway = await environment.gateway(version, store);
     const request = signed({ route: readOrder });
     const misused = { ...request, target: '/v1/orders/4712' };
-    await isDenied(misused, {
+    await expectRequestDenied(misused, {
       reason: 'request_binding_mismatch',
       detail: 'target',
       routeId: readOrder.route_id,

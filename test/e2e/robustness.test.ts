@@ -120,19 +120,19 @@ describe('a verifier that waits for its Redis', () => {
     const { server: redis, url } = await startRedis(fixture);
     const verifier = await fixture.verifier({ replay: url, flags: ['--redis-timeout', '5s', ...flags] });
     const ways = await waysTo(verifier);
-    const areWaiting = async (count: number) => {
+    const awaitWaiting = async (count: number) => {
       await waitFor(`${count} requests to wait for Redis`, async () =>
         (await verifier.examined()) >= count ? true : undefined,
       );
     };
-    return { redis, verifier, ways, areWaiting };
+    return { redis, verifier, ways, awaitWaiting };
   }
 
   it('answers what is in flight before it stops', async () => {
-    const { areWaiting, redis, verifier, ways } = await patientVerifier();
+    const { awaitWaiting, redis, verifier, ways } = await patientVerifier();
     redis.freeze();
     const answers = Promise.all([...ways, ...ways].map((way) => statusOf(way, signed())));
-    await areWaiting(2 * ways.length);
+    await awaitWaiting(2 * ways.length);
     verifier.signal('SIGTERM');
     await waitFor('the drain', async () =>
       (await verifier.outputs()).get('the log')?.includes('"msg":"draining"') ? true : undefined,
@@ -143,12 +143,12 @@ describe('a verifier that waits for its Redis', () => {
   });
 
   it('verifier_unavailable/overloaded: refuses more than may wait', async () => {
-    const { areWaiting, redis, ways } = await patientVerifier(['--max-in-flight', '1']);
+    const { awaitWaiting, redis, ways } = await patientVerifier(['--max-in-flight', '1']);
     const [first, ...others] = ways;
     if (first === undefined) throw new Error('no way');
     redis.freeze();
     const waiting = statusOf(first, signed());
-    await areWaiting(1);
+    await awaitWaiting(1);
     for (const { client, gateway } of [first, ...others]) {
       const observed = await observe(gateway, client, signed());
       await expectDenial(gateway, observed, { reason: 'verifier_unavailable', detail: 'overloaded' });

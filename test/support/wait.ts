@@ -18,8 +18,8 @@ type Probe<T> = () => Promise<T | false | undefined> | T | false | undefined;
  * Repeats `probe` until it returns something other than `undefined` or `false`. It may throw meanwhile.
  *
  * @param what names the condition in the error
- * @param mostMs only where the condition may rightly not come about, or where the time is what is tested
- * @throws shortly before the deadline of the test or hook, with what `probe` gave last
+ * @param mostMs only if the condition may legitimately stay false, or if the time itself is tested
+ * @throws shortly before the deadline of the test or hook, with the last result of `probe`
  */
 export async function waitFor<T>(
   what: string,
@@ -43,7 +43,7 @@ export async function waitFor<T>(
   throw mostMs === Number.POSITIVE_INFINITY ? new WaitTimedOut(message) : new Error(message);
 }
 
-/** Waits until a condition holds. What the condition throws ends the wait. */
+/** Waits until a condition is true. An error of the condition ends the wait. */
 export async function waitUntil(holds: () => Promise<boolean> | boolean): Promise<void> {
   const outcome = await waitFor(`${holds}`, async () => {
     try {
@@ -55,7 +55,7 @@ export async function waitUntil(holds: () => Promise<boolean> | boolean): Promis
   if (outcome !== true) throw outcome.error;
 }
 
-/** How long the test or hook that runs may still wait; `elsewhereMs` in a program that is no test. */
+/** How long the running test or hook may still wait; `elsewhereMs` in a program that is not a test. */
 export function remainingMs(elsewhereMs: number): number {
   // Set by scripts/jest/environment.mjs and scripts/mutation/test-files.mjs.
   const { waitsEndAtMs } = globalThis as { readonly waitsEndAtMs?: number };

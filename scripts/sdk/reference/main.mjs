@@ -16,7 +16,7 @@ const REFERENCE = 'docs/reference';
 const GUIDE = 'docs/tutorials/signing.md';
 
 /**
- * What one name of an SDK is.
+ * One exported name of an SDK.
  * @typedef {{ signature: string, text: string }} Member
  * @typedef {{ name: string, signature: string, text: string, members: readonly Member[] }} Entry
  */

@@ -58,7 +58,7 @@ function describe(node, source) {
   };
 }
 
-/** Not constructors: `Signer.open` makes a signer, and the SDK makes the errors. */
+/** Excludes constructors, because `Signer.open` creates a signer, and the SDK creates the errors. */
 function isPublic(member) {
   return (
     member.name !== undefined &&
@@ -83,7 +83,7 @@ function commentOf(node) {
   return [ts.getTextOfJSDocComment(comment.comment) ?? '', ...tags].join('\n\n');
 }
 
-/** Of `@throws SignerError before …`, the compiler takes no type apart. */
+/** The compiler does not separate the type in `@throws SignerError before …`. */
 function thrown(tag) {
   return tag.typeExpression === undefined ? '' : `${tag.typeExpression.getText()} `;
 }

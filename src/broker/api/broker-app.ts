@@ -1,6 +1,6 @@
 /**
- * The broker's HTTP application: who the caller is, then a short-lived passport. Stateless but for counters and, with
- * `servesProofs`, holder keys.
+ * The broker's HTTP application: verifies who the caller is and issues a short-lived passport. It keeps no state except
+ * counters and, with `servesProofs`, holder keys.
  * Source: docs/operate/broker.md.
  */
 import type { RequestListener, Server } from 'node:http';

@@ -1,5 +1,6 @@
 /**
- * Fastify as the broker uses it: strict bodies, problems, limits per address, one log line and one count for each answer.
+ * Configures Fastify for the broker: strict bodies, problems, limits per address, one log line and one count for each
+ * answer.
  */
 import { randomBytes } from 'node:crypto';
 import type { RequestListener, Server } from 'node:http';
@@ -47,7 +48,7 @@ export interface BrokerHttpOptions {
   readonly createServer: (handler: RequestListener) => Server;
 }
 
-/** The largest certificate chain of eight takes half of it. */
+/** The largest chain of eight certificates takes half of this. */
 const MAX_BODY_BYTES = 64 * 1024;
 const SECOND_MS = 1000;
 
@@ -66,10 +67,10 @@ function bareApp({ answers, log, createServer }: BrokerHttpOptions): BrokerApp {
     clientErrorHandler: answerClientError,
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
-    // Never the client's: a client must not choose IDs in our log and audit trail.
+    // The client's ID is never used, because a client must not choose IDs in the log and audit trail.
     genReqId: () => `req_${randomBytes(12).toString('base64url')}`,
     requestIdHeader: false,
-    // No header says who or where the caller is.
+    // The caller's identity and address never come from a header.
     trustProxy: false,
     bodyLimit: MAX_BODY_BYTES,
     forceCloseConnections: 'idle',
@@ -78,7 +79,7 @@ function bareApp({ answers, log, createServer }: BrokerHttpOptions): BrokerApp {
   app.setValidatorCompiler(compileValidator);
   app.setSerializerCompiler(compileSerializer);
   app.removeAllContentTypeParsers();
-  // The body names the caller, so nothing has verified one before it is received.
+  // The body identifies the caller, so no caller is verified before the body is received.
   app.addContentTypeParser('application/json', new RequestBodies(() => undefined).parseJson);
   app.setErrorHandler(answers.answerError);
   return app;
@@ -110,7 +111,7 @@ function addHooks(
   );
 }
 
-/** The route's pattern instead of the URL; neither headers nor bodies. */
+/** Records the route's pattern instead of the URL, and neither headers nor bodies. */
 function recordAnswer(request: FastifyRequest, reply: FastifyReply, metrics: BrokerPorts['metrics']): void {
   const route = request.routeOptions.url ?? 'none';
   const { statusCode: status, elapsedTime } = reply;
@@ -121,7 +122,7 @@ function recordAnswer(request: FastifyRequest, reply: FastifyReply, metrics: Bro
   else request.log.info(fields, 'answered');
 }
 
-/** A label has a closed set of values. */
+/** Keeps the set of label values closed. */
 function knownMethod(method: string): string {
   return method === 'GET' || method === 'POST' || method === 'HEAD' ? method : 'other';
 }

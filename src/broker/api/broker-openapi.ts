@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import { type DescribedRoute, describeHttpApi } from '../../process/http-service/openapi.ts';
 import { BROKER_PROBLEMS, type BrokerProblemCode, isBrokerProblemCode } from '../broker-problems.ts';
 
-/** Of the API contract, not of a release. */
+/** Version of the API contract, not of a release. */
 const API_VERSION = '1.0.0';
 
 const DESCRIPTION = `Passports for software keys and SPIFFE workloads. The proof in the body, or the client certificate of the
@@ -19,7 +19,7 @@ export async function describeBrokerApi(app: FastifyInstance): Promise<void> {
     version: API_VERSION,
     description: DESCRIPTION,
     securitySchemes: {},
-    problems: (code) => (isBrokerProblemCode(code) ? BROKER_PROBLEMS[code] : unknownCode(code)),
+    problems: (code) => (isBrokerProblemCode(code) ? BROKER_PROBLEMS[code] : rejectUnknownCode(code)),
     problemsOf,
     securityOf: () => [],
   });
@@ -34,7 +34,7 @@ export function registerOpenApiRoute(app: FastifyInstance): void {
   });
 }
 
-function unknownCode(code: string): never {
+function rejectUnknownCode(code: string): never {
   throw new Error(`no problem has the code ${code}`);
 }
 

@@ -1,4 +1,4 @@
-/** What a verified caller gets: a passport, its signing profiles. */
+/** Routes for verified callers: passports and signing profiles. */
 import type { FastifyRequest } from 'fastify';
 import { COMMON_PROBLEMS } from '../../process/http-service/http-problem.ts';
 import type { BrokerOperation } from '../../protocol/broker-text.ts';
@@ -26,7 +26,7 @@ export interface CallerRoutesOptions {
   readonly proofs: ProofContext;
 }
 
-/** `audience` of an operation that has none. */
+/** `audience` of an operation without an audience. */
 const NO_AUDIENCE = '-';
 
 /** Any proof may fail in any way that is not common to all routes; some need a setting. */
@@ -95,7 +95,7 @@ function registerProfiles(app: BrokerApp, options: CallerRoutesOptions): void {
   );
 }
 
-/** Verified and admitted. */
+/** Verifies and admits the caller. */
 export async function verifiedCaller(
   { issuing, ports, proofs }: CallerRoutesOptions,
   request: FastifyRequest,

@@ -1,4 +1,4 @@
-/** Records the outcome of each request of a caller: one audit event, one count. */
+/** Records the outcome of each request of a caller as one audit event and one count. */
 import type { FastifyRequest } from 'fastify';
 import type { HttpProblem } from '../../process/http-service/http-problem.ts';
 import { BROKER_EVENT_NAME, type BrokerEvent } from '../../process/telemetry/broker-event.ts';
@@ -8,21 +8,21 @@ import { BrokerProblem } from '../broker-problems.ts';
 import type { IssuedPassport } from '../issue-passport.ts';
 import type { ProofKind, VerifiedCaller } from '../verified-caller.ts';
 
-/** What is known of a decision so far. */
+/** The facts of a decision that are known so far. */
 export interface Decision {
   readonly operation: BrokerEvent['operation'];
   readonly proof: ProofKind;
   readonly audience: string | undefined;
   caller?: VerifiedCaller;
   passport?: IssuedPassport;
-  /** Of the passport; the caller's own until then. */
+  /** Thumbprint of the passport's holder key; of the caller's own key until the passport exists. */
   holderThumbprint?: string;
 }
 
 export interface DecisionRecorder {
   /**
    * Runs the decision and records its outcome. The answer is sent only when the audit trail has the event.
-   * @param problemOf the problem as which an error is answered
+   * @param problemOf converts an error to the problem in the answer
    */
   recorded<T>(request: FastifyRequest, decision: Decision, decide: () => Promise<T>): Promise<T>;
 }

@@ -23,7 +23,7 @@ import type { BrokerApp } from './broker-http.ts';
 import { CALLER_PROBLEMS, type CallerRoutesOptions, verifiedCaller } from './caller-routes.ts';
 import type { Decision } from './decision-record.ts';
 
-/** Life of a proof, as of the signing client's. */
+/** Lifetime of a proof, the same as in the signing client. */
 const PROOF_TTL_SECONDS = 60;
 
 export function registerProofs(app: BrokerApp, options: CallerRoutesOptions): void {

@@ -1,4 +1,4 @@
-/** What everyone may read: discovery, signing keys, a challenge. */
+/** Routes for everyone: discovery, signing keys and challenges. */
 
 import { formatMoment } from '../../protocol/rfc3339.ts';
 import { BROKER_CHALLENGE, BROKER_DISCOVERY, BROKER_JWKS } from '../broker-contract.ts';

@@ -15,7 +15,7 @@ import { type Followed, fixed, follow } from './followed-file.ts';
 import { keyDirectoryFingerprint, readKeyDirectory } from './key-directory-files.ts';
 import { directoryFingerprint, readProfileDirectory } from './profile-directory.ts';
 
-/** 100,000 entries of the longest subjects. */
+/** Enough for 100,000 entries with the longest subjects. */
 const MAX_LIST_BYTES = 64 * 1024 * 1024;
 
 export type FilePorts = Pick<
@@ -109,7 +109,7 @@ export async function openBrokerFiles(
   );
   const profiles = await followProfiles(files, settings.profiles);
   return {
-    // Each call asks the present content.
+    // Each call uses the current content.
     ports: {
       signingKeys: {
         current: (trustDomain) => keys.value.current(trustDomain),
@@ -182,7 +182,7 @@ async function readList<T>(
     return parse(text);
   } catch (error) {
     if (!(error instanceof BrokerFileError)) throw error;
-    // Each file has its own code, so that a log line says which one it is.
+    // Each file has its own code, so that a log line identifies the file.
     if (code === 'deny_file_invalid') throw usageError('deny_file_invalid', `${path}: ${error.message}`);
     throw usageError('software_keys_invalid', `${path}: ${error.message}`);
   }

@@ -35,7 +35,7 @@ export function createBrokerServer(handler: RequestListener): Server {
     },
     withJoinedChunks(handler),
   );
-  // `rejectTooManyHeaders` rejects a request that has as many.
+  // `rejectTooManyHeaders` rejects a request with this number of headers.
   server.maxHeadersCount = KEPT_HEADER_LINES;
   // Starts the check of time-outs, which Node.js otherwise starts when the server itself listens.
   server.emit('listening');

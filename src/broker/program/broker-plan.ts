@@ -1,4 +1,4 @@
-/** Validates the settings of `proofgate broker`. Reads files; connects to nothing and writes nothing. */
+/** Validates the settings of `proofgate broker`. It reads files, opens no connection and writes nothing. */
 
 import { planListenerTls, type ServerTlsPlan } from '../../process/connections/listener-tls.ts';
 import { readPemFile } from '../../process/files/input-files.ts';

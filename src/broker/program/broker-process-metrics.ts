@@ -1,5 +1,5 @@
 /**
- * Metrics of the broker's process: connections, certificate, reloaded files, trust bundles; with those of its requests. No
+ * Metrics of the broker's process: connections, certificate, reloaded files, trust bundles, and those of its requests. No
  * label names a caller.
  * Source: docs/operate/broker.md "Metrics".
  */

@@ -95,7 +95,7 @@ async function openBroker(opening: Opening): Promise<RunningBroker> {
     Date.now,
     metrics.connectionClosed,
   );
-  const unsubscribe = trust.bundles.onChange(() => connections.bundlesChanged());
+  const unsubscribe = trust.bundles.onChange(() => connections.closeCertified());
   opened.add(async () => unsubscribe());
   const app = await createBrokerApp({
     settings: plan.settings,

@@ -1,6 +1,6 @@
 /**
- * Reads the key of challenges, which all replicas share. A second line is the key before: it still verifies, so that replicas
- * may take a new file at different times.
+ * Reads the challenge key, which all replicas share. A second line contains the previous key, which still verifies
+ * challenges, so that replicas may load a new file at different times.
  * Source: docs/operate/broker.md "Challenges".
  */
 

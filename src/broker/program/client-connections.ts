@@ -1,6 +1,7 @@
 /**
- * The broker's connections with their client certificates. A certificate is shown at the handshake only, so a connection
- * must not outlive it, nor the trust bundles of that time: it closes after its requests in progress.
+ * The broker's connections with their client certificates. A client sends its certificate only in the handshake, so a
+ * connection must outlive neither the certificate nor the trust bundles of that time. It then closes after its requests
+ * in progress.
  * Source: docs/operate/broker.md "Connections".
  */
 import type { X509Certificate } from 'node:crypto';
@@ -14,13 +15,13 @@ export type ClosingCause = 'certificate_ended' | 'bundles_changed';
 
 /** Maximum of Node's timers. A connection that is open for that long is closed early, which does no harm. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** OpenSSL takes 100 KiB of certificates; a verifier of chains needs no more than this of them. */
+/** OpenSSL accepts 100 KiB of certificates; verifying a chain needs at most this number of them. */
 const MAX_CERTIFICATES = 16;
 
 interface OpenConnection {
   readonly shown: Connection;
   readonly timer: NodeJS.Timeout | undefined;
-  /** In the order of their requests (pipelining). */
+  /** Responses in the order of their requests (pipelining). */
   readonly responses: Set<ServerResponse>;
   isClosing: boolean;
 }
@@ -58,7 +59,7 @@ export class ClientConnections {
   }
 
   connectionOf({ socket }: IncomingMessage): Connection {
-    // An unknown connection has proved nothing.
+    // An unknown connection has not proved a key.
     return this.#open.get(socket)?.shown ?? { kind: 'plain' };
   }
 
@@ -89,14 +90,14 @@ export class ClientConnections {
     return [...this.#open.values()].every(({ responses }) => responses.size === 0);
   }
 
-  /** The certificates were shown when other bundles were in force. */
-  bundlesChanged(): void {
+  /** Closes connections with client certificates, because those were verified with earlier trust bundles. */
+  closeCertified(): void {
     for (const [socket, { shown }] of this.#open) {
       if (shown.kind === 'tls' && shown.clientCertificates.length > 0) this.#close(socket, 'bundles_changed');
     }
   }
 
-  /** A certificate that had ended before has no timer: its request gets an answer that says so. */
+  /** An expired certificate needs no timer, because its request is answered with that error. */
   #timerOf(socket: Socket, certificates: readonly X509Certificate[]): NodeJS.Timeout | undefined {
     const ends = certificates.map(({ validTo }) => Date.parse(validTo)).filter(Number.isFinite);
     if (ends.length === 0) return undefined;
@@ -119,7 +120,10 @@ function announceClosing(response: ServerResponse): void {
   if (!response.headersSent) response.setHeader('connection', 'close');
 }
 
-/** A resumed session repeats neither the certificate nor the proof of its key, so it counts as without one. */
+/**
+ * A resumed session repeats neither the certificate nor the proof of its key, so it counts as a session without a
+ * certificate.
+ */
 function tlsConnection(socket: TLSSocket, certificates: readonly X509Certificate[]): Connection {
   return {
     kind: 'tls',
@@ -128,7 +132,7 @@ function tlsConnection(socket: TLSSocket, certificates: readonly X509Certificate
   };
 }
 
-/** As presented, leaf first. */
+/** Certificates as presented, leaf first. */
 function clientCertificates(socket: TLSSocket): readonly X509Certificate[] {
   if (socket.isSessionReused()) return [];
   const certificates: X509Certificate[] = [];

@@ -6,7 +6,7 @@ import type { Logger } from '../../process/telemetry/log.ts';
 export interface FollowOptions<T> {
   /** Name of the readiness check and in the log. */
   readonly name: string;
-  /** Cheap; changes when the files change. */
+  /** Cheap to compute; changes when the files change. */
   readonly fingerprint: () => Promise<string>;
   /** @throws CliError */
   readonly read: () => Promise<T>;
@@ -23,7 +23,7 @@ export interface Followed<T> {
 /** @throws CliError when the first content is bad */
 export async function follow<T>(options: FollowOptions<T>): Promise<Followed<T>> {
   const { fingerprint, logger, name, onReload, read } = options;
-  // Before the content: a change between the two is then seen by the next look.
+  // Computed before the content is read, so that the next check detects a change between the two.
   const seen = await fingerprint().catch(() => '');
   let value: T = await read();
   const follower = new FileFollower({

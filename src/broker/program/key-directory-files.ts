@@ -124,7 +124,7 @@ async function readCurrent(path: string): Promise<string> {
   throw usageError('current_key_unknown', `${path} must contain one key ID`);
 }
 
-/** Changes when a file is added, removed, replaced or written: names, and what links lead to. */
+/** Changes when a file is added, removed, replaced or written. It covers names and the targets of links. */
 export async function keyDirectoryFingerprint({
   directory,
   trustDomains,

@@ -1,6 +1,6 @@
 /**
- * `proofgate broker rotate-key`: makes the next key, puts it into use, removes an old one. Each step is one command, because
- * sites pin the next key before its first use.
+ * `proofgate broker rotate-key`: creates the next key, puts it into use, or removes an old key. Each step is a separate
+ * command, because sites pin the next key before its first use.
  * Source: docs/operate/broker.md "Signing keys".
  */
 import { mkdir } from 'node:fs/promises';
@@ -57,8 +57,8 @@ async function makeDirectory(path: string): Promise<void> {
 }
 
 /**
- * The first key is in use at once. `current` is written before a second key, so that the directory has no moment with two
- * keys and none in use.
+ * The first key is in use at once. `current` is written before a second key, so that the directory never has two keys
+ * of which none is in use.
  */
 async function createKey(
   directory: string,
@@ -73,7 +73,7 @@ async function createKey(
   }
   const key = generateSigningKey(algorithm);
   const { thumbprint } = key.publicKey;
-  // A thumbprint is unique without asking anybody. The prefix keeps it from beginning with `-`, as a flag does.
+  // A thumbprint is unique without coordination. With the prefix it does not begin with `-` like a flag.
   const keyId = `bk_${thumbprint}`;
   const content = key.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
   await writeNewFile({ path: keyFileOf(directory, trustDomain, keyId), content, mode: 0o600 });

@@ -51,7 +51,7 @@ export async function openTrustSources(
     await workloadApi?.close();
     throw error;
   }
-  // After the files: an https_spiffe endpoint is authenticated with the bundle that its file has.
+  // Opened after the files, because an https_spiffe endpoint is authenticated with the bundle in its file.
   for (const endpoint of endpoints) endpoint.start();
   const followed = [...endpoints, ...(workloadApi === undefined ? [] : [workloadApi])];
   return {
@@ -79,7 +79,7 @@ async function readBundleFile({ path }: BundleFile): Promise<BundleDocument> {
   return read;
 }
 
-/** Trust bundle from an endpoint. Without it the callers of its trust domain are refused, and only they. */
+/** Trust bundle from an endpoint. Without it, only the callers of its trust domain are refused. */
 function openEndpoint(
   store: BundleStore,
   endpoint: BundleEndpoint,

@@ -1,6 +1,6 @@
 /**
- * A JWT-SVID whose only audience names this broker and one holder key, which signs the challenge. A token alone, stolen or
- * relayed from another service, is of no use.
+ * A JWT-SVID whose only audience names this broker and one holder key, which signs the challenge. A token that was
+ * stolen, or relayed from another service, is useless without the holder key.
  */
 
 import { credentialSha256, jwtSvidAudience } from '../../protocol/broker-text.ts';

@@ -1,4 +1,4 @@
-/** What verifying a caller's proof needs, and the checks that all signed proofs share. */
+/** Inputs for verifying a caller's proof, and the checks that all signed proofs share. */
 import { decodeBase64url } from '../../protocol/base64url.ts';
 import { type BrokerOperation, brokerText } from '../../protocol/broker-text.ts';
 import { importPublicKey } from '../../protocol/import-public-key.ts';

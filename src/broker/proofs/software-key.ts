@@ -1,4 +1,7 @@
-/** A key registered at the broker signs; it is the holder key, or vouches for a fresh one, which signs too. */
+/**
+ * Verifies a proof by a key that is registered at the broker. That key is the holder key, or it vouches for another
+ * holder key, which signs too.
+ */
 
 import { commonProblem, type HttpProblem } from '../../process/http-service/http-problem.ts';
 import { credentialSha256 } from '../../protocol/broker-text.ts';
@@ -25,7 +28,7 @@ export function verifySoftwareKey(
   const holder = proof.holder_jwk === undefined ? registered : importHolderKey(proof.holder_jwk);
   const sha256 = credentialSha256(registered.thumbprint);
   const text = expectedText(context, request, { ...proof, credentialSha256: sha256, holder });
-  // Before the look-up: only who has a key learns whether it is registered.
+  // Verified before the look-up, so that only the owner of a key learns whether it is registered.
   requireSignature(registered, text, proof.registered_signature, 'registered_signature_invalid');
   requireHolderSignature(proof, text);
   const key = context.ports.softwareKeys.find(registered.thumbprint);

@@ -38,7 +38,7 @@ export interface SignBundleOptions {
   readonly outDirectory: string;
   /** Becomes `issued_at`. Whole seconds since the epoch. */
   readonly nowSeconds: number;
-  /** Who may have signed the previous bundle. Default: the signing keys. */
+  /** Allowed signers of the previous bundle. Default: the signing keys. */
   readonly trusted?: Signers | undefined;
 }
 
@@ -214,7 +214,7 @@ export interface FreshenOptions {
   readonly signingKeys: readonly SigningKey[];
   /** Becomes `as_of`. Whole seconds since the epoch. */
   readonly nowSeconds: number;
-  /** Who may have signed the bundle. Default: the signing keys. */
+  /** Allowed signers of the bundle. Default: the signing keys. */
   readonly trusted?: Signers | undefined;
 }
 

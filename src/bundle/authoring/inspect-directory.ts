@@ -33,19 +33,19 @@ export interface BundleSummary {
   /** The end of the chain: revision of the last delta or link, or of the whole bundle. */
   readonly revision: number;
   readonly head: string;
-  /** Of the whole bundle. */
+  /** Head that the whole bundle names as the previous one. */
   readonly previousHead: string | undefined;
   readonly base: ChainPosition;
   readonly steps: readonly StepSummary[];
   /** Why the next step in the directory does not continue the chain. */
   readonly chainProblem: BundleError | undefined;
-  /** Of the last document. */
+  /** Time of the last document. */
   readonly issuedAt: string;
   readonly expiresAt: string;
   readonly isExpired: boolean;
   readonly singleVerifier: boolean;
   readonly origins: readonly string[];
-  /** Of the whole bundle. */
+  /** Signers of the whole bundle. */
   readonly signers: readonly SignerSummary[];
   /** Why a verifier with these signers would reject some or all of it; undefined when no signers are given. */
   readonly signatureProblem: BundleError | undefined;

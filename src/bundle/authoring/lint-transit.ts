@@ -1,4 +1,7 @@
-/** Finds what proxies and client libraries change between a caller and the verifier, so that right requests are denied. */
+/**
+ * Finds changes that proxies and client libraries make between a caller and the verifier, so that correct requests are
+ * denied.
+ */
 import { parsePathTemplate } from '../../protocol/path-template.ts';
 import { pointer, showValue } from '../format/bundle-error.ts';
 import type { RouteContent } from '../format/schema.ts';
@@ -8,7 +11,7 @@ export function lintTransit(route: RouteContent, path: string): readonly Finding
   return [...rewrittenHeaders(route, path), ...boundGrpc(route, path)];
 }
 
-/** Names of headers, and what happens to them on the way. */
+/** Headers that are rewritten on the way, with the kind of rewriting. */
 const REWRITTEN: readonly (readonly [name: RegExp, change: string])[] = [
   [/^accept-encoding$/, 'CDNs and HTTP libraries set their own encodings'],
   [/^user-agent$/, 'HTTP libraries and CDNs set their own'],

@@ -95,7 +95,7 @@ function compileClientsPut(
   });
 }
 
-/** A missing key is not a fault: it may have expired here, and not yet at the time when the delta was made. */
+/** A missing key is not a fault, because it may have expired here after the delta was made. */
 function checkKeysRemoved(content: DeltaContent, table: LiveKeyTable, faults: Faults): readonly string[] {
   const seen = new Set<string>();
   for (const [index, keyId] of content.keys_removed.entries()) {
@@ -168,7 +168,7 @@ function firstLiveKey(
   return undefined;
 }
 
-/** A whole bundle could not hold more clients. */
+/** Limits the number of clients to that of a whole bundle. */
 function checkClientCount(content: DeltaContent, table: LiveKeyTable, faults: Faults): void {
   const added = content.clients_put.filter(({ client_id }) => table.client(client_id) === undefined).length;
   const count = table.clientCount + added - content.clients_removed.length;

@@ -112,7 +112,7 @@ function compileRoute(
   };
 }
 
-/** An unknown class is not an error: the route denies, the others work. */
+/** An unknown class is not an error: this route denies, and the others are not affected. */
 function compileFreshness(entry: RouteContent, path: string, faults: Faults): FreshnessRule {
   if (entry.freshness_class === 'bounded' && entry.max_staleness_seconds === undefined) {
     faults.add('max_staleness_missing', `${path}/max_staleness_seconds`, 'required for bounded');
@@ -165,7 +165,7 @@ function compileSignedHeaders(entry: RouteContent, path: string, faults: Faults)
   return [...names].sort();
 }
 
-/** `forward_authorization` shows upstreams the passport; there it would not be in `Authorization`. */
+/** `forward_authorization` forwards the passport to upstreams, which would not find it in `Authorization`. */
 function compilePassportHeader(entry: RouteContent, path: string, faults: Faults): PassportHeader {
   if (entry.passport_header !== undefined && entry.forward_authorization === true) {
     const text = 'not together with forward_authorization';

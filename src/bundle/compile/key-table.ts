@@ -173,7 +173,7 @@ export class ExpiryIndex {
 
   /** @param expiresAtSeconds the value that was added */
   remove(name: string, expiresAtSeconds: number): void {
-    // An empty bucket stays until its time, because its number is in the heap.
+    // An empty bucket stays until its expiry, because its number is in the heap.
     this.#buckets.get(bucketOf(expiresAtSeconds))?.delete(name);
   }
 

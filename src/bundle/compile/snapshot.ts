@@ -28,7 +28,7 @@ export interface Snapshot {
   readonly skewSeconds: number;
   /** Whether a single verifier process serves the site, so that the in-memory replay store is allowed. */
   readonly singleVerifier: boolean;
-  /** Excludes routes of an unknown class, which are denied at any age. */
+  /** Excludes routes of an unknown class, which always deny. */
   readonly routesByFreshness: readonly FreshnessGroup[];
   readonly routes: RouteTable;
   readonly keys: KeyTable;
@@ -46,7 +46,7 @@ export interface RouteTable {
    * @param path canonical path without query
    */
   match(method: string, origin: string, path: string): RouteMatch;
-  /** Looks at every route: not for the request path. */
+  /** Searches all routes, so it is too slow for the request path. */
   find(routeId: string): Route | undefined;
 }
 

@@ -105,7 +105,7 @@ export const FRESHNESS_CONTENT = Type.Object(
   },
 );
 
-/** The payload of `delta-<revision>.jws`: clients and derived keys put and removed since the revision before. */
+/** The payload of `delta-<revision>.jws`: clients and derived keys that changed since the previous revision. */
 export const DELTA_CONTENT = Type.Object(
   {
     auth_site: authSite,

@@ -11,7 +11,10 @@ type EnrollmentOutcome = 'enrolled' | 'unavailable' | 'pending' | 'refused' | 'd
 /** Result of a call to the broker. */
 type PassportOutcome = 'issued' | 'refused' | 'timed_out' | 'unreachable' | 'usage' | 'internal';
 
-/** With a broker. @param passportEndSeconds as of {@link createAgentMetrics}, of the first passport to end */
+/**
+ * Metrics of an agent with a broker.
+ * @param passportEndSeconds Unix time at which the first passport expires, 0 without one; read at each scrape
+ */
 export function createPassportMetrics(passportEndSeconds: () => number) {
   const registry = new Registry();
   const { counter, reading } = instrumentsOf(registry);

@@ -54,14 +54,14 @@ export function keepKeyFile(settings: AgentValues, run: AgentRun): Promise<void>
   const brokerPlan = brokerAgentPlanOf(settings, run.env);
   return brokerPlan === undefined
     ? keepEnrolled(settings, run)
-    : guarded(brokerPlan.keyFile, run.logger, () => keepPassports(brokerPlan, run));
+    : runExclusively(brokerPlan.keyFile, run.logger, () => keepPassports(brokerPlan, run));
 }
 
 async function keepEnrolled(settings: AgentValues, { logger, serve, stop }: AgentRun): Promise<void> {
   const plan = agentPlanOf(settings);
   const target = { ...plan.target, controlUrl: parseControlUrl(plan.target.controlUrl).text };
   await readCaFile(settings.controlCaFile);
-  await guarded(plan.keyChoice.file, logger, async () => {
+  await runExclusively(plan.keyChoice.file, logger, async () => {
     const pairs = new KeyPairs(plan.keyChoice.file, target);
     await pairs.open();
     const { keeper, registry } = openKeeper({ plan, target, settings, pairs, logger });
@@ -70,8 +70,8 @@ async function keepEnrolled(settings: AgentValues, { logger, serve, stop }: Agen
   });
 }
 
-/** Runs with the files for this agent alone. */
-async function guarded(keyFile: string, logger: Logger, run: () => Promise<void>): Promise<void> {
+/** Locks the files while it runs, so that no other agent uses them. */
+async function runExclusively(keyFile: string, logger: Logger, run: () => Promise<void>): Promise<void> {
   const guard = await guardFiles(keyFile, logger);
   try {
     await run();
@@ -95,8 +95,8 @@ function openKeeper(parts: Parts): {
   const { plan, logger } = parts;
   const metrics = createAgentMetrics(() => {
     const { isRevoked, record } = keeper.state;
-    const isGood = record !== undefined && !isRevoked && isUsable(record, Date.now());
-    return isGood ? Math.floor(record.key.expiresAtMs / 1000) : 0;
+    const isValid = record !== undefined && !isRevoked && isUsable(record, Date.now());
+    return isValid ? Math.floor(record.key.expiresAtMs / 1000) : 0;
   });
   const keeper = new KeyKeeper(
     portsOf(parts, (event) => {

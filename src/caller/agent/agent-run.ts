@@ -1,4 +1,4 @@
-/** What the agent needs of the process that it runs in: `proofgate agent`, or the signer. */
+/** Dependencies of the agent on its process, which is `proofgate agent` or the signer. */
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
 import type { Environment } from '../../process/program/output.ts';
 import type { Logger } from '../../process/telemetry/logger.ts';
@@ -14,6 +14,6 @@ export interface AgentRun {
   readonly env: Environment;
   readonly logger: Logger;
   readonly stop: AbortSignal;
-  /** Called when settings and files are in order. @returns called at the end */
+  /** Called when settings and files are valid. @returns a function that is called at the end */
   readonly serve: (probes: AgentProbes) => Promise<() => Promise<void>>;
 }

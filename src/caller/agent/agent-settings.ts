@@ -1,4 +1,4 @@
-/** Settings of `proofgate agent`: those of `enroll` or of a broker's caller, and the admin listener and log level. */
+/** Settings of `proofgate agent`: those of `enroll` or of a broker's caller, the admin listener and the log level. */
 
 import { usageError } from '../../process/program/errors.ts';
 import type { Environment } from '../../process/program/output.ts';

@@ -1,4 +1,7 @@
-/** Reads the agent's token file, through symbolic links: a digest that identifies the token, and its expiry. */
+/**
+ * Reads the agent's token file, following symbolic links. The result is the token's expiry and a digest that identifies
+ * it.
+ */
 import { hash } from 'node:crypto';
 import { CliError } from '../../process/program/errors.ts';
 import type { Redacted } from '../../protocol/redacted.ts';
@@ -17,7 +20,7 @@ export async function readTokenFile(path: string): Promise<TokenReading> {
   }
 }
 
-/** Milliseconds. The token is not verified here: its expiry only schedules the next attempt. */
+/** The expiry in milliseconds. The token is not verified here: its expiry only schedules the next attempt. */
 function expiryOf(token: Redacted<string>): number | undefined {
   const [, payload = ''] = token.reveal().split('.');
   try {

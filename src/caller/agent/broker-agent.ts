@@ -1,4 +1,7 @@
-/** The agent with a broker: keeps a holder key and its passports on disk, renewed. Source: docs/operate/workloads.md "With a broker". */
+/**
+ * The agent with a broker: keeps a holder key and its passports on disk, and renews them.
+ * Source: docs/operate/workloads.md "With a broker".
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
 import { readCaFile } from '../../process/files/input-files.ts';
@@ -22,7 +25,7 @@ import type { BrokerAgentPlan } from './agent-settings.ts';
 import { issuePassports } from './issue-passports.ts';
 import { PassportPairs } from './passport-pairs.ts';
 
-/** What the agent keeps in memory of the installed set. */
+/** The part of the installed set that the agent keeps in memory. */
 export interface InstalledPassports {
   readonly endsAtMs: number;
   readonly lifetimeMs: number;
@@ -41,7 +44,7 @@ export async function keepPassports(
   if (call.source.kind === 'key') await readSigningKeyFile(call.source.file);
   const pairs = new PassportPairs(keyFile);
   await pairs.open();
-  // The SVID's own key stays in memory: a reader of the key file can sign requests, and only while the passport lives.
+  // The SVID's own key stays in memory. The key in the file can only sign requests, and only until the passport expires.
   const source = openIdentitySource(call, 'signed_form');
   try {
     const metrics = createPassportMetrics(() => endSeconds(keeper.current));
@@ -50,7 +53,7 @@ export async function keepPassports(
         logKeepEvent(logger, event);
         metrics.passportsEnded(event.kind === 'renewed' ? 'issued' : event.failure.kind);
       }),
-      await installedBefore(pairs),
+      await readInstalled(pairs),
     );
     const end = await serve({
       registry: metrics.registry,
@@ -91,8 +94,8 @@ function portsOf(
   };
 }
 
-/** Of an earlier run: it is renewed at once, and good until then. */
-async function installedBefore(pairs: PassportPairs): Promise<InstalledPassports | undefined> {
+/** The set that an earlier run installed: valid until it expires, and renewed at once. */
+async function readInstalled(pairs: PassportPairs): Promise<InstalledPassports | undefined> {
   const state = await pairs.current();
   const [first] = state?.passports ?? [];
   if (state === undefined || first === undefined) return undefined;
@@ -110,8 +113,8 @@ function failureOf(error: unknown): KeepFailure {
 }
 
 function endSeconds(installed: InstalledPassports | undefined): number {
-  const isGood = installed !== undefined && Date.now() < installed.endsAtMs;
-  return isGood ? Math.floor(installed.endsAtMs / 1000) : 0;
+  const isValid = installed !== undefined && Date.now() < installed.endsAtMs;
+  return isValid ? Math.floor(installed.endsAtMs / 1000) : 0;
 }
 
 /** Log lines: codes, thumbprints, names and times, never a key or a passport. Source: docs/operate/workloads.md "Log". */
@@ -141,13 +144,13 @@ export function passportReadiness(
   nowMs: number,
 ): readonly ReadinessCheck[] {
   const why = failure && `${failure.code}: ${failure.text}`;
-  const isGood = current !== undefined && nowMs < current.endsAtMs;
+  const isValid = current !== undefined && nowMs < current.endsAtMs;
   const problem =
     current === undefined
       ? 'passport_missing: the first passport is under way'
       : `passport_expired: the passport ended at ${formatMoment(current.endsAtMs)}`;
   return [
-    { name: 'passport', problem: isGood ? undefined : [problem, why].filter(Boolean).join('; ') },
+    { name: 'passport', problem: isValid ? undefined : [problem, why].filter(Boolean).join('; ') },
     { name: 'renewal', problem: undefined, warning: why },
   ];
 }

@@ -11,15 +11,15 @@ import type { ServiceUrl } from '../service/service-url.ts';
 export interface PassportWishes {
   readonly url: ServiceUrl;
   readonly source: IdentitySource;
-  /** Beside those of the profiles. */
+  /** Audiences in addition to those of the profiles. */
   readonly audiences: readonly string[];
-  /** Undefined: the broker's profiles. */
+  /** Undefined to use the broker's profiles. */
   readonly profileFile: string | undefined;
 }
 
 const MAX_PROFILE_BYTES = 4 * 1024 * 1024;
 
-/** All or nothing. @throws BrokerError, ClientError, CliError */
+/** Fails when one of the passports cannot be issued. @throws BrokerError, ClientError, CliError */
 export async function issuePassports(
   { audiences, profileFile, source, url }: PassportWishes,
   stop: AbortSignal,
@@ -36,7 +36,7 @@ export async function issuePassports(
   });
 }
 
-/** Validated afterwards, as the broker's. */
+/** The caller validates the document like the broker's. */
 async function readDocument(file: string): Promise<unknown> {
   return parseProfileYaml(await readInputText(file, MAX_PROFILE_BYTES), file);
 }

@@ -31,7 +31,7 @@ import {
   type TokenContent,
 } from './renewal.ts';
 
-/** Interval of the requests to Control whether the installed key was revoked, and what it may sign. */
+/** Interval at which the keeper asks Control whether the installed key was revoked, and for its profiles. */
 const REVOCATION_CHECK_MS = 300_000;
 /** The same interval while verifiers have not confirmed the key. */
 const UNCONFIRMED_CHECK_MS = 120_000;
@@ -56,7 +56,7 @@ export class KeyKeeper {
   };
   #lastFailure: LastFailure | undefined;
   #failures = 0;
-  /** Code and text of the lastFailure. */
+  /** Code and text of the last failure. */
   #failureTrouble: Trouble | undefined;
   #enrolledWithDigest: string | undefined;
   #spread: number;
@@ -111,21 +111,21 @@ export class KeyKeeper {
   async #renew(
     cause: RenewalCause,
     tokenDigest: string | undefined,
-    old: KeyPair | undefined,
+    installed: KeyPair | undefined,
     stop: AbortSignal,
   ): Promise<void> {
     const { pairs, report } = this.#ports;
     if (this.#lastFailure === undefined) report({ kind: 'enrolling', cause });
     try {
       await this.#enrollNext(stop);
-      const readiness = await this.#propagated(this.#state.isRevoked ? undefined : old, stop);
+      const readiness = await this.#awaitPropagation(this.#state.isRevoked ? undefined : installed, stop);
       // The pair is complete: the next run installs it.
       if (stop.aborted) return;
       if (readiness === 'revoked') throw refusal('key_revoked');
       await pairs.publishNext();
-      this.#replaced(await pairs.current(), tokenDigest, readiness);
+      this.#recordReplacement(await pairs.current(), tokenDigest, readiness);
     } catch (error) {
-      if (!stop.aborted) await this.#failed(failureOf(error), tokenDigest);
+      if (!stop.aborted) await this.#recordFailure(failureOf(error), tokenDigest);
     }
   }
 
@@ -133,31 +133,31 @@ export class KeyKeeper {
     const { enroll, pairs } = this.#ports;
     const { pollIntervalMs, timeoutMs } = this.#options;
     const isPending = (await pairs.nextState())?.attempt?.kind === 'submitted';
-    const patientMs = Math.max(pollIntervalMs, Math.min(PENDING_POLL_MS, timeoutMs));
+    const pendingPollMs = Math.max(pollIntervalMs, Math.min(PENDING_POLL_MS, timeoutMs));
     await enroll({
       keyFile: await pairs.nextKeyFile(),
-      pollIntervalMs: isPending ? patientMs : pollIntervalMs,
+      pollIntervalMs: isPending ? pendingPollMs : pollIntervalMs,
       maxRetryAfterMs: () => boundedWaitMs(MAX_RETRY_AFTER_MS, this.#urgency()),
       stop,
-      report: (event) => this.#underWay(troubleOf(event)),
+      report: (event) => this.#reportProgress(troubleOf(event)),
     });
   }
 
   /** Records what the current attempt waits for. */
-  #underWay(trouble: Trouble | undefined): void {
+  #reportProgress(trouble: Trouble | undefined): void {
     if (trouble === undefined) return;
-    const isNews = trouble.text !== this.#state.trouble?.text;
+    const isNew = trouble.text !== this.#state.trouble?.text;
     this.#state = { ...this.#state, trouble };
-    if (isNews) this.#ports.report({ kind: 'under_way', trouble });
+    if (isNew) this.#ports.report({ kind: 'under_way', trouble });
   }
 
   /** Waits until every verifier has the next key, or for as long as the installed key allows. */
-  async #propagated(old: KeyPair | undefined, stop: AbortSignal): Promise<KeyReadiness> {
+  async #awaitPropagation(installed: KeyPair | undefined, stop: AbortSignal): Promise<KeyReadiness> {
     const { now, pairs, random, sleep, readinessOf } = this.#ports;
     const next = await pairs.next();
     if (next === undefined) throw usageError('enrollment_missing', 'the enrolled key cannot be read back');
     const begin = now();
-    const waitMs = propagationWaitMs(next.record, old?.record, begin.wallMs);
+    const waitMs = propagationWaitMs(next.record, installed?.record, begin.wallMs);
     const pacing = new Pacing(this.#options.pollIntervalMs, random);
     for (;;) {
       const readiness = await readinessOf(next, stop);
@@ -166,15 +166,19 @@ export class KeyKeeper {
       const passedMs = Math.max(monotonicMs - begin.monotonicMs, wallMs - begin.wallMs);
       const isKnown = readiness === 'ready' || readiness === 'revoked';
       if (isKnown || stop.aborted || !(passedMs < waitMs)) return readiness;
-      this.#underWay(NOT_PROPAGATED);
+      this.#reportProgress(NOT_PROPAGATED);
       await sleep(Math.min(pacing.next(), waitMs - passedMs), stop);
     }
   }
 
-  #replaced(pair: KeyPair | undefined, tokenDigest: string | undefined, readiness: KeyReadiness): void {
+  #recordReplacement(
+    pair: KeyPair | undefined,
+    tokenDigest: string | undefined,
+    readiness: KeyReadiness,
+  ): void {
     if (pair === undefined) throw usageError('enrollment_missing', 'the key in place cannot be read back');
     const { now, random, report } = this.#ports;
-    this.#succeeded();
+    this.#clearFailure();
     this.#startsAnew = false;
     this.#spread = random();
     this.#enrolledWithDigest = tokenDigest;
@@ -188,7 +192,7 @@ export class KeyKeeper {
     report({ kind: 'replaced', record: pair.record, readiness });
   }
 
-  async #failed(failure: EnrollmentFailure, tokenDigest: string | undefined): Promise<void> {
+  async #recordFailure(failure: EnrollmentFailure, tokenDigest: string | undefined): Promise<void> {
     const { now, pairs, random, report } = this.#ports;
     const { code, isKeySpent, kind, retryAfterMs, text } = failure;
     // Keep the key while a recorded attempt may still succeed.
@@ -208,7 +212,7 @@ export class KeyKeeper {
     return keyUrgency(isRevoked || this.#startsAnew ? undefined : record, this.#ports.now().wallMs);
   }
 
-  #succeeded(): void {
+  #clearFailure(): void {
     this.#lastFailure = undefined;
     this.#failures = 0;
   }
@@ -216,7 +220,7 @@ export class KeyKeeper {
   /** Records what a due renewal waits for; undefined clears it. */
   #noteWait(why: string | undefined, token: TokenReading): void {
     if (why === undefined) {
-      this.#succeeded();
+      this.#clearFailure();
       this.#state = { ...this.#state, trouble: undefined };
       return;
     }
@@ -228,8 +232,8 @@ export class KeyKeeper {
   }
 
   #noteInstalled(record: EnrolledKeyRecord | undefined): void {
-    const isSame = record?.key.keyId === this.#state.record?.key.keyId;
-    const known = isSame ? this.#state : { ...this.#state, isRevoked: false, isUnconfirmed: false };
+    const isSameKey = record?.key.keyId === this.#state.record?.key.keyId;
+    const known = isSameKey ? this.#state : { ...this.#state, isRevoked: false, isUnconfirmed: false };
     this.#state = { ...known, record };
   }
 
@@ -254,8 +258,8 @@ export class KeyKeeper {
   }
 
   get #revocationCheckMs(): number {
-    const everyMs = this.#state.isUnconfirmed ? UNCONFIRMED_CHECK_MS : REVOCATION_CHECK_MS;
-    return everyMs * (1 + this.#ports.random());
+    const intervalMs = this.#state.isUnconfirmed ? UNCONFIRMED_CHECK_MS : REVOCATION_CHECK_MS;
+    return intervalMs * (1 + this.#ports.random());
   }
 }
 

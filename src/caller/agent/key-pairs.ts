@@ -7,7 +7,7 @@
 import { readSigningKeyFile } from '../../process/files/key-files.ts';
 import { writeNewFile } from '../../process/files/output-files.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
-import { notOurs } from '../enroll/enrollment-key.ts';
+import { notOursError } from '../enroll/enrollment-key.ts';
 import type { EnrolledKeyRecord, EnrollmentState, EnrollmentTarget } from '../enroll/enrollment-state.ts';
 import { isSameTarget } from '../enroll/enrollment-state.ts';
 import { EnrollmentStateFile, readEnrolledKeyFile, statePathOf } from '../enroll/state-file.ts';
@@ -37,13 +37,13 @@ export class KeyPairs {
    */
   async open(): Promise<void> {
     const kind = await this.#folders.kind();
-    if (kind === 'other') throw notOurs(this.#keyFile);
-    const found = kind === 'file' ? await this.#ownState() : undefined;
+    if (kind === 'other') throw notOursError(this.#keyFile);
+    const found = kind === 'file' ? await this.#readOwnState() : undefined;
     await this.#folders.prune();
     // Fails at startup, not at the first renewal, when the folder is not writable.
     await this.nextKeyFile();
-    if (found !== undefined) await this.#takeOver(found);
-    if ((await this.current()) !== undefined) await this.#folders.leadToCurrent();
+    if (found !== undefined) await this.#adoptPair(found);
+    if ((await this.current()) !== undefined) await this.#folders.linkToCurrent();
   }
 
   /** The installed pair, if it is complete and belongs to this target. */
@@ -77,7 +77,7 @@ export class KeyPairs {
     return this.#folders.publishNext();
   }
 
-  /** Undefined when the pair cannot be used to sign, for any reason. */
+  /** Undefined when the pair cannot be used to sign, whatever the reason. */
   async #pairAt(keyFile: string): Promise<KeyPair | undefined> {
     const pair = await readEnrolledKeyFile(keyFile).catch(() => undefined);
     const record = pair?.state.enrolled;
@@ -86,17 +86,17 @@ export class KeyPairs {
   }
 
   /** The state that `enroll` wrote beside the key. @throws CliError `file_exists` */
-  async #ownState(): Promise<EnrollmentState> {
+  async #readOwnState(): Promise<EnrollmentState> {
     const state = await new EnrollmentStateFile(this.#keyFile).load();
-    if (state === undefined || !isSameTarget(state.target, this.#target)) throw notOurs(this.#keyFile);
+    if (state === undefined || !isSameTarget(state.target, this.#target)) throw notOursError(this.#keyFile);
     return state;
   }
 
   /** Moves a pair that `enroll` wrote into the agent's layout; readers see the same key and state. */
-  async #takeOver(state: EnrollmentState): Promise<void> {
+  async #adoptPair(state: EnrollmentState): Promise<void> {
     const key = await readSigningKeyFile(this.#keyFile).catch(() => undefined);
-    const isWhole = key !== undefined && key.publicKey.thumbprint === state.keyThumbprint;
-    if (!isWhole || (await this.current())?.key.publicKey.thumbprint === state.keyThumbprint) return;
+    const isComplete = key !== undefined && key.publicKey.thumbprint === state.keyThumbprint;
+    if (!isComplete || (await this.current())?.key.publicKey.thumbprint === state.keyThumbprint) return;
     await this.dropNext();
     const nextKeyFile = await this.nextKeyFile();
     await new EnrollmentStateFile(nextKeyFile).save(state);

@@ -1,6 +1,6 @@
 /**
- * The folders in which the agent keeps pairs of a key and its state: one installed, one before it, one being made. One link
- * switches both files together; a crash leaves the installed pair complete.
+ * The folders in which the agent keeps pairs of a key and its state: the installed, the previous and the next pair. One
+ * link switches both files together; a crash leaves the installed pair complete.
  * Source: docs/operate/workloads.md "Files"; the layout is in `src/caller/enroll/state-file.ts`.
  */
 import { lstat, mkdir, readdir, readlink, rm } from 'node:fs/promises';
@@ -21,7 +21,10 @@ export class PairFolders {
     this.#names = pairNamesOf(keyFile);
   }
 
-  /** What is at the key's path: `own_link` leads to the installed pair. @throws CliError `file_not_written` */
+  /**
+   * The kind of file at the key's path: `own_link` is the link to the installed pair.
+   * @throws CliError `file_not_written`
+   */
   async kind(): Promise<'nothing' | 'own_link' | 'file' | 'other'> {
     try {
       const stats = await lstat(this.#keyFile);
@@ -35,13 +38,13 @@ export class PairFolders {
     return (await readlink(this.#keyFile)) === join(current, key) ? 'own_link' : 'other';
   }
 
-  /** Path of the installed key, which need not be there; undefined when no pair was installed. */
+  /** Path of the installed key, even if the file is missing; undefined when no pair was installed. */
   async currentKeyFile(): Promise<string | undefined> {
     const number = await currentNumber(this.#names);
     return number === undefined ? undefined : this.#keyFileAt(number);
   }
 
-  /** Path of the next key, whose folder need not be there. */
+  /** Path of the next key, even if its folder is missing. */
   async nextKeyPath(): Promise<string> {
     return this.#keyFileAt(await this.#nextNumber());
   }
@@ -78,12 +81,12 @@ export class PairFolders {
     } catch (error) {
       throw notWritten(directory, error);
     }
-    await this.leadToCurrent();
+    await this.linkToCurrent();
     await this.prune();
   }
 
   /** Links the state first, so that a reader that finds the key also finds its state. */
-  async leadToCurrent(): Promise<void> {
+  async linkToCurrent(): Promise<void> {
     const { current, directory, key } = this.#names;
     try {
       for (const name of [this.#statePathOf(key), key])

@@ -28,7 +28,7 @@ export class PassportPairs {
     await this.#folders.dropNext();
     // Fails at startup, not at the first passport, when the folder is not writable.
     await this.#folders.nextKeyFile();
-    if ((await this.current()) !== undefined) await this.#folders.leadToCurrent();
+    if ((await this.current()) !== undefined) await this.#folders.linkToCurrent();
   }
 
   /** State of the installed pair, if it is complete. */

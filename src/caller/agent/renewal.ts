@@ -45,7 +45,7 @@ export type FailureKind =
 export interface LastFailure {
   readonly kind: FailureKind;
   readonly code: string;
-  /** Digest of the token of that attempt; undefined without one. */
+  /** Digest of the token of that attempt; undefined if there was none. */
   readonly tokenDigest: string | undefined;
   readonly notBeforeMonotonicMs: number;
 }
@@ -71,10 +71,10 @@ export type RenewalStep =
 
 export function nextStep(situation: RenewalSituation, now: Moment): RenewalStep {
   const { lastFailure, token } = situation;
-  const cause = causeToRenew(situation, now);
+  const cause = renewalCause(situation, now);
   if (cause === undefined) return { kind: 'wait', waitMs: untilDueMs(situation, now), why: undefined };
   if (token.kind === 'fault') return wait(CHECK_INTERVAL_MS, token.code);
-  if (cause !== 'no_key' && !prolongs(situation)) return wait(CHECK_INTERVAL_MS, 'token_not_renewed');
+  if (cause !== 'no_key' && !outlivesCurrent(situation)) return wait(CHECK_INTERVAL_MS, 'token_not_renewed');
   if (lastFailure === undefined || mayRetry(lastFailure, token.digest, now)) return { kind: 'enroll', cause };
   return wait(lastFailure.notBeforeMonotonicMs - now.monotonicMs, lastFailure.code);
 }
@@ -83,12 +83,12 @@ export function isUsable(record: EnrolledKeyRecord, nowMs: number): boolean {
   return record.key.status === 'active' && nowMs < record.key.expiresAtMs;
 }
 
-function causeToRenew(situation: RenewalSituation, { wallMs }: Moment): RenewalCause | undefined {
+function renewalCause(situation: RenewalSituation, { wallMs }: Moment): RenewalCause | undefined {
   const { current, enrolledWithDigest, token } = situation;
   if (current === undefined || !isUsable(current, wallMs)) return 'no_key';
   if (!(wallMs < dueAtMs(current, situation))) return 'near_end';
-  const isOther = token.kind === 'token' && ![undefined, token.digest].includes(enrolledWithDigest);
-  return isOther && prolongs(situation) ? 'token_changed' : undefined;
+  const isOtherToken = token.kind === 'token' && ![undefined, token.digest].includes(enrolledWithDigest);
+  return isOtherToken && outlivesCurrent(situation) ? 'token_changed' : undefined;
 }
 
 function dueAtMs(
@@ -100,7 +100,7 @@ function dueAtMs(
 }
 
 /** A key never outlives its token. For a token without an expiry, Control decides. */
-function prolongs({ current, token }: RenewalSituation): boolean {
+function outlivesCurrent({ current, token }: RenewalSituation): boolean {
   if (current === undefined || token.kind === 'fault' || token.expiresAtMs === undefined) return true;
   return token.expiresAtMs >= current.key.expiresAtMs + MIN_GAIN_MS;
 }
@@ -129,7 +129,7 @@ interface Pace {
 
 const PACES: { readonly [K in FailureKind]: Pace } = {
   unavailable: { firstMs: 1000, maxMs: 60_000 },
-  // The run that ended with it has already polled until its timeout.
+  // A run that ends as pending has already polled until its timeout.
   pending: { firstMs: 30_000, maxMs: 30_000 },
   refused: { firstMs: 60_000, maxMs: 600_000 },
   denied: { firstMs: Number.POSITIVE_INFINITY, maxMs: Number.POSITIVE_INFINITY },
@@ -146,18 +146,18 @@ export interface Failure {
 
 /** Time that enrollment and the distribution of a key to verifiers take. */
 const RENEW_MS = 60_000;
-/** Maximum wait when less is left of the key, or nothing. */
+/** Maximum wait when less than {@link RENEW_MS} is left of the key. */
 const LATE_MS = 10_000;
 
-/** What is left of the installed key. @param current undefined without a usable one */
+/** How long the installed key remains valid. @param current undefined without a usable key */
 export function keyUrgency(current: EnrolledKeyRecord | undefined, nowMs: number): Urgency {
   const leftMs = current !== undefined && isUsable(current, nowMs) ? current.key.expiresAtMs - nowMs : 0;
   return { leftMs, renewMs: RENEW_MS, lateMs: LATE_MS };
 }
 
 /**
- * Exponential backoff after a failure, or `Retry-After`; no longer than the installed key allows. Without a usable key
- * the backoff alone counts, and a short `Retry-After`. An attempt after a denial needs another token.
+ * The wait after a failure: exponential backoff or `Retry-After`, but no longer than the installed key allows. Without
+ * a usable key, only the backoff and a short `Retry-After` count. After a denial the next attempt needs another token.
  * @param random 0 to below 1
  */
 export function retryWaitMs(
@@ -171,9 +171,9 @@ export function retryWaitMs(
     random: () => random,
   });
   if (kind === 'denied') return backOffMs;
-  const wishedMs = Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));
+  const wantedMs = Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));
   const { lateMs, leftMs } = urgency;
-  return boundedWaitMs(wishedMs, { ...urgency, lateMs: leftMs > 0 ? lateMs : Math.max(backOffMs, lateMs) });
+  return boundedWaitMs(wantedMs, { ...urgency, lateMs: leftMs > 0 ? lateMs : Math.max(backOffMs, lateMs) });
 }
 
 /** Maximum wait for verifiers without an installed key: a missing verifier must not prevent a pod from starting. */

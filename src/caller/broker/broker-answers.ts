@@ -1,5 +1,5 @@
 /**
- * Parses a broker's answers strictly, and checks that a passport is the one that was asked for. Its signature is not
+ * Parses a broker's answers strictly, and checks that a passport matches its request. Its signature is not
  * checked: only verifiers know the broker's key.
  * Source: docs/reference/broker-openapi.json.
  */
@@ -21,7 +21,7 @@ export interface IssuedPassport {
   readonly audience: string;
   readonly subject: string;
   readonly expiresAtMs: number;
-  /** `exp - iat`: from the moment of the answer on, it does not depend on this machine's clock. */
+  /** `exp - iat`. Counted from the moment of the answer, so it does not depend on this machine's clock. */
   readonly lifetimeMs: number;
 }
 
@@ -30,7 +30,7 @@ export interface PassportWish {
   readonly holderThumbprint: string;
 }
 
-/** Undefined for a passport of another audience or holder key, too. */
+/** Undefined also for a passport of another audience or holder key. */
 export function readPassport(body: string, wish: PassportWish): IssuedPassport | undefined {
   const jws = parseAnswer(body, (root) => root.required('passport', isCompactJws, 'a passport'));
   const claims = jws === undefined ? undefined : parsePassport(jws)?.claims;

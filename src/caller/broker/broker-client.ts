@@ -1,4 +1,7 @@
-/** Gets passports and signing profiles from a broker. One call makes one exchange, or two with a challenge; none is repeated. */
+/**
+ * Gets passports and signing profiles from a broker. A call sends one request, or two with a challenge. It retries
+ * nothing.
+ */
 
 import type { BrokerOperation } from '../../protocol/broker-text.ts';
 import type { NoAnswerCause, ServiceHttp } from '../service/service-http.ts';
@@ -9,12 +12,12 @@ import { BrokerError, type BrokerFault } from './broker-error.ts';
 import type { CallerProver } from './caller-prover.ts';
 
 export interface BrokerClientParts {
-  /** Its TLS client certificate is the prover's, where the connection is the proof. */
+  /** When the connection is the proof, it uses the prover's TLS client certificate. */
   readonly http: Pick<ServiceHttp, 'exchange'>;
-  /** As signed: the broker's `--public-url`. */
+  /** The broker's `--public-url`, which the proof signs. */
   readonly brokerUrl: string;
   readonly prover: CallerProver;
-  /** Of each exchange. */
+  /** Timeout of each exchange. */
   readonly timeoutMs: number;
   readonly stop: AbortSignal;
 }
@@ -64,7 +67,7 @@ export class BrokerClient {
   }
 }
 
-/** In the signed text of an operation without an audience. */
+/** Replaces the audience in the signed text of an operation without one. */
 const NO_AUDIENCE = '-';
 
 function brokerFault(fault: Fault, brokerUrl: string): BrokerError {
@@ -84,7 +87,7 @@ function brokerFault(fault: Fault, brokerUrl: string): BrokerError {
 
 const SIGNED_FOR_OTHER_URL = 'invalid signature: --broker-url must be the public URL of the broker';
 
-/** The broker's own texts are not shown: a server that is no broker could send anything. */
+/** The broker's own texts are not shown, because a server that is not a broker could send anything. */
 const REFUSALS: { readonly [code: string]: string } = {
   caller_denied: 'the caller is on the deny list of the broker',
   challenge_invalid:

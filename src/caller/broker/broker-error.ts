@@ -1,4 +1,4 @@
-/** Error of a call to a broker, or of what it needs: a kind, a stable code and an explanation. */
+/** Error of a call to a broker or of its inputs: a kind, a stable code and an explanation. */
 
 export type BrokerFault =
   /** An input is invalid: correct it and run again. */
@@ -7,7 +7,7 @@ export type BrokerFault =
   | 'refused'
   /** No answer in time. */
   | 'timed_out'
-  /** No valid answer, or not now. */
+  /** The broker gave no valid answer, or asks to retry later. */
   | 'unreachable';
 
 /** Neither code nor message contains the broker's own texts or a secret. */

@@ -9,7 +9,7 @@ import { softwareKeyProver } from './caller-prover.ts';
 import type { CallerIdentity, IdentitySource } from './identity-source.ts';
 import { type CallerWorkloadApi, SvidSource } from './svid-source.ts';
 
-/** @param defaultProof of an SVID, where the settings name none */
+/** @param defaultProof proof with an SVID when the settings name none */
 export function openIdentitySource(
   { brokerSpiffeId, caFile, source }: BrokerCallPlan,
   defaultProof: SvidProof,
@@ -25,7 +25,7 @@ export function openIdentitySource(
   });
 }
 
-/** Reads both files each time, so that replacing them needs no restart. */
+/** Reads both files for each use, so that replacing them needs no restart. */
 function keyFileSource(file: string, caFile: string | undefined): IdentitySource {
   return {
     current: async (): Promise<CallerIdentity> => ({

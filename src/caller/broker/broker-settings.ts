@@ -42,7 +42,7 @@ export type CallerSource =
       readonly socket: string;
       readonly svidId: string | undefined;
       readonly svidHint: string | undefined;
-      /** Undefined: the caller's default. */
+      /** Undefined for the caller's default. */
       readonly proof: SvidProof | undefined;
     };
 

@@ -13,8 +13,8 @@ export function brokerStatePathOf(keyFile: string): string {
 }
 
 /**
- * Undefined when there is none. It has passports, so only the owner may have access.
- * @param keyThumbprint of the key at hand
+ * Undefined when there is no file. The file contains passports, so only the owner may have access. @param keyThumbprint
+ * thumbprint of the key beside the file
  * @throws CliError as `readInputBytes`; BrokerError `broker_state_invalid`
  */
 export async function readBrokerState(

@@ -1,5 +1,5 @@
 /**
- * The state file beside a key that the agent keeps with passports from a broker: `<key file>.broker.json`. It lets `sign`
+ * The state file `<key file>.broker.json`, which an agent with a broker writes beside the key. It lets `sign`
  * and `request` work without the broker.
  * Source: docs/operate/workloads.md "With a broker".
  */
@@ -16,7 +16,7 @@ import { BrokerError } from './broker-error.ts';
 const BROKER_STATE_FORMAT = 'proofgate.broker-state/v1';
 
 export interface BrokerState {
-  /** RFC 7638, of the holder key. */
+  /** RFC 7638 thumbprint of the holder key. */
   readonly keyThumbprint: string;
   readonly brokerUrl: string;
   /** Undefined for a software key. */
@@ -40,7 +40,7 @@ export function formatBrokerState(state: BrokerState): string {
 
 /** @throws BrokerError `broker_state_invalid` */
 export function parseBrokerState(text: string, path: string): BrokerState {
-  const root = new ObjectReader(parsed(text, path), '', (place, problem) => invalid(path, place, problem));
+  const root = new ObjectReader(parseJson(text, path), '', (place, problem) => invalid(path, place, problem));
   root.required('format', (value) => value === BROKER_STATE_FORMAT, BROKER_STATE_FORMAT);
   const keyThumbprint = root.required('key_thumbprint', isIdentifier, 'a thumbprint');
   const svid = root.optionalObject('svid');
@@ -77,7 +77,7 @@ function isList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value);
 }
 
-function parsed(text: string, path: string): unknown {
+function parseJson(text: string, path: string): unknown {
   try {
     return parseStrictJson(text);
   } catch (error) {

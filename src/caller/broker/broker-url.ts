@@ -1,4 +1,4 @@
-/** Parses a broker's public URL, which the caller's keys sign. */
+/** Parses a broker's public URL, which callers sign. */
 import { parseServiceUrl, type ServiceUrl } from '../service/service-url.ts';
 import { BrokerError } from './broker-error.ts';
 

@@ -1,6 +1,7 @@
 /**
- * How a caller proves to a broker who it is. Each prover has the holder key that the passport will name: key and proof
- * belong together. No prover signs bytes that somebody else chose: all sign the text of `src/protocol/broker-text.ts`.
+ * Proves a caller's identity to a broker. Each prover has the holder key that the passport will name, because key and
+ * proof belong together. Provers sign only the text of `src/protocol/broker-text.ts`, never bytes that another party
+ * chose.
  * Source: docs/operate/broker.md "Proofs".
  */
 import { constants, type KeyObject, sign } from 'node:crypto';
@@ -21,11 +22,11 @@ import type { ClientCertificate } from '../service/service-http.ts';
 import type { CallerProof } from '../service/wire-types.ts';
 import { BrokerError } from './broker-error.ts';
 
-/** What the broker's challenge, the caller and the request determine together. */
+/** Inputs of a proof: the broker, its challenge and the request. */
 export type ProofOccasion = Pick<BrokerStatement, 'operation' | 'brokerUrl' | 'challenge' | 'audience'>;
 
 export interface CallerProver {
-  /** The passport's `cnf`. */
+  /** The key for the passport's `cnf`. */
   readonly holderKey: SigningKey;
   readonly proof:
     | { readonly kind: 'connection'; readonly clientCertificate: ClientCertificate }
@@ -41,7 +42,7 @@ export interface CallerSvid {
   readonly notAfterMs: number;
 }
 
-/** A key that is registered at the broker; it is the holder key, too. */
+/** Proves with a key that is registered at the broker. It is also the holder key. */
 export function softwareKeyProver(key: SigningKey): CallerProver {
   const { jwk, thumbprint } = key.publicKey;
   return {
@@ -58,7 +59,7 @@ export function softwareKeyProver(key: SigningKey): CallerProver {
   };
 }
 
-/** Whether the SVID's key may be a holder key, as TLS client authentication makes it. */
+/** The SVID's key as a holder key, which TLS client authentication requires; undefined when verifiers do not support it. */
 export function holderKeyOf({ privateKey }: CallerSvid): SigningKey | undefined {
   try {
     return signingKeyOf(privateKey);
@@ -68,7 +69,7 @@ export function holderKeyOf({ privateKey }: CallerSvid): SigningKey | undefined 
   }
 }
 
-/** @param holderKey the SVID's own, as {@link holderKeyOf} returns it */
+/** @param holderKey the SVID's own key, from {@link holderKeyOf} */
 export function mtlsProver(svid: CallerSvid, holderKey: SigningKey): CallerProver {
   return {
     holderKey,
@@ -82,7 +83,7 @@ export function mtlsProver(svid: CallerSvid, holderKey: SigningKey): CallerProve
   };
 }
 
-/** The SVID's key and the holder key sign one text, so neither a proxy nor another broker can use the signatures. */
+/** The SVID's key and the holder key sign the same text, so neither a proxy nor another broker can use the signatures. */
 export function signedFormProver(svid: CallerSvid, holderKey: SigningKey): CallerProver {
   const { jwk, thumbprint } = holderKey.publicKey;
   const [leaf = new Uint8Array()] = svid.chainDer;
@@ -129,7 +130,7 @@ export function jwtSvidProver(
   };
 }
 
-/** A holder key that lives in memory alone. Ed25519: verifiers check it faster than P-256. */
+/** A holder key that is kept only in memory. Verifiers check Ed25519 faster than P-256. */
 export function newHolderKey(): SigningKey {
   return generateSigningKey('Ed25519');
 }

@@ -1,4 +1,4 @@
-/** Where a caller's proofs come from, for as long as it runs. */
+/** Source of a caller's current identity. */
 import type { ServiceConnection } from '../service/service-http.ts';
 import type { CallerProver } from './caller-prover.ts';
 
@@ -11,7 +11,7 @@ export interface CallerIdentity {
 }
 
 export interface IdentitySource {
-  /** Waits until there is one. @throws BrokerError, CliError */
+  /** Waits until there is an identity. @throws BrokerError, CliError */
   current(stop: AbortSignal): Promise<CallerIdentity>;
   /** Calls the listener when a new credential should replace the old one, until the returned function is called. */
   onChange(listener: () => void): () => void;

@@ -1,7 +1,7 @@
 /**
- * Keeps a holder key and its passports current: renews them at two thirds of their life, and at once when the caller's
- * credential changes. Each set is one object that is replaced whole; a request in flight keeps the set that it began with.
- * A failure leaves the current set in place until it ends.
+ * Keeps a holder key and its passports current: renews them after two thirds of their lifetime, and at once when the
+ * caller's credential changes. A set is replaced as a whole, so a request in flight keeps the set that it began with.
+ * After a failure the current set stays in use until it expires.
  * Source: docs/operate/workloads.md "With a broker".
  */
 import { boundedWaitMs, exponentialWaitMs } from '../../protocol/retry-wait.ts';
@@ -12,11 +12,11 @@ export interface Moment {
   readonly monotonicMs: number;
 }
 
-/** What the keeper needs to know of a set. */
+/** Times of a set that the keeper needs. */
 export interface Kept {
   /** End of the first passport to expire. */
   readonly endsAtMs: number;
-  /** Shortest life of its passports. */
+  /** Shortest lifetime of its passports. */
   readonly lifetimeMs: number;
 }
 
@@ -32,9 +32,9 @@ export type KeepEvent<S> =
   | { readonly kind: 'failed'; readonly failure: KeepFailure; readonly waitMs: number };
 
 export interface PassportKeeperPorts<S extends Kept> {
-  /** Gets a new set and puts it in place. @throws any error: the old set stays */
+  /** Gets and installs a new set. @throws any error: the old set stays */
   readonly issue: (stop: AbortSignal) => Promise<S>;
-  /** Of the caller's credential. */
+  /** Subscribes to changes of the caller's credential. */
   readonly onChange: (listener: () => void) => () => void;
   readonly failureOf: (error: unknown) => KeepFailure;
   readonly now: () => Moment;
@@ -45,14 +45,14 @@ export interface PassportKeeperPorts<S extends Kept> {
   readonly report: (event: KeepEvent<S>) => void;
 }
 
-/** Longest sleep, so that a step of the wall clock is noticed. */
+/** Maximum sleep, so that a step of the wall clock is noticed. */
 const MAX_SLEEP_MS = 5000;
 const FIRST_RETRY_MS = 1000;
 const MAX_RETRY_MS = 10_000;
-/** A broker that refuses will mostly refuse again; each attempt is an audit event. */
+/** A broker that refused will mostly refuse again, and each attempt causes an audit event. */
 const MAX_REFUSED_RETRY_MS = 60_000;
 const JITTER_SHARE = 0.25;
-/** Share of a passport's life after which it is renewed. */
+/** Share of a passport's lifetime after which it is renewed. */
 const RENEW_AFTER = 2 / 3;
 
 export class PassportKeeper<S extends Kept> {
@@ -91,7 +91,7 @@ export class PassportKeeper<S extends Kept> {
     }
   }
 
-  /** Renews, or sleeps until there may be something to do. */
+  /** Renews the set if that is due, otherwise sleeps until the next check. */
   async check(stop: AbortSignal): Promise<void> {
     const waitMs = this.#waitMs();
     if (!(waitMs > 0)) return this.#renew(stop);
@@ -104,7 +104,7 @@ export class PassportKeeper<S extends Kept> {
     const { monotonicMs, wallMs } = this.#ports.now();
     const retryMs = this.#retryAtMonotonicMs - monotonicMs;
     if (this.#renewAt === undefined) return retryMs;
-    // Both clocks: the monotonic one stops while the machine sleeps, the wall clock may be set back.
+    // Uses both clocks: the monotonic clock stops during machine sleep, the wall clock may be set back.
     const dueMs = Math.min(this.#renewAt.monotonicMs - monotonicMs, this.#renewAt.wallMs - wallMs);
     return Math.max(dueMs, retryMs);
   }
@@ -112,7 +112,7 @@ export class PassportKeeper<S extends Kept> {
   async #renew(stop: AbortSignal): Promise<void> {
     const { issue, now, report } = this.#ports;
     const begin = now();
-    // Before the call: a credential that changes meanwhile is due again afterwards.
+    // Set before the call, so that a credential that changes during the call causes another renewal.
     this.#renewAt = { monotonicMs: Number.POSITIVE_INFINITY, wallMs: Number.POSITIVE_INFINITY };
     try {
       const set = await issue(stop);
@@ -124,11 +124,11 @@ export class PassportKeeper<S extends Kept> {
       report({ kind: 'renewed', set });
     } catch (error) {
       this.#renewAt = undefined;
-      if (!stop.aborted) this.#failed(error);
+      if (!stop.aborted) this.#recordFailure(error);
     }
   }
 
-  #failed(error: unknown): void {
+  #recordFailure(error: unknown): void {
     const { failureOf, now, random, report } = this.#ports;
     const failure = failureOf(error);
     this.#failures = this.#failure?.code === failure.code ? this.#failures + 1 : 1;
@@ -147,28 +147,28 @@ export class PassportKeeper<S extends Kept> {
 function dueAt({ endsAtMs, lifetimeMs }: Kept, begin: Moment): Moment {
   return {
     monotonicMs: begin.monotonicMs + lifetimeMs * RENEW_AFTER,
-    // Not at once and again, where the clocks of broker and caller are far apart.
+    // The minimum prevents endless renewals when the clocks of broker and caller differ much.
     wallMs: Math.max(endsAtMs - lifetimeMs * (1 - RENEW_AFTER), begin.wallMs + lifetimeMs / 10),
   };
 }
 
 interface Retry {
-  /** Consecutive failures with the same code, this one included. */
+  /** Number of consecutive failures with the same code, including this one. */
   readonly count: number;
   readonly retryAfterMs: number | undefined;
   readonly kept: Kept | undefined;
 }
 
-/** Time in which passports are renewed. */
+/** Time that the renewal of passports takes. */
 const RENEW_MS = 10_000;
-/** Maximum wait when less is left of the passports. */
+/** Maximum wait when less than {@link RENEW_MS} is left of the passports. */
 const LATE_MS = 2000;
 /** Maximum wait that `Retry-After` may request without passports. */
 const MAX_RETRY_AFTER_MS = 10_000;
 
 /**
- * Doubles from a second on. Short-lived passports leave less time, so retries follow their life. No wait is longer than
- * they allow; without passports the backoff alone counts, and a short `Retry-After`.
+ * The wait after a failure: exponential backoff from one second, at most a tenth of the passports' lifetime.
+ * `Retry-After` extends it as far as the passports allow; without passports, only if it is short.
  * @param random 0 to below 1
  */
 export function retryWaitMs(
@@ -176,16 +176,16 @@ export function retryWaitMs(
   { count, kept, retryAfterMs = 0 }: Retry,
   { nowMs, random }: { readonly nowMs: number; readonly random: number },
 ): number {
-  const mostMs = kind === 'refused' ? MAX_REFUSED_RETRY_MS : MAX_RETRY_MS;
-  const limitMs = Math.min(mostMs, Math.max(FIRST_RETRY_MS, (kept?.lifetimeMs ?? Infinity) / 10));
+  const maxMs = kind === 'refused' ? MAX_REFUSED_RETRY_MS : MAX_RETRY_MS;
+  const limitMs = Math.min(maxMs, Math.max(FIRST_RETRY_MS, (kept?.lifetimeMs ?? Infinity) / 10));
   const backOffMs = exponentialWaitMs(count, {
     firstMs: FIRST_RETRY_MS,
     maxMs: limitMs,
     jitterShare: JITTER_SHARE,
     random: () => random,
   });
-  const wishedMs = Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));
+  const wantedMs = Math.max(backOffMs, retryAfterMs * (1 + JITTER_SHARE * random));
   const leftMs = (kept?.endsAtMs ?? 0) - nowMs;
   const lateMs = leftMs > 0 ? Math.min(limitMs, LATE_MS) : Math.max(backOffMs, MAX_RETRY_AFTER_MS);
-  return boundedWaitMs(wishedMs, { leftMs, renewMs: RENEW_MS, lateMs });
+  return boundedWaitMs(wantedMs, { leftMs, renewMs: RENEW_MS, lateMs });
 }

@@ -1,4 +1,7 @@
-/** A holder key with its passports: one object, so that a caller never signs with the key of one and the passport of another. */
+/**
+ * A holder key with its passports. They are one object, so that a caller never combines a key with the passport of
+ * another key.
+ */
 import type { SigningKey } from '../../protocol/signing.ts';
 import { ServiceHttp } from '../service/service-http.ts';
 import type { ServiceUrl } from '../service/service-url.ts';
@@ -9,7 +12,7 @@ import type { CallerIdentity } from './identity-source.ts';
 export interface PassportSet {
   readonly key: SigningKey;
   readonly svid: CallerIdentity['svid'];
-  /** One for each audience. */
+  /** One passport for each audience. */
   readonly passports: readonly IssuedPassport[];
   /** Signing profile files, as JSON values. */
   readonly profileDocuments: readonly unknown[];
@@ -21,7 +24,7 @@ export interface BrokerCall {
   readonly stop: AbortSignal;
 }
 
-/** Of one exchange. */
+/** Timeout of one exchange. */
 const EXCHANGE_TIMEOUT_MS = 5000;
 
 /** Opens a connection for the caller and closes it afterwards. @throws ClientError `ca_invalid`, and as `use` */

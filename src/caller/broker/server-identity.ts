@@ -1,6 +1,6 @@
 /**
- * Checks a broker's certificate by its SPIFFE ID instead of its host name. OpenSSL has verified the path already, with
- * the authorities of that trust domain alone.
+ * Checks a broker's certificate by its SPIFFE ID instead of its host name. OpenSSL has already verified the path,
+ * trusting only the authorities of that trust domain.
  * Source: X509-SVID specification section 5.2.
  */
 import type { PeerCertificate } from 'node:tls';

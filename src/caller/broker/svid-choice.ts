@@ -1,9 +1,12 @@
-/** Chooses among the X.509-SVIDs of a workload. The Workload API promises no order, so the first one is no choice. */
+/**
+ * Chooses among the X.509-SVIDs of a workload. The Workload API guarantees no order, so the first one cannot be the
+ * default.
+ */
 import { BrokerError } from './broker-error.ts';
 import type { CallerSvid } from './caller-prover.ts';
 
 export interface SvidOffer extends CallerSvid {
-  /** Of the operator, such as `internal`. */
+  /** The operator's hint for this SVID, such as `internal`. */
   readonly hint?: string | undefined;
 }
 
@@ -13,7 +16,7 @@ export interface SvidChoice {
 }
 
 /**
- * Several SVIDs of one SPIFFE ID and hint are one identity; any of them will do.
+ * Several SVIDs of one SPIFFE ID and hint are one identity; any of them can be used.
  * @throws BrokerError `svid_ambiguous`, `svid_not_found`
  */
 export function chooseSvid<S extends SvidOffer>(svids: readonly S[], { hint, spiffeId }: SvidChoice): S {

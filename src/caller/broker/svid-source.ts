@@ -1,5 +1,5 @@
 /**
- * Follows the Workload API, chooses one X.509-SVID among those that it streams, and makes the prover for it.
+ * Follows the Workload API, chooses one of its X.509-SVIDs, and creates the prover for it.
  * Source: docs/operate/broker.md "Proofs"; SPIFFE_Workload_API section 5.
  */
 import type { SigningKey } from '../../protocol/signing.ts';
@@ -19,11 +19,11 @@ import type { CallerIdentity, IdentitySource } from './identity-source.ts';
 import { spiffeServerFault } from './server-identity.ts';
 import { chooseSvid, type SvidChoice, type SvidOffer } from './svid-choice.ts';
 
-/** The Workload API, as far as a caller needs it. */
+/** The part of the Workload API that a caller needs. */
 export interface CallerWorkloadApi {
   /** Streams until the signal aborts, across restarts of the agent. @throws WorkloadApiError */
   watch(handlers: X509SvidWatch): Promise<void>;
-  /** A JWT-SVID of this SPIFFE ID, for this audience alone. @throws WorkloadApiError */
+  /** Returns a JWT-SVID of this SPIFFE ID for only this audience. @throws WorkloadApiError */
   jwtSvid(audience: string, spiffeId: string): Promise<string>;
 }
 
@@ -37,16 +37,16 @@ export interface SvidSourceOptions {
   readonly nowMs: () => number;
 }
 
-/** How long the first SVID may take. SPIRE's agent needs some seconds to learn of a new entry. */
+/** Timeout for the first SVID. SPIRE's agent needs some seconds to learn of a new entry. */
 const FIRST_UPDATE_MS = 10_000;
 
 export class SvidSource implements IdentitySource {
   readonly #options: SvidSourceOptions;
   readonly #closed = new AbortController();
-  /** Whether there is no use in waiting for the first update: closed, or the agent refuses the call. */
+  /** Aborted when no first update can be expected: the source is closed, or the agent refuses the call. */
   readonly #ended = new AbortController();
   readonly #listeners = new Set<() => void>();
-  /** For proofs whose holder key is not the SVID's. In memory alone, as long as this source. */
+  /** Holder key of proofs that do not use the SVID's key. It is kept only in memory, for the lifetime of this source. */
   readonly #ownHolderKey: SigningKey = newHolderKey();
   #update: X509SvidUpdate | undefined;
   #problem: WorkloadApiError | undefined;
@@ -61,7 +61,7 @@ export class SvidSource implements IdentitySource {
   async #follow(): Promise<void> {
     try {
       await this.#options.api.watch({
-        onUpdate: (update) => this.#updated(update),
+        onUpdate: (update) => this.#applyUpdate(update),
         onError: (problem) => {
           this.#problem = problem;
           if (problem.code === 'workload_api_refused') this.#ended.abort();
@@ -112,7 +112,7 @@ export class SvidSource implements IdentitySource {
         });
       return jwtSvidProver(fetchToken, this.#ownHolderKey);
     }
-    // An RSA or P-384 key is no holder key, so it signs the form instead.
+    // An RSA or P-384 key cannot be a holder key, so it signs the form instead.
     const holderKey = proof === 'mtls' ? holderKeyOf(svid) : undefined;
     return holderKey === undefined ? signedFormProver(svid, this.#ownHolderKey) : mtlsProver(svid, holderKey);
   }
@@ -135,8 +135,8 @@ export class SvidSource implements IdentitySource {
     };
   }
 
-  /** A new SVID under the same holder key is no change: a passport that was issued lives on. */
-  #updated(update: X509SvidUpdate): void {
+  /** A new SVID with the same holder key is not a change, because issued passports remain valid. */
+  #applyUpdate(update: X509SvidUpdate): void {
     const isFirst = this.#update === undefined;
     this.#update = update;
     this.#problem = undefined;
@@ -146,7 +146,7 @@ export class SvidSource implements IdentitySource {
     for (const listener of [...this.#listeners]) listener();
   }
 
-  /** Undefined when the choice fails: the next call says why. */
+  /** Undefined when the choice fails; the next call reports the reason. */
   #holderOf({ svids }: X509SvidUpdate): string | undefined {
     try {
       const svid = chooseSvid(svids, this.#options.choice);
@@ -159,7 +159,8 @@ export class SvidSource implements IdentitySource {
 
   async #firstUpdate(stop: AbortSignal): Promise<X509SvidUpdate> {
     await new Promise<void>((resolve) => {
-      // No AbortSignal.timeout: in Node.js 20 a signal that only AbortSignal.any refers to may be collected, and never aborts.
+      // AbortSignal.timeout cannot be used: in Node.js 20 a signal that only AbortSignal.any refers to may be garbage
+      // collected and never abort.
       const timer = setTimeout(end, FIRST_UPDATE_MS);
       const unsubscribe = this.onChange(end);
       const signals = [stop, this.#ended.signal];
@@ -178,7 +179,7 @@ export class SvidSource implements IdentitySource {
       : workloadApiFault(this.#problem);
   }
 
-  /** Why there is no newer SVID. */
+  /** Describes why there is no newer SVID; empty when nothing prevents one. */
   get #why(): string {
     return this.#problem === undefined ? '' : `, and ${this.#problem.message}`;
   }

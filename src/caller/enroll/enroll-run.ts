@@ -16,11 +16,11 @@ import { MAX_RETRY_AFTER_MS } from './pacing.ts';
 /** Inputs and dependencies of enrollment. */
 export interface EnrollRequest {
   readonly target: EnrollmentTarget;
-  /** Such as `oidc_jwks`. */
+  /** Name of the enrollment provider, such as `oidc_jwks`. */
   readonly provider: string;
   /** Ed25519; already stored on disk. */
   readonly key: SigningKey;
-  /** False: polls once and returns. */
+  /** False to poll once and return. */
   readonly waitsForActivation: boolean;
   /** Timeout of the whole run; no request starts after it. */
   readonly timeoutMs: number;
@@ -77,7 +77,7 @@ export interface EnrollResult {
   readonly record: EnrolledKeyRecord;
 }
 
-/** A last request may start this much after the deadline. */
+/** Minimum timeout of a request, even if the deadline is nearer. */
 const MIN_REQUEST_MS = 250;
 
 export class EnrollRun {
@@ -113,11 +113,11 @@ export class EnrollRun {
     return this.request.timeoutMs - this.elapsedMs;
   }
 
-  /** The part of Control's `Retry-After` that is waited for: a last request has to fit into the remaining time. */
+  /** Control's `Retry-After`, limited so that a last request fits into the remaining time. */
   retryAfterMs(verdict: { readonly kind: string; readonly retryAfterMs?: number | undefined }): number {
     const { maxRetryAfterMs, requestTimeoutMs } = this.request;
-    const wishedMs = Math.min(verdict.retryAfterMs ?? 0, maxRetryAfterMs?.() ?? MAX_RETRY_AFTER_MS);
-    return boundedWaitMs(wishedMs, { leftMs: this.remainingMs, renewMs: requestTimeoutMs, lateMs: 0 });
+    const wantedMs = Math.min(verdict.retryAfterMs ?? 0, maxRetryAfterMs?.() ?? MAX_RETRY_AFTER_MS);
+    return boundedWaitMs(wantedMs, { leftMs: this.remainingMs, renewMs: requestTimeoutMs, lateMs: 0 });
   }
 
   get call(): ControlCall {

@@ -74,7 +74,7 @@ export const ENROLL_SETTINGS = {
 export type EnrollValues = SettingValues<typeof ENROLL_SETTINGS>;
 
 export interface EnrollPlan extends Omit<EnrollRequest, 'key' | 'target'> {
-  /** As given; the URL is not parsed yet. */
+  /** The target as given; its URL is not parsed yet. */
   readonly target: EnrollmentTarget;
   readonly keyChoice: KeyChoice;
   readonly tokenFile: string;

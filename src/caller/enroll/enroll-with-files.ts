@@ -23,7 +23,7 @@ export interface EnrollSurroundings {
 }
 
 /**
- * @param plan its Control URL is normalized to the form that is signed
+ * @param plan whose Control URL is normalized to the form that is signed
  * @throws EnrollError, ClientError `ca_invalid`, CliError for files
  */
 export async function enrollWithFiles(

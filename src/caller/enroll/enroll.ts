@@ -28,32 +28,32 @@ export async function enroll(request: EnrollRequest, ports: EnrollPorts): Promis
     const record = await withCurrentStatus(new EnrollRun(request, ports, state), enrolled);
     if (record.key.status === 'revoked') {
       await ports.states.save({ ...state, enrolled: record });
-      throw deadKey(record);
+      throw unusableKeyError(record);
     }
     if (record.key.status === 'active') {
       if (!isSameKey(record.key, enrolled.key)) await ports.states.save({ ...state, enrolled: record });
       return { kind: 'cached', record };
     }
   }
-  // Before any request to Control: a directory that is not writable must not waste an enrollment.
+  // Saved before any request to Control, so that a directory that is not writable does not waste an enrollment.
   await ports.states.save(state);
   const run = new EnrollRun(request, ports, state);
   if (run.attempt !== undefined) ports.report({ kind: 'resumed', attempt: run.attempt.kind });
   const resumed = await resume(run);
   const record = resumed !== undefined && isUsable(resumed, request, ports) ? resumed : await enrollAnew(run);
-  if (record.key.status !== 'active') throw deadKey(record);
+  if (record.key.status !== 'active') throw unusableKeyError(record);
   return { kind: 'enrolled', record };
 }
 
 /** The state of this key, with an attempt only if it is for this target. */
 async function openState({ key, target }: EnrollRequest, { states }: EnrollPorts): Promise<EnrollmentState> {
   const keyThumbprint = key.publicKey.thumbprint;
-  const kept = await states.load();
-  if (kept?.keyThumbprint !== keyThumbprint) {
+  const saved = await states.load();
+  if (saved?.keyThumbprint !== keyThumbprint) {
     return { keyThumbprint, target, enrolled: undefined, attempt: undefined };
   }
-  if (kept.attempt === undefined || isSameTarget(kept.target, target)) return { ...kept, target };
-  return { ...kept, target, attempt: undefined, mayBeIssued: true };
+  if (saved.attempt === undefined || isSameTarget(saved.target, target)) return { ...saved, target };
+  return { ...saved, target, attempt: undefined, mayBeIssued: true };
 }
 
 function isUsable(record: EnrolledKeyRecord, request: EnrollRequest, { nowMs }: EnrollPorts): boolean {
@@ -61,8 +61,9 @@ function isUsable(record: EnrolledKeyRecord, request: EnrollRequest, { nowMs }: 
 }
 
 /**
- * Asks Control once, since the state file cannot know of a revocation, or of grants that changed. A key whose enrollment Control has lost counts as
- * expired, such as after a restore. Without an answer the state file decides. @throws EnrollError `interrupted`
+ * Asks Control once, because the state file does not show a revocation or changed grants. A key whose enrollment
+ * Control lost, for example after a restore, counts as expired. Without an answer the state file decides. @throws
+ * EnrollError `interrupted`
  */
 async function withCurrentStatus(run: EnrollRun, record: EnrolledKeyRecord): Promise<EnrolledKeyRecord> {
   const { control, report } = run.ports;
@@ -90,10 +91,10 @@ async function resume(run: EnrollRun): Promise<EnrolledKeyRecord | undefined> {
 
 async function enrollAnew(run: EnrollRun): Promise<EnrolledKeyRecord> {
   const enrollment = await submitEnrollment(run);
-  return (await settle(run, enrollment)) ?? awaitDecision(run, enrollment.enrollmentId);
+  return (await saveOutcome(run, enrollment)) ?? awaitDecision(run, enrollment.enrollmentId);
 }
 
-function deadKey({ key }: EnrolledKeyRecord): EnrollError {
+function unusableKeyError({ key }: EnrolledKeyRecord): EnrollError {
   return key.status === 'revoked'
     ? refusal('key_revoked')
     : new EnrollError('refused', 'key_expired', 'the key has expired already: run again with a newer token');
@@ -109,8 +110,8 @@ async function awaitDecision(run: EnrollRun, enrollmentId: string): Promise<Enro
   const pacing = new Pacing(run.request.pollIntervalMs, run.ports.random);
   for (;;) {
     const verdict = await run.ports.control.poll(enrollmentId, run.call);
-    if (verdict.kind === 'refused') throw await refusedPoll(run, verdict.code);
-    const record = verdict.kind === 'done' ? await settle(run, verdict.value) : undefined;
+    if (verdict.kind === 'refused') throw await handleRefusedPoll(run, verdict.code);
+    const record = verdict.kind === 'done' ? await saveOutcome(run, verdict.value) : undefined;
     if (record !== undefined) return record;
     await pause(run, enrollmentId, pacing, verdict);
   }
@@ -120,7 +121,7 @@ async function awaitDecision(run: EnrollRun, enrollmentId: string): Promise<Enro
  * Saves the outcome of an enrollment; undefined while it is pending.
  * @throws EnrollError `enrollment_denied`, `policy_rebound`, `policy_not_active`, `source_not_active`, `enrollment_expired`
  */
-async function settle(run: EnrollRun, enrollment: Enrollment): Promise<EnrolledKeyRecord | undefined> {
+async function saveOutcome(run: EnrollRun, enrollment: Enrollment): Promise<EnrolledKeyRecord | undefined> {
   switch (enrollment.state) {
     case 'pending_approval':
       return undefined;
@@ -139,13 +140,16 @@ async function settle(run: EnrollRun, enrollment: Enrollment): Promise<EnrolledK
   }
 }
 
-/** Control lost the enrollment, as after a restore from a backup: the next run enrolls anew. Other rejections leave it pending. */
-async function refusedPoll(run: EnrollRun, code: string): Promise<EnrollError> {
+/**
+ * Handles that Control lost the enrollment, for example after a restore: the next run enrolls anew. After other
+ * rejections the enrollment stays pending.
+ */
+async function handleRefusedPoll(run: EnrollRun, code: string): Promise<EnrollError> {
   if (code === 'enrollment_unknown') await run.giveUpAttempt();
   return refusal(code);
 }
 
-/** @throws EnrollError `enrollment_pending` after the timeout, without waiting, or when stopped */
+/** @throws EnrollError `enrollment_pending` after the timeout, when stopped, or when the run must not wait */
 async function pause(
   run: EnrollRun,
   enrollmentId: string,
@@ -157,8 +161,8 @@ async function pause(
   if (run.isStopped) throw stillPending(enrollmentId, 'stopped');
   if (!run.request.waitsForActivation) throw stillPending(enrollmentId, state);
   if (run.remainingMs <= 0) {
-    const askedMs = verdict.kind === 'later' ? verdict.retryAfterMs : undefined;
-    throw stillPending(enrollmentId, `time is up; ${state}`, askedMs);
+    const retryAfterMs = verdict.kind === 'later' ? verdict.retryAfterMs : undefined;
+    throw stillPending(enrollmentId, `time is up; ${state}`, retryAfterMs);
   }
   run.ports.report({ kind: 'waiting', enrollmentId, elapsedMs: run.elapsedMs, fault });
   await run.sleep(Math.min(pacing.next(run.retryAfterMs(verdict)), run.remainingMs));

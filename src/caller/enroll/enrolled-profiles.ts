@@ -7,9 +7,9 @@ import type { EnrollmentState } from './enrollment-state.ts';
 import { refusal } from './explanations.ts';
 
 export interface EnrolledSigner {
-  /** RFC 7638 thumbprint of the key at hand. */
+  /** RFC 7638 thumbprint of the key in the file. */
   readonly keyThumbprint: string;
-  /** Stands in errors. */
+  /** Name of the key file, for errors. */
   readonly keyFile: string;
   readonly nowMs: number;
 }
@@ -36,7 +36,10 @@ export function enrolledProfiles(
   return { coordinates: key.coordinates, profiles: key.profiles };
 }
 
-/** The state, if there is one and it is this key's. @throws EnrollError `enrollment_missing`, `enrollment_state_mismatch` */
+/**
+ * Returns the state if it exists and belongs to this key.
+ * @throws EnrollError `enrollment_missing`, `enrollment_state_mismatch`
+ */
 export function ownState(
   state: EnrollmentState | undefined,
   keyThumbprint: string,

@@ -13,14 +13,14 @@ import { EnrollmentStateFile, statePathOf } from './state-file.ts';
 
 export type KeyChoice =
   | { readonly kind: 'use'; readonly file: string }
-  /** Generated now, by an earlier run for the same Control and policy, or by a run that enrolled nothing. */
+  /** The key is generated now, or an earlier run generated it: for the same Control and policy, or without enrolling it. */
   | { readonly kind: 'make'; readonly file: string };
 
 /** @throws CliError `file_exists`, `private_key_not_ed25519`, or as `readSigningKeyFile` and `writeNewFile` */
 export async function openEnrollmentKey(choice: KeyChoice, target: EnrollmentTarget): Promise<SigningKey> {
   const { file } = choice;
   if (choice.kind === 'use') return readEd25519Key(file);
-  switch (await whatIsAt(file)) {
+  switch (await kindOfEntry(file)) {
     case 'something':
       return readOwnKey(file, target);
     case 'empty_file':
@@ -37,7 +37,7 @@ async function readEd25519Key(file: string): Promise<SigningKey> {
   throw usageError('private_key_not_ed25519', `${file}: only Ed25519 keys can be enrolled`);
 }
 
-async function whatIsAt(file: string): Promise<'nothing' | 'empty_file' | 'something'> {
+async function kindOfEntry(file: string): Promise<'nothing' | 'empty_file' | 'something'> {
   try {
     // Does not follow links: a dangling link counts as something and is not replaced.
     const stats = await lstat(file);
@@ -51,16 +51,17 @@ async function whatIsAt(file: string): Promise<'nothing' | 'empty_file' | 'somet
 
 async function readOwnKey(file: string, target: EnrollmentTarget): Promise<SigningKey> {
   const state = await new EnrollmentStateFile(file).load();
-  if (state === undefined || !(isUnused(state) || isSameTarget(state.target, target))) throw notOurs(file);
+  if (state === undefined || !(isUnused(state) || isSameTarget(state.target, target)))
+    throw notOursError(file);
   const key = await readEd25519Key(file);
-  if (state.keyThumbprint !== key.publicKey.thumbprint) throw notOurs(file);
+  if (state.keyThumbprint !== key.publicKey.thumbprint) throw notOursError(file);
   return key;
 }
 
 /** Removes the empty file of a run that was killed before it wrote the key, so nothing was enrolled with it. */
 async function removeUnfinishedKey(file: string): Promise<void> {
   const state = await new EnrollmentStateFile(file).load();
-  if (state === undefined || !isUnused(state)) throw notOurs(file);
+  if (state === undefined || !isUnused(state)) throw notOursError(file);
   await unlink(file);
 }
 
@@ -70,7 +71,7 @@ function isUnused({ attempt, enrolled, mayBeIssued }: EnrollmentState): boolean 
 }
 
 /** The error for a file that neither `enroll` nor the agent generated for this Control and policy. */
-export function notOurs(file: string) {
+export function notOursError(file: string) {
   return usageError(
     'file_exists',
     `${file} is there and ${statePathOf(file)} does not say that it was made for this Control and policy: to enroll it, give it as --private-key-file`,

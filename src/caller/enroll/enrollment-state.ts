@@ -18,7 +18,7 @@ import type { EnrolledKey, EnrolledProfile } from '../service/wire-types.ts';
 
 /** The Control and the policy of an enrollment. */
 export interface EnrollmentTarget {
-  /** As signed. */
+  /** Control's URL in the form that is signed. */
   readonly controlUrl: string;
   /** The opaque policy reference. */
   readonly policy: string;
@@ -36,11 +36,11 @@ export interface EnrolledKeyRecord {
 /** An enrollment without an outcome yet. */
 export type Attempt =
   | {
-      /** The submission may have reached Control: the same one is repeated until that is known. */
+      /** The submission may have reached Control. The client repeats it until the outcome is known. */
       readonly kind: 'submitting';
       readonly challengeId: string;
       readonly authSite: string;
-      /** Made by `sealChallenge`. */
+      /** Encrypted by `sealChallenge`. */
       readonly sealedChallenge: string;
     }
   | {
@@ -76,7 +76,7 @@ export function isSameTarget(a: EnrollmentTarget, b: EnrollmentTarget): boolean 
 
 /** Maximum share of a key's lifetime between renewal and expiry. */
 const MAX_SKEW_SHARE = 0.15;
-/** That share of the maximum key lifetime, 24 h (specification "Limits"). */
+/** {@link MAX_SKEW_SHARE} of the maximum key lifetime, 24 h (specification "Limits"). */
 export const MAX_REFRESH_SKEW_MS = 12_960_000;
 
 /** When renewal of the key is due: `refreshSkewMs` before it expires, at most 15 % of its lifetime. */

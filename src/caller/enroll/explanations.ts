@@ -55,7 +55,7 @@ export function refusal(code: string): EnrollError {
 }
 
 export function denied(denialCode: string): EnrollError {
-  // Not an operator's decision about this enrollment: it may be asked for again.
+  // These codes are not an operator's decision about this enrollment, so the caller may enroll again.
   if (Object.hasOwn(REFUSALS, denialCode)) return refusal(denialCode);
   return new EnrollError('refused', 'enrollment_denied', `the enrollment was denied: ${denialCode}`);
 }

@@ -1,6 +1,6 @@
 /**
- * The identity of a key file: the key, with the profiles and passports beside it. It is read again when an agent, or
- * `proofgate enroll`, replaces the files. Source: docs/operate/workloads.md "Files".
+ * The identity of a key file: the key, with the profiles and passports beside it. They are read again when an agent or
+ * `proofgate enroll` replaces the files. Source: docs/operate/workloads.md "Files".
  */
 import { fileFingerprint } from '../../process/files/file-fingerprint.ts';
 import { readSigningKeyFile } from '../../process/files/key-files.ts';
@@ -16,14 +16,14 @@ export interface KeyIdentity {
   readonly key: SigningKey;
   /** Signing profile files; at most one of them may fit a request. */
   readonly files: readonly SigningProfiles[];
-  /** Compact JWS by audience; undefined: the key signs its own passports. */
+  /** Compact JWS by audience; undefined when the key signs its own passports. */
   readonly passports: ReadonlyMap<string, string> | undefined;
-  /** Infinity for passports of a broker: each has an end of its own. */
+  /** Infinity for passports of a broker, because each has its own expiry. */
   readonly expiresAtMs: number;
 }
 
 /**
- * @param given signing profiles, instead of those beside the key
+ * @param given signing profiles that replace those beside the key
  * @throws CliError, ClientError, EnrollError, BrokerError
  */
 export async function readKeyIdentity(
@@ -31,7 +31,7 @@ export async function readKeyIdentity(
   nowMs: number,
   given?: GivenProfiles,
 ): Promise<KeyIdentity> {
-  // Resolved once, so that the key and its state match while an agent replaces them.
+  // The path is resolved once, so that the key matches its state even while an agent replaces them.
   const settled = await settledKeyFile(keyFile);
   const key = await readSigningKeyFile(settled);
   const keyThumbprint = key.publicKey.thumbprint;
@@ -51,33 +51,33 @@ export async function readKeyIdentity(
   return { key, files, passports: undefined, expiresAtMs };
 }
 
-const LOOK_EVERY_MS = 1_000;
+const CHECK_EVERY_MS = 1_000;
 
-/** A file of signing profiles. The SDK reads none, so it does not load what reads them. */
+/** A file of signing profiles and its reader. The SDK has no such file and does not load the reader. */
 export interface GivenProfiles {
   readonly path: string;
   readonly read: (path: string) => Promise<SigningProfiles>;
 }
 
 export interface KeyFileOptions {
-  /** Signing profiles, instead of those beside the key. */
+  /** Signing profiles that replace those beside the key. */
   readonly profiles?: GivenProfiles | undefined;
   readonly nowMs?: () => number;
-  /** Replaced files that cannot be used yet; the earlier identity stays in use until it ends. */
+  /** Called for replaced files that cannot be used yet. The earlier identity stays in use until it expires. */
   readonly onRejected?: (error: unknown) => void;
 }
 
-/** Looks at the files when it is asked, at most once a second, so that it needs no timer. */
+/** Checks the files when the identity is requested, at most once a second, so it needs no timer. */
 export class KeyFileIdentity {
   readonly #keyFile: string;
   readonly #profiles: GivenProfiles | undefined;
   readonly #nowMs: () => number;
   readonly #onRejected: (error: unknown) => void;
   #identity: KeyIdentity | undefined;
-  #seen = '';
-  /** Monotonic, so that a clock that is set back does not stop the looks. */
-  #lookedAtMs = Number.NEGATIVE_INFINITY;
-  #look: Promise<void> | undefined;
+  #loadedFingerprint = '';
+  /** Monotonic time, so that a clock that is set back does not stop the checks. */
+  #checkedAtMs = Number.NEGATIVE_INFINITY;
+  #reloading: Promise<void> | undefined;
 
   constructor(
     keyFile: string,
@@ -89,37 +89,37 @@ export class KeyFileIdentity {
     this.#onRejected = onRejected;
   }
 
-  /** @throws as {@link readKeyIdentity}, when there is no identity that can be used */
+  /** @throws as {@link readKeyIdentity}, when there is no usable identity */
   async current(): Promise<KeyIdentity> {
     if (!this.#isFresh()) {
-      this.#look ??= this.#lookOnce().finally(() => {
-        this.#look = undefined;
+      this.#reloading ??= this.#reloadIfChanged().finally(() => {
+        this.#reloading = undefined;
       });
-      await this.#look;
+      await this.#reloading;
     }
-    // A look without an identity throws.
+    // Reloading without an identity throws.
     return this.#identity ?? this.#read();
   }
 
   #isFresh(): boolean {
     return (
       this.#identity !== undefined &&
-      performance.now() - this.#lookedAtMs < LOOK_EVERY_MS &&
+      performance.now() - this.#checkedAtMs < CHECK_EVERY_MS &&
       this.#nowMs() < this.#identity.expiresAtMs
     );
   }
 
-  async #lookOnce(): Promise<void> {
-    const found = await this.#fingerprint();
-    this.#lookedAtMs = performance.now();
+  async #reloadIfChanged(): Promise<void> {
+    const fingerprint = await this.#fingerprint();
+    this.#checkedAtMs = performance.now();
     const current = this.#identity;
     const hasEnded = current === undefined || !(this.#nowMs() < current.expiresAtMs);
-    if (!hasEnded && found === this.#seen) return;
+    if (!hasEnded && fingerprint === this.#loadedFingerprint) return;
     try {
       this.#identity = await this.#read();
-      this.#seen = found;
+      this.#loadedFingerprint = fingerprint;
     } catch (error) {
-      // Only Control ends a key that has not expired. Other faults may be files between two states.
+      // A refusal means that Control ended the key. Any other fault may come from files that are being replaced.
       if (hasEnded || isRefusal(error)) {
         this.#identity = undefined;
         throw error;

@@ -20,7 +20,7 @@ export class Pacing {
     this.#random = random;
   }
 
-  /** Milliseconds, whole. @param atLeastMs from `Retry-After` */
+  /** The next wait in whole milliseconds. @param atLeastMs from `Retry-After` */
   next(atLeastMs = 0): number {
     const spread = this.#waitMs * JITTER_SHARE * this.#random();
     const waitMs = Math.ceil(atLeastMs > this.#waitMs ? atLeastMs + spread : this.#waitMs - spread);

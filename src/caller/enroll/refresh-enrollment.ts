@@ -1,4 +1,4 @@
-/** Writes what Control says of an enrolled key now, such as its signing profiles, beside the key. The key stays the same. */
+/** Updates the state of an enrolled key from Control, such as its signing profiles. The key stays the same. */
 import { stat } from 'node:fs/promises';
 import { readCaFile } from '../../process/files/input-files.ts';
 import { usageError } from '../../process/program/errors.ts';
@@ -11,7 +11,7 @@ import { EnrollmentStateFile, readEnrolledKeyFile, settledKeyFile, statePathOf }
 import { formatEnrollmentState } from './state-format.ts';
 
 /**
- * Changes nothing while Control does not answer, for a key that is not active, and during an enrollment.
+ * Changes nothing when Control does not answer, when the key is not active, or during an enrollment.
  * @returns whether the state file changed
  * @throws EnrollError, ClientError, CliError for the files
  */
@@ -35,14 +35,17 @@ export async function refreshEnrolledKey(
   if (isSameKey(found, enrolled.key)) return false;
   const file = new EnrollmentStateFile(keyFile);
   const now = await file.load();
-  // Another program wrote meanwhile, and knows more.
+  // Another program has written newer state meanwhile.
   if (now === undefined || formatEnrollmentState(now) !== formatEnrollmentState(state)) return false;
   await refuseUnlessOwn(statePathOf(keyFile));
   await file.save({ ...state, enrolled: { ...enrolled, key: found } });
   return true;
 }
 
-/** A replaced file belongs to who replaced it, and its former owner could not read it. @throws CliError `file_not_written` */
+/**
+ * Replacing a file makes the caller its owner, so the former owner could no longer read it.
+ * @throws CliError `file_not_written`
+ */
 async function refuseUnlessOwn(path: string): Promise<void> {
   const { uid } = await stat(path);
   if (uid === process.getuid?.()) return;

@@ -11,7 +11,7 @@ import { ownState } from './enrolled-profiles.ts';
 import type { EnrollmentState, EnrollmentStates } from './enrollment-state.ts';
 import { formatEnrollmentState, parseEnrollmentState } from './state-format.ts';
 
-/** Room for the profiles of a large site. */
+/** Large enough for the profiles of a large site. */
 const MAX_STATE_BYTES = 8 * 1024 * 1024;
 
 export function statePathOf(keyFile: string): string {
@@ -43,7 +43,8 @@ export class EnrollmentStateFile implements EnrollmentStates {
 
   /** @throws CliError `key_kept_by_agent`, or as `replaceFile` */
   async save(state: EnrollmentState): Promise<void> {
-    // The agent replaces the pair of key and state as a whole. A state written through its link would be lost, or fit no key.
+    // The agent replaces the pair of key and state as a whole. A state written through its link would be lost or would
+    // not match the key.
     if ((await settledKeyFile(this.#keyFile)) !== this.#keyFile) {
       throw usageError(
         'key_kept_by_agent',

@@ -28,26 +28,27 @@ interface BegunSubmission {
 export async function submitEnrollment(run: EnrollRun): Promise<Enrollment> {
   const retries = new Retries(run);
   for (;;) {
-    const begun = await begin(run);
+    const begun = await beginSubmission(run);
     const { verdict, mayHaveArrived } = await retryUntilAnswered(
       run,
       { what: 'submission', retries, mayHaveArrived: begun.mayHaveArrived },
       () => run.ports.control.submit(begun.submission, run.call),
     );
-    if (verdict.kind === 'done') return accepted(run, verdict.value, begun.authSite);
-    if (verdict.kind !== 'refused') throw await notAnswered(run, verdict, mayHaveArrived);
-    if (!isDead(verdict.code) || !retries.take()) throw await refused(run, verdict.code, mayHaveArrived);
+    if (verdict.kind === 'done') return saveAccepted(run, verdict.value, begun.authSite);
+    if (verdict.kind !== 'refused') throw await handleNoAnswer(run, verdict, mayHaveArrived);
+    if (!isDeadChallenge(verdict.code) || !retries.takeOne())
+      throw await handleRefusal(run, verdict.code, mayHaveArrived);
     // No submission of this challenge can succeed any more.
     await run.saveAttempt(undefined);
   }
 }
 
 /** Whether Control reports that the challenge was never answered and cannot be any more. */
-function isDead(code: string): boolean {
+function isDeadChallenge(code: string): boolean {
   return code === 'challenge_expired' || code === 'challenge_unknown';
 }
 
-async function accepted(run: EnrollRun, enrollment: Enrollment, authSite: string): Promise<Enrollment> {
+async function saveAccepted(run: EnrollRun, enrollment: Enrollment, authSite: string): Promise<Enrollment> {
   if (enrollment.authSite !== authSite) {
     throw new EnrollError(
       'unreachable',
@@ -60,7 +61,7 @@ async function accepted(run: EnrollRun, enrollment: Enrollment, authSite: string
   return enrollment;
 }
 
-async function notAnswered(
+async function handleNoAnswer(
   run: EnrollRun,
   fault: Exclude<Fault, { readonly kind: 'refused' }>,
   mayHaveArrived: boolean,
@@ -71,18 +72,18 @@ async function notAnswered(
 }
 
 /** Keeps the attempt if an earlier submission may have arrived: a copy of it may still be in transit. */
-async function refused(run: EnrollRun, code: string, mayHaveArrived: boolean): Promise<EnrollError> {
+async function handleRefusal(run: EnrollRun, code: string, mayHaveArrived: boolean): Promise<EnrollError> {
   if (code === 'challenge_consumed') await run.giveUpAttempt();
-  else if (!mayHaveArrived || isDead(code)) await run.saveAttempt(undefined);
+  else if (!mayHaveArrived || isDeadChallenge(code)) await run.saveAttempt(undefined);
   return refusal(code);
 }
 
-async function begin(run: EnrollRun): Promise<BegunSubmission> {
+async function beginSubmission(run: EnrollRun): Promise<BegunSubmission> {
   const workloadToken = await run.ports.readToken();
   const { attempt } = run;
   if (attempt?.kind === 'submitting') {
     const { challengeId, authSite } = attempt;
-    const submission = { challengeId, challenge: reopened(run, attempt), workloadToken };
+    const submission = { challengeId, challenge: reopenChallenge(run, attempt), workloadToken };
     return { submission, authSite, mayHaveArrived: true };
   }
   const { verdict } = await retryUntilAnswered(
@@ -93,15 +94,15 @@ async function begin(run: EnrollRun): Promise<BegunSubmission> {
   if (verdict.kind === 'refused') throw refusal(verdict.code);
   if (verdict.kind !== 'done') throw gaveUp(verdict);
   const { challengeId, challenge, authSite } = verdict.value;
-  const sealedChallenge = sealChallenge(challenge, run.request.key.privateKey, boundTo(run, challengeId));
+  const sealedChallenge = sealChallenge(challenge, run.request.key.privateKey, bindingOf(run, challengeId));
   // Saved before the submission is sent, because from then on it may have arrived.
   await run.saveAttempt({ kind: 'submitting', challengeId, authSite, sealedChallenge });
   return { submission: { challengeId, challenge, workloadToken }, authSite, mayHaveArrived: false };
 }
 
-function reopened(run: EnrollRun, attempt: Extract<Attempt, { readonly kind: 'submitting' }>) {
+function reopenChallenge(run: EnrollRun, attempt: Extract<Attempt, { readonly kind: 'submitting' }>) {
   const { challengeId, sealedChallenge } = attempt;
-  const opened = openChallenge(sealedChallenge, run.request.key.privateKey, boundTo(run, challengeId));
+  const opened = openChallenge(sealedChallenge, run.request.key.privateKey, bindingOf(run, challengeId));
   if (opened !== undefined) return opened;
   throw new EnrollError(
     'usage',
@@ -110,7 +111,7 @@ function reopened(run: EnrollRun, attempt: Extract<Attempt, { readonly kind: 'su
   );
 }
 
-function boundTo({ request: { target } }: EnrollRun, challengeId: string): string {
+function bindingOf({ request: { target } }: EnrollRun, challengeId: string): string {
   return `${target.controlUrl}\n${target.policy}\n${challengeId}\n`;
 }
 
@@ -124,7 +125,7 @@ class Retries {
     this.#left = request.submitRetries;
   }
 
-  take(): boolean {
+  takeOne(): boolean {
     this.#left -= 1;
     return this.#left >= 0;
   }
@@ -147,7 +148,7 @@ async function retryUntilAnswered<T>(
     const verdict = await ask();
     arrived ||= verdict.kind === 'unclear' || (verdict.kind === 'later' && !verdict.isFromService);
     if (verdict.kind === 'done' || verdict.kind === 'refused') return { verdict, mayHaveArrived: arrived };
-    if (run.isStopped || !retries.take()) return { verdict, mayHaveArrived: arrived };
+    if (run.isStopped || !retries.takeOne()) return { verdict, mayHaveArrived: arrived };
     const waitMs = retries.pacing.next(run.retryAfterMs(verdict));
     if (waitMs >= run.remainingMs) return { verdict, mayHaveArrived: arrived };
     run.ports.report({ kind: 'retrying', what, fault: describeFault(verdict), waitMs });

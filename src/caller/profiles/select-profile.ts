@@ -1,4 +1,4 @@
-/** Selects the profile of a file that fits a request. */
+/** Selects the signing profile that fits a request. */
 
 import { ClientError } from '../../protocol/client-error.ts';
 import { foldSegment, type PathTemplate } from '../../protocol/path-template.ts';
@@ -6,7 +6,7 @@ import { pathOf } from '../../protocol/request-target.ts';
 import type { RouteProfile, SigningProfiles } from '../../protocol/signing-profile.ts';
 import type { RequestUrl } from '../request-url.ts';
 
-/** How to find a profile; `only_fit`: by method and path. */
+/** How to find a profile. `only_fit` selects by method and path. */
 export type ProfileChoice =
   | { readonly kind: 'only_fit' }
   | { readonly kind: 'name'; readonly name: string }
@@ -27,7 +27,7 @@ export function selectProfile(
 }
 
 export interface SelectedProfile {
-  /** The file of the profile, whose coordinates sign. */
+  /** The file of the profile; its coordinates are signed. */
   readonly profiles: SigningProfiles;
   readonly profile: RouteProfile;
 }
@@ -59,7 +59,7 @@ export function selectAmongFiles(
   throw new ClientError('profile_ambiguous', `profiles of several sites fit: ${sites}; use a profile file`);
 }
 
-/** A wrong origin says more than a missing profile. */
+/** A wrong origin is a more useful error than a missing profile. */
 function closestMisfit(misfits: readonly ClientError[]): ClientError {
   const [closest] = [...misfits].sort(
     (a, b) => Number(a.code === 'profile_not_found') - Number(b.code === 'profile_not_found'),
@@ -99,16 +99,19 @@ function namedProfile(
   throw new ClientError('profile_not_found', `no profile has this name or route ID: there is ${known}`);
 }
 
-/** Says what is nearest: a profile that another one shadows, another method, a path without its trailing slash. */
+/**
+ * Describes the nearest misfit: a profile that another one shadows, another method, or a path without its trailing
+ * slash.
+ */
 function misfitText(profiles: readonly RouteProfile[], method: string, path: string): string {
   const shadowed = profiles.find((one) => one.method === method && fits([one], path));
   if (shadowed !== undefined) {
     const others = profiles.filter((one) => fitsOnlyWithout(profiles, one, shadowed, path));
     return `no profile fits: ${nameOf(shadowed)} does not apply to ${path}, because a literal takes precedence over a placeholder: ${listed(others.map(nameOf))}. A route for ${method} with that literal is missing`;
   }
-  const ofPath = matchTemplates(profiles, path);
-  if (ofPath.length > 0)
-    return `no profile for ${method} fits this path: there is ${listed(ofPath.map(nameOf))}`;
+  const fitsPath = matchTemplates(profiles, path);
+  if (fitsPath.length > 0)
+    return `no profile for ${method} fits this path: there is ${listed(fitsPath.map(nameOf))}`;
   const shorter = path.replace(/\/$/, '');
   const unslashed =
     shorter === path ? [] : matchTemplates(profiles, shorter).filter((one) => one.method === method);
@@ -123,7 +126,7 @@ const nameOf = ({ method, template }: RouteProfile): string => `${method} ${temp
 const fits = (profiles: readonly RouteProfile[], path: string): boolean =>
   matchTemplates(profiles, path).length > 0;
 
-/** Whether this one keeps the shadowed one from matching. */
+/** Whether this profile keeps the shadowed one from matching. */
 function fitsOnlyWithout(
   profiles: readonly RouteProfile[],
   one: RouteProfile,
@@ -168,9 +171,9 @@ interface HasTemplate {
 }
 
 /**
- * The candidates whose template matches the path, as a verifier that knew these templates alone would find
- * them: segment by segment, a literal before a placeholder, without going back; a value that equals a sibling
- * literal but for case or escapes matches nothing.
+ * The candidates whose template matches the path by the verifier's rule. It matches segment by segment, prefers a
+ * literal to a placeholder, and never backtracks. A value that differs from a sibling literal only in case or escapes
+ * matches nothing.
  * @param path canonical path without query
  */
 export function matchTemplates<T extends HasTemplate>(candidates: readonly T[], path: string): readonly T[] {
@@ -186,18 +189,18 @@ export function matchTemplates<T extends HasTemplate>(candidates: readonly T[], 
     const folded = foldSegment(value);
     if (value === '' || literals.some((candidate) => foldSegment(literalAt(candidate, i)) === folded))
       return [];
-    const ones = open.filter((candidate) => candidate.template.segments[i]?.kind === 'one');
-    if (ones.length === 0) return isRestValue(values, i) ? restOf(open, i) : [];
-    open = ones;
+    const placeholders = open.filter((candidate) => candidate.template.segments[i]?.kind === 'one');
+    if (placeholders.length === 0) return isRestValue(values, i) ? restTemplates(open, i) : [];
+    open = placeholders;
   }
   return open.filter((candidate) => candidate.template.segments.length === values.length);
 }
 
-function restOf<T extends HasTemplate>(open: readonly T[], i: number): readonly T[] {
+function restTemplates<T extends HasTemplate>(open: readonly T[], i: number): readonly T[] {
   return open.filter((candidate) => candidate.template.segments[i]?.kind === 'rest');
 }
 
-/** `{name*}` takes segments that are not empty: a trailing slash counts. */
+/** `{name*}` matches only segments that are not empty, so a trailing slash does not match. */
 function isRestValue(values: readonly string[], from: number): boolean {
   return values.slice(from).every((value) => value !== '');
 }

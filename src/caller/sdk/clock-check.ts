@@ -1,4 +1,4 @@
-/** Compares the clock with the `Date` of responses, and warns. */
+/** Compares this clock with the `Date` of responses, and warns of a difference. */
 import { clockAheadSeconds, clockText } from '../sign/clock-difference.ts';
 
 const WARN_EVERY_MS = 60_000;
@@ -14,10 +14,10 @@ export class ClockCheck {
   }
 
   /**
-   * @param date of the response that just came
+   * @param date `Date` of the response that just arrived
    * @param sentMs when its request was sent
    */
-  see(date: string | null | undefined, sentMs: number): void {
+  check(date: string | null | undefined, sentMs: number): void {
     const seconds = clockAheadSeconds(date, sentMs, this.#nowMs());
     if (seconds === undefined || performance.now() - this.#warnedAtMs < WARN_EVERY_MS) return;
     this.#warnedAtMs = performance.now();

@@ -1,22 +1,25 @@
-/** Reads the denial of a verifier from a response. Source: docs/design/protocol.md, under the decision table. */
+/** Reads a verifier's denial from a response. Source: docs/design/protocol.md, below the decision table. */
 
 import { ObjectReader, textThat } from '../../protocol/object-reader.ts';
 import { parseStrictJson } from '../../protocol/strict-json.ts';
 import { REASON_HEADER } from '../../protocol/wire-names.ts';
 import { clockAheadSeconds, clockText } from '../sign/clock-difference.ts';
 
-/** A verifier denied the request. Its message says what the code alone does not: a repeated proof, and a wrong clock. */
+/** A verifier denied the request. The message also names a repeated proof or a wrong clock, which the code does not. */
 export class RequestDenied extends Error {
   override readonly name = 'RequestDenied';
   /** HTTP status. */
   readonly status: number;
-  /** Stable, such as `request_binding_mismatch`. */
+  /** Stable code, such as `request_binding_mismatch`. */
   readonly reason: string;
-  /** Stable, such as `content-sha256`; undefined where the reason has none. */
+  /** Stable code, such as `content-sha256`; undefined for a reason without details. */
   readonly detail: string | undefined;
-  /** For the operator, who finds the decision in the audit trail by it. */
+  /** Identifies the decision in the operator's audit trail. */
   readonly decisionId: string | undefined;
-  /** Seconds that this clock is ahead of the server's, negative when it is behind; undefined where it is not the matter. */
+  /**
+   * Seconds that this clock is ahead of the server's, negative when it is behind; undefined when the clock is not the
+   * cause.
+   */
   readonly clockAheadSeconds: number | undefined;
 
   constructor(
@@ -44,7 +47,7 @@ interface Problem {
   readonly decisionId: string | undefined;
 }
 
-/** Undefined for a response that is no denial. The body of the response can still be read. */
+/** Undefined for a response that is not a denial. The body of the response can still be read. */
 export async function denialOf(response: Response): Promise<RequestDenied | undefined> {
   const reason = response.headers.get(REASON_HEADER);
   if (response.ok || reason === null || !CODE.test(reason)) return undefined;
@@ -59,7 +62,7 @@ export async function denialOf(response: Response): Promise<RequestDenied | unde
 
 const SENT_MS = new WeakMap<Response, number>();
 
-/** Notes when the request of a response was sent. Without it, a denial cannot say that this clock is ahead. */
+/** Records when the request of a response was sent. Without that time, a denial cannot report that this clock is ahead. */
 export function noteSent(response: Response, sentMs: number): void {
   SENT_MS.set(response, sentMs);
 }

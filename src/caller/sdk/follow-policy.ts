@@ -1,9 +1,12 @@
-/** Which redirects the signer signs and follows. Source: docs/tutorials/signing.md "Redirects and repetitions". */
+/**
+ * Policy for redirects that the signer signs and follows.
+ * Source: docs/tutorials/signing.md "Redirects and repetitions".
+ */
 import { SignerError } from './signer-error.ts';
 
 /**
- * `same-origin`: only to the origin that redirects. `profiles`: to any origin that a profile of the key names, so that one
- * of these APIs can have a request, with its body, sent to another.
+ * `same-origin`: only to the origin that redirects. `profiles`: to any origin that a profile of the key names. One of
+ * these APIs can then cause a request, with its body, to be sent to another.
  */
 export type FollowPolicy = 'same-origin' | 'profiles';
 

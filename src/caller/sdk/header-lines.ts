@@ -10,14 +10,17 @@ export type HeadersLike =
   | Iterable<readonly [name: string, value: string | readonly string[] | undefined]>
   | readonly string[];
 
-/** In their order. Values have no white space at their ends, as the receiver sees them (RFC 9110 section 5.5). */
+/**
+ * Header lines in their order. Values are trimmed, because the receiver ignores white space at their ends (RFC 9110
+ * section 5.5).
+ */
 export function headerLinesOf(headers: HeadersLike | null | undefined): readonly RequestHeader[] {
   return pairsOf(headers ?? {}).flatMap(([name, value]) =>
     [value].flat().map((each) => ({ name, value: String(each).replace(/^[\t ]+|[\t ]+$/g, '') })),
   );
 }
 
-/** Whether the value is in one of the forms. Its members are read with care in any case. */
+/** Whether the value has one of the forms. Its members are not checked here. */
 export function isHeadersLike(value: unknown): value is HeadersLike {
   return typeof value === 'object' && value !== null;
 }
@@ -38,7 +41,7 @@ function isIterable(headers: HeadersLike): headers is Exclude<HeadersLike, { [na
   return Symbol.iterator in headers;
 }
 
-/** Whether a header is of a signer, so that a caller's own is removed. */
+/** Whether only a signer may set this header, so that the caller's own is removed. */
 export function isOfSigner(name: string, value: string): boolean {
   const lowerName = name.toLowerCase();
   return isVendorSpelling(lowerName) || (lowerName === AUTHORIZATION_HEADER && hasPassportScheme(value));

@@ -1,12 +1,12 @@
-/** A request as the parts of the SDK pass it to the signer. */
+/** A request in the form in which the parts of the SDK pass it to the signer. */
 import type { RequestToSign } from '../sign/request-signer.ts';
 
-/** `stream`: a body that can be read once only. */
+/** `body` is `stream` for a body that can be read only once. */
 export interface PreparedRequest extends Omit<RequestToSign, 'body'> {
   readonly body: Uint8Array | 'stream' | undefined;
 }
 
-/** Headers to add to the request. Secret until it is sent; valid for one request. */
+/** Headers to add to the request. They are secret until the request is sent, and valid for one request. */
 export type SignedHeaders = Readonly<Record<string, string>>;
 
 /** @throws SignerError */

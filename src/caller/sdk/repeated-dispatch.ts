@@ -1,6 +1,6 @@
 /**
- * Signs what `fetch` sends a second time: after a 421 it repeats the request with the same headers on another connection
- * (Fetch standard, "HTTP-network-or-cache fetch"), which would send one proof twice.
+ * Signs a request again when `fetch` repeats it. After a 421, `fetch` sends the same headers on another connection
+ * (Fetch standard, "HTTP-network-or-cache fetch"), so one proof would be sent twice.
  */
 import { failDispatch } from './dispatch-handler.ts';
 import type { SignedHeaders } from './prepared-request.ts';
@@ -9,10 +9,10 @@ interface Dispatcher {
   dispatch(options: object, handler: object): boolean;
 }
 
-/** Where Node.js keeps the dispatcher of `fetch`; 26 has both. */
+/** Symbols under which Node.js keeps the dispatcher of `fetch`. Node.js 26 has both. */
 const GLOBAL_DISPATCHERS = [Symbol.for('undici.globalDispatcher.1'), Symbol.for('undici.globalDispatcher.2')];
 
-/** Members of `fetch`'s options; none where this Node.js has no dispatcher that could be wrapped. */
+/** Options for `fetch` that sign each repetition; empty if this Node.js has no dispatcher to wrap. */
 export function signingRepetitions(init: object | undefined, sign: () => Promise<SignedHeaders>): object {
   const given: unknown = init && 'dispatcher' in init ? init.dispatcher : undefined;
   const dispatcher =

@@ -1,9 +1,9 @@
-/** Converts a body to the bytes that are hashed and sent. */
+/** Converts a body to the bytes that the client hashes and sends. */
 
-/** What has the same bytes each time it is read. */
+/** A body that has the same bytes each time it is read. */
 export type SignableBody = string | ArrayBuffer | ArrayBufferView | URLSearchParams | Blob;
 
-/** Undefined for a body that can be read once only, such as a stream, or that has other bytes each time, such as a form. */
+/** Undefined for a body that can be read only once, such as a stream, or whose bytes differ each time, such as a form. */
 export async function bytesOf(body: unknown): Promise<Uint8Array | undefined> {
   if (typeof body === 'string' || body instanceof URLSearchParams) return Buffer.from(String(body));
   if (body instanceof ArrayBuffer) return new Uint8Array(body);

@@ -1,4 +1,4 @@
-/** Signs requests of `fetch`, and follows redirects itself, because each request needs headers of its own. */
+/** Signs requests of `fetch`, and follows redirects itself, because each request needs its own headers. */
 import type { ClockCheck } from './clock-check.ts';
 import { denialOf, noteSent } from './denial.ts';
 import { type FollowPolicy, refuseOtherOrigin } from './follow-policy.ts';
@@ -17,7 +17,7 @@ export interface FetchParts {
   readonly follow: FollowPolicy;
 }
 
-/** As `fetch` (Fetch standard, "HTTP-redirect fetch"). */
+/** The limit of `fetch` (Fetch standard, "HTTP-redirect fetch"). */
 const MAX_REDIRECTS = 20;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
@@ -43,7 +43,7 @@ export async function signedFetch(
   for (let redirects = 0; ; redirects++) {
     const response = await send(hop, request, init, parts);
     const location = REDIRECTS.has(response.status) ? response.headers.get('location') : null;
-    if (request.redirect !== 'follow' || location === null) return checked(response, parts);
+    if (request.redirect !== 'follow' || location === null) return throwIfDenied(response, parts);
     if (redirects === MAX_REDIRECTS)
       throw new TypeError('fetch failed', { cause: new Error('too many redirects') });
     await response.body?.cancel();
@@ -53,30 +53,31 @@ export async function signedFetch(
   }
 }
 
-async function checked(response: Response, { throwOnDenial }: FetchParts): Promise<Response> {
+async function throwIfDenied(response: Response, { throwOnDenial }: FetchParts): Promise<Response> {
   const denial = throwOnDenial ? await denialOf(response) : undefined;
   if (denial !== undefined) throw denial;
   return response;
 }
 
-/** The bytes, or `stream` for what can be read once only. */
+/** The bytes, or `stream` for a body that can be read only once. */
 async function bodyOf(request: Request, init: RequestInit | undefined): Promise<PreparedRequest['body']> {
   if (request.body === null) return undefined;
   const given: unknown = init?.body;
-  // A form was given its boundary, and the body of a `Request` may have been anything: both are read here, once.
-  const isReadHere = isAbsent(given) || given instanceof FormData;
-  if (isReadHere) return new Uint8Array(await request.arrayBuffer());
+  // `Request` chose the boundary of a form, and the body of a given `Request` may be of any kind, so both are read
+  // here, once.
+  const mustReadHere = isAbsent(given) || given instanceof FormData;
+  if (mustReadHere) return new Uint8Array(await request.arrayBuffer());
   return (await bytesOf(given)) ?? 'stream';
 }
 
 async function send(
-  { body, headers: own, method, url }: Hop,
+  { body, headers: ownHeaders, method, url }: Hop,
   request: Request,
   init: RequestInit | undefined,
   { clock, sign }: FetchParts,
 ): Promise<Response> {
-  const headers = new Headers(own);
-  const signAttempt = () => sign({ method, url: url.href, headers: headerLinesOf(own), body });
+  const headers = new Headers(ownHeaders);
+  const signAttempt = () => sign({ method, url: url.href, headers: headerLinesOf(ownHeaders), body });
   for (const [name, value] of Object.entries(await signAttempt())) headers.set(name, value);
   const redirect = request.redirect === 'follow' ? 'manual' : request.redirect;
   const sentMs = Date.now();
@@ -87,10 +88,10 @@ async function send(
     headers,
     redirect,
     signal: request.signal,
-    // With credentials, Node.js 24.14 and 24.15 make a network error of a 401: they want to send the body again, and cannot.
+    // With credentials, Node.js 24.14 and 24.15 turn a 401 into a network error, because they cannot send the body again.
     ...(body === 'stream' ? { credentials: 'omit' } : { body: body ?? null }),
   });
-  clock.see(response.headers.get('date'), sentMs);
+  clock.check(response.headers.get('date'), sentMs);
   noteSent(response, sentMs);
   return response;
 }
@@ -102,7 +103,7 @@ function nextHop(hop: Hop, status: number, location: string): Hop {
     throw new TypeError('fetch failed', { cause: new Error('a redirect to another scheme than HTTP') });
   }
   const headers = new Headers(hop.headers);
-  if (url.origin !== hop.url.origin) for (const name of OF_AN_ORIGIN) headers.delete(name);
+  if (url.origin !== hop.url.origin) for (const name of ORIGIN_HEADERS) headers.delete(name);
   const becomesGet =
     status === 303 ? hop.method !== 'HEAD' && hop.method !== 'GET' : status < 303 && hop.method === 'POST';
   if (!becomesGet) {
@@ -111,12 +112,12 @@ function nextHop(hop: Hop, status: number, location: string): Hop {
       cause: new Error('a redirect of a body that can be read only once'),
     });
   }
-  for (const name of OF_A_BODY) headers.delete(name);
+  for (const name of BODY_HEADERS) headers.delete(name);
   return { method: 'GET', url, headers, body: undefined };
 }
 
-const OF_AN_ORIGIN = ['authorization', 'proxy-authorization', 'cookie', 'host'];
-const OF_A_BODY = [
+const ORIGIN_HEADERS = ['authorization', 'proxy-authorization', 'cookie', 'host'];
+const BODY_HEADERS = [
   'content-encoding',
   'content-language',
   'content-location',
@@ -128,7 +129,7 @@ function withoutSigner(headers: Headers): Headers {
   return new Headers([...headers].filter(([name, value]) => !isOfSigner(name, value)));
 }
 
-/** A fragment is not sent. */
+/** Removes the fragment, which is never sent. */
 function withoutFragment(url: URL): URL {
   url.hash = '';
   return url;

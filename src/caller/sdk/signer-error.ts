@@ -5,7 +5,7 @@ import { ClientError } from '../../protocol/client-error.ts';
 import { BrokerError } from '../broker/broker-error.ts';
 import { EnrollError } from '../enroll/enroll-error.ts';
 
-/** The request was not signed, and not sent. */
+/** The request was neither signed nor sent. */
 export class SignerError extends Error {
   override readonly name = 'SignerError';
   /** Stable, such as `profile_not_found`. */
@@ -17,7 +17,7 @@ export class SignerError extends Error {
   }
 }
 
-/** The error to throw for one of a part of the SDK. */
+/** Converts an error of an internal module to a {@link SignerError}; returns other errors unchanged. */
 export function asSignerError(error: unknown): unknown {
   const isKnown =
     error instanceof CliError ||

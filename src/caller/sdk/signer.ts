@@ -16,11 +16,11 @@ import { type FetchLike, signedFetch } from './signed-fetch.ts';
 import { asSignerError, SignerError } from './signer-error.ts';
 import { type Interceptor, signingInterceptor } from './signing-interceptor.ts';
 
-/** With which key a `Signer` signs, and what it does with warnings, denials and redirects. */
+/** Key of a `Signer`, and its handling of warnings, denials and redirects. */
 export interface SignerOptions {
   /** Private key, with its state beside it, as `proofgate agent` and `proofgate enroll` write them. */
   readonly keyFile: string;
-  /** Receives warnings: a wrong clock, replaced files that cannot be used. Default: `process.emitWarning`. */
+  /** Receives warnings about a wrong clock or about replaced files that cannot be used. Default: `process.emitWarning`. */
   readonly onWarning?: (text: string) => void;
   /** `fetch` throws `RequestDenied` when a verifier denies a request. Default: it returns the response. */
   readonly throwOnDenial?: boolean;
@@ -35,15 +35,15 @@ export type SignerSources = Pick<EngineOptions, 'nowMs' | 'newJti'>;
 export interface RequestToSign {
   /** Default: `GET`. */
   readonly method?: string;
-  /** Exactly as it is sent. */
+  /** Exactly as the client sends it. */
   readonly url: string | URL;
   /** Headers of the request; those that the route requires are signed. */
   readonly headers?: HeadersLike;
-  /** A string, bytes, `URLSearchParams` or a `Blob`. Anything else only where the route does not bind the body. */
+  /** A string, bytes, `URLSearchParams` or a `Blob`. Other bodies work only if the route does not bind the body. */
   readonly body?: unknown;
   /** Names of further headers to sign. */
   readonly signHeaders?: readonly string[];
-  /** Name of the profile, where several fit. */
+  /** Name of the profile, if several fit. */
   readonly profile?: string;
 }
 
@@ -66,7 +66,7 @@ export class Signer {
   }
 
   /**
-   * Reads the key file. Later it is read again when it is replaced.
+   * Reads the key file, and reads it again whenever it is replaced.
    * @param sources for tests that need the same bytes each time
    * @throws SignerError, and TypeError without `keyFile`
    */
@@ -78,7 +78,7 @@ export class Signer {
   }
 
   /**
-   * `fetch`, with each request signed anew, also after a redirect. Can be passed to libraries that take a `fetch`.
+   * `fetch` that signs each request, also after a redirect. It can be passed to libraries that take a `fetch`.
    * @throws SignerError before the request, or that of a redirect, is sent; otherwise as `fetch`
    */
   readonly fetch: FetchLike = (input, init) =>
@@ -108,8 +108,9 @@ export class Signer {
   }
 
   /**
-   * For `dispatcher.compose` of undici. Place it first, so that retries and redirects of other interceptors are signed
-   * anew, and undici's redirect interceptor directly after it: behind another one, a redirect is not recognized.
+   * Creates an interceptor for `dispatcher.compose` of undici. Place it first, so that retries and redirects of other
+   * interceptors are signed anew. Place undici's redirect interceptor directly after it, because otherwise a redirect
+   * is not recognized.
    */
   interceptor(): Interceptor {
     return signingInterceptor((request) => this.#sign(request), this.#clock, this.#follow);
@@ -119,7 +120,7 @@ export class Signer {
     return this.#options.follow ?? 'same-origin';
   }
 
-  /** Names the key file, and shows no key. */
+  /** Shows the name of the key file, never the key. */
   toJSON(): string {
     return `Signer(${this.#options.keyFile})`;
   }

@@ -1,4 +1,4 @@
-/** Signs what an undici dispatcher sends. Its types are structural, because undici is no dependency. */
+/** Signs the requests of an undici dispatcher. Its types are structural, because undici is not a dependency. */
 import { stringify } from 'node:querystring';
 import type { ClockCheck } from './clock-check.ts';
 import { failDispatch } from './dispatch-handler.ts';
@@ -8,7 +8,7 @@ import type { SignPrepared } from './prepared-request.ts';
 import { bytesOf, isAbsent } from './signable-body.ts';
 import { SignerError } from './signer-error.ts';
 
-/** What the interceptor reads of undici's `Dispatcher.DispatchOptions`. */
+/** The members of undici's `Dispatcher.DispatchOptions` that the interceptor reads. */
 interface DispatchOptions {
   readonly origin?: string | URL | undefined;
   readonly path: string;
@@ -20,17 +20,17 @@ interface DispatchOptions {
 
 type Dispatch<O, H> = (options: O, handler: H) => boolean;
 
-/** For `dispatcher.compose` of undici 6 and 7. */
+/** An interceptor for `dispatcher.compose` of undici 6 and 7. */
 export type Interceptor = <O extends DispatchOptions, H extends object>(
   dispatch: Dispatch<O, H>,
 ) => Dispatch<O, H>;
 
 export function signingInterceptor(sign: SignPrepared, clock: ClockCheck, follow: FollowPolicy): Interceptor {
   return (dispatch) => (options, handler) => {
-    void signedOptions(options, handler, sign, follow).then(
+    void signOptions(options, handler, sign, follow).then(
       (changes) => {
         try {
-          dispatch(Object.assign({}, options, changes), watching(handler, clock));
+          dispatch(Object.assign({}, options, changes), watchClock(handler, clock));
         } catch (error) {
           failDispatch(handler, error);
         }
@@ -41,7 +41,7 @@ export function signingInterceptor(sign: SignPrepared, clock: ClockCheck, follow
   };
 }
 
-async function signedOptions(
+async function signOptions(
   options: DispatchOptions,
   handler: object,
   sign: SignPrepared,
@@ -68,7 +68,7 @@ function linesOf(headers: unknown) {
   throw new SignerError('header_invalid', 'the headers are of no form that undici takes');
 }
 
-/** As undici joins them. */
+/** Joins path and query in the same way as undici. */
 function pathWithQuery({ path, query }: DispatchOptions): string {
   if (typeof query !== 'object' || query === null) return path;
   const text = stringify({ ...query });
@@ -78,12 +78,12 @@ function pathWithQuery({ path, query }: DispatchOptions): string {
 /** Undici's redirect handler dispatches with itself as the handler, and keeps the URLs of earlier requests. */
 function refuseRedirect({ origin }: DispatchOptions, handler: object, follow: FollowPolicy): void {
   const history: unknown = 'history' in handler ? handler.history : undefined;
-  const before: unknown = Array.isArray(history) ? history.at(-1) : undefined;
-  if (before instanceof URL) refuseOtherOrigin(before.origin, new URL(origin ?? '').origin, follow);
+  const previousUrl: unknown = Array.isArray(history) ? history.at(-1) : undefined;
+  if (previousUrl instanceof URL) refuseOtherOrigin(previousUrl.origin, new URL(origin ?? '').origin, follow);
 }
 
-/** The handler, whose responses show the server's clock. */
-function watching<H extends object>(handler: H, clock: ClockCheck): H {
+/** Wraps the handler so that the clock is compared with the `Date` of its responses. */
+function watchClock<H extends object>(handler: H, clock: ClockCheck): H {
   const sentMs = Date.now();
   return new Proxy(handler, {
     get: (target, key) => {
@@ -94,7 +94,7 @@ function watching<H extends object>(handler: H, clock: ClockCheck): H {
         const headers = args[2];
         const date =
           typeof headers === 'object' && headers !== null && 'date' in headers ? headers.date : undefined;
-        if (typeof date === 'string') clock.see(date, sentMs);
+        if (typeof date === 'string') clock.check(date, sentMs);
         return Reflect.apply(value, target, args);
       };
     },

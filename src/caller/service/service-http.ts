@@ -10,7 +10,7 @@ import type { ServiceUrl } from './service-url.ts';
 
 export interface ServiceRequest {
   readonly method: 'GET' | 'POST';
-  /** Path below the base URL; begins with `/v1/`. */
+  /** Path below the base URL, beginning with `/v1/`. */
   readonly path: string;
   readonly authorization: string | undefined;
   /** JSON text. */
@@ -21,7 +21,7 @@ export interface ServiceRequest {
   readonly stop: AbortSignal;
 }
 
-/** No response. */
+/** The service sent no response. */
 export type NoReply =
   /** The request was never sent. `cause`: the system error code, such as `ECONNREFUSED`. */
   | { readonly kind: 'unreachable'; readonly cause: string }
@@ -37,7 +37,7 @@ export type ServiceReply =
       readonly mediaType: string;
       /** Valid UTF-8 of bounded length. */
       readonly body: string;
-      /** From `Retry-After`. */
+      /** Wait that `Retry-After` requests. */
       readonly retryAfterMs: number | undefined;
     };
 
@@ -59,9 +59,9 @@ export interface ServiceConnection {
 }
 
 export interface ClientCertificate {
-  /** Leaf first. */
+  /** Certificates in PEM, leaf first. */
   readonly chainPem: string;
-  /** PKCS#8. */
+  /** Private key in PKCS#8. */
   readonly keyPem: string;
 }
 
@@ -125,7 +125,7 @@ export class ServiceHttp {
   }
 }
 
-/** A broker refuses a resumed session: it would prove nothing about the client's key. */
+/** A broker refuses a resumed session, because it proves nothing about the client's key. */
 function clientOptions({ chainPem, keyPem }: ClientCertificate) {
   return { cert: chainPem, key: keyPem, maxCachedSessions: 0 };
 }

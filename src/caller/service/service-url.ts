@@ -5,7 +5,7 @@ import { isLoopback } from '../../protocol/loopback.ts';
 import { parseRequestUrl, type RequestUrl } from '../request-url.ts';
 
 export interface ServiceUrl {
-  /** As signed: without a trailing slash. */
+  /** The URL in the form that is signed, without a trailing slash. */
   readonly text: string;
   /** `scheme://authority`. */
   readonly origin: string;

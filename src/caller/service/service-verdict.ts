@@ -36,7 +36,8 @@ export function verdictOf<T>(reply: ServiceReply, read: (body: string) => T | un
   const code = mediaType === 'application/problem+json' ? readProblemCode(reply.body) : undefined;
   const generic = RETRYABLE.get(statusCode);
   if (generic !== undefined) return notNow(generic, code, reply.retryAfterMs);
-  // A response without a problem document is not from the service. For 5xx it is unknown whether the service got the request.
+  // A response without a problem document is not from the service. After a 5xx it is unknown whether the service got
+  // the request.
   return code !== undefined && statusCode >= 400 && statusCode < 500
     ? { kind: 'refused', code }
     : { kind: 'unclear', cause: 'answer_invalid' };

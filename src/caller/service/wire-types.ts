@@ -1,5 +1,5 @@
 /**
- * What callers send to Control and a broker, and keep of what Control answers.
+ * Types of what callers send to Control and brokers, and of what they store from Control's answers.
  * Source: docs/reference/openapi.json, docs/reference/broker-openapi.json; `test/caller/service/wire-types.ts` compares them with the schemas.
  */
 import type { BodyRule } from '../../protocol/body-binding.ts';
@@ -33,7 +33,7 @@ export interface EnrolledKey {
   key_binding: 'software';
 }
 
-/** The signing profile of one route, likewise. */
+/** The signing profile of one route, as Control answers and as the state file keeps it. */
 export interface EnrolledProfile {
   name: string;
   route_id: string;
@@ -46,7 +46,7 @@ export interface EnrolledProfile {
   passport_header?: typeof PASSPORT_HEADER_MEMBER;
 }
 
-/** How a caller proves to a broker who it is. Signatures, hashes and challenges in base64url. */
+/** A caller's proof of its identity to a broker. Signatures, hashes and challenges are in base64url. */
 export type CallerProof =
   | { kind: 'mtls' }
   | {

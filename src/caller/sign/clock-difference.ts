@@ -1,13 +1,16 @@
-/** How far this clock is from that of a server, by the `Date` of its answer: verifiers deny proofs of a clock that differs too much. */
+/**
+ * Computes how far this clock differs from a server's, from the `Date` of its answer. Verifiers deny proofs if the
+ * clocks differ too much.
+ */
 import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
 
-/** `Date` has whole seconds, and the answer takes a while. */
+/** `Date` has whole seconds, and the answer takes time to arrive. */
 const TOLERANCE_MS = (DEFAULT_SKEW_SECONDS + 1) * 1000;
 
 /**
- * Whole seconds that this clock is ahead, negative when it is behind; undefined within what verifiers accept by default.
- * @param date of the answer
- * @param sentMs when its request was sent
+ * Whole seconds that this clock is ahead, negative when it is behind; undefined for a difference that verifiers accept
+ * by default.
+ * @param date `Date` header of the answer @param sentMs when the request was sent
  */
 export function clockAheadSeconds(
   date: string | null | undefined,
@@ -15,7 +18,7 @@ export function clockAheadSeconds(
   nowMs: number,
 ): number | undefined {
   const theirsMs = Date.parse(date ?? '');
-  // The server read its clock between the two.
+  // The server read its clock between `sentMs` and `nowMs`.
   const aheadMs = theirsMs < sentMs ? sentMs - theirsMs : Math.min(nowMs - theirsMs, 0);
   return Math.abs(aheadMs) > TOLERANCE_MS ? Math.round(aheadMs / 1000) : undefined;
 }

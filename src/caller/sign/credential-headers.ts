@@ -1,4 +1,4 @@
-/** The three header values of a signed request. They are secret: their owner can send that request once. */
+/** The three header values of a signed request. They are secret, because their owner can send that request once. */
 import { Redacted } from '../../protocol/redacted.ts';
 import {
   AUTHORIZATION_HEADER,
@@ -16,7 +16,7 @@ export interface CredentialHeaderValues {
 }
 
 export class CredentialHeaders extends Redacted<CredentialHeaderValues> {
-  /** Header names, as people write them, with their values. As secret as the result of `reveal`. */
+  /** Header names in their usual spelling, with their values. The lines are as secret as the result of `reveal`. */
   revealLines(): readonly { readonly name: string; readonly value: string }[] {
     const { passport, passportHeader, transcript, signature } = this.reveal();
     return [

@@ -19,7 +19,7 @@ export interface RequestHeader {
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
-/** What a transcript can hold. */
+/** Values that a transcript can contain. */
 const SIGNABLE_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 /** The client itself sets these, or they change the message framing (RFC 9112 sections 6 and 7). */
 const RESERVED: ReadonlySet<string> = new Set([
@@ -54,7 +54,7 @@ export function parseHeaderLine(line: string): RequestHeader {
 }
 
 /**
- * `Authorization` belongs to the application only where the profile puts the passport elsewhere.
+ * Rejects the application's `Authorization` unless the profile puts the passport elsewhere.
  * @throws ClientError `header_reserved`
  */
 export function checkAuthorization(given: readonly RequestHeader[], passportHeader: PassportHeader): void {

@@ -30,7 +30,7 @@ import {
 export interface RequestToSign {
   /** Case-sensitive. */
   readonly method: string;
-  /** As it will be sent; its target is signed byte for byte. */
+  /** URL exactly as it will be sent; its target is signed byte for byte. */
   readonly url: string;
   /** Undefined or empty: no body. */
   readonly body?: Uint8Array | BodyDigest | undefined;
@@ -41,7 +41,7 @@ export interface RequestToSign {
   readonly choice?: ProfileChoice;
 }
 
-/** A key with its profiles and passports. Replaced whole, so that key and passport always match. */
+/** A key with its profiles and passports. It is replaced as a whole, so that key and passport always match. */
 export interface SigningIdentity {
   /** The holder key that the passports name. */
   readonly key: SigningKey;
@@ -49,7 +49,7 @@ export interface SigningIdentity {
   readonly files: readonly SigningProfiles[];
   /** A broker's passports, as compact JWS, by audience; undefined when the key signs its own. */
   readonly passports: ReadonlyMap<string, string> | undefined;
-  /** When a key that signs its own passports ends; absent where that is not known. */
+  /** When a key that signs its own passports expires; absent if unknown. */
   readonly expiresAtMs?: number | undefined;
 }
 
@@ -84,12 +84,12 @@ export interface SignerOptions {
   readonly newJti?: () => string;
   /** 1 to 300. A proof never outlives its passport. */
   readonly proofTtlSeconds?: number;
-  /** 1 to 300, of passports that the key signs. */
+  /** 1 to 300; for passports that the key signs itself. */
   readonly passportTtlSeconds?: number;
 }
 
 const DEFAULT_PROOF_TTL_SECONDS = 60;
-/** A passport is renewed after this share of its life. */
+/** Share of a passport's lifetime after which it is renewed. */
 const RENEWAL_SHARE = 2 / 3;
 
 export class RequestSigner {
@@ -184,7 +184,7 @@ export class RequestSigner {
   }
 }
 
-/** Infinite for a key that has ended: the verifier says so. */
+/** Infinite for a key that has expired, because the verifier reports that. */
 function keyEndAfter(seconds: number, { expiresAtMs = Number.POSITIVE_INFINITY }: SigningIdentity): number {
   const endSeconds = Math.floor(expiresAtMs / 1000);
   return endSeconds > seconds ? endSeconds : Number.POSITIVE_INFINITY;
@@ -224,10 +224,10 @@ interface CachedPassport {
   readonly untilSeconds: number;
 }
 
-/** An identity with its passports: reused while valid, because verifiers cache them. */
+/** An identity with its passports, which are reused while valid, because verifiers cache them. */
 class IdentityInUse {
   readonly identity: SigningIdentity;
-  /** By profile file, whose coordinates they name, and audience. */
+  /** Passports by profile file, whose coordinates they name, and by audience. */
   readonly #cache = new Map<SigningProfiles, Map<string, CachedPassport>>();
 
   constructor(identity: SigningIdentity) {
@@ -247,12 +247,12 @@ class IdentityInUse {
     if (cached && nowSeconds >= cached.fromSeconds && nowSeconds < cached.untilSeconds) {
       return cached.passport;
     }
-    const made =
+    const created =
       this.identity.passports === undefined
         ? this.#signOwn(profiles, audience, nowSeconds, options)
-        : this.#fromBroker(profiles, audience, nowSeconds);
-    byAudience.set(audience, made);
-    return made.passport;
+        : this.#readFromBroker(profiles, audience, nowSeconds);
+    byAudience.set(audience, created);
+    return created.passport;
   }
 
   #signOwn(
@@ -271,7 +271,7 @@ class IdentityInUse {
     return { passport, fromSeconds: nowSeconds, untilSeconds };
   }
 
-  #fromBroker({ coordinates }: SigningProfiles, audience: string, nowSeconds: number): CachedPassport {
+  #readFromBroker({ coordinates }: SigningProfiles, audience: string, nowSeconds: number): CachedPassport {
     const jws = this.identity.passports?.get(audience);
     if (jws === undefined) {
       throw new ClientError('passport_required', `there is no passport for the audience ${audience}`);

@@ -27,7 +27,7 @@ export interface RequestToSend {
   /** Upper case, because Node's HTTP client supports no other. */
   readonly method: string;
   readonly url: RequestUrl;
-  /** Includes the credentials; never `Host`, `Content-Length` or a hop-by-hop header. */
+  /** Headers with the credentials, without `Host`, `Content-Length` and hop-by-hop headers. */
   readonly headers: readonly RequestHeader[];
   readonly body: Uint8Array | undefined;
   /** Timeout of the whole exchange, including the response body. */
@@ -41,7 +41,7 @@ export interface RequestToSend {
 export interface ResponseHead {
   readonly statusCode: number;
   readonly statusText: string;
-  /** In the order and spelling of the response. */
+  /** Headers in the order and spelling of the response. */
   readonly headers: readonly RequestHeader[];
 }
 
@@ -91,7 +91,7 @@ function openMessage(request: RequestToSend, signal: AbortSignal): ClientRequest
   return message;
 }
 
-/** Options of node:tls that verify the URL's host, whatever address is connected to. */
+/** Options of node:tls that verify the URL's host, even with another connect address. */
 export function certificateChecks(url: RequestUrl, caPem: string | undefined) {
   return {
     // The server name extension cannot contain an IP address (RFC 6066 section 3).
@@ -116,7 +116,7 @@ function responseTo(
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     message.on('response', resolve);
-    // Not removed: after the response began, connection errors also reach the response stream.
+    // This listener stays, because connection errors after the start of the response also arrive here.
     message.on('error', (error: NodeJS.ErrnoException) => {
       reject(signal.aborted ? timedOut() : new ClientError('unreachable', describe(error)));
     });

@@ -1,4 +1,4 @@
-/** The passport that goes with a proof: one that the key signs itself, or one from a broker. */
+/** The passport of a proof, which the key signs itself or a broker issued. */
 
 import { ClientError } from '../../protocol/client-error.ts';
 import { MAX_PASSPORT_BYTES } from '../../protocol/limits.ts';
@@ -24,7 +24,7 @@ export interface OwnPassport extends PassportTimes {
   readonly key: SigningKey;
   readonly coordinates: SigningCoordinates;
   readonly audience: string;
-  /** Its `jti`. */
+  /** The `jti` of the passport. */
   readonly passportId: string;
 }
 

@@ -1,15 +1,18 @@
-/** What gateways refuse with 431: the signer says so instead of sending a request that none of them takes. */
+/** Detects headers that gateways would refuse with 431, so that the signer can report them instead. */
 import { MAX_HEADER_LINES } from '../../protocol/header-line-limit.ts';
 import type { Refusal } from './signing-refusals.ts';
 
 /** Envoy's default for all header lines together, the smallest of the gateways that are supported. */
 const MAX_HEADER_BYTES = 60 * 1024;
-/** `: ` and the end of the line. */
-const OF_A_LINE = 4;
+/** Bytes of `: ` and of the line end. */
+const BYTES_OF_SEPARATORS = 4;
 
 /** @param lines of the request with its credentials, without pseudo-headers */
 export function headersTooLarge(lines: readonly (readonly [name: string, value: string])[]): boolean {
-  const bytes = lines.reduce((sum, [name, value]) => sum + name.length + value.length + OF_A_LINE, 0);
+  const bytes = lines.reduce(
+    (sum, [name, value]) => sum + name.length + value.length + BYTES_OF_SEPARATORS,
+    0,
+  );
   return bytes > MAX_HEADER_BYTES || lines.length > MAX_HEADER_LINES;
 }
 

@@ -1,10 +1,10 @@
-/** Opens servers whose Unix socket only its owner can connect to. */
+/** Opens servers with a Unix socket to which only its owner can connect. */
 
 /**
- * The umask sets the socket's mode at its creation: with chmod another user could connect first.
+ * The umask sets the socket's mode at its creation. With chmod, another user could connect before the mode changes.
  * @param listen `unix:PATH`; for `HOST:PORT` the umask stays as it is
  */
-export async function ownerOnly<T>(listen: string, open: () => Promise<T>): Promise<T> {
+export async function openOwnerOnly<T>(listen: string, open: () => Promise<T>): Promise<T> {
   if (!listen.startsWith('unix:')) return open();
   const umask = process.umask(0o177);
   try {

@@ -1,9 +1,9 @@
-/** Requests that no part of the signer signs, and the answers to them. */
+/** Refusals that the parts of the signer share, and their answers. */
 
 import { type ProblemResponse, problemOf } from '../../process/http-proxy/problem.ts';
 import type { SigningFailure } from '../sign/request-signer.ts';
 
-/** A failure of the engine, or a fault that a part of the signer itself finds. */
+/** A failure to sign, or a fault that a part of the signer finds itself. */
 export interface Refusal {
   readonly code:
     | SigningFailure['code']
@@ -18,7 +18,7 @@ export interface Refusal {
   readonly message: string;
 }
 
-/** The caller can change these. */
+/** Faults that the caller can correct. */
 const STATUS: { readonly [C in Refusal['code']]?: number } = {
   method_invalid: 400,
   url_invalid: 400,
@@ -35,7 +35,7 @@ const STATUS: { readonly [C in Refusal['code']]?: number } = {
   browser_request: 403,
   host_not_allowed: 403,
   route_unknown: 404,
-  // A later attempt may succeed.
+  // Faults after which a later attempt may succeed.
   identity_not_ready: 503,
   passport_expired: 503,
   passport_required: 503,
@@ -49,8 +49,8 @@ export function problemOfRefusal({ code, message }: Refusal): ProblemResponse {
 }
 
 /**
- * Headers that browsers alone send, and that scripts of a page cannot remove. Not all of `Sec-Fetch-`: `fetch` of Node.js
- * sends `Sec-Fetch-Mode`.
+ * Headers that only browsers send and that scripts of a page cannot remove. `Sec-Fetch-Mode` is not one of them,
+ * because `fetch` of Node.js sends it.
  */
 const BROWSER_HEADERS: ReadonlySet<string> = new Set([
   'origin',
@@ -59,7 +59,7 @@ const BROWSER_HEADERS: ReadonlySet<string> = new Set([
   'sec-fetch-user',
 ]);
 
-/** Any web page can reach a loopback port. */
+/** Recognizes requests of a browser, because any web page can reach a loopback port. */
 export function isOfBrowser(headerNames: readonly string[]): boolean {
   return headerNames.some((name) => BROWSER_HEADERS.has(name.toLowerCase()));
 }

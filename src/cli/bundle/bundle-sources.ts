@@ -1,4 +1,4 @@
-/** Reads what `bundle lint` and `bundle diff` are given: a source file in YAML, or a directory of signed documents. */
+/** Reads the arguments of `bundle lint` and `bundle diff`: a source file in YAML, or a directory of signed documents. */
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { completeDraft, readSignedBundle } from '../../bundle/authoring/authoring.ts';

@@ -22,7 +22,7 @@ export interface Linter {
 }
 
 interface LintCommand {
-  /** What the file may be. */
+  /** Description of the file for the help. */
   readonly file: string;
   readonly examples: readonly string[];
   /** Imports the rules, which only this command needs. */

@@ -37,7 +37,7 @@ async function sign(settings: Values, positionals: SigningPositionals, context: 
   await deliver(settings, signed, context);
 }
 
-/** Rejects a header that is not signed: it has no effect here, and the user expects one. */
+/** Rejects a header that is not signed, because it would have no effect although the user expects one. */
 function refuseUnsigned(name: string, signed: SignedRequest): void {
   if (signed.signedHeaderNames.includes(name.toLowerCase())) return;
   throw usageError(

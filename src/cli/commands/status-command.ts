@@ -85,7 +85,10 @@ async function refreshed(
   }
 }
 
-/** Undefined for a key that no agent keeps with a broker. The file answers: no broker is asked. */
+/**
+ * Undefined for a key that no agent keeps with a broker. The answer comes from the file, without a request to the
+ * broker.
+ */
 async function readKeptPassports(key: string): Promise<BrokerState | undefined> {
   const { readSigningKeyFile } = await import('../../process/files/key-files.ts');
   const { readBrokerState } = await import('../../caller/broker/broker-state-file.ts');

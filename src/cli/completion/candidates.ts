@@ -1,5 +1,5 @@
 /**
- * What may follow on an unfinished command line: commands, flags, choices, and IDs from Control.
+ * Candidates for the next word of an unfinished command line: commands, flags, choices, and IDs from Control.
  * Source: docs/operate/cli.md "Completion".
  */
 import type { Command } from 'commander';
@@ -7,7 +7,7 @@ import type { Setting } from '../../process/settings/settings.ts';
 import { KINDS_OF, kindOf } from '../ctl/resource-kinds.ts';
 import type { ProofgateCommand } from '../define/define-command.ts';
 
-/** In place of candidates: the shell completes paths itself. */
+/** Replaces the candidates where the shell completes paths itself. */
 export const FILES = ':files';
 
 /** A command line up to the word that is completed. */
@@ -64,7 +64,7 @@ export async function candidatesFor(
   return found.includes(FILES) ? [FILES] : starting(last, found);
 }
 
-/** Shells insert candidates as they are: a name from Control must not be able to hold a command. */
+/** Shells insert candidates unchanged, so a name from Control must not be able to contain a command. */
 const HARMLESS = /^[\w.,:@/+=-]+$/;
 
 const starting = (prefix: string, texts: readonly string[]) =>

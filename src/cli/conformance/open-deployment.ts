@@ -1,4 +1,4 @@
-/** What the flags of `proofgate conformance` name: key, routes, address and protocols. */
+/** Opens the key, routes, address and protocols that the flags of `proofgate conformance` name. */
 
 import { parseRequestUrl, type RequestUrl } from '../../caller/request-url.ts';
 import { parseHeaderLine, type RequestHeader } from '../../caller/sign/request-headers.ts';

@@ -1,4 +1,4 @@
-/** The cases over one protocol, after a request that must be allowed: without one, denials prove nothing. */
+/** Runs the cases over one protocol, after a request that must be allowed, because otherwise denials prove nothing. */
 
 import { CliError } from '../../process/program/errors.ts';
 import type { Output } from '../../process/program/output.ts';

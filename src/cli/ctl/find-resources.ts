@@ -31,7 +31,7 @@ export interface ListSelection {
   readonly site: string | undefined;
   /** Filters of Control's API. */
   readonly query?: PathInput['query'];
-  /** Of an endless list, too. Default: only its newest page. */
+  /** Whether to read an endless list completely. Default: only its newest page. */
   readonly isWhole?: boolean;
 }
 
@@ -97,7 +97,7 @@ export async function findOne(
   requireSite(kind, site);
   const id = await idOf(api, kind.parent ?? kind.name, given, site);
   const template = trustDomain === undefined ? kind.one : (kind.oneOfTrustDomain ?? kind.one);
-  // A view is named by the resource that it is of.
+  // A view is identified by the ID of its resource.
   const [idName = ''] = (KINDS[kind.parent ?? kind.name] ?? kind).columns;
   const path = pathWith(template, { path: { site_id: site, trust_domain: trustDomain, [idName]: id } });
   return { id, path };

@@ -1,4 +1,4 @@
-/** `--reason`, of every command whose effect the console asks about. */
+/** `--reason`, for every command for which the console asks for a reason. */
 import { optional, text } from '../../process/settings/settings.ts';
 
 export const REASON = { reason: optional(text('--reason <text>', 'for the audit trail')) };

@@ -1,4 +1,4 @@
-/** Removes the block of a subject or caller, and says so when there is none. */
+/** Removes the block of a subject or caller, and reports an error when there is none. */
 
 import { CliError } from '../../process/program/errors.ts';
 import type { ControlApi } from './client/control-api.ts';
@@ -15,7 +15,7 @@ export async function removeBlock(
     await remove();
   } catch (error) {
     if (!(error instanceof OperatorError && error.code === 'not_found')) throw error;
-    // Throws the same when it is the site that is missing.
+    // Throws the same error when the site is missing.
     await api.get('/v1/sites/{site_id}', { path: { site_id: site } });
     throw new CliError('refused', 'not_found', `${blocked} is not blocked at ${site}`);
   }

@@ -8,7 +8,7 @@ export interface Kind {
   readonly list?: ListPath;
   /** Path of a single resource, which its first column names. */
   readonly one?: GetPath;
-  /** The same where the trust domain says which. */
+  /** Path of a single resource that is identified by its trust domain as well. */
   readonly oneOfTrustDomain?: GetPath;
   /** The whole list comes in one answer, without pages. */
   readonly isOnePage?: true;
@@ -19,7 +19,7 @@ export interface Kind {
   readonly columns: readonly string[];
   /** Prefix of the IDs, and the member that holds the name. Absent when people choose the ID, or there is no name. */
   readonly named?: { readonly prefix: string; readonly member: string };
-  /** Kind of the resource that NAME identifies, where it is another one: the client of `get grants NAME`. */
+  /** Kind of the resource that NAME identifies, if it differs: in `get grants NAME` it is a client. */
   readonly parent?: string;
 }
 export type NamedKind = Kind & { readonly name: string };

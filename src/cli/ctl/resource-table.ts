@@ -4,8 +4,8 @@ import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 const GAP = '  ';
 
 /**
- * A table, or each item's members below each other where the terminal is too narrow for it.
- * @param width columns of the terminal; undefined: as wide as needed
+ * A table, or a list of each item's members when the terminal is too narrow. @param width columns of the terminal;
+ * undefined for no limit
  */
 export function tableLines(
   columns: readonly string[],
@@ -33,7 +33,7 @@ export function tableLines(
   );
 }
 
-/** One member a line; those of an object have its name in front, and a list of objects is a table. */
+/** One line for each member. Members of an object are prefixed with its name, and a list of objects becomes a table. */
 export function memberLines(body: JsonObject, width: number | undefined): readonly string[] {
   const members = flattened(body);
   const longest = Math.max(0, ...members.map(([name]) => name.length));

@@ -39,7 +39,7 @@ export async function showAnswer(
 
 const LINE_FEED = 0x0a;
 
-/** Outside a terminal, bodies that are no text stay byte for byte. */
+/** Bodies that are not text are written unchanged outside a terminal. */
 function isTextType({ headers }: ResponseHead): boolean {
   const type = headers.find(({ name }) => name.toLowerCase() === 'content-type')?.value ?? '';
   return /^(?:text\/|application\/(?:[a-z0-9.+-]+\+)?(?:json|xml)\b)/i.test(type);

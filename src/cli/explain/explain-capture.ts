@@ -27,7 +27,7 @@ export interface ExplainedInput {
   readonly lines: readonly string[];
   readonly members: { readonly [name: string]: unknown };
   readonly outcome: string;
-  /** About the trust in the result, or about settings without effect. */
+  /** A note about how far to trust the result, or about settings without effect. */
   readonly note: 'signatures_not_checked' | 'explained_by_verifier' | undefined;
 }
 
@@ -44,7 +44,7 @@ export async function explainInput(settings: ExplainSettings): Promise<Explained
   return { lines: linesOf(report), members: { ...report }, outcome: report.decision.outcome, note };
 }
 
-/** As the verifier explained it: a text of a file, so it may contain anything. */
+/** The verifier's own explanation, which comes from a file and may contain any text. */
 function asCaptured(
   { explanation, lines, outcome }: CapturedDenial,
   settings: ExplainSettings,

@@ -1,4 +1,4 @@
-/** Who signs with a passport from a broker, asked for now. */
+/** Creates a caller that signs with passports that it requests from a broker. */
 
 import { openIdentitySource } from '../../caller/broker/broker-identity.ts';
 import type { BrokerCallPlan } from '../../caller/broker/broker-settings.ts';

@@ -1,4 +1,4 @@
-/** Who signs: a key with the profiles and passports from its files. */
+/** The caller that signs: a key with the profiles and passports from its files. */
 import { type BrokerState, signingProfilesOf } from '../../caller/broker/broker-state.ts';
 import { readBrokerState } from '../../caller/broker/broker-state-file.ts';
 import { enrolledProfiles } from '../../caller/enroll/enrolled-profiles.ts';

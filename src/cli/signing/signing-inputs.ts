@@ -32,7 +32,7 @@ export const SIGNING_POSITIONALS = {
   url: 'URL exactly as it will be sent; nothing in it is rewritten',
 };
 
-/** Who signs. */
+/** Settings that select the caller that signs. */
 export const CALLER_SETTINGS = {
   key: optional(
     text('--key <file>', 'private key, PKCS#8 PEM of mode 0600; required without --spiffe-socket'),
@@ -66,7 +66,7 @@ export const SIGNING_SETTINGS = {
 };
 
 type SigningValues = SettingValues<typeof SIGNING_SETTINGS>;
-/** What decides who signs. */
+/** Values that select the caller that signs. */
 export type SignerValues = CallerValues & Pick<SigningValues, 'profile' | 'routeId'>;
 export type SigningPositionals = { readonly [N in keyof typeof SIGNING_POSITIONALS]: string };
 

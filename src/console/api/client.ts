@@ -7,17 +7,17 @@ import type { components, paths } from '../../../.build/openapi';
 
 export type Schemas = components['schemas'];
 
-/** Where Control is: the console is served below it. */
+/** Control's base URL; the console is served below it. */
 export const controlUrl = new URL('..', document.baseURI).href.replace(/\/$/, '');
 
 export const api = createClient<paths>({ baseUrl: controlUrl });
 
-/** A failure that Control answered with, or the connection's. */
+/** An error that Control returned, or a failed connection. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
-  /** 0 when there was no answer. */
+  /** HTTP status; 0 when there was no answer. */
   readonly status: number;
-  /** A code of docs/operate/control-api.md "Problems", or `connection_failed`. */
+  /** A code from docs/operate/control-api.md "Problems", or `connection_failed`. */
   readonly code: string;
   readonly detail: string | undefined;
   readonly faults: readonly Schemas['Fault'][];

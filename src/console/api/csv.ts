@@ -1,12 +1,12 @@
 /** Tables for spreadsheets. Source: RFC 4180; OWASP "CSV Injection". */
 
 /**
- * Where a spreadsheet may begin a cell, followed by what it takes for a formula: also behind the separators of other locales,
- * and in the wide forms that East Asian locales accept.
+ * Matches a possible start of a cell, followed by a character that starts a formula. It includes the separators of
+ * other locales and the full-width forms that East Asian locales accept.
  */
 const FORMULA = /(^|[;\t\r\n])(?=\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20|%]|[\t\r\n])/g;
 
-/** @returns CSV with a heading; no cell is taken for a formula */
+/** @returns CSV with a heading line, in which no cell is a formula */
 export function csvOf<T>(
   columns: readonly (readonly [name: string, value: (item: T) => string])[],
   items: readonly T[],

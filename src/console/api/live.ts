@@ -1,15 +1,18 @@
-/** Server-sent events of Control: what changed is read again. */
+/** Follows Control's server-sent events and reads changed resources again. */
 import { useEffect, useState } from 'react';
 import { controlUrl } from './client';
 import { endSession, queries } from './session';
 
-/** Pause after a read: changes wait meanwhile. It doubles while they keep coming, so that consoles of a busy site do not load Control. */
+/**
+ * Minimum pause between reads of changes. It doubles while changes continue, so that consoles of a busy site do not
+ * overload Control.
+ */
 const MIN_PAUSE_MS = 4_000;
 const MAX_PAUSE_MS = 16_000;
-/** Between two tries to connect. */
+/** Interval between two attempts to connect. */
 const RETRY_MS = 3_000;
 
-/** @returns whether the connection is there; undefined until it is known */
+/** @returns whether the connection is open; undefined until that is known */
 export function useLiveChanges(): boolean | undefined {
   const [connected, setConnected] = useState<boolean>();
   useEffect(() => {
@@ -26,12 +29,12 @@ export function useLiveChanges(): boolean | undefined {
         wasLost = false;
       };
       opened.onerror = () => {
-        // The browser tries again by itself only after some failures: not after an answer that is an error.
+        // The browser reconnects by itself only after some failures, and not after an error response.
         opened.close();
         wasLost = true;
         setConnected(false);
         retry = window.setTimeout(connect, RETRY_MS);
-        // Whether it was the session that ended.
+        // Checks whether the session has ended.
         void queries.invalidateQueries({ queryKey: ['session'] });
       };
       opened.addEventListener('change', ({ data }) => reader.note(siteOf(data)));
@@ -56,14 +59,14 @@ export function useLiveChanges(): boolean | undefined {
   return connected;
 }
 
-/** Reads again what belongs to the sites that changed, with a pause after each time. */
+/** Reads the data of changed sites again, with a pause after each read. */
 class Reader {
   readonly #waiting = new Set<string | undefined>();
   #timer: number | undefined;
   #readAtMs = 0;
   #pauseMs = MIN_PAUSE_MS;
 
-  /** @param siteId undefined: anything may have changed */
+  /** @param siteId undefined when anything may have changed */
   note(siteId: string | undefined): void {
     this.#waiting.add(siteId);
     const waitMs = Math.max(0, this.#readAtMs + this.#pauseMs - Date.now());

@@ -1,4 +1,7 @@
-/** What the session's roles permit, to show only what Control would accept. Control decides; this never does. */
+/**
+ * Permissions of the session's roles, so that the console shows only actions that Control would accept. Only Control
+ * enforces them.
+ */
 import type { Schemas } from './client';
 
 export type Permission = 'read' | 'decide_enrollments' | 'operate' | 'administer';

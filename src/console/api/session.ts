@@ -7,7 +7,7 @@ import { may, type Permission } from './permissions';
 export const queries = new QueryClient({
   defaultOptions: {
     queries: {
-      // A refused request stays refused; a lost connection is tried again.
+      // Retries after a lost connection, but not after a refused request.
       retry: (failures, error) => failures < 3 && error instanceof ApiError && error.status === 0,
       staleTime: 2_000,
     },
@@ -24,7 +24,7 @@ function noteEndedSession(error: unknown): void {
   if (error instanceof ApiError && error.status === 401) endSession();
 }
 
-/** Forgets everything that was read. */
+/** Clears all cached data. */
 export function endSession(): void {
   if (queries.getQueryData(SESSION_KEY) === null) return;
   queries.setQueryData(SESSION_KEY, null);
@@ -41,7 +41,7 @@ export const sessionQuery = queryOptions({
       if (failure instanceof ApiError && failure.status === 401) return null;
       throw failure;
     }),
-  // Until Control answers again.
+  // Polls until Control answers again.
   refetchInterval: ({ state }) => (state.error === null ? false : 5_000),
 });
 
@@ -50,14 +50,14 @@ export function useSignedIn(): { session: Schemas['Session'] | null | undefined;
   return { session: data, error };
 }
 
-/** The session of a page, which is shown only to someone who is signed in. */
+/** The session of a page that only signed-in operators see. */
 export function useSession(): Schemas['Session'] {
   const session = useSignedIn().session;
   if (!session) throw new Error('this page needs a session');
   return session;
 }
 
-/** The site that the address names. */
+/** The site in the page's URL. */
 export function useSite(): Schemas['Site'] {
   const { siteId = '' } = useParams({ strict: false });
   return useSuspenseQuery({
@@ -66,7 +66,7 @@ export function useSite(): Schemas['Site'] {
   }).data;
 }
 
-/** Whether the session may do this at the site of the page. */
+/** Whether the session has this permission at the site of the page. */
 export function useMay(permission: Permission): boolean {
   return may(useSession(), permission, useSite());
 }

@@ -1,4 +1,4 @@
-/** What forms offer to choose from: the first 200 of a site. */
+/** Choices for forms: the first 200 items of a site. */
 import { useQuery } from '@tanstack/react-query';
 import { api, bodyOf, type Schemas } from './client';
 

@@ -1,9 +1,9 @@
-/** What a page shows is in its address: filters, sorting, page. */
+/** Keeps the filters, sorting and page number of a list in the URL. */
 import { useNavigate, useSearch } from '@tanstack/react-router';
 
 export interface UrlState {
   readonly values: { readonly [name: string]: string | undefined };
-  /** Undefined removes. A change of a filter begins at the first page again. */
+  /** Undefined removes a value. Changing a filter returns to the first page. */
   set(changes: { readonly [name: string]: string | undefined }): void;
 }
 

@@ -1,8 +1,8 @@
-/** Text of a workload or an operator, with what is not seen in it made visible. */
+/** Makes invisible characters in texts of workloads and operators visible. */
 
 /**
- * Controls, line breaks, what changes the direction of text, and what has no glyph: Unicode categories C and Z but the space,
- * and Default_Ignorable_Code_Point (UAX 44).
+ * Control characters, line breaks, characters that change the text direction, and characters without a glyph: Unicode
+ * categories C and Z except the space, and Default_Ignorable_Code_Point (UAX 44).
  */
 const HIDDEN = /[\p{C}\p{DI}]|[^\P{Z} ]/u;
 const ALL_HIDDEN = new RegExp(HIDDEN, 'gu');
@@ -16,9 +16,9 @@ export function visible(text: string): string {
   return text.replace(ALL_HIDDEN, (character) => `⟨U+${hex(character.codePointAt(0) ?? 0)}⟩`);
 }
 
-/** JSON that means the same, with escapes for what is hidden. @param indent undefined: one line */
+/** Equivalent JSON with escapes for hidden characters. @param indent undefined for a single line */
 export function visibleJson(value: unknown, indent?: number): string {
-  // Outside of strings, JSON holds no hidden characters but its own line breaks.
+  // Outside of strings, the only hidden characters in JSON are its own line breaks.
   return (JSON.stringify(value, null, indent) ?? '').replace(ALL_HIDDEN, (character) =>
     character === '\n' ? character : escapes(character),
   );

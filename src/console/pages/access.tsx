@@ -1,4 +1,4 @@
-/** Who may do what: role grants, access tokens, and this session. */
+/** Access: role grants, access tokens, and the current session. */
 import { Group, Select, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';

@@ -1,4 +1,4 @@
-/** One enrollment: what its proof says, and what was decided. */
+/** One enrollment: the content of its proof, and the decision. */
 import { Anchor, Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
@@ -85,7 +85,7 @@ function Outcome({
   );
 }
 
-/** Operators get the whole enrollment, workloads another view. */
+/** Control sends the whole enrollment to operators and another view to workloads. */
 async function enrollmentOf(id: string): Promise<Schemas['Enrollment']> {
   const body = await bodyOf(
     api.GET('/v1/enrollments/{enrollment_id}', { params: { path: { enrollment_id: id } } }),

@@ -138,7 +138,7 @@ export default function Approvals() {
   );
 }
 
-/** The names that operators know; all of it is on the enrollment's page. */
+/** Attributes that operators recognize. The enrollment's page shows all of them. */
 const SHOWN = ['kubernetes_namespace', 'kubernetes_pod', 'kubernetes_node'];
 
 function Provenance({ provenance }: Pick<Enrollment, 'provenance'>) {

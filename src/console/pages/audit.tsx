@@ -1,4 +1,4 @@
-/** Who did what, with the state before and after. */
+/** The audit trail, with the state before and after each event. */
 import { Button, Code, Group, Modal, SimpleGrid, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation } from '@tanstack/react-query';
@@ -18,10 +18,10 @@ type Event = Schemas['AuditEvent'];
 
 const KIND = 'proofgate.control.';
 const EXPORT_PAGE = 200;
-/** More would take minutes; `ctl` and the API give the rest. */
+/** Maximum number of exported events. More would take minutes; `ctl` and the API have no such limit. */
 const MAX_EXPORTED = 20_000;
 
-/** Filters of Control, by their names in the address and in the API. */
+/** Control's filters, with their names in the URL and in the API. */
 const FILTERS = [
   { name: 'site', parameter: 'site_id', label: 'Site' },
   { name: 'kind', parameter: 'kind', label: 'Kind', placeholder: 'target.create' },

@@ -1,4 +1,4 @@
-/** Who may not enroll, and whose requests are denied. */
+/** Blocked subjects, which cannot enroll, and blocked callers, whose requests are denied. */
 import { Group, Stack, Text } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
@@ -28,7 +28,7 @@ export default function Blocked() {
   );
 }
 
-/** Since when, by whom, and the way back. */
+/** Columns of both lists: when it was blocked, by whom, and the button to unblock it. */
 function common<T extends Subject | Caller>(
   unblock: ((item: T) => ReactNode) | undefined,
 ): readonly Column<T>[] {

@@ -1,4 +1,7 @@
-/** Whose passports the site takes, beside those of its own keys. `ctl apply` and `ctl broker-keys` change them. */
+/**
+ * Brokers whose passports the site accepts, besides those of its own keys. `ctl apply` and `ctl broker-keys` change
+ * them.
+ */
 import { Stack } from '@mantine/core';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useSite } from '../api/session';

@@ -90,7 +90,7 @@ function WhoMayCall() {
   );
 }
 
-/** Callers that a broker vouches for: they need no grant. */
+/** Callers with a broker's passport, which need no grant. */
 function OtherCallers({ route, ownIssuer }: { readonly route: string; readonly ownIssuer: string }) {
   const { site_id } = useSite();
   const { data } = useQuery({

@@ -9,10 +9,10 @@ import { EditForm } from '../parts/edit';
 import { linesOf } from '../parts/lines';
 import { UntrustedText } from '../parts/values';
 
-/** As in the site file: a grant that it does not name is removed. */
+/** A grant as in the site file, which removes grants that it does not name. */
 export type DeclaredGrant = Pick<Schemas['Grant'], 'resource' | 'access'>;
 
-/** Reads page by page. @returns also whether that was all */
+/** Reads grants page by page. @returns the grants, and whether they are complete */
 export async function readGrants<G>(
   pageAt: (query: { readonly limit: number; readonly cursor?: string }) => Promise<{
     readonly items: readonly G[];
@@ -31,7 +31,7 @@ export async function readGrants<G>(
   return { items, isWhole: false };
 }
 
-/** For the site file, in which a client has its grants. */
+/** Limits how many grants are read for the site file, which lists them with the client. */
 const MAX_GRANT_PAGES = 5;
 
 interface ClientDraft {
@@ -82,7 +82,7 @@ export function CreateClient({ label = 'Create client' }: { readonly label?: str
 
 export function EditClient({ client: { site_id, client_id } }: { readonly client: Schemas['Client'] }) {
   const path = { site_id, client_id };
-  /** Undefined: too many to read. */
+  /** Undefined when there are too many to read. */
   const [grants, setGrants] = useState<readonly DeclaredGrant[]>();
   return (
     <EditForm<ClientDraft>

@@ -1,4 +1,4 @@
-/** Who may call what: grants of clients, routes, brokers, and both questions about them. */
+/** Clients with their grants, routes and brokers, and the pages about who may call what. */
 import { Page } from '../parts/page';
 import { type View, Views } from '../parts/views';
 import { Brokers } from './brokers';

@@ -1,4 +1,4 @@
-/** Creating an Auth Site, with its environment and fleet when they are new: one declaration, as `ctl apply` sends it. */
+/** Creates an Auth Site, with its environment and fleet if they are new, by one declaration like `ctl apply`. */
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api, bodyOf } from '../api/client';
@@ -34,7 +34,7 @@ export function CreateSite() {
     <Action
       label="Create site"
       command={{ siteFile: body }}
-      // Home is loaded first, without what only this dialogue needs.
+      // Loaded on demand, so that the home page loads without the parts that only this dialogue needs.
       load={async () => {
         const module = await import('./new-site-fields');
         setFields(() => module.default);

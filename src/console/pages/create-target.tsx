@@ -1,4 +1,4 @@
-/** Creating a target, whose token is shown once. */
+/** Creates a target, whose token is shown once. */
 import { TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
@@ -7,7 +7,7 @@ import { Action } from '../parts/action';
 import { ShownOnce } from '../parts/shown-once';
 import { VerifierStart } from '../parts/verifier-start';
 
-/** Stays on the page until the token was saved: do not unmount it when the target is there. */
+/** The dialogue must stay mounted until the token is saved, even after the target exists. */
 export function CreateTarget() {
   const { site_id } = useSite();
   const [name, setName] = useState('');

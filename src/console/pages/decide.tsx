@@ -1,4 +1,4 @@
-/** Approving and denying enrollments, one or many: each with the version that was shown. */
+/** Approves or denies one or more enrollments, each in the version that was shown. */
 import { Alert, Code, Group, List, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { ApiError, api, bodyOf, type Schemas } from '../api/client';
@@ -11,12 +11,12 @@ type Verb = 'approve' | 'deny';
 interface Failure {
   readonly enrollment: Enrollment;
   readonly error: unknown;
-  /** As it is now, when somebody else changed it. */
+  /** The current enrollment, if somebody else changed it. */
   readonly current: Enrollment | undefined;
 }
 
 interface DecideProps {
-  /** As they were shown. */
+  /** Enrollments in the version that was shown. */
   readonly enrollments: readonly Enrollment[];
   readonly onDone?: () => void;
 }
@@ -96,7 +96,7 @@ function Summary({ enrollment }: { readonly enrollment: Enrollment }) {
   );
 }
 
-/** @returns undefined when it was decided so */
+/** @returns undefined when the decision succeeded */
 async function decide(verb: Verb, enrollment: Enrollment, because: Because): Promise<Failure | undefined> {
   const request = {
     params: {
@@ -120,7 +120,7 @@ async function decide(verb: Verb, enrollment: Enrollment, because: Because): Pro
 async function currentOf({ enrollment_id, version }: Enrollment): Promise<Enrollment | undefined> {
   const read = bodyOf(api.GET('/v1/enrollments/{enrollment_id}', { params: { path: { enrollment_id } } }));
   const current = await read.catch(() => undefined);
-  // Operators get the whole enrollment.
+  // Only the operator's view has a version.
   return current !== undefined && 'version' in current && current.version !== version ? current : undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Clients with what each was granted, resource by resource. */
+/** A table of clients and resources with the granted access. */
 import { Group, NativeSelect, Skeleton, Stack, Table, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -13,7 +13,7 @@ import { TableFrame } from '../parts/table-frame';
 import { UntrustedText } from '../parts/values';
 import { CreateClient, type DeclaredGrant, DeleteClient, EditClient, readGrants } from './client-forms';
 
-/** Of grants. */
+/** Maximum number of pages of grants to read. */
 const MAX_PAGES = 10;
 type Access = 'none' | Schemas['Grant']['access'];
 const LEVELS: readonly Access[] = ['none', 'read', 'write'];
@@ -21,7 +21,7 @@ const LEVELS: readonly Access[] = ['none', 'read', 'write'];
 interface Matrix {
   readonly clients: readonly Schemas['Client'][];
   readonly resources: readonly string[];
-  /** By client, a space and resource. */
+  /** Access by `<client> <resource>`. */
   readonly access: ReadonlyMap<string, Access>;
   readonly isWhole: boolean;
 }
@@ -130,13 +130,13 @@ function declared({ client_id, subject, context }: Schemas['Client'], grants: re
 
 interface CellProps {
   readonly client: Schemas['Client'];
-  /** All of the client, if they are known. */
+  /** All grants of the client, if they are known. */
   readonly grants: readonly DeclaredGrant[] | undefined;
   readonly resource: string;
   readonly access: Access;
 }
 
-/** Asks first: more access lets requests in, and less denies them. */
+/** Asks for confirmation, because more access allows requests and less access denies them. */
 function GrantCell({ client, grants, resource, access }: CellProps) {
   const { client_id: clientId } = client;
   const { site_id } = useSite();

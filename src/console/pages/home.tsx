@@ -1,4 +1,4 @@
-/** Is anything wrong now? */
+/** The home page: shows whether anything is wrong now. */
 import { Anchor, Group, Skeleton, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, lazyRouteComponent } from '@tanstack/react-router';
@@ -12,12 +12,12 @@ import { Steps } from '../parts/steps';
 import { Moment, UntrustedText } from '../parts/values';
 import { CreateSite } from './create-site';
 
-/** The first page is shown without them. */
+/** Loaded separately, because the first page does not need them. */
 const Places = lazyRouteComponent(() => import('./places'));
 
 type Overview = Schemas['SiteOverview'];
 
-/** Each site of a page is a request. */
+/** Maximum number of sites on a page, each of which causes a request. */
 const SITES = 25;
 
 export default function Home() {
@@ -183,7 +183,7 @@ function pathOf(siteId: string, page: string): string {
   return `/sites/${encodeURIComponent(siteId)}/${page}`;
 }
 
-/** Of an empty Control. */
+/** First steps in a Control without sites. */
 function FirstSteps() {
   const later = { isDone: false };
   return (

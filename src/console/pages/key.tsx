@@ -1,4 +1,4 @@
-/** One derived key: whether it is ready, and what blocks it. */
+/** One derived key: its readiness, and what prevents it. */
 import { Anchor, Checkbox, Skeleton, Table } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';

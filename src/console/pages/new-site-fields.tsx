@@ -1,4 +1,4 @@
-/** What a new Auth Site needs, as inputs. */
+/** Input fields for a new Auth Site. */
 import { Autocomplete, Textarea, TextInput } from '@mantine/core';
 import { usePlaces } from '../api/places';
 import { SingleVerifier } from './site-forms';
@@ -6,9 +6,9 @@ import { SingleVerifier } from './site-forms';
 export interface NewSite {
   readonly siteId: string;
   readonly trustDomain: string;
-  /** One on each line. */
+  /** Origins, one on each line. */
   readonly origins: string;
-  /** Empty: made of the trust domain and the site ID. */
+  /** If empty, it is derived from the trust domain and the site ID. */
   readonly issuer: string;
   readonly environment: string;
   readonly fleet: string;

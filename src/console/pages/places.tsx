@@ -1,4 +1,4 @@
-/** Environments with their fleets, which sites belong to. */
+/** Environments and their fleets, to which sites belong. */
 import { Skeleton, Table } from '@mantine/core';
 import { api, bodyOf, versionedBodyOf } from '../api/client';
 import { may, type Place } from '../api/permissions';

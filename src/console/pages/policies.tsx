@@ -163,7 +163,7 @@ function CreatePolicy() {
         const { policy_id } = await bodyOf(
           api.POST('/v1/sites/{site_id}/enrollment-policies', {
             params: { path: { site_id }, query },
-            // Control checks it.
+            // Control validates the body.
             body: {
               ...terms,
               display_name,

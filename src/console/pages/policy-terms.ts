@@ -1,9 +1,9 @@
-/** What forms of enrollment policies have in common. */
+/** Fields that the forms of enrollment policies share. */
 import type { Schemas } from '../api/client';
 import { visible } from '../api/visible';
 import type { Field } from '../parts/fields';
 
-/** What can be changed later. */
+/** Fields that can be changed later. */
 export const POLICY_TERMS: readonly Field[] = [
   {
     name: 'approval',
@@ -32,7 +32,7 @@ export const POLICY_TERMS: readonly Field[] = [
 export interface ActiveRevision {
   readonly source: Schemas['Source'];
   readonly revision: Schemas['SourceRevision'];
-  /** Names it in a form. */
+  /** Value that identifies the revision in a form. */
   readonly value: string;
   readonly label: string;
 }

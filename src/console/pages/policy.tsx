@@ -115,7 +115,7 @@ function PolicyActions({ policy, etag }: { readonly policy: Policy; readonly eta
           bodyOf(
             api.PATCH('/v1/enrollment-policies/{policy_id}', {
               params: { ...params, query, header: { 'if-match': version } },
-              // Control checks it.
+              // Control validates the body.
               body: body as Schemas['EnrollmentPolicyChange'],
             }),
           )
@@ -180,7 +180,7 @@ function PolicyActions({ policy, etag }: { readonly policy: Policy; readonly eta
   );
 }
 
-/** What a change of terms admits, and whom. */
+/** Describes which workloads a change of terms admits. */
 function admitsMore({ verified_subject, client_id }: Policy, now: Values, draft: Values) {
   const isHigher = (name: string) => Number(draft[name]) > Number(now[name]);
   const admitted = [
@@ -217,7 +217,7 @@ function valuesOf(policy: Policy): Values {
   };
 }
 
-/** Each with what it is for. */
+/** Forms of the command, each with its purpose. */
 const FORMS = [
   ['command', 'Enroll command', 'For a job: run this in the workload. It enrolls one key.'],
   ['init_container', 'Init container', 'For a job in Kubernetes: add these parts to the pod template.'],

@@ -1,4 +1,4 @@
-/** Binds an enrollment policy to a revision of another source, such as the one of a cluster that replaces the old one. */
+/** Binds an enrollment policy to a revision of another source, such as a source of the cluster that replaces an old one. */
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useSources } from '../api/site-lists';

@@ -20,7 +20,7 @@ import {
 
 type Definition = Schemas['RouteDefinition'];
 
-/** Members that have a field of their own; the others are edited as JSON. */
+/** Members with their own form field; the others are edited as JSON. */
 interface DefinitionDraft {
   readonly method: string;
   readonly path_template: string;
@@ -55,7 +55,7 @@ function draftOf(definition: Definition): DefinitionDraft {
   };
 }
 
-/** @throws Error when the JSON is no object */
+/** @throws Error when the JSON is not an object */
 function definitionOf({ others, resource, max_staleness_seconds, ...members }: DefinitionDraft): Definition {
   const staleness = members.freshness_class === 'bounded' ? max_staleness_seconds : undefined;
   return {
@@ -71,7 +71,7 @@ function parsed(text: string): object {
     const value: unknown = JSON.parse(text === '' ? '{}' : text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Told below.
+    // The error below covers this case.
   }
   throw new Error('Other members must be a JSON object');
 }
@@ -195,10 +195,10 @@ export function CreateRoute({ label = 'Create route' }: { readonly label?: strin
           const body = { route_id: id, definition: definitionOf(draft) };
           const params = { path: { site_id }, query };
           await bodyOf(api.POST('/v1/sites/{site_id}/routes', { params, body }));
-          // The rules may be rejected: then only they are sent again.
+          // If the rules are rejected, only the rules are sent again.
           setCreated(true);
         }
-        // They may be there: the answer may have been lost.
+        // The rules may already exist, because the answer may have been lost.
         const etag = isCreated ? (await readRules(path)).etag : undefined;
         if (allowed_sources.length > 0) await putRules(path, allowed_sources, etag, query);
       }}
@@ -221,7 +221,7 @@ function siteFileMembers(draft: DefinitionDraft): object {
 }
 
 interface RouteDraft extends DefinitionDraft {
-  /** For the site file, where a route has its rules. */
+  /** Rules for the site file, which lists them with the route. */
   readonly allowed_sources: readonly SourceRule[];
 }
 

@@ -39,7 +39,7 @@ export function ruleOf({ match, subject, ...members }: RuleDraft): SourceRule {
   return { ...members, ...(match === 'exact' ? { subject_exact: subject } : { subject_prefix: subject }) };
 }
 
-/** The clients of the site. */
+/** The rule that allows the site's own clients. */
 export function ownRule({ issuer_url, trust_domain }: Schemas['Site']): RuleDraft {
   return {
     issuer: issuer_url,
@@ -133,7 +133,7 @@ export function RulesFields({ draft: { rules }, change }: RulesFieldsProps) {
   );
 }
 
-/** As in the site file, which takes no route without a rule. */
+/** The route as in the site file, which requires at least one rule for each route. */
 export function declaredRoute(
   route: object & { readonly route_id: string; readonly allowed_sources: readonly SourceRule[] },
 ): Command {
@@ -142,7 +142,7 @@ export function declaredRoute(
     : { siteFile: { routes: [route] } };
 }
 
-/** The rules of a route, of which there are none before the first are set. */
+/** The rules of a route; empty until the first rules are set. */
 export async function readRules(path: { readonly site_id: string; readonly route_id: string }) {
   try {
     const { body, etag } = await versionedBodyOf(api.GET(RULES_URL, { params: { path } }));
@@ -168,7 +168,7 @@ export function putRules(
 const isSame = (rule: RuleDraft) => (other: RuleDraft) =>
   JSON.stringify(ruleOf(other)) === JSON.stringify(ruleOf(rule));
 
-/** Whom a rule admits. */
+/** Describes the callers that a rule admits. */
 function admitted(rule: RuleDraft) {
   const { issuer, trust_domain, match, subject, required_key_binding } = rule;
   return {

@@ -1,4 +1,4 @@
-/** The way from a new site to its first allowed request, step by step. */
+/** The steps from a new site to its first allowed request. */
 import { Anchor, Group, Skeleton, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
@@ -70,7 +70,7 @@ interface Progress {
   readonly enrollments: readonly Schemas['Enrollment'][];
   readonly keys: readonly Schemas['DerivedKey'][];
   readonly propagation: Schemas['SitePropagation'];
-  /** Of the last key in the list. */
+  /** Readiness of the last key in the list. */
   readonly readiness: Schemas['KeyReadiness'] | undefined;
   readonly profile: Schemas['SigningProfile'] | undefined;
 }
@@ -81,7 +81,7 @@ interface Given extends Progress {
   readonly mayAdminister: boolean;
 }
 
-/** A few of each are enough to see that there is one. */
+/** Page size for checking whether any item exists. */
 const FEW = 20;
 
 async function readProgress(siteId: string): Promise<Progress> {
@@ -251,7 +251,7 @@ function targetStep({ mayAdminister, propagation: { targets } }: Given): Step {
           There is <UntrustedText value={targets.map(({ name }) => name).join(', ')} />.
         </>
       ),
-    // Always there: the token is shown after the target exists.
+    // Always shown, because the token is shown after the target exists.
     always: mayAdminister ? (
       <Group>
         <CreateTarget />
@@ -308,7 +308,7 @@ function keySteps({ site, sources, policies, enrollments, keys }: Given): readon
   ];
 }
 
-/** Of the tokens that the policy accepts. */
+/** Audience of the tokens that the policy accepts. */
 function audienceOf(
   { source_id, source_revision }: Schemas['EnrollmentPolicy'],
   sources: Progress['sources'],

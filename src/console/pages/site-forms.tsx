@@ -10,7 +10,7 @@ import { EditForm } from '../parts/edit';
 import { linesOf } from '../parts/lines';
 
 type Site = Schemas['Site'];
-/** Origins line by line. The capacity for sources is changed where it is used up. */
+/** Origins, one on each line. The capacity for sources is changed on the page that shows that it is used up. */
 type SiteDraft = Pick<
   Site,
   'display_name' | 'single_verifier' | 'skew_seconds' | 'bundle_lifetime_seconds'

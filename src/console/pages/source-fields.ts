@@ -1,4 +1,4 @@
-/** What forms and pages of sources have in common. */
+/** Fields that forms and pages of sources share. */
 import type { Schemas } from '../api/client';
 import type { Field, Values } from '../parts/fields';
 
@@ -8,7 +8,7 @@ const DRAFTS: readonly string[] = ['draft', 'failed_draft', 'validated'];
 const SLOT_HOLDERS: readonly string[] = ['activating', 'publishing', 'active', 'suspended'];
 
 export const isDraft = ({ state }: Revision) => DRAFTS.includes(state);
-/** Whether its source takes one of the site's slots through it. */
+/** Whether this revision makes its source occupy one of the site's slots. */
 export const holdsSlot = ({ state }: Revision) => SLOT_HOLDERS.includes(state);
 
 export const REVISION_FIELDS: readonly Field[] = [

@@ -17,7 +17,7 @@ export function SourceKeys({ sourceId }: { readonly sourceId: string }) {
     queryKey: ['site', site_id, 'source', sourceId, 'keys'],
     queryFn: () =>
       bodyOf(api.GET('/v1/sources/{source_id}/keys', { params: { path: { source_id: sourceId } } })),
-    // A refresh is no change of the site.
+    // Polled, because a refresh of keys is not reported as a change of the site.
     refetchInterval: 30_000,
   });
   return (
@@ -38,7 +38,7 @@ export function SourceKeys({ sourceId }: { readonly sourceId: string }) {
 
 interface KeySetProps {
   readonly keySet: Keys['key_sets'][number];
-  /** Then its revision need not be named. */
+  /** If true, the revision need not be named. */
   readonly isOnly: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** One revision of a source: what Control found at the issuer, and the next step. */
+/** One revision of a source: the result of Control's check of the issuer, and the next step. */
 import { Alert, Code, Group, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
@@ -94,7 +94,7 @@ function RevisionActions({ source, revision: shown }: RevisionProps) {
           confirm={{
             asksReason: true,
             consequence: `No workload of this cluster can enroll until it is resumed. ${keys}`,
-            // Suspending can be undone, a revocation cannot.
+            // Suspending can be undone; revoking cannot.
             ...(source.on_suspend === 'revoke' ? { name: source.display_name } : {}),
           }}
           run={(query) =>

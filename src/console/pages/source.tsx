@@ -31,7 +31,7 @@ export default function SourcePage() {
   const { data, error } = useQuery({
     queryKey: ['site', site_id, 'source', sourceId],
     queryFn: () => read(sourceId),
-    // A check or a publication is under way.
+    // Polls while a check or a publication is in progress.
     refetchInterval: ({ state }) =>
       state.data?.body.revisions.some(({ state: its }) => its === 'activating' || its === 'publishing')
         ? 2_000
@@ -118,7 +118,7 @@ function SourceActions({ source, etag }: { readonly source: Source; readonly eta
           bodyOf(
             api.PATCH('/v1/sources/{source_id}', {
               params: { ...params, header: { 'if-match': version } },
-              // Control checks it.
+              // Control validates the body.
               body: body as Schemas['SourceChange'],
             }),
           )

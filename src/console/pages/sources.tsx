@@ -1,4 +1,4 @@
-/** The Trust Anchor Sources of a site: the clusters whose tokens prove who a workload is. */
+/** The Trust Anchor Sources of a site: the clusters whose tokens identify workloads. */
 import { Anchor, Group, Text } from '@mantine/core';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -101,7 +101,7 @@ export default function Sources() {
   );
 }
 
-/** Retired ones only when there is nothing else. */
+/** Includes retired revisions only if there are no others. */
 function living(revisions: Source['revisions']): Source['revisions'] {
   const found = revisions.filter(({ state }) => state !== 'retired');
   return found.length > 0 ? found : revisions.slice(-1);

@@ -1,4 +1,4 @@
-/** The verifiers of a site, and what each has loaded. */
+/** The verifiers of a site, and the revision that each has loaded. */
 import { Group, Skeleton, Stack, Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';

@@ -1,4 +1,4 @@
-/** Explains a captured request. It is kept in this page alone: not in the address, not in the browser's storage. */
+/** Explains a captured request. The request stays on this page and is stored neither in the URL nor in the browser. */
 import {
   Alert,
   Button,
@@ -45,7 +45,7 @@ export default function TryRequest() {
         }),
       ),
   });
-  /** A result must be that of the inputs beside it. */
+  /** Hides a result that does not belong to the current inputs. */
   const entering =
     <T,>(set: (value: T) => void) =>
     (value: T) => {

@@ -1,7 +1,7 @@
 /**
- * A button that changes something. Most ask first, in a dialogue: what changes, for whom, and why, for the audit trail. A destructive
- * one also asks for the name. Failures are shown where the button is. Where one action takes the place of another, such as Resume of
- * Suspend, give each a `key`: an open dialogue must not become the other's.
+ * A button that changes something. Most open a dialogue first, which shows what changes and for whom, and asks for a
+ * reason for the audit trail. A destructive action also asks for the name. Failures appear at the button. If one action
+ * replaces another, such as Resume and Suspend, give each a `key`, so that an open dialogue stays with its action.
  */
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
@@ -12,7 +12,7 @@ import { AsCommand, type Command, withReason } from './command';
 import { Problem } from './problem';
 import { UntrustedText } from './values';
 
-/** Why, as Control takes it with a change; empty without a reason. */
+/** The reason for a change, as Control accepts it; empty if there is none. */
 export interface Because {
   readonly reason?: string;
 }
@@ -24,34 +24,34 @@ interface ActProps {
 
 interface ActionProps extends ActProps {
   readonly label: string;
-  /** When the dialogue opens. */
+  /** Called when the dialogue opens. */
   readonly onOpen?: () => void;
-  /** Reads what the dialogue shows, before it opens. */
+  /** Reads the data for the dialogue before it opens. */
   readonly load?: () => Promise<unknown>;
   readonly isDisabled?: boolean;
 }
 
-/** Asks first. */
+/** An action that opens a dialogue first. */
 interface Asking {
-  /** What does the same without the console, without the reason. */
+  /** The equivalent command, without the reason. */
   readonly command: Command;
   readonly confirm: {
     /** What changes, and for whom. */
     readonly consequence: ReactNode;
-    /** Whether it asks why. */
+    /** Whether the dialogue asks for a reason. */
     readonly asksReason?: boolean;
-    /** What must be typed; for what cannot be undone. */
+    /** Name to type, for actions that cannot be undone. */
     readonly name?: string;
-    /** More to enter. */
+    /** Further input fields. */
     readonly fields?: ReactNode;
-    /** Of the button that does it. Default: the label. */
+    /** Label of the button that executes the action. Default: the label. */
     readonly submit?: string;
-    /** In place of a failure that needs more than its own words. */
+    /** Replaces the text of an error that needs an explanation. */
     readonly explain?: (error: unknown) => ReactNode;
   };
 }
 
-/** Without a dialogue: the page shows the command. */
+/** An action without a dialogue; the page shows the command. */
 interface AtOnce {
   readonly command?: undefined;
   readonly confirm?: undefined;
@@ -115,7 +115,7 @@ interface DialogueProps extends ActProps, Asking {
   readonly onClose: () => void;
 }
 
-/** Asks before a change, whatever began it. */
+/** The dialogue before a change, for any trigger. */
 export function Dialogue({
   opened,
   returnsFocus = true,
@@ -129,7 +129,7 @@ export function Dialogue({
   );
 }
 
-/** Begins anew whenever the dialogue opens. */
+/** The content of the dialogue, which is reset whenever it opens. */
 function Question({ title, command, confirm, run, onDone, onClose }: DialogueProps) {
   const [typed, setTyped] = useState('');
   const [reason, setReason] = useState('');
@@ -199,12 +199,12 @@ function useAct({ run, onDone }: ActProps) {
   return useMutation({
     mutationFn: run,
     onSuccess: () => onDone?.(),
-    // After a failure too: what the page shows may be outdated.
+    // Also after a failure, because the page may show outdated data.
     onSettled: () => client.invalidateQueries({ predicate: ({ queryKey: [kind] }) => kind !== 'session' }),
   });
 }
 
-/** As the page shows the name: what is not seen made visible, and as many spaces as one. */
+/** Normalizes the name as the page shows it: hidden characters are visible, and repeated spaces are one space. */
 function isSame(typed: string, name: string): boolean {
   const shown = (text: string) => visible(text).replace(/ +/g, ' ').trim();
   return shown(typed) === shown(name);

@@ -1,22 +1,22 @@
-/** What does the same as a page or an act: `ctl` commands, or what `ctl apply` takes. */
+/** The equivalent of a page or an action: `ctl` commands, or a site file for `ctl apply`. */
 import { Button, Code, CopyButton, Group, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { controlUrl } from '../api/client';
 import { ctlCommand, nameWord } from '../api/ctl-command';
 import { visibleJson } from '../api/visible';
 
-/** Arguments of `proofgate ctl`, of one command or of several. */
+/** Arguments of one or more `proofgate ctl` commands. */
 type CommandWords = readonly string[] | readonly (readonly string[])[];
 
-/** Members of the site file, for `proofgate ctl apply`, which creates and changes what a site consists of. */
+/** Members of the site file for `proofgate ctl apply`. */
 export interface Declared {
   readonly siteFile: { readonly [member: string]: unknown };
-  /** To run before: what the file does not hold, such as another name. */
+  /** Commands to run first, for changes that the file cannot express, such as a new name. */
   readonly first?: readonly (readonly string[])[];
   readonly flags?: readonly string[];
 }
 
-/** Why there is no command. */
+/** The reason why there is no command. */
 interface None {
   readonly none: string;
 }
@@ -45,12 +45,15 @@ function CommandText({ words }: { readonly words: Command }) {
   );
 }
 
-/** What to run before the site file has another name: it names resources, and `ctl apply` would create another one. */
+/**
+ * Commands that rename a resource before the site file uses the new name, because otherwise `ctl apply` would create
+ * another resource.
+ */
 export function renaming(kind: string, id: string, name: string | undefined): Pick<Declared, 'first'> {
   return name === undefined ? {} : { first: [['rename', kind, id, nameWord(name)]] };
 }
 
-/** The same command, with what it says in the audit trail. */
+/** The same command with the reason for the audit trail. */
 export function withReason(command: Command, reason: string): Command {
   if (reason === '' || 'none' in command) return command;
   const flag = ['--reason', reason];
@@ -63,7 +66,7 @@ function commandText(words: CommandWords): string | undefined {
   return lines.includes(undefined) ? undefined : lines.join('\n');
 }
 
-/** YAML 1.2 is a superset of JSON, so that nothing needs another way of quoting. */
+/** Strings are quoted as in JSON, because YAML 1.2 is a superset of JSON. */
 function siteFileText({ siteFile, first = [], flags = [] }: Declared): string | undefined {
   const [apply, ...before] = [['apply', '-f', 'site.yaml', ...flags], ...first].map((words) =>
     ctlCommand(controlUrl, words),
@@ -85,7 +88,7 @@ function commandsOf(words: CommandWords): readonly (readonly string[])[] {
   return isOne ? [words] : words.filter((word) => typeof word !== 'string');
 }
 
-/** A text to copy: a command, a snippet. */
+/** A text to copy, such as a command. */
 export function CopyText({ text, label = 'Copy' }: { readonly text: string; readonly label?: string }) {
   return (
     <Group gap="xs" align="flex-start" wrap="nowrap" className="copy-text">

@@ -1,4 +1,4 @@
-/** Somebody else changed what is being edited: what it was, what it is now, and what the operator wants. */
+/** Shows a conflict with somebody else's change: the former values, the current ones, and the operator's. */
 import { Alert, Table } from '@mantine/core';
 import { visibleJson } from '../api/visible';
 import type { Field, Values } from './fields';
@@ -7,7 +7,7 @@ import { UntrustedText } from './values';
 
 interface ConflictProps {
   readonly labels: readonly Pick<Field, 'name' | 'label'>[];
-  /** When the editing began. */
+  /** The resource when editing began. */
   readonly before: object;
   readonly current: object;
   readonly yours: object;
@@ -45,7 +45,7 @@ export function Conflict({ labels, ...versions }: ConflictProps) {
   );
 }
 
-/** Members as they are shown and compared. */
+/** Members as texts, for display and comparison. */
 export function textsOf(draft: object): Values {
   const texts = Object.entries(draft).map(([name, value]) => {
     return [name, typeof value === 'string' ? value : visibleJson(value ?? '')] as const;

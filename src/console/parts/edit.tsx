@@ -1,6 +1,6 @@
 /**
- * Changes a versioned resource: sends what the operator changed, for the version that the form began with. When somebody else was
- * faster, it shows both versions, and the operator may apply the change to the new one.
+ * Edits a versioned resource: sends the operator's changes with the version that the form began with. If somebody else
+ * changed it meanwhile, the form shows both versions, and the operator may apply the change to the new one.
  */
 import { Alert, List } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
@@ -17,15 +17,15 @@ interface Version<D> {
 
 interface CommonProps<D extends object> {
   readonly label?: string;
-  /** What it is, and what a change means. */
+  /** Describes the resource and the effect of a change. */
   readonly consequence: ReactNode;
   /** Reads the current version. */
   readonly load: () => Promise<Version<D>>;
-  /** @param draft as it will be */
+  /** @param draft the resource after the change */
   readonly command: (changes: Partial<D>, draft: D) => Command;
-  /** Whether it asks why. */
+  /** Whether the form asks for a reason. */
   readonly asksReason?: boolean;
-  /** Whom the change admits beyond those that are admitted now, and to what. */
+  /** Describes the additional access that the change grants. */
   readonly admits?: (now: D, draft: D) => readonly Admitted[];
 }
 
@@ -35,17 +35,17 @@ interface Admitted {
 }
 
 interface EditFormProps<D extends object> extends CommonProps<D> {
-  /** Of members whose names do not say enough. */
+  /** Labels of members whose names are not clear enough. */
   readonly labels?: readonly Pick<Field, 'name' | 'label'>[];
   readonly fields: (draft: D, change: (changes: Partial<D>) => void) => ReactNode;
-  /** @param draft as it will be */
+  /** @param draft the resource after the change */
   readonly save: (draft: D, etag: string, changes: Partial<D>, because: Because) => Promise<unknown>;
 }
 
 interface Editing<D> {
   readonly before: Version<D>;
   readonly yours: D;
-  /** The version that somebody else saved meanwhile. */
+  /** The newer version that somebody else saved. */
   readonly newer?: Version<D>;
 }
 
@@ -126,7 +126,7 @@ function AdmitsMore({ admitted }: { readonly admitted: readonly Admitted[] }) {
 
 interface EditProps extends CommonProps<Values> {
   readonly fields: readonly Field[];
-  /** @param body what was changed */
+  /** @param body the changed members */
   readonly save: (
     body: { readonly [name: string]: string | number },
     etag: string,
@@ -153,6 +153,6 @@ function changesOf<D extends object>(before: D, yours: D): Partial<D> {
 }
 
 function isOutdated(error: unknown): boolean {
-  // Control demands a version, when this form began before there was one.
+  // Control requires a version if the resource was created after the form began.
   return error instanceof ApiError && (error.status === 412 || error.code === 'precondition_required');
 }

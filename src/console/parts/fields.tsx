@@ -2,21 +2,21 @@
 import { Autocomplete, NativeSelect, TextInput } from '@mantine/core';
 
 export interface Field {
-  /** As in the API. */
+  /** The member's name in the API. */
   readonly name: string;
   readonly label: string;
   readonly description?: string;
   readonly placeholder?: string;
-  /** One of these. */
+  /** Allowed values. */
   readonly options?: readonly { readonly value: string; readonly label: string }[];
-  /** Some values that are known; another may be typed. */
+  /** Suggested values; others may be typed. */
   readonly suggestions?: readonly string[];
   readonly isOptional?: boolean;
-  /** Sent as a number. */
+  /** Whether the value is sent as a number. */
   readonly isNumber?: boolean;
 }
 
-/** By the field's name; empty: left out. */
+/** Values by field name; an empty one is omitted. */
 export interface Values {
   readonly [name: string]: string;
 }
@@ -72,7 +72,10 @@ export function Fields({ fields, values, onChange }: FieldsProps) {
   );
 }
 
-/** The body of a request: without what was left out. What is no number is sent as it is: Control names it. */
+/**
+ * The body of a request, without empty values. A value that is not a number is sent unchanged, so that Control reports
+ * it.
+ */
 export function bodyOfValues(
   fields: readonly Field[],
   values: Partial<Values>,

@@ -1,4 +1,4 @@
-/** A filter of Control that is typed: it applies when one pauses. */
+/** A text filter of Control, which applies when the user stops typing. */
 import { TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useEffect, useState } from 'react';
@@ -7,7 +7,7 @@ import { useUrlState } from '../api/url-state';
 const PAUSE_MS = 300;
 
 interface FilterTextProps {
-  /** In the address. */
+  /** Name of the parameter in the URL. */
   readonly name: string;
   readonly label: string;
   readonly placeholder?: string;
@@ -17,7 +17,7 @@ export function FilterText({ name, label, placeholder }: FilterTextProps) {
   const { values, set } = useUrlState();
   const applied = values[name];
   const [typed, setTyped] = useState(applied ?? '');
-  // Removed by a link.
+  // Clears the input when a link removes the filter.
   useEffect(() => {
     if (applied === undefined) setTyped('');
   }, [applied]);

@@ -1,4 +1,4 @@
-/** The few icons of the console: 16 × 16, drawn with the text's colour, without meaning of their own for screen readers. */
+/** Icons of the console: 16 × 16, in the color of the text, and hidden from screen readers. */
 import type { ReactNode } from 'react';
 
 function Icon({ children }: { readonly children: ReactNode }) {

@@ -1,6 +1,6 @@
 /**
- * A list of Control: pages by cursor, what is shown is in the address. A list that fits one page sorts by any column and is
- * searched as one types; a longer one comes in Control's order, and its filters are Control's.
+ * A list of Control, with pages by cursor and its state in the URL. A list that fits on one page can be sorted by any
+ * column and searched while typing. A longer list has Control's order and Control's filters.
  */
 import {
   Button,
@@ -24,7 +24,7 @@ export const PAGE_ITEMS = 100;
 export interface Column<T> {
   readonly title: string;
   readonly cell: (item: T) => ReactNode;
-  /** What sorting compares and searching searches; without it the column does neither. */
+  /** The value for sorting and searching; without it the column supports neither. */
   readonly text?: (item: T) => string;
 }
 
@@ -34,30 +34,33 @@ interface Page<T> {
 }
 
 export interface ListProps<T> {
-  /** What the list holds, in the plural: `keys`. */
+  /** Plural name of the items, such as `keys`. */
   readonly name: string;
   readonly queryKey: readonly unknown[];
   readonly fetch: (cursor: string | undefined) => Promise<Page<T>>;
   readonly idOf: (item: T) => string;
   readonly columns: readonly Column<T>[];
-  /** Shown in place of an empty list: the next step. */
+  /** Shown instead of an empty list: the next step. */
   readonly empty: ReactNode;
-  /** Filters of Control, beside the search field. */
+  /** Control's filters, next to the search field. */
   readonly filters?: ReactNode;
   /** Whether a filter of Control is set: then an empty list means that nothing matches. */
   readonly isFiltered?: boolean;
-  /** Items can be selected. What is selected stays as it was shown, whatever changes meanwhile. */
+  /** Makes items selectable. Selected items keep the version that was shown, even if they change meanwhile. */
   readonly selection?: Selection<T>;
 }
 
 interface Selection<T> {
   readonly items: readonly T[];
   readonly change: (items: readonly T[]) => void;
-  /** What the checkbox of an item is called. */
+  /** Label of an item's checkbox. */
   readonly nameOf: (item: T) => string;
 }
 
-/** With a filter, Control ends a page after 10,000 records. Goes on over so many of them until there is something to show. */
+/**
+ * With a filter, Control ends a page after 10,000 records. Maximum number of such pages to skip until there is an item
+ * to show.
+ */
 const MAX_REQUESTS = 20;
 
 async function filledPage<T>(fetch: ListProps<T>['fetch'], cursor: string | undefined): Promise<Page<T>> {
@@ -79,14 +82,14 @@ export function List<T>(props: ListProps<T>) {
     queryFn: () => filledPage(fetch, cursor),
     placeholderData: (before) => before,
   });
-  // At the same place before and after the first answer, so that what is typed meanwhile stays.
+  // Rendered at the same position before and after the first answer, so that typed text is kept.
   const head = (searchField?: ReactNode) => (
     <Group gap="sm" align="flex-end">
       {searchField}
       {filters}
     </Group>
   );
-  // The filters stay: one that Control rejects must be mended.
+  // The filters stay visible, so that the user can correct one that Control rejects.
   if (data === undefined)
     return (
       <Stack gap="sm">

@@ -1,4 +1,4 @@
-/** The frame of a page: its heading, what it answers, and its parts. */
+/** The frame of a page: its heading, its question, and its parts. */
 import { Box, Card, Group, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 
@@ -56,7 +56,7 @@ export function Facts({ rows }: { readonly rows: readonly (readonly [name: strin
   );
 }
 
-/** In place of an empty list: why it is empty, and the next step. */
+/** Shown instead of an empty list: why it is empty, and the next step. */
 export function Empty({ children }: { readonly children: ReactNode }) {
   return (
     <Card withBorder p="xl">

@@ -1,4 +1,4 @@
-/** A failed request, in the words of Control, with its stable code and what to do. */
+/** A failed request: Control's text, the stable code, and advice. */
 import { Alert, Code, List, Text } from '@mantine/core';
 import { ApiError } from '../api/client';
 import { UntrustedText } from './values';

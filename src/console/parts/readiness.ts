@@ -1,4 +1,4 @@
-/** The conditions of a key's readiness, as a person reads them (docs/operate/control.md "Readiness"). */
+/** Names for people of the conditions of a key's readiness (docs/operate/control.md "Readiness"). */
 import type { Schemas } from '../api/client';
 
 export const CONDITIONS: { readonly [C in Schemas['ReadinessCondition']['condition']]: string } = {

@@ -1,11 +1,11 @@
-/** Gives something that has only a name for people another one. */
+/** Renames a resource that has only a display name. */
 import type { Schemas } from '../api/client';
 import { nameWord } from '../api/ctl-command';
 import { Edit } from './edit';
 
 interface RenameProps {
   readonly label?: string;
-  /** As `ctl rename` names it. */
+  /** Kind of the resource, as in `ctl rename`. */
   readonly kind: 'environment' | 'fleet' | 'target';
   readonly id: string;
   readonly read: () => Promise<{ readonly body: Schemas['Named']; readonly etag: string }>;

@@ -1,4 +1,4 @@
-/** Roles, and which of them the session may grant. */
+/** Roles, and those that the session may grant. */
 import type { Schemas } from '../api/client';
 import { may, type Place } from '../api/permissions';
 import { usePlaces } from '../api/places';
@@ -31,7 +31,7 @@ export function useAdministersSome(): boolean {
   return useSession().roles.some(({ role }) => role === 'admin');
 }
 
-/** Whether the session may create sites somewhere: who administers one site may not create another. */
+/** Whether the session may create sites somewhere: the administrator of one site may not create another. */
 export function useMayCreateSites(): boolean {
   return useSession().roles.some(({ role, scope }) => role === 'admin' && scope.kind !== 'site');
 }

@@ -1,4 +1,4 @@
-/** Where a role applies: choosing it, and showing it. */
+/** Selects and shows the scope of a role. */
 import { Group, Select } from '@mantine/core';
 import type { Schemas } from '../api/client';
 import { type Places, usePlaces } from '../api/places';
@@ -55,7 +55,7 @@ function namesOf(places: Places | undefined, kind: Scope['kind']): ReadonlyMap<s
   return new Map(places?.sites.map(({ site_id }) => [site_id, site_id]));
 }
 
-/** As `ctl --scope` takes it. */
+/** The scope in the form of `ctl --scope`. */
 export function scopeWord({ kind, id }: Scope): string {
   return id === undefined ? kind : `${kind}:${id}`;
 }

@@ -1,4 +1,4 @@
-/** A secret that Control shows once. It is gone when the dialogue closes, which only its button does. */
+/** A secret that Control shows once. Only the dialogue's button closes it, and the secret is then lost. */
 import { Alert, Button, Group, Modal, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { CopyText } from './command';
@@ -6,10 +6,10 @@ import { UntrustedText } from './values';
 
 interface ShownOnceProps {
   readonly title: string;
-  /** Undefined: nothing is shown. */
+  /** Undefined to show nothing. */
   readonly secret: string | undefined;
   readonly onClose: () => void;
-  /** What to do with it. */
+  /** Instructions for the secret. */
   readonly children?: ReactNode;
 }
 

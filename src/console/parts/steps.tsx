@@ -1,15 +1,15 @@
-/** Steps in their order: done, to do next, blocked by something, or later. */
+/** Steps in order, each done, next, blocked, or later. */
 import { Badge, Card, Group, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 
 export interface Step {
   readonly title: string;
   readonly isDone: boolean;
-  /** Why it cannot be done, or does not come about. */
+  /** Why the step cannot be done or does not complete. */
   readonly blockedBy?: ReactNode;
-  /** What it is for, or what is there. */
+  /** Purpose of the step, or its result. */
   readonly text: ReactNode;
-  /** What to do, while it is not done. */
+  /** Instructions, shown until the step is done. */
   readonly todo?: ReactNode;
   /** Shown in any state. */
   readonly always?: ReactNode;

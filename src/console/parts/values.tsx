@@ -1,10 +1,10 @@
-/** How single values are shown. */
+/** Components that show single values. */
 import { ActionIcon, Badge, Code, CopyButton, Group, Text } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { visible } from '../api/visible';
 import { IconCheck, IconCopy } from './icons';
 
-/** An ID: complete, and copied by a click. */
+/** A complete ID, which a click copies. */
 export function Id({ value }: { readonly value: string }) {
   return (
     <Group gap={4} wrap="nowrap" component="span">
@@ -32,7 +32,7 @@ export function CopyIcon({ value, label }: { readonly value: string; readonly la
   );
 }
 
-/** Made when the first moment is shown: making them takes a third of the time that the console's code takes to load. */
+/** Created when the first time is shown, because creating them takes a third of the load time of the console's code. */
 let formats:
   | { readonly absolute: Intl.DateTimeFormat; readonly relative: Intl.RelativeTimeFormat }
   | undefined;
@@ -57,7 +57,7 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['second', 1_000],
 ];
 
-/** A moment: how far away, and when in the reader's time zone. */
+/** A time, relative to now and in the reader's time zone. */
 export function Moment({ at }: { readonly at: string | undefined }) {
   const nowMs = useNowMs();
   if (at === undefined)
@@ -83,7 +83,7 @@ function relativeTo(relative: Intl.RelativeTimeFormat, distance: number): string
   return relative.format(Math.round(distance / size), unit);
 }
 
-/** Ticks while it is shown: once a second would move the page for nothing. */
+/** Updates at an interval; once a second would redraw the page needlessly. */
 function useNowMs(): number {
   const [, setTickMs] = useState(0);
   useEffect(() => {
@@ -121,7 +121,7 @@ const COLORS: { readonly [state: string]: string } = {
   ahead: 'red',
 };
 
-/** A state by its name in the API, readable: `pending_approval` is "pending approval". */
+/** Makes a state's name in the API readable: `pending_approval` becomes "pending approval". */
 export function State({ value }: { readonly value: string }) {
   return (
     <Badge color={COLORS[value] ?? 'gray'} variant="light" className="state">
@@ -130,7 +130,7 @@ export function State({ value }: { readonly value: string }) {
   );
 }
 
-/** Text of a workload or an operator: never markup, its invisible characters made visible. */
+/** Text of a workload or an operator: never markup, with invisible characters made visible. */
 export function UntrustedText({ value }: { readonly value: string }) {
   const shown = visible(value);
   return (

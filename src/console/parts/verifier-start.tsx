@@ -15,7 +15,7 @@ export function signingKeysQuery(siteId: string) {
   };
 }
 
-/** @param token written to the file that the verifier reads; undefined: the file is there already */
+/** @param token written to the file that the verifier reads; undefined when the file already exists */
 export function VerifierStart({ token }: { readonly token?: string | undefined }) {
   const site = useSite();
   const { data, error } = useQuery(signingKeysQuery(site.site_id));

@@ -1,4 +1,4 @@
-/** Views of one page, one at a time; the address names the one that is shown. */
+/** Views of one page, of which one is shown; its name is in the URL. */
 import { Tabs } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useUrlState } from '../api/url-state';
@@ -9,7 +9,7 @@ export interface View {
   readonly show: () => ReactNode;
 }
 
-/** The first is shown when the address names none. Each view has filters of its own. */
+/** The first view is the default. Each view has its own filters. */
 export function Views({ views }: { readonly views: readonly View[] }) {
   const { values, set } = useUrlState();
   const shown = views.find(({ name }) => name === values.view) ?? views[0];

@@ -1,4 +1,4 @@
-/** What surrounds every page: site, navigation, who is signed in, whether Control is reached. */
+/** The frame of every page: site, navigation, signed-in operator, and connection to Control. */
 import {
   ActionIcon,
   Alert,

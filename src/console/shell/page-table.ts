@@ -1,14 +1,14 @@
-/** Every page of the console, in the order of the navigation. Each but Home is loaded when it is first opened. */
+/** Every page of the console, in the order of the navigation. Each except Home is loaded when it is first opened. */
 import type { ComponentType } from 'react';
 import type { Permission } from '../api/permissions';
 import * as home from '../pages/home';
 
 export interface PageEntry {
-  /** Below the installation or `/sites/<site>`; parameters as TanStack Router writes them. */
+  /** Path below the installation or `/sites/<site>`, with parameters in the syntax of TanStack Router. */
   readonly path: string;
   readonly title: string;
   readonly load: () => Promise<{ readonly default: ComponentType }>;
-  /** Shown to those who hold it at the installation; absent: to everyone. */
+  /** Permission at the installation that the page requires; absent for everyone. */
   readonly permission?: Permission;
 }
 
@@ -30,7 +30,7 @@ export const SITE_PAGES: readonly PageEntry[] = [
   { path: '/try-request', title: 'Try a request', load: () => import('../pages/try-request') },
 ];
 
-/** Pages that others link to. */
+/** Pages that only other pages link to. */
 export const SITE_DETAIL_PAGES: readonly PageEntry[] = [
   { path: '/sources/$sourceId', title: 'Source', load: () => import('../pages/source') },
   { path: '/policies/$policyId', title: 'Policy', load: () => import('../pages/policy') },

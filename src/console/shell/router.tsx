@@ -1,4 +1,4 @@
-/** Addresses of the console, made of the page table. */
+/** Routes of the console, created from the page table. */
 import { Anchor, Text } from '@mantine/core';
 import { createRootRoute, createRoute, createRouter, Link, lazyRouteComponent } from '@tanstack/react-router';
 import { parseSearch, stringifySearch } from '../api/url-state';

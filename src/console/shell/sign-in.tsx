@@ -49,7 +49,7 @@ export function SignIn() {
   );
 }
 
-/** The page that was asked for, below Control's own path, written as Control accepts it. */
+/** Path of the requested page below Control's own path, in the form that Control accepts. */
 function here(): string {
   return `${location.pathname.slice(new URL(`${controlUrl}/`).pathname.length - 1)}${stringifySearch(parseSearch(location.search))}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Mantine's theme with enough contrast for small text: WCAG 2.2 success criterion 1.4.3 asks for 4.5 to 1, which the paler
- * shades that Mantine chooses do not reach.
+ * Mantine's theme with enough contrast for small text: WCAG 2.2 success criterion 1.4.3 requires 4.5 to 1, which
+ * Mantine's lighter default shades do not reach.
  */
 import { type CSSVariablesResolver, createTheme } from '@mantine/core';
 
@@ -16,10 +16,10 @@ export const theme = createTheme({
   },
 });
 
-/** Shades of green and yellow that are dark enough on a pale ground; of the others Mantine's darkest is. */
+/** Shades of green and yellow that are dark enough on a light background; for other colors Mantine's darkest shade is. */
 const DARKER: { readonly [color: string]: string } = { green: '#1d6b2c', yellow: '#7a4a00' };
 
-/** Each color's text on a pale ground of the same, and outlined. */
+/** Text of each color on a light background of the same color, and outlined. */
 function textShade(scheme: 'light' | 'dark'): { [name: string]: string } {
   const shades = ['blue', 'green', 'yellow', 'red', 'gray'].map((color) => {
     const darkest = DARKER[color] ?? `var(--mantine-color-${color}-9)`;

@@ -1,6 +1,6 @@
 /**
- * The only way in which text becomes HTML in the console: Mantine sets its style sheets so. They hold no markup, and nothing else
- * is accepted. Scripts are never made of text. Source: W3C Trusted Types.
+ * The only policy by which text becomes HTML in the console: Mantine sets its style sheets in this way. It accepts only
+ * text without markup. Scripts are never created from text. Source: W3C Trusted Types.
  */
 interface TrustedTypes {
   createPolicy(name: string, rules: { createHTML(text: string): string }): unknown;
@@ -10,7 +10,10 @@ declare global {
   var trustedTypes: TrustedTypes | undefined;
 }
 
-/** Before anything is rendered. Browsers without trusted types have the rest of the Content-Security-Policy. */
+/**
+ * Call it before anything is rendered. Browsers without trusted types still apply the rest of the
+ * Content-Security-Policy.
+ */
 export function acceptTextOnly(): void {
   globalThis.trustedTypes?.createPolicy('default', {
     createHTML(text) {

@@ -23,7 +23,7 @@ export class DeclarationSpace {
   }
 }
 
-/** Held until the client has its answer or is gone, and longer while something works on the body. */
+/** Held until the client has its answer or disconnects, and until nothing uses the body any more. */
 export class DeclarationRoom {
   readonly #left = new AbortController();
   readonly #giveBack: () => void;
@@ -43,7 +43,7 @@ export class DeclarationRoom {
     socket.once('close', leave);
   }
 
-  /** @param work drops what it has not begun when the signal aborts */
+  /** @param work skips parts that it has not begun when the signal aborts */
   async during<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { signal } = this.#left;
     signal.throwIfAborted();

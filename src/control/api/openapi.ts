@@ -47,7 +47,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
     version: API_VERSION,
     description: DESCRIPTION,
     securitySchemes: SECURITY_SCHEMES,
-    problems: (code) => (isProblemCode(code) ? PROBLEMS[code] : unknownCode(code)),
+    problems: (code) => (isProblemCode(code) ? PROBLEMS[code] : rejectUnknownCode(code)),
     problemsOf,
     securityOf: (route) => securityOf(accessOf(route)),
   });
@@ -70,7 +70,7 @@ function isProblemCode(code: string): code is ProblemCode {
   return Object.hasOwn(PROBLEMS, code);
 }
 
-function unknownCode(code: string): never {
+function rejectUnknownCode(code: string): never {
   throw new Error(`no problem has the code ${code}`);
 }
 

@@ -51,7 +51,7 @@ interface Described {
   readonly description?: string;
   /** Without the codes of idempotency keys and versions. */
   readonly problems?: readonly ProblemCode[];
-  /** Of a change: its body says why it is made. Default: a query parameter does. */
+  /** Whether the body of a change contains its reason. By default a query parameter does. */
   readonly isReasonInBody?: true;
 }
 

@@ -147,7 +147,7 @@ async function rejectOwnIssuer(tx: Transaction, { siteId, issuer }: BrokerName):
   throw invalidAt('/path/issuer', "the site's own issuer, whose passports derived keys sign");
 }
 
-/** What the site check does not see. @throws ApiProblem `definition_invalid` */
+/** Checks that the site check does not cover. @throws ApiProblem `definition_invalid` */
 function rejectFaulty({ trustDomain }: BrokerName, { definition, url }: BrokerReplacement): void {
   if (definition.trust_domain !== trustDomain) {
     throw invalidAt('/body/definition/trust_domain', 'must be the trust domain of the path');
@@ -170,7 +170,10 @@ const DERIVED_KEY_PREFIX = `${ID_PREFIXES.derivedKey}_`;
 const BROKER_URL_RULE =
   'must read https://host[:port][/path] (plain http on loopback only), in lower case, without a final slash';
 
-/** As operators' machines fetch keys from it: no credentials, query or fragment, and one spelling. */
+/**
+ * Requires a URL in canonical spelling without credentials, query and fragment, because operators' machines fetch keys
+ * from it.
+ */
 function isBrokerUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, origin, pathname } = new URL(text);

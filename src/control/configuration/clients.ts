@@ -35,7 +35,7 @@ interface ClientName {
   readonly clientId: string;
 }
 
-/** A client as read, and what it becomes. */
+/** A client as read, and its replacement. */
 export interface ClientReplacement {
   readonly row: RowOf<'client'>;
   readonly subject: string;
@@ -69,7 +69,7 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
     });
   }
 
-  /** Creates many that do not exist. @throws ApiProblem `definition_invalid`, naming the client */
+  /** Creates many clients that do not exist. @throws ApiProblem `definition_invalid`, naming the client */
   createAll(operation: Operation, siteId: string, clients: readonly NewClient[]): Promise<void> {
     return this.createRows(operation, siteId, clients, async (tx, nowMs) => ({
       rows: await newClients(tx, siteId, clients, nowMs, checkNamed),
@@ -94,7 +94,10 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
     });
   }
 
-  /** Changes many, unchanged since they were read. @throws ApiProblem as {@link Clients.change}, naming the client */
+  /**
+   * Changes many clients that are unchanged since they were read.
+   * @throws ApiProblem as {@link Clients.change}, naming the client
+   */
   changeAll(operation: Operation, siteId: string, changes: readonly ClientReplacement[]): Promise<void> {
     const rows = changes.map(({ row }) => row);
     return this.changeRows(operation, siteId, rows, async (tx, nowMs) => {
@@ -116,7 +119,10 @@ export class Clients extends VersionedResource<'client', 'client', ClientView> {
     );
   }
 
-  /** Removes many, unchanged since they were read. @throws ApiProblem as {@link Clients.remove}, naming the client */
+  /**
+   * Removes many clients that are unchanged since they were read.
+   * @throws ApiProblem as {@link Clients.remove}, naming the client
+   */
   removeAll(operation: Operation, siteId: string, rows: readonly RowOf<'client'>[]): Promise<void> {
     const clientIds = rows.map(({ clientId }) => clientId);
     return this.removeRows(operation, siteId, rows, (tx, nowMs) =>
@@ -311,7 +317,7 @@ export class Grants {
     });
   }
 
-  /** Creates many that do not exist. The caller keeps to the limit of grants. */
+  /** Creates many grants that do not exist. The caller respects the limit of grants. */
   createAll(
     operation: Operation,
     siteId: string,
@@ -322,7 +328,7 @@ export class Grants {
     return this.#writeAll(operation, siteId, changes);
   }
 
-  /** Changes the access of many, unchanged since they were read. */
+  /** Changes the access of many grants that are unchanged since they were read. */
   changeAll(operation: Operation, siteId: string, grants: readonly GrantReplacement[]): Promise<void> {
     const createdAtMs = this.#nowMs();
     const changes = grants.map(({ row, access }) => ({

@@ -41,7 +41,7 @@ interface RouteName {
 
 const readDefinition = storedDefinition(ROUTE_DEFINITION);
 
-/** A route as read, and what it becomes. */
+/** A route as read, and its replacement. */
 export interface RouteReplacement {
   readonly row: RowOf<'route'>;
   readonly definition: RouteDefinition;
@@ -90,7 +90,7 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
     });
   }
 
-  /** Creates many that do not exist. @throws ApiProblem `definition_invalid`, naming the route */
+  /** Creates many routes that do not exist. @throws ApiProblem `definition_invalid`, naming the route */
   createAll(operation: Operation, siteId: string, routes: readonly NewRoute[]): Promise<void> {
     return this.createRows(operation, siteId, routes, async (tx, nowMs) => ({
       rows: await newRoutes(tx, siteId, routes, nowMs, checkNamed),
@@ -106,22 +106,25 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
   ): Promise<RouteView> {
     return this.changeRow(operation, [siteId, routeId], version, async (tx) => ({
       set: { definition: JSON.stringify(definition) },
-      ...(await this.#replaced(tx, siteId, [{ route_id: routeId, definition }], checkUnnamed)),
+      ...(await this.#consequencesOf(tx, siteId, [{ route_id: routeId, definition }], checkUnnamed)),
     }));
   }
 
-  /** Replaces many, unchanged since they were read. @throws ApiProblem `definition_invalid`, naming the route */
+  /**
+   * Replaces many routes that are unchanged since they were read.
+   * @throws ApiProblem `definition_invalid`, naming the route
+   */
   replaceAll(operation: Operation, siteId: string, routes: readonly RouteReplacement[]): Promise<void> {
     const rows = routes.map(({ row }) => row);
     const named = routes.map(({ row, definition }) => ({ route_id: row.routeId, definition }));
     return this.changeRows(operation, siteId, rows, async (tx) => ({
       rows: routes.map(({ row, definition }) => ({ ...row, definition: JSON.stringify(definition) })),
-      ...(await this.#replaced(tx, siteId, named, checkNamed)),
+      ...(await this.#consequencesOf(tx, siteId, named, checkNamed)),
     }));
   }
 
-  /** What follows from new definitions. @throws ApiProblem `definition_invalid` */
-  async #replaced(
+  /** Returns the consequences of new definitions. @throws ApiProblem `definition_invalid` */
+  async #consequencesOf(
     tx: Transaction,
     siteId: string,
     routes: readonly NewRoute[],
@@ -143,7 +146,7 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
     );
   }
 
-  /** Removes many with their sources, unchanged since they were read. */
+  /** Removes many routes, with their sources, that are unchanged since they were read. */
   removeAll(operation: Operation, siteId: string, rows: readonly RowOf<'route'>[]): Promise<void> {
     const routeIds = rows.map(({ routeId }) => routeId);
     return this.removeRows(operation, siteId, rows, (tx) => removeSourcesOf(tx, siteId, routeIds));
@@ -239,7 +242,7 @@ async function rejectUnknownHeader(tx: Transaction, siteId: string): Promise<voi
 
 const readSources = storedDefinition(ROUTE_SOURCES_REPLACEMENT.properties.allowed_sources);
 
-/** What the sources of a route become. */
+/** A route with its new sources. */
 export interface SourcesOfRoute {
   readonly routeId: string;
   readonly sources: AllowedSources;
@@ -298,7 +301,7 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
     });
   }
 
-  /** Sets those of many routes that have none. @throws ApiProblem `definition_invalid`, naming the route */
+  /** Sets the sources of many routes without sources. @throws ApiProblem `definition_invalid`, naming the route */
   createAll(operation: Operation, siteId: string, sets: readonly SourcesOfRoute[]): Promise<void> {
     return this.createRows(operation, siteId, sets, async (tx, nowMs) => {
       const routeIds = sets.map(({ routeId }) => routeId);
@@ -311,7 +314,10 @@ export class RouteSources extends VersionedResource<'route_sources', 'routeSourc
     });
   }
 
-  /** Changes those of many routes, unchanged since they were read. @throws ApiProblem `definition_invalid`, naming the route */
+  /**
+   * Changes the sources of many routes, if unchanged since they were read.
+   * @throws ApiProblem `definition_invalid`, naming the route
+   */
   changeAll(operation: Operation, siteId: string, changes: readonly SourcesReplacement[]): Promise<void> {
     const rows = changes.map(({ row }) => row);
     const sets = changes.map(({ row, sources }) => ({ routeId: row.routeId, sources }));

@@ -4,7 +4,7 @@ import type { Static } from 'typebox';
 import Type from 'typebox';
 import { closed, moment, object } from '../../process/http-service/members-contract.ts';
 
-/** With the JSON text inside JSON. */
+/** Maximum size of a body, whose JSON text is escaped inside JSON. */
 export const MAX_EXPLANATION_BYTES = 256 * 1024;
 
 export const EXPLANATION_REQUEST = object(

@@ -1,4 +1,4 @@
-/** Schema of what needs attention at an Auth Site. Source: docs/operate/control.md "Propagation". */
+/** Schema of the conditions of an Auth Site that need attention. Source: docs/operate/control.md "Propagation". */
 import type { Static } from 'typebox';
 import Type from 'typebox';
 import {

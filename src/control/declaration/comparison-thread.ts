@@ -1,7 +1,7 @@
 /**
- * Compares declarations in a thread of its own, one after the other: parsing 16 MiB and comparing 100,000 clients take seconds,
- * in which the main thread answers verifiers, revokes keys and states freshness. The thread's memory is bounded. It starts
- * with the first declaration and ends when there has been none for a while.
+ * Compares declarations one after the other in a separate thread. Parsing 16 MiB and comparing 100,000 clients take
+ * seconds, during which the main thread must answer verifiers, revoke keys and state freshness. The thread's memory is
+ * bounded. It starts with the first declaration and ends after an idle time.
  */
 import { Worker } from 'node:worker_threads';
 import type { Fault } from '../../process/http-service/members-contract.ts';
@@ -13,14 +13,14 @@ import type { Comparer, Comparison, ComparisonRequest } from './comparison.ts';
 /** A secret: the URL holds a password. */
 export interface DatabasePlace {
   readonly dataDirectory: string;
-  /** Undefined: the embedded database. */
+  /** Undefined for the embedded database. */
   readonly databaseUrl: string | undefined;
 }
 
-/** What goes to the thread. */
+/** Input of the thread. */
 export type ComparisonTask = ComparisonRequest;
 
-/** What comes back. */
+/** Result from the thread. */
 export type ComparisonOutcome =
   | { readonly kind: 'done'; readonly comparison: Comparison }
   | {
@@ -41,7 +41,7 @@ export class ComparisonThread implements Comparer {
   readonly #place: DatabasePlace;
   #worker: Worker | undefined;
   #idle: NodeJS.Timeout | undefined;
-  /** Comparisons that have not ended. */
+  /** Number of comparisons that have not ended. */
   #pending = 0;
   #turn: Promise<unknown> = Promise.resolve();
   #isClosed = false;
@@ -83,7 +83,7 @@ export class ComparisonThread implements Comparer {
     this.#worker ??= this.#start();
     const worker = this.#worker;
     return new Promise((resolve, reject) => {
-      const ended = (error: Error) => {
+      const fail = (error: Error) => {
         worker.removeAllListeners();
         worker.on('error', () => {});
         if (this.#worker === worker) this.#worker = undefined;
@@ -92,9 +92,9 @@ export class ComparisonThread implements Comparer {
       worker.removeAllListeners();
       worker.once('message', resolve);
       worker.once('error', (error: Error & { readonly code?: string }) =>
-        ended(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? tooLarge() : error),
+        fail(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? tooLarge() : error),
       );
-      worker.once('exit', () => ended(new StoreUnavailableError('the comparison was ended')));
+      worker.once('exit', () => fail(new StoreUnavailableError('the comparison was ended')));
       worker.postMessage(task);
     });
   }

@@ -1,4 +1,4 @@
-/** The thread that compares declarations. It has a database connection of its own, which only reads. */
+/** The thread that compares declarations. It has its own database connection, which only reads. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { RequestShapeError } from '../../process/http-service/request-shape.ts';
 import { ApiProblem } from '../domain/api-problem.ts';

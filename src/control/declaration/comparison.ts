@@ -1,6 +1,6 @@
 /**
- * Compares a site with a declaration: parses it, reads the site on one snapshot, and plans the steps. It takes no lock, writes
- * nothing, and depends on nothing but a reader, so that it can run in a thread of its own (`comparison-thread.ts`).
+ * Compares a site with a declaration: parses it, reads the site on one snapshot, and plans the steps. It takes no lock,
+ * writes nothing, and depends only on a reader, so it can run in a separate thread (`comparison-thread.ts`).
  */
 import { hash } from 'node:crypto';
 import { compileSerializer, compileValidator, parseJson } from '../../process/http-service/request-shape.ts';
@@ -19,7 +19,7 @@ import { rejectForeseenFaults } from './foreseen-faults.ts';
 import { type PlannedStep, planSite, unnamedMembers } from './plan.ts';
 import { rejectFixedChanges, rejectInconsistent, rejectNamesakes, warningsOf } from './plan-checks.ts';
 
-/** Plain data: it goes to another thread. */
+/** Plain data, because it is sent to another thread. */
 export interface ComparisonRequest {
   /** JSON. */
   readonly body: Uint8Array;
@@ -28,17 +28,17 @@ export interface ComparisonRequest {
   readonly roles: readonly HeldRole[];
   readonly dryRun: boolean;
   readonly prune: boolean;
-  /** The tag of what the declaration is based on. */
+  /** The tag of the state on which the declaration is based. */
   readonly ifMatch: string | undefined;
 }
 
-/** `tag` names what Control holds of the site, before the steps. Plain data. */
+/** `tag` identifies Control's state of the site before the steps. Plain data. */
 export type Comparison =
   /** A dry run, or nothing to do. `answer`: a {@link DeclarationResult} as JSON. */
   | { readonly kind: 'compared'; readonly answer: Uint8Array; readonly tag: string }
   | { readonly kind: 'planned'; readonly plan: DeclarationPlan; readonly tag: string };
 
-/** What applying needs: the steps, and what of the site they begin with. */
+/** Input for applying: the steps, and the state of the site from which they start. */
 export interface DeclarationPlan {
   readonly existed: boolean;
   /** Names of the declared environment and fleet. */
@@ -48,11 +48,11 @@ export interface DeclarationPlan {
   readonly steps: readonly PlannedStep[];
   /** The revision of each source that exists, by name. */
   readonly revisions: ReadonlyMap<string, RevisionName>;
-  /** Without what applying adds. */
+  /** The result without the members that applying adds. */
   readonly result: DeclarationResult;
 }
 
-/** Compares in the thread that calls. */
+/** Compares in the calling thread. */
 export function compareIn(reader: SnapshotReader): Comparer {
   return { compare: (request) => compareDeclaration(reader, request) };
 }
@@ -72,11 +72,11 @@ export interface SnapshotReader {
 }
 
 /**
- * Maximum number of steps of one apply: they are one transaction, for which revocations of the site wait, and on SQLite
- * everything that writes.
+ * Maximum number of steps of one apply. They are one transaction, which blocks revocations of the site and, on SQLite,
+ * every write.
  */
 export const MAX_STEPS = 10_000;
-/** Of these, those that run one by one: all but clients, grants, routes and route sources. */
+/** Maximum number of those steps that run one by one: all except clients, grants, routes and route sources. */
 export const MAX_SINGLE_STEPS = 500;
 
 const validate = compileValidator({ schema: SITE_DECLARATION, httpPart: 'body' });
@@ -100,7 +100,7 @@ export async function compareDeclaration(
   const forbidden = steps.find(({ permission }) => !mayDo(roles, permission, place));
   if (forbidden !== undefined && !dryRun) throw permissionDenied(forbidden);
   if (!dryRun) rejectTooMany(steps);
-  // An error may say more of the site than its reader may know.
+  // An error may reveal more about the site than its reader may know.
   if (forbidden === undefined) await rejectForeseenFaults(declaration, current, steps);
   const result = {
     ...resultOf(request, declaration, current, steps),
@@ -191,14 +191,14 @@ function placeOf({ environmentId, fleetId, site }: CurrentSite, siteId: string):
   };
 }
 
-/** Names step and permission. */
+/** The error for a missing permission, which names the step and the permission. */
 function permissionDenied({ verb, kind, name, permission }: PlannedStep): ApiProblem {
   return new ApiProblem('permission_denied', `${verb} ${kind} ${name} requires the permission ${permission}`);
 }
 
 /**
- * A strong entity tag of what a declaration can change. Versions stand for rows. Sources and policies also change by
- * themselves, so they count by what can be declared.
+ * A strong entity tag of everything that a declaration can change. It covers rows by their versions. Sources and
+ * policies also change by themselves, so it covers their members that can be declared.
  */
 function tagOf(current: CurrentSite): string {
   const rows = (records: ReadonlyMap<string, { readonly version: number; readonly updatedAtMs: number }>) =>

@@ -13,8 +13,8 @@ export interface CurrentSource {
   /** Oldest first. */
   readonly revisions: readonly RowOf<'sourceRevision'>[];
   /**
-   * The revision to compare with the declaration: the one that holds the slot when it is as declared, otherwise the newest
-   * that is not retired. So a draft beside a declared revision stays as an operator left it.
+   * The revision to compare with the declaration: the one that holds the slot if it matches the declaration, otherwise
+   * the newest that is not retired. A draft beside a matching revision thus stays unchanged.
    */
   readonly compared: RowOf<'sourceRevision'>;
 }
@@ -35,7 +35,7 @@ export interface CurrentSite {
   readonly routes: ReadonlyMap<string, RowOf<'route'>>;
   /** By route_id. */
   readonly routeSources: ReadonlyMap<string, RowOf<'routeSources'>>;
-  /** By display name, without ended ones: a declared source of that name is a new one. */
+  /** By display name, without ended sources: a declared source with the name of an ended one is new. */
   readonly sources: ReadonlyMap<string, CurrentSource>;
   /** By display name, without deleted ones. */
   readonly policies: ReadonlyMap<string, RowOf<'enrollmentPolicy'>>;

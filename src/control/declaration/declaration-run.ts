@@ -61,7 +61,7 @@ export interface DeclarationRunOptions {
   readonly createSiteKeys: CreateSiteKeys;
 }
 
-/** Methods that are steps. */
+/** Methods that run a step. */
 type StepMethod = Exclude<keyof DeclarationRun, 'audit' | 'tokens' | 'activated' | 'writeMany' | 'finish'>;
 
 /** A method of {@link DeclarationRun} with its arguments. */
@@ -81,7 +81,7 @@ export class DeclarationRun {
   #fleetId: string | undefined;
   #mustCheck = false;
   #many = noRows();
-  /** The revision of each source that is as declared, or becomes it, by name. */
+  /** The revision of each source that matches the declaration, or will, by name. */
   readonly #revisions: Map<string, RevisionName>;
   /** Revisions whose activation began. */
   readonly activated: (RevisionName & { readonly name: string })[] = [];
@@ -103,7 +103,7 @@ export class DeclarationRun {
     return this.#store.audit;
   }
 
-  /** Writes and checks what the steps left. @throws ApiProblem `definition_invalid` */
+  /** Writes and checks what remains after the steps. @throws ApiProblem `definition_invalid` */
   async finish(): Promise<void> {
     const { siteCheck, siteId, tx } = this.#options;
     await this.writeMany();
@@ -182,7 +182,7 @@ export class DeclarationRun {
     this.#many.changed.routeSources.push(change);
   }
 
-  /** Writes what there may be thousands of: one by one they take milliseconds each. */
+  /** Writes members together of which there may be thousands, because one by one they take milliseconds each. */
   async writeMany(): Promise<void> {
     const { removed, changed, created } = this.#many;
     this.#many = noRows();
@@ -328,7 +328,7 @@ function openServices(
   };
 }
 
-/** Nothing is fetched inside a transaction: the check runs after it. */
+/** Fetches nothing inside a transaction; the check runs after it. */
 async function rejectNetwork(): Promise<never> {
   throw new Error('a transaction fetches nothing');
 }

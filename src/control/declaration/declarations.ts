@@ -1,6 +1,6 @@
 /**
- * Declarations: compare a site with what an operator declares, and apply all differences in one transaction, or none. The
- * comparison is made on a snapshot. Under the lock, applying only makes sure that it still holds, and writes.
+ * Declarations: compares a site with an operator's declaration and applies either all differences, in one transaction,
+ * or none. It compares on a snapshot. Under the lock it only checks that the comparison is still valid, and writes.
  * Source: docs/operate/control-api.md "Declarations".
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -28,16 +28,16 @@ export interface DeclarationsDeps {
 
 export interface DeclarationRequest extends ComparisonRequest {
   readonly operation: Operation;
-  /** Drops a declaration that has not begun. */
+  /** Aborts a declaration that has not begun. */
   readonly signal?: AbortSignal;
 }
 
 export type Declared =
-  /** `tag` names what Control holds of the site. `answer`: a {@link DeclarationResult} as JSON. */
+  /** `tag` identifies Control's state of the site. `answer` is a {@link DeclarationResult} as JSON. */
   | { readonly kind: 'compared'; readonly answer: Uint8Array; readonly tag: string }
   | { readonly kind: 'applied'; readonly result: DeclarationResult };
 
-/** Comparisons of one request, of which all but the last were out of date when the lock was taken. */
+/** Maximum number of comparisons for one request; all but the last were outdated when the lock was taken. */
 const MAX_COMPARISONS = 3;
 
 /** Resources with audit events of a site that no declaration compares. */
@@ -52,7 +52,7 @@ export class Declarations {
     this.#deps = deps;
   }
 
-  /** @throws ApiProblem as {@link Comparer.compare}, and what the operations of the steps throw */
+  /** @throws ApiProblem as {@link Comparer.compare}, and the errors of the steps' operations */
   async apply({ operation, signal, ...request }: DeclarationRequest): Promise<Declared> {
     const { comparer } = this.#deps;
     if (request.dryRun) return this.#compared(await comparer.compare(request, signal));
@@ -87,7 +87,7 @@ export class Declarations {
       });
   }
 
-  /** One after the other, so that other transactions get the database between them. */
+  /** Declarations run one after the other, so that other transactions can use the database between them. */
   #inTurn<T>(apply: () => Promise<T>): Promise<T> {
     const applied = this.#turn.then(apply);
     this.#turn = applied.catch(() => undefined).then(() => nextTurn());
@@ -140,7 +140,7 @@ interface Applied {
 /** Rolls the transaction back, which has changed nothing. */
 class ChangedMeanwhile extends Error {}
 
-/** Whether the site is still as it was compared. Every change of what can be declared has an audit event. */
+/** Whether the site is unchanged since the comparison. Every change of what can be declared has an audit event. */
 async function isCurrent(
   tx: Transaction,
   siteId: string,
@@ -163,7 +163,7 @@ async function runSteps(steps: readonly PlannedStep[], run: DeclarationRun): Pro
   await run.finish();
 }
 
-/** Names the step in what it throws. */
+/** Runs a step and names it in errors. */
 async function runStep({ verb, kind, name, call }: PlannedStep, run: DeclarationRun): Promise<void> {
   try {
     await runCall(run, call);

@@ -1,6 +1,6 @@
 /**
- * Finds, in memory, what would make the steps of a declaration fail: the faults of what is declared, and what the site as a
- * whole would break. What depends on other sites, keys, states of sources or verifiers is checked when the steps run.
+ * Finds, in memory, faults that would make the steps of a declaration fail: faults of declared members and of the site
+ * as a whole. Faults that depend on other sites, keys, states of sources or verifiers are found when the steps run.
  */
 
 import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';

@@ -172,7 +172,7 @@ function pinnedKeys({ definition }: RowOf<'broker'>): readonly unknown[] {
   return Array.isArray(keys) ? keys : [];
 }
 
-/** The `kid`s of keys that a list lacks, or has otherwise. */
+/** The `kid`s of keys that a list lacks or has with other content. */
 function missingFrom(list: readonly unknown[], keys: readonly unknown[]): readonly string[] {
   return keys
     .filter((key) => !list.some((other) => isEqual(key, other)))
@@ -222,7 +222,7 @@ function skewWarnings({ site }: SiteDeclaration, current: CurrentSite): readonly
   return [{ code: 'skew_raised', message, denied_seconds: deniedSeconds }];
 }
 
-/** F of the table in docs/operate/replay.md "Fences", where replicas may be promoted. */
+/** The value F of the table in docs/operate/replay.md "Fences", for stores whose replicas may be promoted. */
 const LEAST_MARGIN_SECONDS = 12;
 
 /** Source: docs/operate/replay.md "Fences", with F = 0. */

@@ -1,6 +1,6 @@
 /**
- * Plans the steps from Control's current configuration to a declaration. Each step changes something, so that a second plan
- * has none. A step runs the operation that an operator would call for it.
+ * Plans the steps from Control's current configuration to a declaration. Each step changes something, so a second plan
+ * has no steps. A step runs the operation that an operator would call for it.
  */
 
 import type { JsonObject } from '../../protocol/strict-json.ts';
@@ -22,7 +22,7 @@ import { brokerName, type CurrentSite, definitionOf } from './current-site.ts';
 import type { RunCall } from './declaration-run.ts';
 import { COORDINATES, coordinateChanges, describe, differences, isEqual, pick } from './differences.ts';
 
-/** Plain data: a step is planned in one thread and runs in another. */
+/** Plain data, because a step is planned in one thread and runs in another. */
 export interface PlannedStep extends DeclarationStep {
   readonly call: RunCall;
 }
@@ -30,7 +30,7 @@ export interface PlannedStep extends DeclarationStep {
 /** Kinds of members that a declaration can remove with `prune`. */
 type PrunedKind = 'enrollment_policy' | 'route' | 'client' | 'broker' | 'source';
 
-/** What each kind's own operations require. */
+/** The permission that the operations of each kind require. */
 const PERMISSIONS: { readonly [K in MemberKind]: DeclarationStep['permission'] } = {
   environment: 'administer',
   fleet: 'administer',
@@ -74,7 +74,7 @@ export interface UnnamedMember {
   readonly name: string;
 }
 
-/** What the declaration does not name, of the kinds that it could name. */
+/** Members that the declaration could name but does not. */
 export function unnamedMembers(declaration: SiteDeclaration, current: CurrentSite): readonly UnnamedMember[] {
   const names = declaredNames(declaration);
   const rest = (kind: keyof typeof names, records: ReadonlyMap<string, unknown>) =>

@@ -1,4 +1,4 @@
-/** A token bucket: a burst at most, then one for each refill interval. Its clock is an argument. */
+/** A token bucket: allows a burst, then one token for each refill interval. Its clock is an argument. */
 export interface TokenBucketOptions {
   readonly burst: number;
   readonly refillMs: number;

@@ -73,7 +73,7 @@ export class EnrollmentDecisions {
   }
 
   /**
-   * Issues the key. After an error the enrollment stays pending, unless its time is over: then it is expired.
+   * Issues the key. After an error the enrollment stays pending, unless it has expired.
    * @throws ApiProblem `enrollment_state_conflict`, `enrollment_expired`, `policy_not_active`, `policy_issuer_mismatch`,
    *   `policy_revision_outdated`, `source_not_active`, `subject_blocked`, `key_revoked`, `token_key_limit`, `token_key_unknown`,
    *   `issuer_keys_unavailable`, `precondition_failed`

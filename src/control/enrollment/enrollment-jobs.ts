@@ -76,7 +76,7 @@ export function startEnrollmentJobs(jobs: EnrollmentJobs): () => Promise<void> {
   ];
   return async () => {
     await Promise.all(stops.map((stop) => stop()));
-    await lifecycle.settled();
+    await lifecycle.untilIdle();
   };
 }
 

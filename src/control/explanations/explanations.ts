@@ -33,10 +33,10 @@ export interface Explained {
   readonly lines: readonly string[];
 }
 
-/** To compile a large bundle takes seconds, and its keys take memory: one at a time, and few may wait. */
+/** Compiling a large bundle takes seconds and memory, so one runs at a time and only few may wait. */
 const MAX_PENDING = 4;
 const RETRY_SECONDS = 2;
-/** As verifiers have it unless they are configured otherwise. */
+/** The verifiers' default. */
 const REALTIME_STALENESS_SECONDS = 10;
 
 export class Explanations {
@@ -86,7 +86,7 @@ export class Explanations {
     const turn = this.#last.then(work).finally(() => {
       this.#pending -= 1;
     });
-    // Keeps no result.
+    // Discards the result, which only the caller receives.
     const done = () => undefined;
     this.#last = turn.then(done, done);
     return turn;
@@ -107,7 +107,7 @@ function readInput(text: string): ExplainInput {
   return translated(() => parseExplainInput(text));
 }
 
-/** Errors of the input quote nothing of it. */
+/** Translates errors of the input, which quote nothing of it. */
 function translated<T>(work: () => T): T {
   try {
     return work();

@@ -24,7 +24,7 @@ import type { Transaction } from '../store/transaction.ts';
 
 export interface WantedBundle {
   readonly siteId: string;
-  /** Undefined: `preferred` if Control holds it, otherwise the newest. */
+  /** Undefined for `preferred` if Control holds it, otherwise the newest. */
   readonly revision: number | undefined;
   readonly preferred: number | undefined;
   readonly nowSeconds: number;
@@ -45,14 +45,14 @@ export async function heldBundle(store: ControlStore, wanted: WantedBundle): Pro
   }
 }
 
-/** What is published for the revision, as far as it is small. */
+/** The published documents of the revision without its large files. */
 interface PublishedRevision {
   readonly revision: number;
   readonly baseRevision: number;
   readonly files: ReadonlyMap<string, string>;
   readonly signers: Signers;
   readonly freshnessSigners: Signers;
-  /** The newest statement, of the newest revision. */
+  /** The newest freshness statement, which is about the newest revision. */
   readonly freshness: RowOf<'freshness'> | undefined;
   /** When the next revision was published. */
   readonly replacedAtMs: number | undefined;
@@ -92,7 +92,7 @@ async function isHeld(
   return (await tx.publication.bases(siteId)).some(({ revision }) => revision === baseRevision);
 }
 
-/** Retired keys too: they signed the older documents. */
+/** Includes retired keys, because they signed older documents. */
 function signersOf(rows: readonly RowOf<'signingKey'>[], purpose: RowOf<'signingKey'>['purpose']): Signers {
   const keys = rows
     .filter((row) => row.purpose === purpose)

@@ -14,7 +14,7 @@ import { fetchKeySet } from './fetch-key-set.ts';
 import { discoveryUrlOf, readIssuerUrl, readKeySetUrl, scopeOf } from './issuer-url.ts';
 import type { IssuerKey } from './key-set.ts';
 
-/** What an operator enters. */
+/** Members that an operator enters. */
 export interface SourceCoordinates {
   readonly issuer: string;
   readonly jwksUri: string;

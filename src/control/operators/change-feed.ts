@@ -1,11 +1,11 @@
 /**
- * Says what audit events were recorded, by any instance, since the last round. One reader serves all listeners of this
- * process, and reads only while there are some.
+ * Reports audit events that any instance recorded since the last round. One reader serves all listeners of this process
+ * and reads only while there are listeners.
  */
 import type { ScopePath } from '../domain/roles.ts';
 import type { ControlStore } from '../store/port.ts';
 
-/** Events of one place and kind of resource. */
+/** Events for one place and one kind of resource. */
 export interface RecordedChange {
   /** Who may read it, as in `mayDo`. */
   readonly place: ScopePath;
@@ -40,7 +40,7 @@ export class ChangeFeed {
   #timer: NodeJS.Timeout | undefined;
   /** Every event up to this one is known. */
   #settledSeq = 0;
-  /** Known events after it, by place and kind. */
+  /** Known events after {@link #settledSeq}, by place and kind. */
   #known: ReadonlyMap<string, Counted> = new Map();
   #gap: Gap | undefined;
 
@@ -89,7 +89,7 @@ export class ChangeFeed {
     const { roundMs = ROUND_MS, report } = this.#options;
     const started = this.#started;
     this.#timer = setTimeout(() => {
-      void this.#round()
+      void this.#readChanges()
         .catch(report)
         .finally(() => {
           if (this.#started === started) this.#schedule();
@@ -97,7 +97,7 @@ export class ChangeFeed {
     }, roundMs).unref();
   }
 
-  async #round(): Promise<void> {
+  async #readChanges(): Promise<void> {
     const started = this.#started;
     const givenUp = this.#givenUpGap();
     const { counts, afterGap } = await this.#options.store.read(async (tx) => ({
@@ -118,7 +118,7 @@ export class ChangeFeed {
     for (const listener of this.#listeners) listener(changed);
   }
 
-  /** Only what was committed when it was seen: later events may have gaps that are younger. */
+  /** Covers only events up to the gap's newest one, because later events may have newer gaps. */
   #givenUpGap(): Gap | undefined {
     const gap = this.#gap;
     return gap !== undefined && this.#options.nowMs() - gap.sinceMs >= MAX_GAP_MS ? gap : undefined;
@@ -136,11 +136,11 @@ function hasMore({ events, newestSeq }: Counted, known: Counted | undefined): bo
   return known === undefined || events > known.events || newestSeq > known.newestSeq;
 }
 
-/** Numbers without a visible event. */
+/** Event numbers without a visible event. */
 interface Gap {
-  /** When it was first seen. */
+  /** When the gap was first seen. */
   readonly sinceMs: number;
-  /** The newest event then. */
+  /** The newest event at that time. */
   readonly newestSeq: number;
 }
 
@@ -158,7 +158,7 @@ function keyOf({ environmentId, fleetId, siteId, siteUid, resourceKind }: Counte
   return JSON.stringify([environmentId, fleetId, siteId, siteUid, resourceKind]);
 }
 
-/** As in lists of audit events, those of a deleted site are for readers of what it was in. */
+/** As in lists of audit events, the events of a deleted site are visible to readers of the place that contained it. */
 function changeOf({ environmentId, fleetId, siteId, siteUid, resourceKind }: Counted): RecordedChange {
   return {
     place: {

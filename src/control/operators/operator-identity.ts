@@ -21,7 +21,10 @@ export function groupPrincipal(name: string): string {
   return `group:${name}`;
 }
 
-/** A session's public name: the beginning of its token's hash. It is no credential, and leads to none. */
+/**
+ * A session's public name: the beginning of its token's hash. It is not a credential, and no credential can be derived
+ * from it.
+ */
 export function sessionIdOf(hash: string): string {
   return `ses_${hash.slice(0, 16)}`;
 }

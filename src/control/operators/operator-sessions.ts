@@ -1,5 +1,5 @@
 /**
- * Sessions as operators see and end them: their own, and with a role on the installation those of all.
+ * Lists and ends sessions for operators: their own, or those of everyone with a role on the installation.
  * Source: docs/operate/control.md "Signing in with OpenID Connect".
  */
 import type { OperatorSessionView } from '../contract/operators-contract.ts';
@@ -22,10 +22,10 @@ export class OperatorSessions {
     this.#nowMs = nowMs;
   }
 
-  /** Living ones: all with `read` on the installation, otherwise the caller's own. */
+  /** Lists living sessions: all of them with `read` on the installation, otherwise the caller's own. */
   async list(caller: Principal, { after, limit }: Page): Promise<RangedPage<OperatorSessionView>> {
     const principal = mayOnAll(caller, 'read') ? undefined : caller.actor;
-    // Behind every hash that begins as the cursor does.
+    // The page starts after every hash with the cursor's prefix.
     const page = { after: after === undefined ? undefined : `${hashPrefixOf(after) ?? ''}~`, limit };
     const of = { principal, nowMs: this.#nowMs() };
     const rows = await this.#store.readAside((tx) => tx.operators.sessions(of, page));

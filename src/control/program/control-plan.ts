@@ -20,7 +20,7 @@ import type { ControlSettings, DatabaseSettings } from './control-settings.ts';
 /** Where the database and its keys are. Contains secrets. */
 export interface DatabasePlan {
   readonly dataDirectory: string;
-  /** Undefined: the embedded database. A secret. */
+  /** A secret. Undefined for the embedded database. */
   readonly databaseUrl: string | undefined;
   readonly masterKeyFile: string;
 }

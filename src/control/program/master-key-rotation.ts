@@ -1,7 +1,7 @@
 /**
- * Replaces the master key. One transaction makes the new key the one that encrypts. Then each site's signing keys, and the
- * sign-ins, are encrypted again in transactions of their own. A last one records that the old key is not needed any more.
- * Each of them can be repeated, so a second run finishes what a killed one left.
+ * Replaces the master key. One transaction makes the new key the encrypting key. Then each site's signing keys and the
+ * sign-ins are encrypted again in separate transactions. The last one records that the old key is no longer needed.
+ * Each transaction can be repeated, so a second run completes an interrupted one.
  * Source: docs/operate/control-upkeep.md "The master key".
  */
 import { signInPurposes } from '../operators/sealed-sign-in.ts';
@@ -13,7 +13,7 @@ import type { KeptMasterKey } from '../store/repositories/operators-repository.t
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
-/** How many stored secrets this run encrypted with the new key, and how many had it already. */
+/** Number of stored secrets that this run encrypted with the new key, and of those that already were. */
 export interface Reencrypted {
   readonly changed: number;
   readonly unchanged: number;
@@ -127,10 +127,10 @@ function total({ changed, unchanged }: Reencrypted): number {
 
 /** An encrypted value of the database. */
 interface StoredSecret {
-  /** What to do when no key opens it. */
+  /** Advice for an error when no key decrypts it. */
   readonly advice: string;
   readonly sealed: string;
-  /** It is sealed for one of them. */
+  /** The secret is sealed for one of these purposes. */
   readonly purposes: readonly string[];
   replace(sealed: string): Promise<void>;
 }

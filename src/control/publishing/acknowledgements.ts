@@ -25,9 +25,9 @@ const NOT_AHEAD = { aheadRevision: null, aheadSinceMs: null };
 type Report = Parameters<Transaction['propagation']['noteTargets']>[1];
 
 interface Seen {
-  /** By any of its polls. */
+  /** Members that any of its polls did not name. */
   readonly lackedMembers: readonly OptionalMember[];
-  /** As the last poll says. */
+  /** Columns as of the last poll. */
   readonly columns: Report;
 }
 
@@ -96,7 +96,7 @@ export class Acknowledgements {
   }
 
   /** Records where a target is, and whether it can continue from there. */
-  saw({ targetId, lackedMembers }: ReportingTarget, isOnChain: boolean): void {
+  noteSeen({ targetId, lackedMembers }: ReportingTarget, isOnChain: boolean): void {
     const before = this.#seen.get(targetId)?.lackedMembers ?? [];
     this.#seen.set(targetId, {
       lackedMembers: [...new Set([...before, ...lackedMembers])],

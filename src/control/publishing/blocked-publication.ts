@@ -8,7 +8,7 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { targetsWithout } from './known-members.ts';
 
-/** Targets that hold the publication back; none once it has begun, because a block is never withdrawn for a target. */
+/** Targets that delay the publication; none after it has begun, because a block is never withdrawn for a target. */
 export async function targetsHoldingBlocksBack(
   tx: Transaction,
   siteId: string,
@@ -24,7 +24,10 @@ export async function publishBlocked(tx: Transaction, siteId: string, nowMs: num
   await publishChange(tx, siteId, { kind: 'policy' }, nowMs);
 }
 
-/** Call it when the attached targets, or what they know, may have changed. Takes no lock without anything to publish. */
+/**
+ * Call it when the attached targets or their known members may have changed. Takes no lock when there is nothing to
+ * publish.
+ */
 export async function settleBlocked(store: ControlStore, siteId: string, nowMs: number): Promise<void> {
   const isDue = async (tx: Transaction) =>
     (await tx.blockedCallers.isWithheld(siteId)) && (await targetsHoldingBlocksBack(tx, siteId)).length === 0;

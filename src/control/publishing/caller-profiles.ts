@@ -90,7 +90,7 @@ function unknown(detail: string): ApiProblem {
   return new ApiProblem('reference_unknown', detail);
 }
 
-/** As a verifier does: `src/verifier/decision/steps/source.ts`. */
+/** Applies the verifier's rule: `src/verifier/decision/steps/source.ts`. */
 function admits(source: AllowedSourceContent, { issuer, trustDomain, subject, keyBinding }: Caller): boolean {
   const { subject_exact: exact, subject_prefix: prefix } = source;
   return (

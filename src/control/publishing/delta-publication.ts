@@ -13,7 +13,7 @@ import { derivedKeyContent, readClientsOf } from './stored-site-content.ts';
 /** Maximum number of changes in a delta: far below the size limit of a document. */
 export const MAX_CHANGES = 2000;
 
-/** Content of a delta, as of now. */
+/** Current content of a delta. */
 export interface DeltaDraft {
   readonly clients: readonly ClientContent[];
   /** Keys that have not ended. A revoked key stays listed until its planned end. */

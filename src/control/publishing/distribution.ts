@@ -60,7 +60,7 @@ export class Distribution {
     this.#tokens = new TargetTokens(store, nowMs);
     this.#acknowledgements = new Acknowledgements({ store, nowMs, onFault });
     this.#unsubscribe = store.subscribe(({ topic, reference }) => {
-      if (topic === 'site_changed') this.#tokens.siteChanged(reference);
+      if (topic === 'site_changed') this.#tokens.checkTargets(reference);
       if (topic === 'site_published') void this.#look(reference);
     });
     this.#looking = this.#lookAgainAndAgain();
@@ -97,7 +97,7 @@ export class Distribution {
       if (answer !== undefined) return { kind: 'answer', answer, etag: current };
       const leftMs = endMs - performance.now();
       if (leftMs <= 0 || signal.aborted) return { kind: 'not_modified', etag };
-      await feed.changed(leftMs, signal);
+      await feed.awaitChange(leftMs, signal);
       // The target may be detached or its token rotated meanwhile; it must authenticate again.
       if (!(await this.#tokens.isCurrent(target))) return { kind: 'not_modified', etag };
     }
@@ -110,7 +110,7 @@ export class Distribution {
     reported: ChainPosition | undefined,
   ): Promise<void> {
     const isOnChain = reported === undefined || (await this.#canContinueFrom(feed, reported));
-    this.#acknowledgements.saw(target, isOnChain);
+    this.#acknowledgements.noteSeen(target, isOnChain);
     if (isOnChain) return;
     const { store, nowMs } = this.#options;
     const { targetId } = target;
@@ -153,7 +153,7 @@ export class Distribution {
     const { revision, head } = acknowledgement;
     const state = revision > known.revision ? await feed.refresh() : known;
     if (revision > state.revision || (await isElsewhere(feed, state, { revision, head }))) {
-      // This Control did not publish that revision, so its acceptance says nothing about this chain.
+      // This Control did not publish that revision, so its acceptance does not concern this chain.
       await this.#reconcile(feed, target, { revision, head });
       if (acknowledgement.outcome === 'accepted') return;
     }

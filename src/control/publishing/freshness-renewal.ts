@@ -144,7 +144,7 @@ async function writeStatement(
 }
 
 /** Calls {@link writeStatement} under the lock of a site that is being published. */
-export async function statePublished(
+export async function writePublishedStatement(
   tx: Transaction,
   { id: siteId, revision, head }: RowOf<'site'>,
   signingKeys: SiteSigningKeys,

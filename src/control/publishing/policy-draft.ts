@@ -20,7 +20,7 @@ export class PolicyDraft {
   readonly #site: RowOf<'site'>;
   readonly #clients: Map<string, ClientContent>;
   #routes: RoutesContent;
-  /** The newest unpublished change that is in it. */
+  /** The newest unpublished change that the draft contains. */
   #seq: number;
 
   private constructor(
@@ -42,15 +42,14 @@ export class PolicyDraft {
     return new PolicyDraft(site, seq, clients, await readRoutes(tx, site.id));
   }
 
-  /** Whether it is of this site, and not of an earlier one with its identifier. */
+  /** Whether the draft belongs to this site and not to an earlier one with the same identifier. */
   isOf({ id, uid }: RowOf<'site'>): boolean {
     return id === this.#site.id && uid === this.#site.uid;
   }
 
   /**
-   * Reads what changed since it was read.
-   * @param published clients whose changes deltas have published meanwhile
-   * @returns how many clients it read, and whether it read the routes
+   * Reads changes since the draft was read. @param published clients whose changes deltas have published meanwhile
+   * @returns the number of clients that it read, and whether it read the routes
    */
   async update(
     tx: Transaction,
@@ -75,7 +74,7 @@ export class PolicyDraft {
     }
   }
 
-  /** With the site's other content as it is now. */
+  /** The draft's content together with the site's other current content. */
   policy(tx: Transaction, site: RowOf<'site'>): Promise<SitePolicy> {
     const names = [...this.#clients.keys()].sort();
     const clients = names.flatMap((name) => this.#clients.get(name) ?? []);

@@ -14,7 +14,7 @@ export function etagOf({ revision, head, freshness }: SiteState): string {
   return `"${revision}.${head ?? ''}.${freshness?.asOfSeconds ?? ''}"`;
 }
 
-/** How much of a whole bundle an answer includes for a target that does not need one. */
+/** Limits the part of a whole bundle that an answer includes for a target that does not need one. */
 type Offer = 'none' | 'files' | 'files_and_steps';
 
 /**

@@ -56,7 +56,7 @@ class PublishingTerm {
   async run(): Promise<void> {
     const { store } = this.#options;
     const unsubscribe = store.subscribe(({ topic, reference }) => {
-      if (topic === 'site_changed') this.#queue(reference).changed();
+      if (topic === 'site_changed') this.#queue(reference).requestRound();
     });
     try {
       await Promise.all([this.#sweepAll(), this.#freshness.run(this.#signal)]);
@@ -102,7 +102,7 @@ class PublishingTerm {
       publishing: await tx.sources.everywhereInStates(['publishing']),
       withholding: await tx.blockedCallers.withholdingSites(),
     }));
-    for (const siteId of new Set([...found.changed, ...found.due])) this.#queue(siteId).changed();
+    for (const siteId of new Set([...found.changed, ...found.due])) this.#queue(siteId).requestRound();
     for (const siteId of found.retiring) {
       await store.writeUnaudited({ kind: 'site', siteId }, (tx) =>
         signingKeys.retireDue(tx, siteId, nowMs()),
@@ -123,7 +123,7 @@ class SiteQueue {
   readonly #publisher: SitePublisher;
   #timer: NodeJS.Timeout | undefined;
   #earliestMs = 0;
-  #isAsked = false;
+  #isRequested = false;
   #round: Promise<void> | undefined;
   #whole: Promise<void> | undefined;
   #isClosed = false;
@@ -135,22 +135,22 @@ class SiteQueue {
   }
 
   /** Publishes the first change at once; changes that follow soon share the next revision. */
-  changed(): void {
-    this.#isAsked = true;
+  requestRound(): void {
+    this.#isRequested = true;
     if (this.#isClosed || this.#timer !== undefined || this.#round !== undefined) return;
     const waitMs = Math.max(0, this.#earliestMs - performance.now());
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#round = this.#publish().finally(() => {
         this.#round = undefined;
-        if (this.#isAsked) this.changed();
+        if (this.#isRequested) this.requestRound();
       });
     }, waitMs);
   }
 
   async #publish(): Promise<void> {
     const { store, nowMs } = this.#options;
-    this.#isAsked = false;
+    this.#isRequested = false;
     this.#earliestMs = performance.now() + COALESCE_MS;
     try {
       let outcome = await this.#publisher.publishChanges();
@@ -162,15 +162,15 @@ class SiteQueue {
         await settleBlocked(store, this.#siteId, nowMs());
       }
     } catch (error) {
-      this.#failed('delta', error);
+      this.#recordFailure('delta', error);
     }
   }
 
-  #failed(activity: PublishingActivity, error: unknown): void {
+  #recordFailure(activity: PublishingActivity, error: unknown): void {
     if (this.#options.signal?.aborted) return;
     this.#options.onFault?.(activity, this.#siteId, error);
     this.#earliestMs = performance.now() + RETRY_MS;
-    this.#isAsked = true;
+    this.#isRequested = true;
   }
 
   /** Runs concurrently with the rounds, so that deltas continue. */
@@ -178,7 +178,7 @@ class SiteQueue {
     if (this.#isClosed) return;
     this.#whole ??= this.#publishWhole().finally(() => {
       this.#whole = undefined;
-      if (this.#isAsked) this.changed();
+      if (this.#isRequested) this.requestRound();
     });
   }
 
@@ -187,10 +187,10 @@ class SiteQueue {
     try {
       const isDone = await this.#publisher.publishWhole();
       // Changes that arrived meanwhile are not in the bundle.
-      this.#isAsked = true;
+      this.#isRequested = true;
       if (!isDone) return;
     } catch (error) {
-      this.#failed('whole_bundle', error);
+      this.#recordFailure('whole_bundle', error);
       return;
     }
     await store

@@ -81,7 +81,7 @@ export class SiteFeed {
   }
 
   /** Resolves at the next publication, after the timeout, or when the signal aborts. */
-  async changed(timeoutMs: number, signal: AbortSignal): Promise<void> {
+  async awaitChange(timeoutMs: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     await new Promise<void>((resolve) => {
       const done = () => {

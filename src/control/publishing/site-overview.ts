@@ -1,4 +1,4 @@
-/** What needs attention at an Auth Site, in one answer. */
+/** Collects the conditions of an Auth Site that need attention. */
 import type { SiteOverviewView } from '../contract/overview-contract.ts';
 import { isNotRenewed } from '../keys/key-renewal.ts';
 import { momentOf } from '../resource/change.ts';

@@ -3,8 +3,8 @@
  * as changes arrive, also while a whole bundle is being built. If that bundle changes more than clients and keys, only
  * revocations go out meanwhile, so that no number of keys delays a revocation.
  *
- * Every decision uses what the database holds under the site's lock. Two instances that both believe to lead therefore
- * take turns, and neither forks the chain.
+ * Every decision uses what the database holds under the site's lock. Two instances that both consider themselves
+ * leaders therefore take turns, and neither forks the chain.
  * Source: docs/operate/control.md "From key to traffic".
  */
 import { BundleError } from '../../bundle/format/bundle-error.ts';
@@ -12,7 +12,7 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type ChainLedger, currentLedger, isWorthWhole, withDelta } from './chain-ledger.ts';
 import { type DeltaDraft, MAX_CHANGES, publishDelta, readDelta } from './delta-publication.ts';
-import { statePublished } from './freshness-renewal.ts';
+import { writePublishedStatement } from './freshness-renewal.ts';
 import { type FinishedWhole, requireSite, WholeAttempt, type WholeAttemptOptions } from './whole-attempt.ts';
 
 export interface SitePublisherOptions extends WholeAttemptOptions {
@@ -80,15 +80,15 @@ export class SitePublisher {
       const isEmpty = draft.clients.length + draft.keys.length === 0;
       const published = isEmpty ? undefined : await publishDelta(tx, site, draft, { signers, nowMs: now });
       await tx.publication.settle(changes);
-      if (published !== undefined) await statePublished(tx, published.site, signingKeys, now);
+      if (published !== undefined) await writePublishedStatement(tx, published.site, signingKeys, now);
       return { ledger, published, draft, nowMs: now, isFull: changes.length === MAX_CHANGES, needsWhole };
     });
     this.#ledger = round.ledger;
-    if (round.published !== undefined) this.#wasPublished(round.published, round.draft, round.nowMs);
+    if (round.published !== undefined) this.#notePublished(round.published, round.draft, round.nowMs);
     return round.isFull ? 'more' : round.needsWhole ? 'whole_needed' : 'done';
   }
 
-  #wasPublished(
+  #notePublished(
     { site, bytes }: { readonly site: RowOf<'site'>; readonly bytes: number },
     { clients, keys }: DeltaDraft,
     publishedAtMs: number,
@@ -97,7 +97,7 @@ export class SitePublisher {
     const delta = { revision: site.revision, bytes, publishedAtMs };
     if (this.#ledger !== undefined) this.#ledger = withDelta(this.#ledger, delta, keyIds);
     const clientIds = clients.map(({ client_id }) => client_id);
-    this.#attempt?.wasPublished(keyIds, clientIds);
+    this.#attempt?.notePublished(keyIds, clientIds);
     this.#options.onPublished?.({ siteId: site.id, revision: site.revision, kind: 'delta', bytes });
   }
 
@@ -111,13 +111,13 @@ export class SitePublisher {
     try {
       const ledger = await attempt.prepare(this.#ledger);
       this.#ledger ??= ledger;
-      return await this.#inTurn(async () => this.#wasFinished(await attempt.finish(this.#ledger?.revision)));
+      return await this.#inTurn(async () => this.#noteFinished(await attempt.finish(this.#ledger?.revision)));
     } finally {
       this.#attempt = undefined;
     }
   }
 
-  #wasFinished(finished: FinishedWhole | undefined): boolean {
+  #noteFinished(finished: FinishedWhole | undefined): boolean {
     this.#ledger = finished && ledgerAfter(finished);
     if (finished === undefined) return false;
     const { site, kind, bytes } = finished;

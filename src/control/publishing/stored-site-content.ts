@@ -119,7 +119,7 @@ async function withGrants(
 }
 
 /**
- * The rules between members need one client at most, because all have the site's issuer and trust domain. Reading 100,000
+ * Rules across members need at most one client, because all have the site's issuer and trust domain. Reading 100,000
  * would hold the site's lock, and SQLite's only writer, for seconds.
  */
 export async function readOneClient(tx: Transaction, site: RowOf<'site'>): Promise<readonly ClientContent[]> {

@@ -78,7 +78,7 @@ export class TargetTokens {
   }
 
   /** Checks whether the site's targets changed, and if so drops their cache entries. */
-  siteChanged(siteId: string): void {
+  checkTargets(siteId: string): void {
     if (!this.#versions.has(siteId)) return;
     const check = (this.#checks.get(siteId) ?? Promise.resolve())
       .then(() => this.#store.read((tx) => tx.propagation.versionOfTargets(siteId)))

@@ -15,7 +15,7 @@ import {
   readDelta,
   referencesOf,
 } from './delta-publication.ts';
-import { statePublished } from './freshness-renewal.ts';
+import { writePublishedStatement } from './freshness-renewal.ts';
 import { PolicyDraft } from './policy-draft.ts';
 import { type FormerShard, type RunReads, ShardSet } from './shard-set.ts';
 import { keepContent, type PublishedWhole, publishWhole } from './whole-publication.ts';
@@ -62,7 +62,7 @@ export class WholeAttempt {
   }
 
   /** Records that a delta was published meanwhile. */
-  wasPublished(keyIds: readonly string[], clientIds: readonly string[]): void {
+  notePublished(keyIds: readonly string[], clientIds: readonly string[]): void {
     for (const keyId of keyIds) this.#late.add(keyId);
     for (const clientId of clientIds) this.#lateClients.add(clientId);
   }
@@ -178,7 +178,7 @@ export class WholeAttempt {
       await notePublishedKeys(tx, keys, whole.site.revision);
     }
     await tx.publication.settle(changes);
-    await statePublished(tx, whole.site, signingKeys, nowMs);
+    await writePublishedStatement(tx, whole.site, signingKeys, nowMs);
     return { ...whole, publishedAtMs: nowMs };
   }
 }

@@ -27,7 +27,7 @@ import type { ShardFile, ShardSet } from './shard-set.ts';
 const MAX_INLINE_KEYS = 1000;
 
 export interface WholePublication {
-  /** Up to date. */
+  /** The draft, with all changes read. */
   readonly draft: PolicyDraft;
   readonly shards: ShardSet;
   /** Whether anything changed that followers do not have from deltas. */

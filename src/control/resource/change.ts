@@ -29,7 +29,7 @@ export const ONE_ROW: Page = { after: undefined, limit: 1 };
 export interface By {
   readonly actor: string;
   readonly requestId?: string | undefined;
-  /** Why, for the audit trail. */
+  /** Reason for the audit trail. */
   readonly reason?: string | undefined;
 }
 

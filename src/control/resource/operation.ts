@@ -14,10 +14,10 @@ import {
 import type { Transaction } from '../store/transaction.ts';
 
 export interface Operation {
-  /** As audit rows name them: `oidc:<issuer>|<subject>`, `token:<id>`, `bootstrap`. */
+  /** The actor's name in audit rows: `oidc:<issuer>|<subject>`, `token:<id>`, `bootstrap`. */
   readonly actor: string;
   readonly requestId: string;
-  /** Why, for the audit trail. */
+  /** Reason for the audit trail. */
   readonly reason?: string | undefined;
   readonly idempotency?: IdempotencyKey | undefined;
 }

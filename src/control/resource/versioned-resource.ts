@@ -1,7 +1,7 @@
 /**
  * Base class of versioned resources. Each change runs in one transaction under one lock. It writes one audit event for each
  * row, with the resource before and after, and records what the next bundle must hold. A change of one row requires a
- * matching version. A declaration writes thousands of rows: it makes sure under the same lock that none has changed since.
+ * matching version. A declaration writes thousands of rows. It checks under the same lock that none has changed.
  *
  * A resource describes itself with a {@link ResourceKind} and adds its rules in callbacks. Callbacks run inside the
  * transaction, so they must not use the network or have effects outside it.
@@ -49,7 +49,7 @@ export function oneByOne<Row, V>(view: (tx: Transaction, row: Row) => V | Promis
   };
 }
 
-/** What follows from a change, beside the rows themselves. */
+/** Consequences of a change besides the rows themselves. */
 export interface Consequences {
   /** The change to record for the publisher. */
   readonly publish?: Change | undefined;
@@ -130,7 +130,7 @@ export abstract class VersionedResource<
     });
   }
 
-  /** Creates many rows of a site. @param add returns them; it makes sure that none exists */
+  /** Creates many rows of a site. @param add returns the rows and checks that none exists */
   protected createRows(
     operation: Operation,
     siteId: string,
@@ -201,7 +201,7 @@ export abstract class VersionedResource<
     });
   }
 
-  /** Changes many rows of a site, which have not changed since they were read. @param next returns the rows as they become */
+  /** Changes many rows of a site that are unchanged since they were read. @param next returns the new rows */
   protected changeRows(
     operation: Operation,
     siteId: string,
@@ -240,7 +240,7 @@ export abstract class VersionedResource<
     });
   }
 
-  /** Removes many rows of a site, which have not changed since they were read. @param prepare as in {@link removeRow} */
+  /** Removes many rows of a site that are unchanged since they were read. @param prepare as in {@link removeRow} */
   protected removeRows(
     operation: Operation,
     siteId: string,

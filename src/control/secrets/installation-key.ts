@@ -26,7 +26,7 @@ export async function establishMasterKeys(store: ControlStore, file: MasterKeyFi
   const { keys, isNew } = await readOrCreate(file, known !== undefined);
   const kept = known ?? (await registerKey(store, keys.all[0]));
   if (keys.has(kept.id) && (kept.replacing === undefined || keys.has(kept.replacing))) return keys;
-  // Another instance was first; this one's key has encrypted nothing.
+  // Another instance registered its key first, and this one's key has encrypted nothing.
   if (isNew) await file.remove();
   throw new MasterKeyError(
     'master_key_mismatch',

@@ -1,6 +1,6 @@
 /**
- * The master keys of an installation: one, or during a rotation the new and the old one. The database says which of them
- * encrypts, so that all instances use the same one at any time; each of them decrypts.
+ * The master keys of an installation: one, or during a rotation the new and the old one. The database records which of
+ * them encrypts, so that all instances use the same one. Each of them can decrypt.
  * Source: docs/operate/control-upkeep.md "The master key".
  */
 import { decodeBase64url } from '../../protocol/base64url.ts';

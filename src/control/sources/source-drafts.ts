@@ -110,7 +110,7 @@ export class SourceDrafts extends VersionedResource<'source', 'source', SourceVi
         stateAfter(row.state, 'delete');
         await removeRevision(tx, row);
       }
-      // Of policies that waited for the source, and that are deleted now.
+      // Removes deleted policies that waited for the source.
       await tx.policies.pruneDeleted(sourceId);
       return {};
     });

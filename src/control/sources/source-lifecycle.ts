@@ -94,8 +94,8 @@ export class SourceLifecycle {
   }
 
   /**
-   * Activates a revision that need not be validated: the check validates it, and a failure makes it a `failed_draft`. Starts
-   * no check: call {@link check} after the transaction.
+   * Activates a revision without a prior validation: the check validates it, and a failure makes it a `failed_draft`.
+   * Starts no check: call {@link check} after the transaction.
    * @throws ApiProblem as {@link activate}
    */
   declare(name: RevisionName, expectedScope: string, operation: Operation): Promise<SourceRevisionView> {
@@ -128,7 +128,7 @@ export class SourceLifecycle {
   }
 
   /** Resolves when no check is running. */
-  async settled(): Promise<void> {
+  async untilIdle(): Promise<void> {
     while (this.#checks.size > 0) await Promise.all(this.#checks.values());
   }
 
@@ -305,7 +305,7 @@ function scopeMismatch(detected: string | null): ApiProblem {
   return new ApiProblem('source_scope_mismatch', text);
 }
 
-/** @param scope of the issuer's URL: nothing was detected yet */
+/** @param scope scope of the issuer's URL, because none was detected yet */
 export function declaredScopeMismatch(scope: string): ApiProblem {
   const text = `the scope of the source's issuer is ${scope}, which is not the expected one`;
   return new ApiProblem('source_scope_mismatch', text);
@@ -342,7 +342,7 @@ async function rejectOtherInProgress(context: RevisionContext): Promise<void> {
   );
 }
 
-/** @returns the audit rows of the other revisions that were in use, or about to be */
+/** @returns the audit rows of the other revisions that were or would be in use */
 async function stopOthers(
   context: RevisionContext,
   by: Operation,

@@ -61,7 +61,7 @@ export async function sourceView(tx: Transaction, row: RowOf<'source'>): Promise
   };
 }
 
-/** What the records hold, so that every instance answers the same. */
+/** Uses the stored records, so that every instance returns the same. */
 export async function sourceKeysView(
   tx: Transaction,
   sourceId: string,

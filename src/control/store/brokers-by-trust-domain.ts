@@ -7,7 +7,7 @@ import { parsePublicJwk, thumbprintOf } from '../../protocol/public-key.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import type { Dialect } from './first-schema.ts';
 
-/** As stored by 0.3.0 and before. */
+/** A broker as 0.3.0 and earlier versions stored it. */
 interface StoredBroker {
   readonly site: string;
   readonly issuer: string;
@@ -17,7 +17,7 @@ interface StoredBroker {
   readonly updated: unknown;
 }
 
-export async function brokersByTrustDomain(migrated: Kysely<unknown>, { text }: Dialect): Promise<void> {
+export async function addBrokerTrustDomain(migrated: Kysely<unknown>, { text }: Dialect): Promise<void> {
   const db = migrated.withoutPlugins();
   await sql
     .raw(

@@ -101,7 +101,7 @@ const INDEXES: readonly string[] = [
   'derived_key_client on derived_key (site_id, client_id, expires_at_seconds)',
   'derived_key_source on derived_key (source_id, expires_at_seconds)',
   'derived_key_end on derived_key (expires_at_seconds)',
-  // Partial indexes hold only what targets have not all received: small, however many keys there are.
+  // Partial indexes contain only rows that some target has not received, so they stay small with any number of keys.
   'derived_key_listed on derived_key (site_id, listed_revision) where listed_revision is not null and listed_everywhere_at_ms is null',
   'derived_key_revoked on derived_key (site_id, revoked_revision) where revoked_revision is not null and revoked_everywhere_at_ms is null',
   'site_change_site on site_change (site_id, seq)',

@@ -1,5 +1,5 @@
 import { DEFAULT_MIGRATION_TABLE, type Kysely, type Migration, Migrator, sql } from 'kysely';
-import { brokersByTrustDomain } from './brokers-by-trust-domain.ts';
+import { addBrokerTrustDomain } from './brokers-by-trust-domain.ts';
 import { type Dialect, firstSchema } from './first-schema.ts';
 import { SchemaNewerError } from './port.ts';
 import type { Tables } from './repositories/tables.ts';
@@ -31,7 +31,7 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
   // The issuer key that signed an enrollment's token, so that approval can check that it is still valid.
   '0005-token-key': statements(`alter table enrollment add column token_key_thumbprint ${dialect.text}`),
   // Brokers of one issuer for several trust domains, their URLs, and when their keys were pinned.
-  '0006-brokers-by-trust-domain': { up: (db) => brokersByTrustDomain(db, dialect) },
+  '0006-brokers-by-trust-domain': { up: (db) => addBrokerTrustDomain(db, dialect) },
   // Callers that bundles deny, and when a request of each target last did not name an optional bundle member. No request
   // so far named one.
   '0007-blocked-callers': statements(
@@ -47,7 +47,7 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
   '0008-declared-policies': statements(
     'alter table enrollment_policy add column next_source_revision integer',
   ),
-  // A rotation of the master key: the key before, and whether secrets may still be encrypted with it.
+  // A rotation of the master key: the previous key, and whether secrets may still be encrypted with it.
   '0009-master-key-rotation': statements(
     `alter table installation add column previous_master_key_id ${dialect.text}`,
     'alter table installation add column master_key_rotating integer not null default 0',
@@ -106,7 +106,7 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
     'create index source_name on source (site_id, display_name, id)',
     'create index enrollment_policy_name on enrollment_policy (site_id, display_name, id)',
   ),
-  // Why an operator made a change. Earlier events have it only within the resource, where they have it.
+  // Why an operator made a change. Earlier events have it only within the resource, if at all.
   '0015-audit-reasons': statements(`alter table audit_event add column reason ${dialect.text}`),
 });
 
@@ -132,7 +132,7 @@ export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<voi
   throw newer === undefined ? error : new SchemaNewerError(newer);
 }
 
-/** Kysely's message when the database has migrations that are unknown here. */
+/** Kysely's message when the database has unknown migrations. */
 function isUnknownStep(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('corrupted migrations');
 }

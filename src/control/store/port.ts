@@ -67,7 +67,10 @@ export interface ControlStore {
   close(): Promise<void>;
 }
 
-/** What services need of the store. One open transaction can also be the store of services: see `resource/joined-store.ts`. */
+/**
+ * The part of the store that services need. An open transaction can also serve as their store: see
+ * `resource/joined-store.ts`.
+ */
 export type Transactions = Pick<ControlStore, 'read' | 'readAside' | 'mutate' | 'writeUnaudited'>;
 
 /** A failure in the background, for the log. */

@@ -32,7 +32,8 @@ export interface Leading {
 /**
  * Leader election: leads while one connection holds an advisory lock. PostgreSQL releases the lock when the connection
  * ends, so a killed leader is replaced at once, and one that lost its connection stops its work. Two instances may
- * briefly both believe to lead; that is safe, because all their work takes the site's lock and reads the state first.
+ * briefly both consider themselves leader. That is safe, because all their work takes the site's lock and reads the
+ * state first.
  * @returns a function that stops; it resolves when `work` has ended
  */
 export function leadByAdvisoryLock(leading: Leading): () => Promise<void> {

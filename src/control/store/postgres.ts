@@ -32,7 +32,7 @@ export interface PostgresOptions {
 }
 
 const DEFAULT_MAX_CONNECTIONS = 10;
-/** For reads that may take long. */
+/** Number of connections for reads that may take long. */
 const CONNECTIONS_ASIDE = 3;
 const STATEMENT_TIMEOUT = '-c statement_timeout=30s';
 /** Prevents a frozen instance from locking a site for the others. */

@@ -44,7 +44,7 @@ interface Committed<T> {
 }
 
 const MAX_ATTEMPTS = 5;
-/** Before each attempt but the first. */
+/** Pauses before each attempt except the first. */
 const PAUSES = { firstMs: 15, maxMs: 120 };
 
 export class RelationalStore implements ControlStore {
@@ -264,7 +264,7 @@ class Turns {
   }
 }
 
-/** Reads of another thread, each on one snapshot. */
+/** A store for reads of another thread, each on one snapshot. */
 export interface SnapshotStore {
   /** @throws StoreUnavailableError, StoreFaultError, and whatever `work` throws */
   read<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
@@ -286,7 +286,7 @@ export function snapshotsOf(db: Kysely<Tables>, faultOf: Engine['faultOf']): Sna
   };
 }
 
-/** Runs work on the databases that have the least of it; each queues what exceeds its connections. */
+/** Runs work on the least loaded of the databases. Each queues work that exceeds its connections. */
 class Lanes {
   readonly #lanes: readonly { readonly db: Kysely<Tables>; running: number }[];
 

@@ -65,7 +65,7 @@ export function openSqliteSnapshots(dataDirectory: string): SnapshotStore {
   return snapshotsOf(kyselyOf(new LibsqlDialect(openReader(join(dataDirectory, DATABASE_FILE)))), faultOf);
 }
 
-/** A connection on which other work gets a turn before each statement. */
+/** A connection that lets other work run before each statement. */
 function openReaderAside(path: string): Kysely<Tables> {
   return kyselyOf(new LibsqlDialect(openReader(path), nextTurn));
 }
@@ -97,9 +97,10 @@ function openFile(path: string): Libsql {
 }
 
 /**
- * The file holds token hashes and sealed keys, so only its owner may read it. Its journal inherits the mode. A file that is there
- * must not be opened and closed here: that would release the locks of every connection of this process
- * (https://www.sqlite.org/howtocorrupt.html section 2.2), and another process could remove the journal that they use.
+ * The file holds token hashes and sealed keys, so only its owner may read it. Its journal inherits the mode. An
+ * existing file must not be opened and closed here, because that would release the locks of every connection of this
+ * process (https://www.sqlite.org/howtocorrupt.html section 2.2), and another process could remove the journal that
+ * they use.
  */
 function createOwnerOnly(path: string): void {
   try {
@@ -110,8 +111,8 @@ function createOwnerOnly(path: string): void {
 }
 
 /**
- * An empty database whose lock this process holds until it ends. Otherwise two Controls on one file could both believe to
- * hold a site's lock. An exclusive lock of the file itself would exclude our own readers.
+ * An empty database whose lock this process holds until it ends. Otherwise two Controls on one file could both assume
+ * that they hold a site's lock. An exclusive lock of the file itself would exclude our own readers.
  * @returns a function that releases it
  */
 function lockFile(path: string): () => void {

@@ -60,7 +60,7 @@ export function openTransaction(db: Database, holdSite: (siteId: string) => Prom
     distribution: new Distribution(db),
     /** Bulk reads for publishing. */
     publication: new Publication(db),
-    /** How far publications have spread. */
+    /** Propagation of publications. */
     propagation: new Propagation(db),
     accessTokens: new AccessTokenTable(db, 'accessToken'),
     /** Role grants, token usage, sessions. */

@@ -28,7 +28,7 @@ const TITLES: { readonly [R in Reason]: string } = {
   verifier_unavailable: 'The verifier cannot decide now',
 };
 
-/** The denial where an enforcement point itself fails, so that no verifier has decided. */
+/** The denial when the enforcement point itself fails and no verifier has decided. */
 export function internalDenial(detail: 'internal' | 'unprotected' = 'internal'): DeniedDecision {
   const denial = deny('verifier_unavailable', detail);
   return { kind: 'denied', decisionId: randomUUID(), denial, routeId: undefined };
@@ -59,7 +59,7 @@ function headersOf({ reason, status }: Denial, decisionId: string): ProblemRespo
     [CONTEXT_HEADERS.decisionId, decisionId],
   ];
   if (status === 401) headers.push(['www-authenticate', PASSPORT_SCHEME]);
-  // That route denies until its bundle is corrected: no retry helps.
+  // The route denies until its bundle is corrected, so a retry does not help.
   if (status === 503 && reason !== 'bundle_freshness_unknown')
     headers.push(['retry-after', RETRY_AFTER_SECONDS]);
   return headers;

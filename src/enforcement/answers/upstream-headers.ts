@@ -33,7 +33,7 @@ export function usualNamesToRemove({
   return forwardAuthorization ? proof : [passportHeader, ...proof];
 }
 
-/** Whether the upstream receives the caller's `Authorization`: the passport, or what belongs to the application. */
+/** Whether the upstream receives the caller's `Authorization`, which is the passport or belongs to the application. */
 export function keepsAuthorization(route: CredentialRoute): boolean {
   return !usualNamesToRemove(route).includes(AUTHORIZATION_HEADER);
 }

@@ -1,4 +1,7 @@
-/** Turns a Decision into the response to an authorization request. docs/operate/forward-auth.md says what each proxy does with it. */
+/**
+ * Turns a Decision into the response to an authorization request. docs/operate/forward-auth.md describes how each proxy
+ * uses it.
+ */
 import type { HeaderLookup } from '../../protocol/credentials.ts';
 import { AUTHORIZATION_HEADER, PASSPORT_HEADER } from '../../protocol/wire-names.ts';
 import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
@@ -13,7 +16,7 @@ export interface CheckAnswer {
   readonly body: string;
 }
 
-/** Envoy removes the headers that this response header names, and keeps it from the API. */
+/** Envoy removes this header and the headers that it names before it forwards the request to the API. */
 const ENVOY_REMOVE_HEADER = 'x-envoy-auth-headers-to-remove';
 
 export interface AnswerOptions {
@@ -45,7 +48,7 @@ function allowedHeaders(
     ...identityHeadersOf(decision),
     ...decisionHeadersOf(decision),
   ];
-  // Proxies that cannot be told remove the credentials by configuration.
+  // Other proxies remove the credentials by their own configuration.
   if (profile.removesHeaders) {
     const names = new Set([...usualNamesToRemove(decision.route), PASSPORT_HEADER, ...profile.ownHeaders]);
     headers.push([ENVOY_REMOVE_HEADER, [...names].join(',')]);

@@ -1,6 +1,6 @@
 /**
- * Reads the original request from an authorization request, as the profile says. What is not exact denies: a method or
- * target that is missing, repeated or of unknown origin becomes an empty string, which matches no route.
+ * Reads the original request from an authorization request by the proxy's profile. An inexact request is denied: a
+ * method or target that is missing, repeated or of unknown origin becomes an empty string, which matches no route.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { requestHeadersOf } from '../../process/http-proxy/raw-headers.ts';
@@ -21,7 +21,7 @@ import {
 export interface CheckReader {
   readonly profile: HttpProfile;
   readonly bodyMode: HttpBodyMode;
-  /** The only origin that is served: no header says scheme or authority. */
+  /** The only origin that is served, because no header contains the scheme or authority. */
   readonly origin: Origin;
   /** The secret of nginx's header; undefined in other profiles. */
   readonly secret: string | undefined;
@@ -37,13 +37,13 @@ export interface ReceivedCheck {
   readonly body: Buffer | undefined;
 }
 
-/** Why the original request is unknown: the proxy is not configured as the profile says, or is not the proxy. */
+/** Why the original request is unknown: the proxy is not configured for the profile, or the peer is not the proxy. */
 export type SourceFault = 'secret' | 'source' | 'path';
 
 export interface CheckedRequest {
   readonly facts: RequestFacts;
   readonly fault: SourceFault | undefined;
-  /** A header that must not reach the API and that the proxy cannot be told to remove; undefined when there is none. */
+  /** A header that must not reach the API and that this proxy cannot remove; undefined when there is none. */
   readonly reservedName: string | undefined;
 }
 
@@ -161,7 +161,7 @@ function bodyOf(reader: CheckReader, check: ReceivedCheck, headers: RequestHeade
   return check.body.byteLength === 0 ? NO_BODY : { kind: 'exact', bytes: check.body };
 }
 
-/** Envoy marks each body that it sends, and nothing when there is none or when it did not buffer it. */
+/** Envoy marks each body that it sends. Without a mark there is no body, or Envoy did not buffer it. */
 function isWhole({ bodyMarks }: HttpProfile, headers: RequestHeaders, body: Buffer): boolean {
   if (bodyMarks === undefined) return true;
   const partial = headers.lookup(bodyMarks.partial);
@@ -171,8 +171,9 @@ function isWhole({ bodyMarks }: HttpProfile, headers: RequestHeaders, body: Buff
 }
 
 /**
- * The client's Content-Length; empty without one. Undefined where it is no number: Envoy 1.36 forwards `+5` of an HTTP/2 client
- * unchanged, and an HTTP/1.1 API that reads another number would take the body for a request (RFC 9112 section 11.2).
+ * The client's Content-Length; empty if it is missing. Undefined when it is not a number: Envoy 1.36 forwards `+5` of
+ * an HTTP/2 client unchanged, and an HTTP/1.1 API that reads another number would take the body for a request (RFC 9112
+ * section 11.2).
  */
 function announcedLength(marks: BodyMarks, headers: RequestHeaders): string | undefined {
   const announced = headers.lookup(marks.announced);

@@ -14,7 +14,7 @@ export class ConnectionRegister {
     socket.once('close', () => this.#entries.delete(socket));
   }
 
-  /** @returns ends the request */
+  /** @returns a function that ends the request */
   begin(socket: Socket): () => void {
     const entry = this.#entries.get(socket);
     if (entry === undefined) return () => undefined;
@@ -30,7 +30,10 @@ export class ConnectionRegister {
     return this.#entries.get(socket)?.isRetired ?? true;
   }
 
-  /** Closes the idle ones of today's connections now, the others after their request, and all of them after the time. */
+  /**
+   * Closes idle connections now, other connections after their request, and all of them after the time. New connections
+   * are not affected.
+   */
   retire(timeoutMs: number): void {
     const retired = [...this.#entries];
     for (const [socket, entry] of retired) {

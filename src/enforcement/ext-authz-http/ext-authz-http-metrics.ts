@@ -59,7 +59,7 @@ export function createExtAuthzHttpMetrics(registry: Registry) {
   return {
     refused: (why: RejectionReason) => refused.inc({ why }),
     connections: (open: number) => connections.set(open),
-    /** @returns ends the check; its status is undefined when the proxy did not wait for the answer */
+    /** @returns a function that ends the check; its status is undefined when the proxy did not wait for the answer */
     started: () => {
       const startedMs = performance.now();
       inFlight.inc();

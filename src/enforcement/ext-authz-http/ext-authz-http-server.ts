@@ -1,6 +1,7 @@
 /**
- * The forward-authentication server: decisions for proxies that ask over HTTP/1.1, on TCP or a Unix socket. Every request
- * that it can read gets a decision; it has no other paths, because a proxy would take any 200 for an allow.
+ * The forward-authentication server: decides for proxies that send authorization requests over HTTP/1.1, on TCP or a
+ * Unix socket. Every request that it can read gets a decision. It has no other paths, because a proxy would treat any
+ * 200 as an allow.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -35,7 +36,7 @@ export interface ExtAuthzHttpOptions {
   /** `HOST:PORT` (port 0 picks a free one) or `unix:PATH`. */
   readonly listen: string;
   readonly tls: ServerTls | undefined;
-  /** Undefined: every peer that can connect is trusted, by the socket file or by its certificate. */
+  /** Undefined to trust every peer that can connect, because of the socket file or its certificate. */
   readonly trustedPeers: TrustedPeers | undefined;
   /** Maximum size of a forwarded body, bytes. A larger one is unknown. */
   readonly maxBodyBytes: number;
@@ -59,7 +60,7 @@ export interface ExtAuthzHttpServer {
 
 /** More than any of the proxies accepts from its callers by default, so that their limit is the one that counts. */
 const MAX_HEADER_BYTES = 256 * 1024;
-/** For one authorization request, its body included. */
+/** Timeout of one authorization request, including its body. */
 const REQUEST_TIMEOUT_MS = 30_000;
 /** How long a proxy may keep an idle connection. Longer than proxies keep theirs, because a lost check is not retried. */
 const KEEP_ALIVE_TIMEOUT_MS = 10 * 60_000;
@@ -114,12 +115,12 @@ function createHttpServer(
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     insecureHTTPParser: false,
   });
-  // `answerCheck` rejects a request that has as many.
+  // `answerCheck` rejects a request with this number of lines.
   server.maxHeadersCount = KEPT_HEADER_LINES;
   server.on('request', (request, response) => void handle(request, response));
   const reject = (socket: Socket) => {
     metrics.refused('request');
-    // Of a peer that has gone there is nothing to answer.
+    // A peer that has disconnected needs no answer.
     if (socket.writable) socket.write(BAD_REQUEST);
     socket.destroySoon();
   };
@@ -224,6 +225,6 @@ async function drain({ connections, listener, server }: DrainedParts, timeoutMs:
   await withinMs(timeoutMs, listener.closed, undefined);
   listener.destroy();
   await listener.closed;
-  // Ends the timer; the server itself has never listened.
+  // Stops the timer. The server itself has never listened.
   server.close(() => undefined);
 }

@@ -1,5 +1,5 @@
 /**
- * What each proxy sends with an authorization request, as data. docs/operate/forward-auth.md has the measured facts;
+ * Data about the authorization requests of each proxy. docs/operate/forward-auth.md has the measured facts;
  * test/e2e/forward-auth/ measures them.
  */
 
@@ -14,26 +14,29 @@ export const ENVOY_LENGTH_HEADER = 'x-proofgate-content-length';
 
 /** Path of the authorization request, also the `path_prefix` of Envoy. */
 export const CHECK_PATH = '/check';
-/** The same, from a location that forwards bodies to the API although `--http-body removed` is set: bodies are unknown. */
+/**
+ * Path for a location that forwards bodies to the API although `--http-body removed` is set, so that bodies are
+ * unknown.
+ */
 export const CHECK_STREAMED_PATH = '/check/streamed';
 
 /**
- * What the operator says about bodies (`--http-body`). `unknown`: nothing. `removed`: the proxy forwards no bodies to the
- * API. `forwarded`: the proxy sends each body with its authorization request.
+ * The operator's setting about bodies (`--http-body`). `unknown`: nothing is known about bodies. `removed`: the proxy
+ * forwards no bodies to the API. `forwarded`: the proxy sends each body with its authorization request.
  */
 export const HTTP_BODY_MODES = ['unknown', 'removed', 'forwarded'] as const;
 export type HttpBodyMode = (typeof HTTP_BODY_MODES)[number];
 
-/** Where the original method and target are. */
+/** Location of the original method and target. */
 export type RequestSource =
   /** The request line of the authorization request; its target begins with the prefix. */
   | { readonly kind: 'request_line'; readonly pathPrefix: string }
-  /** One header each, which must occur exactly once. */
+  /** One header for each, which must occur exactly once. */
   | { readonly kind: 'headers'; readonly method: string; readonly target: string }
   /** One header with the secret, which must occur exactly once. */
   | { readonly kind: 'secret_header'; readonly name: string };
 
-/** Headers of a check that say something about the request's body. */
+/** Headers of a check that describe the request's body. */
 export interface BodyMarks {
   /** `false` on a whole body, `true` on the beginning of one, absent without a body or where the proxy did not buffer it. */
   readonly partial: string;
@@ -51,11 +54,11 @@ export interface HttpProfile {
   readonly refusesUnusualNames: boolean;
   /** Our headers that the proxy itself sends; a client's copy is replaced. */
   readonly ownHeaders: readonly string[];
-  /** Values of `--http-body` that the proxy can live up to. */
+  /** Values of `--http-body` that the proxy supports. */
   readonly bodyModes: readonly HttpBodyMode[];
   /** Whether the proxy removes the headers that the response header `x-envoy-auth-headers-to-remove` names. */
   readonly removesHeaders: boolean;
-  /** Status of a denial that is 503 elsewhere. */
+  /** Status for denials that have 503 with other proxies. */
   readonly unavailableStatus: number;
 }
 
@@ -83,7 +86,8 @@ export const HTTP_PROFILES: { readonly [P in HttpProfileName]: HttpProfile } = {
     ownHeaders: [ENVOY_LENGTH_HEADER],
     bodyModes: ['unknown', 'forwarded'],
     removesHeaders: true,
-    // Envoy takes every 5xx for a failed check and drops the answer. envoy/http-service.yaml turns 429 into 503 for the caller.
+    // Envoy treats every 5xx as a failed check and drops the answer. envoy/http-service.yaml turns 429 into 503 for the
+    // caller.
     unavailableStatus: 429,
   },
   nginx: {

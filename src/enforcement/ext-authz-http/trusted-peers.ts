@@ -2,11 +2,11 @@
 import { BlockList, isIP } from 'node:net';
 
 export interface TrustedPeers {
-  /** @param address of the connection's peer; undefined when it is gone already */
+  /** @param address address of the connection's peer; undefined when it has disconnected */
   includes(address: string | undefined): boolean;
 }
 
-/** Not 0: every address is no network of proxies. */
+/** Excludes 0, because all addresses are not a network of proxies. */
 const PREFIX_LENGTH = /^[1-9][0-9]{0,2}$/;
 
 /** @param networks such as `10.0.0.0/24` or `2001:db8::/64` @returns the first network that is invalid, or the peers */

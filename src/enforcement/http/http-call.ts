@@ -14,7 +14,7 @@ export function httpCall(
   return {
     waitedTooLong: false,
     trace: tracer?.begin(parent.kind === 'single' ? parent.value : undefined),
-    // The request has no other `traceparent` than its own.
+    // There is no `traceparent` besides the request's own.
     traceparent: () => undefined,
     isGone,
   };

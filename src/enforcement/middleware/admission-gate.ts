@@ -1,6 +1,6 @@
 /**
- * What adapters need of a verifier. The package's own types are here, apart from everything else, so that its declarations name
- * nothing but themselves and Node.
+ * The part of a verifier that adapters need. The package's types are in this separate file, so that its declarations
+ * refer only to themselves and to Node.
  */
 import type { IncomingMessage, Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
@@ -8,10 +8,10 @@ import type { Proof } from './proof.ts';
 
 export type HttpServer = Server | TlsServer;
 
-/** The method and target that the application sees at the adapter's place. */
+/** The method and target that the application sees where the adapter runs. */
 export interface SeenRequest {
   readonly method: string | undefined;
-  /** Path and query. An adapter passes an empty text when it cannot tell. */
+  /** Path and query. An adapter that does not know them passes an empty text. */
   readonly target: string | undefined;
 }
 
@@ -21,12 +21,12 @@ export type Admission =
       readonly proof: Proof;
       /** The passport's header value, on a route with `forward_authorization`; put back into the request's headers. */
       readonly authorization: string | undefined;
-      /** The body, where the route binds it. The request's stream gives the same bytes. */
+      /** The body, if the route binds it. The request's stream has the same bytes. */
       readonly body: Buffer | undefined;
     }
-  /** Answer with this; the handler must not run. */
+  /** The adapter answers with this problem; the handler must not run. */
   | { readonly kind: 'refused'; readonly problem: ProblemResponse }
-  /** The client has gone: answer nothing, run nothing. */
+  /** The client has disconnected: the adapter neither answers nor runs the handler. */
   | { readonly kind: 'gone' };
 
 /** Problem details (RFC 9457). */

@@ -1,6 +1,6 @@
 /**
- * The request as it was received. A protected server captures it before anything of the application runs, and cleans every view
- * of the headers that handlers have. The credentials remain here only.
+ * The request as it was received. A protected server captures it before any code of the application runs, and removes
+ * credentials from every view of the headers that handlers have. Afterwards only this object has the credentials.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hasIgnoredUpgrade } from '../../process/node-internals/ignored-upgrades.ts';
@@ -17,15 +17,15 @@ export interface CapturedRequest {
   readonly rawHeaders: readonly string[];
   /** Whether `Content-Length` or `Transfer-Encoding` announces a body (RFC 9112 section 6). */
   readonly announcesBody: boolean;
-  /** Whether the client asks for another protocol: bytes may follow that belong to no body. */
+  /** Whether the client asks for another protocol, so that bytes may follow that belong to no body. */
   readonly hasUpgrade: boolean;
   /** Whether the client waits for `100 Continue` before it sends the body. */
   readonly expectsContinue: boolean;
-  /** Whether something else has begun to answer the request, such as a response time-out. */
+  /** Whether other code has begun to answer the request, such as a response time-out. */
   readonly isAnswered: () => boolean;
 }
 
-/** How the server emitted a request. */
+/** The event with which the server emitted a request. */
 export interface Emitted {
   readonly expectsContinue: boolean;
   /** Undefined for an upgrade, which has none. */
@@ -51,7 +51,7 @@ export function captureRequest(
   };
   removeHeaders(request, (name) => isWithheldFromHandlers(name, rawHeaders, origin));
   if (isOfferIgnored) {
-    // A handler that passes its headers on must not offer it to another server.
+    // Removed, so that a handler that forwards its headers does not offer the upgrade to another server.
     removeHeaders(request, (name) => OF_AN_OFFER.has(name));
     if (response !== undefined) response.shouldKeepAlive = false;
   }
@@ -62,7 +62,7 @@ export function captureRequest(
 
 const OF_AN_OFFER: ReadonlySet<string> = new Set(['upgrade', 'http2-settings']);
 
-/** Gives handlers the passport again, on a route with `forward_authorization`. */
+/** Restores the passport for handlers of a route with `forward_authorization`. */
 export function restoreAuthorization(request: IncomingMessage, { rawHeaders }: CapturedRequest): string {
   const [value = ''] = valuesOf(rawHeaders, AUTHORIZATION_HEADER);
   addHeader(request, 'Authorization', value);

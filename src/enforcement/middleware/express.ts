@@ -1,4 +1,4 @@
-/** Adapter for Express 5. Its types are structural, so that Express is no dependency. */
+/** Adapter for Express 5. Its types are structural, so that Express is not a dependency. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sendProblem } from '../http/problem-response.ts';
 import type { AdmissionGate } from './admission-gate.ts';
@@ -7,13 +7,13 @@ import type { Proof } from './proof.ts';
 declare global {
   namespace Express {
     interface Request {
-      /** Set by `proofgate` for every handler after it. */
+      /** Set by the middleware for every handler after it. */
       readonly proof: Proof;
     }
   }
 }
 
-/** What Express adds to a request. */
+/** Members that Express adds to a request. */
 interface ExpressRequest extends IncomingMessage {
   readonly originalUrl?: string;
   readonly baseUrl?: string;
@@ -36,8 +36,8 @@ export function proofgate(
 }
 
 /**
- * The target from which Express still routes: where the middleware is mounted, Express has moved the mount path from `url` to
- * `baseUrl`. Empty when they do not make up the original one.
+ * The original target. Where the middleware is mounted, Express has moved the mount path from `url` to `baseUrl`. Empty
+ * when the two together are not the original target.
  */
 function targetOf({ baseUrl = '', originalUrl, url = '' }: ExpressRequest): string {
   if (originalUrl === undefined) return baseUrl === '' ? url : '';

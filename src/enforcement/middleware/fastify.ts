@@ -1,4 +1,4 @@
-/** Plugin for Fastify 5. Its types are structural, so that Fastify is no dependency. */
+/** Plugin for Fastify 5. Its types are structural, so that Fastify is not a dependency. */
 import type { IncomingMessage } from 'node:http';
 import type { AdmissionGate, HttpServer, ProblemResponse } from './admission-gate.ts';
 import { endFailed } from './failed-handler.ts';
@@ -7,7 +7,7 @@ import { isHttpServer } from './protected-server.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set for every route that the plugin was registered before. */
+    /** Set for every route that is registered after the plugin. */
     readonly proof: Proof;
   }
 }
@@ -35,7 +35,7 @@ export interface ProofgateOptions {
   readonly verifier: AdmissionGate;
 }
 
-/** For `fastify.register`, before plugins with routes. It protects Fastify's server by itself. */
+/** Register it with `fastify.register` before plugins with routes. It also protects Fastify's server. */
 export function proofgate(
   fastify: Instance,
   { verifier }: ProofgateOptions,
@@ -70,8 +70,8 @@ export function proofgate(
 }
 
 /**
- * On `localhost` Fastify makes a server for each of its addresses, and keeps those beside `server` under a symbol of its own. A
- * server that this does not find is not protected, so all of its requests are denied.
+ * On `localhost` Fastify creates a server for each address, and stores the further ones under its own symbol. A server
+ * that is not found here is not protected, so all of its requests are denied.
  */
 function furtherServersOf(fastify: object): readonly HttpServer[] {
   for (let at: object | null = fastify; at !== null; at = Object.getPrototypeOf(at)) {
@@ -90,7 +90,7 @@ function answer(reply: Reply, { body, headers, status }: ProblemResponse): void 
   reply.send(body);
 }
 
-/** As fastify-plugin does: the hook applies to routes outside of the plugin. */
+/** Like fastify-plugin, this makes the hook apply to routes outside of the plugin. */
 Object.assign(proofgate, {
   [Symbol.for('skip-override')]: true,
   [Symbol.for('fastify.display-name')]: '@proofgate/middleware',

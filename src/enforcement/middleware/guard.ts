@@ -1,6 +1,6 @@
 /**
- * Admits requests of protected servers. An adapter calls {@link Guard.admit} where the application placed it; what is known of
- * the request was captured before.
+ * Admits requests of protected servers. An adapter calls {@link Guard.admit} where the application placed it; the
+ * request was captured before.
  */
 import type { IncomingMessage } from 'node:http';
 import type { CallContext } from '../../process/connections/call-context.ts';
@@ -33,9 +33,9 @@ export interface GuardOptions {
   readonly externalOrigin: Origin;
   /** Maximum size of a bound body. */
   readonly maxBodyBytes: number;
-  /** Reports a request that reached an adapter and came from no protected server. */
+  /** Reports a request that reached an adapter but did not come from a protected server. */
   readonly onUnprotected: () => void;
-  /** Reports a request whose bound body something else has read, or has begun to read; it is denied. */
+  /** Reports a request whose bound body other code has read or begun to read; it is denied. */
   readonly onBodyTaken: () => void;
   /** Reports an internal error; the request has been denied. */
   readonly onInternalError: (error: unknown) => void;
@@ -48,7 +48,7 @@ export type UpgradeAdmission =
 
 /** A longer body, or one of unknown length, is received only when the request would not be denied anyway. */
 const SHORT_BODY_BYTES = 64 * 1024;
-/** For the bodies that are being received, all requests together. */
+/** Limit for bodies that are being received, over all requests. */
 const ALL_BODIES_BYTES = 64 * 1024 * 1024;
 const OVERLOADED = deny('verifier_unavailable', 'overloaded');
 
@@ -68,7 +68,10 @@ export class Guard {
     this.origin = options.externalOrigin;
   }
 
-  /** Notes a request as the server received it, and cleans its headers. A request that is emitted again stays as it was noted. */
+  /**
+   * Captures a request as the server received it, and cleans its headers. A request that is emitted again keeps its
+   * first capture.
+   */
   capture(request: IncomingMessage, emitted: Emitted): CapturedRequest {
     const known = this.#captured.get(request);
     if (known !== undefined) return known;
@@ -80,16 +83,16 @@ export class Guard {
 
   /** Never rejects. The same request is verified once, however often an adapter asks. */
   admit(request: IncomingMessage, look: () => SeenRequest): Promise<Admission> {
-    return this.#guarded(request, () => this.#admit(request, look));
+    return this.#admitSafely(request, () => this.#admit(request, look));
   }
 
-  async #guarded(request: IncomingMessage, admit: () => Promise<Admission>): Promise<Admission> {
+  async #admitSafely(request: IncomingMessage, admit: () => Promise<Admission>): Promise<Admission> {
     const admission = await admit().catch((error: unknown) => {
       this.#options.onInternalError(error);
       return refused(internalProblem(), request);
     });
     if (admission.kind !== 'refused' || this.#captured.get(request)?.isAnswered() !== true) return admission;
-    // No denial can follow what was answered, and no request may follow this one.
+    // A denial cannot follow another answer, so the connection must end.
     request.socket.destroy();
     return GONE;
   }
@@ -105,7 +108,7 @@ export class Guard {
     const admitting = this.#admissions.get(request) ?? this.#admitOnce(request, captured);
     this.#admissions.set(request, admitting);
     const admission = await admitting;
-    // Other middleware may go on while a body or the replay store is awaited.
+    // Other middleware may continue while this waits for a body or the replay store.
     const isStill = admission.kind !== 'allowed' || isAsReceived(captured, request, look());
     return isStill ? admission : this.#decide(unknown, request);
   }
@@ -182,8 +185,8 @@ export class Guard {
   }
 
   /**
-   * Verifies the handshake of a WebSocket, which no adapter gets. Every other upgrade is refused. Never rejects. Once for each
-   * request: Fastify's further servers emit upgrades again at the first one.
+   * Verifies the handshake of a WebSocket, which no adapter receives, and refuses every other upgrade. Never rejects.
+   * It verifies each request once, because Fastify's further servers emit upgrades again at the first one.
    */
   admitUpgrade(request: IncomingMessage): Promise<UpgradeAdmission> {
     const admission = this.#upgrades.get(request) ?? this.#admitUpgradeOnce(request);
@@ -228,7 +231,7 @@ export class Guard {
     if (this.#isClosed) return refused(internalProblem(), request);
     const decision = await this.#options.verifier.check(facts, callOf(request, captured));
     if (decision.kind === 'denied') return refused(problemOfDenial(decision), request);
-    // Only a request whose line is unknown has no capture here, and no route matches that.
+    // Only a request with an unknown request line has no capture here, and it matches no route.
     if (captured === undefined) return refused(internalProblem(), request);
     return allow(decision, request, captured);
   }
@@ -247,7 +250,7 @@ function isAsReceived(captured: CapturedRequest, request: IncomingMessage, seen:
   return request.method === method && seen.method === method && seen.target === target;
 }
 
-/** Matches no route. */
+/** A request line that matches no route. */
 const UNKNOWN_REQUEST_LINE = { method: '', target: '' };
 const UNKNOWN_BODY: BodyState = { kind: 'unknown' };
 const NO_BODY: BodyState = { kind: 'none' };
@@ -277,7 +280,7 @@ function allow(decision: AllowedDecision, request: IncomingMessage, captured: Ca
   const authorization = decision.route.forwardAuthorization
     ? restoreAuthorization(request, captured)
     : undefined;
-  // Neither can change later: not by a header or query that names another method, and not by a second verifier.
+  // Makes both immutable, so that neither a method override nor a second verifier can change them.
   Object.defineProperties(request, {
     method: { value: captured.method, ...FIXED },
     proof: { value: proof, ...FIXED },
@@ -304,7 +307,7 @@ function internalProblem(): ProblemResponse {
   return problemOfDenial(internalDenial());
 }
 
-/** A request that is answered already counts as gone: its handler must not run. */
+/** A request that is already answered counts as gone, because its handler must not run. */
 function callOf({ socket }: IncomingMessage, captured: CapturedRequest | undefined): CallContext {
   return {
     waitedTooLong: false,

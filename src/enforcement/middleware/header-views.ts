@@ -1,6 +1,6 @@
 /**
  * Changes the headers of an IncomingMessage in every view that Node offers: `rawHeaders`, `headers`, `headersDistinct` and the
- * three of the trailers. Frameworks build theirs from these.
+ * three of the trailers. Frameworks build their own headers from these.
  */
 import type { IncomingMessage } from 'node:http';
 
@@ -33,7 +33,7 @@ export function addHeader(request: IncomingMessage, name: string, value: string)
   showHeaders(request, [...request.rawHeaders, name, value]);
 }
 
-/** `headers` exists already. `headersDistinct` would count lines that are no longer there, so it gets a getter of its own. */
+/** `headers` exists already. `headersDistinct` would contain removed lines, so it gets its own getter. */
 function showHeaders(request: IncomingMessage, rawHeaders: string[]): void {
   request.rawHeaders = rawHeaders;
   let distinct: NodeJS.Dict<string[]> | undefined;

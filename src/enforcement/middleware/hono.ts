@@ -1,4 +1,4 @@
-/** Middleware for Hono on `@hono/node-server`. Its types are structural, so that Hono is no dependency. */
+/** Middleware for Hono on `@hono/node-server`. Its types are structural, so that Hono is not a dependency. */
 import { IncomingMessage } from 'node:http';
 import type { AdmissionGate, ProblemResponse } from './admission-gate.ts';
 import type { Proof } from './proof.ts';
@@ -9,7 +9,7 @@ export interface ProofgateEnv {
 }
 
 interface Context {
-  /** `@hono/node-server` puts Node's own message there, as `incoming`. */
+  /** `@hono/node-server` stores Node's own message here as `incoming`. */
   readonly env: unknown;
   readonly req: { readonly method: string; readonly raw: Request };
   set(name: string, value: unknown): void;
@@ -27,10 +27,10 @@ export function proofgate(
     });
     if (admission.kind === 'refused') return responseOf(admission.problem);
     if (admission.kind === 'gone') return new Response(null, { status: 400 });
-    // An earlier middleware may have made Hono build its headers already.
+    // Hono may have built its headers already, for an earlier middleware.
     if (admission.authorization !== undefined)
       context.req.raw.headers.set('authorization', admission.authorization);
-    // Hono does not read a stream that was read before; it takes the bytes from here.
+    // Hono does not read a stream again, so it takes the bytes from this cache.
     if (admission.body !== undefined) Object.assign(incoming, { rawBody: admission.body });
     context.set('proof', admission.proof);
     await next();
@@ -45,7 +45,7 @@ function incomingOf({ env }: Context): IncomingMessage {
   throw new Error('proofgate: Hono must run on @hono/node-server over HTTP/1.1');
 }
 
-/** Path and query of a URL, as Hono routes by them. */
+/** Path and query of a URL, by which Hono routes. */
 function targetOf({ url }: Request): string {
   return url.slice(url.indexOf('/', url.indexOf('//') + 2));
 }

@@ -1,4 +1,4 @@
-/** The result of a verification, as handlers get it. */
+/** The result of a verification for handlers. */
 import type { KeyBinding } from '../../protocol/identifiers.ts';
 
 /** Facts about an allowed request and its caller, all verified. */
@@ -15,9 +15,9 @@ export interface Proof {
   /** UUID; the audit event has it too. */
   readonly decisionId: string;
   readonly bundleRevision: number;
-  /** Where the workload comes from, by attribute. */
+  /** Provenance of the workload, by attribute. */
   readonly provenance: ProofAttributes;
-  /** What the caller acts for, by attribute. */
+  /** Context for which the caller acts, by attribute. */
   readonly context: ProofAttributes;
 }
 

@@ -18,7 +18,7 @@ import { endFailed } from './failed-handler.ts';
 import type { Guard } from './guard.ts';
 
 const GUARDS = new WeakMap<object, Guard>();
-/** Connections whose parser keeps as many header lines as a protected server says. */
+/** Connections whose parser keeps the number of header lines that a protected server requires. */
 const CONNECTIONS = new WeakSet<object>();
 
 export type ProtectFault = 'server_not_supported' | 'server_already_protected';
@@ -29,7 +29,7 @@ export function protectServer(server: unknown, guard: Guard): ProtectFault | und
   const present = GUARDS.get(server);
   if (present !== undefined) return present === guard ? undefined : 'server_already_protected';
   GUARDS.set(server, guard);
-  // Node.js reads it for each new connection, so the application may not change it later either.
+  // Node.js reads this value for each new connection, so the application must not be able to change it later.
   Object.defineProperty(server, 'maxHeadersCount', {
     configurable: false,
     get: () => KEPT_HEADER_LINES,
@@ -68,7 +68,7 @@ export function isHttpServer(server: unknown): server is HttpServer {
 
 type Emit = (event: string, ...values: unknown[]) => boolean;
 
-/** Captures the request, and has the application handle it as any other. */
+/** Captures the request and lets the application handle it like any other. */
 function admitLater(
   guard: Guard,
   event: string,
@@ -92,7 +92,7 @@ function admitLater(
   return emit('request', request, response);
 }
 
-/** Why not even the application may see a request: some of its header lines may be missing. */
+/** Rejects a request that must not reach the application, because some of its header lines may be missing. */
 function faultOf({ rawHeaders, socket }: IncomingMessage): ProblemResponse | undefined {
   if (hasTooManyLines(rawHeaders)) return TOO_MANY_LINES;
   return CONNECTIONS.has(socket) ? undefined : closing(problemOfDenial(internalDenial()));
@@ -114,7 +114,7 @@ const GUARDED: ReadonlySet<string> = new Set([
   'connect',
 ]);
 
-/** Sends `100 Continue` when somebody begins to read the body: the guard, or a handler of a route that is not verified. */
+/** Sends `100 Continue` when the guard, or a handler of a route that is not verified, begins to read the body. */
 function continueWhenRead(request: IncomingMessage, response: ServerResponse): void {
   const read = request._read;
   request._read = (size) => {

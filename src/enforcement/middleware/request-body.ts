@@ -1,4 +1,4 @@
-/** Reads the body of a request before its handler runs, and hands the same bytes on to whatever reads the request next. */
+/** Reads the body of a request before its handler runs, and returns the bytes to the stream for the next reader. */
 import type { IncomingMessage } from 'node:http';
 import type { HeldSpace } from '../../process/request-body/body-space.ts';
 import { GrowingBuffer } from '../../process/request-body/growing-buffer.ts';
@@ -6,13 +6,13 @@ import { GrowingBuffer } from '../../process/request-body/growing-buffer.ts';
 export type BodyRead =
   | { readonly kind: 'read'; readonly bytes: Buffer }
   | { readonly kind: 'too_large' }
-  /** The bodies of all requests together, or of one caller, have no room for it. */
+  /** The limit for the bodies of all requests, or of one caller, is exhausted. */
   | { readonly kind: 'no_room' }
   /** The client ended the connection before the body was complete. */
   | { readonly kind: 'aborted' };
 
 /**
- * Whether something else has begun to read the body, or has put one in its place: the bytes that handlers get are then unknown.
+ * Whether other code has begun to read the body or has replaced it, so that the bytes that handlers get are unknown.
  */
 export function isBodyTouched(request: IncomingMessage): boolean {
   return (
@@ -46,7 +46,7 @@ export function readBody(request: IncomingMessage, maxBytes: number, held: HeldS
       }
       if (!request.complete) return;
       const bytes = body.bytes();
-      // Before its `end` event a stream takes back what was read from it.
+      // Before its `end` event a stream accepts bytes that were read from it.
       if (bytes.length > 0) request.unshift(bytes);
       finish({ kind: 'read', bytes });
     };

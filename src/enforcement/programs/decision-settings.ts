@@ -1,4 +1,4 @@
-/** Settings that affect decisions, shared by enforcement points and `explain` so that all decide alike. */
+/** Settings that affect decisions, shared by enforcement points and `explain` so that all make the same decisions. */
 import { usageError } from '../../process/program/errors.ts';
 import {
   choice,
@@ -52,7 +52,7 @@ function parseExternalOrigin(text: string): Origin {
   );
 }
 
-/** Those of Envoy's ext_authz over gRPC. */
+/** Settings of Envoy's ext_authz over gRPC. */
 export const DECISION_SETTINGS = {
   externalOrigin: ORIGIN_AND_STALENESS.externalOrigin,
   envoyBody: withDefault(

@@ -51,7 +51,7 @@ async function planBundle(settings: EnforcementSettings, isWorker: boolean): Pro
   const { authSite, bundle: directory, stateDir: stateDirectory } = settings;
   const replay = await planReplay(settings);
   const signers = await readSigners(settings);
-  // A worker only reads there: it must start again while the volume is read-only.
+  // A worker only reads this directory, because it must restart while the volume is read-only.
   if (!isWorker) await assertStateDirectory(stateDirectory);
   const control = await planControl(settings, isWorker);
   if (directory === undefined && control === undefined) {
@@ -126,7 +126,7 @@ async function planCapture(
     if (!keepsCredentials) return undefined;
     throw usageError('capture_denied_required', '--capture-credentials needs --capture-denied');
   }
-  // A worker must start again while nothing can be written there: it then only counts failures.
+  // A worker must restart even if the file cannot be written; it then only counts failures.
   if (!isWorker) await assertStateDirectory(directory, 'capture-denied');
   return { directory, keepsCredentials };
 }

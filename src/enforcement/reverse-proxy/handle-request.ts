@@ -1,4 +1,4 @@
-/** One request from its head to the end of its response: check the head, receive the body, verify, forward. */
+/** Handles one request: checks its head, receives the body, verifies, and forwards the response. */
 import type { Readable } from 'node:stream';
 import { type BodySpool, MEMORY_BYTES } from '../../process/http-proxy/body-spool.ts';
 import { bodyStream } from '../../process/http-proxy/body-stream.ts';
@@ -51,9 +51,9 @@ export interface ProxyParts {
   readonly pool: UpstreamPool;
   readonly metrics: ProxyMetrics;
   readonly limits: ProxyLimits;
-  /** The origin that is verified in place of the request's own; undefined: the request's own. */
+  /** The origin that is verified instead of the request's own; undefined for the request's own. */
   readonly externalOrigin: Origin | undefined;
-  /** `Host` for the upstream; undefined: the authority that was verified. */
+  /** `Host` for the upstream; undefined for the authority that was verified. */
   readonly upstreamHost: string | undefined;
   readonly tracer: DecisionTracer | undefined;
   readonly onInternalError: (error: unknown) => void;
@@ -63,7 +63,7 @@ export interface ProxyParts {
 export class RequestHandler {
   readonly #parts: ProxyParts;
   readonly #tunnels: Tunnels;
-  /** For bodies that are being received; one that goes to disk counts as {@link MEMORY_BYTES}. */
+  /** Space for bodies that are being received. A body on disk counts as {@link MEMORY_BYTES}. */
   readonly #memory: BodySpace;
   readonly #disk: BodySpace;
   readonly #runner: ExchangeRunner;
@@ -89,7 +89,7 @@ export class RequestHandler {
     });
   }
 
-  /** Resolves when every client has its answer. */
+  /** Resolves when every client has its response. */
   untilIdle(): Promise<void> {
     return this.#runner.untilIdle();
   }
@@ -116,7 +116,7 @@ export class RequestHandler {
     return this.#decide(exchange, facts, body);
   }
 
-  /** The upstream sees nothing before all of the body is there and verified. */
+  /** Nothing is sent upstream before the whole body has arrived and is verified. */
   async #serveBound(exchange: ClientExchange, facts: RequestFacts, body: StreamedBody): Promise<Served> {
     const { limits } = this.#parts;
     const { response } = exchange;
@@ -136,7 +136,10 @@ export class RequestHandler {
     }
   }
 
-  /** Only a short body of announced length is kept before passport and proof are verified, and that only while there is room. */
+  /**
+   * Before passport and proof are verified, only a short body of announced length is kept, and only while there is
+   * room.
+   */
   #admitBody(request: ClientRequest, facts: RequestFacts, { lengthBytes }: StreamedBody): BodyAdmission {
     const isShort = lengthBytes !== undefined && lengthBytes <= MEMORY_BYTES;
     const unverified = this.#memory.open(UNVERIFIED);
@@ -188,8 +191,7 @@ export class RequestHandler {
   }
 
   /**
-   * @param body what goes on to the upstream
-   * @param onDecided called when the proof is used up, or denied
+   * @param body body for the upstream @param onDecided called when the proof is used or denied
    */
   async #decide(
     exchange: ClientExchange,

@@ -1,6 +1,6 @@
 /**
- * Header lines of a verified request as the upstream gets them: those of the client without hop-by-hop headers, and with
- * what the proxy knows about the peer. The upstream's client writes the framing.
+ * Header lines of a verified request for the upstream: the client's lines without hop-by-hop headers, and lines about
+ * the peer. The upstream's client writes the framing.
  * Source: docs/operate/proxy.md "What the upstream receives".
  */
 
@@ -17,7 +17,7 @@ export interface PeerFacts extends Pick<ClientRequest, 'peerAddress' | 'protocol
   readonly verifiedAuthority: string;
 }
 
-/** @param lines of the client, without credentials and with context headers */
+/** @param lines the client's lines, without credentials and with context headers */
 export function linesForUpstream(lines: HeaderLines, facts: PeerFacts): HeaderLines {
   const kept = lines.filter(([name]) => !isReplaced(name));
   const forwarded: (readonly [string, string])[] = [
@@ -26,7 +26,7 @@ export function linesForUpstream(lines: HeaderLines, facts: PeerFacts): HeaderLi
     ['x-forwarded-host', facts.verifiedAuthority],
   ];
   if (facts.peerAddress !== undefined) {
-    // A listener for both families gives IPv4 addresses in the form of IPv6 (RFC 4291 section 2.5.5.2).
+    // A dual-stack listener shows IPv4 addresses in the form of IPv6 (RFC 4291 section 2.5.5.2).
     forwarded.push(['x-forwarded-for', facts.peerAddress.replace(/^::ffff:(?=\d+\.)/, '')]);
   }
   if (acceptsTrailers(lines)) forwarded.push(['te', 'trailers']);
@@ -49,7 +49,7 @@ function isReplaced(name: string): boolean {
 }
 
 /**
- * The client's headers for the verifier. One that the upstream would not get as it was sent is ambiguous, so that a proof
+ * The client's headers for the verifier. A header that would reach the upstream changed is ambiguous, so that a proof
  * that signs it is denied.
  */
 export function verifiableHeadersOf(rawHeaders: readonly string[], host: string): RequestHeaders {

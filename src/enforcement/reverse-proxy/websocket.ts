@@ -51,7 +51,7 @@ export interface TunnelOptions {
   readonly isStillAllowed: () => boolean;
 }
 
-/** Counts open connections, and looks at all of them every second. */
+/** Counts open connections and checks all of them every second. */
 export class Tunnels {
   readonly #metrics: ProxyMetrics;
   readonly #open = new Set<() => void>();
@@ -69,7 +69,7 @@ export class Tunnels {
         upstream.destroy();
         if (!this.#open.delete(look)) return;
         clearTimeout(idle);
-        this.#changed();
+        this.#updateTimer();
         resolve();
       };
       const look = () => {
@@ -81,7 +81,7 @@ export class Tunnels {
         [upstream, client],
       ] as const) {
         from.on('error', close);
-        // What one side has sent last, such as its close frame, still reaches the other.
+        // The last bytes of one side, such as its close frame, still reach the other side.
         from.on('close', () => {
           to.end(close);
           setTimeout(close, LAST_BYTES_MS).unref();
@@ -90,11 +90,11 @@ export class Tunnels {
         from.pipe(to);
       }
       this.#open.add(look);
-      this.#changed();
+      this.#updateTimer();
     });
   }
 
-  #changed(): void {
+  #updateTimer(): void {
     this.#metrics.tunnels(this.#open.size);
     if (this.#open.size === 0) {
       clearInterval(this.#timer);

@@ -10,7 +10,7 @@ import { hasTooManyLines, KEPT_HEADER_LINES } from '../../protocol/header-line-l
 /** A condition that must hold before the verifier serves requests. */
 export interface ReadinessCheck {
   readonly name: string;
-  /** One line that says what is wrong; undefined when the condition holds. */
+  /** One line that describes the problem; undefined when the condition holds. */
   readonly problem: string | undefined;
   /** One line that an operator should look at, although the verifier serves requests. */
   readonly warning?: string | undefined;
@@ -21,7 +21,7 @@ export interface ReadinessCheck {
 }
 
 export interface AdminOptions {
-  /** `::` listens on every address of this machine, also where it has no IPv6. */
+  /** `::` listens on every address of this machine, even without IPv6. */
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
@@ -47,7 +47,7 @@ const METRICS_FRESH_MS = 1_000;
 
 /** Limits on each client and on all of them together. */
 const LIMITS = {
-  /** Maximum time for a client to send its request's headers, and all of its request, milliseconds. */
+  /** Maximum time for a client to send its request's headers, and its whole request, milliseconds. */
   headersTimeout: 5_000,
   requestTimeout: 5_000,
   /** Idle time between two requests of one connection, milliseconds. */
@@ -115,7 +115,7 @@ function metricsSnapshot(options: AdminOptions): (request: IncomingMessage) => P
 function listen(server: Server, { host, port }: Pick<AdminOptions, 'host' | 'port'>): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    // Without a host, Node.js listens on `::` where there is IPv6, which includes IPv4, and otherwise on 0.0.0.0:
+    // Without a host, Node.js listens on `::`, which includes IPv4, and without IPv6 on 0.0.0.0. Source:
     // server.listen() of node:net.
     server.listen({ port, ...(host === '::' ? {} : { host }) }, resolve);
   });

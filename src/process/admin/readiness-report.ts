@@ -30,7 +30,10 @@ export function reportReadiness({ leaving, logger, readiness, setServing }: Repo
   };
 }
 
-/** What was last logged about a check. A shape is the text without its numbers, which count down, as in "for another 3 s". */
+/**
+ * The last log line about each check. A shape is the text without its numbers, which may count down, as in "for another
+ * 3 s".
+ */
 interface ReportedCondition {
   readonly kind: 'problem' | 'warning';
   readonly shape: string;
@@ -39,7 +42,10 @@ interface ReportedCondition {
 class ReadinessLog {
   readonly #logger: Logger;
   readonly #reported = new Map<string, ReportedCondition>();
-  /** Warnings seen once. They are logged when seen twice, which skips the moment between two files of a publication. */
+  /**
+   * Warnings that were seen once. They are logged when they are seen twice, because the first may fall between two
+   * files of a publication.
+   */
   readonly #seenOnce = new Map<string, string>();
 
   constructor(logger: Logger) {

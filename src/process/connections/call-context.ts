@@ -5,12 +5,12 @@
 import type { DecisionTrace } from '../telemetry/decision-trace.ts';
 
 export interface CallContext {
-  /** The request waited in a queue for so long that its answer would come too late. */
+  /** Whether the request waited in a queue for so long that its answer would be late. */
   readonly waitedTooLong: boolean;
   /** Undefined unless this request is traced. */
   readonly trace: DecisionTrace | undefined;
-  /** W3C `traceparent` of the call itself, beside the request's own. */
+  /** W3C `traceparent` of the call itself, besides the request's own. */
   traceparent(): string | undefined;
-  /** Whether the caller cancelled the call, or its deadline has passed: an answer can no longer reach it. */
+  /** Whether an answer can no longer reach the caller, because it cancelled the call or the deadline has passed. */
   isGone(): boolean;
 }

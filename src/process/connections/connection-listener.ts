@@ -93,7 +93,7 @@ export async function openConnectionListener(
     return {
       address,
       bytesReceived: () => connections.bytesReceived(),
-      // With every option: a context without them would, for example, resume sessions again.
+      // The context needs every option again: without them it would, for example, resume sessions.
       setTlsMaterial(material) {
         const changed = tlsOptions({ ...options.tls, material }, options.protocols);
         for (const { secured } of listening) secured?.setSecureContext(changed);

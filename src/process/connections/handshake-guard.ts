@@ -1,5 +1,5 @@
 /**
- * Limits what a client can make a TLS server compute in its handshake: its bytes, and its share of the event loop.
+ * Limits the work that a client can cause with a TLS handshake: its bytes, and its share of the event loop.
  * Node.js has no option for the length of a client's certificate chain.
  */
 import type { Socket } from 'node:net';
@@ -16,7 +16,7 @@ export const MAX_HANDSHAKE_BYTES = 12 * 1024;
 export class HandshakeGuard {
   readonly #server: TlsServer;
   readonly #queue = new HandshakeQueue();
-  /** The connection whose bytes the server processes now. */
+  /** The connection whose bytes the server is processing. */
   #current: GuardedConnection | undefined;
 
   constructor(server: TlsServer) {
@@ -37,14 +37,14 @@ export class HandshakeGuard {
       }),
     );
     this.#server.emit('connection', connection);
-    // The TLS socket has read it: the socket, not the streams below it, ends what it writes when the client has ended.
+    // The TLS socket has read the client's end. The socket itself, not the streams below it, then ends its writable side.
     connection.allowHalfOpen = true;
   }
 
   /** A handshake completes while the server processes its last bytes. */
   #complete(socket: TLSSocket): void {
     const { remoteAddress, remoteFamily, remotePort } = this.#current?.complete() ?? {};
-    // Node.js knows no peer of a TLS socket on top of another stream.
+    // Node.js has no peer address for a TLS socket on top of another stream.
     for (const [name, value] of Object.entries({ remoteAddress, remoteFamily, remotePort })) {
       Object.defineProperty(socket, name, { value });
     }
@@ -96,7 +96,7 @@ class GuardedConnection extends Duplex {
     const allowed = bytes.subarray(0, this.#bytesLeft);
     this.#bytesLeft -= allowed.length;
     this.#pass(allowed);
-    // The rest can be the first request.
+    // The remaining bytes may be the first request.
     if (this.#isComplete) this.#pass(bytes.subarray(allowed.length));
     else if (this.#bytesLeft === 0) this.destroy();
   }

@@ -27,7 +27,7 @@ export interface ListenerTlsSettings {
 export interface ListenerName {
   /** Name of its readiness check. */
   readonly check: string;
-  /** Such as `gRPC port`. */
+  /** Name of the port, such as `gRPC port`. */
   readonly port: string;
   /** Start of its flags: `tls` in `--tls-cert-file`. */
   readonly flagPrefix: string;
@@ -113,8 +113,8 @@ export interface TlsFollower {
 }
 
 /**
- * Reloads changed files. Files that do not match, as during their replacement, change nothing. Each look resolves the file
- * names anew, so it notices a replaced symbolic link.
+ * Reloads changed files. Files that do not match, as during their replacement, change nothing. Each check resolves the
+ * file names again, so it detects a replaced symbolic link.
  */
 export function followTlsFiles({ logger, metrics, plan, take }: FollowedTls): TlsFollower {
   const { certFile, clientCaFile, keyFile } = plan.files;

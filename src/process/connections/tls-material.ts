@@ -15,7 +15,7 @@ export interface ServerTls {
   readonly material: TlsMaterial;
   /** URIs or DNS names, one of which a client's certificate must have. When empty, any certificate of the CA is accepted. */
   readonly clientNames: readonly string[];
-  /** Asks for a client certificate and takes connections with any or none: the program that takes them verifies it. */
+  /** Requests a client certificate and accepts connections with any or none, because the program verifies it. */
   readonly leavesClientsUnverified?: boolean;
 }
 
@@ -53,10 +53,10 @@ const CIPHERS = [
 export type ApplicationProtocol = 'h2' | 'http/1.1';
 
 /**
- * For every listener that asks for client certificates: a resumed session shows the certificate of an earlier handshake
- * without a proof of its key, even after the certificate or its CA has ended. No resumption of tickets and session IDs
- * (TLS 1.2), and of PSKs (TLS 1.3, whose tickets name a session that Node.js does not keep). No renegotiation, which could
- * change the client's certificate within a connection (TLS 1.2).
+ * For every listener that asks for client certificates: a resumed session has the certificate of an earlier handshake
+ * without a proof of its key, even after the certificate or its CA has expired. These options disable tickets and
+ * session IDs (TLS 1.2) and PSKs (TLS 1.3, whose tickets name a session that Node.js does not keep). They also disable
+ * renegotiation (TLS 1.2), which could change the client's certificate within a connection.
  */
 const ONE_HANDSHAKE_PER_CONNECTION = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
 

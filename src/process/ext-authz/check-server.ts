@@ -1,6 +1,6 @@
 /**
  * A gRPC server of `envoy.service.auth.v3.Authorization/Check` on TCP or a Unix socket, with or without TLS, with health
- * and, if enabled, reflection. Every RPC ends with status OK; the CheckResponse says what happens to the request.
+ * and, if enabled, reflection. Every RPC ends with status OK; the CheckResponse contains the decision.
  */
 import {
   type ConnectionInjector,

@@ -39,7 +39,8 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
  * Buffers of the result are views of `bytes`.
- * @throws Error when the bytes are not a CheckRequest, or hold a message twice: another reader might take the other one
+ * @throws Error when the bytes are not a CheckRequest, or contain a message twice, of which another reader might use
+ * the other one
  */
 export function decodeCheckRequest(bytes: Uint8Array): CheckRequest {
   const reader = protobuf.Reader.create(bytes);
@@ -96,7 +97,7 @@ function readHttpField(reader: Reader, http: HttpRequestInMaking, merged: Header
       http.method = reader.string();
       break;
     case HEADERS_ENTRY:
-      // The caller chooses the names: one may be `__proto__`.
+      // The caller chooses the names, which may include `__proto__`.
       http.headers ??= Object.create(null) as MergedHeaders;
       readMergedHeader(reader, http.headers, merged);
       break;

@@ -26,10 +26,10 @@ export interface OpenCallOptions {
 export type DenyCheck = (call: OpenCall, send: (denial: Buffer) => void) => void;
 
 export interface CallRegistry {
-  began(call: OpenCall): void;
+  add(call: OpenCall): void;
   /** Sets the call whose handler is about to run, so that the handler can look it up. */
-  handled(call: OpenCall | undefined): void;
-  ended(call: OpenCall): void;
+  setHandled(call: OpenCall | undefined): void;
+  remove(call: OpenCall): void;
 }
 
 /** How long an RPC has been waiting for its peer. */
@@ -174,7 +174,7 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
   override sendMessage(message: unknown, callback: () => void): void {
     this.metrics.sent();
     // From here on the call waits for the peer to read the response.
-    if (this.isUnary) this.answered();
+    if (this.isUnary) this.markAnswered();
     this.inner.sendMessage(message, callback);
   }
 
@@ -191,7 +191,7 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
     // The library may report more errors for the bytes that follow.
     if (isError && this.isDenied) return;
     this.count(status[ended.code ?? status.UNKNOWN] ?? 'UNKNOWN');
-    this.answered();
+    this.markAnswered();
     this.sendToPeer.call(this.inner, ended);
   }
 
@@ -204,7 +204,7 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
     this.metrics.started();
     this.metadata = metadata;
     // A denied Check is registered too: its peer may not read the denial.
-    if (this.refusal === undefined || this.denyCheck !== undefined) this.registry.began(this);
+    if (this.refusal === undefined || this.denyCheck !== undefined) this.registry.add(this);
     if (this.refusal !== undefined) {
       this.sendStatus(this.refusal);
       return;
@@ -222,9 +222,9 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
     if (this.isDenied) return;
     this.completeMs = performance.now();
     this.sweeps = 0;
-    this.registry.handled(this);
+    this.registry.setHandled(this);
     this.listener?.onReceiveHalfClose();
-    this.registry.handled(undefined);
+    this.registry.setHandled(undefined);
   }
 
   /** grpc-js calls this once when the RPC ends, successfully or not, and also when its deadline has passed. */
@@ -237,11 +237,11 @@ export class OpenCall extends ServerInterceptingCall implements CallContext, Lin
     // The peer may still be sending, and grpc-js would keep what it sends (RFC 9113 section 8.1). The status is already
     // queued and goes first.
     if (this.completeMs === undefined) setImmediate(() => closeStream(this.inner, NO_ERROR));
-    this.registry.ended(this);
+    this.registry.remove(this);
     this.listener?.onCancel();
   }
 
-  private answered(): void {
+  private markAnswered(): void {
     if (this.isAnswered) return;
     this.isAnswered = true;
     this.sweeps = 0;

@@ -49,7 +49,7 @@ const SWEEP_EVERY_MS = 250;
 
 export class OpenCalls {
   readonly #options: OpenCallsOptions;
-  /** In the order in which they began. */
+  /** Open calls in the order in which they began. */
   readonly #open = new LinkedList<OpenCall>();
   readonly #methods = new Map<string, RpcMethodMetrics>();
   readonly #stall = watchLoopStalls();
@@ -91,18 +91,18 @@ export class OpenCalls {
   }
 
   /** Only `OpenCall` calls this. */
-  handled(call: OpenCall | undefined): void {
+  setHandled(call: OpenCall | undefined): void {
     this.#handled = call;
   }
 
   /** Only `OpenCall` calls this, when it begins. */
-  began(call: OpenCall): void {
+  add(call: OpenCall): void {
     this.#open.add(call);
     if (!call.isUnary) this.#streams += 1;
   }
 
   /** Only `OpenCall` calls this, when it has ended. */
-  ended(call: OpenCall): void {
+  remove(call: OpenCall): void {
     if (this.#open.delete(call) && !call.isUnary) this.#streams -= 1;
   }
 
@@ -139,7 +139,7 @@ export class OpenCalls {
       const age = call.sweep(bytes);
       if (age === undefined) continue;
       const isSlow = age.sweeps > maxSweeps;
-      // Calls are sorted by age: the first match has seen the most bytes arrive.
+      // Calls are sorted by age, so the first match has waited for the most bytes.
       if (!isSlow && age.bytes <= limits.maxIncompleteBytes) continue;
       extAuthz.refused(isSlow ? 'slow' : 'bytes');
       call.abort();

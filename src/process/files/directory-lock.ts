@@ -28,7 +28,7 @@ export interface DirectoryLock {
 export async function lockDirectory(directory: string, prefix = VERIFIER_PREFIX): Promise<DirectoryLock> {
   const name = prefix + randomBytes(8).toString('hex');
   const place = await shortPath(directory, name);
-  // Accepting a connection is the whole answer.
+  // Accepting the connection is a sufficient answer.
   const server = createServer((socket) => socket.destroy());
   try {
     await listen(server, place.path);

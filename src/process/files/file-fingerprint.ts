@@ -1,9 +1,9 @@
-/** Tells whether files changed, without reading them. */
+/** Detects changes of files without reading them. */
 import { stat } from 'node:fs/promises';
 
 /**
- * Changes when one of the files is replaced or written, also in place, with its size and its modification time kept. Follows
- * symbolic links, so it also changes when a link leads elsewhere.
+ * Changes when one of the files is replaced or written, even in place with the same size and modification time. Follows
+ * symbolic links, so it also changes when a link has another target.
  * @throws system errors, such as for a file that does not exist
  */
 export async function fileFingerprint(...paths: readonly string[]): Promise<string> {

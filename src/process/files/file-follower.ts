@@ -4,7 +4,7 @@ import { CliError } from '../program/errors.ts';
 const LOOK_EVERY_MS = 1_000;
 
 export interface FileFault {
-  /** Of the CliError, or `file_unreadable`. */
+  /** Code of the CliError, or `file_unreadable`. */
   readonly code: string;
   readonly text: string;
 }
@@ -12,12 +12,15 @@ export interface FileFault {
 export interface FileFollowerOptions<T> {
   /** Changes when the files change; see `fileFingerprint`. */
   readonly fingerprint: () => Promise<string>;
-  /** Fingerprint from before the content in use was read. Without it, the first look reads the files again. */
+  /**
+   * Fingerprint that was computed before the content in use was read. Without it, the first check reads the files
+   * again.
+   */
   readonly seen?: string;
   /** @throws CliError */
   readonly read: () => Promise<T>;
   readonly take: (content: T) => void;
-  /** Called once for each fault, not once for each look. */
+  /** Called once for each fault, not for each check. */
   readonly onRejected: (fault: FileFault) => void;
 }
 
@@ -43,33 +46,33 @@ export class FileFollower<T> {
     clearInterval(this.#timer);
   }
 
-  /** Skips a look while the one before still runs. */
+  /** Skips a check while the previous one still runs. */
   async #lookOnce(): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
     try {
       await this.#look();
     } catch (error) {
-      this.#rejected(error);
+      this.#reportRejection(error);
     } finally {
       this.#isLooking = false;
     }
   }
 
-  /** After a fault each look reads again, because the fault may be gone although the files did not change. */
+  /** After a fault each check reads again, because the fault may be gone although the files did not change. */
   async #look(): Promise<void> {
     const { fingerprint, read, take } = this.#options;
     const found = await fingerprint();
     if (found === this.#seen && this.#fault === undefined) return;
     const content = await read();
-    // Files that change meanwhile may have been read half written: the next look reads them again.
+    // Files that change meanwhile may have been read half written, so the next check reads them again.
     if ((await fingerprint()) !== found) return;
     take(content);
     this.#seen = found;
     this.#fault = undefined;
   }
 
-  #rejected(error: unknown): void {
+  #reportRejection(error: unknown): void {
     const fault =
       error instanceof CliError
         ? { code: error.code, text: error.message }

@@ -52,7 +52,10 @@ export async function replaceFile({ content, mode, path }: FileToWrite): Promise
   await removeTemporaries(path, ABANDONED_MS);
 }
 
-/** Checks before something that cannot be repeated that {@link replaceFile} is likely to succeed. @throws CliError as it */
+/**
+ * Checks that {@link replaceFile} is likely to succeed, before an action that cannot be repeated.
+ * @throws CliError as {@link replaceFile}
+ */
 export async function requireReplaceable(path: string): Promise<void> {
   await refuseUnlessRegular(path);
   try {

@@ -1,5 +1,5 @@
 /**
- * A gRPC client for one service of `proto/`, over an address without TLS. Each client has connections of its own, so that
+ * A gRPC client for one service of `proto/`, over an address without TLS. Each client has its own connections, so that
  * a new client never waits for the backoff of an old one.
  */
 import { fileURLToPath } from 'node:url';
@@ -12,13 +12,13 @@ export type GrpcMethods = {
 };
 
 export interface GrpcServiceOptions {
-  /** Such as `spiffe/workload.proto`, below `proto/`. */
+  /** Path below `proto/`, such as `spiffe/workload.proto`. */
   readonly file: string;
   /** Full name, such as `SpiffeWorkloadAPI`. */
   readonly service: string;
   /** Sent with each call. */
   readonly metadata: Readonly<Record<string, string>>;
-  /** How often a connection with an open call is checked, and how long an answer may take. */
+  /** Interval of checks of a connection with an open call, and timeout of their answers. */
   readonly keepalive: { readonly timeMs: number; readonly timeoutMs: number };
 }
 
@@ -50,7 +50,7 @@ export interface GrpcConnection<Methods extends GrpcMethods> {
     request: Methods[M]['request'],
     options: CallOptions,
   ): Promise<Methods[M]['response']>;
-  /** Hands each message of the stream to the function, and resolves when the server ends the stream. @throws GrpcError */
+  /** Passes each message of the stream to the function, and resolves when the server ends the stream. @throws GrpcError */
   stream<M extends keyof Methods & string>(
     method: M,
     request: Methods[M]['request'],
@@ -78,7 +78,7 @@ export function grpcService<Methods extends GrpcMethods>({
   for (const [name, value] of Object.entries(pairs)) metadata.set(name, value);
   const channelOptions = {
     'grpc.use_local_subchannel_pool': 1,
-    // A proxy must not see what a local agent sends.
+    // A proxy must not see the messages of a local agent.
     'grpc.enable_http_proxy': 0,
     'grpc.keepalive_time_ms': keepalive.timeMs,
     'grpc.keepalive_timeout_ms': keepalive.timeoutMs,

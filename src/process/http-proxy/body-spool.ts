@@ -1,6 +1,6 @@
 /**
- * The bytes of a bound body until they are verified and forwarded: in memory, and beyond 64 KiB in an unlinked temporary file.
- * The hash of the file is taken as the bytes arrive, so that a long body is never in memory as a whole.
+ * Stores a bound body until it is verified and forwarded: in memory, and above 64 KiB in an unlinked temporary file. It
+ * hashes the file's bytes as they arrive, so that a long body is never completely in memory.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { constants, type FileHandle, open, unlink } from 'node:fs/promises';
@@ -9,15 +9,15 @@ import type { Readable } from 'node:stream';
 import type { HeldSpace } from '../request-body/body-space.ts';
 import { GrowingBuffer } from '../request-body/growing-buffer.ts';
 
-/** Longer bodies go into a file. */
+/** Maximum size of a body in memory; longer bodies are written to a file. */
 export const MEMORY_BYTES = 65_536;
 
-/** Thrown when the file cannot be created or written, or all bodies together have no room. */
+/** Thrown when the file cannot be created or written, or the limit for all bodies is exhausted. */
 export class SpoolError extends Error {
   override readonly name = 'SpoolError';
 }
 
-/** All of a body. */
+/** A complete body. */
 export type SpooledBody =
   | { readonly kind: 'exact'; readonly bytes: Uint8Array }
   /** Only its base64url SHA-256 is in memory. Never empty. */
@@ -46,7 +46,7 @@ export class BodySpool {
     return this.#lengthBytes;
   }
 
-  /** @returns false when the chunk does not fit into memory: {@link spill} first */
+  /** @returns false when the chunk does not fit into memory, so that the caller must call {@link spill} first */
   keep(chunk: Buffer): boolean {
     if (this.#file !== undefined || this.#lengthBytes + chunk.length > MEMORY_BYTES) return false;
     this.#lengthBytes += chunk.length;
@@ -66,7 +66,7 @@ export class BodySpool {
     }
   }
 
-  /** What was received, after its end. */
+  /** The received body, after its end. */
   state(): SpooledBody {
     if (this.#file === undefined) return { kind: 'exact', bytes: this.#memory.bytes() };
     return { kind: 'hashed', sha256: this.#hash.digest('base64url') };
@@ -95,7 +95,7 @@ export class BodySpool {
     const path = join(this.#options.directory, `proofgate-body-${randomUUID()}`);
     const file = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600);
     try {
-      // Without a name the file cannot be opened by others, and is gone when the process ends in any way.
+      // A file without a name cannot be opened by others, and disappears when the process ends.
       await unlink(path);
       await this.#write(file, this.#memory.bytes());
     } catch (error) {

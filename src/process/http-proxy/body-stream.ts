@@ -1,4 +1,4 @@
-/** The body of a request as a stream of its own for the upstream: its end may not close the client's connection. */
+/** The body of a request as a separate stream for the upstream, whose end must not close the client's connection. */
 import { Readable } from 'node:stream';
 import type { StreamedBody } from './client-exchange.ts';
 

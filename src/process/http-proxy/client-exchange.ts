@@ -5,7 +5,7 @@ import type { HeaderLine } from './raw-headers.ts';
 /** Header lines as on the wire: spelling, order and repetitions kept, one character for each byte. */
 export type HeaderLines = readonly HeaderLine[];
 
-/** As received, nothing normalised. */
+/** A request as received, without normalization. */
 export interface ClientRequest {
   /** For `Via` (RFC 9110 section 7.6.3). */
   readonly protocolVersion: '1.0' | '1.1' | '2.0';
@@ -40,9 +40,9 @@ export interface StreamedBody {
 export interface ClientResponse {
   /** Whether the response can no longer reach the client. */
   isGone(): boolean;
-  /** Calls once, when the client leaves before the response has ended; at once if it has left. */
+  /** Calls the listener once, when the client leaves before the response has ended; at once if it has already left. */
   onGone(listener: () => void): void;
-  /** Calls once, when the exchange is over, in whatever way. */
+  /** Calls the listener once, when the exchange has ended for any reason. */
   onClosed(listener: () => void): void;
   hasBegun(): boolean;
   /** Sends `100 Continue`. */
@@ -57,13 +57,13 @@ export interface ClientResponse {
   write(chunk: Uint8Array): boolean;
   onceDrained(listener: () => void): void;
   end(trailers: HeaderLines): void;
-  /** Breaks the response off, so that the client cannot take it for complete. */
+  /** Aborts the response, so that the client does not consider it complete. */
   destroy(): void;
 }
 
 /** A request that asks to switch protocols (RFC 9110 section 7.8). */
 export interface ClientUpgrade {
-  /** Sends 101 and gives the connection away. */
+  /** Sends 101 and returns the connection. */
   accept(lines: HeaderLines): Duplex;
 }
 

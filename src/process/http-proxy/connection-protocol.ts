@@ -1,4 +1,4 @@
-/** Which protocol a connection speaks: by ALPN over TLS, by its first bytes without TLS. */
+/** Detects a connection's protocol, by ALPN over TLS and by its first bytes without TLS. */
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { readInTurns } from '../node-internals/read-turns.ts';

@@ -1,7 +1,7 @@
-/** Reads what is left of a request's body after its answer, so that no reset overtakes the answer. */
+/** Reads the rest of a request's body after its answer, so that no reset overtakes the answer. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** At most so much of it. */
+/** Maximum number of bytes to discard. */
 const DISCARD_BYTES = 262_144;
 const DISCARD_MS = 1_000;
 

@@ -1,4 +1,4 @@
-/** Serves the requests of all clients: limits how many are in progress, measures them, and knows when all have ended. */
+/** Serves the requests of all clients: limits how many are in progress, measures them, and reports when all have ended. */
 import type { ClientExchange } from './client-exchange.ts';
 import { problemOfProxyFault } from './proxy-faults.ts';
 import { breakOff, respond, type Served } from './respond.ts';
@@ -21,7 +21,7 @@ export interface RunnerMetrics {
 
 type StatusClass = '1xx' | '2xx' | '3xx' | '4xx' | '5xx' | 'gone';
 
-/** A status that is no HTTP status, such as 999, counts as 5xx (RFC 9110 section 15). */
+/** An invalid HTTP status, such as 999, counts as 5xx (RFC 9110 section 15). */
 const CLASS_OF_DIGIT: readonly (StatusClass | undefined)[] = [undefined, '1xx', '2xx', '3xx', '4xx'];
 
 export class ExchangeRunner {
@@ -41,7 +41,7 @@ export class ExchangeRunner {
     return this.#inFlight > this.#options.maxRequests / 2;
   }
 
-  /** Resolves when every client has its answer. */
+  /** Resolves when every client has its response. */
   untilIdle(): Promise<void> {
     return new Promise((resolve) => {
       this.#onIdle = resolve;
@@ -58,7 +58,7 @@ export class ExchangeRunner {
     const closed = new Promise<void>((resolve) => response.onClosed(resolve));
     const served = await this.#answer(exchange);
     if (served !== 'gone') {
-      // The client may still be reading the last of it.
+      // The client may still be reading the end of the response.
       const unread = setTimeout(() => response.destroy(), idleTimeoutMs);
       await closed;
       clearTimeout(unread);
@@ -69,7 +69,10 @@ export class ExchangeRunner {
     if (this.#open === 0) this.#onIdle?.();
   }
 
-  /** A client that does not take its answer must not hold up others, so only requests without one count for the limit. */
+  /**
+   * A client that does not read its answer must not delay others, so only requests without a complete answer count for
+   * the limit.
+   */
   async #answer(exchange: ClientExchange): Promise<Served> {
     const { maxRequests, metrics, onInternalError, serve } = this.#options;
     this.#inFlight += 1;

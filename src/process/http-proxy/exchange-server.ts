@@ -10,13 +10,13 @@ import { createHttp2Server } from './http2-server.ts';
 export interface ExchangeServerOptions {
   /** `HOST:PORT` (port 0 picks a free one) or `unix:PATH`. */
   readonly listen: string;
-  /** Undefined: plaintext; HTTP/2 with prior knowledge (RFC 9113 section 3.3). */
+  /** Undefined for plaintext, in which HTTP/2 needs prior knowledge (RFC 9113 section 3.3). */
   readonly tls: ServerTls | undefined;
   /** Maximum number of client connections; further ones are closed at once. */
   readonly maxConnections: number;
   readonly metrics: ConnectionMetrics & { refused(code: string): void };
   readonly handle: (exchange: ClientExchange) => void;
-  /** Resolves when every client has its answer. */
+  /** Resolves when every client has its response. */
   readonly untilIdle: () => Promise<void>;
 }
 

@@ -14,7 +14,7 @@ export type ForwardOutcome =
   | { readonly kind: 'upgraded'; readonly socket: Duplex; readonly lines: HeaderLines }
   /** Nothing has been sent to the client. */
   | { readonly kind: 'failed'; readonly code: ProxyFaultCode }
-  /** The response broke off after it had begun. */
+  /** The response was interrupted after it had begun. */
   | { readonly kind: 'broken'; readonly code: ProxyFaultCode; readonly status: number }
   | { readonly kind: 'client_gone' };
 
@@ -43,7 +43,7 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
   readonly #resolve: (outcome: ForwardOutcome) => void;
   readonly #queueTimer: NodeJS.Timeout;
   #controller: Dispatcher.DispatchController | undefined;
-  /** Takes the request out of the pool's queue. */
+  /** Removes the request from the pool's queue. */
   #cancel: (() => void) | undefined;
   #drainTimer: NodeJS.Timeout | undefined;
   #status = 0;
@@ -101,7 +101,7 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
     this.#drainTimer = setTimeout(() => this.#settle({ kind: 'client_gone' }), this.#options.idleTimeoutMs);
     this.#options.response.onceDrained(() => {
       clearTimeout(this.#drainTimer);
-      // A write for another client may have drained this one, while undici's only parser is at work.
+      // A write for another client may have drained this one while undici's only parser is running.
       process.nextTick(() => !this.#isSettled && controller.resume());
     });
   }
@@ -122,7 +122,7 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
     this.#settle(hasBegun ? { kind: 'broken', code, status: this.#status } : { kind: 'failed', code });
   }
 
-  /** Whatever ends it, the upstream's request ends with it, and a response that has begun does not look complete. */
+  /** However the exchange ends, the upstream's request ends with it, and a partial response does not look complete. */
   #settle(outcome: ForwardOutcome): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
@@ -137,7 +137,7 @@ class ResponseRelay implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Names and values in turn: undici gives buffers, and the HTTP/2 client strings. */
+/** Alternating names and values: buffers from undici, strings from the HTTP/2 client. */
 function linesOf(raw: Dispatcher.DispatchController['rawHeaders']): HeaderLines {
   if (!Array.isArray(raw)) return [];
   return headerLines(raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1'))));

@@ -51,9 +51,8 @@ function bodyOf(request: IncomingMessage): ClientBody {
 }
 
 /**
- * Node.js takes its parser and listeners off a connection that asks to switch protocols, and makes no response. A refusal
- * needs one; after it the connection ends.
- * @param head what followed the request
+ * Node.js removes its parser and listeners from a connection that asks to switch protocols, and creates no response.
+ * This creates one for a refusal, after which the connection ends. @param head bytes after the request
  */
 export function http1UpgradeExchange(request: IncomingMessage, socket: Socket, head: Buffer): ClientExchange {
   const response = new ServerResponse(request);
@@ -86,7 +85,7 @@ class Http1Response implements ClientResponse {
     this.#request = request;
     this.#response = response;
     this.#isDraining = isDraining;
-    // A client that leaves is not an error; `close` tells.
+    // A client that leaves is not an error; `close` reports it.
     request.on('error', () => undefined);
     response.on('error', () => undefined);
     const { socket } = request;

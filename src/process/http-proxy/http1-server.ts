@@ -1,4 +1,4 @@
-/** node:http without a socket of its own, with every limit set: the listener hands connections to it. */
+/** A node:http server with every limit set, which gets its connections from the listener. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { KEPT_HEADER_LINES } from '../../protocol/header-line-limit.ts';
@@ -36,14 +36,14 @@ export function createHttp1Server({ handle, onRefused }: Http1ServerOptions): Ht
     insecureHTTPParser: false,
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
-    // Bodies have limits of their own, because a stream may take any time.
+    // Bodies have their own limits, because a stream may take any time.
     requestTimeout: 0,
     connectionsCheckingInterval: 1_000,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     // A missing Host gets a problem like every other fault.
     requireHostHeader: false,
   });
-  // `request-head.ts` and the signing API reject a request that has as many.
+  // `request-head.ts` and the signing API reject a request with this number of lines.
   server.maxHeadersCount = KEPT_HEADER_LINES;
   server.timeout = 0;
   let draining = false;
@@ -60,7 +60,7 @@ export function createHttp1Server({ handle, onRefused }: Http1ServerOptions): Ht
   server.on('checkContinue', take(true));
   server.on('checkExpectation', take(false));
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    // Behind an unfinished response the connection cannot switch; Node.js would throw.
+    // The connection cannot switch protocols before the previous response has ended; Node.js would throw.
     if (draining || responseInProgress(socket) !== undefined || followsIgnoredUpgrade(request)) {
       onRefused('upgrade_refused');
       socket.destroy();
@@ -98,7 +98,7 @@ const PARSER_FAULTS: { readonly [code: string]: ProxyFaultCode } = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
-/** For a connection that cannot carry on: the response goes to the socket, unless another one is under way on it. */
+/** Answers on a connection that must end. It writes the response to the socket, unless another response is in progress. */
 function endWithProblem(socket: Socket, code: ProxyFaultCode): void {
   if (!socket.writable || responseInProgress(socket)?.headersSent === true) {
     socket.destroy();
@@ -114,7 +114,10 @@ function endWithProblem(socket: Socket, code: ProxyFaultCode): void {
   socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
 }
 
-/** Node.js links the response in progress to its connection; the `clientError` listener of its documentation reads it too. */
+/**
+ * Node.js links the response in progress to its connection; the `clientError` listener in its documentation also reads
+ * it.
+ */
 function responseInProgress(socket: Socket): ServerResponse | undefined {
   return (socket as Socket & { readonly _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
 }

@@ -45,7 +45,7 @@ function bodyOf(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Client
   const length = headers['content-length'];
   let isWhole = false;
   stream.once('end', () => {
-    // Node.js also ends the readable side of a stream that the client has reset, with whatever code.
+    // Node.js also ends the readable side of a stream that the client has reset with any code.
     isWhole = !stream.closed && !stream.aborted;
   });
   return {
@@ -56,7 +56,7 @@ function bodyOf(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Client
   };
 }
 
-/** How long a client may send an unread body after a response whose trailers must reach it. */
+/** Maximum time for a client to send an unread body after a response whose trailers must reach it. */
 const UNREAD_BODY_MS = 1_000;
 
 class Http2Response implements ClientResponse {
@@ -69,7 +69,7 @@ class Http2Response implements ClientResponse {
   constructor(stream: ServerHttp2Stream, isHead: boolean) {
     this.#stream = stream;
     this.#isWithoutBody = isHead;
-    // A client that leaves is not an error; `close` tells.
+    // A client that leaves is not an error; `close` reports it.
     stream.on('error', () => undefined);
   }
 

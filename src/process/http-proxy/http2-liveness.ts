@@ -5,8 +5,9 @@ const PING_INTERVAL_MS = 30_000;
 const PING_TIMEOUT_MS = 10_000;
 
 /**
- * After a connection error (RFC 9113 section 5.4.1) Node.js 20 reads nothing more and reports nothing: it never sees that
- * the peer has left, and neither the connection nor its streams end. Such a session sends no PING and gets no answer.
+ * After a connection error (RFC 9113 section 5.4.1) Node.js 20 reads nothing more and reports nothing: it does not
+ * detect that the peer has left, and neither the connection nor its streams end. Such a session sends no PING and gets
+ * no answer.
  */
 export function closeWhenSilent(session: Http2Session): void {
   const timer = setInterval(() => {
@@ -23,7 +24,7 @@ export function destroyUnlessAlive(session: Http2Session, timeoutMs: number): vo
   const timer = setTimeout(() => session.destroy(), timeoutMs);
   timer.unref();
   const isSent = session.ping((error) => {
-    // On an error the session is being destroyed.
+    // After an error the session is already being destroyed.
     if (error === null) clearTimeout(timer);
   });
   if (!isSent) session.destroy();

@@ -1,13 +1,13 @@
 /**
- * The offer to go on with HTTP/2 in plaintext (`h2c`, RFC 7540 section 3.2). Java's HttpClient and `curl --http2` make it with
- * requests that they need answered over HTTP/1.1 otherwise. A server may ignore it (RFC 9110 section 7.8), and ours does: a
- * request that carries it is one like any other. It must never become a tunnel, which nothing would verify.
+ * The offer to switch to HTTP/2 in plaintext (`h2c`, RFC 7540 section 3.2). Java's HttpClient and `curl --http2` send
+ * it with requests that can also be answered over HTTP/1.1. A server may ignore it (RFC 9110 section 7.8), and ours
+ * handles such a request like any other. It must never become a tunnel, which nothing would verify.
  */
 import { headerLines } from './raw-headers.ts';
 
 /**
- * Whether a request asks for `h2c` and for nothing else. Node.js's parser checks the transfer coding of no request that asks for
- * an upgrade, so only `chunked` will do.
+ * Whether a request asks for `h2c` and for nothing else. Node.js's parser does not check the transfer coding of a
+ * request that asks for an upgrade, so only `chunked` is accepted.
  */
 export function offersOnlyHttp2(rawHeaders: readonly string[]): boolean {
   const lines = headerLines(rawHeaders).map(([name, value]) => [

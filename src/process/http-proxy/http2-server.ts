@@ -1,4 +1,4 @@
-/** node:http2 without a socket of its own, with every limit set: the listener hands connections to it. */
+/** A node:http2 server with every limit set, which gets its connections from the listener. */
 import {
   createServer,
   type Http2Server,
@@ -87,7 +87,10 @@ export function createHttp2Server(handle: (exchange: ClientExchange) => void): H
   };
 }
 
-/** Counts from the last stream, not from the last byte, so that frames without a request keep nothing open. */
+/**
+ * Counts from the last stream, not from the last byte, so that frames without a request do not keep the connection
+ * open.
+ */
 function closeWhenIdle(session: ServerHttp2Session): void {
   let streams = 0;
   const idle = setTimeout(() => {

@@ -23,11 +23,11 @@ export class Http2UpstreamExchange implements UpstreamController {
   #timer: NodeJS.Timeout | undefined;
   /** Whether END_STREAM has arrived. */
   #isWhole = false;
-  /** Of the announced length; NaN without one. */
+  /** Remaining bytes of the announced length; NaN without one. */
   #leftBytes = Number.NaN;
   #isOver = false;
   reason: Error | null = null;
-  /** One character for each byte. */
+  /** Header lines, with one character for each byte. */
   rawHeaders: string[] | null = null;
   rawTrailers: string[] | null = null;
 
@@ -71,7 +71,7 @@ export class Http2UpstreamExchange implements UpstreamController {
     stream.on('error', () => undefined);
     stream.once('close', () => {
       if (body instanceof Readable) body.destroy();
-      // The response breaks rules of HTTP/2: it is Node.js that resets the stream.
+      // The response violates HTTP/2, so Node.js itself resets the stream.
       const isInvalid = stream.rstCode === constants.NGHTTP2_PROTOCOL_ERROR;
       this.#fail(isInvalid ? new errors.HTTPParserError() : new errors.SocketError());
     });
@@ -147,15 +147,15 @@ export class Http2UpstreamExchange implements UpstreamController {
   }
 }
 
-/** A request whose body is not whole must not look as if it were. */
+/** Ends a request with an incomplete body so that it does not look complete. */
 function leave(stream: ClientHttp2Stream): void {
   if (stream.writableEnded) stream.close(constants.NGHTTP2_CANCEL);
   else resetAfterParsing(stream);
 }
 
 /**
- * Node.js also ends the readable side when the stream was reset, then with `closed` set. Envoy resets with NO_ERROR when
- * a response breaks off, which Node.js reports in no other way.
+ * Node.js also ends the readable side when the stream was reset, then with `closed` set. Envoy resets with NO_ERROR
+ * when a response is interrupted, which Node.js reports in no other way.
  */
 function noteEndOfStream(stream: ClientHttp2Stream, listener: () => void): void {
   const push = stream.push.bind(stream);

@@ -21,16 +21,16 @@ import {
   type UpstreamRequest,
 } from './upstream-pool.ts';
 
-/** Maximum number of streams of a connection, even where the upstream allows more. */
+/** Maximum number of streams of a connection, even if the upstream allows more. */
 const MAX_STREAMS = 256;
-/** What the upstream may send on a stream that the client does not read. */
+/** Number of bytes that the upstream may send on a stream that the client does not read. */
 const STREAM_WINDOW_BYTES = 262_144;
-/** Node.js returns it as data arrives, read or not: it limits only what is on the way. */
+/** Node.js reopens this window as data arrives, whether it is read or not, so it limits only data in transit. */
 const CONNECTION_WINDOW_BYTES = 8_388_608;
 
 /**
- * Headers above it look as if the upstream had reset the stream, and it counts only after the upstream has acknowledged it.
- * The limit itself is checked when headers have arrived.
+ * Larger headers look as if the upstream had reset the stream, and the setting applies only after the upstream has
+ * acknowledged it. The actual limit is checked when headers have arrived.
  */
 const NODE_HEADER_BYTES = 4 * MAX_RESPONSE_HEADER_BYTES;
 
@@ -48,9 +48,9 @@ const OPTIONS: SecureClientSessionOptions = {
 
 export interface SessionOptions extends Pick<UpstreamOptions, 'idleTimeoutMs' | 'responseTimeoutMs'> {
   readonly origin: URL;
-  /** Called when it may take another request, and when it takes no more. */
+  /** Called when the connection can accept another request, and when it accepts no more. */
   readonly onChange: () => void;
-  /** Called once, at its end. */
+  /** Called once, when the connection ends. */
   readonly onClosed: () => void;
 }
 
@@ -75,7 +75,7 @@ export class Http2Upstream {
       if (this.hasRoom) this.#change();
     });
     session.on('goaway', () => this.retire());
-    // Its streams fail, too.
+    // The connection's streams fail as well.
     session.on('error', () => undefined);
     session.once('close', () => {
       clearTimeout(this.#timer);
@@ -115,7 +115,7 @@ export class Http2Upstream {
     exchange.run(stream, request.body);
   }
 
-  /** Takes no more requests, and closes after the last response. */
+  /** Accepts no more requests and closes after the last response. */
   retire(): void {
     this.#isRetired = true;
     this.#change();
@@ -135,7 +135,10 @@ export class Http2Upstream {
   }
 }
 
-/** @throws Error for a name or value that HTTP cannot carry, and for lines that node:http2 does not repeat */
+/**
+ * @throws Error for a name or value that HTTP cannot carry, and for header lines that node:http2 does not send more
+ * than once
+ */
 function requestHeaders({ headers, lengthBytes, method, target }: UpstreamRequest): OutgoingHttpHeaders {
   const lines = headerLines(headers);
   for (const [name, value] of lines) {

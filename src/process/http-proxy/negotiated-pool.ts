@@ -33,7 +33,7 @@ class NegotiatedPool implements UpstreamPool {
   readonly #waiting = new Set<Waiting>();
   /** Open connections with HTTP/1.1. While there is one, undici opens further ones as it needs them. */
   #http1Connections = 0;
-  /** The one that the upstream selected HTTP/1.1 for, until undici takes it. */
+  /** The connection for which the upstream selected HTTP/1.1, until undici takes it. */
   #negotiated: Socket | undefined;
   #isConnecting = false;
   #isDestroyed = false;
@@ -51,7 +51,7 @@ class NegotiatedPool implements UpstreamPool {
       const negotiated = this.#negotiated;
       this.#negotiated = undefined;
       if (negotiated !== undefined) {
-        // undici does not expect it at once.
+        // undici expects an asynchronous callback.
         queueMicrotask(() => callback(null, negotiated));
         return;
       }
@@ -138,7 +138,7 @@ class NegotiatedPool implements UpstreamPool {
       },
       onClosed: () => {
         this.#http2.delete(session);
-        // The next connection would probably fail as well: the waiting requests fail now.
+        // The next connection would probably fail as well, so the waiting requests fail now.
         if (!isReady) this.#fail(new errors.SocketError('the connection took no request'));
         this.#serve();
       },
@@ -155,7 +155,7 @@ class NegotiatedPool implements UpstreamPool {
   }
 }
 
-/** Of a request that no connection has taken. */
+/** Controller of a request that no connection has taken. */
 const NOT_STARTED: Dispatcher.DispatchController = {
   aborted: true,
   paused: false,

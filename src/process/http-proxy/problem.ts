@@ -1,4 +1,4 @@
-/** Answers that are not the upstream's: `application/problem+json` (RFC 9457). */
+/** Answers of the proxy itself: `application/problem+json` (RFC 9457). */
 import type { RequestFault } from './request-faults.ts';
 
 export interface ProblemResponse {

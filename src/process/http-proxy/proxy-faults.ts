@@ -1,4 +1,7 @@
-/** Failures of the proxy itself, beside denials: what the client gets. Codes are stable. Source: docs/operate/proxy.md "Errors". */
+/**
+ * Answers to failures of the proxy itself, other than denials. Codes are stable.
+ * Source: docs/operate/proxy.md "Errors".
+ */
 import { type ProblemResponse, problemOf } from './problem.ts';
 
 interface ProxyFault {

@@ -1,9 +1,9 @@
-/** Reads header lines as Node.js keeps them: `rawHeaders` is name, value, name, value. */
+/** Reads header lines from Node.js's `rawHeaders`, a list of alternating names and values. */
 import type { HeaderLookup, RequestHeaders } from '../../protocol/credentials.ts';
 
 export type HeaderLine = readonly [name: string, value: string];
 
-/** Lines in order, repetitions apart. */
+/** Lines in order; repeated lines are not joined. */
 export function headerLines(rawHeaders: readonly string[]): readonly HeaderLine[] {
   const lines: HeaderLine[] = [];
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {

@@ -86,7 +86,7 @@ class BodyReceiver {
     stream.off('data', this.#take);
     stream.off('end', this.#finish);
     stream.off('close', this.#finish);
-    // What is left of the body is read only when the response says how to go on.
+    // The rest of the body is read only when the response determines how to continue.
     if (received.kind !== 'received') stream.pause();
     this.#resolve(received);
   }

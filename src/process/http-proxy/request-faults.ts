@@ -1,5 +1,5 @@
 /**
- * Faults of a request's head that leave open what was sent, or that would change it on its way to the upstream. An HTTP
+ * Faults of a request's head that make it ambiguous, or that would change it on the way to the upstream. An HTTP
  * enforcement point answers them with 400 before it verifies. Node.js's parser rejects most of them itself; these checks do
  * not rely on it.
  */
@@ -50,7 +50,7 @@ const HARMLESS_OPTIONS: ReadonlySet<string> = new Set([
   'keep-alive',
   'upgrade',
   'te',
-  // Beside an offer of h2c. No point forwards it.
+  // Sent with an offer of h2c. No enforcement point forwards it.
   'http2-settings',
   '',
 ]);

@@ -15,7 +15,7 @@ export interface HeadFault {
 
 export function headFaultOf({ request, upgrade }: ClientExchange): HeadFault | undefined {
   const { method, protocolVersion, pseudoHeaders, rawHeaders } = request;
-  // First, because the other checks need all lines.
+  // Checked first, because the other checks need all lines.
   if (hasTooManyLines(rawHeaders)) return TOO_MANY_LINES;
   const lines = headerLines(rawHeaders);
   const shared = faultOf({
@@ -38,7 +38,7 @@ function ownFaultOf(
   { protocolVersion, pseudoHeaders, scheme }: ClientRequest,
   lines: HeaderLines,
 ): ProxyFaultCode | undefined {
-  // A client of HTTP/1.0 cannot tell a response that broke off from a complete one.
+  // An HTTP/1.0 client cannot distinguish an interrupted response from a complete one.
   if (protocolVersion === '1.0') return 'http_version';
   if (pseudoHeaders?.scheme !== undefined && pseudoHeaders.scheme !== scheme) return 'scheme_differs';
   for (const [name, value] of lines) {
@@ -49,8 +49,8 @@ function ownFaultOf(
 }
 
 /**
- * Also one that only looks like an upgrade, because the upstream could take it for one.
- * @param isUpgrade whether the parser took it for one, and so read no body
+ * Also rejects a request that only looks like an upgrade, because the upstream could treat it as one. @param isUpgrade
+ * whether the parser treated it as an upgrade, and so read no body
  */
 function upgradeFaultOf(
   request: ClientRequest,

@@ -2,7 +2,7 @@
 import type { ClientResponse } from './client-exchange.ts';
 import type { ProblemResponse } from './problem.ts';
 
-/** What the client got: a status, or `gone` when it left before the end. */
+/** The client's result: a status, or `gone` when it left before the end. */
 export type Served = number | 'gone';
 
 export function respond(response: ClientResponse, { body, headers, status }: ProblemResponse): Served {

@@ -1,14 +1,14 @@
-/** Header lines of the upstream's response as the client gets them. */
+/** Header lines of the upstream's response for the client. */
 import { CLOCK_AHEAD_HEADER, CONTEXT_HEADERS, REASON_HEADER } from '../../protocol/wire-names.ts';
 import type { HeaderLines } from './client-exchange.ts';
 import { HOP_BY_HOP_HEADERS } from './hop-by-hop.ts';
 
 export interface ResponseHead {
   readonly status: number;
-  /** Of the upstream's connection. */
+  /** Protocol version of the upstream's connection. */
   readonly protocolVersion: '1.1' | '2.0';
   readonly acceptsTrailers: boolean;
-  /** Names that no upstream may send: lower case. */
+  /** Names in lower case that no upstream may send. */
   readonly withheld: ReadonlySet<string>;
 }
 
@@ -42,10 +42,13 @@ export function responseLines(
   return [...kept, ['via', `${protocolVersion} proofgate`]];
 }
 
-/** They tell a client that nothing was forwarded, so no upstream may send them. */
+/** These headers mean that nothing was forwarded, so no upstream may send them. */
 export const DENIAL_HEADERS: ReadonlySet<string> = new Set([REASON_HEADER, CONTEXT_HEADERS.decisionId]);
 
-/** Fields that must not be trailers: they frame or route a message (RFC 9110 section 6.5.1), or only we may send them. */
+/**
+ * Fields that must not be trailers, because they frame or route a message (RFC 9110 section 6.5.1), or only the proxy
+ * may send them.
+ */
 const NOT_TRAILERS: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP_HEADERS,
   ...DENIAL_HEADERS,

@@ -1,4 +1,7 @@
-/** Many listeners for the end of one connection: Node.js emits no `close` on responses that wait behind another one. */
+/**
+ * Supports many listeners for the end of one connection, because Node.js emits no `close` on responses that wait for an
+ * earlier one.
+ */
 import type { Socket } from 'node:net';
 
 const LISTENERS = new WeakMap<Socket, Set<() => void>>();

@@ -27,11 +27,11 @@ export type UpstreamAddress =
 
 /** Contains a secret. */
 export interface UpstreamTls {
-  /** PEM of the CAs to trust; undefined: those of Node.js. */
+  /** PEM of the CAs to trust; undefined for those of Node.js. */
   readonly ca: string | undefined;
   /** Client certificate and key, PEM. */
   readonly client: { readonly cert: string; readonly key: string } | undefined;
-  /** Name for SNI and for the check of the certificate; undefined: the host of the URL. */
+  /** Name for SNI and for the certificate check; undefined for the host of the URL. */
   readonly serverName: string | undefined;
 }
 
@@ -41,7 +41,7 @@ export interface UpstreamRequest {
   /** Flat list of names and values, `host` included; without framing and hop-by-hop headers. */
   readonly headers: string[];
   readonly body: Buffer | Readable | undefined;
-  /** Of a stream; undefined sends it chunked. */
+  /** Length of a stream; undefined to send it chunked. */
   readonly lengthBytes: number | undefined;
   /** `websocket` asks for that upgrade. */
   readonly upgrade?: 'websocket' | undefined;
@@ -49,12 +49,12 @@ export interface UpstreamRequest {
 
 /** Controls a request that has started. */
 export interface UpstreamController extends Dispatcher.DispatchController {
-  /** Of the connection; undici's have none, and speak HTTP/1.1. */
+  /** Protocol version of the connection; undefined for undici's connections, which use HTTP/1.1. */
   readonly protocolVersion?: '2.0';
 }
 
 export interface UpstreamPool {
-  /** @returns takes the request out of the queue; without effect when it has started */
+  /** @returns a function that removes the request from the queue, without effect when it has started */
   dispatch(request: UpstreamRequest, handler: Dispatcher.DispatchHandler): () => void;
   /** Closes all connections. */
   destroy(): Promise<void>;
@@ -93,11 +93,11 @@ export function openUpstreamPool(
         headers: lengthBytes === undefined ? headers : [...headers, 'content-length', String(lengthBytes)],
         body: body ?? null,
         upgrade: upgrade ?? null,
-        // A constant: undici would take the name from each request's Host and reconnect when it changes.
+        // A constant, because undici would use each request's Host and reconnect when it changes.
         servername: 'upstream',
       };
       pool.dispatch(dispatched, handler);
-      // undici has no way to take it out.
+      // undici cannot remove a request from its queue.
       return () => undefined;
     },
     setTls: (tls) => {
@@ -133,7 +133,7 @@ export function upstreamConnector(
   const connect = buildConnector({
     timeout: CONNECT_TIMEOUT_MS,
     allowH2,
-    // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+    // Independent of NODE_TLS_REJECT_UNAUTHORIZED.
     rejectUnauthorized: true,
     minVersion: 'TLSv1.2',
     ...(tls?.ca === undefined ? {} : { ca: tls.ca }),
@@ -141,7 +141,7 @@ export function upstreamConnector(
     ...(address.kind === 'unix' ? { socketPath: address.path } : {}),
   });
   const host = address.kind === 'unix' ? '' : hostOfUrl(address.origin);
-  // An IP address is no SNI name (RFC 6066 section 3); Node checks the certificate for the address then.
+  // An IP address cannot be an SNI name (RFC 6066 section 3); Node.js then checks the certificate for the address.
   const servername = tls?.serverName ?? (isIP(host) === 0 ? host : '');
   return (connected, callback) =>
     connect({ ...connected, servername }, (...[error, socket]) => {

@@ -8,7 +8,7 @@ export interface HandshakeRequest {
   readonly lines: readonly HeaderLine[];
 }
 
-/** Of a request whose parser has seen `Connection: upgrade`. */
+/** Whether a request, whose parser has seen `Connection: upgrade`, is a WebSocket handshake. */
 export function isWebSocketHandshake({ hasBody, httpVersion, lines, method }: HandshakeRequest): boolean {
   const values = (wanted: string) =>
     lines.filter(([name]) => name.toLowerCase() === wanted).map(([, value]) => value.trim());

@@ -48,18 +48,18 @@ export function createListener(options: ListenerOptions, handleRequest: RequestL
       ? createServer(http, handler)
       : createTlsServer({ ...http, ...options.tls, minVersion: 'TLSv1.2' }, handler);
   server.maxConnections = options.maxConnections;
-  // `rejectTooManyHeaders` rejects a request that has as many.
+  // `rejectTooManyHeaders` rejects a request with this number of headers.
   server.maxHeadersCount = KEPT_HEADER_LINES;
   server.on(options.tls === undefined ? 'connection' : 'secureConnection', readInTurns);
   return server;
 }
 
-/** The first hook that may refuse, because no other one can see all header lines of such a request. */
+/** Runs as the first hook, because later hooks cannot see all header lines of such a request. */
 export async function rejectTooManyHeaders({ raw }: FastifyRequest): Promise<void> {
   if (hasTooManyLines(raw.rawHeaders)) throw commonProblem('headers_too_large');
 }
 
-/** Hands requests over whose small chunks are joined while nothing reads them. */
+/** Passes requests on and joins their small chunks while nothing reads them. */
 export function withJoinedChunks(handler: RequestListener): RequestListener {
   return (request, response) => {
     joinSmallChunks(request);

@@ -1,5 +1,5 @@
 /**
- * Errors that a program's HTTP API returns, by stable code, and those that every program has in common.
+ * Errors of a program's HTTP API, by stable code, including those that all programs share.
  * `problem-answers.ts` turns them into problems (RFC 9457).
  */
 
@@ -39,7 +39,7 @@ export class HttpProblem<Code extends string = string> extends Error {
   readonly detail: string | undefined;
   /** Seconds until a retry makes sense. */
   readonly retryAfterSeconds: number | undefined;
-  /** Each fault, where one request has several. */
+  /** The faults of a request, if it has several. */
   readonly faults: readonly ProblemFault[] | undefined;
 
   constructor(
@@ -58,7 +58,7 @@ export class HttpProblem<Code extends string = string> extends Error {
   }
 }
 
-/** A problem that every program has. */
+/** Creates a problem that all programs share. */
 export function commonProblem(
   code: keyof typeof COMMON_PROBLEMS,
   options: HttpProblemOptions = {},

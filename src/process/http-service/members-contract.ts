@@ -23,20 +23,23 @@ export const INVISIBLE_CHARACTERS =
   '\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164' +
   '\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\ud82f\\udca0-\\ud82f\\udca3\\ud834\\udd73-\\ud834\\udd7a\\udb40\\udc00-\\udb43\\udfff';
 
-/** Patterns that a caller meets as a sentence. */
+/** Patterns that messages describe by a sentence. */
 export const DISPLAY_TEXT_PATTERN = `^[^${CONTROL_CHARACTERS}${INVISIBLE_CHARACTERS}]{1,128}$`;
 export const DISPLAY_TEXT_RULE =
   'must be 1 to 128 characters, without control, zero-width and bidirectional characters';
 
-/** A name or a text for people, as Control takes it. */
+/** A name or text for people, as Control accepts it. */
 export const displayText = (description: string) =>
   Type.String({ pattern: DISPLAY_TEXT_PATTERN, description });
 /** Query parameter of changes by operators, whose bodies hold the resource. */
 export const REASON = { reason: Type.Optional(displayText('Why, for the audit trail.')) };
-/** The same in an answer: 0.3.0 and before took zero-width and bidirectional characters. */
+/**
+ * The same in an answer, in which zero-width and bidirectional characters may occur, because 0.3.0 and earlier accepted
+ * them.
+ */
 export const shownText = (description: string) =>
   Type.String({ pattern: `^[^${CONTROL_CHARACTERS}]{1,128}$`, description });
-/** Query parameter of lists of what people name. */
+/** Query parameter of lists of resources with names. */
 export const NAME_FILTER = { name: Type.Optional(shownText('Only of this name.')) };
 export const moment = (description: string) =>
   Type.String({ format: 'date-time', description: `${description} RFC 3339, UTC.` });

@@ -1,4 +1,4 @@
-/** Finds the name that a misspelled one was probably meant to be. */
+/** Finds the name that was probably meant by a misspelled one. */
 
 /** Longer names are not compared. */
 const MAX_COMPARED = 64;

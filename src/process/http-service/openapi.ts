@@ -16,7 +16,7 @@ declare module 'fastify' {
   }
 }
 
-/** What a route's registration says about it. */
+/** Description of a route from its registration. */
 export interface DescribedRoute {
   readonly schema: FastifySchema | undefined;
   readonly config: FastifyContextConfig | undefined;
@@ -36,13 +36,13 @@ export interface SecuritySchemes {
 
 export interface ApiDescription {
   readonly title: string;
-  /** Of the API contract, not of a release. */
+  /** Version of the API contract, not of a release. */
   readonly version: string;
   readonly description: string;
   readonly securitySchemes: SecuritySchemes;
   problems(code: string): ProblemRow;
   problemsOf(route: DescribedRoute): readonly string[];
-  /** Alternatives of security schemes; empty: none. */
+  /** Alternative security schemes; empty for none. */
   securityOf(route: DescribedRoute): readonly { readonly [scheme: string]: readonly string[] }[];
 }
 

@@ -23,14 +23,14 @@ const FRAMEWORK_CODES: { readonly [code: string]: keyof typeof COMMON_PROBLEMS }
 };
 
 export interface ProblemAnswersOptions {
-  /** Translates errors of the program's own kinds; undefined: the error is unexpected. */
+  /** Translates the program's own errors; undefined for an unexpected error. */
   readonly translate?: (error: unknown) => HttpProblem | undefined;
   /** `WWW-Authenticate` of a 401 (RFC 9110 section 11.6.1). */
   readonly challenge?: string;
 }
 
 export interface ProblemAnswers {
-  /** The problem as which the error is answered; undefined for an unexpected error. */
+  /** The problem for an error; undefined for an unexpected error. */
   problemOf(error: unknown): HttpProblem | undefined;
   /** Fastify's error handler. */
   answerError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void;

@@ -1,6 +1,7 @@
 /**
  * Receives request bodies for Fastify, which would keep each chunk as a Buffer of its own: one buffer for each body, and a limit
- * for all bodies that are incomplete. Strangers have a limit of their own, so that they take no room from verified callers.
+ * for all bodies that are incomplete. Unverified callers have a separate limit, so that they take no room from verified
+ * callers.
  */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
@@ -21,7 +22,7 @@ export class RequestBodies {
   readonly #strangers = new BodySpace(STRANGERS);
   readonly #verifiedCallerOf: (request: FastifyRequest) => string | undefined;
 
-  /** @param verifiedCallerOf undefined for a caller whom nothing has verified before the body; it counts by its address */
+  /** @param verifiedCallerOf undefined for a caller that is not verified before the body; it counts by its address */
   constructor(verifiedCallerOf: (request: FastifyRequest) => string | undefined) {
     this.#verifiedCallerOf = verifiedCallerOf;
   }
@@ -30,7 +31,7 @@ export class RequestBodies {
   readonly parseJson = async (request: FastifyRequest, payload: IncomingMessage): Promise<unknown> =>
     parseJsonBody(request, await this.receive(request, payload));
 
-  /** @throws HttpProblem for a body that is too large, breaks off, or has no room */
+  /** @throws HttpProblem for a body that is too large, is interrupted, or exceeds the limit for all bodies */
   async receive(request: FastifyRequest, payload: IncomingMessage): Promise<Buffer> {
     const caller = this.#verifiedCallerOf(request);
     const held =

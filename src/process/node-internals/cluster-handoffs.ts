@@ -1,7 +1,7 @@
 /**
- * Closes the connections that a worker of node:cluster was offered and had not accepted when it ended. Node.js keeps them open in the
- * primary and never reads from them, so their clients wait for an answer that does not come. A worker that hangs has one of them.
- * No benchmark justifies this file; test/process/node-internals/cluster-handoffs.test.ts fails without it.
+ * Closes the connections that were offered to a worker of node:cluster and not accepted before it ended. Node.js keeps
+ * them open in the primary and never reads from them, so their clients would wait forever. A worker that hangs has one
+ * of them. No benchmark justifies this file; test/process/node-internals/cluster-handoffs.test.ts fails without it.
  */
 import type { Worker } from 'node:cluster';
 
@@ -20,7 +20,7 @@ export function closeLostHandoffs(worker: Worker): void {
     }
     return Reflect.apply(send, child, [message, handle, ...rest]);
   });
-  // The worker took it, and the primary closes its own copy, or the next worker is offered it.
+  // Either the worker took the connection and the primary closes its own copy, or it is offered to the next worker.
   child.on('internalMessage', (message: object) => offered.delete(Reflect.get(message, 'ack')));
   worker.once('exit', () => {
     for (const handle of offered.values()) handle.close();

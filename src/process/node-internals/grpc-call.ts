@@ -1,10 +1,11 @@
 /**
- * What a server interceptor of grpc-js cannot do through its public API: reset a stream whose client does not end it, and
- * see whether messages are compressed. Limits depend on both (docs/operate/enforcement.md "Overload, limits and time-outs"), so no
- * benchmark justifies this file: test/enforcement/ext-authz-grpc/open-calls.test.ts fails when grpc-js changes.
+ * Functions that a server interceptor of grpc-js lacks in its public API: it resets a stream whose client does not end
+ * it, and detects compressed messages. Limits depend on both (docs/operate/enforcement.md "Overload, limits and
+ * time-outs"), so no benchmark justifies this file: test/enforcement/ext-authz-grpc/open-calls.test.ts fails when
+ * grpc-js changes.
  */
 
-/** @returns false when grpc-js keeps the stream elsewhere; the caller then ends the call through the public API */
+/** @returns false when grpc-js stores the stream elsewhere; the caller then ends the call through the public API */
 export function closeStream(call: object, code: number): boolean {
   const stream: unknown = Reflect.get(call, 'stream');
   if (typeof stream !== 'object' || stream === null) return false;

@@ -1,8 +1,9 @@
 /**
- * Keeps node:http2 from resetting a stream while its parser reads that stream: nghttp2 then goes on with memory that it has freed,
- * and the process may end (nodejs/node#64113). Any client could bring it about: after its GOAWAY, Node.js marks the connection as
- * closed, and refuses a request that came in the same read by such a reset. No benchmark justifies this file;
- * test/process/node-internals/http2-closing.test.ts fails when Node.js no longer calls `close` of a session for a GOAWAY.
+ * Keeps node:http2 from resetting a stream while its parser reads that stream: nghttp2 would then use freed memory, and
+ * the process might crash (nodejs/node#64113). Any client could cause this: after its GOAWAY, Node.js marks the
+ * connection as closed, and refuses a request from the same read by such a reset. No benchmark justifies this file;
+ * test/process/node-internals/http2-closing.test.ts fails when Node.js no longer calls `close` of a session for a
+ * GOAWAY.
  */
 import { constants, type Http2Stream, type ServerHttp2Session } from 'node:http2';
 
@@ -10,9 +11,9 @@ import { constants, type Http2Stream, type ServerHttp2Session } from 'node:http2
 const HIGHEST_STREAM_ID = 2 ** 31 - 1;
 
 /**
- * Call it for each new connection of a server. Its `close` then waits until the parser has read what has come, and announces the end
- * before it begins: nghttp2 ignores the requests behind a GOAWAY that has left, so `close` of Node.js finds none to reset. Requests
- * that come before are answered.
+ * Call it for each new connection of a server. Its `close` then waits until the parser has read the received bytes, and
+ * first announces the end. nghttp2 ignores requests after a sent GOAWAY, so `close` of Node.js has none to reset.
+ * Earlier requests are answered.
  */
 export function closeAfterParsing(session: ServerHttp2Session): void {
   const close = session.close.bind(session);
@@ -23,21 +24,21 @@ export function closeAfterParsing(session: ServerHttp2Session): void {
     });
   session.close = (callback) => {
     if (session.destroyed) return;
-    // That of Node.js forgets the callback of a second call.
+    // Node.js's own `close` ignores the callback of a second call.
     if (callback !== undefined) session.once('close', callback);
     if (isLeaving) return;
     isLeaving = true;
     later(() => {
       session.goaway(constants.NGHTTP2_NO_ERROR, HIGHEST_STREAM_ID);
-      // Node.js writes before it calls this. While it cannot write, a reset frees nothing either.
+      // Node.js writes before it calls this callback. While it cannot write, a reset frees no memory.
       later(close);
     });
   };
 }
 
 /**
- * Resets the stream with INTERNAL_ERROR once no parser reads it. Its `close` would end it first (DATA with END_STREAM), so that what
- * is broken off would look whole to the peer. The stream emits `error`.
+ * Resets the stream with INTERNAL_ERROR when no parser reads it. The stream's `close` would first end it (DATA with
+ * END_STREAM), so that an interrupted response would look complete to the peer. The stream emits `error`.
  */
 export function resetAfterParsing(stream: Http2Stream): void {
   setImmediate(() => stream.destroy(new Error('broken off')));

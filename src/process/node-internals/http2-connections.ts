@@ -1,7 +1,7 @@
 /**
  * Prepares the HTTP/2 connections of a grpc-js server: a larger connection window, and a stream table without garbage.
  * Neither has a setting. Measured in docs/operate/performance.md, "What a collection of garbage costs": `make bench PARTS="latency envoy"`.
- * When grpc-js or Node keeps its parts elsewhere, connections work without the change and
+ * If grpc-js or Node stores these parts elsewhere, connections work without the change and
  * test/process/node-internals/http2-connections.test.ts fails.
  */
 import type { ServerHttp2Session } from 'node:http2';
@@ -10,7 +10,7 @@ import { closeAfterParsing } from './http2-closing.ts';
 import { StreamTable } from './http2-stream-table.ts';
 
 /**
- * The initial windows of all streams of a connection together: 1024 Checks of 4 KiB. The default is 65,535 bytes (RFC 9113
+ * The initial flow-control window of a connection: enough for 1024 Checks of 4 KiB. The default is 65,535 bytes (RFC 9113
  * section 6.9.2), which about thirty Checks fill. Later Checks could then overtake a waiting one until its deadline.
  */
 const CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024;

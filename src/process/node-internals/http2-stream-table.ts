@@ -1,5 +1,5 @@
 /**
- * The open streams of an HTTP/2 connection by stream identifier, in place of the Map that Node uses.
+ * The open streams of an HTTP/2 connection by stream identifier, instead of the Map that Node uses.
  *
  * With entries that come and go, V8 allocates a new hash table for a Map every few entries, and each old table refers to the next one
  * and to the streams of its time. Once one old table is in the old generation, everything after it survives the young collections,
@@ -14,7 +14,7 @@ const FIRST_CAPACITY = 32;
 const FREE = 0;
 
 export class StreamTable<Stream> implements Map<number, Stream> {
-  /** Length: a power of 2, at most half full. */
+  /** Stream identifiers by slot. The length is a power of 2, and at most half of the slots are used. */
   #ids = new Int32Array(FIRST_CAPACITY);
   #streams: (Stream | undefined)[] = new Array(FIRST_CAPACITY).fill(undefined);
   #size = 0;

@@ -1,9 +1,9 @@
 /**
- * Lets a node:http server ignore some upgrades and still take others. Node.js asks only whether the server has a listener of
- * `upgrade`, and skips the body of every request that asks for one. Its parser reads `upgrade` of the message once the header
- * lines are there; without it, the request is parsed like any other. No benchmark justifies this file: Java's HttpClient asks
- * for h2c with every request. When the internals change, such a request arrives as `upgrade`, which callers refuse;
- * test/process/node-internals/ignored-upgrades.test.ts fails then.
+ * Lets a node:http server ignore some upgrades and accept others. Node.js only checks whether the server has a listener
+ * for `upgrade`, and then skips the body of every request that asks for one. Its parser reads `upgrade` of the message
+ * after the header lines; if it is not set, the request is parsed like any other. No benchmark justifies this file:
+ * Java's HttpClient asks for h2c with every request. When the internals change, such a request arrives as `upgrade`,
+ * which callers refuse; test/process/node-internals/ignored-upgrades.test.ts fails then.
  */
 import { IncomingMessage, type Server } from 'node:http';
 
@@ -13,12 +13,12 @@ type MessageClass = typeof IncomingMessage;
 
 /** Messages whose parser has seen an upgrade. */
 const ASKING = new WeakSet<IncomingMessage>();
-/** Those whose upgrade is ignored, whatever happens to their header lines later. */
+/** Messages whose upgrade is ignored, whatever happens to their header lines later. */
 const IGNORED = new WeakSet<IncomingMessage>();
-/** Their connections. */
+/** Connections of messages with an ignored upgrade. */
 const CUT = new WeakSet<object>();
 
-/** For the option `IncomingMessage` of a server. */
+/** Value for the option `IncomingMessage` of a server. */
 export function ignoringUpgrades(
   isIgnored: IgnoresUpgrade,
   base: MessageClass = IncomingMessage,
@@ -34,14 +34,14 @@ export function ignoringUpgrades(
 
     set upgrade(asks: boolean | null) {
       if (asks === true) ASKING.add(this);
-      // Without a listener Node.js itself ignores it.
+      // Without a listener Node.js itself ignores the upgrade.
       else ASKING.delete(this);
     }
   }
   return IgnoringMessage;
 }
 
-/** The same for a server that exists, where Node.js keeps the option as it does today. */
+/** The same for an existing server, while Node.js stores the option as it does today. */
 export function ignoreUpgradesOf(server: Server, isIgnored: IgnoresUpgrade): void {
   const key = Object.getOwnPropertySymbols(server).find(
     ({ description }) => description === 'IncomingMessage',
@@ -57,16 +57,16 @@ function isMessageClass(value: unknown): value is MessageClass {
 }
 
 /**
- * Whether the message's upgrade was ignored. Its connection must close after the answer: Node.js drops what came together
- * with the end of the message.
+ * Whether the message's upgrade was ignored. Its connection must close after the answer, because Node.js drops bytes
+ * that arrived with the end of the message.
  */
 export function hasIgnoredUpgrade(message: IncomingMessage): boolean {
   return IGNORED.has(message);
 }
 
 /**
- * Whether the message came on a connection behind an ignored upgrade: its beginning may be missing, so what was parsed is not
- * what was sent. Ask for each message of a server, and destroy the connection.
+ * Whether the message followed an ignored upgrade on its connection. Its beginning may be missing, so the parsed
+ * message may differ from the sent one. Check each message of a server, and destroy the connection.
  */
 export function followsIgnoredUpgrade(message: IncomingMessage): boolean {
   if (CUT.has(message.socket)) return true;

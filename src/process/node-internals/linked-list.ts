@@ -1,5 +1,5 @@
 /**
- * A doubly linked list whose links are in its entries. The RPCs that are open are in one, in the order in which they began.
+ * A doubly linked list whose links are in its entries. It holds the open RPCs in the order in which they began.
  *
  * Why not a Set: with entries that come and go, V8 allocates a new hash table every few entries, and each old table refers to
  * the next one and to the entries of its time. Once one old table is in the old generation, everything after it survives the
@@ -39,7 +39,7 @@ export class LinkedList<Entry extends Linked<Entry>> implements Iterable<Entry> 
     return true;
   }
 
-  /** Ends where the visited entry leaves the list. Iterate over a copy where that can happen. */
+  /** Iteration ends if the visited entry is removed. Iterate over a copy if that can happen. */
   *[Symbol.iterator](): Iterator<Entry> {
     for (let entry = this.#first; entry !== undefined; entry = entry.next) yield entry;
   }

@@ -1,13 +1,13 @@
 /**
  * Keeps one turn of the event loop short while clients send bodies in tiny chunks. Node's HTTP/1.1 parser calls JavaScript for
  * each chunk, 10,000 times for 64 KiB, and libuv reads each socket up to 32 times in one turn: 500 clients held up `/livez` and
- * everyone else for 10 seconds. After so many chunks in one turn, all connections wait for the next one; those that brought
- * them come last then. A limit that test/process/node-internals/read-turns.test.ts shows to work justifies this file; without `_handle`
- * the connections are read as Node.js does it.
+ * everyone else for 10 seconds. After {@link CHUNKS_OF_TURN} chunks in one turn, all connections wait for the next
+ * turn, in which the senders of those chunks come last. A limit that test/process/node-internals/read-turns.test.ts
+ * shows to work justifies this file; without `_handle` Node.js reads the connections as usual.
  */
 import type { Socket } from 'node:net';
 
-/** About 10 ms. Bodies in chunks of a kilobyte do not come near it. */
+/** Takes about 10 ms. Bodies in chunks of a kilobyte stay far below it. */
 const CHUNKS_OF_TURN = 5_000;
 
 /** Part of `StreamBase` in Node.js. `reading` is false while Node.js itself has stopped reading, for back-pressure. */
@@ -17,9 +17,11 @@ interface Handle {
   readStart(): void;
 }
 
-/** A process has one event loop, so all of its servers share a turn. Those that come first are read first. */
+/**
+ * Connections to read first in the next turn. They are global, because all servers of a process share one event loop.
+ */
 const handles = new Set<Handle>();
-/** Have ended a turn; they come after all others. */
+/** Connections that have ended a turn; they are read after all others. */
 const senders = new Set<Handle>();
 let stopped: readonly Handle[] = [];
 let chunksOfTurn = 0;
@@ -27,7 +29,7 @@ let chunksOfTurn = 0;
 /**
  * Call it for each connection of a node:http server before anything is read from it; over TLS for the one that is decrypted.
  * node:http2 stops and starts its connections itself.
- * @returns takes the connection out again
+ * @returns a function that removes the connection
  */
 export function readInTurns(socket: Socket): () => void {
   const handle = handleOf(socket);

@@ -2,7 +2,8 @@
  * Joins the small chunks of a request's body while nothing reads them. Node's HTTP parsers push each chunk of a client as a
  * Buffer of its own, about 200 bytes for one byte, and a stream counts its high-water mark in bytes: a client that sends
  * one-byte chunks fills a queue of 64 KiB with 13 MiB. Limits depend on it, so no benchmark justifies this file:
- * test/process/node-internals/small-chunks.test.ts fails when the parsers no longer call `push`; the body then arrives as without it.
+ * test/process/node-internals/small-chunks.test.ts fails when the parsers no longer call `push`; the body then arrives
+ * unjoined.
  */
 import { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -12,7 +13,7 @@ import { countChunk } from './read-turns.ts';
 const SMALL_BYTES = 4_096;
 const FIRST_CAPACITY_BYTES = 256;
 const NOTHING = Buffer.alloc(0);
-/** After an answer, a connection that goes on with more chunks below {@link TINY_BYTES} is closed. */
+/** After an answer, a connection that sends more than this number of chunks below {@link TINY_BYTES} is closed. */
 const TINY_CHUNKS_AFTER_ANSWER = 1_000;
 const TINY_BYTES = 64;
 
@@ -22,13 +23,13 @@ export function joinSmallChunks(stream: Readable): void {
   if (stream instanceof IncomingMessage) countChunks(stream);
 }
 
-/** Node.js calls `_dump` when an answer has left before the body was read, and pushes nothing more then. */
+/** Node.js calls `_dump` when an answer was sent before the body was read, and then pushes nothing more. */
 function countChunks(request: IncomingMessage & { _dump?: () => void }): void {
   const { push, socket } = request;
   let tinyAfterAnswer: number | undefined;
   request._dump = () => {
     tinyAfterAnswer ??= 0;
-    // As Node.js does it.
+    // The same as in Node.js.
     request.removeAllListeners('data').resume();
   };
   request.push = (chunk, encoding) => {
@@ -45,7 +46,7 @@ function joinChunks(stream: Readable): void {
   const { push, read } = stream;
   let joined = NOTHING;
   let joinedBytes = 0;
-  /** Whether a reader got nothing although bytes are queued, because it wants more at once: it waits for `readable`. */
+  /** Whether a reader got nothing although bytes are queued, because it wants more at once and waits for `readable`. */
   let isShort = false;
   const flush = () => {
     if (joinedBytes === 0) return;

@@ -44,7 +44,7 @@ export function judgeAddress(text: string, opened: readonly IssuerNetwork[]): Ad
   if (text.includes('%')) return forbidden('zoned');
   if (isIP(text) === 0) return forbidden('malformed');
   const address = ipaddr.parse(text);
-  // Before the opened ranges are checked: two spellings of one address must not get two results.
+  // Checked before the opened ranges, because two spellings of one address must not have different results.
   if (address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress()) return forbidden('ipv4Mapped');
   if (opened.some((network) => contains(network, address))) return ALLOWED;
   return address instanceof ipaddr.IPv6 ? judgeIpv6(address) : judgeIpv4(address);

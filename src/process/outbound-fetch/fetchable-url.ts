@@ -2,8 +2,8 @@
  * Validates the URLs that Control fetches. Only the canonical spelling is valid: entered URLs are compared byte by byte
  * with issuers' metadata, and parsers may read other spellings differently.
  *
- * Any port except 0 is allowed, because clusters serve their issuer on 6443 or 8443. Before anything but a TLS handshake
- * reaches a port, its server must present a certificate for the name.
+ * Any port except 0 is allowed, because clusters serve their issuer on 6443 or 8443. A port gets only a TLS handshake
+ * until its server presents a certificate for the name.
  *
  * Source: WHATWG URL; docs/operate/control.md "Outbound fetches".
  */

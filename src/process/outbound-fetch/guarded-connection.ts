@@ -138,7 +138,7 @@ export class GuardedConnection {
     return this.#opened(socket, 'connect', 'connection_failed', 'no connection to the host');
   }
 
-  /** A tunnel (RFC 9110 section 9.3.6) to the first of the addresses that the proxy reaches. */
+  /** Opens a tunnel (RFC 9110 section 9.3.6) to the first address that the proxy can reach. */
   async #openTunnel(proxy: URL, addresses: readonly string[], port: number): Promise<Socket> {
     let detail = '';
     for (const address of addresses) {
@@ -153,7 +153,7 @@ export class GuardedConnection {
     throw new ConnectionRefusal('connection_failed', `the proxy of ${this.#options.flags.proxy} ${detail}`);
   }
 
-  /** @returns the socket, or what the proxy did instead of opening the tunnel */
+  /** @returns the socket, or the reason why the proxy did not open the tunnel */
   #connectThrough(proxy: URL, authority: string): Promise<Socket | string> {
     return new Promise((resolve) => {
       const { hostname, port } = proxy;
@@ -217,7 +217,7 @@ export class GuardedConnection {
 
   #track(socket: Socket): void {
     this.#sockets.push(socket);
-    // `close` does not come again.
+    // `close` will not be emitted again.
     if (this.#closed) socket.destroy();
   }
 }

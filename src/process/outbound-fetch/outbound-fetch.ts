@@ -58,7 +58,7 @@ const CONTROL_FLAGS: FetchFlags = {
   proxy: '--issuer-proxy',
 };
 
-/** The certificates of a PEM file; undefined when it holds none, or an invalid one. */
+/** The certificates of a PEM file; undefined when it contains none or an invalid one. */
 export function readIssuerCa(pem: string): readonly string[] | undefined {
   const certificates = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   try {

@@ -8,14 +8,14 @@ import {
 } from '../../protocol/retry-wait.ts';
 
 export interface BackoffOptions extends ExponentialWait {
-  /** Of what the next attempt renews; default: nothing ends. */
+  /** Urgency of the credential that the next attempt renews; default: it never expires. */
   readonly urgency?: () => Urgency;
 }
 
 /** For {@link BackoffOptions.random}. */
 export const NO_JITTER = () => 0;
 
-/** Maximum wait that a server may request with `Retry-After`, even where nothing ends. */
+/** Maximum wait that a server may request with `Retry-After`, even if nothing expires. */
 export const MAX_RETRY_AFTER_MS = 30_000;
 
 export class Backoff {

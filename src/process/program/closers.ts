@@ -3,7 +3,7 @@
 import type { Logger } from '../telemetry/log.ts';
 import { faultName } from './errors.ts';
 
-/** A failure to close one part does not keep the others open. */
+/** If closing one part fails, the others are still closed. */
 export class Closers {
   readonly #logger: Logger;
   readonly #closers: (() => Promise<void>)[] = [];

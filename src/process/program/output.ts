@@ -1,6 +1,6 @@
 /**
- * Output of a command: results on stdout, errors and notes on stderr, as text or as JSON with one object a line. `jsonl` is
- * `json` with the items of a list on lines of their own.
+ * Output of a command: results on stdout, errors and notes on stderr, as text or as JSON with one object on each line.
+ * `jsonl` is `json` with each item of a list on its own line.
  * Source: docs/operate/cli.md "Output".
  */
 import { once } from 'node:events';
@@ -42,7 +42,7 @@ export class Output {
     return this.#format;
   }
 
-  /** Columns of the terminal that shows stdout; undefined when it is none. */
+  /** Columns of the terminal of stdout; undefined when stdout is not a terminal. */
   get width(): number | undefined {
     const { stdout } = this;
     return isTerminal(stdout) && 'columns' in stdout && typeof stdout.columns === 'number'
@@ -121,6 +121,6 @@ export interface CliContext {
   readonly output: Output;
   /** Package version, such as `0.2.4`. */
   readonly version: string;
-  /** Where a person can answer a question; undefined elsewhere. */
+  /** The terminal on which a person can answer a question; undefined if there is none. */
   readonly terminal?: { readonly input: Readable; readonly output: Writable } | undefined;
 }

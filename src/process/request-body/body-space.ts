@@ -1,18 +1,18 @@
-/** Room for the bodies of all requests of a process together, in memory or on disk, with a share for each caller. */
+/** Limits the space for the bodies of all requests of a process, in memory or on disk, with a share for each caller. */
 
 export interface BodySpaceOptions {
   /** Maximum size of all bodies together. */
   readonly maxBytes: number;
-  /** The largest body that is accepted: each caller has room for one. */
+  /** The largest accepted body; each caller has room for one. */
   readonly maxBodyBytes: number;
   /** Reports each change of the size of all bodies together. */
   readonly onChange?: (changeBytes: number) => void;
 }
 
-/** The share of all requests together whose caller is not verified yet. */
+/** The share of all requests whose caller is not verified yet. */
 export const UNVERIFIED = '';
 
-/** A caller gets at most this part of the room, so that one caller cannot take all of it. */
+/** Maximum part of the space for one caller, so that one caller cannot take all of it. */
 const SHARE_OF_CALLER = 1 / 4;
 
 export class BodySpace {
@@ -26,12 +26,12 @@ export class BodySpace {
     this.#maxBytesOfCaller = Math.max(options.maxBodyBytes, options.maxBytes * SHARE_OF_CALLER);
   }
 
-  /** @param caller {@link UNVERIFIED}, or what names a verified caller */
+  /** @param caller {@link UNVERIFIED}, or the name of a verified caller */
   open(caller: string): HeldSpace {
     return new HeldSpace((changeBytes) => this.#change(caller, changeBytes));
   }
 
-  /** @returns false when there is no room; nothing has changed then */
+  /** @returns false when there is no room; then nothing has changed */
   #change(caller: string, changeBytes: number): boolean {
     const all = this.#bytes + changeBytes;
     const ofCaller = (this.#bytesOfCaller.get(caller) ?? 0) + changeBytes;
@@ -45,7 +45,7 @@ export class BodySpace {
   }
 }
 
-/** What one body holds of it. */
+/** The space that one body holds. */
 export class HeldSpace {
   readonly #change: (changeBytes: number) => boolean;
   #bytes = 0;
@@ -54,7 +54,7 @@ export class HeldSpace {
     this.#change = change;
   }
 
-  /** Holds at least so many bytes from now on. @returns false when there is no room */
+  /** Holds at least this number of bytes from now on. @returns false when there is no room */
   atLeast(bytes: number): boolean {
     if (bytes <= this.#bytes) return true;
     if (!this.#change(bytes - this.#bytes)) return false;
@@ -62,7 +62,7 @@ export class HeldSpace {
     return true;
   }
 
-  /** Gives all of it back. */
+  /** Releases all of the space. */
   release(): void {
     if (this.#bytes > 0) this.#change(-this.#bytes);
     this.#bytes = 0;

@@ -1,6 +1,6 @@
 /**
- * Bytes that arrive in parts, in one buffer. Each part is copied: a list of one-byte parts would take two hundred times their
- * size, and a short part may keep alive the long buffer that it was cut from.
+ * Bytes that arrive in parts, in one buffer. Each part is copied, because a list of one-byte parts would take two
+ * hundred times their size, and a short part may retain the long buffer that contains it.
  */
 
 const FIRST_CAPACITY_BYTES = 1_024;

@@ -1,4 +1,4 @@
-/** Reads a whole body into memory, within the limit of one body and the room of all. */
+/** Reads a whole body into memory, within the limit for one body and the limit for all bodies. */
 import type { Readable } from 'node:stream';
 import type { HeldSpace } from './body-space.ts';
 import { GrowingBuffer } from './growing-buffer.ts';
@@ -10,8 +10,8 @@ export type BodyRead =
   | { readonly kind: 'aborted' };
 
 /**
- * Never rejects. The stream is paused afterwards: what is left is not read. A body that finds no room gives up what it held at once;
- * otherwise two that arrive together would both be refused.
+ * Never rejects. Afterwards the stream is paused, and the rest is not read. A body without room releases its space at
+ * once, because otherwise two concurrent bodies would both be refused.
  */
 export function readBody(stream: Readable, maxBytes: number, held: HeldSpace): Promise<BodyRead> {
   return new Promise((resolve) => {

@@ -16,7 +16,7 @@ import { type CliError, usageError } from '../program/errors.ts';
 /** Required YAML type of a value in a `--config` file, so that YAML's type conversion does not change the value. */
 type FileScalar = 'string' | 'number' | 'boolean';
 
-/** What applies when no source has a value. */
+/** Behavior when no source has a value. */
 type Absent<T> = { readonly kind: 'required' } | { readonly kind: 'value'; readonly value: T };
 
 export interface Setting<T> {
@@ -29,7 +29,7 @@ export interface Setting<T> {
   /** `<file>`; undefined for a toggle, which takes no value. */
   readonly valueName: string | undefined;
   readonly description: string;
-  /** All values, where there are few. */
+  /** All allowed values, if there are few. */
   readonly choices: readonly string[];
   readonly fileScalar: FileScalar;
   readonly repeatable: boolean;
@@ -99,7 +99,7 @@ export function lettered<T>(setting: SettingDraft<T>, letter: string): SettingDr
 }
 
 /**
- * Parses the value further, into what the setting opens.
+ * Parses the value further, into the type of the setting.
  * @param parse throws CliError with exit code 2; `flag` is without its dashes
  */
 export function parsed<T, U>(

@@ -1,4 +1,4 @@
-/** Settings of shutdown and log, which every program that serves has. Source: docs/operate/cli.md. */
+/** Settings of shutdown and log, which every server program has. Source: docs/operate/cli.md. */
 import { LOG_LEVELS } from '../telemetry/log-level.ts';
 import { choice, duration, withDefault } from './settings.ts';
 
@@ -13,7 +13,7 @@ export const DRAIN_AND_LOG_SETTINGS = {
   ),
 };
 
-/** With the delay of a program that a load balancer checks. */
+/** Settings with a drain delay, for programs that a load balancer checks. */
 export const SHUTDOWN_SETTINGS = {
   drainDelayMs: withDefault(
     duration(

@@ -23,7 +23,7 @@ export interface BrokerEvent {
   readonly trust_domain?: string | undefined;
   readonly subject?: string | undefined;
   readonly key_binding?: string | undefined;
-  /** As in the signed text: of the certificate, the token or the registered key's thumbprint. */
+  /** Hash as in the signed text: of the certificate, the token or the registered key's thumbprint. */
   readonly credential_sha256?: string | undefined;
   readonly holder_thumbprint?: string | undefined;
   readonly key_id?: string | undefined;

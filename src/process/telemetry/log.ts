@@ -1,7 +1,7 @@
-/** What a verifier writes log lines to: pino, or whatever an application that embeds one gives in its place. */
+/** The destination of a verifier's log lines: pino, or the logger of the application that embeds the verifier. */
 
 interface LogMethod {
-  /** @param fields of the line; never a secret */
+  /** @param fields fields of the line, never a secret */
   (fields: object, text: string): void;
   (text: string): void;
 }

@@ -26,7 +26,7 @@ import type { DecisionTrace, DecisionTracer, TracedDecision, TracedStep } from '
 import { parseTraceparent } from './decision-trace.ts';
 
 export interface OtlpTracerOptions {
-  /** Base URL of the collector; `/v1/traces` is appended unless it is there. */
+  /** Base URL of the collector; `/v1/traces` is appended if it is missing. */
   readonly endpoint: URL;
   readonly registry: Registry;
   readonly authSite: string;

@@ -23,7 +23,7 @@ export interface BundleDocument {
 
 export interface UnreadableBundle {
   readonly kind: 'unreadable';
-  /** What is wrong, for the operator; never quotes the document. */
+  /** Description of the fault for the operator; it never quotes the document. */
   readonly text: string;
 }
 
@@ -63,10 +63,10 @@ export function readBundleJson(value: unknown): BundleDocument | UnreadableBundl
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----/g;
 
-/** X.509 authorities alone; anything but certificates and blank lines makes the text unreadable. */
+/** Reads only X.509 authorities. Anything except certificates and blank lines makes the text unreadable. */
 function readPemBundle(text: string): BundleDocument | UnreadableBundle {
   const blocks = [...text.matchAll(CERTIFICATE)].map(([, base64 = '']) => Buffer.from(base64, 'base64'));
-  // An empty text is a file that is being written, not a trust domain without keys.
+  // An empty text is probably a file that is being written, not a trust domain without keys.
   if (blocks.length === 0 || text.replaceAll(CERTIFICATE, '').trim() !== '') {
     return unreadable('is neither a SPIFFE bundle (JSON) nor certificates in PEM and nothing else');
   }

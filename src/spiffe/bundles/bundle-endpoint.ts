@@ -1,8 +1,8 @@
 /**
  * Follows the trust bundle of one trust domain at its bundle endpoint.
  *
- * A refused or failed refresh keeps the last good bundle for at most a day, and the next one comes after the usual time.
- * Sources: SPIFFE_Federation sections 4 and 5; SPIFFE_Trust_Domain_and_Bundle section 4.1.
+ * After a refused or failed refresh, the last good bundle is used for at most a day, and the next refresh happens after
+ * the usual time. Sources: SPIFFE_Federation sections 4 and 5; SPIFFE_Trust_Domain_and_Bundle section 4.1.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FetchFailureCode } from '../../process/outbound-fetch/fetch-failures.ts';
@@ -35,7 +35,7 @@ export type BundleRefreshCode =
   | 'bundle_rolled_back'
   /** Other content under the same `spiffe_sequence`. */
   | 'bundle_changed'
-  /** No key at all. */
+  /** The bundle has no key. */
   | 'bundle_empty';
 
 export interface BundleRefreshProblem {
@@ -47,9 +47,9 @@ export interface BundleRefreshProblem {
 export interface BundleEndpointOptions {
   readonly endpoint: BundleEndpoint;
   readonly update: UpdateBundles;
-  /** For `https_spiffe` with an ID of another trust domain: the bundles that authenticate the server. */
+  /** The bundles that authenticate the server, for `https_spiffe` with an ID of another trust domain. */
   readonly bundles: TrustBundles;
-  /** Which addresses may be fetched from, and for `https_web` a private CA. */
+  /** Allowed addresses, and for `https_web` a private CA. */
   readonly fetch: Pick<IssuerFetcherOptions, 'openedNetworks' | 'privateCa' | 'resolveName'>;
   readonly nowMs: () => number;
   readonly onProblem: (problem: BundleRefreshProblem) => void;
@@ -67,7 +67,7 @@ export class BundleEndpointFollower {
   readonly #options: BundleEndpointOptions;
   readonly #fetcher: JsonFetcher;
   readonly #failures: FailurePeriod;
-  /** The last good one; it authenticates the endpoint even after it was withdrawn as too old. */
+  /** The last good bundle. It authenticates the endpoint even after it was withdrawn as too old. */
   #latest: BundleDocument | undefined;
 
   constructor(options: BundleEndpointOptions) {
@@ -93,17 +93,17 @@ export class BundleEndpointFollower {
     this.#options.update([this.#bundleOf(document)]);
   }
 
-  /** Refreshes until the signal. */
+  /** Refreshes until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.refresh();
-      // Some jitter, so that replicas do not all ask in one moment.
+      // Jitter, so that replicas do not all refresh at the same time.
       const delayMs = this.refreshSeconds * 1_000 * (0.9 + Math.random() / 10);
       await delay(delayMs, undefined, { signal, ref: false }).catch(() => {});
     }
   }
 
-  /** The bundle's hint within limits, and the shortest time while there is no bundle. */
+  /** The bundle's hint within limits; the minimum while there is no bundle. */
   get refreshSeconds(): number {
     if (this.#latest === undefined) return MIN_REFRESH_SECONDS;
     const hint = this.#latest.refreshHintSeconds ?? DEFAULT_HINT_SECONDS;
@@ -114,7 +114,7 @@ export class BundleEndpointFollower {
   async refresh(): Promise<void> {
     const before = this.#latest;
     const fetched = await this.#fetcher.fetchJson(this.#options.endpoint.url);
-    // The operator's newer bundle wins over an answer that was under way.
+    // A newer bundle from the operator takes precedence over an answer in transit.
     if (this.#latest !== before) return;
     const problem = fetched.kind === 'failed' ? fetched : this.#take(readBundleJson(fetched.value));
     if (problem === undefined) {
@@ -134,7 +134,7 @@ export class BundleEndpointFollower {
       };
     }
     const bundle = this.#bundleOf(read);
-    // A publisher that was set up anew counts from the beginning; after a withdrawal nothing is left to roll back.
+    // A publisher that was installed again starts a new sequence. After a withdrawal there is nothing to roll back.
     const before = this.#failures.isOver ? undefined : this.#latest;
     const problem = before && sequenceProblem(before, read, isSameBundle(this.#bundleOf(before), bundle));
     if (problem !== undefined) return problem;

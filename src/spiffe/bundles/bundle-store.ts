@@ -1,5 +1,5 @@
 /**
- * Holds the trust bundles of several sources, each trust domain's from one source alone.
+ * Holds the trust bundles of several sources, and uses only one source for each trust domain.
  *
  * A source that claims trust domains is their only source: while it has no bundle for one of them, there is none. The
  * other sources, such as the Workload API, serve all other trust domains, the first one that has a bundle.
@@ -20,7 +20,7 @@ export class BundleStore implements TrustBundles {
   }
 
   /**
-   * @param claims trust domains that this source alone serves; without them it serves any that nothing claims
+   * @param claims trust domains that only this source serves; without claims it serves those that no source claims
    * @throws Error when another source claims one of them
    */
   addSource(claims: readonly string[] = []): UpdateBundles {
@@ -48,7 +48,7 @@ export class BundleStore implements TrustBundles {
     const isSame =
       held.size === bundles.length &&
       bundles.every((bundle) => isSameBundle(held.get(bundle.trustDomain), bundle));
-    // Every refresh brings a bundle; only other content makes connections be verified again.
+    // Every refresh updates a bundle, but only changed content requires that connections are verified again.
     if (isSame) return;
     held.clear();
     for (const bundle of bundles) held.set(bundle.trustDomain, bundle);

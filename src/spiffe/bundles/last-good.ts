@@ -1,6 +1,6 @@
 /**
- * How long a source's last good bundles are used while it fails. An attacker who cuts a source off must not keep a revoked
- * authority in use for ever.
+ * Limits how long a source's last good bundles are used while it fails. An attacker who blocks a source must not keep a
+ * revoked authority in use forever.
  */
 
 /** Source: docs/operate/broker.md "Trust bundles". */
@@ -13,7 +13,10 @@ export class FailurePeriod {
   /** A source that hangs reports no further failure. */
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param withdraw called when the source has failed for so long that its bundles must go, and at each failure after that */
+  /**
+   * @param withdraw called when the source has failed for so long that its bundles must be removed, and at each later
+   * failure
+   */
   constructor(nowMs: () => number, withdraw: () => void) {
     this.#nowMs = nowMs;
     this.#withdraw = withdraw;

@@ -14,7 +14,7 @@ export interface WorkloadBundlesOptions {
   readonly address: string;
   /** Replaces all bundles. The problem names those that were left out. */
   readonly update: (bundles: readonly TrustBundle[], problem: WorkloadApiError | undefined) => void;
-  /** Whether to follow the JWT authorities too; an agent may have them disabled. */
+  /** Whether to follow JWT authorities as well; an agent may have them disabled. */
   readonly withJwt: boolean;
   readonly onError: (error: WorkloadApiError) => void;
   readonly signal: AbortSignal;
@@ -22,8 +22,8 @@ export interface WorkloadBundlesOptions {
 }
 
 /**
- * Follows until the signal. A message replaces all that came before; while the agent fails, the last bundles stay for at
- * most a day.
+ * Follows until the signal aborts. A message replaces all earlier ones. While the agent fails, the last bundles are
+ * used for at most a day.
  * @throws WorkloadApiError `workload_api_address`
  */
 export async function followWorkloadBundles(options: WorkloadBundlesOptions): Promise<void> {

@@ -20,7 +20,7 @@ export interface JwtSvidRequest {
 const TIMEOUT_MS = 10_000;
 
 /**
- * At least one token, without a retry. The agent signs on demand and remembers tokens until half of their life.
+ * At least one token, without a retry. The agent signs on demand and caches tokens for half of their lifetime.
  * @param address `unix:///PATH` or `tcp://IP:PORT`
  * @throws WorkloadApiError
  */

@@ -41,13 +41,13 @@ export type WorkloadMethods = {
 
 /** A closed set of stable codes. Source: docs/operate/cli.md "Errors and exit codes". */
 export type WorkloadApiProblemCode =
-  /** No agent answers; retried. */
+  /** No agent answers. The call is retried. */
   | 'workload_api_unavailable'
-  /** The agent has no identity for this process, or not yet; retried. */
+  /** The agent has no identity for this process yet. The call is retried. */
   | 'workload_api_no_identity'
-  /** The agent refuses the call in principle; retried slowly, because an agent may be upgraded. */
+  /** The agent does not support the call. It is retried slowly, because an agent may be upgraded. */
   | 'workload_api_refused'
-  /** A message without a mandatory field, or with an unusable one. Only an unusable bundle alone is left out. */
+  /** A message without a mandatory field, or with an unusable one. Of several bundles only an unusable one is skipped. */
   | 'workload_api_malformed'
   | 'workload_api_address';
 
@@ -88,12 +88,12 @@ let open: ((target: string) => GrpcConnection<WorkloadMethods>) | undefined;
 type StreamMethod = 'FetchX509SVID' | 'FetchX509Bundles' | 'FetchJWTBundles';
 
 export interface FollowedStream<M extends StreamMethod> {
-  /** @throws WorkloadApiError `workload_api_malformed`, and the stream goes on */
+  /** @throws WorkloadApiError `workload_api_malformed`; the stream continues */
   readonly onMessage: (message: WorkloadMethods[M]['response']) => void;
   /** Called at each failed attempt, and for each malformed message. */
   readonly onError: (error: WorkloadApiError) => void;
   readonly signal: AbortSignal;
-  /** Wait after a call that the agent refused in principle. Default: a minute. */
+  /** Wait after a call that the agent does not support. Default: a minute. */
   readonly refusedRetryMs?: number | undefined;
 }
 
@@ -101,8 +101,8 @@ const REFUSED_RETRY_MS = 60_000;
 const BACKOFF = { firstMs: 200, maxMs: 1_000 };
 
 /**
- * Follows a stream until the signal. After its end it connects again, at most a second later, or a minute when the agent
- * refuses the call in principle.
+ * Follows a stream until the signal aborts. When the stream ends, it reconnects after at most a second, or after a
+ * minute when the agent does not support the call.
  * @throws WorkloadApiError `workload_api_address`, at once
  */
 export async function followStream<M extends StreamMethod>(
@@ -148,7 +148,7 @@ async function readStream<M extends StreamMethod>(
   }
 }
 
-/** Even an unforeseen error ends no follower. */
+/** Even an unforeseen error does not stop following. */
 function streamProblem(error: unknown): WorkloadApiError {
   if (error instanceof WorkloadApiError || error instanceof GrpcError) return asWorkloadApiError(error);
   const name = error instanceof Error ? error.name : typeof error;

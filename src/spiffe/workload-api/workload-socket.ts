@@ -10,7 +10,7 @@ export const WORKLOAD_SOCKET_RULE =
 /** Linux's `sun_path`, without its last byte. */
 const MAX_PATH_BYTES = 107;
 
-/** The address as grpc-js names it; undefined when it does not follow {@link WORKLOAD_SOCKET_RULE}. */
+/** The address in the form of grpc-js; undefined when it does not follow {@link WORKLOAD_SOCKET_RULE}. */
 export function workloadSocketTarget(address: string): string | undefined {
   const path = /^unix:(?:\/\/)?(\/(?!\/)[^?#]*[^?#/])$/.exec(address)?.[1];
   if (path !== undefined) return Buffer.byteLength(path) <= MAX_PATH_BYTES ? `unix:${path}` : undefined;

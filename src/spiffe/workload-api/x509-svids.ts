@@ -27,17 +27,17 @@ export interface WorkloadX509Svid {
   readonly notAfterMs: number;
 }
 
-/** Replaces all that came before. */
+/** An update, which replaces all earlier ones. */
 export interface X509SvidUpdate {
-  /** At least one, in no promised order. */
+  /** At least one SVID, in no guaranteed order. */
   readonly svids: readonly WorkloadX509Svid[];
-  /** Of the process's own and of federated trust domains; X.509 authorities only. */
+  /** Bundles of the process's own and of federated trust domains, with only X.509 authorities. */
   readonly bundles: readonly TrustBundle[];
 }
 
 export interface X509SvidWatch {
   readonly onUpdate: (update: X509SvidUpdate) => void;
-  /** Of a failed attempt, which is retried, or of a message that is ignored in whole or in part. */
+  /** Called for a failed attempt, which is retried, or for a message that is ignored in whole or in part. */
   readonly onError: (error: WorkloadApiError) => void;
   readonly signal: AbortSignal;
   /** As `refusedRetryMs` of `followStream`. */
@@ -45,7 +45,7 @@ export interface X509SvidWatch {
 }
 
 /**
- * Follows the SVIDs until the signal. It survives restarts of the agent.
+ * Follows the SVIDs until the signal aborts, across restarts of the agent.
  * @param address `unix:///PATH` or `tcp://IP:PORT`
  * @throws WorkloadApiError `workload_api_address`
  */
@@ -103,7 +103,7 @@ function readPrivateKey(der: Buffer): KeyObject {
 
 export interface BundlesRead {
   readonly bundles: readonly TrustBundle[];
-  /** Names the trust domains whose bundles are unusable and left out. */
+  /** Names the trust domains whose unusable bundles were skipped. */
   readonly problem: WorkloadApiError | undefined;
 }
 
@@ -114,8 +114,8 @@ export function readX509Bundles(bundles: Readonly<Record<string, Buffer>>): Bund
 }
 
 /**
- * An unusable bundle is left out alone: one federated trust domain must not cut the others off.
- * @param read undefined: unusable
+ * Skips only an unusable bundle, because one federated trust domain must not block the others. @param read returns
+ * undefined for an unusable bundle
  */
 export function readEachBundle(
   bundles: Readonly<Record<string, Buffer>>,

@@ -20,7 +20,7 @@ import { http2Client, sendLines } from './wire/http2.ts';
 export interface Deployment {
   readonly address: WireAddress;
   readonly subject: Subject;
-  /** What the cases may need. */
+  /** Needs of cases that the subject satisfies. */
   readonly has: ReadonlySet<PublicNeed>;
   /** Limit of each exchange. */
   readonly timeoutMs: number;
@@ -55,11 +55,11 @@ export function casesFor(protocol: Protocol, { has, subject }: Deployment): read
   );
 }
 
-/** The answer to the one request that must be allowed, and whether it was; its second copy is a case: a replay. */
+/** The answer to the request that must be allowed, and whether it was. Its second copy is a case of a replay. */
 export interface AllowedExchange {
   readonly isAllowed: boolean;
   readonly answer: string;
-  /** Why no answer came; undefined when one did. */
+  /** Why there was no answer; undefined when there was one. */
   readonly noAnswer: string | undefined;
   readonly replay: CaseResult;
 }
@@ -136,10 +136,10 @@ function verdictOf(expected: string, answer: Answer, rejections: readonly number
   if (answer instanceof NotHttp) return 'unclear';
   const { headers, status } = answer;
   if (headerValues(headers, 'location').join() === TARGET_REFUSED) return 'rejected';
-  // Whatever a header of the API says, the request was let through.
+  // Whatever headers the API sends, the request was allowed.
   if (status < 400) return 'allowed';
   const reason = reasonOf(answer);
-  // A point that loses the body of a denial tells the reason alone.
+  // An enforcement point that loses the body of a denial shows only the reason.
   if (reason !== undefined) {
     return expected === reason || expected.startsWith(`${reason}/`) ? 'as_expected' : 'otherwise';
   }
@@ -161,7 +161,7 @@ function textOf(answer: Answer): string {
 const REASON = /^[a-z_]{1,64}$/;
 const DETAIL = /^[a-z0-9._-]{1,140}$/;
 
-/** With its detail where the answer's body has it; undefined when the answer is not Proofgate's. */
+/** The reason, with the detail if the answer's body has it; undefined when the answer is not Proofgate's. */
 function reasonOf({ body, headers }: WireResponse): string | undefined {
   const [reason = ''] = headerValues(headers, REASON_HEADER);
   if (!REASON.test(reason)) return undefined;

@@ -26,7 +26,7 @@ export interface SubjectOptions {
   readonly url: string;
   /** Route whose method has a body. */
   readonly write: { readonly method: string; readonly url: string } | undefined;
-  /** Of every request. */
+  /** Headers of every request. */
   readonly headers: readonly RequestHeader[];
 }
 
@@ -42,7 +42,7 @@ interface Route {
   readonly otherHeaders: readonly HeaderLine[];
 }
 
-/** @throws ClientError with a code for what does not fit; `target_unsuitable` */
+/** @throws ClientError with a code for unsuitable input; `target_unsuitable` */
 export function subjectOfDeployment(options: SubjectOptions): DeploymentSubject {
   const { choice, method, write } = options;
   const url = parseRequestUrl(options.url);

@@ -61,7 +61,7 @@ export async function runDev(settings: DevSettings, output: Output): Promise<voi
       const keyFile = resolve(settings.key ?? join(directory, 'key.pem'));
       await withKeyFiles(keyFile, site, async () => {
         snapshot = site.snapshot;
-        await fenceEnds(replayStore, stop);
+        await awaitFenceEnd(replayStore, stop);
         greet(output, server.address, keyFile);
         await stopped(stop);
       });
@@ -76,7 +76,7 @@ export async function runDev(settings: DevSettings, output: Output): Promise<voi
 interface ServerParts {
   readonly settings: DevSettings;
   readonly output: Output;
-  /** For temporary files of bodies. */
+  /** Directory for temporary files of bodies. */
   readonly directory: string;
   readonly address: UpstreamAddress;
   readonly replayStore: ReplayStore;
@@ -140,7 +140,7 @@ function isTls(address: UpstreamAddress): boolean {
   return address.kind === 'origin' && address.origin.protocol === 'https:';
 }
 
-/** With the name that people use for a loopback address. */
+/** The origins of an address, including the one with the name `localhost`. */
 function originsOf(address: string): readonly string[] {
   const { port } = parseHostAndPort('listen', address);
   // An origin has no default port.
@@ -148,7 +148,7 @@ function originsOf(address: string): readonly string[] {
 }
 
 /** A store in memory denies proofs from before its start, which may have been presented then. */
-async function fenceEnds(store: ReplayStore, stop: AbortSignal): Promise<void> {
+async function awaitFenceEnd(store: ReplayStore, stop: AbortSignal): Promise<void> {
   while (!stop.aborted && store.health().fence !== undefined) await delay(50);
 }
 

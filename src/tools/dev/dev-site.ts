@@ -25,7 +25,7 @@ const CLIENT_ID = 'dev';
 const SUBJECT = `client:${CLIENT_ID}`;
 const KEY_ID = 'dk_dev';
 const RESOURCE = 'api';
-/** The smallest; a verifier with a store in memory denies proofs for about this long after its start. */
+/** The minimum. A verifier with a store in memory denies proofs for about this long after its start. */
 const SKEW_SECONDS = 1;
 const LIFETIME_SECONDS = 365 * 86_400;
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'];

@@ -41,7 +41,7 @@ export function explainedVerifier(verifier: Verifier, explaining: Explaining): V
   };
 }
 
-/** Where advice for operators of a site does not help: the site of `proofgate dev` cannot be changed. */
+/** Replaces advice for operators, because the site of `proofgate dev` cannot be changed. */
 function devHint(denial: Denial, target: string, compared: readonly ComparedLine[]): string {
   switch (`${denial.reason}/${denial.detail}`) {
     case 'invalid_request_proof/authorization_missing':

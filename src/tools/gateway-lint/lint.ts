@@ -31,7 +31,7 @@ export const RULES: readonly Rule[] = [
 ];
 
 export interface LintReport {
-  /** By their places. */
+  /** Findings, sorted by their places. */
   readonly findings: readonly Finding[];
   /** Number of findings that comments or `--allow` suppressed. */
   readonly allowed: number;
@@ -48,7 +48,7 @@ export function lintGateway(text: string, options: LintOptions): LintReport | un
   return gateway && reportOf(text, RULES, gateway, options);
 }
 
-/** @param configuration what the text configures */
+/** @param configuration the configuration in the text */
 export function reportOf<C>(
   text: string,
   rules: readonly Rule<C>[],
@@ -67,7 +67,7 @@ export function isRule(name: string): boolean {
   return RULES.some(({ id }) => id === name);
 }
 
-/** One for each place: aliases can lead to it more than once. */
+/** Returns one finding for each place, to which several aliases can refer. */
 function findingsOf<C>({ effect, find, fix, id, severity }: Rule<C>, configuration: C): readonly Finding[] {
   const byKey = new Map<string, Finding>();
   for (const { place } of find(configuration)) {

@@ -19,7 +19,7 @@ export function logBundleEvents(
       );
       for (const { code, path, text } of warnings) logger.warn({ code, path }, `in the bundle: ${text}`);
     },
-    // At debug level: a busy site has several a second.
+    // Logged at debug level, because a busy site has several a second.
     advanced({ revision, head, keys }, steps, durationMs) {
       countSteps(refreshMetrics, steps);
       logger.debug(

@@ -18,13 +18,13 @@ import { openReplay } from './open-replay.ts';
 
 export interface VerifierSetup extends BundleSetup {
   readonly audit: AuditSetup;
-  /** Undefined: denied requests are not captured. */
+  /** Undefined to capture no denied requests. */
   readonly capture: CaptureSetup | undefined;
   /** Maximum number of requests of one holder key in a minute. */
   readonly holderQuotaPerMinute: number;
   /** The same for all holder keys of one issuer and subject. */
   readonly subjectQuotaPerMinute: number;
-  /** Behind a proxy that rewrites host or scheme: the only origin that this verifier serves. */
+  /** The only origin that this verifier serves, if a proxy before it rewrites host or scheme. */
   readonly externalOrigin: Origin | undefined;
   /** Maximum number of requests that wait for the replay store. */
   readonly maxInFlight: number;
@@ -127,7 +127,7 @@ async function openCapturesOf(
   return openCaptures(capture, realtimeStalenessSeconds, logger, metrics);
 }
 
-/** What the metrics show of a bundle. */
+/** The values of a bundle in the metrics. */
 export function readingOf(snapshot: Snapshot | undefined, realtimeStalenessSeconds: number) {
   if (snapshot === undefined) return undefined;
   const stale = staleGroups(snapshot, nowSeconds(), realtimeStalenessSeconds);

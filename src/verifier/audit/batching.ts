@@ -1,6 +1,6 @@
 /**
  * Best-effort audit sink: a bounded queue hands events to a transport in batches, off the request path. Events that do
- * not fit are counted, and the audit trail says where they are missing.
+ * not fit are counted, and the audit trail shows where they are missing.
  */
 
 import { Backoff } from '../../process/program/backoff.ts';

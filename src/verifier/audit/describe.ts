@@ -49,7 +49,7 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
     trust_domain: caller?.trustDomain,
     key_id: caller?.keyId,
     key_binding: caller?.keyBinding,
-    // Not for a passport that claims to be somebody else.
+    // Omitted for a passport that claims another identity.
     client_id:
       caller?.identity === caller?.derivedKey?.client ? caller?.derivedKey?.client.clientId : undefined,
     passport_id: credentials?.passport.claims.passportId,

@@ -106,7 +106,7 @@ class FileDestination implements Destination {
     if (this.#descriptor !== undefined && !force && this.#isWhereItWas()) return undefined;
     const failure = this.#open();
     if (failure === undefined) return undefined;
-    // What is written to a deleted file is lost.
+    // Data that is written to a deleted file is lost.
     if (this.#descriptor !== undefined && fstatSync(this.#descriptor).nlink === 0) this.close();
     return failureCode(failure);
   }

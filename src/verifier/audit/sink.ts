@@ -11,10 +11,10 @@ export interface AuditSink {
 /** `best_effort`: a lost event is counted; `required`: a request that cannot be recorded is denied. */
 export type AuditMode = 'best_effort' | 'required';
 
-/** The sink as the process that owns it sees it. */
+/** The interface of the sink for the process that owns it. */
 export interface OperatedAuditSink extends AuditSink {
   record(event: AuditEvent): boolean;
-  /** Reopens the destination if that applies. When reopening fails, the current one stays in use. */
+  /** Reopens the destination, if it is a file. When that fails, the current one stays in use. */
   reopen(): void;
   /** Size of the queued events. */
   readonly queuedBytes: number;

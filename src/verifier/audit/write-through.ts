@@ -55,7 +55,8 @@ export class WriteThroughSink implements OperatedAuditSink {
   #look(force: boolean): void {
     const failure = this.#destination.follow(force);
     if (failure !== undefined) this.#observer.failed(failure);
-    // Without a lost event nothing is to be written, and a verifier that is not ready gets no request that would show it.
+    // Without a lost event there is nothing to write. After one, this must try, because a verifier that is not ready
+    // gets no requests.
     else if (this.#hasFailedToFollow && this.#gap.lost === 0) this.#observer.written(0);
     this.#hasFailedToFollow = failure !== undefined;
     this.#tellGap();

@@ -13,13 +13,13 @@ export interface CaptureLimits {
 export const CAPTURE_LIMITS: CaptureLimits = { maxFiles: 1000, maxBytes: 64 * 1024 * 1024 };
 
 const FILE = /^[0-9a-f-]{36}\.json(?:\.part)?$/;
-/** Only the owner may read what callers sent. */
+/** Only the owner may read callers' requests. */
 const FILE_MODE = 0o600;
 
 export class CaptureDirectory {
   readonly #path: string;
   readonly #limits: CaptureLimits;
-  /** Since the files were last counted; the first write counts those of an earlier run. */
+  /** Values since the files were last counted; the first write counts files of an earlier run. */
   #writtenFiles = Number.POSITIVE_INFINITY;
   #writtenBytes = 0;
 
@@ -45,13 +45,16 @@ export class CaptureDirectory {
     this.#writtenBytes += bytes;
   }
 
-  /** Counting a full directory costs some milliseconds, so a process may go beyond the limits by a fiftieth before it does. */
+  /**
+   * Counting a full directory costs some milliseconds, so a process may exceed the limits by a fiftieth before it
+   * counts.
+   */
   get #isDue(): boolean {
     const { maxBytes, maxFiles } = this.#limits;
     return this.#writtenFiles >= maxFiles / 50 || this.#writtenBytes >= maxBytes / 50;
   }
 
-  /** For one file of that size. */
+  /** Makes room for one file of that size. */
   async #makeRoom(size: number): Promise<void> {
     let [count, bytes] = [1, size];
     for (const file of await this.#newestFirst()) {

@@ -12,7 +12,7 @@ import { type RecordedDecision, reportOf } from '../decision/explain/report.ts';
 import { linesWithoutNote } from '../decision/explain/report-lines.ts';
 import type { RequestFacts } from '../decision/facts/request-facts.ts';
 
-/** A denied request, with what decided about it. */
+/** A denied request, with the inputs of the decision. */
 export interface DeniedRequest {
   readonly facts: RequestFacts;
   readonly snapshot: Snapshot | undefined;

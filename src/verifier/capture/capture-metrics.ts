@@ -5,7 +5,7 @@ import { instrumentsOf } from '../../process/telemetry/instruments.ts';
 const OUTCOMES = ['written', 'dropped', 'failed'] as const;
 export type CaptureOutcome = (typeof OUTCOMES)[number];
 
-/** @returns counts one denied request */
+/** @returns a function that counts one denied request */
 export function createCaptureMetrics(registry: Registry): (outcome: CaptureOutcome) => void {
   const captures = instrumentsOf(registry).counter(
     'proofgate_denied_captures_total',

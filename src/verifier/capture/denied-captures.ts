@@ -10,7 +10,10 @@ import type { CaptureOutcome } from './capture-metrics.ts';
 
 const MAX_QUEUED = 32;
 const MAX_QUEUED_BYTES = 8 * 1024 * 1024;
-/** To explain a request takes about 3 ms, with 4 MiB of body 8 ms: at most a tenth of the process's time. */
+/**
+ * Explaining a request takes about 3 ms, or 8 ms with a body of 4 MiB, so captures take at most a tenth of the
+ * process's time.
+ */
 const PAUSE_MS = 100;
 
 export interface CaptureObserver {
@@ -47,7 +50,7 @@ export class DeniedCaptures {
     this.#work ??= this.#writeAll();
   }
 
-  /** Writes what is queued. */
+  /** Writes the queued requests. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#work;

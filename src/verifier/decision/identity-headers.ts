@@ -1,4 +1,4 @@
-/** Headers that tell the upstream who calls. Source: docs/design/protocol.md "What upstream receives". */
+/** Headers that identify the caller to the upstream. Source: docs/design/protocol.md "What upstream receives". */
 import { CONTEXT_HEADERS } from '../../protocol/wire-names.ts';
 import type { Verified } from './decide.ts';
 

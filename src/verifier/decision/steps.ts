@@ -52,7 +52,7 @@ export type CheckName =
   | ProofCheckName
   | 'binding';
 
-/** Checks of step 5 before the binding. Each needs the one before, because unverified claims deserve no verdict. */
+/** Checks of step 5 before the binding. Each needs the previous check, because unverified claims deserve no verdict. */
 type ProofCheckName =
   | 'key'
   | 'passport_signature'
@@ -120,7 +120,7 @@ function findRoute(evaluation: Evaluation): Denial | undefined {
 
 function findCredentials({ evidence, facts, inputs, snapshot }: Evaluation): Denial | undefined {
   const { passports } = inputs;
-  // Without a route, which `explain` goes on from, there is only the usual place.
+  // Without a route, from which `explain` continues, there is only the usual header.
   const place = evidence.route?.passportHeader ?? AUTHORIZATION_HEADER;
   const credentials = readCredentials(facts.headers, place, (sha256) => passports.get(sha256)?.passport);
   if (isDenial(credentials)) return credentials;

@@ -30,7 +30,7 @@ export interface CapturedRequest {
   /** Undefined without an audit event. */
   readonly recorded: RecordedEvent | undefined;
   readonly moment: { readonly source: 'event' | 'check_request'; readonly seconds: number } | undefined;
-  /** Of the output of `sign`: the request is the one that was signed, and so is the body, of which only the hash is known. */
+  /** Set for the output of `sign`: the request and its body are the signed ones, but only the body's hash is known. */
   readonly signedBody: BodyState | undefined;
 }
 
@@ -199,8 +199,8 @@ function readLine(line: unknown, path: string): HeaderLine {
 }
 
 /**
- * As Envoy sends it with `encode_raw_headers` and `with_request_body`: pseudo-headers and `host` are among the headers, and
- * a header states whether the body is complete.
+ * Converts to Envoy's form with `encode_raw_headers` and `with_request_body`: pseudo-headers and `host` are among the
+ * headers, and a header states whether the body is complete.
  */
 function asEnvoySends(
   { host, method, path, scheme }: { readonly [N in 'host' | 'method' | 'path' | 'scheme']: string },

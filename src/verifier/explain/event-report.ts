@@ -1,5 +1,5 @@
 /**
- * Explains an audit event without its request: what the event says, and what the bundle has of its route and key.
+ * Explains an audit event without its request: the content of the event, and the bundle's route and key.
  * Source: docs/operate/explain.md "An audit event alone".
  */
 import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
@@ -92,8 +92,8 @@ export function reportOfEvent(inputs: EventInputs): ExplainReport {
 }
 
 /**
- * The verifier took site and route from its bundle, and the caller too where it verified it or names its client; so they
- * are no secret of a request.
+ * The verifier took site and route from its bundle, and also the caller if it was verified or names a client, so they
+ * are not secrets of a request.
  */
 function redactionFor({ bundle, recorded, showValues }: EventInputs, route: Route | undefined): Redaction {
   const { clientId, isCallerVerified, keyId, reason } = recorded;
@@ -150,7 +150,7 @@ function stepMembers({ detail }: RecordedEvent, denial: EventDenial | undefined)
   }));
 }
 
-/** Without a bundle that has the route, the event has its name. */
+/** The route's name in the event, if no bundle with the route is given. */
 function bareRoute({ routeId }: RecordedEvent, show: Redaction): ExplainReport['route'] {
   return routeId === undefined ? null : { route_id: show.text(routeId) };
 }

@@ -1,5 +1,5 @@
 /**
- * When the proof of a captured request ends, for programs that must not take one that could still be used.
+ * Computes when the proof of a captured request expires, for programs that must not accept a usable one.
  * Source: docs/design/protocol.md "Transcript".
  */
 
@@ -9,8 +9,8 @@ import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../protocol/wire-names.t
 import { headerLinesOf } from './header-lines.ts';
 
 /**
- * The second from which on no verifier, whatever skew its site allows, accepts a proof of this request. Infinity when that
- * cannot be told, as for an unreadable transcript. Undefined without a signature, or without anything that is signed.
+ * The second from which no verifier accepts a proof of this request, with any skew of a site. Infinity when that is
+ * unknown, as for an unreadable transcript. Undefined without a signature, or without signed text.
  */
 export function proofEndSeconds(check: CheckRequest): number | undefined {
   const lines = headerLinesOf(check);
@@ -22,7 +22,7 @@ export function proofEndSeconds(check: CheckRequest): number | undefined {
   return Math.max(...transcripts.map(endOf)) + MAX_SKEW_SECONDS;
 }
 
-/** Also of transcripts that depart from the format: what a proxy damaged may be whole elsewhere. */
+/** Also reads transcripts that depart from the format, because a proxy may have damaged only this copy. */
 function endOf(transcript: string): number {
   const text = Buffer.from(transcript, 'base64url').toString('latin1');
   const latest = (line: string) =>

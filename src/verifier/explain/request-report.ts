@@ -1,4 +1,4 @@
-/** Explains a captured request by a bundle: runs the verifier's own steps, and redacts what they found. */
+/** Explains a captured request by a bundle: runs the verifier's own steps, and redacts their findings. */
 
 import type { CheckRequest } from '../../process/ext-authz/request-messages.ts';
 import type { Origin } from '../../protocol/request-target.ts';

@@ -1,6 +1,6 @@
 /**
- * Reads the output of `sign --format json`: the credentials of one request. The transcript in it says which request was
- * signed. Source: docs/operate/explain.md "The input".
+ * Reads the output of `sign --format json`: the credentials of one request. Its transcript identifies the signed
+ * request. Source: docs/operate/explain.md "The input".
  */
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
 import {

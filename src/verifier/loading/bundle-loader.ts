@@ -1,6 +1,6 @@
 /**
  * Loads bundles from a directory, from the state directory or from Control: verifies, validates and compiles them, then
- * swaps them in. A failure leaves the bundle that was loaded before in place and is reported.
+ * swaps them in. After a failure, which is reported, the previous bundle stays in use.
  * Source: docs/design/bundle.md "Life in the verifier" and "Freshness".
  */
 

@@ -65,7 +65,7 @@ export class DirectorySource {
     this.#watch = undefined;
   }
 
-  /** The next look also includes files that failed a moment ago. */
+  /** Makes the next check include files that have just failed. */
   retryNow(): void {
     this.#backoff.reset();
   }

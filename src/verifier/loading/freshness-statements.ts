@@ -85,7 +85,7 @@ export class FreshnessStatements {
     }
   }
 
-  /** Offers what is read, and records why it could not be read. Never rejects. */
+  /** Offers the bytes that are read, or records why they could not be read. Never rejects. */
   async offerRead(source: StatementSource, read: Promise<Buffer | undefined>): Promise<void> {
     await read.then(
       (bytes) => this.offer(source, bytes),

@@ -83,7 +83,10 @@ export class StateFollower {
     } else this.#retryLater();
   }
 
-  /** Retries with a backoff: what is rejected now may be valid later, and verifying a large bundle takes time from requests. */
+  /**
+   * Retries with a backoff, because rejected content may be valid later, and verifying a large bundle takes time from
+   * requests.
+   */
   #retryLater(): void {
     this.#base = undefined;
     this.#retryMs = Math.min(Math.max(POLL_INTERVAL_MS, this.#retryMs * 2), MAX_RETRY_INTERVAL_MS);

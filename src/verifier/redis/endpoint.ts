@@ -29,7 +29,7 @@ export interface SingleEndpoint extends AnyEndpoint {
   readonly databaseNumber: number;
 }
 
-/** A primary that Sentinels name. */
+/** An endpoint whose primary Sentinels name. */
 export interface SentinelEndpoint extends AnyEndpoint {
   readonly kind: 'sentinel';
   readonly sentinels: readonly RedisAddress[];

@@ -30,8 +30,8 @@ const NAMES = {
 /** Safety margin beyond the servers' own limits: clocks tick in seconds, and checks run late. */
 const SAFETY_SECONDS = 2;
 /**
- * For how long a primary accepts proofs after a moment since which its replicas are known to have followed. It covers
- * two looks of a single verifier: one records the replication offset, the next one finds it acknowledged.
+ * How long a primary accepts proofs after the last moment at which its replicas are known to have followed. It covers
+ * two checks of a single verifier: the first records the replication offset, the second finds it acknowledged.
  */
 export const FOLLOWED_SECONDS = 10;
 
@@ -72,7 +72,7 @@ export async function examineFailover(
 }
 
 /**
- * The operator who configures one address decides where it leads. No other server takes the place of one without replicas.
+ * For a single address the operator decides to which server it leads. No other server replaces one without replicas.
  * Otherwise F covers the time in which verifiers find that the address leads elsewhere. Only `min-replicas-to-write` stops a primary
  * that was cut off together with a verifier, so it is not required, but its lack is reported.
  */

@@ -24,7 +24,7 @@ export type Examination =
       readonly neededReplicas: number;
       readonly warning?: string | undefined;
     }
-  /** One line that says what is wrong with the server. */
+  /** One line that describes the server's problem. */
   | { readonly kind: 'unfit'; readonly problem: string };
 
 export interface RedisLinkOptions {

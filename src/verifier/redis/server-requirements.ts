@@ -42,7 +42,7 @@ export function findServerProblem(
 
 /**
  * Number of replicas of a server that another may replace behind its address; undefined for one that has no replica and
- * was none itself, so that nothing else knows its records. A field that the server leaves out says neither.
+ * never was one, so that no other server has its records. A field that the server omits proves neither.
  */
 export function countOwnReplicas(info: unknown): number | undefined {
   const fields = parseInfo(info);

@@ -17,7 +17,7 @@ import {
 
 /** A replaced server must be left within F, which is 12 s or more: `failover-settings.ts`. */
 const MAX_LOOK_INTERVAL_MS = 1_000;
-/** By which the scripts know a primary, too. */
+/** The field by which the scripts also identify a primary. */
 const REPLICATION_ID = 'master_replid';
 const ALL_SHARDS: readonly number[] = [0];
 
@@ -78,14 +78,14 @@ class SinglePrimary implements Primaries {
     const replicationId = current?.get(REPLICATION_ID);
     const foundId = found?.get(REPLICATION_ID);
     if (replicationId === undefined || foundId === undefined || replicationId === foundId) return;
-    // One name for a primary and its replicas may lead anywhere. Another primary is a successor.
+    // A name that a primary shares with its replicas may lead to any of them. Only another primary is a successor.
     if (found?.get('role') === 'master') this.#link.reconnect();
   }
 
   /** Undefined while no server is reached: the link is used until another one is found. */
   async #infoOfNewConnection(): Promise<ReadonlyMap<string, string> | undefined> {
     const client = createRedisClient({ ...dataConnection(this.#options), address: this.#endpoint.address });
-    // Otherwise ioredis would reconnect.
+    // Disconnects, because otherwise ioredis would reconnect.
     client.on('error', () => client.disconnect());
     try {
       await client.connect();

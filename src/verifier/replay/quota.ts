@@ -59,7 +59,7 @@ export class Quota {
     this.#remembered[cell] = (this.#remembered[cell] ?? 1) - 1;
   }
 
-  /** Requests reach the store slightly out of order: one of the minute before counts in this one. */
+  /** Requests reach the store slightly out of order: a request of the previous minute counts in this one. */
   #isCounting(cell: number, minute: number): boolean {
     const countedMinute = this.#minutes[cell] ?? 0;
     return minute === countedMinute || minute === countedMinute - 1;

@@ -1,4 +1,4 @@
-/** The fences in Redis that this verifier knows: one for each shard, as of the last look at its epoch. */
+/** The fences in Redis that this verifier knows: one for each shard, as of the last read of its epoch. */
 import type { ReplayFence, ReplayFenceReason, ReplayObserver } from './store.ts';
 import { REPLAY_FENCE_REASONS } from './store.ts';
 

@@ -1,4 +1,4 @@
-/** Reports whether the store in Redis accepts proofs now, and if not, or not all, why. */
+/** Reports whether the store in Redis accepts proofs now, and why it rejects all or some of them. */
 import type { RedisLink } from '../redis/link.ts';
 import type { Primaries } from '../redis/primaries.ts';
 import { describeFence, type RedisFences } from './redis-fences.ts';

@@ -162,7 +162,7 @@ describe.each(VERSIONS)('%s', (version) => {
     await Promise.all([idle.client.ask(), anonymous.client.ask()]);
     busy.client.send('/slow');
     await waitFor('the request', async () => broker.slow[0]);
-    broker.connections.bundlesChanged();
+    broker.connections.closeCertified();
     expect(broker.closed).toEqual(['bundles_changed', 'bundles_changed']);
     await idle.client.ended;
     expect(busy.client.socket.destroyed).toBe(false);

@@ -191,7 +191,7 @@ it('leaves a pair that belongs together whenever it is killed', async () => {
 async function killAt(child: ChildProcess, index: number): Promise<void> {
   const gone = new Promise((resolve) => child.once('exit', resolve));
   try {
-    await hasComeFar(child, index);
+    await awaitProgress(child, index);
     expect(child.exitCode).toBeNull();
   } finally {
     child.kill('SIGKILL');
@@ -200,7 +200,7 @@ async function killAt(child: ChildProcess, index: number): Promise<void> {
 }
 
 /** Waits for the first, second or third request to Control, or a little longer, or for the replacement of the key pair. */
-async function hasComeFar(child: ChildProcess, index: number): Promise<void> {
+async function awaitProgress(child: ChildProcess, index: number): Promise<void> {
   const until = control.requests.length + 1 + (index % 4);
   const before = await currentFolder();
   const isPlaced = async () => (await currentFolder()) !== before || (await isPlacing());

@@ -1,6 +1,6 @@
 /** Tests the file mode mask while a listener of the signer opens. */
 import { expect, it } from '@jest/globals';
-import { ownerOnly } from '../../../src/caller/signer/owner-only.ts';
+import { openOwnerOnly } from '../../../src/caller/signer/owner-only.ts';
 
 /** The mask can only be read by setting it. */
 function currentUmask(): number {
@@ -16,8 +16,8 @@ it.each([
 ])('opens %s under umask %i, and restores the old one, also after a failure', async (listen, expected) => {
   const before = process.umask(0o22);
   try {
-    expect(await ownerOnly(listen, async () => currentUmask())).toBe(expected);
-    await expect(ownerOnly(listen, () => Promise.reject(new Error('in use')))).rejects.toThrow('in use');
+    expect(await openOwnerOnly(listen, async () => currentUmask())).toBe(expected);
+    await expect(openOwnerOnly(listen, () => Promise.reject(new Error('in use')))).rejects.toThrow('in use');
     expect(currentUmask()).toBe(0o22);
   } finally {
     process.umask(before);

@@ -172,7 +172,7 @@ export class DeclarationFixture {
 
   /** Waits for activations in the background. */
   settled(): Promise<void> {
-    return this.lifecycle.settled();
+    return this.lifecycle.untilIdle();
   }
 
   read<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {

@@ -165,7 +165,7 @@ export class EnrollmentEnvironment {
   }
 
   async close(): Promise<void> {
-    await this.sources.lifecycle.settled();
+    await this.sources.lifecycle.untilIdle();
     for (const store of [this.store, ...this.#otherStores]) await store.close();
     await this.#ground.issuers.close();
     await rm(this.#ground.directory, { recursive: true });
@@ -229,7 +229,7 @@ export class EnrollmentEnvironment {
   /** Returns when the check has a result. */
   async activate(name: RevisionName, scope = this.scope): Promise<SourceRevisionView> {
     await this.sources.lifecycle.activate(name, scope, BY);
-    await this.sources.lifecycle.settled();
+    await this.sources.lifecycle.untilIdle();
     return this.sources.drafts.revision(name);
   }
 

@@ -79,7 +79,7 @@ beforeAll(async () => {
   }
 });
 afterAll(async () => {
-  await plane.sources.lifecycle.settled();
+  await plane.sources.lifecycle.untilIdle();
   await world.close();
   await issuers.close();
 });
@@ -102,7 +102,7 @@ async function activeSource(audience: string): Promise<{ id: string; path: strin
   const validated = await world.expect(200, 'POST', `${path}/validate`);
   const body = { expected_scope: textIn(validated, 'detected_scope') };
   expect((await world.expect(200, 'POST', `${path}/activate`, { body })).json.state).toBe('activating');
-  await plane.sources.lifecycle.settled();
+  await plane.sources.lifecycle.untilIdle();
   expect((await world.expect(200, 'GET', path)).json.state).toBe('publishing');
   // Simulates the publisher when it waits for no target.
   await world.store.writeUnaudited(undefined, async (tx) => {

@@ -80,7 +80,7 @@ test('slots and audiences are taken once', async () => {
   );
   expect(outcomes.filter((code) => code === 'not refused')).toHaveLength(1);
   expect(outcomes.filter((code) => code === 'audience_taken')).toHaveLength(5);
-  for (const one of instances) await one.sources.lifecycle.settled();
+  for (const one of instances) await one.sources.lifecycle.untilIdle();
 });
 
 test('a decision is made once, and a revocation holds for whom another one answers', async () => {

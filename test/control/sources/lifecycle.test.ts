@@ -163,7 +163,7 @@ describe('Trust Anchor Sources', () => {
     const before = env.issuer.requests.keys;
     const activating = await env.sources.lifecycle.activate(name, env.scope, BY);
     expect(activating.state).toBe('activating');
-    await env.sources.lifecycle.settled();
+    await env.sources.lifecycle.untilIdle();
     expect(await env.sources.drafts.revision(name)).toMatchObject({ state: 'publishing' });
     expect(env.issuer.requests.keys).toBe(before + 1);
     expect((await env.changesOf()).map(({ kind }) => kind)).toEqual(['policy']);
@@ -230,7 +230,7 @@ describe('Trust Anchor Sources', () => {
     env.ms += 60_000;
     await env.sources.lifecycle.checkStranded(60_000);
     expect(await stateOf(name)).toBe('publishing');
-    await lost.lifecycle.settled();
+    await lost.lifecycle.untilIdle();
   });
 
   test('the leader makes it again by itself', async () => {
@@ -256,7 +256,7 @@ describe('Trust Anchor Sources', () => {
     env.issuer.setFault('discovery', { kind: 'delay', delayMs: 300 });
     await env.sources.lifecycle.activate(name, env.scope, BY);
     await env.sources.lifecycle.retire(name, BY);
-    await env.sources.lifecycle.settled();
+    await env.sources.lifecycle.untilIdle();
     expect(await stateOf(name)).toBe('retired');
     expect(env.faults).toEqual([]);
   });
@@ -273,7 +273,7 @@ describe('Trust Anchor Sources', () => {
       ...Array(3).fill('not refused'),
       ...Array(9).fill('source_capacity_exhausted'),
     ]);
-    await env.sources.lifecycle.settled();
+    await env.sources.lifecycle.untilIdle();
     const taken = names.filter((_, index) => outcomes[index] === 'not refused');
     const [first] = taken;
     const waiting = names.find((_, index) => outcomes[index] !== 'not refused');

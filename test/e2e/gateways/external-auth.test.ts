@@ -53,7 +53,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
     ...args: Parameters<typeof signedFor> extends [unknown, ...infer R] ? R : never
   ) => WireRequest = (route, plan) => signedFor({ gateway, site: fixture.site, scheme: 'http' }, route, plan);
 
-  async function isDenied(request: WireRequest, expected: ExpectedDenial): Promise<void> {
+  async function expectRequestDenied(request: WireRequest, expected: ExpectedDenial): Promise<void> {
     await expectDenial(gateway, await observe(gateway, gateway.client('HTTP/1.1'), request), expected);
   }
 
@@ -70,7 +70,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
 
   it('refuses a body that it is shown a part of, and one that is no text', async () => {
     for (const body of [Buffer.alloc(100_000, 'x'), Buffer.of(0x7b, 0xff, 0x7d)]) {
-      await isDenied(signed(createOrder, { body }), {
+      await expectRequestDenied(signed(createOrder, { body }), {
         reason: 'request_binding_mismatch',
         detail: 'body_unavailable',
         routeId: createOrder.route_id,
@@ -79,7 +79,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   });
 
   it('refuses an upgrade', () =>
-    isDenied(
+    expectRequestDenied(
       withMoreHeaders(signed(readOrder), [
         ['connection', 'Upgrade'],
         ['upgrade', 'websocket'],
@@ -93,12 +93,12 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
 
   it('refuses a signed header and a credential that may be two', async () => {
     const request = signed(tenantOrders, { signedHeaders: [{ name: 'x-tenant', value: 'north, south' }] });
-    await isDenied(request, {
+    await expectRequestDenied(request, {
       reason: 'request_binding_mismatch',
       detail: 'header.x-tenant',
       routeId: tenantOrders.route_id,
     });
-    await isDenied(withMoreHeaders(signed(readOrder), [['x-proofgate-signature', 'AAAA']]), {
+    await expectRequestDenied(withMoreHeaders(signed(readOrder), [['x-proofgate-signature', 'AAAA']]), {
       reason: 'invalid_request_proof',
       detail: 'proof_malformed',
       routeId: readOrder.route_id,
@@ -106,7 +106,7 @@ describe.each(LANE_ENVOYS)('Envoy %s', (version) => {
   });
 
   it('refuses a path that is another than was signed', () =>
-    isDenied(
+    expectRequestDenied(
       { ...signed(readOrder), target: '/v1/orders/x/../4711' },
       { reason: 'bundle_route_missing', detail: 'path_not_canonical' },
     ));

@@ -18,7 +18,7 @@ export interface BrokerFolder {
   /** Trust bundle of `shop.example`. */
   readonly bundleFile: string;
   readonly tls: TestCertificates;
-  /** As `broker rotate-key`. */
+  /** Runs `broker rotate-key`. */
   rotate(trustDomain: string, step?: Partial<RotateKeySettings>): Promise<RotatedKey>;
   /** Replaces a file atomically, as a deployment does. */
   put(name: string, content: string): Promise<string>;
@@ -139,7 +139,7 @@ export interface BrokerProgramOptions {
   readonly socketPath?: string;
   /** Default: 200, ready. */
   readonly readyStatus?: 200 | 503;
-  /** Of an earlier broker, to be its successor. Default: a free one. */
+  /** Port of an earlier broker, to be its successor. Default: a free one. */
   readonly port?: number;
 }
 

@@ -17,7 +17,7 @@ export interface Received {
 export interface DevSite {
   /** Such as `http://127.0.0.1:40123`. */
   readonly origin: string;
-  /** Of the upstream itself: what comes there unsigned is not verified. */
+  /** Origin of the upstream itself, where unsigned requests arrive unverified. */
   readonly upstreamOrigin: string;
   readonly keyFile: string;
   readonly child: Child;

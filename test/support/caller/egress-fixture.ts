@@ -30,7 +30,7 @@ export interface OpenEgress {
   readonly internalErrors: unknown[];
   /** Seconds that the signer's clock was ahead, for each denial. */
   readonly wrongClocks: number[];
-  /** Codes. */
+  /** Codes of refused requests. */
   readonly refused: string[];
   metric(name: string): Promise<number>;
   spooledFiles(): Promise<readonly string[]>;
@@ -39,10 +39,13 @@ export interface OpenEgress {
 export interface EgressOptions extends Partial<Pick<EgressParts, 'unsigned' | 'nowMs'>> {
   readonly listen?: string;
   readonly limits?: Partial<EgressLimits>;
-  /** Where to connect, by prefix, with the origin that is signed. Default: the upstream, with its scheme, for all paths. */
+  /**
+   * Addresses to connect to, by prefix, with the origin that is signed. Default: the upstream, with its scheme, for all
+   * paths.
+   */
   readonly routes?: readonly { readonly prefix: string; readonly origin: string; readonly url: string }[];
   readonly responseTimeoutMs?: number;
-  /** Of the certificates of `https` upstreams, which are for {@link AUTHORITY}. */
+  /** CA of the certificates of `https` upstreams, which are for {@link AUTHORITY}. */
   readonly caPem?: string;
   readonly maxConnections?: number;
 }

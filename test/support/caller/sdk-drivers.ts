@@ -10,7 +10,7 @@ import type { SdkAnswer, SdkJob } from '../../caller/sdk/jobs.ts';
 
 export interface SdkDriver {
   readonly language: string;
-  /** Undefined: it can run here. Otherwise why not. */
+  /** Why it cannot run here; undefined when it can. */
   readonly missing: string | undefined;
   /** Compiles, where the language needs it; once. */
   prepare(): Promise<void>;
@@ -43,7 +43,7 @@ function pythonDriver(): SdkDriver {
 
 const GO_FOLDER = pathOf('../../../sdk/go/');
 const GO_CACHE = join(tmpdir(), `proofgate-interop-go-${userInfo().uid}`);
-/** Standard library alone: nothing may be fetched. */
+/** Only the standard library is used, because nothing may be fetched. */
 export const GO_ENV: NodeJS.ProcessEnv = {
   ...process.env,
   GOCACHE: join(GO_CACHE, 'build'),
@@ -104,7 +104,7 @@ export async function runDriver(
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     complaint += text;
   });
-  // A driver that ends early says why by itself.
+  // A driver that ends early reports the reason itself.
   child.stdin.on('error', () => undefined);
   child.stdin.end(jobs.map((job) => `${JSON.stringify(job)}\n`).join(''));
   const answers: SdkAnswer[] = [];

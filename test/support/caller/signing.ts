@@ -50,19 +50,19 @@ export function profilesOf(...routes: readonly Readonly<Record<string, unknown>>
   return parseSigningProfiles(JSON.stringify(profileDocument({ profiles: routes })), 'profile.json');
 }
 
-/** Who signs one request, and when. */
+/** The caller of one request, and its clock. */
 export interface Signer {
   readonly profiles: SigningProfiles;
   readonly holderKey: SigningKey;
   /** Undefined when the holder key signs its own passport. */
   readonly brokerPassport: string | undefined;
-  /** Of the proof and of a self-signed passport. */
+  /** Lifetime of the proof and of a self-signed passport. */
   readonly ttlSeconds: number;
   readonly nowSeconds: number;
   readonly expiresAtMs?: number | undefined;
 }
 
-/** Signs with a signer of its own. @throws ClientError for a failure */
+/** Signs with a new signer. @throws ClientError for a failure */
 export function signRequest(request: RequestToSign, signer: Signer): SignedRequest {
   const { brokerPassport, expiresAtMs, holderKey: key, nowSeconds, profiles, ttlSeconds } = signer;
   const audiences = profiles.profiles.map(({ audience }) => audience);

@@ -1,4 +1,4 @@
-/** What a proof binds a request to: body, headers, place. */
+/** Cases about the binding of a proof: body, headers, place. */
 import {
   type HeaderLine,
   type RequestEdits,

@@ -128,7 +128,7 @@ export const CALLER_CASES: readonly CaseGroup[] = [
         { context: { ...CONTEXT, team: 'other' } },
         { context: {} },
         { cnf: { jwk: OTHER_TEST_KEYS.holder.publicKey.jwk } },
-        // The identity, a point of order 1: OpenSSL takes it, the rule for keys does not.
+        // The identity, a point of order 1, which OpenSSL accepts and the rule for keys rejects.
         { cnf: { jwk: { kty: 'OKP', crv: 'Ed25519', x: `AQ${'A'.repeat(41)}` } } },
       ].map((change) => ({
         name: `a derived key with ${JSON.stringify(change).slice(0, 60)}`,

@@ -24,14 +24,14 @@ export interface OnWire {
   readonly edits?: RequestEdits;
   /** Whether the same request is allowed before. */
   readonly isReplay?: true;
-  /** Instead of a plan, where only this site has what it needs. */
+  /** Replaces a plan, if only this site has what the case needs. */
   readonly atSite?: AtSite;
   /** Default true. */
   readonly isRecorded?: false;
 }
 
 export interface AtSite {
-  /** Of the route that the request leads to, if any. */
+  /** ID of the matched route, if any. */
   readonly routeId: string | undefined;
   readonly provoke: (site: Site) => Provocation;
 }

@@ -1,10 +1,10 @@
-/** One fault of a request, and how a test makes it. */
+/** One fault of a request, and the changes that cause it. */
 import type { ReplayOutcome } from '../../../src/verifier/replay/store.ts';
 import type { RequestEdits } from '../fixtures/signed-request.ts';
 import type { SiteContent } from '../fixtures/snapshot.ts';
 import type { OnWire, Outcome } from './denial-case.ts';
 
-/** Who makes the request: a derived key's holder, or one with a broker's passport. */
+/** The caller of the request: a derived key's holder, or a caller with a broker's passport. */
 export type TableCaller = 'billing' | 'broker';
 
 export interface Fault {

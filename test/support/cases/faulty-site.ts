@@ -1,4 +1,4 @@
-/** What the verifier sees of some faults of the decision table at once: the bundle, the request and the replay store. */
+/** The verifier's inputs for several faults of the decision table at once: the bundle, the request and the replay store. */
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { CONSUMED } from '../../../src/verifier/replay/store.ts';
 import { type RecordingReplayStore, scriptedReplayStore } from '../fakes/replay-store.ts';
@@ -18,20 +18,20 @@ export function canMeet(first: Fault, second: Fault): boolean {
   return !first.sharesPlace?.some((place) => second.sharesPlace?.includes(place));
 }
 
-/** Fails when a fault finds nothing to change: the table would test something else. */
+/** Fails when a fault finds nothing to change, because the table would test something else. */
 export function applyToContent(content: SiteContent, faults: readonly Fault[]): SiteContent {
   entriesWhere(content.routes, ({ route_id }) => route_id === 'everything');
   for (const fault of faults) fault.content?.(content);
   return content;
 }
 
-/** Undefined where a fault is that there is no bundle. */
+/** Undefined if a fault is a missing bundle. */
 export async function snapshotWith(keys: SiteKeys, faults: readonly Fault[]): Promise<Snapshot | undefined> {
   if (faults.some(({ noBundle }) => noBundle === true)) return undefined;
   return compileSite(applyToContent(siteContent(keys), faults));
 }
 
-/** @param edits beside those of the faults */
+/** @param edits further edits besides those of the faults */
 export function requestWith(
   keys: SiteKeys,
   caller: TableCaller,

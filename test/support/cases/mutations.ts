@@ -1,6 +1,6 @@
 /**
- * Ways to change one thing of a valid request, by somebody who has seen it, by another caller of the site, or by the
- * holder of the passport. None of them may be allowed.
+ * Changes of one thing of a valid request by an observer, by another caller of the site, or by the holder of the
+ * passport. None of them may be allowed.
  */
 import { formatTranscript, parseTranscript } from '../../../src/protocol/transcript.ts';
 import { SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
@@ -50,7 +50,7 @@ const CHANGES = Object.keys(TEXT_CHANGES) as readonly TextChange[];
 const stranger = newSigningKey();
 const strangerEc = newSigningKey('ES256');
 
-/** A byte here and there of everything that is on the wire. */
+/** Changes of single bytes in everything that is on the wire. */
 const BYTES: readonly Mutation[] = CHANGES.flatMap((change) => {
   const alter = (text: string, random: Random) => TEXT_CHANGES[change](text, random);
   const ofLine = (name: string): Mutation => ({
@@ -297,7 +297,7 @@ const TRANSCRIPT_CHANGES: readonly (readonly [string, TranscriptChange])[] = [
   ['header more', (draft) => void draft.headers.unshift({ name: '0-more', value: '1' })],
 ];
 
-/** What the transcript says after the change, not signed again. */
+/** The transcript after the change, not signed again. */
 function changedText({ transcriptText }: SignedRequest, change: TranscriptChange): string {
   const transcript = parseTranscript(Buffer.from(transcriptText, 'latin1'), AUTHORIZATION);
   if (transcript === undefined) throw new Error('not a transcript');

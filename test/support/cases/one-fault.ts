@@ -1,6 +1,6 @@
 /**
  * Every row of the decision table (docs/design/protocol.md "Decision: first fault wins"), as one fault each, in the table's
- * order. Faults can be put together: each says what it changes, at the place where it is changed.
+ * order. Faults can be combined, because each declares its change where it applies.
  */
 import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { PASSPORT_HEADER, SIGNATURE_HEADER, TRANSCRIPT_HEADER } from '../../../src/protocol/wire-names.ts';
@@ -224,7 +224,7 @@ const STEP_4: readonly Fault[] = [
   }),
 ];
 
-/** From before the verifier, or its Redis, began to remember; still within its five minutes. */
+/** Issued before the verifier or its Redis began to record proofs, and still within five minutes. */
 const fromBefore: RequestEdits = {
   transcript: (transcript) => {
     transcript.issuedAtSeconds -= 240;
@@ -238,7 +238,7 @@ const UNAVAILABLE_ON_WIRE: { readonly [W in 'store' | 'fenced' | 'quota']: reado
     { what: 'older than the memory of the process', edits: fromBefore },
     { what: 'older than the memory of Redis', edits: fromBefore, state: 'redis' },
   ],
-  // Needs two requests of one holder: site-cases.ts has it.
+  // Needs two requests of one holder, so it is in site-cases.ts.
   quota: [],
 };
 

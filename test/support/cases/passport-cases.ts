@@ -157,7 +157,7 @@ function brokerContext(): RequestEdits {
 
 const saying = (sub: string): RequestEdits => ({ claims: (draft) => void Object.assign(draft, { sub }) });
 
-/** Of the broker, and most of them under the prefix that the route admits. */
+/** Subjects of the broker, most of them with the prefix that the route admits. */
 const SUBJECTS: readonly VectorCase[] = [
   ...[
     ...['ns/prod/../dev', 'ns/prod/.', 'ns/prod/', 'ns/prod//x', 'ns/prod/%2e%2e', 'ns/prod/a%2fb'],

@@ -1,4 +1,7 @@
-/** What cases are made of: a plan, what is changed of it, and what must become of it. Fixed keys: the published vectors are made of the same cases. */
+/**
+ * Parts of a case: a plan, its changes, and the expected outcome. Keys are fixed, because the published vectors come
+ * from the same cases.
+ */
 import type { RequestEdits, RequestPlan, WireRequest } from '../fixtures/signed-request.ts';
 import { TEST_SITE_KEYS } from '../fixtures/test-keys.ts';
 import type { OnWire } from './denial-case.ts';

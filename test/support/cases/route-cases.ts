@@ -13,7 +13,7 @@ const TARGETS: {
   readonly refused: { readonly [rule: string]: readonly string[] };
 } = JSON.parse(readFileSync(new URL('../../vectors/targets.json', import.meta.url), 'utf8'));
 
-/** Sends and, where a transcript can hold it, signs the same. */
+/** Sends and signs the same, if a transcript can contain it. */
 function sendsTarget(target: string): RequestEdits {
   const isSignable = /^\/(?:[ -~]*[!-~])?$/.test(target);
   return {
@@ -22,7 +22,7 @@ function sendsTarget(target: string): RequestEdits {
   };
 }
 
-/** Sends and signs otherwise than the plan's route is meant. */
+/** Sends and signs a request that differs from the plan's route. */
 function sends(
   change: Partial<Pick<WireRequest, 'method' | 'scheme' | 'authority' | 'target'>>,
 ): RequestEdits {

@@ -21,7 +21,7 @@ const attested =
   (keyId?: IssuerKeyId, changes?: Partial<Caller>): MakeCaller =>
   (site) => ({ ...attestedCaller(site, keyId), ...changes });
 
-/** Signed as it should be. */
+/** A correctly signed request. */
 const by = (caller: MakeCaller, route: SiteRoute, changes: WireChanges = {}): AtSite => ({
   routeId: route.route_id,
   provoke: (site) => signedRequest(site, { caller: caller(site), route, ...changes }),
@@ -119,7 +119,7 @@ const KEYS: readonly SiteCase[] = [
   },
 ];
 
-/** Signed rightly for one route, then sent to another. */
+/** Requests that are signed correctly for one route and sent to another. */
 const BINDING: readonly SiteCase[] = [
   {
     what: 'for another method',
@@ -145,7 +145,7 @@ const BINDING: readonly SiteCase[] = [
   },
 ];
 
-/** What only Envoy does to a request; the core decides otherwise on the request as sent. */
+/** Denials because of Envoy's own changes; the core would decide differently on the request as sent. */
 export const ENVOY_CASES: readonly SiteCase[] = [
   {
     what: 'a path that Envoy normalises',

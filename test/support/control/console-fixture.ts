@@ -22,12 +22,15 @@ import { ControlStage, type ControlStageOptions } from './control-fixture.ts';
 
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
-/** As the one that Debian's package `chromium-headless-shell` installs: Chromium without windows, which also takes no priority over other programs. */
+/**
+ * The browser of Debian's package `chromium-headless-shell`: Chromium without windows, which does not take priority
+ * over other programs.
+ */
 const CHROMIUM = '/usr/bin/chromium-headless-shell';
 
 interface Operator {
   readonly name: string;
-  /** Granted at the scope. Undefined: none. */
+  /** Role that is granted at the scope; undefined for none. */
   readonly role?: string;
   /** Default: the installation. */
   readonly scope?: string;
@@ -41,7 +44,7 @@ export class ConsoleStage {
   /** Control's API with the bootstrap token. */
   readonly api: ControlClient;
   readonly browser: Browser;
-  /** What no page may do: script errors, refused content. */
+  /** Faults that no page may have: script errors, refused content. */
   readonly faults: string[] = [];
   readonly #provider: OidcProvider;
   readonly #certificates: TestCertificates;
@@ -95,7 +98,7 @@ export class ConsoleStage {
   async newPage(options: BrowserContextOptions = {}): Promise<Page> {
     const context = await this.browser.newContext({
       ignoreHTTPSErrors: true,
-      // What is half faded in has no contrast.
+      // Half transparent content has no contrast, so animations are disabled.
       reducedMotion: 'reduce',
       ...options,
     });
@@ -113,7 +116,7 @@ export class ConsoleStage {
     return page;
   }
 
-  /** Signed in as everything that there is, with the bootstrap token. */
+  /** A page that is signed in with the bootstrap token, which has all permissions. */
   async adminPage(options: BrowserContextOptions = {}): Promise<Page> {
     const page = await this.newPage(options);
     await page.goto(`${this.url}/`);
@@ -152,14 +155,14 @@ export class ConsoleStage {
     return page;
   }
 
-  /** Why each change of a kind of resource was made, newest first. */
+  /** Reasons for each change of a kind of resource, newest first. */
   async reasonsOf(kind: string): Promise<readonly unknown[]> {
     const events = jsonObjects((await this.api.get('/v1/audit-events?limit=200')).body.items);
     const ofKind = events.filter(({ resource }) => isJsonObject(resource) && resource.kind === kind);
     return ofKind.map(({ reason }) => reason);
   }
 
-  /** What axe says of the open dialogue, or else of the page, by rule with the elements. */
+  /** axe's findings about the open dialogue or the page, by rule with the elements. */
   async axeViolations(page: Page): Promise<readonly string[]> {
     // Injected by the debugger, which the page's Content-Security-Policy does not concern.
     await page.evaluate(await readFile(axe, 'utf8'));
@@ -169,7 +172,7 @@ export class ConsoleStage {
     return Array.isArray(result) ? result.map(String) : ['axe did not answer'];
   }
 
-  /** @throws Error when a page did what no page may do */
+  /** @throws Error when a page had a fault */
   async stop(): Promise<void> {
     await this.browser.close();
     await this.api.close();

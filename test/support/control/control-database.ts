@@ -20,7 +20,7 @@ export interface ControlDatabase {
   query<N extends string>(texts: Readonly<Record<N, string>>): Promise<Record<N, readonly DatabaseRow[]>>;
 }
 
-/** Of a Control that does not run: a live one writes while its files are copied. */
+/** Reads the database of a stopped Control, because a running one writes while its files are copied. */
 export function sqliteDatabase(dataDirectory: string): ControlDatabase {
   return {
     async query(texts) {

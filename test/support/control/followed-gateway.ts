@@ -103,7 +103,7 @@ export class FollowedGateway {
     await verifier?.stop();
   }
 
-  /** Of the verifier. */
+  /** URL of the verifier's metrics. */
   get metricsUrl(): string {
     return `http://${this.#adminAddress}/metrics`;
   }

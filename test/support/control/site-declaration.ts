@@ -31,7 +31,7 @@ export interface SiteInputs {
   /** Names of verifiers; none is created without them. */
   readonly targets?: readonly string[];
   readonly sourceCapacity?: number;
-  /** Of each route. Default 30. */
+  /** Freshness limit of each route. Default 30. */
   readonly maxStalenessSeconds?: number;
 }
 

@@ -1,4 +1,4 @@
-/** What comments of the code cite: paths, file names, sections of documents, and names behind `@link`. */
+/** Reads the citations in comments of the code: paths, file names, sections of documents, and names after `@link`. */
 import { lstatSync } from 'node:fs';
 import { posix } from 'node:path';
 import { checkoutPath } from '../harness/checkout.ts';
@@ -15,7 +15,7 @@ export const COMMENTED_FILES: readonly string[] = FOLDERS.flatMap((folder) =>
 const HASH_COMMENT = /^\s*#(?!!)(.*)$/;
 const SLASH_COMMENT = /^\s*(?:\/\/|\/\*\*?|\*)(?!\/)(.*)$|\s\/\/\s(.*)$/;
 
-/** The comments in a source, a line of its own each; other lines are empty, so that line numbers stay. */
+/** The comments in a source, line by line. Other lines are empty, so that line numbers stay the same. */
 export function commentsIn(file: string, source: string): string {
   const lines = source.split('\n');
   if (file.endsWith('.py')) return pythonComments(lines).join('\n');
@@ -70,7 +70,7 @@ function isFileNear(file: string, name: string): boolean {
   return ALL_FILES.has(name) || [...ALL_FILES].some((path) => path.endsWith(`/${name}`));
 }
 
-/** Names behind `@link` that the source neither declares nor imports: an editor cannot follow them. */
+/** Names after `@link` that the source neither declares nor imports, so that an editor cannot follow them. */
 export function deadLinks(source: string): readonly string[] {
   const code = source.replace(/\/\*\*[\s\S]*?\*\/|\/\/.*/g, '');
   return [...source.matchAll(/\{@link (\w+)/g)]

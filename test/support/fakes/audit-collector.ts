@@ -25,7 +25,7 @@ export interface AuditCollector {
   readonly received: readonly CollectedBatch[];
   /** Batches that were accepted (2xx). */
   readonly taken: readonly CollectedBatch[];
-  /** How it answers from now on. */
+  /** Sets how it answers from now on. */
   behave(answer: CollectorAnswer | ((batch: CollectedBatch) => CollectorAnswer)): void;
   stop(): Promise<void>;
 }

@@ -46,7 +46,7 @@ export interface FakeControlOptions {
   readonly port?: number;
 }
 
-/** What to do with the next request of a kind instead of a normal answer. */
+/** Replaces the normal answer to the next request of a kind. */
 export type Fault =
   | { readonly kind: 'status'; readonly status: number; readonly headers?: Record<string, string> }
   | { readonly kind: 'body'; readonly body: Buffer | string; readonly etag?: string }
@@ -65,7 +65,7 @@ interface Whole {
 /** One place in the chain. */
 interface Place {
   readonly position: ChainPosition;
-  /** What leads here from the place before; none where only the whole bundle does. */
+  /** The step from the previous place; undefined if only the whole bundle leads here. */
   readonly step: DistributedStep | undefined;
 }
 
@@ -91,7 +91,7 @@ export class FakeControl {
   /** Acknowledgements as received. */
   readonly acknowledgements: (Acknowledgement & { readonly atMs: number })[] = [];
   readonly polls: PollQuery[] = [];
-  /** What each poll and acknowledgement says that the target knows. */
+  /** Members that each poll and acknowledgement names as known to the target. */
   readonly knownMembers: unknown[] = [];
   /** Names of files that were sent whole. */
   readonly filesSent: string[] = [];
@@ -188,7 +188,7 @@ export class FakeControl {
     return whole.position;
   }
 
-  /** @param more what changes; what it says of the chain holds, sound or not */
+  /** @param more members to change; its members about the chain are used, valid or not */
   publishDelta(more: Partial<DeltaContent>, signer = this.#options.signer): ChainPosition {
     const { revision, head } = this.position;
     const content: DeltaContent = {
@@ -325,7 +325,7 @@ export class FakeControl {
     response.writeHead(200, { 'content-type': 'application/json', etag: this.#etag() }).end(text);
   }
 
-  /** Returns on a change or after the time. */
+  /** Resolves on a change or after the time. */
   #change(mostMs: number): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {

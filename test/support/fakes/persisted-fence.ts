@@ -1,7 +1,7 @@
 /** The embedded store's persisted fence over a disk whose writes finish when the test says so, or never. */
 import type { PersistedFence } from '../../../src/verifier/replay/persisted-fence.ts';
 
-/** What survives a crash. */
+/** The state that survives a crash. */
 export interface FenceDisk {
   throughSeconds: number;
 }
@@ -29,7 +29,7 @@ export class FakeKeptFence implements PersistedFence {
     this.#throughSeconds = Math.min(this.#throughSeconds, this.#target);
   }
 
-  /** The write under way reaches the disk, and is known to have. */
+  /** The pending write reaches the disk and is acknowledged. */
   settle(): void {
     this.land();
     this.#throughSeconds = this.#target;

@@ -7,11 +7,11 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { freePort } from '../harness/free-port.ts';
 import { RedisErrorReply, type RedisReply } from '../harness/redis-reply.ts';
 
-/** `SILENCE`: the answer never comes, nor any behind it on that connection. */
+/** `SILENCE`: neither this answer nor any later one on that connection is sent. */
 export type SpokenReply = RedisReply | RedisErrorReply | typeof SILENCE;
 export const SILENCE = Symbol('silence');
 
-/** Command and words, as they came. What is promised comes late, and what is behind it waits, as with Redis. */
+/** Command and words as received. A promised answer comes late, and later answers wait for it, as with Redis. */
 export type Spoken = (words: readonly string[]) => SpokenReply | Promise<SpokenReply>;
 
 const OK = '+OK\r\n';
@@ -106,7 +106,7 @@ export class RedisSpeaker {
   }
 }
 
-/** What `INFO` and `CLUSTER INFO` are made of. */
+/** Formats the fields of `INFO` and `CLUSTER INFO`. */
 export function infoText(fields: { readonly [name: string]: string | number }): string {
   return Object.entries(fields)
     .map(([name, value]) => `${name}:${value}\r\n`)
@@ -118,7 +118,7 @@ interface Command {
   readonly length: number;
 }
 
-/** Undefined until it is there as a whole. An inline command is one line of words. */
+/** Undefined until the command is complete. An inline command is one line of words. */
 function takeCommand(text: string): Command | undefined {
   const end = text.indexOf('\r\n');
   if (end < 0) return undefined;

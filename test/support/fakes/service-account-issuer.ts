@@ -25,7 +25,7 @@ export interface ServiceAccountIssuerOptions {
   readonly certificate: { readonly cert: string; readonly key: string };
   /** In the issuer's URL. Default: the address that it listens on. */
   readonly hostname?: string;
-  /** Of this machine. Default `127.0.0.1`. */
+  /** Address of this machine. Default `127.0.0.1`. */
   readonly listenAddress?: string;
   /** Behind the host, such as `/id/4F2A`. Default none. */
   readonly path?: string;

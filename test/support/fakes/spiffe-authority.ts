@@ -43,7 +43,7 @@ export const CA_USAGE = KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign;
 const TLS_PURPOSES = ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'];
 const HOUR_MS = 3_600_000;
 
-/** What a certificate says; the defaults are those of a correct one. */
+/** Content of a certificate; the defaults are those of a correct one. */
 export interface CertificateContent {
   readonly uris?: readonly string[];
   readonly dnsNames?: readonly string[];
@@ -87,7 +87,7 @@ export interface IssuedSvid {
 export class SpiffeAuthority {
   readonly trustDomain: string;
   readonly #certificate: IssuedCertificate;
-  /** Of the root; empty for the root itself. */
+  /** Intermediates up to the root; empty for the root itself. */
   readonly #intermediates: readonly Buffer[];
   readonly #jwtKey = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   readonly kid = randomBytes(8).toString('hex');

@@ -84,7 +84,7 @@ export class FakeWorkloadApi {
     return this;
   }
 
-  /** As an agent that ends: open streams break. */
+  /** Stops like an agent that ends: open streams break. */
   async stop(): Promise<void> {
     this.#server?.forceShutdown();
     for (const streams of Object.values(this.#streams)) streams.clear();

@@ -1,4 +1,4 @@
-/** What a caller sees when the verifier did not deny the request, but its answer was missing or invalid. */
+/** The caller's view when the verifier did not deny the request, but its answer was missing or invalid. */
 import { expect } from '@jest/globals';
 import { headerValues, type WireResponse } from '../../../src/tools/conformance/wire/exchange.ts';
 

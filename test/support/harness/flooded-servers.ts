@@ -66,7 +66,7 @@ const json = (target: string): Head => ({
 
 export interface ServerKind {
   start(site: Site): Promise<FloodedServer>;
-  /** Of a client without credentials. */
+  /** Head of a request by a client without credentials. */
   readonly head: (site: Site) => Head;
   /** Whether callers prove themselves to it with a proof in the head of the request. */
   readonly hasProofs: boolean;

@@ -53,7 +53,7 @@ export interface Exchange {
 export interface LossyProxy {
   readonly url: string;
   readonly exchanges: readonly Exchange[];
-  /** What became of requests that were still on their way; resolves when none is. */
+  /** Resolves when no request is in transit. */
   settled(): Promise<void>;
   close(): Promise<void>;
 }

@@ -28,7 +28,7 @@ export interface ClusterNode {
   /** Where clients and replicas connect. */
   readonly gate: RedisGate;
   readonly busGate: RedisGate;
-  /** From where it connects to the others. */
+  /** Address from which it connects to the others. */
   readonly address: string;
 }
 

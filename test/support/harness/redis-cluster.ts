@@ -254,7 +254,10 @@ export async function roleOf({ server }: Pick<ClusterNode, 'server'>): Promise<s
   return infoFields(await server.ask('INFO', 'replication')).get('role') ?? '';
 }
 
-/** Of one entry of `CLUSTER SLOTS` (first slot, last slot, then host, port and ID of each node): primary and replicas. */
+/**
+ * IDs in one entry of `CLUSTER SLOTS` (first slot, last slot, then host, port and ID of each node): primary and
+ * replicas.
+ */
 function idsOfRange(range: RedisReply): readonly string[] {
   const nodes = Array.isArray(range) ? range.slice(2) : [];
   return nodes.map((node: RedisReply) => (Array.isArray(node) ? String(node[2]) : ''));

@@ -103,7 +103,7 @@ export function isOfProcess(source: GateSource, gatePort: number, pids: readonly
   return inode !== undefined && pids.some((pid) => socketsOf(pid).includes(`socket:[${inode}]`));
 }
 
-/** Of `/proc/net/tcp`: number, local and remote address, state, queues, timer, retransmits, user, time-out, inode. */
+/** Parses `/proc/net/tcp`: number, local and remote address, state, queues, timer, retransmits, user, time-out, inode. */
 function inodeOf(localPort: number, remotePort: number): string | undefined {
   const hexadecimal = (port: number) => port.toString(16).toUpperCase().padStart(4, '0');
   for (const line of readFileSync('/proc/net/tcp', 'latin1').split('\n')) {

@@ -30,11 +30,11 @@ export interface SentinelOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A server or a Sentinel, and what stands before it. Everybody but the test itself goes through the gate. */
+/** A server or a Sentinel with its gate, through which all clients except the test itself connect. */
 export interface GuardedServer {
   readonly server: TestRedisServer;
   readonly gate: RedisGate;
-  /** From where it connects to the others. */
+  /** Address from which it connects to the others. */
   readonly address: string;
 }
 

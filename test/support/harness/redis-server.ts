@@ -10,7 +10,7 @@ import { waitUntil } from '../wait.ts';
 import { freePort } from './free-port.ts';
 import { askRedis, type RedisReply } from './redis-reply.ts';
 
-/** Of util-linux: the server ends when this process does, whichever way that ends. */
+/** A program of util-linux with which the server ends when this process ends for any reason. */
 const SETPRIV = '/usr/bin/setpriv';
 
 export interface TestRedisOptions {

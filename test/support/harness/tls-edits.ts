@@ -2,7 +2,7 @@
 import type { TestCertificates } from './certificates.ts';
 import { type ConfigEdit, shipped } from './envoy-config.ts';
 
-/** What an operator changes for TLS: files, the scheme, and who may present a certificate. */
+/** An operator's changes for TLS: files, the scheme, and the accepted client names. */
 export function tlsEdits({ ca, server }: Pick<TestCertificates, 'ca' | 'server'>): readonly ConfigEdit[] {
   const common = [...shipped.filterChain, 'transport_socket', 'typed_config', 'common_tls_context'];
   const certificate = [...common, 'tls_certificates', 0];

@@ -1,6 +1,6 @@
 /**
- * Compares what the upstream received with what the verifier allowed, and what callers were answered with what they asked for.
- * Every difference is a success of the attacker.
+ * Compares the requests at the upstream with those that the verifier allowed, and the answers of callers with their
+ * requests. Every difference is a success of the attacker.
  */
 import { createHash } from 'node:crypto';
 import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
@@ -43,7 +43,7 @@ export interface Evidence {
   /** By hash of the transcript. */
   readonly signed: ReadonlyMap<string, KnownRequest>;
   readonly decisions: readonly DecisionEvent[];
-  /** Of an upstream that records bytes; otherwise {@link requests} is what a handler saw. */
+  /** Connections of an upstream that records bytes; otherwise {@link requests} has the requests of a handler. */
   readonly connections?: readonly RecordedConnection[];
   readonly requests: readonly UpstreamRequest[];
   /** `Host` at the upstream, where the point does not forward the caller's. */

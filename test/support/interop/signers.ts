@@ -8,7 +8,7 @@ import type { IssuedPassport, PassportJob, SignedAnswer, SigningJob } from './jo
 
 export interface ForeignSigner {
   readonly language: 'Python' | 'Go';
-  /** Undefined: it can run here. Otherwise why not, in a few words. */
+  /** Why it cannot run here, in a few words; undefined when it can. */
   readonly missing: string | undefined;
   /** Compiles, where the language wants it; once. */
   prepare(): Promise<void>;
@@ -58,7 +58,7 @@ function goSigner(): ForeignSigner {
   };
 }
 
-/** Undefined: `getPassport` can run here. Otherwise why not. */
+/** Why `getPassport` cannot run here; undefined when it can. */
 export function missingForPassports(): string | undefined {
   const ended = spawnSync('python3', ['-c', 'import cryptography'], { timeout: 20_000 });
   if (ended.error !== undefined) return 'python3 is not installed';
@@ -75,7 +75,7 @@ export function foreignSigners(): readonly ForeignSigner[] {
   return [pythonSigner(), goSigner()];
 }
 
-/** Says, in one line, what is left out. */
+/** Reports in one line which signers are skipped. */
 export function saySkipped({ language, missing }: ForeignSigner): void {
   process.stdout.write(`the signer in ${language} is not tested: ${missing}\n`);
 }
@@ -114,7 +114,7 @@ function run(command: string, args: readonly string[], options: RunOptions): Pro
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       output.stderr += text;
     });
-    // A program that ends before it has read its job says why by itself.
+    // A program that ends before it has read its job reports the reason itself.
     child.stdin.on('error', () => undefined);
     child.on('error', reject);
     child.on('close', (code) => {

@@ -1,4 +1,4 @@
-/** A case of the conformance suite: what a caller sends, in which state of the verifier, and what must become of it. */
+/** A case of the conformance suite: the messages of a caller, the state of the verifier, and the expected result. */
 import type {
   Expected,
   Protocol,

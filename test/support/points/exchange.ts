@@ -1,4 +1,4 @@
-/** Sends a case to a point and says in a few words what became of it. */
+/** Sends a case to a point and describes the result in a few words. */
 
 import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
 import type { WireMessage } from '../../../src/tools/conformance/wire/conformance-case.ts';
@@ -94,7 +94,7 @@ function refusal(answer: WireResponse | NoResponse, decision: DecisionEvent | un
   return `${status} ${detail === undefined ? named : `${named}/${detail}`}`;
 }
 
-/** Where nothing can be recorded. */
+/** The detail from the answer, if nothing can be recorded. */
 function detailOf(answer: WireResponse): string | undefined {
   if (!answer.body.includes('urn:proofgate:denial:')) return undefined;
   const problem: { readonly detail?: string } = JSON.parse(answer.body.toString('utf8'));

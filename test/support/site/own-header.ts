@@ -1,4 +1,4 @@
-/** Requests to a route with `passport_header`, and what becomes of the application's `Authorization`. */
+/** Requests to a route with `passport_header`, and the resulting `Authorization` of the application. */
 import { expect } from '@jest/globals';
 import {
   headerValues,

@@ -17,7 +17,7 @@ export function cgiName(name: string): string {
   return name.toUpperCase().replace(/[^A-Z0-9]/g, '_');
 }
 
-/** What an upstream reads that compares letters and digits only. */
+/** The name that an upstream reads if it compares only letters and digits. */
 const lettersOf = (name: string) => name.toLowerCase().replace(/[^a-z0-9]/g, '');
 
 /** Equal for an upstream that drops punctuation: none, some left out, more than usual, and in other places. */

@@ -25,7 +25,7 @@ export interface VerifierOptions {
   readonly flags?: readonly string[];
   /** Further environment variables. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Listens where this one did. */
+  /** Listens on the address of this earlier process. */
   readonly successorOf?: VerifierProcess;
 }
 
@@ -44,7 +44,7 @@ export interface VerifierProcess {
   /** Status and text of a probe. */
   probe(path: '/livez' | '/readyz' | '/metrics'): Promise<{ readonly status: number; readonly text: string }>;
   signal(signal: NodeJS.Signals): void;
-  /** Everything that it has let out, by where. */
+  /** All of its output, by destination. */
   outputs(): Promise<ReadonlyMap<string, string>>;
   /** SIGTERM, then expects exit 0, unless the process ended earlier. */
   stop(): Promise<void>;

@@ -1,4 +1,4 @@
-/** One request of an application from its head to the end of its response: check, receive the body, sign, send. */
+/** Handles one request of an application: checks it, receives the body, signs, sends, and forwards the response. */
 
 import type { BodySpool } from '../../../process/http-proxy/body-spool.ts';
 import type {
@@ -49,7 +49,7 @@ export interface EgressRoute extends UpstreamRoute {
 export interface EgressParts {
   readonly routes: readonly EgressRoute[];
   readonly signer: Pick<RequestSigner, 'profileFor' | 'sign'>;
-  /** What happens to a request without a profile. An error of the key or the signer always refuses. */
+  /** How to handle a request without a profile. After an error of the key or the signer, it is always refused. */
   readonly unsigned: 'deny' | 'pass';
   readonly limits: EgressLimits;
   readonly metrics: EgressMetrics & { refused(code: string): void };
@@ -57,10 +57,10 @@ export interface EgressParts {
   readonly onSigned: (signed: SignedRequest, outcome: ForwardOutcome) => void;
   /** Called for each request that is sent unsigned. */
   readonly onPassed: (method: string) => void;
-  /** Called for each denial of a clock that is off. @param aheadSeconds negative: the clock is behind the server's */
+  /** Called for each denial because of a wrong clock. @param aheadSeconds negative when the clock is behind the server's */
   readonly onWrongClock: (aheadSeconds: number) => void;
   readonly onInternalError: (error: unknown) => void;
-  /** The clock that signs. Default: the system's. */
+  /** Clock for signing. Default: the system's. */
   readonly nowMs?: () => number;
 }
 
@@ -79,7 +79,7 @@ export class EgressHandler {
     const { limits, metrics, onInternalError } = parts;
     this.#parts = parts;
     this.#hosts = hosts;
-    // Every application of the owner is one caller, so there are no shares.
+    // All applications of the owner are one caller, so they do not need separate shares.
     this.#space = new BodySpace({
       maxBytes: limits.maxSpoolBytes,
       maxBodyBytes: limits.maxSpoolBytes,
@@ -97,7 +97,7 @@ export class EgressHandler {
     return this.#runner.run(exchange);
   }
 
-  /** Resolves when every application has its answer. */
+  /** Resolves when every request has its response. */
   untilIdle(): Promise<void> {
     return this.#runner.untilIdle();
   }
@@ -122,7 +122,7 @@ export class EgressHandler {
     }
   }
 
-  /** The upstream sees nothing before all of the body is there, because the proof comes before it. */
+  /** Nothing is sent upstream before the whole body has arrived, because the proof precedes the body. */
   async #receive({ request, response }: ClientExchange): Promise<Received> {
     const { body, expectsContinue } = request;
     const { limits } = this.#parts;
@@ -216,7 +216,7 @@ export class EgressHandler {
       case 'client_gone':
         return 'gone';
       case 'upgraded':
-        // No upgrade was asked for.
+        // An upstream must not upgrade a request that asked for no upgrade.
         outcome.socket.destroy();
         return respond(response, problemOfProxyFault('upstream_response_invalid'));
       case 'broken':

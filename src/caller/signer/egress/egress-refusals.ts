@@ -1,4 +1,4 @@
-/** Requests that the egress proxy does not sign, whatever the profiles say. */
+/** Requests that the egress proxy never signs, whatever the profiles allow. */
 import type { ClientRequest } from '../../../process/http-proxy/client-exchange.ts';
 import { isCanonicalTarget, normalizeAuthority } from '../../../protocol/request-target.ts';
 import { BROWSER_REQUEST, isOfBrowser, type Refusal } from '../signing-refusals.ts';
@@ -9,7 +9,7 @@ const TARGET_NOT_CANONICAL: Refusal = {
 };
 export const ROUTE_UNKNOWN: Refusal = { code: 'route_unknown', message: 'no --route has this path' };
 
-/** @param hosts authorities of the listener, canonical: another one may be a name that a web page made resolve to it */
+/** @param hosts canonical authorities of the listener; another name may be a DNS rebinding attack by a web page */
 export function refusalOf(
   { authority, rawHeaders, target }: ClientRequest,
   hosts: ReadonlySet<string>,

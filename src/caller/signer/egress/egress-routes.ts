@@ -1,13 +1,13 @@
-/** Which upstream a request goes to: by the first segments of its path, which the upstream does not get. */
+/** Selects the upstream of a request by the first segments of its path, which are then removed. */
 import { type Origin, parseOrigin, pathOf } from '../../../protocol/request-target.ts';
 
 export interface UpstreamRoute {
-  /** Whole segments, such as `/shop`; empty: every path. */
+  /** Whole segments, such as `/shop`; empty for every path. */
   readonly prefix: string;
   readonly origin: Origin;
 }
 
-/** What a route of the command line must look like. */
+/** The fault of a route on the command line. */
 export type RouteFault = 'prefix' | 'origin' | 'repeated' | 'none';
 
 const PREFIX = /^(?:\/[A-Za-z0-9._~-]*[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/;

@@ -3,12 +3,12 @@
  * Source: docs/operate/signer.md.
  */
 import { openExchangeServer } from '../../../process/http-proxy/exchange-server.ts';
-import { ownerOnly } from '../owner-only.ts';
+import { openOwnerOnly } from '../owner-only.ts';
 import { EgressHandler, type EgressParts } from './egress-handler.ts';
 import { hostsOf } from './egress-refusals.ts';
 
 export interface EgressServerOptions extends EgressParts {
-  /** Loopback `HOST:PORT` (port 0 picks a free one) or `unix:PATH`. */
+  /** Loopback `HOST:PORT` (port 0 chooses a free one) or `unix:PATH`. */
   readonly listen: string;
   /** Maximum number of connections of applications; further ones are closed at once. */
   readonly maxConnections: number;
@@ -26,7 +26,7 @@ export async function openEgressServer(options: EgressServerOptions): Promise<Eg
   const { listen, maxConnections, metrics, routes } = options;
   let hosts: ReadonlySet<string> = new Set();
   const handler = new EgressHandler(options, () => hosts);
-  const { address, drain } = await ownerOnly(options.listen, () =>
+  const { address, drain } = await openOwnerOnly(options.listen, () =>
     openExchangeServer({
       ...{ listen, metrics, tls: undefined, maxConnections },
       handle: (exchange) => void handler.handle(exchange),

@@ -16,11 +16,11 @@ import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '..
 
 export interface SigningCheckOptions {
   readonly signer: Pick<RequestSigner, 'profileFor' | 'sign'>;
-  /** What happens to a request without a profile. An error of the key or the signer always refuses. */
+  /** How to handle a request without a profile. After an error of the key or the signer, it is always refused. */
   readonly unsigned: 'deny' | 'pass';
   readonly onSigned: (signed: SignedRequest) => void;
   readonly onRefused: (code: Refusal['code']) => void;
-  /** Called for each request that goes on unsigned. */
+  /** Called for each request that is forwarded unsigned. */
   readonly onPassed: (method: string) => void;
 }
 
@@ -48,7 +48,7 @@ export function checkResponseOf(request: CheckRequest, options: SigningCheckOpti
   return passedResponse(facts.headers, added, RESENDING_HEADERS);
 }
 
-/** With these headers the application would have Envoy send one proof twice (Envoy's documentation of its router). */
+/** With these headers the application could make Envoy send one proof twice (Envoy's documentation of its router). */
 const RESENDING_HEADERS = ['x-envoy-retry-on', 'x-envoy-retry-grpc-on', 'x-envoy-hedge-on-per-try-timeout'];
 
 function outcomeOf(facts: Facts, { signer, unsigned }: SigningCheckOptions): Outcome {
@@ -56,10 +56,10 @@ function outcomeOf(facts: Facts, { signer, unsigned }: SigningCheckOptions): Out
   const found = findProfile(facts, signer);
   if (found.kind === 'failed') {
     if (found.code !== 'profile_not_found' || unsigned === 'deny') return refused(found);
-    // Without a target the facts do not say what Envoy will send, so a profile may fit that.
+    // Without a target it is unknown what Envoy will send, and a profile may fit that request.
     return facts.target === '' ? refused(NOT_CANONICAL) : { kind: 'passed' };
   }
-  // A text that the URL parser splits elsewhere would be signed for another request than Envoy sends.
+  // If the URL parser split the text differently, the signature would cover another request than Envoy sends.
   const { authority, scheme, target } = found.url;
   if (target !== facts.target || authority !== normalizeAuthority(scheme, facts.authority)) {
     return refused(NOT_CANONICAL);
@@ -79,13 +79,13 @@ function outcomeOf(facts: Facts, { signer, unsigned }: SigningCheckOptions): Out
   return isTooLarge ? refused(HEADERS_TOO_LARGE) : { kind: 'signed', signed };
 }
 
-/** Lines of the application that go on, with `Host` for the pseudo-headers in which Envoy gives the request line. */
+/** The application's lines that Envoy forwards, with `Host` in place of the pseudo-headers of the request line. */
 function sentLines({ authority, headers }: Facts): readonly (readonly [name: string, value: string])[] {
   const kept = headers.lines().filter(([name]) => !name.startsWith(':') && !isOwnCredential(headers, name));
   return [['host', authority], ...kept];
 }
 
-/** `Authorization` always, so that the application's own is never replaced. */
+/** `Authorization` is always included, so that the application's own is never replaced. */
 function headersToSign(headers: RequestHeaders, { signedHeaders }: RouteProfile) {
   const names = new Set([...signedHeaders, AUTHORIZATION_HEADER]);
   if (isPassport(headers)) names.delete(AUTHORIZATION_HEADER);
@@ -101,7 +101,7 @@ function findProfile(
   if (found.kind === 'found' || found.code !== 'origin_not_allowed') return found;
   const plain = signer.profileFor({ method, url: `http://${authority}${target}` });
   if (plain.kind !== 'found') return found;
-  // With `:80` the host is that of the plain origin, although the upstream may have TLS.
+  // A host with `:80` belongs to the plain HTTP origin, although the upstream may use TLS.
   const isOfTls =
     signer.profileFor({ method, url: `https://${plain.url.authority}${target}` }).kind === 'found';
   return isOfTls ? found : plain;
@@ -119,7 +119,7 @@ function linesOf(headers: RequestHeaders, name: string) {
       ];
 }
 
-/** Credentials that the application took from another signer. */
+/** Whether the application already has credentials of another signer. */
 function isPassport(headers: RequestHeaders): boolean {
   return headers.values(AUTHORIZATION_HEADER).some(hasPassportScheme);
 }
@@ -163,7 +163,7 @@ export function refusedResponse(refusal: Refusal): CheckResponse {
   };
 }
 
-/** Removes credentials of the application, except names that are set: Envoy would remove those, too. */
+/** Removes the application's credentials, except names that are set, because Envoy would remove those as well. */
 function passedResponse(
   headers: RequestHeaders,
   added: readonly (readonly [name: string, value: string])[],

@@ -96,7 +96,7 @@ export interface EgressInputs
   extends Pick<EgressParts, 'onInternalError' | 'onPassed' | 'onSigned' | 'signer' | 'unsigned'> {
   readonly registry: Parameters<typeof createEgressMetrics>[0];
   readonly logger: Logger;
-  /** @param code of a connection or request that was not taken */
+  /** @param code code of a connection or request that was refused */
   readonly onRefused: (code: string) => void;
 }
 
@@ -150,7 +150,7 @@ function openPool({ caPem, connectTo }: EgressPlan, origin: Origin, logger: Logg
   if (scheme === 'http') {
     return openUpstreamPool({ ...limits, address: { kind: 'origin', origin: url }, tls: undefined });
   }
-  // The certificate must be that of the origin, wherever it is connected to.
+  // The certificate must match the origin, even with another connect address.
   const tls = { ca: caPem, client: undefined, serverName: connectTo && hostOf(origin) };
   return openNegotiatedPool(url, { ...limits, tls });
 }

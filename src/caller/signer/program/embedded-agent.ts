@@ -10,7 +10,7 @@ export interface EmbeddedAgent extends AgentProbes {
   stop(): Promise<void>;
 }
 
-/** Resolves when settings and files are in order. @throws as `keepKeyFile` */
+/** Resolves when settings and files are valid. @throws as `keepKeyFile` */
 export function startEmbeddedAgent(
   settings: AgentValues,
   env: Environment,
@@ -32,7 +32,7 @@ export function startEmbeddedAgent(
       },
     }).catch((error: unknown) => {
       if (!hasStarted) return reject(error);
-      // The key in place stays in use until it ends.
+      // The installed key stays in use until it expires.
       logger.error({ event: 'renewal_stopped', fault: faultName(error) }, 'the key is not renewed any more');
     });
   });

@@ -1,4 +1,4 @@
-/** Loads the signer's identity from its key file, and again whenever an agent has replaced the files. */
+/** Loads the signer's identity from its key file, and reloads it when an agent replaces the files. */
 
 import type { ReadinessCheck } from '../../../process/admin/admin-server.ts';
 import type { Logger } from '../../../process/telemetry/logger.ts';
@@ -8,17 +8,17 @@ import { KeyFileIdentity, type KeyIdentity } from '../../enroll/key-file-identit
 import { readProfileFile } from '../../profiles/profile-file.ts';
 import type { RequestSigner } from '../../sign/request-signer.ts';
 
-const LOOK_EVERY_MS = 1_000;
+const RELOAD_EVERY_MS = 1_000;
 const NO_PROFILE =
   'profile_not_found: the key has no signing profile, so every request is refused: grant its client a resource of a route';
 
 export interface IdentityReloaderOptions {
   readonly keyFile: string;
-  /** Signing profiles, instead of those beside the key. */
+  /** File of signing profiles that replace those beside the key. */
   readonly profileFile: string | undefined;
   /** Origins of `--upstream` and `--route`. */
   readonly upstreamOrigins: readonly string[];
-  /** What happens to requests that no profile fits. */
+  /** How to handle requests that no profile fits. */
   readonly unsigned: 'deny' | 'pass';
   readonly signer: RequestSigner;
   readonly logger: Logger;
@@ -37,14 +37,14 @@ export class IdentityReloader {
     const { keyFile, profileFile } = options;
     this.#file = new KeyFileIdentity(keyFile, {
       profiles: profileFile === undefined ? undefined : { path: profileFile, read: readProfileFile },
-      onRejected: (error) => this.#rejected(error),
+      onRejected: (error) => this.#logRejection(error),
     });
   }
 
-  /** Reads the files, and again at an interval. An unusable key is no reason not to start: an agent may replace it. */
+  /** Reads the files now and at an interval. It also starts with an unusable key, because an agent may replace it. */
   async start(): Promise<void> {
-    await this.#look();
-    this.#timer = setInterval(() => void this.#look(), LOOK_EVERY_MS);
+    await this.#reload();
+    this.#timer = setInterval(() => void this.#reload(), RELOAD_EVERY_MS);
   }
 
   stop(): void {
@@ -89,7 +89,7 @@ export class IdentityReloader {
     return uncovered.length === 0 ? undefined : `no signing profile has the origin ${uncovered.join(', ')}`;
   }
 
-  async #look(): Promise<void> {
+  async #reload(): Promise<void> {
     const { logger, signer } = this.#options;
     try {
       const identity = await this.#file.current();
@@ -111,15 +111,15 @@ export class IdentityReloader {
       );
     } catch (error) {
       const problem = describe(error);
-      const isNews = problem !== this.#problem;
+      const isNew = problem !== this.#problem;
       this.#problem = problem;
       this.#identity = undefined;
       signer.replaceIdentity(undefined);
-      if (isNews) logger.warn({ event: 'identity_unusable', fault: problem }, 'no key to sign with');
+      if (isNew) logger.warn({ event: 'identity_unusable', fault: problem }, 'no key to sign with');
     }
   }
 
-  #rejected(error: unknown): void {
+  #logRejection(error: unknown): void {
     this.#options.logger.warn(
       { event: 'file_rejected', fault: describe(error) },
       'replaced key files cannot be used; the earlier ones stay in use',
@@ -127,7 +127,7 @@ export class IdentityReloader {
   }
 }
 
-/** When the key, or the first of its passports, ends. */
+/** When the key or the first of its passports expires. */
 function endOf({ expiresAtMs, passports }: KeyIdentity): number {
   const ends = [...(passports?.values() ?? [])].map(
     (jws) => parsePassport(jws)?.claims.expiresAtSeconds ?? 0,
@@ -135,7 +135,7 @@ function endOf({ expiresAtMs, passports }: KeyIdentity): number {
   return Math.min(expiresAtMs, ...ends.map((seconds) => seconds * 1000));
 }
 
-/** The errors of these files have a code, and name no secret. */
+/** Errors of these files have a code and contain no secret. */
 function describe(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
   return code === undefined ? 'internal' : `${code}: ${(error as Error).message}`;

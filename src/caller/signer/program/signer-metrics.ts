@@ -8,7 +8,10 @@ import { instrumentsOf } from '../../../process/telemetry/instruments.ts';
 /** The part of the signer that a request came through. */
 export type SignerPart = 'egress' | 'ext_authz' | 'api';
 
-/** @param identityEndSeconds Unix time at which the key or its first passport ends, 0 without a usable key; read at each scrape */
+/**
+ * @param identityEndSeconds Unix time at which the key or its first passport expires, 0 without a usable key; read at
+ * each scrape
+ */
 export function createSignerMetrics(identityEndSeconds: () => number) {
   const registry = new Registry();
   const { counter, reading } = instrumentsOf(registry);
@@ -39,7 +42,7 @@ export function createSignerMetrics(identityEndSeconds: () => number) {
     signed: (part: SignerPart) => signed.inc({ part }),
     passed: (part: SignerPart) => passed.inc({ part }),
     refused: (part: SignerPart, code: string) => refused.inc({ part, code }),
-    /** Shows the metrics of an agent in this process, too. */
+    /** Adds the metrics of an agent in this process. */
     adopt: (agent: Registry) => {
       for (const { name } of agent.getMetricsAsArray()) {
         const metric = agent.getSingleMetric(name);

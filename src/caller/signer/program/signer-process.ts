@@ -36,7 +36,7 @@ export function runSigner(settings: SignerSettings, { env, version }: CliContext
 }
 
 export interface RunningSigner {
-  /** With the actual ports. */
+  /** Addresses with the actual ports. */
   readonly addresses: {
     readonly admin_listen: string;
     readonly listen?: string;
@@ -153,7 +153,7 @@ async function openApi(parts: Parts): Promise<string | undefined> {
   return server.address;
 }
 
-/** Connections and times of a local API are of no interest. */
+/** A local API has no metrics of connections and durations. */
 function apiObservers(parts: Parts) {
   const { onInternalError, onRefused, onSigned } = observers(parts, 'api');
   const ignore = () => undefined;
@@ -161,7 +161,7 @@ function apiObservers(parts: Parts) {
   return { onInternalError, onSigned, metrics };
 }
 
-/** Headers and the largest body that `envoy/egress.yaml` buffers. */
+/** Large enough for headers and the largest body that `envoy/egress.yaml` buffers. */
 const MAX_CHECK_BYTES = 16 * 1024 * 1024;
 
 /** @throws CliError `listen_failed` */
@@ -207,7 +207,7 @@ function observers({ logger, metrics }: Parts, part: SignerPart) {
   };
 }
 
-/** Without the proof, and without the path, which may contain personal data. Source: docs/operate/signer.md "Log". */
+/** Logs neither the proof nor the path, which may contain personal data. Source: docs/operate/signer.md "Log". */
 function logSigned(logger: Logger, part: SignerPart, { keyId, method, routeId, url }: SignedRequest): void {
   logger.info(
     { event: 'request_signed', part, method, origin: url.origin, route_id: routeId, key_id: keyId },

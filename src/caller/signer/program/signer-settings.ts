@@ -65,7 +65,7 @@ export type SignerSettings = SettingValues<typeof SIGNER_SETTINGS>;
 
 export interface SignerPlan {
   readonly keyFile: string;
-  /** Signing profiles, instead of those beside the key. */
+  /** File of signing profiles that replace those beside the key. */
   readonly profileFile: string | undefined;
   /** Undefined when another program keeps the key file. */
   readonly agent: AgentValues | undefined;

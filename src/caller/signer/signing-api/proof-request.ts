@@ -18,10 +18,10 @@ const SHA256_OF_NOTHING = hash('sha256', '', 'base64url');
 
 /** @throws ProofRequestError */
 export function parseProofRequest(text: string): RequestToSign {
-  const root = new ObjectReader(parsed(text), '', (place, problem) => {
+  const root = new ObjectReader(parseJson(text), '', (place, problem) => {
     return new ProofRequestError(`${place === '' ? 'the body' : place} ${problem}`);
   });
-  root.onlyMembers(MEMBERS);
+  root.rejectUnknownMembers(MEMBERS);
   const headers = root.optional('headers', isHeaders, `a list of at most ${MAX_HEADERS} [name, value]`) ?? [];
   const sha256 = root.optional('body_sha256', textThat(isBase64urlOf32Bytes), 'a SHA-256 in base64url');
   const routeId = root.optional('route_id', isIdentifier, 'a route ID');
@@ -46,7 +46,7 @@ function isHeader(value: unknown): boolean {
   return Array.isArray(value) && value.length === 2 && value.every(isText);
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return parseStrictJson(text);
   } catch (error) {

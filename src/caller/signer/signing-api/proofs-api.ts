@@ -1,6 +1,6 @@
 /**
- * The signing API: `POST /v1/proofs` returns the headers of one request. For programs in languages without an SDK, on a
- * Unix socket that only its owner can open, or on loopback with a token.
+ * The signing API: `POST /v1/proofs` returns the headers of one request. It is for programs in languages without an
+ * SDK. It listens on a Unix socket that only its owner can open, or on loopback with a token.
  * Source: docs/operate/signer.md "Signing API".
  */
 import { hash, timingSafeEqual } from 'node:crypto';
@@ -18,7 +18,7 @@ import { BodySpace, UNVERIFIED } from '../../../process/request-body/body-space.
 import { hasTooManyLines } from '../../../protocol/header-line-limit.ts';
 import { formatTime } from '../../../protocol/rfc3339.ts';
 import type { RequestSigner, SignedRequest } from '../../sign/request-signer.ts';
-import { ownerOnly } from '../owner-only.ts';
+import { openOwnerOnly } from '../owner-only.ts';
 import { BROWSER_REQUEST, isOfBrowser, problemOfRefusal, type Refusal } from '../signing-refusals.ts';
 import { ProofRequestError, parseProofRequest } from './proof-request.ts';
 
@@ -51,7 +51,7 @@ export async function openProofsApi(
     ...{ metrics, onInternalError },
     serve: (exchange) => serve(exchange, options),
   });
-  return ownerOnly(listen, () =>
+  return openOwnerOnly(listen, () =>
     openExchangeServer({
       ...{ listen, metrics, tls: undefined, maxConnections: MAX_CONNECTIONS },
       handle: (exchange) => void runner.run(exchange),
@@ -115,7 +115,7 @@ async function textOf({ request: { body }, response }: ClientExchange): Promise<
   if (body.kind === 'none') return { kind: 'text', text: '' };
   const received = await receiveBody({
     body,
-    // The limit is what fits into memory.
+    // Bodies are kept only in memory.
     spool: { directory: '', held: NO_DISK.open(UNVERIFIED) },
     maxBodyBytes: MAX_BODY_BYTES,
     timeoutMs: BODY_TIMEOUT_MS,

@@ -86,7 +86,7 @@ async function apply(api: ControlApi, values: Values, context: CliContext): Prom
       await keepTokens(done, directory);
       await awaitSources(api, done, file.siteId, values, output);
     } catch (error) {
-      // The site is changed already: say how.
+      // The site has already changed, so the error shows how.
       const { lines, object } = resultOf(file.siteId, values, compared);
       output.result(lines.map(visibleText), object);
       throw error;
@@ -150,7 +150,7 @@ function linesOf({ verb, kind, name, changes = [] }: Step): readonly string[] {
 
 const MAX_KEPT_LINES = 20;
 
-/** What the file does not name. */
+/** Lines about members that the file does not name. */
 function keptLines(unnamed: Declared['unnamed']): readonly string[] {
   const lines = unnamed
     .slice(0, MAX_KEPT_LINES)

@@ -1,4 +1,4 @@
-/** `proofgate ctl block-caller|unblock-caller`: denies every request of a caller; admits it again. */
+/** `proofgate ctl block-caller|unblock-caller`: denies every request of a caller, or removes that block. */
 
 import { usageError } from '../../../process/program/errors.ts';
 import { optional, required, type SettingValues, text } from '../../../process/settings/settings.ts';
@@ -84,7 +84,7 @@ function shownCaller({ holderThumbprint, subject }: Values): string {
   return subject ?? `holder key ${holderThumbprint ?? ''}`;
 }
 
-/** Names the targets that hold the publication back; empty: none. */
+/** Names the targets that delay the publication; empty when there are none. */
 function waitingFor({ waiting_for: targets = [] }: Schemas['BlockedCaller']): string {
   return targets.map(({ name, target_id: id }) => `${name} (${id})`).join(', ');
 }

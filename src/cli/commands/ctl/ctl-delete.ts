@@ -49,7 +49,7 @@ const deleteResource = ctlCommand({
   },
 });
 
-/** What people call it, unless that is its ID. */
+/** The resource's name for people, unless that is its ID. */
 function nameOf({ display_name, name = display_name, principal, role }: JsonObject, id: string): string {
   const shown =
     principal === undefined || role === undefined ? name : `${String(role)} of ${String(principal)}`;

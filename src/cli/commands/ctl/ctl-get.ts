@@ -86,7 +86,7 @@ async function get(
   return { lines: tableLines(kind.columns, shown, width), object: { items } };
 }
 
-/** A period of an endless list is shown whole. */
+/** An endless list is shown completely for a given period. */
 async function selectionOf(api: ControlApi, { name }: NamedKind, settings: Values) {
   const { site, policy, since, until } = settings;
   const policyId = policy === undefined ? undefined : await idOf(api, 'policies', policy, site);

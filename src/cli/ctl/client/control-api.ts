@@ -1,6 +1,6 @@
 /**
- * Control's operator API, typed by its OpenAPI document, from which the console has its types too. Only the compiler checks
- * that a call is documented; that an answer is as documented is Control's part.
+ * Control's operator API, typed by its OpenAPI document, from which the console has its types too. The compiler checks
+ * that a call is documented. Nothing checks answers, which Control must send as documented.
  * Source: docs/reference/openapi.json.
  */
 import type { components, paths } from '../../../../.build/openapi.d.ts';
@@ -74,7 +74,7 @@ export interface ControlApi {
   readonly put: Call<'put'>;
   readonly patch: Call<'patch'>;
   readonly remove: Call<'delete'>;
-  /** For paths that are known only when the program runs. Nothing is known of the answers either. */
+  /** For paths that are known only at run time. Their answers have no type. */
   readonly untyped: ControlClient;
 }
 

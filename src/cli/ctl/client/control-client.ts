@@ -25,12 +25,12 @@ export interface ControlClientOptions {
   readonly onListed?: (items: number) => void;
 }
 
-/** What a call adds to its path. Members that are undefined are not sent. */
+/** Inputs of a call besides its path. Members that are undefined are not sent. */
 export interface CallInput extends PathInput {
   readonly body?: object | undefined;
   /** ETag of the last read; undefined for a resource that does not exist yet. */
   readonly etag?: string | undefined;
-  /** Instead of that of all exchanges. */
+  /** Timeout that replaces the one of all exchanges. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -98,7 +98,7 @@ export class ControlClient {
       listed += page.length;
       empty = page.length > 0 ? 0 : empty + 1;
       const next = typeof body.next_cursor === 'string' ? body.next_cursor : undefined;
-      // This ends a list that never ends.
+      // The limit stops at a server whose list never ends.
       const leadsOn = next !== cursor && empty < MAX_EMPTY_PAGES && listed <= MAX_LISTED;
       if (next !== undefined && !leadsOn) throw unexpected(path);
       if (next !== undefined) this.#options.onListed?.(listed);

@@ -19,7 +19,7 @@ export interface DeclareOptions {
   readonly prune: boolean;
   /** For the audit trail. */
   readonly reason?: string | undefined;
-  /** Of the dry run that the declaration is based on. */
+  /** ETag of the dry run on which the declaration is based. */
   readonly etag?: string | undefined;
 }
 
@@ -81,7 +81,7 @@ export function largeRemovals(
   });
 }
 
-/** Tells faults of the file from those of the state of the site. */
+/** Distinguishes faults of the file from faults of the site's state. */
 async function explained(error: OperatorError, api: ControlApi, fileName: string): Promise<OperatorError> {
   if (error.code === 'member_fixed') return new OperatorError('usage', error.code, error.message);
   if (error.code === 'request_malformed') {

@@ -1,6 +1,6 @@
 /**
- * Signs a browser in with the bootstrap token, and says which ways to sign in a client has. Only a browser on the machine of
- * Control may: elsewhere the token, which administers everything, would be typed into a page that others could serve.
+ * Signs a browser in with the bootstrap token, and lists the ways in which a client can sign in. Only a browser on
+ * Control's machine may use the token, because elsewhere another server could serve the page into which it is typed.
  * Source: docs/operate/control.md "Operators".
  */
 import type { FastifyRequest } from 'fastify';
@@ -81,7 +81,10 @@ export function registerBootstrapSignIn(app: ControlApp, parts: BootstrapSignInP
 /** Header fields by which a proxy names itself or its client. */
 const PROXY_HEADERS = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip'];
 
-/** Whether it came over loopback, by no proxy, to a public URL of loopback: `Host` excludes DNS rebinding. */
+/**
+ * Whether the request came over loopback, without a proxy, to a public URL on loopback. Checking `Host` excludes DNS
+ * rebinding.
+ */
 function isFromThisMachine(request: FastifyRequest, publicUrls: PublicUrls): boolean {
   const { headers, ip, socket } = request;
   if (PROXY_HEADERS.some((name) => headers[name] !== undefined)) return false;

@@ -14,7 +14,10 @@ import { isPublicHost, type PublicUrls, pathPrefixOf } from '../public-urls.ts';
 import { escaped } from '../sign-in-page.ts';
 
 export interface ConsoleRouteParts {
-  /** Holds `index.html` and `assets/`, each asset also as `.br` and `.gz`. Names of assets hold a hash of their content. */
+  /**
+   * Contains `index.html` and `assets/`, with each asset also as `.br` and `.gz`. Names of assets contain a hash of
+   * their content.
+   */
   readonly directory: string;
   readonly publicUrls: PublicUrls;
 }
@@ -60,7 +63,7 @@ export async function registerConsoleRoutes(
   return true;
 }
 
-/** Browsers ask for none of these; the console uses none. */
+/** Disables browser features that the console does not use. */
 const PERMISSIONS = 'camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()';
 
 function sendIndex(reply: FastifyReply, index: string, base: string): FastifyReply {

@@ -88,7 +88,7 @@ export function registerDeclarationRoute(app: ControlApp, declarations: Pick<Dec
       const declared = await room.during((signal) => declarations.apply({ ...declaration, signal }));
       if (declared.kind === 'applied') return declared.result;
       if (dryRun) reply.header('etag', declared.tag);
-      // It was serialized by the schema where it was made.
+      // The result was already serialized by its schema.
       reply.type('application/json; charset=utf-8');
       return declared.answer as unknown as DeclarationResult;
     },

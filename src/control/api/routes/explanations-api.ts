@@ -1,4 +1,4 @@
-/** The route of `/v1/sites/{site_id}/explanations`. It changes nothing, and neither audits nor logs its body. */
+/** The route of `/v1/sites/{site_id}/explanations`. It changes nothing. Its body is neither audited nor logged. */
 import Type from 'typebox';
 import { parameters, SITE_PATH } from '../../../process/http-service/members-contract.ts';
 import {

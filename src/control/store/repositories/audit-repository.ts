@@ -21,7 +21,7 @@ export interface AuditEntry {
   readonly before?: object | undefined;
   readonly after?: object | undefined;
   readonly requestId?: string | undefined;
-  /** Why, as the operator gave it. */
+  /** The operator's reason. */
   readonly reason?: string | undefined;
 }
 
@@ -33,7 +33,7 @@ export interface AuditFilter {
   readonly kind?: string | undefined;
   readonly actor?: string | undefined;
   readonly sinceMs?: number | undefined;
-  /** Exclusive. */
+  /** End of the period, exclusive. */
   readonly untilMs?: number | undefined;
   /** Only rows before this sequence number; the list is newest first. */
   readonly beforeSeq?: number | undefined;
@@ -42,10 +42,13 @@ export interface AuditFilter {
   readonly limit: number;
 }
 
-/** Instances number events by one sequence, but take the times from their clocks. Twice the largest difference allowed. */
+/**
+ * Twice the largest allowed difference of the clocks, because instances number events by one sequence but use their own
+ * clocks.
+ */
 const CLOCKS_APART_MS = 600_000;
 
-/** The most selective first. Each has an index with the sequence number. */
+/** Columns of filters, the most selective first. Each has an index with the sequence number. */
 const FILTER_COLUMNS = ['resourceId', 'siteId', 'fleetId', 'environmentId', 'kind'] as const;
 
 type WholePlace = AuditEntry['place'] & { readonly siteUid?: string };
@@ -117,7 +120,7 @@ export class AuditTrail extends Repository {
     });
   }
 
-  /** The sequence numbers between which a period's events are, and the exact condition. */
+  /** Bounds a period's events by sequence numbers, with the exact condition. */
   async #period({ beforeSeq, sinceMs, untilMs }: AuditFilter) {
     const at = sql.ref('atMs');
     const events = this.db.selectFrom('auditEvent').select('seq').limit(1);
@@ -146,8 +149,8 @@ export class AuditTrail extends Repository {
   }
 
   /**
-   * Events of the installation require reach of all of it. Events of a deleted site require reach of what it was in, because
-   * another site may use its identifier now.
+   * Events of the installation require reach of all of it. Events of a deleted site require reach of the place that
+   * contained it, because another site may use its identifier now.
    */
   async #reached(reach: Below): Promise<Reached<'auditEvent'>> {
     const { environmentIds, fleetIds } = distinct(reach);

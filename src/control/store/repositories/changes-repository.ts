@@ -28,7 +28,7 @@ export class SiteChanges extends Repository {
     this.#recorded.set(name, { siteId, kind: change.kind, reference, createdAtMs: nowMs });
   }
 
-  /** Writes what was recorded. The store calls it before the commit. */
+  /** Writes the recorded changes. The store calls it before the commit. */
   async flush(): Promise<void> {
     const rows = [...this.#recorded.values()];
     this.#recorded.clear();

@@ -12,7 +12,7 @@ const BY_ID = { orderedBy: 'id', direction: 'asc' } as const;
 
 /** The hierarchy of environments, fleets and Auth Sites, and which of them a reach covers. */
 export class Hierarchy extends Repository {
-  /** Of sites that this transaction has looked up: a site does not move. */
+  /** Places of sites that this transaction has looked up. A site never moves. */
   readonly #places = new Map<string, ScopePath>();
 
   /** Environments within reach. */

@@ -21,7 +21,7 @@ function containing(subject: string | undefined): readonly Expression<SqlBool>[]
   return [sql<SqlBool>`${column} != replace(${column}, ${subject}, '')`];
 }
 
-/** The sum hides the column from the choice of an index. */
+/** The sum prevents the use of an index on the column. */
 function endingAsOf(state: KeyFilter['state']): readonly Expression<SqlBool>[] {
   if (state === undefined || state.status === 'revoked') return [];
   const end = sql`${sql.ref('expiresAtSeconds')} + 0`;

@@ -9,11 +9,11 @@ import { VersionedTable } from './versioned-table.ts';
 
 /** IDs of master keys that the database stores. */
 export interface KeptMasterKey {
-  /** Encrypts. */
+  /** The key that encrypts. */
   readonly id: string;
-  /** The one before, if there was a rotation. */
+  /** The previous key, if there was a rotation. */
   readonly previous: string | undefined;
-  /** The one before, while secrets may still be encrypted with it. */
+  /** The previous key, while secrets may still be encrypted with it. */
   readonly replacing: string | undefined;
 }
 
@@ -99,7 +99,7 @@ export class Operators extends Repository {
     return this.row('operatorSession', { tokenHash });
   }
 
-  /** @param prefix beginning of the token's hash. Texts sort by bytes, and `~` is behind every character of base64url. */
+  /** @param prefix beginning of the token's hash. Texts sort by bytes, and `~` sorts after every character of base64url. */
   async sessionByPrefix(prefix: string): Promise<RowOf<'operatorSession'> | undefined> {
     return this.db
       .selectFrom('operatorSession')
@@ -109,7 +109,7 @@ export class Operators extends Repository {
       .executeTakeFirst();
   }
 
-  /** Living sessions, by their tokens' hashes: only those of `principal`, if there is one. */
+  /** Living sessions, ordered by the hashes of their tokens; with `principal`, only those of that operator. */
   sessions(
     { principal, nowMs }: { readonly principal: string | undefined; readonly nowMs: number },
     page: Page,
@@ -136,7 +136,7 @@ export class Operators extends Repository {
     return this.insert('signIn', row);
   }
 
-  /** Removes and returns it, so that a sign-in step works once. */
+  /** Removes and returns the sign-in, so that each step works once. */
   async takeSignIn(stateHash: string): Promise<RowOf<'signIn'> | undefined> {
     return this.db.deleteFrom('signIn').where('stateHash', '=', stateHash).returningAll().executeTakeFirst();
   }
@@ -173,7 +173,7 @@ export class Operators extends Repository {
     return (await this.masterKey()) ?? { id, previous: undefined, replacing: undefined };
   }
 
-  /** From now on the new key encrypts. The old one is needed until {@link finishMasterKeyRotation}. */
+  /** Makes the new key the encrypting key. The old one is needed until {@link finishMasterKeyRotation}. */
   async replaceMasterKey(previous: string, id: string): Promise<void> {
     const set = { masterKeyId: id, previousMasterKeyId: previous, masterKeyRotating: 1 } as const;
     await this.update('installation', { masterKeyId: previous }, set);

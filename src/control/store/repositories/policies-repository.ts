@@ -1,7 +1,7 @@
 import type { Page, RowOf } from './records.ts';
 import { VersionedTable } from './versioned-table.ts';
 
-/** The last key of one policy to end. */
+/** The key of a policy that ends last. */
 export interface LastKey {
   readonly siteId: string;
   readonly createdAtMs: number;
@@ -62,7 +62,7 @@ export class Policies extends VersionedTable<'enrollmentPolicy'> {
       .execute();
   }
 
-  /** Policies are not to move to the revision any more, because it is deleted. */
+  /** Removes the planned move of policies to a revision, because it is deleted. */
   async forgetNext(sourceId: string, revision: number): Promise<void> {
     await this.db
       .updateTable('enrollmentPolicy')
@@ -72,7 +72,7 @@ export class Policies extends VersionedTable<'enrollmentPolicy'> {
       .execute();
   }
 
-  /** Clients that a policy names that is not deleted. */
+  /** Clients that policies name, without deleted policies. */
   async namedClients(siteId: string): Promise<ReadonlySet<string>> {
     const rows = await this.db
       .selectFrom('enrollmentPolicy')

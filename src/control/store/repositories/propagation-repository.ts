@@ -16,7 +16,7 @@ const SPREADING = [
   { published: 'revokedRevision', everywhere: 'revokedEverywhereAtMs' },
 ] as const;
 
-/** How far publications have spread: reports of targets, and what they imply for keys and revocations. */
+/** Propagation of publications: reports of targets, and their effect on keys and revocations. */
 export class Propagation extends Repository {
   /** Writes the same report for many targets at once. */
   async noteTargets(
@@ -112,7 +112,7 @@ export class Propagation extends Repository {
         .selectAll()
         .where('siteId', '=', siteId)
         .where('status', '=', 'revoked')
-        // For the index: only revoked keys have it.
+        // Lets the query use the index, which contains only revoked keys.
         .where('revokedAtMs', 'is not', null)
         .where('expiresAtSeconds', '>', nowSeconds)
         .orderBy('revokedAtMs', 'desc')

@@ -6,7 +6,7 @@ import type { Tables } from './tables.ts';
 /** A range of a site's key IDs, from `from` inclusive to `before` exclusive. */
 export interface KeyRange {
   readonly from: string;
-  /** Undefined: no upper bound. */
+  /** Undefined for no upper bound. */
   readonly before: string | undefined;
 }
 
@@ -51,7 +51,7 @@ export class Publication extends Repository {
       .execute();
   }
 
-  /** Which of the routes have allowed sources, so that bundles list them. */
+  /** Selects the routes with allowed sources, which bundles list. */
   async publishedRoutes(siteId: string, routeIds: readonly string[]): Promise<ReadonlySet<string>> {
     const published = new Set<string>();
     for (const part of inParts(routeIds)) {
@@ -66,7 +66,7 @@ export class Publication extends Repository {
     return published;
   }
 
-  /** Makes another version of routes, whose views change with their sources. */
+  /** Increments the version of routes, whose views change with their sources. */
   async touchRoutes(siteId: string, routeIds: readonly string[], nowMs: number): Promise<void> {
     for (const part of inParts(routeIds)) {
       await this.db

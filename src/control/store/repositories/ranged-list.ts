@@ -1,7 +1,6 @@
 /**
- * Lists of which every statement reads a bounded range of one index, whatever their reader may see and asks for. Other
- * conditions apply to the rows of a range. A page may be shorter than its limit: its list goes on behind the last row that
- * was examined.
+ * Lists whose statements each read a bounded range of one index, for any reach and any filter. Other conditions apply
+ * to the rows of a range. A page may be shorter than its limit; the list then continues after the last examined row.
  */
 import { type Expression, type Kysely, type SqlBool, sql } from 'kysely';
 import type { RowOf } from './records.ts';
@@ -9,34 +8,34 @@ import type { Database, Tables } from './tables.ts';
 
 /** Maximum number of rows that a page examines for its conditions. */
 export const EXAMINED_AT_ONCE = 10_000;
-/** Of them at once. */
+/** Maximum number of rows that one step examines. */
 const EXAMINED_IN_STEP = 500;
-/** Of each range, where many are merged. */
+/** Minimum number of rows to examine in each range when many are merged. */
 const EXAMINED_AT_LEAST = 500;
-/** Of one statement. SQLite takes 500. */
+/** Maximum number of ranges in one statement. SQLite allows 500. */
 const RANGES_AT_ONCE = 100;
 
 type Position = string | number;
 type TableName = keyof Tables;
 type Values<T extends TableName> = { readonly [C in keyof RowOf<T>]?: RowOf<T>[C] | undefined };
 
-/** Values of columns with which an index begins; the column that orders the list follows in the index. */
+/** Values of an index's first columns; the column that orders the list follows them. */
 export type IndexRange<T extends TableName> = Values<T>;
 
 export interface RangedList<T extends TableName> {
   readonly table: T;
-  /** Unique in the list. */
+  /** The column that orders the list; its values are unique in the list. */
   readonly orderedBy: keyof Tables[T] & string;
   readonly direction: 'asc' | 'desc';
-  /** Ranges that hold all rows of the list, and no row that the reader may not see. */
+  /** Ranges that contain exactly the rows that the reader may see. */
   readonly whole: readonly IndexRange<T>[];
-  /** Ranges that hold all rows of the page, too: the first one that is short or fills the page is enough. */
+  /** Alternative ranges that contain all rows of the page. The first one that is short or fills the page suffices. */
   readonly shortcuts?: readonly IndexRange<T>[];
-  /** What a row of a shortcut must fulfil, so that the reader may see it. */
+  /** Condition that rows of an alternative range must meet, so that the reader may see them. */
   readonly within?: Expression<SqlBool> | undefined;
   /** Values that columns must equal; undefined ones do not matter. Texts only. */
   readonly filter?: Values<T>;
-  /** The last position of the list; undefined: it goes on to the end of its ranges. */
+  /** The last position of the list; undefined for the end of its ranges. */
   readonly upTo?: Position | undefined;
   /** Further conditions, on expressions that no index has. */
   readonly conditions?: readonly Expression<SqlBool>[];
@@ -46,7 +45,7 @@ export interface RangedList<T extends TableName> {
 
 /** Rows of a page, in order. */
 export type RangedPage<R> = readonly R[] & {
-  /** Where the page ends before its limit, although the list may go on: the position of the last row examined. */
+  /** Position of the last examined row, if the page ends before its limit and the list may continue. */
   readonly stoppedAt?: Position;
 };
 
@@ -75,8 +74,8 @@ export async function rangedPage<T extends TableName>(
 }
 
 /**
- * Without other conditions, the beginnings of all ranges at once. With them one range after the other; each next one is
- * read up to the last row that the page has already.
+ * Without other conditions, reads the beginnings of all ranges at once. Otherwise it reads one range after the other,
+ * each up to the last row that the page already has.
  */
 async function merged<T extends TableName>(
   ranges: RangeReader<T>,
@@ -93,7 +92,7 @@ async function merged<T extends TableName>(
     rows = ranges.inOrder([...rows, ...page]).slice(0, limit);
   }
   if (stoppedAt === undefined) return rows;
-  // Behind it a range may have rows that were not examined.
+  // After this position, a range may have rows that were not examined.
   const known = rows.filter((row) => !ranges.isBehind(ranges.positionOf(row), stoppedAt));
   return endingAt(known, known.length < limit ? stoppedAt : undefined);
 }
@@ -131,7 +130,7 @@ class RangeReader<T extends TableName> {
     return a === undefined || this.isBehind(a, b) ? b : a;
   }
 
-  /** Each row once: ranges may overlap. */
+  /** Returns each row once, because ranges may overlap. */
   inOrder(rows: readonly RowOf<T>[]): readonly RowOf<T>[] {
     const byPosition = new Map(rows.map((row) => [this.positionOf(row), row]));
     return this.#sorted(byPosition.keys()).flatMap((position) => byPosition.get(position) ?? []);
@@ -142,8 +141,8 @@ class RangeReader<T extends TableName> {
   }
 
   /**
-   * Reads the positions from the index alone, and then the rows at these positions. With both in one statement, PostgreSQL
-   * may walk another index, past any number of rows of others, because it expects the first matches soon.
+   * Reads the positions from the index alone, and then the rows at these positions. In one statement, PostgreSQL may
+   * scan another index past any number of other rows, because it expects early matches.
    * @param mostRows that are examined for the conditions
    * @param upTo the last position of interest
    */
@@ -219,13 +218,13 @@ class RangeReader<T extends TableName> {
     return query.orderBy(column, this.#list.direction).limit(limit);
   }
 
-  /** Whether the filter wants another value of a column. */
+  /** Whether the filter requires another value of a column. */
   #excludes(range: IndexRange<T>): boolean {
     const values: { readonly [column: string]: unknown } = range;
     return this.#filters.some(([column, value]) => column in values && values[column] !== value);
   }
 
-  /** No index is chosen by them: `coalesce`. */
+  /** `coalesce` prevents the use of an index for these filters. */
   #filtersBeside(range: IndexRange<T>): readonly Expression<SqlBool>[] {
     return this.#filters.flatMap(([column, value]) =>
       column in range ? [] : [sql<SqlBool>`coalesce(${sql.ref(column)}, '') = ${value}`],
@@ -245,7 +244,7 @@ class RangeReader<T extends TableName> {
   }
 }
 
-/** Whether a column has one of these values. No index is chosen by it. */
+/** Whether a column has one of these values, without the use of an index. */
 export function isOneOf(column: string, values: readonly string[]): readonly Expression<SqlBool>[] {
   if (values.length === 0) return [];
   return [sql<SqlBool>`coalesce(${sql.ref(column)}, '') in (${sql.join([...values])})`];

@@ -1,4 +1,4 @@
-/** A reader's reach as ranges of indexes, so that pages are full, cost their length, and reveal nothing else. */
+/** A reader's reach as ranges of indexes, so that a page is full, costs only its length, and reveals nothing else. */
 import { type Expression, type SqlBool, sql } from 'kysely';
 import type { Reach, Scope, ScopePath } from '../../domain/roles.ts';
 import type { IndexRange } from './ranged-list.ts';
@@ -7,13 +7,13 @@ import type { Database, Tables } from './tables.ts';
 export type Below = Extract<Reach, { readonly kind: 'below' }>;
 
 export interface Reached<T extends keyof Tables> {
-  /** Together they hold every row within reach, and no other. */
+  /** Together they contain exactly the rows within reach. */
   readonly ranges: readonly IndexRange<T>[];
   /** Whether a row of another range is within reach. */
   readonly within: Expression<SqlBool>;
 }
 
-/** Several roles may have the same scope. */
+/** Removes duplicates, because several roles may have the same scope. */
 export function distinct({ environmentIds, fleetIds, siteIds }: Below) {
   return {
     environmentIds: [...new Set(environmentIds)],

@@ -1,4 +1,4 @@
-/** What repositories share: row types, pages, limits of a statement. */
+/** Types and limits that repositories share: rows, pages, limits of a statement. */
 import type { Selectable } from 'kysely';
 import type { Tables } from './tables.ts';
 

@@ -17,7 +17,7 @@ interface AnyTable {
   readonly row: { readonly [column: string]: unknown };
 }
 
-/** Statements that repositories have in common. */
+/** Statements that repositories share. */
 export class Repository {
   protected readonly db: Database;
 
@@ -63,7 +63,7 @@ export class Repository {
     }
   }
 
-  /** Removes the rows whose first columns have these values and whose last has one of many. */
+  /** Removes the rows whose first columns have these values and whose last column has one of many values. */
   protected async deleteAll<T extends TableName>(
     table: T,
     having: Having<T>,

@@ -36,7 +36,7 @@ export interface Tables {
     bootstrapTokenHash: string | null;
     /** ID of the master key that encrypts; null before the first start. */
     masterKeyId: string | null;
-    /** ID of the one before; null before the first rotation. */
+    /** ID of the previous master key; null before the first rotation. */
     previousMasterKeyId: string | null;
     /** 1 while secrets may still be encrypted with the previous key. */
     masterKeyRotating: Generated<Flag>;
@@ -59,7 +59,7 @@ export interface Tables {
     /** Never reused, unlike the identifier after the site is deleted. */
     uid: Fixed<string>;
     fleetId: Fixed<string>;
-    /** Of the fleet; null in a row that 0.3.0 or an earlier version made after the migration. */
+    /** Environment of the fleet; null in a row that 0.3.0 or an earlier version created after the migration. */
     environmentId: Fixed<string | null>;
     displayName: string;
     trustDomain: string;
@@ -91,7 +91,7 @@ export interface Tables {
     siteId: Fixed<string>;
     issuer: Fixed<string>;
     trustDomain: Fixed<string>;
-    /** Where operators' machines fetch its keys from. */
+    /** URL from which operators' machines fetch its keys. */
     url: string | null;
     /** As in the bundle's `issuers`, but `keys` may be empty: then it is not published. */
     definition: JsonText;
@@ -214,7 +214,7 @@ export interface Tables {
     revision: Fixed<number>;
     jwks: JsonText;
     fetchedAtMs: number;
-    /** Of the last fetch that failed since the first key set; null when none did. */
+    /** The last failed fetch since the first key set; null when none failed. */
     failedAtMs: number | null;
     failureCode: string | null;
   };
@@ -296,7 +296,7 @@ export interface Tables {
     revokedAtMs: number | null;
     revokedBy: string | null;
     revokedReason: string | null;
-    /** The bundle revisions that first listed it and that revoked it; null until published. */
+    /** The bundle revisions that first listed the key and that revoked it; null until published. */
     listedRevision: number | null;
     revokedRevision: number | null;
     /** When every attached target had acknowledged each of the two; null until then. */
@@ -361,7 +361,7 @@ export interface Tables {
     name: Fixed<string>;
     sha256: Fixed<string>;
     bytes: Fixed<number>;
-    /** Of a shard: how many keys it lists, and the first key ID that belongs to it; null for `bundle.jws`. */
+    /** The number of keys in a shard, and its first key ID; null for `bundle.jws`. */
     keys: Fixed<number | null>;
     firstKey: Fixed<string | null>;
   };
@@ -390,7 +390,7 @@ export interface Tables {
     scopeId: Fixed<string>;
     createdAtMs: Fixed<number>;
     createdBy: Fixed<string>;
-    /** Of the scope; null where it has none. */
+    /** Environment of the scope; null if it has none. */
     environmentId: Fixed<string | null>;
     fleetId: Fixed<string | null>;
   };
@@ -407,7 +407,7 @@ export interface Tables {
     lastUsedAtMs: number | null;
     /** Null for a token from before this column whose audit event was pruned. */
     createdBy: Fixed<string | null>;
-    /** Of the scope; null where it has none. */
+    /** Environment of the scope; null if it has none. */
     environmentId: Fixed<string | null>;
     fleetId: Fixed<string | null>;
   };
@@ -460,7 +460,7 @@ export interface Tables {
     before: Fixed<JsonText | null>;
     after: Fixed<JsonText | null>;
     requestId: Fixed<string | null>;
-    /** As the operator gave it. */
+    /** The operator's reason. */
     reason: Fixed<string | null>;
   };
 }

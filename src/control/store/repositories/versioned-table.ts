@@ -79,7 +79,7 @@ export class VersionedTable<T extends VersionedTableName> extends Repository {
     return next;
   }
 
-  /** Removes many of a site. For tables whose key is a site and a name. */
+  /** Removes many rows of a site, in tables whose key is a site and a name. */
   removeAll(siteId: string, names: readonly string[]): Promise<void> {
     const [site = '', name = ''] = this.#columns;
     const having = { [site]: siteId } as Having<T>;
@@ -117,7 +117,7 @@ export class VersionedTable<T extends VersionedTableName> extends Repository {
   }
 }
 
-/** Without undefined values, which an update leaves as they are. */
+/** Removes undefined values, whose columns an update does not change. */
 function defined<S extends object>(set: S): S {
   return Object.fromEntries(Object.entries(set).filter(([, value]) => value !== undefined)) as S;
 }

@@ -1,4 +1,4 @@
-/** Validates the options of `Verifier.open` as `proofgate verifier` validates its settings. */
+/** Validates the options of `Verifier.open` in the same way as `proofgate verifier` validates its settings. */
 
 import { type CliError, usageError } from '../../../process/program/errors.ts';
 import { integer, type Setting, settingValues, withDefault } from '../../../process/settings/settings.ts';
@@ -60,7 +60,7 @@ export async function planVerifier(options: VerifierOptions): Promise<VerifierPl
   const { setup } = await planEnforcement(settings, false);
   const { externalOrigin } = setup;
   if (externalOrigin === undefined) throw usageError('flag_required', '--external-origin is required');
-  // The middleware sees the caller's own Host, so it compares that instead of replacing it.
+  // The middleware sees the caller's own Host, so it compares the Host instead of replacing it.
   return {
     setup: { ...setup, externalOrigin: undefined },
     externalOrigin,
@@ -86,7 +86,7 @@ function textsOfValue(option: string, setting: Setting<unknown>, value: unknown)
 }
 
 function textOf(option: string, { fileScalar }: Setting<unknown>, value: unknown): string {
-  // A duration has a unit on the command line, and milliseconds here.
+  // A duration has a unit on the command line and is in milliseconds here.
   const isDuration = option.endsWith('Ms');
   const type = isDuration ? 'number' : fileScalar;
   if (typeof value !== type) throw usageError('bad_option_type', `${option} must be a ${type}`);

@@ -1,4 +1,7 @@
-/** Options of `Verifier.open`: docs/operate/middleware.md. Apart from the code that reads them, so that their declarations name nothing else. */
+/**
+ * Options of `Verifier.open`: docs/operate/middleware.md. They are separate from the code that reads them, so that
+ * their declarations refer to nothing else.
+ */
 import type { Logger } from '../../../process/telemetry/log.ts';
 
 export interface VerifierOptions {

@@ -31,7 +31,7 @@ export class VerifierError extends Error {
 export interface VerifierStatus {
   /** Whether requests can be allowed. */
   readonly isReady: boolean;
-  /** Parts of the verifier, such as `bundle` and `replay_store`: why one is not ready, or what to look at. */
+  /** Parts of the verifier, such as `bundle` and `replay_store`, each with its problem or warning. */
   readonly checks: readonly {
     readonly name: string;
     readonly problem: string | undefined;
@@ -80,7 +80,7 @@ export class Verifier implements AdmissionGate {
 
   /**
    * For adapters of other frameworks: verifies a request of a protected server. Never rejects.
-   * @param look what the application sees there of the request; called before and after the verification
+   * @param look returns the application's view of the request; called before and after the verification
    */
   admit(request: IncomingMessage, look: () => SeenRequest): Promise<Admission> {
     return this.#guard.admit(request, look);
@@ -100,7 +100,7 @@ export class Verifier implements AdmissionGate {
     this.#opened.reopenAudit();
   }
 
-  /** Ends background work, after queued audit events are written. Requests that come later are denied. */
+  /** Ends background work after queued audit events are written. Later requests are denied. */
   async close(): Promise<void> {
     this.#guard.close();
     await this.#opened.close();
@@ -196,7 +196,7 @@ const UNPROTECTED = 'requests are denied: verifier.protect(server) was not calle
 const BODY_TAKEN =
   'requests are denied (body_unavailable): a body parser is in front of the middleware; put the middleware first';
 
-/** Reports a mistake in the application's code: without a logger as a warning of the process, so that it is seen. */
+/** Reports a mistake in the application's code; without a logger, as a warning of the process. */
 function reportOnce(logger: Logger | undefined, text: string): () => void {
   let isReported = false;
   return () => {
@@ -207,7 +207,10 @@ function reportOnce(logger: Logger | undefined, text: string): () => void {
   };
 }
 
-/** A passport and a proof, each of at most 8 KiB, beside 16 KiB of the application's own: Node.js answers 431 to what exceeds it. */
+/**
+ * Room for a passport and a proof of at most 8 KiB each and 16 KiB of other headers. Node.js answers 431 to larger
+ * headers.
+ */
 const WISHED_HEADER_BYTES = 32_768;
 
 function warnOfSmallHeaders(logger: Logger): OnProtected {

@@ -75,7 +75,7 @@ async function openProxy(
       followTlsFiles({
         plan: upstreamCertificate,
         take: (client) => pool.setTls({ ...upstreamTls, client }),
-        // The gauge is that of the listener.
+        // The gauge shows only the listener's certificate.
         metrics: { ...metrics.extAuthz, certificateExpires: () => undefined },
         logger,
       }),

@@ -125,7 +125,7 @@ const BODY_SETTINGS = {
   ),
 };
 
-/** `:PORT` means every address, also where there is no IPv6. */
+/** `:PORT` means every address, also on hosts without IPv6. */
 function onEveryAddress(listen: string): string {
   if (!listen.startsWith(':')) return listen;
   const addresses = Object.values(networkInterfaces()).flat();

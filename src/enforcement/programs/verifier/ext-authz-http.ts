@@ -14,7 +14,7 @@ import type { VerifierSettings } from './verifier-settings.ts';
 /** @returns undefined without `--http-listen` @throws CliError with exit code 2 */
 export async function planExtAuthzHttp(settings: VerifierSettings): Promise<PlannedServer | undefined> {
   const { httpListen: listen } = settings;
-  if (listen === undefined) return withoutListener(settings);
+  if (listen === undefined) return rejectListenerSettings(settings);
   const { bodyMode, name, origin } = planChecks(settings);
   const secret = await readSecret(name, settings.httpSecretFile);
   const trustedPeers = planTrust(settings, listen);
@@ -63,7 +63,7 @@ export async function planExtAuthzHttp(settings: VerifierSettings): Promise<Plan
 }
 
 /** @throws CliError `http_listen_missing` when another setting of the port is given */
-function withoutListener(settings: VerifierSettings): undefined {
+function rejectListenerSettings(settings: VerifierSettings): undefined {
   const { httpProfile, httpSecretFile, httpTlsCertFile, httpTlsKeyFile, httpTlsClientCaFile } = settings;
   const given = [httpProfile, httpSecretFile, httpTlsCertFile, httpTlsKeyFile, httpTlsClientCaFile];
   const lists = [...settings.httpTlsClientSans, ...settings.httpTrustedProxies];
@@ -126,7 +126,7 @@ async function readSecret(name: HttpProfileName, file: string | undefined): Prom
 }
 
 /**
- * A proof says that its holder signed this request; that the proxy received it, only the connection says.
+ * A proof shows that its holder signed this request, but only the connection shows that the proxy received it.
  * @throws CliError `http_trust_missing`, `bad_trusted_proxy`
  */
 function planTrust(settings: VerifierSettings, listen: string): TrustedPeers | undefined {

@@ -2,7 +2,7 @@
 import { denied, MALFORMED, type PublicCase, type Subject } from '../wire/conformance-case.ts';
 import { withMoreHeaders } from '../wire/sign-wire-request.ts';
 
-/** @param authority with a dot in it */
+/** @param authority an authority that contains a dot */
 export function otherAuthorities(scheme: string, authority: string): readonly string[] {
   return [
     'api.other.example',
@@ -36,7 +36,7 @@ export function otherAuthorities(scheme: string, authority: string): readonly st
 
 const USUAL = { scheme: 'http', authority: 'api.shop.example' };
 
-/** A server that has other hosts too answers for them. */
+/** A server with other hosts answers for them. */
 const NO_SUCH_HOST: readonly number[] = [404];
 
 const sentAuthority = ({ scheme, authority }: Subject, index: number) =>

@@ -1,4 +1,4 @@
-/** Requests that differ from what was signed. */
+/** Requests that differ from the signed ones. */
 import type { Transcript } from '../../../protocol/transcript.ts';
 import { PASSPORT_HEADER } from '../../../protocol/wire-names.ts';
 import type { PublicFault, Subject, SubjectChanges } from '../wire/conformance-case.ts';
@@ -10,7 +10,7 @@ type Fault = PublicFault<'request_binding_mismatch'>;
 const tenant = { name: 'x-tenant', value: 'north' };
 const order = Buffer.from('{"item":1,"count":2}');
 
-/** Signed with one line that is not the request's. */
+/** A request that is signed with one wrong line. */
 function wrongLine(detail: Fault['detail'], line: Partial<Transcript>): Fault {
   return {
     what: 'signed otherwise',
@@ -19,7 +19,7 @@ function wrongLine(detail: Fault['detail'], line: Partial<Transcript>): Fault {
   };
 }
 
-/** Signed rightly, then sent otherwise. */
+/** A request that is signed correctly and then changed. */
 function changed(
   detail: Fault['detail'],
   what: string,
@@ -38,7 +38,7 @@ function changedBody(what: string, signed: Buffer | undefined, sent: Uint8Array 
   };
 }
 
-/** Signed with the query, and sent with another. */
+/** A request that is signed with the query and sent with another. */
 function changedQuery(what: string, signed: string, sent: string): Fault {
   return {
     what,
@@ -142,7 +142,7 @@ const HEADERS: readonly Fault[] = [
 ];
 
 const token = { name: 'authorization', value: 'Bearer 1' };
-/** Of the application, on a route with `passport_header`. */
+/** The application's `Authorization`, on a route with `passport_header`. */
 const changedToken = (what: string, change: (request: WireRequest) => WireRequest): Fault => ({
   ...changed('header.authorization', `a signed Authorization ${what}`, { signedHeaders: [token] }, change),
   passportIn: PASSPORT_HEADER,

@@ -1,4 +1,4 @@
-/** HTTP/1.1 messages whose length, lines or headers can be read in two ways, after a head that is signed correctly. */
+/** HTTP/1.1 messages whose length, lines or headers can be read in two ways; their head is signed correctly. */
 import { MALFORMED, type PublicCase, type RawBytes } from '../wire/conformance-case.ts';
 import type { HeaderLine, WireRequest } from '../wire/exchange.ts';
 import { encodeHttp1 } from '../wire/http1.ts';
@@ -17,7 +17,7 @@ const CUT_OFF: ReadonlySet<string> = new Set([
   'bare carriage returns',
 ]);
 
-/** What parsers in use accept, as RFC 9112 sections 2.2, 3, 5.1, 5.2, 6.3 and 7.1.1 permit or as they please. */
+/** Forms that existing parsers accept, as RFC 9112 sections 2.2, 3, 5.1, 5.2, 6.3 and 7.1.1 permit or against them. */
 const LENIENT: ReadonlySet<string> = new Set([
   'a length beside a transfer coding',
   'a transfer coding beside a length of 0',
@@ -33,7 +33,7 @@ const LENIENT: ReadonlySet<string> = new Set([
   'no white space behind colons',
 ]);
 
-/** What proxies answer when they cannot read the body to its end. */
+/** Statuses with which proxies answer when they cannot read the body to its end. */
 const BROKEN_BODY: readonly number[] = [408, 499, 500, 502];
 
 /** A signed body with these lines for its length, and these bytes after the head. */
@@ -95,7 +95,7 @@ const FRAMING: readonly PublicCase[] = [
   framed('chunked twice', ['Transfer-Encoding: chunked, chunked'], `${chunk(ORDER)}0\r\n\r\n`),
   framed('gzip behind chunked', ['Transfer-Encoding: chunked, gzip'], `${chunk(ORDER)}0\r\n\r\n`),
   framed('a folded transfer coding', ['Transfer-Encoding:\r\n chunked'], `${chunk(ORDER)}0\r\n\r\n`),
-  // Extensions are for the hop alone (RFC 9112 section 7.1.1).
+  // Extensions apply to one hop only (RFC 9112 section 7.1.1).
   framed('a chunk extension', [CHUNKED], `14;a=b\r\n${ORDER}\r\n0\r\n\r\n`),
   framed('a space before the colon of a length', [`Content-Length : ${BODY_BYTES}`], ORDER),
   framed('a chunk size that is no number', [CHUNKED], `zz\r\n${ORDER}\r\n0\r\n\r\n`),
@@ -135,7 +135,7 @@ const HEADS: readonly PublicCase[] = [
   withLine('a letter that is not ASCII in a name', 'X-Proofgate-Subj\xe9ct: root'),
   withLine('an empty name', ': root'),
   withLine('a line without a colon', 'X-Proofgate-Subject'),
-  // Where a parser takes it for a folded line, it changes the proof and not a header of the application.
+  // A parser that reads it as a folded line changes the proof, not a header of the application.
   rawHead(
     'a space at the start of a name',
     (head) => `${head.replace(/(x-proofgate-signature: .*\r\n)/, '$1 X-Proofgate-Subject: root\r\n')}\r\n`,
@@ -153,7 +153,7 @@ const HEADS: readonly PublicCase[] = [
   rawHead('a space in front', (head) => ` ${head}\r\n`),
 ];
 
-/** A trailer is no header: it arrives after the decision. */
+/** A trailer is not a header, because it arrives after the decision. */
 function withoutCredential(name: string): PublicCase {
   return {
     name: `proof: ${name} in a trailer`,

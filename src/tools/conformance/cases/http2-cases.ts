@@ -5,7 +5,10 @@ import { requestLines } from '../wire/http2.ts';
 
 type Change = (lines: readonly HeaderLine[]) => readonly HeaderLine[];
 
-/** Node.js drops malformed lines without a word (`nghttp2_on_invalid_header_callback`), nginx the options of a connection; what remains is as signed. */
+/**
+ * Node.js silently drops malformed lines (`nghttp2_on_invalid_header_callback`), and nginx drops connection options;
+ * the rest is as signed.
+ */
 const LENIENT: ReadonlySet<string> = new Set([
   'a line break in a value',
   'a line break in a name',
@@ -49,7 +52,7 @@ const without =
   (lines) =>
     lines.filter(([key]) => key !== name);
 
-/** Behind the pseudo headers of the request, before its own headers. */
+/** Index after the pseudo headers of the request and before its own headers. */
 const PSEUDO_HEADERS = 4;
 const between =
   (...line: HeaderLine): Change =>

@@ -18,7 +18,7 @@ const ROUTELESS = [
 
 const NO_METHOD: readonly string[] = ['G\xffT', 'G T', '', 'G(T'];
 
-/** Servers that know no such method, or that allow it nowhere. */
+/** Statuses of servers that do not know such a method or never allow it. */
 const NOT_FORWARDED: readonly number[] = [404, 405];
 
 function methodCase(method: string, expected: PublicCase['expected']): PublicCase {

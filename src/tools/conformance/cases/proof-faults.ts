@@ -25,7 +25,7 @@ function mistreated(
   return { what, detail, make: (subject) => mistreat(subject.sign()), ...(passportIn && { passportIn }) };
 }
 
-/** On a route whose passport is in `Authorization`. */
+/** Faults on a route whose passport is in `Authorization`. */
 function inAuthorization(
   detail: Detail,
   what: string,
@@ -36,7 +36,7 @@ function inAuthorization(
   return mistreated(detail, what, mistreat, AUTHORIZATION_HEADER);
 }
 
-/** On a route with `passport_header`. */
+/** Faults on a route with `passport_header`. */
 function inOwnHeader(
   detail: Detail,
   what: string,
@@ -45,7 +45,7 @@ function inOwnHeader(
   return mistreated(detail, what, mistreat, PASSPORT_HEADER);
 }
 
-/** The same request with another text in place of the passport. */
+/** The same request with another text instead of the passport. */
 function withPassport({ passportHeader, request }: SignedWireRequest, passport: string): WireRequest {
   return withHeader(request, ...passportLine(passportHeader, passport));
 }
@@ -57,7 +57,7 @@ function andAuthorization({ request }: SignedWireRequest, ...values: readonly st
   );
 }
 
-/** The same passport with other claims, its signature as it was. */
+/** The same passport with other claims and an unchanged signature. */
 function reworded(passport: string, change: (claims: string) => string): string {
   const [header, claims = '', signature] = passport.split('.');
   const changed = Buffer.from(change(Buffer.from(claims, 'base64url').toString())).toString('base64url');
@@ -151,7 +151,7 @@ const MALFORMED: readonly Fault[] = [
   ),
 ];
 
-/** `Authorization` is the application's. */
+/** Faults on routes that leave `Authorization` to the application. */
 const OWN_HEADER: readonly Fault[] = [
   inOwnHeader('authorization_missing', 'no X-Proofgate-Passport', ({ request }) =>
     withHeader(request, PASSPORT_HEADER),
@@ -183,7 +183,7 @@ function withMoreLines(transcript: string, lines: string): string {
   );
 }
 
-/** A passport that the caller's own key signs, with other claims than the bundle has. */
+/** A passport that the caller's own key signs, with claims that differ from the bundle. */
 function claiming(detail: Detail, what: string, claims: () => Partial<PassportToSign>): Fault {
   return {
     what,

@@ -1,4 +1,4 @@
-/** Paths that an upstream could read as another path than they spell, each signed as far as a transcript can contain it. */
+/** Paths that an upstream could read as another path. Each is signed as far as a transcript can contain it. */
 import { denied, MALFORMED, type Protocol, type PublicCase, type Subject } from '../wire/conformance-case.ts';
 import { requestLines } from '../wire/http2.ts';
 
@@ -77,7 +77,7 @@ export function printable(target: string): string {
   return visible.startsWith('/') ? visible : `/${visible}`;
 }
 
-/** The list is of the same length for every path, so a case is found by its position, and named by the usual path. */
+/** The list has the same length for every path, so a case is found by its position and named by the usual path. */
 const USUAL_PATH = '/v1/orders/4711';
 const pathOf = ({ target }: Subject) => target.split('?')[0] ?? '';
 
@@ -130,7 +130,7 @@ const ABSOLUTE: readonly PublicCase[] = [
     'another host behind a user name',
     OTHER_ORIGIN,
   ),
-  // Some servers drop the scheme, and take a Host for none.
+  // Some servers drop the scheme and read the rest as a relative target.
   absolute(({ authority }) => `ftp://${authority}`, 'another scheme', MALFORMED),
   absolute(() => 'http://', 'no host', MALFORMED),
   absolute(

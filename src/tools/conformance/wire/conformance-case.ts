@@ -1,4 +1,4 @@
-/** A conformance case: what a caller sends to an enforcement point, and what must become of it. */
+/** A conformance case: the messages of a caller to an enforcement point, and the expected result. */
 import type { DetailOf, Reason } from '../../../protocol/reasons.ts';
 import type { PassportHeader } from '../../../protocol/wire-names.ts';
 import type { HeaderLine, WireRequest } from './exchange.ts';
@@ -12,8 +12,8 @@ export type Expected =
   | { readonly kind: 'allowed' }
   | { readonly kind: 'denied'; readonly reason: Reason; readonly detail: string | undefined }
   /**
-   * Not a message of its protocol, or one with two meanings: refused, by the point's HTTP parser or by the verifier; or, by a
-   * lenient parser (RFC 9112 sections 2.2, 3, 5.2 and 6.3), forwarded as exactly the request that was signed.
+   * An invalid or ambiguous message. The point's HTTP parser or the verifier refuses it, or a lenient parser (RFC 9112
+   * sections 2.2, 3, 5.2 and 6.3) forwards it as exactly the request that was signed.
    */
   | { readonly kind: 'malformed' };
 
@@ -46,33 +46,36 @@ export const isWireRequest = (message: WireMessage): message is WireRequest => '
 
 /** A case that needs one enrolled key, and a route that it may use; it can run against any deployment. */
 export interface PublicCase {
-  /** Unique and stable: results are kept under it. */
+  /** Unique and stable, because results are stored under it. */
   readonly name: string;
   readonly expected: Expected;
   /** Default both. */
   readonly protocols?: readonly Protocol[];
-  /** What else it needs: a second route, whose method has a body; a key that signs its own passports. */
+  /** Further needs of the case: a second route, whose method has a body, or a key that signs its own passports. */
   readonly needs?: PublicNeed;
-  /** Header in which its route has the passport. Default: either. */
+  /** Header of the route's passport that the case requires. Default: either. */
   readonly passportIn?: PassportHeader;
   /** Whether it shows a fault at this subject. Default: at each. */
   readonly appliesTo?: (subject: Subject) => boolean;
-  /** Statuses beside {@link REJECTION_STATUSES} with which a server may refuse it without asking the verifier. */
+  /** Statuses besides {@link REJECTION_STATUSES} with which a server may refuse it without the verifier. */
   readonly rejections?: readonly number[];
-  /** Whether lenient parsers forward it as signed; `proofgate conformance` leaves it out, because it does not see what arrives. */
+  /**
+   * Whether lenient parsers forward it as signed. `proofgate conformance` skips such a case, because it does not see
+   * the forwarded request.
+   */
   readonly mayPass?: boolean;
-  /** Signs anew at each call. Of several messages all but the last are allowed. */
+  /** Signs again at each call. Of several messages all except the last are allowed. */
   readonly make: (subject: Subject) => WireMessage | readonly WireMessage[];
 }
 
-/** What HTTP parsers answer to messages and lines that they refuse. */
+/** Statuses with which HTTP parsers answer messages and lines that they refuse. */
 export const REJECTION_STATUSES: readonly number[] = [400, 411, 413, 414, 417, 421, 426, 431, 501, 505];
 
 export type PublicNeed = 'write_route' | 'own_passport';
 
 /** The caller and its routes. */
 export interface Subject {
-  /** Of the route without a body. */
+  /** Passport header of the route without a body. */
   readonly passportHeader: PassportHeader;
   readonly method: string;
   readonly scheme: string;
@@ -88,7 +91,7 @@ export interface Subject {
 }
 
 export interface SubjectChanges extends WireChanges {
-  /** Signed and sent. */
+  /** Target that is signed and sent. */
   readonly target?: string;
 }
 

@@ -3,7 +3,7 @@
 /** A header line as sent: the name's spelling, repetitions and order are all part of a test. */
 export type HeaderLine = readonly [name: string, value: string];
 
-/** How the body's length is given: by `content-length`, or not at all (`chunked` in HTTP/1.1, open-ended in HTTP/2). */
+/** How the body's length is announced: by `content-length`, or not at all (`chunked` in HTTP/1.1, open-ended in HTTP/2). */
 export type Framing = 'length' | 'open';
 
 export interface WireRequest {
@@ -24,7 +24,7 @@ export interface WireRequest {
 
 export interface WireResponse {
   readonly status: number;
-  /** Names in lower case, in order, repetitions apart. */
+  /** Header lines in order, with names in lower case; repeated lines are not joined. */
   readonly headers: readonly HeaderLine[];
   readonly body: Buffer;
 }
@@ -38,7 +38,7 @@ export interface WireAddress {
 
 export interface WireClient {
   readonly protocol: 'HTTP/1.1' | 'HTTP/2';
-  /** One request on a connection of its own. Rejects with {@link NoResponse} when no answer came. */
+  /** Sends one request on its own connection. Rejects with {@link NoResponse} when no answer arrives. */
   send(request: WireRequest): Promise<WireResponse>;
 }
 
@@ -66,7 +66,7 @@ export function headerValues(headers: readonly HeaderLine[], name: string): read
   return headers.filter(([key]) => key.toLowerCase() === wanted).map(([, value]) => value);
 }
 
-/** `[a, 1, b, 2]`, as Node keeps raw headers, to lines. */
+/** Converts Node's flat list of headers, such as `[a, 1, b, 2]`, to lines. */
 export function pairs(flat: readonly string[]): readonly HeaderLine[] {
   return flat.flatMap((name, index): readonly HeaderLine[] =>
     index % 2 === 0 ? [[name, flat[index + 1] ?? '']] : [],

@@ -53,7 +53,7 @@ const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
  * Sends any bytes on a new connection and reads the first response.
  *
  * @param method the method of the bytes: a response to HEAD has no body
- * @param isLast whether the connection is half closed after the bytes, so that no server waits for more
+ * @param isLast whether the connection is half closed after the bytes, because a server may wait for more
  */
 export function sendBytes(
   address: WireAddress,
@@ -98,7 +98,7 @@ export function sendBytes(
   });
 }
 
-/** Any bytes at all on a new connection, and the status codes of all responses until the other side ends it. */
+/** Sends any bytes on a new connection, and returns the status codes of all responses until the other side ends it. */
 export async function statusesUntilClosed(
   address: WireAddress,
   bytes: Uint8Array,
@@ -111,7 +111,7 @@ export async function statusesUntilClosed(
   return [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
 }
 
-/** TCP, or TLS when the address says so. Written to at once; the bytes wait for the connection. */
+/** Opens a TCP or TLS connection. It can be written to at once; the bytes wait for the connection. */
 export function openSocket(address: WireAddress, alpnProtocol = 'http/1.1'): Socket {
   const { host, port, tls } = address;
   const socket =

@@ -1,5 +1,5 @@
 /**
- * A connection under node:http2 with header blocks of our own. Node's API rejects repeated `authorization`, unknown pseudo
+ * A connection for node:http2 that sends given header blocks. Node's API rejects repeated `authorization`, unknown pseudo
  * headers and the like before they reach the wire. Here Node writes a placeholder, and this stream replaces it with the wanted
  * lines. Node does everything else, including the decoding of the response.
  */
@@ -15,7 +15,7 @@ const typeContinuation = 0x9;
 const flagEndStream = 0x1;
 const flagEndHeaders = 0x4;
 
-/** Header blocks leave in the order given: the request's, then the trailers'. One request a connection. */
+/** Header blocks are sent in this order: the request's, then the trailers'. Each connection carries one request. */
 export class HeaderReplacingStream extends Duplex {
   readonly #socket: Socket;
   readonly #blocks: (readonly HeaderLine[])[];

@@ -36,7 +36,7 @@ export function requestLines(request: WireRequest): readonly HeaderLine[] {
   ];
 }
 
-/** As {@link WireClient.send}, with `lines` as the request's header block, whatever they are. */
+/** As {@link WireClient.send}, with any `lines` as the request's header block. */
 export function sendLines(
   address: WireAddress,
   request: WireRequest,
@@ -70,7 +70,7 @@ function exchange(session: ClientHttp2Session, request: WireRequest): Promise<Wi
       endStream,
       waitForTrailers: trailers !== undefined,
     });
-    // The block that leaves is the replacement; Node only needs something to send.
+    // The replacement block is sent; Node only needs a placeholder.
     stream.on('wantTrailers', () => stream.sendTrailers({ 'stand-in': '1' }));
     collect(stream, request.method, resolve, reject);
     if (!endStream) stream.end(body);
@@ -78,8 +78,8 @@ function exchange(session: ClientHttp2Session, request: WireRequest): Promise<Wi
 }
 
 /**
- * The request that Node believes it sends. It does not use the caller's method, from which Node would decide whether there is a
- * body. But Node only accepts an answer to HEAD, or an interim one, when it thinks that it sent HEAD.
+ * The request that Node is given. It does not use the caller's method, from which Node would derive whether there is a
+ * body. But Node accepts an answer to HEAD, or an interim one, only if it was given HEAD.
  */
 function standIn(request: WireRequest): Record<string, string> {
   const expects = (request.headers ?? []).some(([name]) => name === 'expect');
@@ -109,7 +109,8 @@ function collect(
   });
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
   stream.on('end', finish);
-  // A reset after a complete answer (a request refused before its body was read) leaves that answer standing.
+  // A reset after a complete answer, such as to a request that was refused before its body was read, does not
+  // invalidate that answer.
   stream.on('error', finish);
   stream.on('close', finish);
 }

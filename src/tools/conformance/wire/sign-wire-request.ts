@@ -1,4 +1,4 @@
-/** Signs a request as it will be on the wire: correctly, or with the one fault that a case names. */
+/** Signs a request for the wire: correctly, or with the fault of a case. */
 
 import type { BodyRule } from '../../../protocol/body-binding.ts';
 import { contentSha256 } from '../../../protocol/body-binding.ts';
@@ -16,7 +16,7 @@ import type { SignedHeader, Transcript } from '../../../protocol/transcript.ts';
 import { AUTHORIZATION_HEADER, PASSPORT_HEADER, type PassportHeader } from '../../../protocol/wire-names.ts';
 import type { Framing, HeaderLine, WireRequest } from './exchange.ts';
 
-/** Who signs. */
+/** The caller that signs. */
 export interface WireCaller {
   readonly keyId: string;
   readonly issuer: string;
@@ -25,13 +25,13 @@ export interface WireCaller {
   readonly keyBinding: KeyBinding;
   readonly provenance?: { readonly [name: string]: string };
   readonly context?: { readonly [name: string]: string };
-  /** Signs the passport; or the compact JWS that a broker has signed. */
+  /** The key that signs the passport, or the compact JWS that a broker has signed. */
   readonly passportKey: SigningKey | string;
-  /** Signs the proof; its public half is in the passport. */
+  /** The key that signs the proof; its public half is in the passport. */
   readonly holder: SigningKey;
 }
 
-/** What is requested. */
+/** The requested resource. */
 export interface WireTarget {
   readonly authSite: string;
   readonly routeId: string;
@@ -49,13 +49,13 @@ export interface WireTarget {
 export interface WireChanges {
   readonly body?: Uint8Array | string | undefined;
   readonly framing?: Framing | undefined;
-  /** Sent and signed. */
+  /** Headers that are sent and signed. */
   readonly signedHeaders?: readonly SignedHeader[] | undefined;
-  /** Sent, not signed. */
+  /** Headers that are sent but not signed. */
   readonly otherHeaders?: readonly HeaderLine[] | undefined;
-  /** Claims signed otherwise than they are. */
+  /** Claims that are signed with wrong values. */
   readonly passport?: Partial<PassportToSign> | undefined;
-  /** Lines signed otherwise than they are. */
+  /** Transcript lines that are signed with wrong values. */
   readonly transcript?: Partial<Transcript> | undefined;
 }
 

@@ -1,15 +1,18 @@
-/** Caddy's configuration in JSON, as `caddy adapt` prints it, as the orders in which handlers run. Source: Caddy, "JSON Config Structure". */
+/**
+ * Reads Caddy's JSON configuration, as `caddy adapt` prints it, as chains of handlers in the order in which they run.
+ * Source: Caddy, "JSON Config Structure".
+ */
 import type { View } from '../gateway/view.ts';
 
 /** One handler of a chain. */
 export interface Step {
   readonly kind: string;
   readonly view: View;
-  /** What its route matches; undefined where every request of the chain gets here. */
+  /** The matcher of its route; undefined if every request of the chain reaches it. */
   readonly condition: View | undefined;
   /** Whether no later handler gets the request. */
   readonly isEnd: boolean;
-  /** Of `intercept`: the handlers that run when the answer of a later handler is there. */
+  /** For `intercept`: the handlers that run on the answer of a later handler. */
   readonly onAnswer: readonly Chain[];
 }
 
@@ -29,14 +32,14 @@ export function readCaddy(documents: readonly View[]): Caddy | undefined {
   return { servers: views, chains: views.flatMap(chainsOfServer) };
 }
 
-/** Also those of `handle_errors`, which run after an error: a check that has no answer is one. */
+/** Includes those of `handle_errors`, which run after an error, such as a check without an answer. */
 function chainsOfServer(server: View): readonly Chain[] {
   const named = { routes: server.get('named_routes'), within: [] };
   const roots = [server.list('routes'), server.get('errors')?.list('routes') ?? []];
   return roots.flatMap((routes) => chainsOf(routes, named));
 }
 
-/** `forward_auth`: asks, and goes on after 2xx. */
+/** `forward_auth`: sends an authorization request, and continues after 2xx. */
 export function isCheck({ kind, view }: Step): boolean {
   return (
     kind === 'reverse_proxy' &&
@@ -45,7 +48,7 @@ export function isCheck({ kind, view }: Step): boolean {
   );
 }
 
-/** Whether a `handle_response` is for 2xx alone: a denial has another status. */
+/** Whether a `handle_response` is only for 2xx, because a denial has another status. */
 function isForAllowed(response: View): boolean {
   const statuses = response.get('match')?.list('status_code') ?? [];
   return (
@@ -56,22 +59,22 @@ function isForAllowed(response: View): boolean {
 
 export const isForwarding = (step: Step): boolean => step.kind === 'reverse_proxy' && !isCheck(step);
 
-/** Handlers that go on to the next one, or end a request without forwarding it. */
+/** Handlers that continue with the next one, or end a request without forwarding it. */
 const KNOWN =
   /^(?:acme_server|authentication|copy_response|copy_response_headers|encode|error|file_server|headers|intercept|log_append|map|metrics|push|request_body|reverse_proxy|rewrite|static_response|templates|timeouts|tracing|vars)$/;
 
-/** Such as a plugin, whose routes and effects are not known here. */
+/** Whether the handler is unknown here, such as a plugin. */
 export const isUnknown = ({ kind }: Step): boolean => !KNOWN.test(kind);
 
 /** Whether no later handler gets a request. */
 function isEnding(kind: string, view: View): boolean {
   if (kind === 'file_server') return view.get('pass_thru')?.flag !== true;
-  // Caddy goes on after 103 (Early Hints); a placeholder may be that.
+  // Caddy continues after 103 (Early Hints), which a placeholder may contain.
   if (kind === 'static_response') return !/103|\{/.test(view.get('status_code')?.text ?? '');
   return /^(?:copy_response|error|metrics)$/.test(kind);
 }
 
-/** `named_routes` of a server, and the names that led here. */
+/** `named_routes` of a server, and the names on the way to this route. */
 interface NamedRoutes {
   readonly routes: View | undefined;
   readonly within: readonly string[];
@@ -79,11 +82,11 @@ interface NamedRoutes {
 
 interface Open {
   readonly steps: Chain;
-  /** Groups that a route was taken of: the others are passed over. */
+  /** Groups from which a route was already taken; their other routes are skipped. */
   readonly groups: ReadonlySet<string>;
 }
 
-/** More than any configuration of people has; the rest is not read, and counts as a handler that is not known. */
+/** More than any real configuration has. The rest is not read and counts as an unknown handler. */
 const MAX_CHAINS = 2_000;
 
 function chainsOf(routes: readonly View[], named: NamedRoutes): readonly Chain[] {
@@ -113,7 +116,7 @@ function hasEnd(chain: Chain): boolean {
 
 interface Taken {
   readonly taken: readonly Chain[];
-  /** Whether a request may go past the route. */
+  /** Whether a request may skip the route. */
   readonly isPassedOver: boolean;
 }
 
@@ -128,7 +131,7 @@ function take(route: View, inner: readonly Chain[], { groups, steps }: Open): Ta
   if (condition === undefined || decides) {
     return { taken: inner.map((chain) => [...steps, ...chain]), isPassedOver: condition !== undefined };
   }
-  // Such as `respond @other 421`: the steps of requests that match, among those of all others.
+  // Inserts the steps for requests that match, such as `respond @other 421`, among those of all other requests.
   const marked = inner.map((chain) => [...steps, ...chain.map((step) => ({ ...step, condition }))]);
   return { taken: marked, isPassedOver: inner.some((chain) => chain.some(isCheck)) };
 }
@@ -168,7 +171,7 @@ function stepOf(kind: string, view: View): Step {
   return { kind, view, condition: undefined, isEnd: isEnding(kind, view), onAnswer: [] };
 }
 
-/** A named route that does not exist, or that invokes itself, is a handler that is not known. */
+/** A named route that does not exist, or that invokes itself, counts as an unknown handler. */
 function invoked(view: View, { routes, within }: NamedRoutes): readonly Chain[] {
   const name = view.get('name')?.text ?? '';
   const route = within.includes(name) ? undefined : routes?.named(name);
@@ -178,8 +181,8 @@ function invoked(view: View, { routes, within }: NamedRoutes): readonly Chain[] 
 }
 
 /**
- * Either the answer is the caller's, or the routes of a `handle_response` run, and after them the next handler. Those for a denial
- * run without the check: it has not let the request through.
+ * Either the caller gets the answer, or the routes of a `handle_response` run and then the next handler. Routes for a
+ * denial count as unchecked, because the check did not allow the request.
  */
 function proxied(view: View, named: NamedRoutes): readonly Chain[] {
   const step = stepOf('reverse_proxy', view);

@@ -4,34 +4,34 @@ import { CONTEXT_HEADERS } from '../gateway/header-names.ts';
 import { everyMapping, type View } from '../gateway/view.ts';
 import { type Caddy, type Chain, isCheck, isForwarding, isUnknown, type Step } from './configuration.ts';
 
-/** Of requests that reach the API. */
+/** Chains of requests that reach the API. */
 const forwarded = ({ chains }: Caddy) => chains.filter((chain) => chain.some(isForwarding));
 const checked = (caddy: Caddy) => forwarded(caddy).filter((chain) => checkAt(chain) >= 0);
 
-/** A check that only some requests come to is none. */
+/** A check that only some requests reach does not count. */
 function checkAt(chain: Chain): number {
   return chain.findIndex((step) => isCheck(step) && step.condition === undefined);
 }
 
 const before = (chain: Chain) => chain.slice(0, checkAt(chain));
-/** Up to the API. */
+/** The steps after the check, up to the API. */
 const behind = (chain: Chain) => chain.slice(checkAt(chain) + 1, chain.findIndex(isForwarding) + 1);
 
-/** Also those that `intercept` runs. */
+/** Includes handlers that `intercept` runs. */
 function everyStep(chains: readonly Chain[]): readonly Step[] {
   return chains.flat().flatMap((step) => [step, ...everyStep(step.onAnswer)]);
 }
 
 const viewsOf = (steps: readonly Step[]) => steps.map(({ view }) => view);
 
-/** Names that `headers` writes into requests; removing is no writing. */
+/** Names that `headers` writes into requests; removing a header does not count. */
 function written(request: View | undefined): readonly string[] {
   return ['set', 'add', 'replace']
     .flatMap((name) => request?.get(name)?.members() ?? [])
     .map(({ name }) => name);
 }
 
-/** Whether all that it writes comes from the verifier's answer, as copy_headers takes it over. */
+/** Whether it writes only values from the verifier's answer, like copy_headers. */
 function copiesAnswer({ kind, view }: Step): boolean {
   const request = view.get('request');
   const values = (request?.get('set')?.members() ?? []).flatMap((one) => one.view.items());
@@ -47,14 +47,14 @@ function removed(request: View | undefined): readonly string[] {
   return (request?.list('delete') ?? []).flatMap(({ text }) => text?.toLowerCase() ?? []);
 }
 
-/** Changes method, target or body, or writes a header. */
+/** Whether the step changes method, target or body, or writes a header. */
 function changes({ kind, view }: Step): boolean {
   if (kind === 'rewrite') return true;
   if (kind === 'request_body') return view.get('set') !== undefined;
   return kind === 'headers' && written(view.get('request')).length > 0;
 }
 
-/** What a proxy may write about the connection. */
+/** Headers that a proxy may write about the connection. */
 const OF_PROXY = /^(?:host|connection|x-forwarded-(?:for|host|proto|port)|x-real-ip|forwarded|via)$/i;
 
 function changesAsProxy({ view }: Step): boolean {
@@ -69,7 +69,7 @@ function isRepeated({ view }: Step): boolean {
   return isSet('retries') || isSet('try_duration');
 }
 
-/** Whether a connection is used twice, or may be HTTP/2, whose streams a server may refuse. */
+/** Whether a connection is reused, or may be HTTP/2, whose streams a server may refuse. */
 function reusesConnections({ view }: Step): boolean {
   const transport = view.get('transport');
   const versions = transport?.list('versions').flatMap(({ number, text }) => text ?? String(number));
@@ -78,7 +78,7 @@ function reusesConnections({ view }: Step): boolean {
 
 const CREDENTIALS = ['x-proofgate-passport', 'x-proofgate-transcript', 'x-proofgate-signature'];
 
-/** Whether a caller's own credentials and context headers end here. */
+/** Whether the chain removes a caller's own credentials and context headers. */
 function replacesHeaders(chain: Chain): boolean {
   const requests = viewsOf(
     behind(chain).filter(({ condition, kind }) => kind === 'headers' && condition === undefined),

@@ -1,5 +1,6 @@
 /**
- * Rules for an egress Envoy that asks the signer: what makes a signed request arrive otherwise, twice, or elsewhere.
+ * Rules for an egress Envoy that uses the signer: they find settings by which a signed request arrives changed, twice,
+ * or elsewhere.
  * Source: docs/operate/gateway-lint.md "Egress".
  */
 import { filtersBehindCheck, isCheckFilter } from '../gateway/chains.ts';
@@ -9,8 +10,8 @@ import {
   bodySettings,
   grpcServices,
   isOn,
-  isThere,
   mayBeOn,
+  missing,
   ofKind,
   routeSettings,
   unless,
@@ -37,7 +38,7 @@ import { DECISION_RULES } from '../rules/decision-rules.ts';
 import { VERIFIER_RULES } from '../rules/verifier-rules.ts';
 import type { SigningScope } from './signing-scope.ts';
 
-/** What a rule for verifiers finds, where the reason is the same here. */
+/** Findings of a verifier's rule whose reason also applies here. */
 function foundBy(rules: readonly Rule[], id: string, gateway: Gateway): ReturnType<Rule['find']> {
   return rules.find((rule) => rule.id === id)?.find(gateway) ?? [];
 }
@@ -48,26 +49,26 @@ function upstreams(gateway: Gateway): readonly View[] {
   return gateway.clusters.filter((cluster) => !names.has(cluster.get('name')?.text));
 }
 
-/** Of a virtual host of Istio's, whose name has the port, too. */
+/** Host of an Istio virtual host, whose name includes the port. */
 const hostIn = ({ text }: View): string => text?.toLowerCase().replace(/:\d+$/, '') ?? '';
 
 function hostsOf({ patchedHosts }: SigningScope): readonly string[] {
   return patchedHosts.map(hostIn);
 }
 
-/** Those that requests are signed for, in each form in which the file has them. */
+/** Hosts for which requests are signed, in each form that the file uses. */
 function signedHosts(scope: SigningScope): readonly string[] {
   const written = [...scope.patchedHosts, ...scope.routeParts.flatMap((part) => part.list('domains'))];
   return [...hostsOf(scope), ...written.flatMap(({ text }) => text?.toLowerCase() ?? [])];
 }
 
-/** What a permission of rbac says of the host, where it is for requests to other hosts. */
+/** The host matcher of an RBAC permission for requests to other hosts. */
 function excludedHost(permission: View): View | undefined {
   const header = permission.at('not_rule', 'header');
   return header?.get('name')?.text === ':authority' ? header : undefined;
 }
 
-/** Whether the matcher takes each of them. */
+/** Whether the matcher accepts all hosts. */
 function takesAll(header: View, hosts: readonly string[]): boolean {
   const matcher = header.get('string_match');
   const isPlain = matcher !== undefined && !mayBe(header.get('invert_match'));
@@ -81,14 +82,14 @@ function isForOthersThan(hosts: readonly string[]): (permission: View) => boolea
   };
 }
 
-/** Of a filter that requires a signature: hosts that need none. */
+/** Hosts that need no signature, of a filter that requires one. */
 function unsignedHosts({ kind, settings }: HttpFilter): readonly View[] {
   const views = kind === 'rbac' && settings !== undefined ? everyMapping([settings]) : [];
   const isForSigned = views.some((view) => view.get('name')?.text === 'x-proofgate-signature');
   return isForSigned ? views.flatMap((view) => excludedHost(view) ?? []) : [];
 }
 
-/** Settings of a route, a virtual host or a configuration of routes, which Envoy applies in its router. */
+/** Settings of a route, a virtual host or a route configuration that Envoy applies in its router. */
 const AFTER_SIGNING = [
   'append_x_forwarded_host',
   'auto_host_rewrite',
@@ -108,15 +109,15 @@ function istioRoutes(gateway: Gateway): readonly View[] {
   return ofKind(gateway, 'VirtualService').flatMap(({ spec }) => spec.list('http'));
 }
 
-/** What a VirtualService changes of requests, which Envoy does in its router. */
+/** Changes that a VirtualService makes to requests, which Envoy applies in its router. */
 function changedByIstio(gateway: Gateway): readonly View[] {
   const routes = istioRoutes(gateway);
   const holders = [...routes, ...routes.flatMap((route) => route.list('route'))];
-  return [...settingsOf(routes, ['rewrite']), ...where(holders, 'headers.request', isThere)];
+  return [...settingsOf(routes, ['rewrite']), ...where(holders, 'headers.request')];
 }
 
 function settingsOf(views: readonly View[], names: readonly string[]): readonly View[] {
-  return names.flatMap((name) => where(views, name, isThere));
+  return names.flatMap((name) => where(views, name));
 }
 
 export const EGRESS_RULES: readonly Rule<SigningScope>[] = [
@@ -167,7 +168,7 @@ export const EGRESS_RULES: readonly Rule<SigningScope>[] = [
     effect: 'gives the signer no body, a part of it or other bytes: the verifier denies the request',
     fix: 'with_request_body: { max_request_bytes: 1048576, allow_partial_message: false, pack_as_bytes: true }',
     find: (gateway) => [
-      ...unless(gateway.checks, 'with_request_body', isThere),
+      ...missing(gateway.checks, 'with_request_body'),
       ...where(bodySettings(gateway), 'allow_partial_message', mayBeOn),
       ...unless(bodySettings(gateway), 'pack_as_bytes', isOn),
       ...routeSettings(gateway, 'disable_request_body_buffering').filter(mayBeOn),
@@ -234,7 +235,7 @@ export const EGRESS_RULES: readonly Rule<SigningScope>[] = [
     fix: 'a cluster with the host that is signed, no ORIGINAL_DST, no cluster_header, no host_rewrite_header',
     find: (gateway) => [
       ...where(gateway.clusters, 'type', (type) => type.isOneOf('ORIGINAL_DST', 4)),
-      ...where(gateway.clusters, 'cluster_type', isThere),
+      ...where(gateway.clusters, 'cluster_type'),
       ...foundBy(DECISION_RULES, 'caller-chooses-target', gateway),
     ],
   },
@@ -271,7 +272,7 @@ export const EGRESS_RULES: readonly Rule<SigningScope>[] = [
     fix: 'a Unix socket, or loopback',
     find: (gateway) => [
       ...remoteClusters(gateway).map((cluster) => cluster.get('load_assignment') ?? cluster),
-      ...where(grpcServices(gateway), 'google_grpc', isThere),
+      ...where(grpcServices(gateway), 'google_grpc'),
     ],
   },
   {

@@ -1,22 +1,22 @@
 /**
- * The parts of a configuration that have to do with signing: an egress Envoy, or Istio's sidecar, also forwards requests that are not
- * signed. The rules for egress read these parts alone.
+ * The parts of a configuration that concern signing, because an egress Envoy or Istio's sidecar also forwards unsigned
+ * requests. The rules for egress read only these parts.
  */
 import { allChains, isCheckFilter } from '../gateway/chains.ts';
 import type { Chain, Gateway, HttpFilter, Override } from '../gateway/gateway.ts';
-import { isThere, ofKind, where } from '../gateway/gateway-queries.ts';
+import { ofKind, where } from '../gateway/gateway-queries.ts';
 import { mayBe, readHttpFilter, readOverrides } from '../gateway/read-filters.ts';
 import { clusterNames } from '../gateway/verifier-locations.ts';
 import { everyMapping, type View } from '../gateway/view.ts';
 
 export interface SigningScope extends Gateway {
-  /** Those that have requests signed. */
+  /** Chains in which requests are signed. */
   readonly chains: readonly Chain[];
-  /** Filters that EnvoyFilters put behind the signer's. */
+  /** Filters that EnvoyFilters insert after the signer's. */
   readonly patchedBehind: readonly HttpFilter[];
-  /** Hosts for which an EnvoyFilter switches the signer's filter on, as `host:port`. */
+  /** Hosts for which an EnvoyFilter enables the signer's filter, as `host:port`. */
   readonly patchedHosts: readonly View[];
-  /** The signer's filters that nothing switches on. */
+  /** The signer's filters that nothing enables. */
   readonly neverOn: readonly View[];
 }
 
@@ -46,7 +46,7 @@ export function signingScope(gateway: Gateway): SigningScope {
   return { ...scoped, clusters: [...clustersIn(scoped), ...patched.clusters] };
 }
 
-/** A sidecar may ask a verifier about what arrives, too. */
+/** Excludes a sidecar's chains that use a verifier for incoming requests. */
 function signingChains(gateway: Gateway): readonly Chain[] {
   const signs = ({ filters }: Chain) => filters.some(isCheckFilter);
   const leaving = gateway.listeners.filter(({ isOutbound }) => isOutbound);
@@ -60,7 +60,10 @@ function switchesOn({ isDisabled, name, settings }: Override, filter: HttpFilter
   return name === filter.name && !isDisabled && !mayBe(settings.get('disabled'));
 }
 
-/** Of a chain's routes: all mappings; where the filter is off by default, those that switch it on, and what is around them. */
+/**
+ * All mappings of a chain's routes. If the filter is disabled by default, only those that enable it, and the mappings
+ * around them.
+ */
 function signedParts({ filters, routes }: Chain, { overrides }: Gateway): readonly View[] {
   const signers = filters.filter(isCheckFilter);
   if (!signers.every(isOff)) return everyMapping(routes);
@@ -81,7 +84,7 @@ function signedParts({ filters, routes }: Chain, { overrides }: Gateway): readon
   });
 }
 
-/** The signer's, and those that signed requests go to; all of them where routes are elsewhere. */
+/** The signer's cluster and the clusters of signed requests; all clusters if routes are configured elsewhere. */
 function clustersIn(scope: Pick<SigningScope, 'chains' | 'routeParts'> & Gateway): readonly View[] {
   const { chains, clusters, routeParts } = scope;
   if (chains.length === 0 || chains.some(({ routes }) => routes.length === 0)) return clusters;
@@ -98,7 +101,7 @@ interface Patched {
   readonly hosts: readonly View[];
 }
 
-/** What EnvoyFilters add to what Istio generates for requests that leave. */
+/** The parts that EnvoyFilters add to Istio's configuration of outgoing requests. */
 function patchedIn(gateway: Gateway): Patched {
   const patches = ofKind(gateway, 'EnvoyFilter')
     .map(({ spec }) => spec.list('config_patches'))
@@ -116,7 +119,7 @@ function patchedIn(gateway: Gateway): Patched {
     routeParts: valuesOf(
       ofParts('ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE').filter(matchesIstioHost),
     ),
-    hosts: where(hosts, 'match.route_configuration.vhost.name', isThere),
+    hosts: where(hosts, 'match.route_configuration.vhost.name'),
   };
 }
 
@@ -126,7 +129,7 @@ function valuesOf(patches: readonly View[]): readonly View[] {
   return patches.flatMap((patch) => patch.at('patch', 'value') ?? []);
 }
 
-/** Names of Istio's virtual hosts end in the port. */
+/** Names of Istio's virtual hosts end with the port. */
 function matchesIstioHost(patch: View): boolean {
   const name = patch.at('match', 'route_configuration', 'vhost', 'name')?.text;
   return name === undefined || /:\d+$/.test(name);
@@ -136,7 +139,10 @@ function filterOf(patch: View): HttpFilter {
   return readHttpFilter(patch.at('patch', 'value') ?? patch, []);
 }
 
-/** Of one EnvoyFilter, in its order: Istio puts each in front of the router, behind those before it. Of others the order is unknown. */
+/**
+ * Filters of one EnvoyFilter are in order, because Istio inserts each before the router and after the previous ones.
+ * The order across EnvoyFilters is unknown.
+ */
 function behindSigner(list: readonly View[]): readonly HttpFilter[] {
   const filters = list.filter((one) => one.get('apply_to')?.isOneOf('HTTP_FILTER'));
   const signer = filters.findIndex((one) => isCheckFilter(filterOf(one)));

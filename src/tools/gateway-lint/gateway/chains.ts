@@ -1,4 +1,4 @@
-/** Questions that rules ask about chains of HTTP filters and their routes. */
+/** Queries of rules about chains of HTTP filters and their routes. */
 import type { Chain, Gateway, HttpFilter, Listener, Override } from './gateway.ts';
 import { mayBe } from './read-filters.ts';
 import type { View } from './view.ts';
@@ -11,7 +11,7 @@ export function allChains({ listeners }: Pick<Gateway, 'listeners'>): readonly C
   return listeners.flatMap(({ chains }) => chains);
 }
 
-/** Those that callers reach. */
+/** Chains that callers can reach. */
 export function reachableChains({ listeners }: Pick<Gateway, 'listeners'>): readonly Chain[] {
   return allChains({ listeners: listeners.filter(({ isOutbound }) => !isOutbound) });
 }
@@ -20,7 +20,7 @@ export function checkedChains(gateway: Gateway): readonly Chain[] {
   return reachableChains(gateway).filter(({ filters }) => filters.some(isCheckFilter));
 }
 
-/** Those in front of an API: with the check, or without it and with a route that forwards. */
+/** Chains in front of an API: those with the check, and those without it that have a forwarding route. */
 export function exposedChains(listeners: readonly Listener[]): readonly Chain[] {
   return reachableChains({ listeners }).filter(
     (chain) => chain.filters.some(isCheckFilter) || forwardsAnything(chain),
@@ -37,23 +37,23 @@ export function forwardsAnything({ routes, unseenRoutes }: Chain): boolean {
   });
 }
 
-/** Redirects and fixed answers reach no API. */
+/** Whether a route forwards requests; redirects and fixed answers do not. */
 export function forwards(route: View): boolean {
   return route.get('direct_response') === undefined && route.get('redirect') === undefined;
 }
 
-/** Filters in front of the check; none in a chain without it. */
+/** Filters before the check; none in a chain without it. */
 export function filtersBeforeCheck({ filters }: Chain): readonly HttpFilter[] {
   return filters.slice(0, Math.max(filters.findIndex(isCheckFilter), 0));
 }
 
-/** Filters behind the check; none in a chain without it. */
+/** Filters after the check; none in a chain without it. */
 export function filtersBehindCheck({ filters }: Chain): readonly HttpFilter[] {
   const check = filters.findIndex(isCheckFilter);
   return check === -1 ? [] : filters.slice(check + 1);
 }
 
-/** Runs for every request, unless a route says otherwise. */
+/** Whether a filter runs for every request, unless a route overrides it. */
 export function runsAlways({ condition, entry }: HttpFilter): boolean {
   return condition === undefined && !mayBe(entry.get('disabled'));
 }

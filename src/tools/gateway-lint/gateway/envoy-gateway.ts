@@ -1,6 +1,6 @@
 /**
- * Envoy Gateway: which Gateways and routes its policies are for, and which filters come in front of the check. A selector, or a part of a
- * Gateway, counts as less than it may be, so that what it may leave out is found.
+ * Envoy Gateway: the Gateways and routes to which its policies apply, and the filters before the check. A selector, or
+ * a part of a Gateway, counts as its minimum, so that unchecked parts are found.
  * Source: Envoy Gateway 1.9, `targetRefs`, SecurityPolicy `mergeType`, internal/xds/translator/httpfilters.go.
  */
 import type { Gateway, Resource } from './gateway.ts';
@@ -40,14 +40,14 @@ function isFor(target: Named, { kind, name, namespace }: Named): boolean {
   return target.kind === kind && target.name === name && isSameNamespace(target.namespace, namespace);
 }
 
-/** Of the SecurityPolicies with `extAuth`. */
+/** Targets of the SecurityPolicies with `extAuth`. */
 function checkedTargets(gateway: Gateway): readonly Target[] {
   return ofKind(gateway, 'SecurityPolicy')
     .filter(({ spec }) => spec.get('ext_auth') !== undefined)
     .flatMap(targetsOf);
 }
 
-/** Routes that forward requests, of a file with such policies, and that none is for. */
+/** Forwarding routes without such a policy, in a file that has some. */
 export function uncoveredRoutes(gateway: Gateway): readonly View[] {
   const targets = checkedTargets(gateway);
   if (targets.length === 0) return [];
@@ -64,7 +64,7 @@ function forwardingRules({ spec }: Resource): readonly View[] {
   return spec.list('rules').filter((rule) => rule.list('backend_refs').length > 0);
 }
 
-/** `route-unchecked` looks at its rules. */
+/** The rule `route-unchecked` checks these rules. */
 function hasExternalAuth(rule: View): boolean {
   return rule.list('filters').some((filter) => filter.get('external_auth') !== undefined);
 }
@@ -79,7 +79,10 @@ function isForParent(target: Target, parent: Target): boolean {
   return isFor(target, parent) && (target.section === undefined || target.section === parent.section);
 }
 
-/** Policies without `extAuth` that may count in place of one with it: of policies for one target the oldest counts, and the nearest. */
+/**
+ * Policies without `extAuth` that may apply instead of one with it, because for one target the nearest and oldest
+ * policy applies.
+ */
 export function overridingPolicies(gateway: Gateway): readonly View[] {
   const guards = checkedTargets(gateway);
   return ofKind(gateway, 'SecurityPolicy')
@@ -97,7 +100,7 @@ function mayOverride(target: Target, isMerged: boolean, guard: Target): boolean 
   return target.kind !== 'Gateway' && !isRoute(guard) && !(isMerged && isRoute(target));
 }
 
-/** Targets of the check that may be no Gateway or listener of the file. */
+/** Targets of the check that may not be a Gateway or listener of the file. */
 export function unknownTargets(gateway: Gateway): readonly View[] {
   const gateways = ofKind(gateway, 'Gateway');
   const known = [...gateways, ...ofKind(gateway, ...HTTP_ROUTES).flatMap(parentsOf)];
@@ -123,8 +126,9 @@ export function clientPolicies(gateway: Gateway): readonly View[] {
 }
 
 /**
- * Filters behind the check that may change a request, in Envoy Gateway's order. By default it asks early. `filterOrder` of EnvoyProxy can
- * move the check behind one filter after the other, as `envoy/` does, or a filter in front of the check. Any other order is reported.
+ * Filters after the check that may change a request, in Envoy Gateway's order. By default the check runs early.
+ * `filterOrder` of EnvoyProxy can move the check after other filters, as `envoy/` does, or a filter before the check.
+ * Any other order is reported.
  */
 const BEHIND_CHECK: readonly string[] = [
   'api_key_auth',
@@ -138,7 +142,7 @@ const BEHIND_CHECK: readonly string[] = [
   'dynamic_modules',
 ];
 
-/** Members of policies that put these into the chain. */
+/** Members of policies that insert these filters into the chain. */
 const POLICY_FILTERS: { readonly [kind: string]: { readonly [member: string]: string } } = {
   EnvoyExtensionPolicy: {
     dynamic_module: 'dynamic_modules',
@@ -155,8 +159,8 @@ const POLICY_FILTERS: { readonly [kind: string]: { readonly [member: string]: st
 };
 
 /**
- * Members of policies whose filters no entry of `filterOrder` puts in front of the check. An entry counts for nothing where its neighbour is
- * absent, so each filter needs its own.
+ * Members of policies whose filters no entry of `filterOrder` moves before the check. An entry has no effect if its
+ * neighbour is absent, so each filter needs its own.
  */
 export function policyFiltersBehindCheck(gateway: Gateway): readonly View[] {
   const orders = specsOf(gateway, 'EnvoyProxy').map((spec) => spec.list('filter_order').map(filterInFront));
@@ -172,7 +176,7 @@ export function policyFiltersBehindCheck(gateway: Gateway): readonly View[] {
   );
 }
 
-/** Entries that may put a filter behind the check. Those that move the check must move it further back, one after the other. */
+/** Entries that may move a filter after the check. Entries that move the check must each move it further back. */
 export function unknownOrders(gateway: Gateway, isHarmless: (kind: string) => boolean): readonly View[] {
   return specsOf(gateway, 'EnvoyProxy').flatMap((spec) => {
     let position = -1;
@@ -189,7 +193,7 @@ export function unknownOrders(gateway: Gateway, isHarmless: (kind: string) => bo
 
 const CHECK = 'ext_authz';
 
-/** The filter that an entry puts in front of the check, if any. */
+/** The filter that an entry moves before the check, if any. */
 function filterInFront(entry: View): string | undefined {
   const [name, before, after] = ['name', 'before', 'after'].map((member) => kindIn(entry.get(member)));
   if (before === CHECK) return name;

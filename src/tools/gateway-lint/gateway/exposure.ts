@@ -1,9 +1,9 @@
-/** Whether callers reach a listener, and whether anything is behind it. */
+/** Whether callers can reach a listener, and whether it forwards to any endpoint. */
 import { isIstioStatistics } from './istio-condition.ts';
 import { mayBe, typed } from './read-filters.ts';
 import type { View } from './view.ts';
 
-/** Of the same document. */
+/** Parts of the same document. */
 interface Surroundings {
   readonly listeners: readonly View[];
   readonly clusters: readonly View[];
@@ -33,7 +33,7 @@ function isUnbound(listener: View): boolean {
   return listener.get('bind_to_port')?.flag === false;
 }
 
-/** All of its addresses are local. */
+/** Whether all of its addresses are local. */
 function isLocal(listener: View): boolean {
   const more = listener.list('additional_addresses').map((one) => one.get('address'));
   return [listener.get('address'), ...more].every(
@@ -52,7 +52,7 @@ export function isLoopback(host: string | undefined): boolean {
   return LOOPBACK.test(host ?? '');
 }
 
-/** Takes redirected connections; those to its own port end at a cluster without endpoints. */
+/** Whether it accepts only redirected connections; those to its own port end at a cluster without endpoints. */
 function refusesDirect(listener: View, clusters: readonly View[]): boolean {
   const port = listener.at('address', 'socket_address', 'port_value')?.text;
   const early = listener.list('listener_filters');
@@ -73,10 +73,10 @@ function refusesDirect(listener: View, clusters: readonly View[]): boolean {
   );
 }
 
-/** Types of filters that do not choose the cluster of the tcp_proxy behind them. */
+/** Types of filters that do not select the cluster of the tcp_proxy after them. */
 const PASSIVE = /\.listener\.(?:original_dst|tls_inspector|http_inspector)\.v\w+\.\w+$/;
 
-/** To a cluster of the file that has no endpoint, such as Istio's BlackHoleCluster. */
+/** Whether it forwards to a cluster of the file without endpoints, such as Istio's BlackHoleCluster. */
 export function isBlackHole(proxy: View, before: readonly View[], clusters: readonly View[]): boolean {
   const message = typed(proxy.get('typed_config'));
   const name = message?.settings.get('cluster')?.text;

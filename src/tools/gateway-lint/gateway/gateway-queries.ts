@@ -1,4 +1,4 @@
-/** Questions that rules ask about a gateway: settings that pass or fail a test, and objects of Kubernetes. */
+/** Queries of rules about a gateway: settings that pass or fail a test, and objects of Kubernetes. */
 import type { Gateway, Resource } from './gateway.ts';
 import { mayBe } from './read-filters.ts';
 import type { View } from './view.ts';
@@ -6,19 +6,18 @@ import type { View } from './view.ts';
 type Test = (setting: View) => boolean;
 
 export const isOn: Test = ({ flag }) => flag === true;
-/** Also for what cannot be known, such as a template's text. */
+/** Also true for a value that cannot be known, such as a template's text. */
 export const mayBeOn: Test = (setting) => mayBe(setting);
-export const isThere: Test = () => true;
 
-/** Each setting that is there and passes the test. @param path such as `status_on_error.code` */
-export function where(all: readonly View[], path: string, isBad: Test): readonly View[] {
+/** Each setting that is present and passes the test, if there is one. @param path such as `status_on_error.code` */
+export function where(all: readonly View[], path: string, test?: Test): readonly View[] {
   return all.flatMap((view) => {
     const setting = view.at(...path.split('.'));
-    return setting !== undefined && isBad(setting) ? [setting] : [];
+    return setting !== undefined && (test === undefined || test(setting)) ? [setting] : [];
   });
 }
 
-/** Each setting that fails the test; where it is missing, the member that should hold it. */
+/** Each setting that fails the test; where it is missing, the member that should contain it. */
 export function unless(all: readonly View[], path: string, isGood: Test): readonly View[] {
   return all.flatMap((view) => {
     const setting = view.at(...path.split('.'));
@@ -27,31 +26,41 @@ export function unless(all: readonly View[], path: string, isGood: Test): readon
   });
 }
 
+/** Where a setting is missing, the member that should contain it. */
+export function missing(all: readonly View[], path: string): readonly View[] {
+  return all
+    .filter((view) => view.at(...path.split('.')) === undefined)
+    .map((view) => deepest(view, path.split('.')));
+}
+
 function deepest(view: View, [name, ...rest]: readonly string[]): View {
   const next = name === undefined ? undefined : view.get(name);
   return next === undefined ? view : deepest(next, rest);
 }
 
-/** Where bodies are kept for the check: of filters, of single routes, of Istio's providers. */
+/** Settings of body buffering for the check: of filters, of single routes, of Istio's providers. */
 export function bodySettings(gateway: Gateway): readonly View[] {
   return [
-    ...where(gateway.checks, 'with_request_body', isThere),
+    ...where(gateway.checks, 'with_request_body'),
     ...routeSettings(gateway, 'with_request_body'),
-    ...where(istioProviders(gateway), 'include_request_body_in_check', isThere),
+    ...where(istioProviders(gateway), 'include_request_body_in_check'),
   ];
 }
 
-/** Which service Envoy asks: of filters, and of single routes. */
+/** The services that Envoy calls, of filters and of single routes. */
 export function grpcServices(gateway: Gateway): readonly View[] {
-  return [...where(gateway.checks, 'grpc_service', isThere), ...routeSettings(gateway, 'grpc_service')];
+  return [...where(gateway.checks, 'grpc_service'), ...routeSettings(gateway, 'grpc_service')];
 }
 
-/** Of the check, for single routes. */
+/** Settings of the check for single routes. */
 export function routeSettings({ overrides }: Gateway, name: string): readonly View[] {
   return overrides.flatMap(({ settings }) => settings.at('check_settings', name) ?? []);
 }
 
-/** An `internal_address_config` of single hosts. Wider ranges hold callers; without ranges Envoy takes all private addresses. */
+/**
+ * Whether an `internal_address_config` has only single hosts. Wider ranges may contain callers, and without ranges
+ * Envoy uses all private addresses.
+ */
 export function isSingleHosts(config: View): boolean {
   const ranges = config.list('cidr_ranges');
   return ranges.length > 0 && ranges.every(isSingleHost);
@@ -70,19 +79,19 @@ export function specsOf(gateway: Gateway, ...kinds: readonly string[]): readonly
   return ofKind(gateway, ...kinds).map(({ spec }) => spec);
 }
 
-/** One is undefined where the manifest leaves it to `kubectl`. */
+/** A namespace is undefined if the manifest leaves it to `kubectl`. */
 export function isSameNamespace(one: string | undefined, other: string | undefined): boolean {
   return one === undefined || other === undefined || one === other;
 }
 
-/** Entries of Istio's `extensionProviders` that ask an external server, by either protocol. */
+/** Entries of Istio's `extensionProviders` that use an external server, by either protocol. */
 export function istioProviders({ meshes }: Gateway): readonly View[] {
   return meshes
     .flatMap((mesh) => mesh.list('extension_providers'))
     .flatMap((one) => one.get('envoy_ext_authz_grpc') ?? one.get('envoy_ext_authz_http') ?? []);
 }
 
-/** Istio's policies that ask a provider. */
+/** Istio's policies that use a provider. */
 export function customPolicies(gateway: Gateway): readonly Resource[] {
   return ofKind(gateway, 'AuthorizationPolicy').filter(({ spec }) =>
     spec.get('action')?.isOneOf('CUSTOM', 3),

@@ -1,4 +1,4 @@
-/** What a file configures, in the form that the rules read. */
+/** The configuration of a file in the form that the rules read. */
 import type { Place } from './source-file.ts';
 import type { View } from './view.ts';
 
@@ -7,10 +7,10 @@ export interface HttpFilter {
   /** Its entry in `http_filters`. */
   readonly entry: View;
   readonly name: string;
-  /** Such as `ext_authz`, from the type of its settings; for types outside of Envoy the whole type. */
+  /** Kind such as `ext_authz`, from the type of its settings; for types outside of Envoy the whole type. */
   readonly kind: string;
   readonly settings: View | undefined;
-  /** What decides whether it runs: a matcher around it, or a list that it is chosen from. */
+  /** Condition under which it runs: a matcher around it, or a list from which it is selected. */
   readonly condition: View | undefined;
 }
 
@@ -18,9 +18,9 @@ export interface HttpFilter {
 export interface Chain {
   readonly manager: View;
   readonly filters: readonly HttpFilter[];
-  /** Route configurations of it that the file holds. */
+  /** Its route configurations in the file. */
   readonly routes: readonly View[];
-  /** Names routes that the file does not hold. */
+  /** The reference to routes that are not in the file. */
   readonly unseenRoutes: View | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface Listener {
   readonly chains: readonly Chain[];
   /** Network filters that forward bytes which no HTTP filter sees. */
   readonly proxies: readonly View[];
-  /** Takes only what the workload beside it sends. */
+  /** Whether it accepts only requests of the workload beside it. */
   readonly isOutbound: boolean;
 }
 
@@ -37,13 +37,13 @@ export interface Listener {
 export interface Override {
   /** The route, virtual host or other part that holds it. */
   readonly owner: View;
-  /** Of the filter. */
+  /** Name of the filter. */
   readonly name: string;
   readonly entry: View;
   /** As in {@link HttpFilter}; undefined for a `FilterConfig` without settings. */
   readonly kind: string | undefined;
   readonly settings: View;
-  /** By `FilterConfig`, for any filter. */
+  /** Whether `FilterConfig` disables the filter. */
   readonly isDisabled: boolean;
 }
 
@@ -51,13 +51,13 @@ export interface Override {
 export interface Resource {
   readonly kind: string;
   readonly name: string;
-  /** Undefined where the manifest leaves it to `kubectl`. */
+  /** Undefined if the manifest leaves it to `kubectl`. */
   readonly namespace: string | undefined;
   readonly view: View;
   readonly spec: View;
 }
 
-/** What a bootstrap, a `config_dump` or files of resources hold. */
+/** Content of a bootstrap, a `config_dump` or files of resources. */
 export interface EnvoyConfiguration {
   readonly listeners: readonly Listener[];
   /** Connection managers in front of an API. */
@@ -71,15 +71,15 @@ export interface EnvoyConfiguration {
   /** Endpoints that are configured apart from their clusters. */
   readonly endpoints: readonly View[];
   readonly admins: readonly View[];
-  /** References to configuration that the file does not hold. */
+  /** References to configuration that is not in the file. */
   readonly unseen: readonly View[];
 }
 
-/** What EnvoyFilter, EnvoyPatchPolicy and `bootstrap` of EnvoyProxy change in generated configuration. */
+/** Changes that EnvoyFilter, EnvoyPatchPolicy and `bootstrap` of EnvoyProxy make to generated configuration. */
 export interface Patches {
-  /** Those that may change the check, its cluster or its order. */
+  /** Changes that may affect the check, its cluster or its order. */
   readonly unknown: readonly View[];
-  /** Settings, such as `encode_raw_headers`, that the others give the check. */
+  /** Settings, such as `encode_raw_headers`, that the other changes give the check. */
   readonly checkSettings: ReadonlySet<string>;
 }
 
@@ -100,16 +100,19 @@ export interface Finding {
   readonly fix: string;
 }
 
-/** @typeParam C what it reads: {@link Gateway} for Envoy */
+/** @typeParam C the configuration that it reads: {@link Gateway} for Envoy */
 export interface Rule<C = Gateway> {
   /** Stable, kebab case. */
   readonly id: string;
-  /** Error: requests bypass the check, or the API trusts what was not checked. Warning: the check is weaker, or denies valid requests. */
+  /**
+   * Error: requests bypass the check, or the API trusts unchecked input. Warning: the check is weaker, or denies valid
+   * requests.
+   */
   readonly severity: Finding['severity'];
-  /** What the setting does, in one line. */
+  /** Effect of the setting, in one line. */
   readonly effect: string;
-  /** What to write instead, in one line. */
+  /** Correct setting, in one line. */
   readonly fix: string;
-  /** Each bad setting, or for a missing setting the part that should hold it. */
+  /** Each bad setting, or for a missing setting the part that should contain it. */
   find(configuration: C): readonly { readonly place: Place }[];
 }

@@ -1,4 +1,4 @@
-/** Proofgate's headers, as gateways name them. */
+/** Names of Proofgate's headers in gateway configurations. */
 import type { View } from './view.ts';
 
 /** Headers that only the verifier may set: docs/operate/enforcement.md "What the sidecar answers". */
@@ -15,7 +15,7 @@ export const CONTEXT_HEADERS: readonly string[] = [
   'x-proofgate-bundle-revision',
 ];
 
-/** For checks over HTTP: envoy/http-service.yaml. It does not reach the API. */
+/** Header for checks over HTTP (envoy/http-service.yaml). It does not reach the API. */
 export const HTTP_LENGTH_HEADER = 'x-proofgate-content-length';
 
 export const DECISION_HEADER = 'x-proofgate-decision-id';
@@ -23,13 +23,13 @@ export const DECISION_HEADER = 'x-proofgate-decision-id';
 /** Headers of a denial. */
 export const DENIAL_HEADERS: readonly string[] = ['x-proofgate-reason', DECISION_HEADER];
 
-/** In any punctuation: some APIs read `_` and `.` as `-`. */
+/** Matches any punctuation, because some APIs read `_` and `.` as `-`. */
 export function isVendorHeader(name: View | string | undefined): boolean {
   const text = typeof name === 'string' ? name : (name?.text ?? '');
   return /^x[-_.]proofgate/i.test(text);
 }
 
-/** Whether a StringMatcher takes this name of a header or host, which is in lower case. */
+/** Whether a StringMatcher accepts this header or host name, which is in lower case. */
 export function matches(matcher: View, name: string): boolean {
   const ignoreCase = matcher.get('ignore_case')?.flag === true;
   const part = (kind: string) => {
@@ -48,7 +48,7 @@ export function matches(matcher: View, name: string): boolean {
   );
 }
 
-/** A regex that only RE2 can read takes no name, except that it may begin with `(?i)`. */
+/** A regular expression that only RE2 can read counts as matching nothing, except that it may begin with `(?i)`. */
 function matchesRegex(regex: string | undefined, name: string): boolean {
   if (regex === undefined) return false;
   try {

@@ -1,7 +1,8 @@
 /**
- * How Istio asks on a condition: an rbac filter that denies nothing writes the name of the matching rule into metadata, and ext_authz asks
- * when it finds there the rule of an AuthorizationPolicy CUSTOM. Network filters do the same for connections other than HTTP.
- * Sources: Istio 1.31, pilot/pkg/security/authz/builder/builder.go; Envoy, source/extensions/filters/http/rbac/rbac_filter.cc.
+ * Istio's conditional checks: an rbac filter that denies nothing writes the name of the matching rule into metadata,
+ * and ext_authz runs if it finds there the rule of an AuthorizationPolicy CUSTOM. Network filters do the same for
+ * connections other than HTTP. Sources: Istio 1.31, pilot/pkg/security/authz/builder/builder.go; Envoy,
+ * source/extensions/filters/http/rbac/rbac_filter.cc.
  */
 import type { HttpFilter, Override } from './gateway.ts';
 import { isSetAside } from './rbac.ts';
@@ -24,17 +25,17 @@ const QUIET = new Set([
   'stats.PluginConfig',
 ]);
 
-/** What the condition depends on in a filter in front of the check. */
+/** The properties of a filter before the check on which the condition depends. */
 interface Step {
   /** Settings of an rbac filter. */
   readonly rbac: View | undefined;
-  /** No route has other settings for it. */
+  /** Whether no route overrides its settings. */
   readonly isSame: boolean;
   readonly runsAlways: boolean;
   readonly isQuiet: boolean;
 }
 
-/** Whether the condition of the check holds for every request, because of a filter in front of it. */
+/** Whether the condition of the check is true for every request, because of a filter before it. */
 export function isAskedAlways(
   check: HttpFilter,
   before: readonly HttpFilter[],
@@ -54,8 +55,9 @@ export function isAskedAlways(
 }
 
 /**
- * Whether the network filter ext_authz asks the verifier about every connection, which denies all: bytes other than HTTP have no proof.
- * Envoy asks at the caller's first bytes, so what a server sends first passes (docs/operate/gateway-lint.md "What it cannot see").
+ * Whether the network filter ext_authz checks every connection with the verifier, which denies all of them, because
+ * bytes other than HTTP have no proof. Envoy checks at the caller's first bytes, so bytes that a server sends first
+ * pass (docs/operate/gateway-lint.md "What it cannot see").
  */
 export function isConnectionRefused(before: readonly View[]): boolean {
   const messages = before.map((filter) => typed(filter.get('typed_config')));
@@ -77,7 +79,7 @@ export function isIstioStatistics(type: string): boolean {
   return type === 'envoy.tcp.metadataexchange.config.MetadataExchange' || type === 'stats.PluginConfig';
 }
 
-/** One filter writes what the condition requires, and none behind it writes anything else there. */
+/** Whether one filter writes the required value, and no later filter overwrites it. */
 function isMetAlways(condition: View | undefined, namespace: string, steps: readonly Step[]): boolean {
   const prefix = condition?.at('value', 'string_match', 'prefix')?.text ?? '';
   const [path, ...deeper] = condition?.list('path') ?? [];
@@ -106,7 +108,7 @@ function writes(rbac: View, key: string): boolean {
 
 const SHADOWS = ['shadow_rules', 'shadow_matcher'];
 
-/** Everything that it writes has the prefix. */
+/** Whether everything that it writes has the prefix. */
 function hasPrefix(rbac: View, prefix: string): boolean {
   return !isSetAside(rbac, 'shadow_rules') && policiesOf(rbac).every(({ name }) => name.startsWith(prefix));
 }

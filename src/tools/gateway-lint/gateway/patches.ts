@@ -1,6 +1,7 @@
 /**
- * Patches of configuration that Istio or Envoy Gateway generates. What a patch makes of configuration that is elsewhere cannot be known, so
- * nothing here applies one. The patches that `envoy/` ships are known by their form; any other is reported, whatever it does.
+ * Patches of configuration that Istio or Envoy Gateway generates. The effect of a patch on configuration elsewhere is
+ * unknown, so patches are not applied here. The patches in `envoy/` are recognized by their form; any other patch is
+ * reported.
  */
 
 import type { Patches, Resource } from './gateway.ts';
@@ -9,11 +10,11 @@ import { requiresDecision } from './rbac.ts';
 import { typed } from './read-filters.ts';
 import { snakeCase, type View } from './view.ts';
 
-/** One change, in a form that both kinds of patches have. */
+/** One change, in a form for both kinds of patches. */
 interface Change {
-  /** What is reported. */
+  /** The place to report. */
   readonly place: View;
-  /** What it changes, and how, for {@link KNOWN_CHANGES}. */
+  /** Target and operation of the change, for {@link KNOWN_CHANGES}. */
   readonly target: string;
   readonly value: View | undefined;
 }
@@ -38,14 +39,14 @@ function changesOf({ kind, spec }: Resource): readonly Change[] {
   return kind === 'EnvoyPatchPolicy' ? changesIn(spec, 'json_patches', jsonChange) : [];
 }
 
-/** A list that cannot be read, such as that of a template, is one unknown change. */
+/** A list that cannot be read, such as that of a template, counts as one unknown change. */
 function changesIn(spec: View, list: string, changeIn: (entry: View) => Change): readonly Change[] {
   const entries = spec.list(list);
   if (entries.length > 0) return entries.map(changeIn);
   return [{ place: spec.get(list) ?? spec, target: '', value: undefined }];
 }
 
-/** Such as `HTTP_FILTER MERGE envoy.filters.http.ext_authz`. */
+/** Describes an Istio change, such as `HTTP_FILTER MERGE envoy.filters.http.ext_authz`. */
 function istioChange(entry: View): Change {
   const operation = entry.at('patch', 'operation');
   const filter = entry.at('match', 'listener', 'filter_chain', 'filter');
@@ -54,7 +55,7 @@ function istioChange(entry: View): Change {
   return { place: operation ?? entry, target: words.join(' '), value: entry.at('patch', 'value') };
 }
 
-/** Such as `Listener add $..http_filters 0`. */
+/** Describes a JSON patch, such as `Listener add $..http_filters 0`. */
 function jsonChange(entry: View): Change {
   const operation = entry.get('operation');
   const [op, selector, path] = ['op', 'json_path', 'path'].map((name) => operation?.get(name));
@@ -63,7 +64,7 @@ function jsonChange(entry: View): Change {
   return { place: op ?? entry, target: words.join(' '), value: operation?.get('value') };
 }
 
-/** Of a JSON pointer, as the tables below have paths. */
+/** Converts a JSON pointer to a path as in the tables below. */
 function pathOf(pointer: string): string {
   return pointer.split('/').map(snakeCase).join('.');
 }
@@ -102,7 +103,7 @@ const MANAGER_SETTINGS: SettingTable = {
   use_remote_address: on,
 };
 
-/** Settings of clusters that change neither whom Envoy asks nor what it sends. */
+/** Settings of clusters that change neither the called server nor the messages to it. */
 const CLUSTER_SETTINGS: SettingTable = {
   circuit_breakers: anyValue,
   connect_timeout: anyValue,
@@ -112,9 +113,9 @@ const CLUSTER_SETTINGS: SettingTable = {
 };
 
 interface KnownChange {
-  /** With a group for the path below what is selected. */
+  /** Pattern with a group for the path below the selected part. */
   readonly target: RegExp;
-  /** The settings that the change gives the check; undefined for a change that is not known. */
+  /** The settings that the change gives the check; undefined for an unknown change. */
   isKnown(value: View | undefined, path: string): readonly string[] | undefined;
 }
 
@@ -147,13 +148,13 @@ const KNOWN_CHANGES: readonly KnownChange[] = [
     isKnown: (value) => value && settingsIn(value, '', CLUSTER_SETTINGS) && [],
   },
   {
-    // In front of the check.
+    // Inserted before the check.
     target:
       /^(?:HTTP_FILTER INSERT_BEFORE envoy\.filters\.http\.ext_authz|Listener add \$\.\.http_filters 0)$/,
     isKnown: (value) => (onlyRemovesHeaders(value) ? [] : undefined),
   },
   {
-    // Behind it.
+    // Inserted after the check.
     target:
       /^(?:HTTP_FILTER INSERT_BEFORE envoy\.filters\.http\.router|Listener add \$\.\.http_filters\[\?\(@\.name *== *'envoy\.filters\.http\.router'\)\] )$/,
     isKnown: (value) => (onlyRequiresDecision(value) ? [] : undefined),
@@ -166,7 +167,7 @@ const KNOWN_CHANGES: readonly KnownChange[] = [
   { target: /^RouteConfiguration remove \$\.\.upgrade_configs $/, isKnown: () => [] },
 ];
 
-/** Of a `typed_config` that Istio merges into a filter, which keeps its name. */
+/** Settings of a `typed_config` that Istio merges into a filter, which keeps its name. */
 function mergedSettings(
   value: View | undefined,
   type: RegExp,
@@ -199,7 +200,7 @@ function settingsIn(view: View, path: string, table: SettingTable): readonly str
     : found.flatMap((paths) => paths ?? []);
 }
 
-/** A filter of ours: no route has settings under its name. */
+/** A filter with one of our names, for which no route has settings. */
 function ownFilter(value: View | undefined, type: RegExp): View | undefined {
   const message = typed(value?.get('typed_config'));
   const isOurs = /^proofgate\./.test(value?.get('name')?.text ?? '') && value?.members().length === 2;

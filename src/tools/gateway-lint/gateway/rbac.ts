@@ -1,4 +1,7 @@
-/** Whether Envoy's rbac filter allows only requests with a decision of the verifier, or only requests that ask for no upgrade. */
+/**
+ * Whether Envoy's rbac filter allows only requests with a decision of the verifier, or only requests without an
+ * upgrade.
+ */
 import type { Chain, Override } from './gateway.ts';
 import { DECISION_HEADER } from './header-names.ts';
 import { mayBe } from './read-filters.ts';
@@ -16,7 +19,8 @@ export function requiresDecision(rbac: View | undefined): boolean {
 }
 
 /**
- * Whether a filter of the chain denies upgrades on every route. For HTTP/2, too, Envoy shows filters the header of HTTP/1.1.
+ * Whether a filter of the chain denies upgrades on every route. For HTTP/2 as well, Envoy shows filters the header of
+ * HTTP/1.1.
  * @param isExempt conditions of requests that may ask for one
  */
 export function refusesUpgrades(

@@ -1,4 +1,4 @@
-/** Envoy's own configuration: a bootstrap, files of resources, and what its admin interface shows (`config_dump`). */
+/** Reads Envoy's own configuration: a bootstrap, files of resources, or the `config_dump` of its admin interface. */
 import { exposedChains, isCheckFilter } from './chains.ts';
 import { isBlackHole, isForWorkloads } from './exposure.ts';
 import type { Chain, EnvoyConfiguration, HttpFilter, Listener } from './gateway.ts';
@@ -6,11 +6,11 @@ import { isConnectionRefused } from './istio-condition.ts';
 import { isManager, PROXY, readHttpFilter, readOverrides, type Typed, typed } from './read-filters.ts';
 import { everyMapping, type View } from './view.ts';
 
-/** As they stand in one document. */
+/** Parts of one document. */
 interface Parts {
   readonly listeners: View[];
   readonly routes: View[];
-  /** Virtual hosts that are fetched one by one. */
+  /** Virtual hosts that are fetched on demand. */
   readonly hosts: View[];
   readonly clusters: View[];
   readonly endpoints: View[];
@@ -51,7 +51,7 @@ const DUMP = /^envoy\.admin\.v\w+\.(\w+ConfigDump)$/;
 
 const BOOTSTRAP_MEMBERS = ['static_resources', 'dynamic_resources', 'admin', 'layered_runtime'];
 
-/** Undefined for a document that is no configuration of Envoy's. */
+/** Undefined for a document that is not an Envoy configuration. */
 function partsOf(document: View): Parts | undefined {
   const parts: Parts = {
     ...{ listeners: [], routes: [], hosts: [], clusters: [] },
@@ -80,7 +80,7 @@ function present(view: View | undefined): readonly View[] {
   return view === undefined ? [] : [view];
 }
 
-/** Which part the entries of a dump belong to, and the member of an entry that holds the resource. */
+/** The part to which the entries of a dump belong, and the member of an entry that contains the resource. */
 const DUMPED: { readonly [dump: string]: { readonly part: PartName; readonly member: string } } = {
   ClustersConfigDump: { part: 'clusters', member: 'cluster' },
   EcdsConfigDump: { part: 'filters', member: 'ecds_filter' },
@@ -102,14 +102,14 @@ function readDumps(dumps: readonly View[], parts: Parts): void {
     } else if (name === 'ScopedRoutesConfigDump') {
       parts.routes.push(...everyMapping([dump]).filter((view) => view.get('virtual_hosts') !== undefined));
     } else if (known !== undefined) {
-      // The static ones are inline routes of listeners, which are in the file already.
+      // Static route configurations are inline routes of listeners, which are already in the file.
       const skipped = name === 'RoutesConfigDump' && hasListeners ? 'static_route_configs' : undefined;
       parts[known.part].push(...dumped(dump, known.member, skipped));
     } else readResource(dump, parts);
   }
 }
 
-/** Of the entries of a dump, or of the entry that a dump of one resource type is. */
+/** Reads the entries of a dump, or the single entry of a dump of one resource type. */
 function dumped(dump: View, member: string, skipped: string | undefined): readonly View[] {
   const lists = dump.members().filter(({ view }) => view.identity !== dump.get(skipped ?? '')?.identity);
   return [dump, ...lists.flatMap(({ view }) => view.items())]
@@ -117,14 +117,14 @@ function dumped(dump: View, member: string, skipped: string | undefined): readon
     .flatMap((holder) => holder?.get(member) ?? []);
 }
 
-/** Of an envelope around a resource, as delta xDS has them. */
+/** Removes the envelope of delta xDS around a resource. */
 function unwrapped(resource: View): View {
   const type = typed(resource)?.type;
   const inner = resource.get('resource');
   return inner !== undefined && (type === undefined || /\.Resource$/.test(type)) ? inner : resource;
 }
 
-/** By the message's name. */
+/** Parts by the message's name. */
 const RESOURCES: { readonly [message: string]: PartName } = {
   Cluster: 'clusters',
   ClusterLoadAssignment: 'endpoints',
@@ -173,7 +173,7 @@ function assemble(parts: Parts): EnvoyConfiguration {
   };
 }
 
-/** Network filters or whole chains that are fetched from elsewhere. */
+/** Network filters or whole chains that are fetched from another source. */
 function unseenChains(listener: View): readonly View[] {
   const discovered = networkFilters(listener).flatMap((filter) => filter.get('config_discovery') ?? []);
   return [...discovered, ...present(listener.get('fcds_config'))];
@@ -184,7 +184,10 @@ function unseenFilters({ filters }: Chain, parts: Parts): readonly View[] {
   return filters.flatMap(({ entry, name }) => (known.has(name) ? [] : (entry.get('config_discovery') ?? [])));
 }
 
-/** Filters of no chain of the file: what they do depends on where they are. The check's settings can be linted by themselves. */
+/**
+ * Filters that are in no chain of the file. Their effect depends on their position, but the check's settings can be
+ * linted on their own.
+ */
 function unplaced(filters: readonly HttpFilter[], chains: readonly Chain[]): readonly View[] {
   const names = new Set(chains.flatMap((chain) => chain.filters.map(({ name }) => name)));
   return filters
@@ -206,7 +209,7 @@ function joined(all: readonly EnvoyConfiguration[]): EnvoyConfiguration {
   };
 }
 
-/** What listeners refer to, of the same document. */
+/** Parts of the same document to which listeners refer. */
 interface Surroundings {
   readonly listeners: readonly View[];
   readonly clusters: readonly View[];
@@ -215,7 +218,7 @@ interface Surroundings {
   readonly filters: readonly View[];
 }
 
-/** A listener: its connection managers with their filters and routes, and what forwards bytes beside them. */
+/** A listener: its connection managers with their filters and routes, and other filters that forward bytes. */
 function readListener(view: View, around: Surroundings): Listener {
   const filters = [...networkFilters(view), ...view.list('listener_filters')];
   const api = typed(view.at('api_listener', 'api_listener'));
@@ -240,7 +243,7 @@ function filterChains(listener: View): readonly View[] {
   );
 }
 
-/** Those that forward connections which no check refuses, to a cluster with endpoints. */
+/** Filters that forward unchecked connections to a cluster with endpoints. */
 function proxiesOf(view: View, { clusters }: Surroundings): readonly View[] {
   const isProxy = (filter: View) =>
     messagesIn(filter.get('typed_config')).some(({ type }) => PROXY.test(type));
@@ -256,7 +259,7 @@ function proxiesOf(view: View, { clusters }: Surroundings): readonly View[] {
   return [...ofChains, ...early.filter(isProxy)];
 }
 
-/** What a network filter is, or what a matcher around others may make of it. */
+/** The type of a network filter, or the possible types if a matcher selects it. */
 function messagesIn(config: View | undefined): readonly Typed[] {
   const outer = typed(config);
   if (config === undefined || outer === undefined || isManager(outer) || PROXY.test(outer.type)) {

@@ -1,4 +1,4 @@
-/** HTTP filters, by the type of their settings; also within a matcher or a TypedStruct. */
+/** Reads HTTP filters by the type of their settings, also within a matcher or a TypedStruct. */
 import type { HttpFilter, Override } from './gateway.ts';
 import { everyMapping, type View } from './view.ts';
 
@@ -9,7 +9,7 @@ export interface Typed {
   readonly settings: View;
 }
 
-/** Of an Any, in protobuf's JSON form. */
+/** Reads an Any in protobuf's JSON form. */
 export function typed(message: View | undefined): Typed | undefined {
   const type = typeName(message?.named('@type'));
   if (message === undefined || type === undefined) return undefined;
@@ -49,7 +49,7 @@ export function readHttpFilter(entry: View, discovered: readonly View[]): HttpFi
   return { entry, name, kind, settings: message.settings, condition: undefined };
 }
 
-/** Of several filters that a matcher chooses from, the check counts first. */
+/** Of several filters from which a matcher selects, the check has precedence. */
 function readWrapped(entry: View, name: string, { settings, type }: Typed): HttpFilter {
   const inner = everyMapping([settings])
     .flatMap((view) => typed(view) ?? [])
@@ -75,7 +75,10 @@ export function isManager({ type }: Typed): boolean {
   return /\.HttpConnectionManager$/.test(type);
 }
 
-/** Types of network filters that forward by themselves. Others (mongo_proxy, zookeeper_proxy, …) only observe, in front of one of these. */
+/**
+ * Types of network filters that forward by themselves. Others (mongo_proxy, zookeeper_proxy, …) only observe, before
+ * one of these.
+ */
 export const PROXY =
   /\.(?:TcpProxy|GenericProxy|ThriftProxy|DubboProxy|RedisProxy|RocketmqProxy|SipProxy|KafkaMesh|UdpProxyConfig)$/;
 

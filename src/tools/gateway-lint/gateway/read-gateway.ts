@@ -22,7 +22,7 @@ export function readGateway(text: string): Gateway | undefined {
   return { ...configuration, documents: all, resources, meshes, patches: readPatches(resources) };
 }
 
-/** Objects that configure a gateway, or that rules need beside those. */
+/** Objects that configure a gateway, and others that rules need. */
 const KINDS = new Set([
   'AuthorizationPolicy',
   'Backend',
@@ -51,7 +51,10 @@ const KINDS = new Set([
   'WasmPlugin',
 ]);
 
-/** A List holds several. Files that were joined without `---` are one document: values of a chart, and an object behind them. */
+/**
+ * A List contains several objects. Files that were joined without `---` form one document: values of a chart, followed
+ * by an object.
+ */
 function readResources(document: View): readonly Resource[] {
   const values =
     document.get('mesh_config') === undefined
@@ -75,10 +78,10 @@ function readObjects(document: View): readonly Resource[] {
   ];
 }
 
-/** Where an IstioOperator has `meshConfig`. Each is merged over the ones before it, so all are linted. */
+/** Places of `meshConfig` in an IstioOperator. Each is merged over the previous ones, so all are linted. */
 const MESH_HOLDERS = [[], ['values'], ['unvalidated_values']];
 
-/** Istio's mesh configuration, of an object that holds one. @throws UnreadableText for a ConfigMap whose text is not YAML */
+/** Istio's mesh configuration in an object. @throws UnreadableText for a ConfigMap whose text is not YAML */
 function meshesOf({ kind, spec, view }: Resource): readonly View[] {
   if (kind === 'IstioOperator' || kind === 'HelmValues') {
     return MESH_HOLDERS.flatMap((names) => spec.at(...names, 'mesh_config') ?? []);
@@ -86,7 +89,7 @@ function meshesOf({ kind, spec, view }: Resource): readonly View[] {
   return kind === 'ConfigMap' ? (view.at('data', 'mesh')?.documents() ?? []) : [];
 }
 
-/** Documents that a ConfigMap holds as files, such as a bootstrap. Files that are not YAML do not matter here. */
+/** Documents in a ConfigMap's files, such as a bootstrap. Files that are not YAML are ignored. */
 function mountedFiles(document: View): readonly View[] {
   if (document.get('kind')?.text !== 'ConfigMap') return [];
   const files = (document.get('data')?.members() ?? []).filter(({ name }) => /\.(?:ya?ml|json)$/.test(name));

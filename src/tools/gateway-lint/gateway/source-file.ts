@@ -49,13 +49,13 @@ export class Source {
     this.#isEnvoys = isEnvoys(this.#names());
   }
 
-  /** Of the top members. */
+  /** Names of the top-level members. */
   #names(): readonly string[] {
     const keys = isMap<Node>(this.root) ? this.root.items.map(({ key }) => this.target(key)) : [];
     return keys.flatMap((key) => (isScalar(key) && key.tag !== IGNORE ? [String(key.value)] : []));
   }
 
-  /** The target of an alias; any other node is itself. */
+  /** The target of an alias; returns any other node unchanged. */
   target(node: Node): Node | undefined {
     return isAlias(node) ? this.#targets.get(node) : node;
   }
@@ -70,8 +70,8 @@ export class Source {
   }
 
   /**
-   * YAML within a text of this document, as ConfigMaps hold it. In a literal block (`|`) places stay exact; in other
-   * forms they are the text's own.
+   * YAML within a text of this document, as ConfigMaps hold it. In a literal block (`|`) places are exact; in other
+   * forms they are those of the whole text.
    */
   within(node: Node): readonly Source[] {
     if (!isScalar(node) || typeof node.value !== 'string') return [];
@@ -92,12 +92,12 @@ const IGNORE = '!ignore';
 const ENVOYS = /^(?:static_?resources|dynamic_?resources|admin|layered_?runtime|resources|configs|<<)$/i;
 const OTHERS = /^(?:kind|mesh_?config)$/i;
 
-/** By the names of its members: one that Envoy reads itself. */
+/** Whether the names of its members show that Envoy reads the document itself. */
 function isEnvoys(names: readonly string[]): boolean {
   return names.some((name) => ENVOYS.test(name)) && !names.some((name) => OTHERS.test(name));
 }
 
-/** Of the first line with something in it. */
+/** Indentation of the first line that is not empty. */
 function indentOf(text: string): number {
   return /^( *)[^ \r\n]/m.exec(text)?.[1]?.length ?? 0;
 }
@@ -125,7 +125,7 @@ export function readSources(text: string, placeOf = placesIn(text)): readonly So
   }
 }
 
-/** Places of offsets in a text; each is found in the logarithm of the number of lines. */
+/** Finds places of offsets in a text, in time logarithmic in the number of lines. */
 function placesIn(text: string): (offset: number) => Place {
   const starts = [0];
   for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1);

@@ -1,7 +1,8 @@
 /**
- * Where a configuration says that the verifier is, and whether the gateway checks who answers there: Envoy's clusters, backends of Gateway API
- * and Envoy Gateway, and hosts of Istio's providers. Source: Envoy, extensions.transport_sockets.tls.v3.UpstreamTlsContext; Envoy Gateway 1.9,
- * SecurityPolicy `extAuth.grpc`, Backend `tls`; Gateway API, BackendTLSPolicy; Istio 1.31, DestinationRule, ServiceEntry.
+ * The verifier's location in a configuration, and whether the gateway authenticates it: Envoy's clusters, backends of
+ * Gateway API and Envoy Gateway, and hosts of Istio's providers. Source: Envoy,
+ * extensions.transport_sockets.tls.v3.UpstreamTlsContext; Envoy Gateway 1.9, SecurityPolicy `extAuth.grpc`, Backend
+ * `tls`; Gateway API, BackendTLSPolicy; Istio 1.31, DestinationRule, ServiceEntry.
  */
 import { isLocalAddress, isLoopback } from './exposure.ts';
 import type { Gateway, Resource } from './gateway.ts';
@@ -16,7 +17,7 @@ export function clusterNames(gateway: Gateway): readonly View[] {
   ];
 }
 
-/** Those with an address that is on another machine, or unknown. */
+/** Clusters with an address that is on another machine, or unknown. */
 export function remoteClusters(gateway: Gateway): readonly View[] {
   const names = new Set(clusterNames(gateway).map(({ text }) => text));
   return gateway.clusters
@@ -35,7 +36,7 @@ export function isLocalCluster(cluster: View, { endpoints }: Gateway): boolean {
   return outer.length > 0 && outer.every(isLocalAddress);
 }
 
-/** TLS settings of its sockets, also within other sockets; undefined where one of the sockets has no TLS. */
+/** TLS settings of its sockets, also within other sockets; undefined if one of the sockets has no TLS. */
 export function tlsContexts(cluster: View): readonly View[] | undefined {
   const matched = cluster.list('transport_socket_matches').map((match) => match.get('transport_socket'));
   const sockets = isMatchedAlways(cluster) ? matched : [...matched, cluster.get('transport_socket')];
@@ -45,7 +46,7 @@ export function tlsContexts(cluster: View): readonly View[] | undefined {
   return contexts.some((own) => own.length === 0) ? undefined : contexts.flat();
 }
 
-/** Endpoints without the labels get the cluster's own socket, which is plain text where there is none. */
+/** Endpoints without the labels use the cluster's own socket, which is plain text if there is none. */
 function isMatchedAlways(cluster: View): boolean {
   const wanted = cluster.list('transport_socket_matches').map((match) => match.get('match')?.members() ?? []);
   const endpoints = cluster
@@ -65,7 +66,7 @@ function contextIn(view: View): readonly View[] {
   return message !== undefined && /\.UpstreamTlsContext$/.test(message.type) ? [message.settings] : [];
 }
 
-/** What comes from a secret is not in the file and counts as right. */
+/** Values from a secret are not in the file and count as correct. */
 export function isVerified(context: View): boolean {
   const common = context.get('common_tls_context');
   if (common?.get('validation_context_sds_secret_config') !== undefined) return true;
@@ -84,7 +85,7 @@ export function isVerified(context: View): boolean {
   return isPinned || (hasAuthority && hasName && !acceptsAny);
 }
 
-/** To a Service, or to a Backend of Envoy Gateway. */
+/** Reference to a Service, or to a Backend of Envoy Gateway. */
 interface Reference {
   readonly view: View;
   readonly kind: string;
@@ -103,7 +104,7 @@ export function plainBackends(gateway: Gateway): readonly View[] {
     .map(({ view }) => view);
 }
 
-/** TLS that takes any certificate. */
+/** References with TLS that accepts any certificate. */
 export function unverifiedBackends(gateway: Gateway): readonly View[] {
   return references(gateway)
     .flatMap((reference) => backendsOf(reference, gateway))
@@ -138,7 +139,7 @@ function referenceIn({ namespace }: Resource, view: View): Reference {
   };
 }
 
-/** A policy is for objects of its own namespace. */
+/** A policy applies to objects of its own namespace. */
 function hasPolicy({ kind, name, namespace }: Reference, gateway: Gateway): boolean {
   return ofKind(gateway, 'BackendTLSPolicy')
     .filter((policy) => isSameNamespace(policy.namespace, namespace))
@@ -152,7 +153,7 @@ function backendsOf({ kind, name, namespace }: Reference, gateway: Gateway): rea
   );
 }
 
-/** All of its endpoints are on the gateway's own machine. */
+/** Whether all of its endpoints are on the gateway's own machine. */
 function isHere({ spec }: Resource): boolean {
   const endpoints = spec.list('endpoints');
   return (
@@ -162,7 +163,7 @@ function isHere({ spec }: Resource): boolean {
 }
 
 /**
- * Settings without TLS. Which DestinationRule a proxy takes depends on its namespace, so each for the host counts.
+ * Settings without TLS. The DestinationRule that a proxy uses depends on its namespace, so each one for the host counts.
  * @param hosts of the verifier by default
  */
 export function plainDestinations(gateway: Gateway, hosts = providerHosts(gateway)): readonly View[] {
@@ -178,7 +179,7 @@ export function hasTlsDestination(gateway: Gateway, host: string): boolean {
   return tlsSettings(gateway, [host]).length > 0;
 }
 
-/** With TLS that takes any certificate, or any of an authority's. */
+/** Settings with TLS that accepts any certificate, or any certificate of an authority. */
 export function unverifiedDestinations(gateway: Gateway, hosts = providerHosts(gateway)): readonly View[] {
   return tlsSettings(gateway, hosts)
     .filter(({ tls }) => tls.get('mode')?.isOneOf(...WITH_TLS) ?? false)
@@ -190,7 +191,7 @@ export function unverifiedDestinations(gateway: Gateway, hosts = providerHosts(g
     });
 }
 
-/** Of rules for hosts that are not on the proxy's own machine, with the ServiceEntries of each host. */
+/** DestinationRules for hosts that are not on the proxy's own machine, with the ServiceEntries of each host. */
 function tlsSettings(
   gateway: Gateway,
   hosts: readonly string[],
@@ -213,12 +214,12 @@ function providerHosts(gateway: Gateway): readonly string[] {
   return istioProviders(gateway).map(hostOf);
 }
 
-/** Of `namespace/host`, or the host alone. */
+/** The host in `namespace/host` or `host`. */
 function hostOf(provider: View): string {
   return provider.get('service')?.text?.toLowerCase().replace(/^.*\//, '') ?? '';
 }
 
-/** Those of a namespace, or all where it has none. */
+/** ServiceEntries of a namespace, or all without a namespace. */
 function entriesFor(host: string, namespace: string | undefined, gateway: Gateway): readonly View[] {
   const all = ofKind(gateway, 'ServiceEntry').filter(({ spec }) =>
     spec.list('hosts').some(({ text }) => text?.toLowerCase() === host),
@@ -232,7 +233,7 @@ function isLocalEntry(entry: View): boolean {
   return endpoints.length > 0 && endpoints.every((address) => /^unix:/.test(address) || isLoopback(address));
 }
 
-/** A name without points is that of a Service beside the rule. */
+/** A name without dots is that of a Service in the rule's namespace. */
 function isForHost({ namespace, spec }: Resource, host: string): boolean {
   const written = spec.get('host')?.text?.toLowerCase() ?? '';
   const rule = /[.*]/.test(written) ? written : `${written}.${namespace ?? ''}.svc.cluster.local`;

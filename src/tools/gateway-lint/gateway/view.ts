@@ -1,12 +1,12 @@
 /**
  * A node of a configuration, read as protobuf's JSON form: members in snake case or camel case, `null` as absent, aliases and merge
- * keys followed. No node is assumed to have the form that it should have.
+ * keys followed. No node is assumed to have the right form.
  */
 import { isAlias, isMap, isScalar, isSeq, type Node, Scalar } from 'yaml';
 import type { Place, Source } from './source-file.ts';
 
 export interface Member {
-  /** As it is written. */
+  /** Name as written. */
   readonly name: string;
   readonly view: View;
 }
@@ -51,12 +51,12 @@ export class View {
     return names.reduce<View | undefined>((view, name) => view?.get(name), this);
   }
 
-  /** By its name exactly as it is written, for mappings whose names are data. */
+  /** Finds a member by its name exactly as written, for mappings whose names are data. */
   named(name: string): View | undefined {
     return this.members().findLast((member) => member.name === name)?.view;
   }
 
-  /** Own members, and those that are merged in under other names. Each mapping is merged once, the nearest first. */
+  /** Own members, and merged members with other names. Each mapping is merged once, the nearest first. */
   members(): readonly Member[] {
     const found: Member[] = [];
     const names = new Set<string>();
@@ -89,7 +89,7 @@ export class View {
     return { own, merges };
   }
 
-  /** Of a mapping: its names, which may be aliases, with their nodes. Without names that its reader ignores. */
+  /** A mapping's names, which may be aliases, with their nodes, without names that its reader ignores. */
   #entries(node: Node): readonly { readonly at: Node; readonly key: Scalar; readonly value: unknown }[] {
     if (!isMap<Node>(node)) return [];
     return node.items.flatMap(({ key: at, value }) => {
@@ -137,7 +137,7 @@ export class View {
   #wrapped(): View | undefined {
     const [member, ...more] = this.members();
     const isWrapper = member?.name === 'value' && more.length === 0;
-    // In one wrapper alone: an alias could lead around in a circle.
+    // Only one wrapper is removed, because aliases could form a cycle.
     return isWrapper && isScalar(member.view.identity) ? member.view : undefined;
   }
 
@@ -148,7 +148,7 @@ export class View {
     return /^(?:false|no|n|off)$/.test(word) ? false : undefined;
   }
 
-  /** Undefined for what begins with a zero, too: Envoy and Kubernetes read `0100` as 64. */
+  /** Undefined also for a leading zero, because Envoy and Kubernetes read `0100` as 64. */
   get number(): number | undefined {
     if (!isScalar(this.#node)) return this.#wrapped()?.number;
     const text = this.text ?? '';
@@ -195,7 +195,7 @@ export function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** All mappings within, each once, however many aliases lead to it. */
+/** All nested mappings, each once, even if several aliases refer to it. */
 export function everyMapping(roots: readonly View[]): readonly View[] {
   const seen = new Set<Node>();
   const found: View[] = [];

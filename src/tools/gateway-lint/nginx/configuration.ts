@@ -86,13 +86,13 @@ function tokensOf(text: string): readonly Token[] {
   let lineStart = 0;
   for (let at = 0; at < text.length; ) {
     const place = { line, column: at - lineStart + 1 };
-    const kind = LEXEMES.findIndex((lexeme) => isAt(lexeme, text, at));
+    const kind = LEXEMES.findIndex((lexeme) => matchAt(lexeme, text, at));
     const lexeme = LEXEMES[kind];
     // An unfinished quote would be read as a word.
     if (lexeme === undefined || (kind === 4 && /["']/.test(text[at] ?? ''))) {
       throw unreadable('a quote without its end', place);
     }
-    const [whole = '', quoted] = isAt(lexeme, text, at) ?? [];
+    const [whole = '', quoted] = matchAt(lexeme, text, at) ?? [];
     if (kind > 0) tokens.push({ text: quoted ?? whole, place, isMark: kind === 1 });
     for (let end = whole.indexOf('\n'); end >= 0; end = whole.indexOf('\n', end + 1)) {
       line += 1;
@@ -103,7 +103,7 @@ function tokensOf(text: string): readonly Token[] {
   return tokens;
 }
 
-function isAt(lexeme: RegExp, text: string, at: number): RegExpExecArray | null {
+function matchAt(lexeme: RegExp, text: string, at: number): RegExpExecArray | null {
   lexeme.lastIndex = at;
   return lexeme.exec(text);
 }

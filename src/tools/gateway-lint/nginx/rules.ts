@@ -1,4 +1,4 @@
-/** Settings of nginx that weaken the check or bypass it: ngx_http_auth_request_module beside others. */
+/** Settings of nginx that weaken or bypass the check by ngx_http_auth_request_module. */
 import type { Rule } from '../gateway/gateway.ts';
 import { CONTEXT_HEADERS } from '../gateway/header-names.ts';
 import { type Directive, everyDirective } from './configuration.ts';
@@ -7,7 +7,7 @@ type Nginx = readonly Directive[];
 
 const FORWARDING = /^(?:proxy|fastcgi|uwsgi|scgi|grpc|memcached)_pass$/;
 
-/** A directive of the block itself; nginx inherits it from the nearest block around that has one. */
+/** A directive of a block, which nginx inherits from the nearest enclosing block that has it. */
 function effective(block: Directive | undefined, name: string): Directive | undefined {
   return block && (block.block.findLast((one) => one.name === name) ?? effective(block.parent, name));
 }
@@ -20,13 +20,13 @@ function locations(nginx: Nginx): readonly Directive[] {
   return everyDirective(nginx).filter(({ name }) => name === 'location');
 }
 
-/** The location that a check asks; undefined without a check. */
+/** The location that a check uses; undefined without a check. */
 function checkOf(location: Directive): string | undefined {
   const [target] = effective(location, 'auth_request')?.values ?? [];
   return target === 'off' ? undefined : target;
 }
 
-/** The locations that checks ask. nginx asks about no subrequest, so they are not checked themselves. */
+/** The locations that checks use. nginx does not check subrequests, so these locations are unchecked. */
 function checkLocations(nginx: Nginx): readonly Directive[] {
   const targets = new Set(locations(nginx).flatMap((location) => checkOf(location) ?? []));
   return locations(nginx).filter(({ values }) => targets.has(values.at(-1) ?? ''));
@@ -37,7 +37,7 @@ function checked(nginx: Nginx): readonly Directive[] {
   return locations(nginx).filter((location) => checkOf(location) !== undefined && !checks.includes(location));
 }
 
-/** With what is in blocks of `if` and `limit_except`, without other locations. */
+/** The directives including those in `if` and `limit_except`, without other locations. */
 function inside(block: Directive): readonly Directive[] {
   return everyDirective(block.block.filter(({ name }) => name !== 'location'));
 }
@@ -61,7 +61,7 @@ function mayServe({ values }: Directive, path: string): boolean {
   return modifier.startsWith('~') || path.startsWith(pattern);
 }
 
-/** Also those of the blocks around, up to the location's `server`. */
+/** Includes directives of enclosing blocks, up to the location's `server`. */
 function within(location: Directive, names: readonly string[]): readonly Directive[] {
   return around(location)
     .flatMap(inside)
@@ -73,19 +73,19 @@ function around(block: Directive): readonly Directive[] {
   return isOutermost ? [block] : [block, ...around(block.parent)];
 }
 
-/** `http://name` alone, or a socket file without the `:/uri` behind it. */
+/** Whether the target has a URI, unlike `http://name` or a socket file without `:/uri`. */
 function hasUri({ values: [target = ''] }: Directive): boolean {
   return !/^https?:\/\/(?:unix:[^:$]+|[^/?$]+)$/.test(target);
 }
 
 const CACHING = ['proxy', 'fastcgi', 'uwsgi', 'scgi'].flatMap((name) => [`${name}_cache`, `${name}_store`]);
 
-/** Neither an error nor, as 444, no answer. */
+/** Whether the status is neither an error nor 444, which sends no answer. */
 function isAnswer({ values: [status = ''] }: Directive): boolean {
   return !/^[45][0-9]{2}$/.test(status);
 }
 
-/** The API gets these from the verifier's answer, or not at all. */
+/** Headers that the API gets only from the verifier's answer. */
 const REPLACED = [
   'authorization',
   'x-proofgate-passport',
@@ -98,7 +98,7 @@ function variablesOf(value: string): readonly string[] {
   return [...value.matchAll(/\$\{?(\w+)/g)].flatMap(([, name = '']) => name);
 }
 
-/** Variables that auth_request_set takes from the verifier's answer; `set` and `map` may take them from the caller. */
+/** Variables that auth_request_set sets from the verifier's answer; `set` and `map` may set them from the caller. */
 function ofVerifier(location: Directive): ReadonlySet<string> {
   const block = effective(location, 'auth_request_set')?.parent;
   const all = block === undefined ? [] : own(block, 'auth_request_set');
@@ -109,7 +109,7 @@ function ofVerifier(location: Directive): ReadonlySet<string> {
   );
 }
 
-/** Whether the location sends none of the caller's; unknown with an `include`, which is not read here. */
+/** Whether the location forwards none of the caller's own; unknown with an `include`, which is not read here. */
 function replacesHeaders(location: Directive): boolean {
   const block = effective(location, 'proxy_set_header')?.parent;
   const around = block ?? location;

@@ -1,4 +1,4 @@
-/** How Envoy asks the verifier, and what it makes of the answer, or of none. */
+/** Rules about Envoy's calls to the verifier, and its handling of the answer or of a missing answer. */
 
 import type { Gateway, Rule } from '../gateway/gateway.ts';
 import {
@@ -6,7 +6,6 @@ import {
   externalAuths,
   grpcServices,
   isOn,
-  isThere,
   istioProviders,
   mayBeOn,
   routeSettings,
@@ -15,12 +14,12 @@ import {
 } from '../gateway/gateway-queries.ts';
 import type { View } from '../gateway/view.ts';
 
-/** Istio's and Envoy Gateway's settings of the check, which have some names in common. */
+/** Istio's and Envoy Gateway's settings of the check, which share some names. */
 function generatedChecks(gateway: Gateway): readonly View[] {
   return [...istioProviders(gateway), ...extAuths(gateway)];
 }
 
-/** A status that blames the gateway and not the caller. */
+/** Whether the status is a fault of the gateway, not of the caller. */
 function isServerError({ text }: View): boolean {
   return /^(?:5\d\d|InternalServerError|NotImplemented|BadGateway|ServiceUnavailable|GatewayTimeout|InsufficientStorage)$/.test(
     text ?? '',
@@ -63,7 +62,7 @@ export const ANSWER_RULES: readonly Rule[] = [
     fix: 'grpc_service: { timeout: 0.5s } or server_uri: { timeout: 0.5s }, at most 2s (Istio, Envoy Gateway: timeout: 500ms)',
     find: (gateway) => [
       ...unless([...grpcServices(gateway), ...generatedChecks(gateway)], 'timeout', isSoon),
-      ...unless(where(gateway.checks, 'http_service', isThere), 'server_uri.timeout', isSoon),
+      ...unless(where(gateway.checks, 'http_service'), 'server_uri.timeout', isSoon),
     ],
   },
   {
@@ -73,11 +72,11 @@ export const ANSWER_RULES: readonly Rule[] = [
       'asks again about the same request: the first Check used the proof, so the verifier denies a replay',
     fix: 'no retry_policy on the Check (Envoy Gateway: no backendSettings.retry)',
     find: (gateway) => [
-      ...where(grpcServices(gateway), 'retry_policy', isThere),
-      ...where(grpcServices(gateway), 'envoy_grpc.retry_policy', isThere),
-      ...where(gateway.checks, 'http_service.retry_policy', isThere),
-      ...where(extAuths(gateway), 'grpc.backend_settings.retry', isThere),
-      ...where(extAuths(gateway), 'http.backend_settings.retry', isThere),
+      ...where(grpcServices(gateway), 'retry_policy'),
+      ...where(grpcServices(gateway), 'envoy_grpc.retry_policy'),
+      ...where(gateway.checks, 'http_service.retry_policy'),
+      ...where(extAuths(gateway), 'grpc.backend_settings.retry'),
+      ...where(extAuths(gateway), 'http.backend_settings.retry'),
     ],
   },
   {
@@ -93,7 +92,7 @@ export const ANSWER_RULES: readonly Rule[] = [
     effect:
       "ignores headers that the verifier sets and removes: a caller's own context headers reach the API",
     fix: 'no decoder_header_mutation_rules',
-    find: ({ checks }) => where(checks, 'decoder_header_mutation_rules', isThere),
+    find: ({ checks }) => where(checks, 'decoder_header_mutation_rules'),
   },
   {
     id: 'route-cache-cleared',
@@ -123,9 +122,8 @@ export const ANSWER_RULES: readonly Rule[] = [
       ...where(
         gateway.meshes.flatMap((mesh) => mesh.list('extension_providers')),
         'envoy_ext_authz_http',
-        isThere,
       ),
-      ...where(extAuths(gateway), 'http', isThere),
+      ...where(extAuths(gateway), 'http'),
       ...where(externalAuths(gateway), 'protocol', (protocol) => protocol.text !== 'GRPC'),
     ],
   },

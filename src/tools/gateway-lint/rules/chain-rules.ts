@@ -1,4 +1,4 @@
-/** Where the check is among the filters, and whether it runs. */
+/** Rules about the position of the check among the filters, and whether it runs. */
 import {
   allChains,
   checkedChains,
@@ -12,12 +12,12 @@ import {
 } from '../gateway/chains.ts';
 import { policyFiltersBehindCheck, unknownOrders } from '../gateway/envoy-gateway.ts';
 import type { Chain, Gateway, HttpFilter, Override, Rule } from '../gateway/gateway.ts';
-import { BYTE_ROUTES, isThere, mayBeOn, specsOf, where } from '../gateway/gateway-queries.ts';
+import { BYTE_ROUTES, mayBeOn, specsOf, where } from '../gateway/gateway-queries.ts';
 import { isAskedAlways } from '../gateway/istio-condition.ts';
 import { mayBe, readHttpFilter, typed } from '../gateway/read-filters.ts';
 import type { View } from '../gateway/view.ts';
 
-/** Filters that leave method, target, headers and body of what they forward as they are. */
+/** Filters that do not change method, target, headers and body. */
 const HARMLESS = new Set([
   'adaptive_concurrency',
   'admission_control',
@@ -43,7 +43,7 @@ const HARMLESS = new Set([
   'upstream_codec',
 ]);
 
-/** A compressor may compress bodies of requests, too. */
+/** A compressor may also compress request bodies. */
 export function isHarmless({ kind, settings }: HttpFilter): boolean {
   const enabled = settings?.at('request_direction_config', 'common_config', 'enabled');
   const isOff = enabled?.get('default_value')?.flag === false && enabled.get('runtime_key') === undefined;
@@ -51,7 +51,7 @@ export function isHarmless({ kind, settings }: HttpFilter): boolean {
   return HARMLESS.has(kind) && !(kind === 'compressor' && isOfRequests);
 }
 
-/** Of routers and clusters: they run after all others. */
+/** Filters of routers and clusters, which run after all others. */
 export function upstreamFilters(
   gateway: Gateway,
   chains: readonly Chain[] = reachableChains(gateway),
@@ -64,10 +64,13 @@ export function upstreamFilters(
   return [...ofRouters, ...ofClusters].map((entry) => readHttpFilter(entry, []));
 }
 
-/** Objects of Istio's that become filters which may change a request. Their phase does not matter: Istio asks providers first. */
+/**
+ * Objects from which Istio creates filters that may change a request. Their phase does not matter, because Istio runs
+ * providers first.
+ */
 const ISTIO_FILTERS = ['RequestAuthentication', 'TrafficExtension', 'WasmPlugin'];
 
-/** Filters that can answer, or forward, by themselves. */
+/** Filters that can answer or forward on their own. */
 const ANSWERING = new Set([
   'aws_lambda',
   'cache',
@@ -89,7 +92,7 @@ function targetOf(settings: View | undefined): string | undefined {
   );
 }
 
-/** Conditions of checks in this chain that may not hold for a request. */
+/** Conditions of checks in this chain that may be false for a request. */
 function conditionsOf({ filters }: Chain, overrides: readonly Override[]): readonly View[] {
   return filters.flatMap((filter, at) => {
     if (!isCheckFilter(filter)) return [];
@@ -99,22 +102,22 @@ function conditionsOf({ filters }: Chain, overrides: readonly Override[]): reado
   });
 }
 
-/** Of checks that are configured by name, for a chain that is elsewhere. */
+/** Conditions of checks that are configured by name, for a chain in another file. */
 function conditionsElsewhere(gateway: Gateway): readonly View[] {
   const filters = allChains(gateway).flatMap((chain) => chain.filters.filter(isCheckFilter));
   const seen = new Set(filters.map(({ settings }) => settings?.identity));
   const others = gateway.checks.filter(({ identity }) => !seen.has(identity));
-  return where(others, 'filter_enabled_metadata', isThere);
+  return where(others, 'filter_enabled_metadata');
 }
 
-/** All requests, whatever happens at run time. */
+/** Whether the fraction is all requests, independent of runtime values. */
 function isEverything(enabled: View): boolean {
   const share = enabled.get('default_value');
   const isOfHundred = share?.get('denominator')?.isOneOf('HUNDRED', 0) ?? true;
   return enabled.get('runtime_key') === undefined && isOfHundred && share?.get('numerator')?.number === 100;
 }
 
-/** Whether each route that forwards switches the filter on, by itself or by what it is in. */
+/** Whether each forwarding route enables the filter, itself or by an enclosing part. */
 function isOnEverywhere(chain: Chain, filter: HttpFilter, overrides: readonly Override[]): boolean {
   if (chain.unseenRoutes !== undefined || chain.routes.length === 0) return false;
   const switching = new Set(

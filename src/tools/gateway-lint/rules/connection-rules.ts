@@ -1,19 +1,22 @@
-/** What the HTTP connection manager makes of a request before the check: path, headers, scheme, the caller's address. */
+/**
+ * Rules about changes that the HTTP connection manager makes before the check: path, headers, scheme, the caller's
+ * address.
+ */
 import { allChains } from '../gateway/chains.ts';
 import { clientPolicies } from '../gateway/envoy-gateway.ts';
 import type { Gateway, Rule } from '../gateway/gateway.ts';
-import { isOn, isSingleHosts, isThere, mayBeOn, specsOf, unless, where } from '../gateway/gateway-queries.ts';
+import { isOn, isSingleHosts, mayBeOn, specsOf, unless, where } from '../gateway/gateway-queries.ts';
 import { type Condition, refusesUpgrades } from '../gateway/rbac.ts';
 import { everyMapping, type View } from '../gateway/view.ts';
 
-/** Istio's setting for paths, where there is one. */
+/** Istio's setting for paths, if there is one. */
 function istioPaths({ meshes }: Gateway, ...bad: readonly (string | number)[]): readonly View[] {
   return where(meshes, 'path_normalization.normalization', (setting) => setting.isOneOf(...bad));
 }
 
 const SLASHES_KEY = ['http_connection_manager', 'path_with_escaped_slashes_action_enabled'] as const;
 
-/** Runtime values below 100 %, of any layer: the key as one name, or its parts one below the other. */
+/** Runtime values below 100 % in any layer, with the key as one name or as nested names. */
 function slashesLetThrough({ documents }: Gateway): readonly View[] {
   const [first, second] = SLASHES_KEY;
   return everyMapping(documents)
@@ -24,14 +27,14 @@ function slashesLetThrough({ documents }: Gateway): readonly View[] {
     });
 }
 
-/** Entries that are switched off do not count. */
+/** Excludes disabled entries. */
 function upgrades(holders: readonly View[], name: string): readonly View[] {
   return holders
     .flatMap((view) => view.list(name))
     .filter((upgrade) => upgrade.get('enabled')?.flag !== false);
 }
 
-/** Managers and route parts, but for those that only chains with a filter against upgrades use. */
+/** Managers and route parts, except those that only chains with a filter against upgrades use. */
 function openHolders(gateway: Gateway, isExempt: Condition): readonly View[] {
   const chains = allChains(gateway);
   const closed = chains.filter((chain) => refusesUpgrades(chain, gateway.overrides, isExempt));
@@ -52,7 +55,7 @@ function openHolders(gateway: Gateway, isExempt: Condition): readonly View[] {
 export function allowedUpgrades(gateway: Gateway, isExempt: Condition = () => false): readonly View[] {
   return [
     ...upgrades(openHolders(gateway, isExempt), 'upgrade_configs'),
-    ...where(gateway.routeParts, 'match.connect_matcher', isThere),
+    ...where(gateway.routeParts, 'match.connect_matcher'),
   ];
 }
 

@@ -1,4 +1,4 @@
-/** Which parts of a request the Check holds. */
+/** Rules about the parts of a request that the Check contains. */
 
 import type { Rule } from '../gateway/gateway.ts';
 import {
@@ -6,16 +6,16 @@ import {
   extAuths,
   externalAuths,
   isOn,
-  isThere,
   istioProviders,
   mayBeOn,
+  missing,
   routeSettings,
   unless,
   where,
 } from '../gateway/gateway-queries.ts';
 import type { View } from '../gateway/view.ts';
 
-/** `--max-message-bytes` of the verifier by default, less what headers take. */
+/** The verifier's default `--max-message-bytes`, minus space for headers. */
 const MAX_BODY_BYTES = 4_194_304 - 131_072;
 
 function isLarge({ number }: View): boolean {
@@ -41,11 +41,11 @@ export const CONTENT_RULES: readonly Rule[] = [
     fix: 'pack_as_bytes: true (Istio: packAsBytes: true; Envoy Gateway: an EnvoyPatchPolicy)',
     find: (gateway) => [
       ...unless(bodySettings(gateway), 'pack_as_bytes', isOn),
-      // They have no such setting.
+      // Envoy Gateway has no such setting.
       ...(gateway.patches.checkSettings.has('with_request_body.pack_as_bytes')
         ? []
-        : where(extAuths(gateway), 'body_to_ext_auth', isThere)),
-      ...where(externalAuths(gateway), 'forward_body', isThere),
+        : where(extAuths(gateway), 'body_to_ext_auth')),
+      ...where(externalAuths(gateway), 'forward_body'),
     ],
   },
   {
@@ -55,9 +55,9 @@ export const CONTENT_RULES: readonly Rule[] = [
       'sends no bodies: only routes with `body: unbound` work, and the verifier needs --envoy-body none',
     fix: 'with_request_body (Istio: includeRequestBodyInCheck; Envoy Gateway: bodyToExtAuth; Gateway API: forwardBody)',
     find: (gateway) => [
-      ...unless(gateway.checks, 'with_request_body', isThere),
-      ...unless(istioProviders(gateway), 'include_request_body_in_check', isThere),
-      ...unless(extAuths(gateway), 'body_to_ext_auth', isThere),
+      ...missing(gateway.checks, 'with_request_body'),
+      ...missing(istioProviders(gateway), 'include_request_body_in_check'),
+      ...missing(extAuths(gateway), 'body_to_ext_auth'),
       ...unless(externalAuths(gateway), 'forward_body.max_size', ({ number }) => number !== 0),
     ],
   },
@@ -87,7 +87,7 @@ export const CONTENT_RULES: readonly Rule[] = [
     fix: 'encode_raw_headers: true (Istio: in an EnvoyFilter; Envoy Gateway: in an EnvoyPatchPolicy)',
     find: (gateway) => [
       ...unless(gateway.checks, 'encode_raw_headers', isOn),
-      // They have no such setting.
+      // Istio and Envoy Gateway have no such setting.
       ...(gateway.patches.checkSettings.has('encode_raw_headers')
         ? []
         : [...istioProviders(gateway), ...extAuths(gateway)]),
@@ -100,12 +100,12 @@ export const CONTENT_RULES: readonly Rule[] = [
     effect: 'hides headers from the verifier, which can then neither check nor remove them',
     fix: 'neither allowed_headers nor disallowed_headers (Envoy Gateway: no headersToExtAuth; Gateway API: no allowedHeaders)',
     find: (gateway) => [
-      // Over HTTP Envoy shows nothing without it: http-service-rules.ts.
-      ...where(overGrpc(gateway.checks), 'allowed_headers', isThere),
-      ...where(gateway.checks, 'disallowed_headers', isThere),
-      ...where(extAuths(gateway), 'headers_to_ext_auth', isThere),
-      ...where(externalAuths(gateway), 'grpc.allowed_headers', isThere),
-      ...where(externalAuths(gateway), 'http.allowed_headers', isThere),
+      // Over HTTP, Envoy sends no headers without this setting: `http-service-rules.ts`.
+      ...where(overGrpc(gateway.checks), 'allowed_headers'),
+      ...where(gateway.checks, 'disallowed_headers'),
+      ...where(extAuths(gateway), 'headers_to_ext_auth'),
+      ...where(externalAuths(gateway), 'grpc.allowed_headers'),
+      ...where(externalAuths(gateway), 'http.allowed_headers'),
     ],
   },
   {
@@ -113,7 +113,7 @@ export const CONTENT_RULES: readonly Rule[] = [
     severity: 'warning',
     effect: "leaves the caller's certificate out of the Check",
     fix: 'include_peer_certificate: true',
-    // Over HTTP there is no place for it.
+    // Checks over HTTP do not support it.
     find: ({ checks }) => unless(overGrpc(checks), 'include_peer_certificate', isOn),
   },
 ];

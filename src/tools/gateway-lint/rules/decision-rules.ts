@@ -1,4 +1,4 @@
-/** Routes that skip the check, and the second look at what it allowed. */
+/** Rules about routes that skip the check, and about the second filter that enforces its decision. */
 import {
   allChains,
   checkedChains,
@@ -9,12 +9,12 @@ import {
   runsAlways,
 } from '../gateway/chains.ts';
 import type { Chain, Gateway, Override, Rule } from '../gateway/gateway.ts';
-import { externalAuths, isThere, mayBeOn, routeRules, specsOf, where } from '../gateway/gateway-queries.ts';
+import { externalAuths, mayBeOn, routeRules, specsOf, where } from '../gateway/gateway-queries.ts';
 import { requiresDecision } from '../gateway/rbac.ts';
 import { mayBe, typed } from '../gateway/read-filters.ts';
 import type { View } from '../gateway/view.ts';
 
-/** Entries for ext_authz: by type, or for `FilterConfig` alone by the filter's name. */
+/** Entries for ext_authz: by type, or for a mere `FilterConfig` by the filter's name. */
 function checkOverrides(gateway: Gateway): readonly Override[] {
   const filters = allChains(gateway).flatMap((chain) => chain.filters.filter(isCheckFilter));
   const names = new Set(filters.map(({ name }) => name));
@@ -40,7 +40,10 @@ function uncheckedRules(gateway: Gateway): readonly View[] {
   );
 }
 
-/** Where a chain forwards what has no decision of the verifier: its filter, or the routes with other settings for it. */
+/**
+ * Where a chain forwards requests without a decision of the verifier: its filter, or the routes with other settings for
+ * it.
+ */
 function undecided(chain: Chain, gateway: Gateway): readonly View[] {
   const { filters, routes, unseenRoutes } = chain;
   const rbac = filtersBehindCheck(chain).filter((filter) => filter.kind === 'rbac' && runsAlways(filter));
@@ -57,7 +60,7 @@ function undecided(chain: Chain, gateway: Gateway): readonly View[] {
   return undecidedOverrides(overrides, gateway);
 }
 
-/** Of routes with the check. */
+/** Overrides of routes with the check. */
 function undecidedOverrides(overrides: readonly Override[], gateway: Gateway): readonly View[] {
   const unchecked = checkOverrides(gateway).filter((one) => switchedOff(one) !== undefined);
   const open = new Set(unchecked.map(({ owner }) => owner.identity));
@@ -70,10 +73,13 @@ function keepsDecision({ isDisabled, settings }: Override): boolean {
   return !isDisabled && requiresDecision(settings.get('rbac'));
 }
 
-/** Extensions that compute a cluster's name. Those by a matcher or priority take names of the configuration, as routes do. */
+/**
+ * Extensions that compute a cluster's name. Extensions with a matcher or priority use names from the configuration,
+ * like routes.
+ */
 const CHOOSES_CLUSTER = /\.router\.cluster_specifiers?\.(?!(?:matcher|priority_group)\.)/;
 
-/** Filters that may make metadata of what a caller sends. */
+/** Filters that may copy a caller's input to metadata. */
 const COPYING = new Set([
   'dynamic_modules',
   'ext_proc',
@@ -87,7 +93,7 @@ const COPYING = new Set([
   'wasm',
 ]);
 
-/** Also in a file without filters. */
+/** Also true for a file without filters. */
 function mayCopyHeaders(gateway: Gateway): boolean {
   const filters = allChains(gateway).flatMap((chain) => chain.filters);
   return gateway.listeners.length === 0 || filters.some(({ kind }) => COPYING.has(kind));
@@ -119,13 +125,11 @@ export const DECISION_RULES: readonly Rule[] = [
     effect: "lets a caller's unsigned header choose where a checked request goes",
     fix: 'name clusters and hosts in the configuration',
     find: (gateway) => [
-      ...where(gateway.routeParts, 'cluster_header', isThere),
-      ...where(gateway.routeParts, 'host_rewrite_header', isThere),
+      ...where(gateway.routeParts, 'cluster_header'),
+      ...where(gateway.routeParts, 'host_rewrite_header'),
       ...where(gateway.clusters, 'original_dst_lb_config.use_http_header', mayBeOn),
-      ...where(specsOf(gateway, 'HTTPRouteFilter'), 'url_rewrite.hostname.header', isThere),
-      ...(mayCopyHeaders(gateway)
-        ? where(gateway.clusters, 'original_dst_lb_config.metadata_key', isThere)
-        : []),
+      ...where(specsOf(gateway, 'HTTPRouteFilter'), 'url_rewrite.hostname.header'),
+      ...(mayCopyHeaders(gateway) ? where(gateway.clusters, 'original_dst_lb_config.metadata_key') : []),
       ...gateway.routeParts.filter((part) => CHOOSES_CLUSTER.test(typed(part)?.type ?? '')),
     ],
   },

@@ -1,6 +1,6 @@
-/** What Envoy does with a request after the check: one proof must not reach the API twice. */
+/** Rules about a request after the check: one proof must not reach the API twice. */
 import type { Gateway, Rule } from '../gateway/gateway.ts';
-import { isThere, ofKind, routeRules, specsOf, where } from '../gateway/gateway-queries.ts';
+import { ofKind, routeRules, specsOf, where } from '../gateway/gateway-queries.ts';
 import { everyMapping, type View } from '../gateway/view.ts';
 
 /** Conditions under which nothing has been sent yet. */
@@ -11,7 +11,7 @@ function isUnsent(policy: View): boolean {
   return conditions.length > 0 && conditions.every((condition) => UNSENT.has(condition.trim()));
 }
 
-/** Without those for what the workload beside Envoy sends. */
+/** Route parts without those for requests of the workload beside Envoy. */
 function routeParts({ listeners, routeParts }: Gateway): readonly View[] {
   const outbound = listeners.filter(({ isOutbound }) => isOutbound).flatMap(({ chains }) => chains);
   const parts = everyMapping(outbound.flatMap(({ routes }) => routes));
@@ -23,7 +23,7 @@ function virtualServices(gateway: Gateway): readonly View[] {
   return ofKind(gateway, 'VirtualService').flatMap(({ spec }) => spec.list('http'));
 }
 
-/** Istio retries by itself where neither the route nor the mesh says how often. */
+/** Istio retries by default if neither the route nor the mesh sets the number. */
 function retriedByDefault(gateway: Gateway): readonly View[] {
   const isSaid = gateway.meshes.some((mesh) => mesh.get('default_http_retry_policy') !== undefined);
   return isSaid
@@ -33,7 +33,7 @@ function retriedByDefault(gateway: Gateway): readonly View[] {
       );
 }
 
-/** Of Gateway API. */
+/** Filters of Gateway API routes. */
 const filters = (gateway: Gateway) => routeRules(gateway).flatMap((rule) => rule.list('filters'));
 
 export const DELIVERY_RULES: readonly Rule[] = [
@@ -44,7 +44,7 @@ export const DELIVERY_RULES: readonly Rule[] = [
     fix: 'no retry_policy, no hedge_policy, no internal_redirect_policy (Istio: retries and defaultHttpRetryPolicy: { attempts: 0 }; Gateway API, Envoy Gateway: no retry): the caller retries, and signs anew',
     find: (gateway) => [
       ...where(routeParts(gateway), 'retry_policy', (policy) => !isUnsent(policy)),
-      ...where(routeParts(gateway), 'hedge_policy', isThere),
+      ...where(routeParts(gateway), 'hedge_policy'),
       ...['internal_redirect_policy', 'internal_redirect_action'].flatMap((name) =>
         where(routeParts(gateway), name, (policy) => policy.text !== 'PASS_THROUGH_INTERNAL_REDIRECT'),
       ),
@@ -55,8 +55,8 @@ export const DELIVERY_RULES: readonly Rule[] = [
         (retries) => retries.get('attempts')?.number !== 0,
       ),
       ...retriedByDefault(gateway),
-      ...where(routeRules(gateway), 'retry', isThere),
-      ...where(specsOf(gateway, 'BackendTrafficPolicy'), 'retry', isThere),
+      ...where(routeRules(gateway), 'retry'),
+      ...where(specsOf(gateway, 'BackendTrafficPolicy'), 'retry'),
     ],
   },
   {
@@ -66,10 +66,10 @@ export const DELIVERY_RULES: readonly Rule[] = [
     fix: 'no request_mirror_policies (Istio: no mirror; Gateway API: no RequestMirror)',
     find: (gateway) => [
       ...['request_mirror_policies', 'request_mirror_policy'].flatMap((name) =>
-        where(routeParts(gateway), name, isThere),
+        where(routeParts(gateway), name),
       ),
-      ...['mirror', 'mirrors'].flatMap((name) => where(virtualServices(gateway), name, isThere)),
-      ...where(filters(gateway), 'request_mirror', isThere),
+      ...['mirror', 'mirrors'].flatMap((name) => where(virtualServices(gateway), name)),
+      ...where(filters(gateway), 'request_mirror'),
     ],
   },
 ];

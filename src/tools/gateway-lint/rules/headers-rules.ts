@@ -1,4 +1,7 @@
-/** Headers that only the verifier may write: none from callers, and none from the API that look like a denial. */
+/**
+ * Rules about headers that only the verifier may write: none may come from callers, and the API must not send those of
+ * a denial.
+ */
 import {
   allChains,
   checkedChains,
@@ -9,7 +12,7 @@ import {
 } from '../gateway/chains.ts';
 import { clientPolicies } from '../gateway/envoy-gateway.ts';
 import type { Chain, Gateway, HttpFilter, Rule } from '../gateway/gateway.ts';
-import { isThere, routeRules, specsOf, where } from '../gateway/gateway-queries.ts';
+import { routeRules, specsOf, where } from '../gateway/gateway-queries.ts';
 import {
   CONTEXT_HEADERS,
   DENIAL_HEADERS,
@@ -20,7 +23,7 @@ import {
 import { typed } from '../gateway/read-filters.ts';
 import { everyMapping, type View } from '../gateway/view.ts';
 
-/** Filters in front of the check that change headers for every request. */
+/** Filters before the check that change headers of every request. */
 function mutationsBefore(chain: Chain): readonly HttpFilter[] {
   return filtersBeforeCheck(chain).filter((one) => one.kind === 'header_mutation' && runsAlways(one));
 }
@@ -30,7 +33,7 @@ function mutationLists(filters: readonly HttpFilter[], name: string): readonly V
   return filters.flatMap(({ settings }) => settings?.at('mutations', name) ?? []);
 }
 
-/** The names that `remove` and `remove_on_match` leave. */
+/** Names that `remove` and `remove_on_match` do not remove. */
 function remaining(mutations: readonly View[], names: readonly string[]): readonly string[] {
   return names.filter(
     (name) =>
@@ -56,7 +59,7 @@ function keptContextHeaders(chain: Chain): readonly View[] {
   return [lists[0] ?? filters[0]?.entry ?? chain.manager.get('http_filters') ?? chain.manager];
 }
 
-/** By a ClientTrafficPolicy, or by what a Gateway without one has. */
+/** Headers that a ClientTrafficPolicy, or the default without one, keeps. */
 function keptByPolicy(spec: View): readonly View[] {
   const early = spec.at('headers', 'early_request_headers');
   const removed = new Set(early?.list('remove').map(({ text }) => text?.toLowerCase()));
@@ -72,24 +75,24 @@ function keptTrailers(chain: Chain): readonly View[] {
   return [lists[0] ?? holder ?? chain.manager.get('http_filters') ?? chain.manager];
 }
 
-/** Of HeaderValueOptions. */
+/** Names in HeaderValueOptions. */
 function addedNames(options: readonly View[]): readonly View[] {
   return where(options, 'header.key', isVendorHeader);
 }
 
-/** Of all filters of a kind, and of what routes make of them. */
+/** Settings of all filters of a kind, and of their overrides by routes. */
 function settingsOf(gateway: Gateway, wanted: string): readonly View[] {
   const filters = [...allChains(gateway).flatMap((chain) => chain.filters), ...gateway.overrides];
   return filters.flatMap(({ kind, settings }) => (kind === wanted ? (settings ?? []) : []));
 }
 
-/** Of all that changes headers: filters, what routes make of them, what runs before the filters. */
+/** Settings of everything that changes headers: filters, their overrides by routes, and parts that run before filters. */
 function mutationSettings(gateway: Gateway): readonly View[] {
   const early = allChains(gateway).flatMap(({ manager }) => manager.list('early_header_mutation_extensions'));
   return everyMapping([...settingsOf(gateway, 'header_mutation'), ...early]);
 }
 
-/** `set` and `add` of manifests: Gateway API's routes, Istio's, Envoy Gateway's policies. */
+/** `set` and `add` in manifests: routes of Gateway API and Istio, and policies of Envoy Gateway. */
 function manifestModifiers(gateway: Gateway): readonly View[] {
   const rules = routeRules(gateway).flatMap((rule) => [rule, ...rule.list('backend_refs')]);
   const istio = specsOf(gateway, 'VirtualService').flatMap((spec) => spec.list('http'));
@@ -97,14 +100,12 @@ function manifestModifiers(gateway: Gateway): readonly View[] {
     ...where(
       rules.flatMap((one) => one.list('filters')),
       'request_header_modifier',
-      isThere,
     ),
     ...where(
       istio.flatMap((route) => [route, ...route.list('route')]),
       'headers.request',
-      isThere,
     ),
-    ...where(specsOf(gateway, 'ClientTrafficPolicy'), 'headers.early_request_headers', isThere),
+    ...where(specsOf(gateway, 'ClientTrafficPolicy'), 'headers.early_request_headers'),
   ];
 }
 
@@ -158,7 +159,7 @@ export const HEADER_RULES: readonly Rule[] = [
     fix: 'no x-proofgate-… in what the gateway adds or sets',
     find: (gateway) => [
       ...addedNames(gateway.routeParts.flatMap((part) => part.list('request_headers_to_add'))),
-      ...addedNames(where(mutationSettings(gateway), 'append', isThere)).filter(
+      ...addedNames(where(mutationSettings(gateway), 'append')).filter(
         ({ text }) => text !== HTTP_LENGTH_HEADER,
       ),
       ...addedNames(
@@ -167,7 +168,7 @@ export const HEADER_RULES: readonly Rule[] = [
         ),
       ),
       ...['set', 'add', 'add_if_absent']
-        .flatMap((verb) => where(manifestModifiers(gateway), verb, isThere))
+        .flatMap((verb) => where(manifestModifiers(gateway), verb))
         .flatMap(writtenBy),
       ...where(specsOf(gateway, 'HTTPRouteFilter'), 'credential_injection.header', isVendorHeader),
     ],

@@ -1,6 +1,6 @@
-/** Settings of an Envoy that asks over HTTP: `http_service`, for which the verifier has `--http-listen`. */
+/** Rules for an Envoy that checks over HTTP with `http_service`, for which the verifier has `--http-listen`. */
 import type { Gateway, Rule } from '../gateway/gateway.ts';
-import { isThere, unless, where } from '../gateway/gateway-queries.ts';
+import { unless, where } from '../gateway/gateway-queries.ts';
 import { CONTEXT_HEADERS } from '../gateway/header-names.ts';
 import type { View } from '../gateway/view.ts';
 
@@ -42,7 +42,7 @@ export const HTTP_SERVICE_RULES: readonly Rule[] = [
     severity: 'error',
     effect: "adds the verifier's headers to those of the caller",
     fix: 'allowed_upstream_headers, and no allowed_upstream_headers_to_append',
-    find: (gateway) => where(httpChecks(gateway), `${ANSWER}.allowed_upstream_headers_to_append`, isThere),
+    find: (gateway) => where(httpChecks(gateway), `${ANSWER}.allowed_upstream_headers_to_append`),
   },
   {
     id: 'http-any-host',

@@ -1,17 +1,17 @@
-/** Where Kubernetes objects say that the check applies; and rules for any file. */
+/** Rules about where Kubernetes objects apply the check, and rules for any file. */
 import { overridingPolicies, uncoveredRoutes, unknownTargets } from '../gateway/envoy-gateway.ts';
 import type { Gateway, Rule } from '../gateway/gateway.ts';
 import { customPolicies, extAuths, externalAuths, istioProviders } from '../gateway/gateway-queries.ts';
 import { everyMapping, type View } from '../gateway/view.ts';
 
-/** Of a rule of an AuthorizationPolicy. */
+/** Conditions of a rule of an AuthorizationPolicy. */
 function conditionsOf(rule: View): readonly View[] {
   return ['from', 'to', 'when'].flatMap((name) => rule.get(name) ?? []);
 }
 
 const DRY_RUN = 'istio.io/dry-run';
 
-/** Listeners have rules of their own. */
+/** Ignores listeners, which have their own rules. */
 function asksSomewhere(gateway: Gateway): boolean {
   const asking = [istioProviders, customPolicies, extAuths, externalAuths].map((read) => read(gateway));
   return [gateway.listeners, gateway.checks, gateway.patches.unknown, ...asking].some(

@@ -1,7 +1,7 @@
-/** How the gateway reaches the verifier, and who reaches the gateway's own interface. */
+/** Rules about the gateway's connection to the verifier, and about access to the gateway's own interface. */
 import { isLocalAddress, isLoopback } from '../gateway/exposure.ts';
 import type { Rule } from '../gateway/gateway.ts';
-import { grpcServices, isThere, specsOf, where } from '../gateway/gateway-queries.ts';
+import { grpcServices, specsOf, where } from '../gateway/gateway-queries.ts';
 import {
   clusterNames,
   isVerified,
@@ -34,7 +34,7 @@ export const VERIFIER_RULES: readonly Rule[] = [
       ...remoteClusters(gateway)
         .filter((cluster) => tlsContexts(cluster) === undefined)
         .map((cluster) => cluster.get('load_assignment') ?? cluster),
-      ...where(grpcServices(gateway), 'google_grpc', isThere).flatMap(plainGoogle),
+      ...where(grpcServices(gateway), 'google_grpc').flatMap(plainGoogle),
       ...plainBackends(gateway),
       ...plainDestinations(gateway),
     ],
@@ -66,13 +66,13 @@ export const VERIFIER_RULES: readonly Rule[] = [
     effect: 'writes passports or proofs to the log, where its readers can take them',
     fix: 'no Authorization, x-proofgate-passport, x-proofgate-transcript or x-proofgate-signature in access logs',
     find: (gateway) => {
-      const telemetry = where(specsOf(gateway, 'EnvoyProxy'), 'telemetry', isThere);
+      const telemetry = where(specsOf(gateway, 'EnvoyProxy'), 'telemetry');
       const holders = [...gateway.managers, ...gateway.listeners.map(({ view }) => view), ...telemetry];
-      const logs = where(holders, 'access_log', isThere);
+      const logs = where(holders, 'access_log');
       const texts = everyMapping(logs.flatMap((log) => [log, ...log.items()]))
         .flatMap((view) => view.members())
         .map(({ view }) => view);
-      return [...texts, ...where(gateway.meshes, 'access_log_format', isThere)].filter(({ text }) =>
+      return [...texts, ...where(gateway.meshes, 'access_log_format')].filter(({ text }) =>
         CREDENTIAL.test(text ?? ''),
       );
     },

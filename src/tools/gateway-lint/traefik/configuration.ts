@@ -3,7 +3,7 @@ import { everyMapping, type View } from '../gateway/view.ts';
 
 /** One middleware of a router, in the order in which requests pass them. Chains are expanded. */
 export interface Step {
-  /** Such as `forwardauth`, in lower case. */
+  /** Kind in lower case, such as `forwardauth`. */
   readonly kind: string;
   readonly settings: View;
 }
@@ -12,25 +12,25 @@ export const isCheck = ({ kind }: Step): boolean => kind === 'forwardauth';
 
 export interface Router {
   readonly view: View;
-  /** Once for each entry point that it may be on. */
+  /** One chain for each entry point that may use it. */
   readonly chains: readonly (readonly Step[])[];
 }
 
 export interface TraefikConfiguration {
   readonly documents: readonly View[];
   readonly entryPoints: readonly View[];
-  /** Without those that lead to Traefik's own services. */
+  /** Routers, without those to Traefik's own services. */
   readonly routers: readonly Router[];
   /** Settings of every ForwardAuth, also of manifests of `kind: Middleware`. */
   readonly checks: readonly View[];
-  /** By their names in lower case. */
+  /** Services by their names in lower case. */
   readonly services: ReadonlyMap<string, View>;
   readonly transports: ReadonlyMap<string, View>;
-  /** Of manifests of `kind: ServersTransport`. */
+  /** Specs of manifests of `kind: ServersTransport`. */
   readonly transportSpecs: readonly View[];
 }
 
-/** Undefined for documents that configure no Traefik. */
+/** Undefined for documents that do not configure Traefik. */
 export function readTraefik(documents: readonly View[]): TraefikConfiguration | undefined {
   const tcp = documents.flatMap((view) => at(view, 'tcp', 'routers') ?? []);
   const checks = everyMapping(documents).flatMap((view) => member(view, 'forwardAuth') ?? []);
@@ -86,7 +86,7 @@ function isInternal(router: View): boolean {
   return /@internal$/.test(member(router, 'service')?.text ?? '');
 }
 
-/** Undefined stands for entry points that the documents do not have. */
+/** Undefined means entry points that are not in the documents. */
 function entryPointsOf(router: View, entryPoints: readonly Entry[]): readonly (View | undefined)[] {
   const wanted = namesIn(member(router, 'entryPoints'));
   const found = entryPoints.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
@@ -98,12 +98,12 @@ function namesIn(list: View | undefined): readonly string[] {
   return list?.items().flatMap((item) => item.text ?? []) ?? [];
 }
 
-/** Of a name, which may name the provider of files, too. */
+/** The key of a name, which may include the file provider. */
 export function keyOf(name: string): string {
   return name.toLowerCase().replace(/@file$/, '');
 }
 
-/** Of a middleware by its name, such as `proofgate@file`; none for one of another provider. */
+/** Steps of a middleware by its name, such as `proofgate@file`; none for another provider's. */
 function stepsOf(
   name: string,
   middlewares: ReadonlyMap<string, View>,

@@ -1,4 +1,4 @@
-/** What Traefik sends to the API after the check: the checked target, and once. */
+/** Rules about Traefik's requests to the API: only the checked target, and only once. */
 import type { Rule } from '../gateway/gateway.ts';
 import type { View } from '../gateway/view.ts';
 import {
@@ -13,7 +13,7 @@ import {
 
 const isChecked = ({ chains }: Router) => chains.some((chain) => chain.some(isCheck));
 
-/** Routers with a chain that has the check and lacks what refuses such targets before it. */
+/** Routers with a chain that has the check but no earlier middleware that refuses such targets. */
 function routersWithSpaces({ routers }: TraefikConfiguration): readonly View[] {
   const keepsSpaces = (chain: readonly Step[]) =>
     chain.some(isCheck) && !chain.slice(0, chain.findIndex(isCheck)).some(redirectsSpaces);
@@ -23,10 +23,10 @@ function routersWithSpaces({ routers }: TraefikConfiguration): readonly View[] {
 const ORDINARY = ['http://api.example/a?b=c', 'https://api.example/'];
 const WITH_SPACES = ['http://api.example/a?b=c ', 'https://api.example/?   ', 'http://api.example/a?b c'];
 
-/** Whether it matches every target with a space, whole, and no other. */
+/** Whether it matches exactly the targets with a space, as a whole. */
 function redirectsSpaces({ kind, settings }: Step): boolean {
   if (kind !== 'redirectregex') return false;
-  // A dot of Go matches a line feed only with the flag, and no target has one.
+  // In Go a dot matches a line feed only with a flag, and no target contains one.
   const source = (member(settings, 'regex')?.text ?? '').replace(/^\(\?s\)/, '');
   try {
     const pattern = new RegExp(source, 's');
@@ -39,7 +39,7 @@ function redirectsSpaces({ kind, settings }: Step): boolean {
   }
 }
 
-/** Of the services of checked routers: those with several are followed. */
+/** Deliveries of the services of checked routers, including services that combine several. */
 function deliveries(traefik: TraefikConfiguration): readonly Delivery[] {
   return traefik.routers.filter(isChecked).flatMap(({ view }) => {
     const name = member(view, 'service');
@@ -48,12 +48,12 @@ function deliveries(traefik: TraefikConfiguration): readonly Delivery[] {
 }
 
 interface Delivery {
-  /** What a finding points to. */
+  /** The place of a finding. */
   readonly view: View;
   readonly kind: 'once' | 'repeated' | 'mirrored';
 }
 
-/** @param name of a service, where it is used */
+/** @param name the name of a service, where it is used */
 function deliveriesOf(
   traefik: TraefikConfiguration,
   name: View,
@@ -61,7 +61,7 @@ function deliveriesOf(
 ): readonly Delivery[] {
   const key = keyOf(name.text ?? '');
   const service = traefik.services.get(key);
-  // Of another provider, or of Kubernetes: unknown.
+  // A service of another provider, or of Kubernetes, is unknown.
   if (service === undefined) return [{ view: name, kind: 'repeated' }];
   if (around.has(key)) return [];
   const within = new Set([...around, key]);
@@ -82,7 +82,7 @@ function deliveriesOf(
   });
 }
 
-/** Whether no connection is used twice, nor HTTP/2, whose streams a server may refuse. */
+/** Whether neither connections are reused nor HTTP/2 is used, whose streams a server may refuse. */
 function isOnce({ documents, transports }: TraefikConfiguration, loadBalancer: View): boolean {
   const name = member(loadBalancer, 'serversTransport')?.text;
   const transport =

@@ -1,4 +1,4 @@
-/** What in a Traefik configuration weakens the check or bypasses it. The facts are in docs/operate/forward-auth.md. */
+/** Rules for settings of Traefik that weaken the check or bypass it. The facts are in docs/operate/forward-auth.md. */
 import type { Rule } from '../gateway/gateway.ts';
 import { CONTEXT_HEADERS } from '../gateway/header-names.ts';
 import type { View } from '../gateway/view.ts';
@@ -9,10 +9,10 @@ type TraefikRule = Rule<TraefikConfiguration>;
 
 const isUnless = (view: View | undefined, wanted: boolean) => view?.flag !== wanted;
 
-/** The settings of ForwardAuth that the rule objects to: a member, or the check where the member is missing. */
+/** The bad settings of ForwardAuth: a member, or the check if the member is missing. */
 const settingOf = (check: View, name: string) => member(check, name) ?? check;
 
-/** Routers with a chain that has the check and fits. */
+/** Routers with a matching chain that has the check. */
 function checkedRouters(
   { routers }: TraefikConfiguration,
   fits: (chain: readonly Step[], router: Router) => boolean,
@@ -84,7 +84,7 @@ const CHECK_RULES: readonly TraefikRule[] = [
   },
 ];
 
-/** Callers' spellings of these are gone, and the verifier's are set. */
+/** Headers of callers that are removed in every spelling and set from the verifier's answer. */
 const COPIED = [
   'Authorization',
   'X-Proofgate-Passport',
@@ -103,7 +103,7 @@ function copiesAnswer(check: View): boolean {
   return COPIED.every((name) => listed.has(name) || pattern?.test(name) === true);
 }
 
-/** As Go spells header names, to which Traefik applies the pattern. */
+/** The header name in Go's spelling, to which Traefik applies the pattern. */
 function canonical(name: string): string {
   return name.toLowerCase().replace(/(?:^|-)[a-z]/g, (start) => start.toUpperCase());
 }
@@ -265,13 +265,13 @@ const ROUTER_RULES: readonly TraefikRule[] = [
   },
 ];
 
-/** Joined to the rest of the rule by `&&` alone. */
+/** Matches a condition that only `&&` joins to the rest of the rule. */
 const EXACT_HOST = /^(?:(?!\|\||!).)*Header\(`X-Forwarded-Host`, ?`[^`]+`\)(?:(?!\|\|).)*$/is;
 
 const REWRITING = /^(?:addprefix|replacepath|replacepathregex|stripprefix|stripprefixregex)$/;
 const CHANGING = new RegExp(`${REWRITING.source}|^plugin$`);
 
-/** A header that is only removed is missing for the verifier, too. */
+/** A header that is removed is missing for the verifier as well. */
 function isChangedBefore(chain: readonly Step[]): boolean {
   const writesHeader = ({ kind, settings }: Step) =>
     kind === 'headers' &&

@@ -81,7 +81,7 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
 const ONLY_ESCAPES =
   'only escapes of the target differ: the HTTP library, a proxy or a CDN rewrote them after signing; docs/operate/cdn.md says how to find it, and which spelling arrives unchanged';
 
-/** @param transcript the signed lines beside those of the request, where both are known */
+/** @param transcript the signed lines with those of the request, if both are known */
 export function hintFor(
   { reason, detail }: Pick<Denial, 'reason' | 'detail'>,
   transcript: readonly ComparedLine[] = [],

@@ -248,7 +248,7 @@ export function knownTextsOfRequest({ caller, credentials, route, snapshot }: Ex
 
 interface KnownSources extends Pick<Explanation, 'route' | 'snapshot'> {
   readonly bundleKey: BundleKey | undefined;
-  /** Further texts that are no secrets. */
+  /** Further texts that are not secret. */
   readonly texts: readonly string[];
 }
 

@@ -25,7 +25,7 @@ import { callerMembers, clockMembers, credentialMembers, differenceOf, shownTime
 
 export type MomentSource = 'flag' | 'event' | 'check_request' | 'now';
 
-/** A bundle, with what the report says about it. */
+/** A bundle with its members of the report. */
 export interface ExplainedBundle {
   readonly snapshot: Snapshot;
   readonly signatures: 'valid' | 'not_checked';
@@ -33,7 +33,7 @@ export interface ExplainedBundle {
   readonly warnings: readonly string[];
 }
 
-/** What an audit event says about the decision. */
+/** The decision in an audit event. */
 export interface RecordedDecision {
   readonly timeSeconds: number;
   readonly decisionId: string | undefined;
@@ -52,7 +52,7 @@ export interface Explained {
   readonly bundle: ExplainedBundle | undefined;
   readonly momentSource: MomentSource;
   readonly recorded: RecordedDecision | undefined;
-  /** Whether the request is the one that was signed: nothing was captured. */
+  /** Whether the request is the signed one, because none was captured. */
   readonly isAsSigned: boolean;
   readonly show: Redaction;
 }

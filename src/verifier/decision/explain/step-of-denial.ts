@@ -1,10 +1,10 @@
-/** The step that made a denial, for a denial of which only reason and detail are known. */
+/** Finds the step of a denial of which only reason and detail are known. */
 import type { DetailOf, Reason } from '../../../protocol/reasons.ts';
 import type { StepNumber } from './explain.ts';
 
 type DeniedStep = Exclude<StepNumber, 7>;
 
-/** Undefined: the verifier denied for lack of resources, in no step. */
+/** Undefined when the verifier denied for lack of resources, outside of the steps. */
 const STEP_OF_REASON: { readonly [R in Reason]: DeniedStep | undefined } = {
   bundle_policy_missing: 1,
   bundle_route_missing: 1,

@@ -19,7 +19,7 @@ export interface Caller {
   readonly derivedKey: DerivedKey | undefined;
   /** The bundle's key that the passport's `kid` names; undefined when there is none. */
   readonly bundleKey: BundleKey | undefined;
-  /** The immutable record of what source rules compare: the client whose claims these are, or the claims. */
+  /** The immutable object that source rules compare: the client with these claims, or the claims. */
   readonly identity: ClientEntry | PassportClaims;
 }
 

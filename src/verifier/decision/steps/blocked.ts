@@ -1,6 +1,6 @@
 /**
- * Part of step 5: the bundle does not block the caller. After the claims, so that only the holder of a valid passport
- * learns that it is blocked.
+ * Part of step 5: the bundle does not block the caller. It follows the check of claims, so that only the holder of a
+ * valid passport learns that it is blocked.
  * Source: docs/design/protocol.md "Decision: first fault wins".
  */
 import type { BlockedCallers, Snapshot } from '../../../bundle/compile/snapshot.ts';
@@ -25,7 +25,7 @@ function blockedDenial(
   return ofIssuer.holders.has(holderThumbprint) ? deny('invalid_request_proof', 'holder_blocked') : undefined;
 }
 
-/** For what outlives the request. */
+/** Checks again for connections that outlive the request. */
 export function isBlocked({ blocked }: Snapshot, caller: Caller, holderThumbprint: string): boolean {
   return blocked !== undefined && blockedDenial(blocked, caller, holderThumbprint) !== undefined;
 }

@@ -39,7 +39,7 @@ export function matchSource(route: Route, caller: Caller): SourceRule | Denial {
   return answer;
 }
 
-/** What the rules compare of a caller. */
+/** The facts of a caller that the rules compare. */
 export type ComparedCaller = Pick<Caller, 'issuer' | 'trustDomain' | 'subject' | 'keyBinding' | 'derivedKey'>;
 
 /** As {@link matchSource}, without a cache. */

@@ -74,7 +74,7 @@ export class Refresher {
   readonly #bases: BaseFetcher;
   #running: Promise<void> | undefined;
   #lastContactSeconds: number | undefined;
-  /** Of the last response that was applied completely. */
+  /** ETag of the last response that was applied completely. */
   #etag: string | undefined;
   /** Freshness statement of the last response. */
   #lastStatement: string | undefined;
@@ -165,7 +165,7 @@ export class Refresher {
     }
   }
 
-  /** One poll and the handling of its response. @returns whether it brought nothing */
+  /** Polls once and handles the response. @returns whether it contained nothing new */
   async #round(): Promise<boolean> {
     const { connection, loader, listener, mark, waitSeconds = MAX_WAIT_SECONDS } = this.#options;
     // When no bundle is loaded, the query sends the high-water mark, so that Control publishes a higher revision. While the mark cannot be
@@ -273,7 +273,7 @@ export class Refresher {
 }
 
 const MOST_DETAIL_CHARACTERS = 512;
-/** A poll and the loading of what it brings, and a second because statements have whole seconds. */
+/** Time of a poll and of loading its result, plus a second, because statements have whole seconds. */
 const RENEW_MS = 2000;
 /** Maximum wait while a route is denied as stale, or nothing is loaded. */
 const LATE_MS = 2000;

@@ -1,6 +1,6 @@
 /**
- * A chain of documents that a source found: follows it to its end and checks each step against the one before, and decides
- * which steps are expired. Applies nothing.
+ * A chain of documents that a source found: follows it to its end and checks each step against the previous one, and
+ * decides which steps are expired. Applies nothing.
  * Source: docs/design/bundle.md "Life in the verifier" and "Revision and head".
  */
 import type { Snapshot } from '../../../bundle/compile/snapshot.ts';
@@ -102,7 +102,7 @@ export function judgeExpiry(
 }
 
 /**
- * Drops the steps from the first expired link on, unless a later link is still valid: that one renews all before it.
+ * Drops the steps from the first expired link on, unless a later link is still valid, because it renews all earlier steps.
  * @returns the steps to apply, and why the rest is rejected
  */
 export function beforeExpiry<T extends { readonly step: OpenedStep }>(

@@ -244,7 +244,7 @@ export class PersistedBundle {
     await this.#removeAllBut(name);
   }
 
-  /** What cannot be removed now is removed at the next start. */
+  /** Files that cannot be removed now are removed at the next start. */
   async #removeAllBut(kept: string | undefined): Promise<void> {
     const bases = (await readdir(this.#bases).catch(() => []))
       .filter((name) => name !== kept && (BASE_NAME.test(name) || name.startsWith(INCOMING_PREFIX)))

@@ -96,7 +96,7 @@ async function isThere(path: string): Promise<boolean> {
   );
 }
 
-/** What a verifier's directory contains before it accepts anything; `lost+found` belongs to the file system. */
+/** Files in a verifier's directory before it accepts anything; `lost+found` belongs to the file system. */
 const WITHOUT_MARK: ReadonlySet<string> = new Set([BASES_FOLDER, 'lost+found']);
 
 async function holdsNothingOfOthers(stateDirectory: string): Promise<boolean> {

@@ -133,11 +133,11 @@ export class EnrollmentLoad {
     const before = acknowledged.mutations;
     acknowledged.submission(submission.challengeId, workload.thumbprint, answer);
     if (acknowledged.mutations === before) return;
-    if (answer.state === 'issued') this.#wasIssued(answer.key.keyId);
+    if (answer.state === 'issued') this.#noteIssued(answer.key.keyId);
     else this.#pending.push(answer.enrollmentId);
   }
 
-  #wasIssued(keyId: string): void {
+  #noteIssued(keyId: string): void {
     this.#issued += 1;
     if (this.#issued % KEYS_A_REVOCATION === 0) this.#revocable.push(keyId);
   }
@@ -157,7 +157,7 @@ export class EnrollmentLoad {
       this.#pending.shift();
       if (typeof body.key_id !== 'string') throw new Error(`approved, but ${String(body.state)}`);
       this.#options.acknowledged.approval(enrollmentId, body.key_id);
-      this.#wasIssued(body.key_id);
+      this.#noteIssued(body.key_id);
       return true;
     });
   }

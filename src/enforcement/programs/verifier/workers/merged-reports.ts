@@ -1,9 +1,9 @@
-/** Merges what several processes report: metrics, readiness checks, and lines on standard output. */
+/** Merges the reports of several processes: metrics, readiness checks, and lines on standard output. */
 import type { Readable, Writable } from 'node:stream';
 import type { ReadinessCheck } from '../../../../process/admin/admin-server.ts';
 
 export interface ProcessState {
-  /** Such as `worker 2`. */
+  /** Name of the process, such as `worker 2`. */
   readonly process: string;
   /** Undefined until its first report. */
   readonly checks: readonly ReadinessCheck[] | undefined;

@@ -6,7 +6,7 @@ import { isJsonObject } from '../../../../protocol/strict-json.ts';
 export const WORKER_NUMBER = 'PROOFGATE_WORKER_NUMBER';
 
 export type WorkerMessage =
-  /** The worker now receives messages. */
+  /** The worker is ready to receive messages. */
   | { readonly kind: 'hearing' }
   /** Sent several times a second; also the worker's heartbeat. */
   | { readonly kind: 'state'; readonly address: string; readonly checks: readonly ReadinessCheck[] }

@@ -31,7 +31,7 @@ interface Seat {
   worker: Worker | undefined;
   checks: readonly ReadinessCheck[] | undefined;
   heardMs: number;
-  /** Of its restarts. */
+  /** Backoff of the worker's restarts. */
   readonly backoff: Backoff;
   restart: NodeJS.Timeout | undefined;
 }
@@ -146,7 +146,7 @@ export class WorkerPool {
     }
   }
 
-  /** A worker that hangs still accepts connections, and answers none. */
+  /** A worker that hangs still accepts connections but answers none. */
   #killSilent(): void {
     for (const { heardMs, number, worker } of this.#seats) {
       if (worker === undefined || performance.now() - heardMs < KILL_SILENT_AFTER_MS) continue;

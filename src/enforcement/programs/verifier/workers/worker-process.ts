@@ -1,4 +1,4 @@
-/** Runs a worker: a verifier without what the primary does for all workers, and its end of the channel to the primary. */
+/** Runs a worker: a verifier without the primary's tasks, and the worker's end of the channel to the primary. */
 import type { AdminListener, AdminOptions } from '../../../../process/admin/admin-server.ts';
 import { type CliError, EXIT_CODES, toCliError } from '../../../../process/program/errors.ts';
 import type { Shutdown } from '../../../../process/program/graceful-shutdown.ts';
