@@ -50,10 +50,7 @@ export function contentTests(release: () => string): void {
       expect(files).toContain(file);
     }
     const folders = new Set(files.filter((file) => file.includes('/')).map((file) => file.split('/', 1)[0]));
-    const configurations = ['caddy', 'envoy', 'nginx', 'traefik'];
-    expect([...folders].toSorted()).toEqual(
-      ['bin', 'bundles', 'dist', 'docs', 'proto', ...configurations].toSorted(),
-    );
+    expect([...folders].toSorted()).toEqual(['bin', 'bundles', 'deploy', 'dist', 'docs', 'envoy', 'proto']);
     const others = files.filter((file) => /^dist\/(?!console\/).*(?<!\.js)$/.test(file));
     expect(others.length).toBeGreaterThan(0);
     expect(

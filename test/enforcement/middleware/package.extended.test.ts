@@ -171,7 +171,8 @@ describe('an example', () => {
   beforeAll(async () => {
     site = await createSite();
     bundle = await site.makeBundle();
-    for (const kind of KINDS) cpSync(checkoutPath('examples', `${kind}.ts`), inProject(`${kind}.ts`));
+    for (const kind of KINDS)
+      cpSync(checkoutPath('packages', 'middleware', 'examples', `${kind}.ts`), inProject(`${kind}.ts`));
     expect(
       compile(
         KINDS.map((kind) => `${kind}.ts`),
