@@ -31,7 +31,7 @@ test: node_modules/.installed ## before every commit: quick, and the tests that 
 	@PROOFGATE_TEST_LANE=fast PROOFGATE_TEST_CPU_SECONDS=450 $(JEST)
 
 .PHONY: test-extended
-test-extended: build tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire sdk-tools actionlint ## all other tests: all Envoys and proxies, SPIRE, chart, API server, image, documented sessions, long faults, a minute of each soak
+test-extended: build packages tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire sdk-tools actionlint ## all other tests: all Envoys and proxies, SPIRE, chart, API server, image, documented sessions, long faults, a minute of each soak
 	@PROOFGATE_TEST_LANE=extended $(JEST)
 
 .PHONY: test-kubernetes
@@ -78,6 +78,10 @@ build: node_modules/.installed ## compile src/ to dist/
 .PHONY: tools
 tools: node_modules/.installed
 	@npm run --silent build:tools
+
+.PHONY: packages
+packages: node_modules/.installed ## compile the npm workspaces: @proofgate/client in sdk/node, @proofgate/middleware in packages/middleware
+	@npm run --silent build:packages
 
 .PHONY: openapi
 openapi: build ## write docs/reference/openapi.json and docs/reference/broker-openapi.json, from what the programs serve
@@ -184,8 +188,9 @@ sdk-tools:
 	@scripts/install-sdk-tools.sh
 
 .PHONY: sdk
-sdk: build sdk-tools ## packages of the SDKs for Node.js, Python and Go, below .build/sdk
-	@node scripts/sdk/node.mjs
+sdk: node_modules/.installed sdk-tools ## packages of the SDKs for Node.js, Python and Go, below .build/sdk
+	@mkdir -p .build/sdk
+	@npm pack --silent --workspace @proofgate/client --pack-destination .build/sdk
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=.cache/sdk-python/packages python3 scripts/sdk/pack.py
 
 .PHONY: test-image
@@ -210,4 +215,4 @@ node_modules/.installed: package.json package-lock.json
 
 .PHONY: clean
 clean: ## remove all that was built or installed here
-	@rm -rf node_modules dist .build .venv .cache
+	@rm -rf node_modules dist packages/middleware/dist sdk/node/dist .build .venv .cache

@@ -19,13 +19,11 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Failure, tellingFailures } from '../failure.mjs';
-import { layOutMiddleware } from '../middleware/package.mjs';
 import { describeMiddleware, describeRelease } from '../sbom/release.mjs';
-import { layOutNodeSdk } from '../sdk/node.mjs';
 import { entryOf } from './changelog.mjs';
 import { CHECKSUMS, filesOf, isOfRelease, SIGNATURE } from './files.mjs';
 import { readSigningKey } from './keys.mjs';
-import { assertCommitted, commitTime, DECLARATIONS, packChart, packNpm, stage, tool } from './staging.mjs';
+import { assertCommitted, commitTime, packChart, packNpm, stage, tool } from './staging.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const HELM = join(ROOT, '.cache', 'helm', 'bin', 'helm');
@@ -84,15 +82,21 @@ function removeRelease(out) {
   rmSync(out, { recursive: true, force: true });
 }
 
-/** @throws Failure unless package.json, its lock file, the chart and the changelog have the version */
+/** @throws Failure unless every package.json, the lock file, the chart and the changelog have the version */
 function readVersion() {
-  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-  const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'));
+  const { version, workspaces } = readJson(ROOT, 'package.json');
+  const lock = readJson(ROOT, 'package-lock.json');
   const chart = readFileSync(join(ROOT, 'helm', 'proofgate', 'Chart.yaml'), 'utf8');
   const others = {
     'package-lock.json': [lock.version, lock.packages[''].version],
     'helm/proofgate/Chart.yaml': [...chart.matchAll(/^(?:version|appVersion): (.*)$/gm)].map(
       ([, text]) => text,
+    ),
+    ...Object.fromEntries(
+      workspaces.map((folder) => {
+        const file = join(folder, 'package.json');
+        return [file, [readJson(ROOT, file).version, lock.packages[folder]?.version]];
+      }),
     ),
   };
   for (const [file, versions] of Object.entries(others)) {
@@ -107,12 +111,17 @@ function readVersion() {
   return version;
 }
 
+function readJson(...path) {
+  return JSON.parse(readFileSync(join(...path), 'utf8'));
+}
+
 function make(version, work, release) {
   const { chart, middlewareSbom, sbom } = filesOf(version);
   const epochSeconds = commitTime(ROOT);
   const staging = join(work, 'staging');
   const lock = stage(ROOT, staging);
-  packNpm(staging, release);
+  const middleware = join(staging, 'packages', 'middleware');
+  for (const folder of [staging, middleware, join(staging, 'sdk', 'node')]) packNpm(folder, release);
   const directory = join(work, 'chart');
   packChart({
     helm: HELM,
@@ -121,19 +130,15 @@ function make(version, work, release) {
     to: join(release, chart),
     epochSeconds,
   });
-  const manifest = JSON.parse(readFileSync(join(staging, 'package.json'), 'utf8'));
-  const declarations = join(staging, DECLARATIONS);
-  const middleware = join(work, 'middleware');
-  const middlewareManifest = layOutMiddleware(staging, middleware, declarations);
-  packNpm(middleware, release);
-  const client = join(work, 'client');
-  layOutNodeSdk(staging, client, declarations);
-  packNpm(client, release);
+  const manifest = readJson(staging, 'package.json');
   packPythonAndGo(staging, release);
   const write = (name, document) =>
     writeFileSync(join(release, name), `${JSON.stringify(document, null, 2)}\n`);
   write(sbom, describeRelease({ lock, epochSeconds, manifest, built: staging }));
-  write(middlewareSbom, describeMiddleware({ lock, epochSeconds, manifest: middlewareManifest }));
+  write(
+    middlewareSbom,
+    describeMiddleware({ lock, epochSeconds, manifest: readJson(middleware, 'package.json') }),
+  );
 }
 
 function packPythonAndGo(staging, release) {

@@ -6,12 +6,10 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Failure } from '../failure.mjs';
+import { FOLDER, productionFolders } from '../sbom/npm-packages.mjs';
 
 /** Members of package.json that only development needs. */
-const OF_DEVELOPMENT = ['scripts', 'devDependencies', 'overrides'];
-
-/** Folder of the staging directory with the declarations of the compiled modules, for packages that others import. */
-export const DECLARATIONS = '.declarations';
+const OF_DEVELOPMENT = ['scripts', 'devDependencies', 'overrides', 'workspaces'];
 
 const MOST_OUTPUT_BYTES = 2 ** 28;
 
@@ -49,8 +47,8 @@ export function commitTime(root) {
 }
 
 /**
- * Stages the commit's files, compiled as for the image, with a lock file that is installed with the package. The compiler and
- * all types come from a clean install of the lock file, because the checkout's node_modules may differ.
+ * Stages the commit's files, compiled as for the image, with a lock file that is installed with the package, and the workspaces, compiled.
+ * The compiler and all types come from a clean install of the lock file, because the checkout's node_modules may differ.
  */
 export function stage(root, directory) {
   mkdirSync(directory);
@@ -60,35 +58,35 @@ export function stage(root, directory) {
     cwd: directory,
     env: { ...process.env, npm_config_prefer_offline: 'true' },
   });
-  const declaring = [
-    '--emitDeclarationOnly',
-    '--outDir',
-    DECLARATIONS,
-    '--incremental',
-    'false',
-    '--tsBuildInfoFile',
-    'null',
-  ];
-  const compiler = join('node_modules', 'typescript', 'bin', 'tsc');
-  tool(process.execPath, [compiler, '-p', 'tsconfig.build.json', ...declaring], { cwd: directory });
+  tool('npm', ['run', '--silent', 'build:packages'], { cwd: directory });
   rmSync(join(directory, 'node_modules'), { recursive: true });
-  const lock = JSON.parse(readFileSync(join(directory, 'package-lock.json'), 'utf8'));
+  const lock = readJson(join(directory, 'package-lock.json'));
   writeJson(join(directory, 'npm-shrinkwrap.json'), productionLock(lock));
-  const manifest = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8'));
-  for (const member of OF_DEVELOPMENT) delete manifest[member];
-  writeJson(join(directory, 'package.json'), manifest);
+  const { workspaces } = readJson(join(directory, 'package.json'));
+  for (const folder of ['', ...workspaces]) dropDevelopment(join(directory, folder, 'package.json'));
   return lock;
+}
+
+function dropDevelopment(file) {
+  const manifest = readJson(file);
+  for (const member of OF_DEVELOPMENT) delete manifest[member];
+  writeJson(file, manifest);
+}
+
+function readJson(file) {
+  return JSON.parse(readFileSync(file, 'utf8'));
 }
 
 function writeJson(file, content) {
   writeFileSync(file, `${JSON.stringify(content, null, 2)}\n`);
 }
 
-/** The lock file of the package: the tested versions, without development dependencies. */
+/** The lock file of the package: the tested versions, without development dependencies and workspaces. */
 export function productionLock(lock) {
-  const entries = Object.entries(lock.packages).filter(([, entry]) => entry.dev !== true);
-  const { devDependencies: _development, ...root } = lock.packages[''];
-  return { ...lock, packages: { ...Object.fromEntries(entries), '': root } };
+  const { devDependencies: _development, workspaces: _workspaces, ...root } = lock.packages[''];
+  const paths = productionFolders(lock).map((folder) => FOLDER + folder);
+  const entries = paths.map((path) => [path, lock.packages[path]]);
+  return { ...lock, packages: { '': root, ...Object.fromEntries(entries) } };
 }
 
 /** npm gives all files in a package the same time and modes. */

@@ -3,10 +3,11 @@
  */
 export const FOLDER = 'node_modules/';
 
-/** Folders, below node_modules, of all packages except development packages, for every system. */
+/** Folders, below node_modules, of all packages except development packages and workspaces, for every system. */
 export function productionFolders(lock) {
-  const paths = Object.keys(lock.packages).filter((path) => path !== '' && lock.packages[path].dev !== true);
-  return paths.map((path) => path.slice(FOLDER.length));
+  return Object.entries(lock.packages)
+    .filter(([path, { dev, link }]) => path.startsWith(FOLDER) && dev !== true && link !== true)
+    .map(([path]) => path.slice(FOLDER.length));
 }
 
 /** Those of {@link productionFolders} that the root's dependencies lead to. */

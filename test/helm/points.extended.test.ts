@@ -109,7 +109,7 @@ async function answerTo(
   return answer.resume();
 }
 
-/** Status and subject for the check that nginx/nginx.conf makes of a request. */
+/** Status and subject for the check that deploy/nginx/nginx.conf makes of a request. */
 async function askAsNginx(to: RequestOptions, { method, target, headers = [] } = signed()) {
   const checked: readonly HeaderLine[] = [
     ['x-proofgate-request', `${NGINX_SECRET} ${method} ${target}`],

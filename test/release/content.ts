@@ -50,10 +50,7 @@ export function contentTests(release: () => string): void {
       expect(files).toContain(file);
     }
     const folders = new Set(files.filter((file) => file.includes('/')).map((file) => file.split('/', 1)[0]));
-    const configurations = ['caddy', 'envoy', 'nginx', 'traefik'];
-    expect([...folders].toSorted()).toEqual(
-      ['bin', 'bundles', 'dist', 'docs', 'proto', ...configurations].toSorted(),
-    );
+    expect([...folders].toSorted()).toEqual(['bin', 'bundles', 'deploy', 'dist', 'docs', 'envoy', 'proto']);
     const others = files.filter((file) => /^dist\/(?!console\/).*(?<!\.js)$/.test(file));
     expect(others.length).toBeGreaterThan(0);
     expect(
@@ -61,15 +58,28 @@ export function contentTests(release: () => string): void {
     ).toEqual([]);
   });
 
+  const readPacked = (tgz: string, file: string) => {
+    const args = ['--extract', '--gzip', '--to-stdout', '--file', at(tgz), `package/${file}`];
+    return JSON.parse(execFileSync('tar', args, { encoding: 'utf8', maxBuffer: 2 ** 26 }));
+  };
+
+  it('packs the program without the workspaces, and its lock file as well', () => {
+    const tgz = `proofgate-${version}.tgz`;
+    expect(readPacked(tgz, 'package.json').workspaces).toBeUndefined();
+    const { '': root, ...packages } = readPacked(tgz, 'npm-shrinkwrap.json').packages;
+    expect(root.workspaces).toBeUndefined();
+    const others = Object.entries<{ readonly link?: boolean }>(packages).filter(
+      ([path, { link }]) => link === true || !path.startsWith('node_modules/'),
+    );
+    expect(others).toEqual([]);
+  });
+
   /** Checks that a library is of the version and has the files that it exports. @returns its package.json */
   const expectLibrary = (name: string) => {
     const tgz = `proofgate-${name}-${version}.tgz`;
-    const manifest = JSON.parse(
-      execFileSync('tar', ['--extract', '--gzip', '--to-stdout', '--file', at(tgz), 'package/package.json'], {
-        encoding: 'utf8',
-      }),
-    );
+    const manifest = readPacked(tgz, 'package.json');
     expect([manifest.name, manifest.version]).toEqual([`@proofgate/${name}`, version]);
+    expect(manifest.scripts).toBeUndefined();
     const files = listed(tgz);
     for (const { types, default: code } of Object.values<Record<string, string>>(manifest.exports)) {
       expect(files).toEqual(
@@ -123,7 +133,7 @@ export function contentTests(release: () => string): void {
 
   it('lists every package that is installed where it runs, on any system', () => {
     const production = Object.keys(lock.packages).filter(
-      (path) => path !== '' && lock.packages[path].dev !== true,
+      (path) => path.startsWith('node_modules/') && !lock.packages[path].dev && !lock.packages[path].link,
     );
     const components: Parameters<typeof expectAsLocked>[0] = bom().components;
     const paths = components.flatMap(({ properties }) => pathsOf(properties));

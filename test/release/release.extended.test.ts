@@ -300,6 +300,11 @@ describeRelease('what no release is made of', () => {
       (text: string) => text.replace(/"version": "[^"]+"/, '"version": "9.9.9"'),
       'version_mismatch',
     ],
+    [
+      'sdk/node/package.json',
+      (text: string) => text.replace(/"version": "[^"]+"/, '"version": "9.9.9"'),
+      'version_mismatch',
+    ],
   ])('%s that was changed', (file, change, code) => {
     const path = join(checkout.root, file);
     const before = readFileSync(path, 'utf8');

@@ -4,7 +4,9 @@ import { parse } from 'yaml';
 import { packageVersion } from '../../src/cli/version.ts';
 import { readText } from '../support/docs/markdown.ts';
 
-const { engines, license, name, version } = JSON.parse(readText('package.json'));
+const { dependencies, devDependencies, engines, license, name, version, workspaces } = JSON.parse(
+  readText('package.json'),
+);
 const lock = JSON.parse(readText('package-lock.json'));
 
 it('is a version', () => {
@@ -22,8 +24,28 @@ it('is that of the lock file, the chart and the program', () => {
 it('what else the lock file repeats of package.json is as it is there', () => {
   const root = lock.packages[''];
   expect([lock.name, root.license, root.engines]).toEqual([name, license, engines]);
-  const { dependencies, devDependencies } = JSON.parse(readText('package.json'));
   expect([root.dependencies, root.devDependencies]).toEqual([dependencies, devDependencies]);
+});
+
+describe.each<string>(workspaces)('the workspace %s', (folder) => {
+  const manifest = JSON.parse(readText(`${folder}/package.json`));
+
+  it('is of the same version, license, and versions of dependencies', () => {
+    expect([manifest.version, manifest.license, manifest.engines]).toEqual([version, license, engines]);
+    expect(readText(`${folder}/LICENSE`)).toBe(readText('LICENSE'));
+    for (const [dependency, range] of Object.entries(manifest.dependencies)) {
+      expect([dependency, range]).toEqual([dependency, dependencies[dependency]]);
+    }
+  });
+
+  it('is in the lock file as it is', () => {
+    const locked = lock.packages[folder];
+    expect([locked.name, locked.version, locked.dependencies ?? {}]).toEqual([
+      manifest.name,
+      version,
+      manifest.dependencies,
+    ]);
+  });
 });
 
 describe('CHANGELOG.md', () => {

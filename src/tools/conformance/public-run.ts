@@ -115,7 +115,7 @@ async function send(
   }
 }
 
-/** Traefik cannot answer 400: traefik/proofgate.yaml redirects a target that it must refuse to this address. */
+/** Traefik cannot answer 400: deploy/traefik/proofgate.yaml redirects a target that it must refuse to this address. */
 const TARGET_REFUSED = 'urn:proofgate:target-not-visible-ascii';
 
 type Outline = Pick<PublicCase, 'name' | 'expected' | 'rejections'>;

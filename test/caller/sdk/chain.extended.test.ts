@@ -2,7 +2,7 @@
  * Runs the examples of the SDKs, with their HTTP clients, through a real Envoy and verifier. Envoy is their HTTP proxy, or all
  * connections of a program go there, so that they send to the site's own origin.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,6 +16,7 @@ import {
 } from '../../support/caller/sdk-drivers.ts';
 import { checkoutPath } from '../../support/harness/checkout.ts';
 import { envoyVersions } from '../../support/harness/envoy.ts';
+import { workspaceFolder } from '../../support/harness/workspaces.ts';
 import { useEnvironment } from '../../support/site/environment.ts';
 import { ROUTES } from '../../support/site/routes.ts';
 import { ORIGIN, writeBillingKey } from './billing-key.ts';
@@ -23,12 +24,11 @@ import { ORIGIN, writeBillingKey } from './billing-key.ts';
 const environment = useEnvironment(['usual']);
 const version = envoyVersions[envoyVersions.length - 1] ?? '';
 
-/** A project with the packed Node SDK, undici, and the examples. */
+/** A project with the Node SDK, undici, and the examples. */
 const project = mkdtempSync(join(tmpdir(), 'pg-sdk-examples-'));
 beforeAll(() => {
-  execFileSync(process.execPath, [checkoutPath('scripts', 'sdk', 'node.mjs'), `--out=${project}`]);
   mkdirSync(join(project, 'node_modules', '@proofgate'), { recursive: true });
-  symlinkSync(join(project, 'node'), join(project, 'node_modules', '@proofgate', 'client'));
+  symlinkSync(workspaceFolder('@proofgate/client'), join(project, 'node_modules', '@proofgate', 'client'));
   symlinkSync(checkoutPath('node_modules', 'undici'), join(project, 'node_modules', 'undici'));
   cpSync(checkoutPath('sdk', 'node', 'examples'), project, { recursive: true });
 }, PREPARE_TIMEOUT_MS);

@@ -19,6 +19,7 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { type DevSite, startDev } from '../../support/caller/dev-fixture.ts';
 import { MISSING_PYTHON, PYTHON_ENV } from '../../support/caller/sdk-drivers.ts';
 import { checkoutPath } from '../../support/harness/checkout.ts';
+import { workspaceFolder } from '../../support/harness/workspaces.ts';
 import { writeUpstreamKey } from './node/upstream-key.ts';
 
 const run = promisify(execFile);
@@ -32,10 +33,7 @@ beforeAll(async () => {
   dev = await startDev();
   folder = mkdtempSync(join(tmpdir(), 'pg-clients-'));
   mkdirSync(join(folder, 'node_modules', '@proofgate'), { recursive: true });
-  await run(process.execPath, [checkoutPath('scripts', 'sdk', 'node.mjs'), `--out=${folder}`]);
-  const [version] = [JSON.parse(readFileSync(checkoutPath('package.json'), 'utf8')).version];
-  await run('tar', ['xzf', `proofgate-client-${version}.tgz`], { cwd: folder });
-  symlinkSync(join(folder, 'package'), join(folder, 'node_modules', '@proofgate', 'client'));
+  symlinkSync(workspaceFolder('@proofgate/client'), join(folder, 'node_modules', '@proofgate', 'client'));
   for (const name of ['axios', 'got']) {
     if (existsSync(CLIENTS)) symlinkSync(join(CLIENTS, name), join(folder, 'node_modules', name));
   }

@@ -106,7 +106,7 @@ suite('Traefik and headers about the connection', () => {
     expect(told).toEqual(['GET', '/a', AUTHORITY]);
   });
 
-  it('shows the verifier no Upgrade, so traefik/ removes it before the API', async () => {
+  it('shows the verifier no Upgrade, so deploy/traefik/ removes it before the API', async () => {
     for (const token of ['websocket', 'foo', 'h2c']) {
       const request = withHeaders(['connection', 'Upgrade'], ['upgrade', token], ['sec-websocket-key', 'a']);
       const measured = await traefik.observe('http1', request);
@@ -204,7 +204,7 @@ suite('Traefik and what it writes itself', () => {
   });
 });
 
-suite('Traefik without a setting that traefik/ has', () => {
+suite('Traefik without a setting that deploy/traefik/ has', () => {
   const trusting = useMeasuredProxy(
     traefikWith({ file: 'proofgate.yaml', path: [...forwardAuth, 'trustForwardHeader'], value: true }),
   );

@@ -148,7 +148,7 @@ suite('Traefik and the host', () => {
   });
 });
 
-suite('Traefik without a setting that traefik/ has', () => {
+suite('Traefik without a setting that deploy/traefik/ has', () => {
   const traefik = useMeasuredProxy(
     traefikWith(
       withoutEntryPointSetting('encodeQuerySemicolons'),

@@ -1,4 +1,4 @@
-/** The optional blocks of traefik/: TLS for callers, mutual TLS to the verifier. */
+/** The optional blocks of deploy/traefik/: TLS for callers, mutual TLS to the verifier. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import {
   headerValues,
@@ -22,7 +22,7 @@ import { type RecordingCheck, startRecordingCheck } from './recording-check.ts';
 const suite = traefikUnavailable() === undefined ? describe : describe.skip;
 const REQUEST: WireRequest = { method: 'GET', target: '/a', authority: AUTHORITY };
 
-suite('traefik/ with its blocks of TLS', () => {
+suite('deploy/traefik/ with its blocks of TLS', () => {
   let certificates: TestCertificates;
   let check: RecordingCheck;
   let upstream: Upstream;

@@ -1,4 +1,4 @@
-/** `proofgate proxy` behind nginx with nginx/proxy.conf: bodies, targets and headers arrive as they were signed. */
+/** `proofgate proxy` behind nginx with deploy/nginx/proxy.conf: bodies, targets and headers arrive as they were signed. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { headerValues } from '../../../src/tools/conformance/wire/exchange.ts';
 import { nginx, startNginxBeforeProxy } from '../../support/proxies/nginx.ts';

@@ -21,6 +21,7 @@ import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
 import { blocksOf } from '../../support/docs/blocks.ts';
 import { checkoutPath } from '../../support/harness/checkout.ts';
 import { type Child, startChild } from '../../support/harness/child.ts';
+import { packWorkspace } from '../../support/harness/workspaces.ts';
 import { KINDS } from '../../support/points/middleware-apps.ts';
 import { derivedKeyCaller } from '../../support/site/callers.ts';
 import { AUTHORITY, ROUTES } from '../../support/site/routes.ts';
@@ -43,26 +44,21 @@ const MAX_PACKED_BYTES = 250_000;
 const MAX_INSTALLED_PACKAGES = 40;
 
 let folder: string;
+let packed: string;
 const inProject = (...path: readonly string[]) => join(folder, 'project', ...path);
 const installed = (...path: readonly string[]) =>
   inProject('node_modules', '@proofgate', 'middleware', ...path);
 const run = (command: string, args: readonly string[], cwd: string) =>
   execFileSync(command, [...args], { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
-function pack(): string {
-  const laidOut = join(folder, 'package');
-  run(process.execPath, [checkoutPath('scripts', 'middleware', 'package.mjs'), `--out=${laidOut}`], folder);
-  const [packed = ''] = run('npm', ['pack', '--silent', '--pack-destination', folder], laidOut).split('\n');
-  return join(folder, packed);
-}
-
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'pg-middleware-'));
   mkdirSync(inProject());
   writeFileSync(inProject('package.json'), '{ "type": "module", "private": true }');
+  packed = packWorkspace('@proofgate/middleware', folder);
   run(
     'npm',
-    ['install', '--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts', pack()],
+    ['install', '--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts', packed],
     inProject(),
   );
   for (const name of OF_THE_APPLICATION) {
@@ -102,8 +98,7 @@ describe('the package', () => {
       undefined,
       DEPENDENCIES,
     ]);
-    const [packed = ''] = readdirSync(folder).filter((file) => file.endsWith('.tgz'));
-    expect(statSync(join(folder, packed)).size).toBeLessThan(MAX_PACKED_BYTES);
+    expect(statSync(packed).size).toBeLessThan(MAX_PACKED_BYTES);
     const lock = JSON.parse(readFileSync(inProject('package-lock.json'), 'utf8'));
     const names = Object.keys(lock.packages).map((path) => path.split('node_modules/').at(-1) ?? '');
     expect(
@@ -176,7 +171,8 @@ describe('an example', () => {
   beforeAll(async () => {
     site = await createSite();
     bundle = await site.makeBundle();
-    for (const kind of KINDS) cpSync(checkoutPath('examples', `${kind}.ts`), inProject(`${kind}.ts`));
+    for (const kind of KINDS)
+      cpSync(checkoutPath('packages', 'middleware', 'examples', `${kind}.ts`), inProject(`${kind}.ts`));
     expect(
       compile(
         KINDS.map((kind) => `${kind}.ts`),

@@ -1,4 +1,4 @@
-/** A real Traefik as a child process, with the shipped traefik/*.yaml and only the changes that a test needs: addresses, host. */
+/** A real Traefik as a child process, with the shipped deploy/traefik/*.yaml and only the changes that a test needs: addresses, host. */
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -106,7 +106,9 @@ async function adapted(
   { edits = [], enabledMarks = [] }: TraefikAdaptation,
   needed: readonly Edit[],
 ): Promise<string> {
-  const config = parseDocument(enable(await readFile(checkoutPath('traefik', file), 'utf8'), enabledMarks));
+  const config = parseDocument(
+    enable(await readFile(checkoutPath('deploy', 'traefik', file), 'utf8'), enabledMarks),
+  );
   for (const edit of [...needed, ...edits.filter((one) => one.file === file)]) apply(config, file, edit);
   return config.toString();
 }

@@ -1,4 +1,4 @@
-/** Caddy as scripts/install-proxies.sh builds it, with caddy/Caddyfile. */
+/** Caddy as scripts/install-proxies.sh builds it, with deploy/caddy/Caddyfile. */
 import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ export async function startCaddy(
   const folder = await temporaryFolder();
   const port = await freePort();
   const configPath = join(folder.path, 'Caddyfile');
-  const shipped = readFileSync(checkoutPath('caddy', 'Caddyfile'), 'utf8');
+  const shipped = readFileSync(checkoutPath('deploy', 'caddy', 'Caddyfile'), 'utf8');
   const text = adapt(shipped, [
     ['http://:10000', `http://:${port}`],
     ['api.example:10000', `api.example:${port}`],

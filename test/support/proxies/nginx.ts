@@ -1,4 +1,4 @@
-/** nginx from the system's package, with the configurations of `nginx/`. */
+/** nginx from the system's package, with the configurations of `deploy/nginx/`. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -62,7 +62,7 @@ async function startShipped(
   const configPath = join(folder.path, 'nginx.conf');
   const secretPath = join(folder.path, 'proofgate-secret.conf');
   const accessPath = join(folder.path, 'access.log');
-  const shipped = readFileSync(checkoutPath('nginx', file), 'utf8');
+  const shipped = readFileSync(checkoutPath('deploy', 'nginx', file), 'utf8');
   const text = adapt(shipped, [
     ['worker_processes auto;', `worker_processes 1; daemon off; ${asRoot()}`],
     ['/run/nginx.pid', join(folder.path, 'pid')],

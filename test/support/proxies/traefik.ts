@@ -1,4 +1,4 @@
-/** Traefik as scripts/install-traefik.sh builds it, with traefik/. */
+/** Traefik as scripts/install-traefik.sh builds it, with deploy/traefik/. */
 import { connect, createServer, type Server } from 'node:net';
 import { startTraefik, type TraefikEdit, traefikUnavailable } from '../harness/traefik.ts';
 import { clientsAt, type ForwardProxy, type ProxyKind, type ProxyParts } from './proxy.ts';

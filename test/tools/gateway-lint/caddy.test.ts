@@ -8,7 +8,7 @@ import { exchanged } from '../../support/docs/lint-rule-cases.ts';
 import { checkoutPath } from '../../support/harness/checkout.ts';
 
 const CADDY = checkoutPath('.cache', 'proxies', 'bin', 'caddy');
-const shipped = readFileSync(checkoutPath('caddy', 'Caddyfile'), 'utf8');
+const shipped = readFileSync(checkoutPath('deploy', 'caddy', 'Caddyfile'), 'utf8');
 const described = existsSync(CADDY) ? describe : describe.skip;
 
 function adapted(caddyfile: string): string {
@@ -45,7 +45,7 @@ const atEnd = (text: string, lines: string) => {
 const IN_ROUTE = /(\troute \{\n[\s\S]*\n\t\}\n)\}/;
 
 described('caddy lint', () => {
-  it('finds nothing in caddy/Caddyfile', () => {
+  it('finds nothing in deploy/caddy/Caddyfile', () => {
     expect(found(shipped)).toEqual([]);
   });
 

@@ -7,7 +7,7 @@ import { lintNginx } from '../../../src/tools/gateway-lint/nginx/lint-nginx.ts';
 import { NGINX_RULES } from '../../../src/tools/gateway-lint/nginx/rules.ts';
 import { exchanged } from '../../support/docs/lint-rule-cases.ts';
 
-const shipped = readFileSync(new URL('../../../nginx/nginx.conf', import.meta.url), 'utf8');
+const shipped = readFileSync(new URL('../../../deploy/nginx/nginx.conf', import.meta.url), 'utf8');
 
 /** Each finding: its rule, and the line that it points to. */
 function found(text: string): readonly string[] {
@@ -19,7 +19,7 @@ function found(text: string): readonly string[] {
   );
 }
 
-it('finds nothing in nginx/nginx.conf, nor with TLS', () => {
+it('finds nothing in deploy/nginx/nginx.conf, nor with TLS', () => {
   expect(found(shipped)).toEqual([]);
   expect(found(shipped.replaceAll('#| ', ''))).toEqual([]);
   expect(lintNginx(shipped, { allowedRules: [] })?.allowed).toBe(1);

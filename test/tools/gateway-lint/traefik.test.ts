@@ -6,7 +6,7 @@ import { TRAEFIK_RULES } from '../../../src/tools/gateway-lint/traefik/rules.ts'
 import { exchanged } from '../../support/docs/lint-rule-cases.ts';
 
 const shippedFile = (name: string) =>
-  readFileSync(new URL(`../../../traefik/${name}`, import.meta.url), 'utf8');
+  readFileSync(new URL(`../../../deploy/traefik/${name}`, import.meta.url), 'utf8');
 const install = shippedFile('traefik.yaml');
 const routing = shippedFile('proofgate.yaml');
 const shipped = install + routing;
@@ -54,7 +54,7 @@ it('finds nothing where a header is only removed before the check', () => {
   );
 });
 
-it('finds nothing in traefik/, joined, apart, nor with its optional blocks', () => {
+it('finds nothing in deploy/traefik/, joined, apart, nor with its optional blocks', () => {
   expect(found(shipped)).toEqual([]);
   expect(found(`${install}---\n${routing}`)).toEqual([]);
   expect(found(install)).toEqual([]);

@@ -172,7 +172,7 @@ export const CADDY_RULES: readonly Rule<Caddy>[] = [
     id: 'headers-not-replaced',
     severity: 'error',
     effect: "lets a caller's passport, proof or own identity headers reach the API",
-    fix: 'each name of copy_headers in caddy/Caddyfile, and request_header -X-Proofgate-Passport, -Transcript and -Signature behind it',
+    fix: 'each name of copy_headers in deploy/caddy/Caddyfile, and request_header -X-Proofgate-Passport, -Transcript and -Signature behind it',
     find: (caddy) =>
       checked(caddy)
         .filter((chain) => !replacesHeaders(chain))
@@ -192,7 +192,7 @@ export const CADDY_RULES: readonly Rule<Caddy>[] = [
     id: 'target-spaces',
     severity: 'error',
     effect: 'asks about a target without the spaces at its end, which the API gets',
-    fix: 'respond @target 400 of caddy/Caddyfile, in front of forward_auth',
+    fix: 'respond @target 400 of deploy/caddy/Caddyfile, in front of forward_auth',
     find: (caddy) =>
       checked(caddy)
         .filter((chain) => !before(chain).some(refusesSpaces))

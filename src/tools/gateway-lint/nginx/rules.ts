@@ -158,7 +158,7 @@ export const NGINX_RULES: readonly Rule<Nginx>[] = [
     id: 'headers-not-replaced',
     severity: 'error',
     effect: "lets a caller's passport, proof or own identity headers reach the API",
-    fix: 'each proxy_set_header of nginx/nginx.conf: Authorization and the context headers from the answer, the credentials empty',
+    fix: 'each proxy_set_header of deploy/nginx/nginx.conf: Authorization and the context headers from the answer, the credentials empty',
     find: (nginx) =>
       checked(nginx).filter((location) => proxyPasses(location).length > 0 && !replacesHeaders(location)),
   },

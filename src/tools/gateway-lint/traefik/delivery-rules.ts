@@ -104,7 +104,7 @@ export const DELIVERY_RULES: readonly Rule<TraefikConfiguration>[] = [
     id: 'target-spaces',
     severity: 'error',
     effect: 'asks about a target without the spaces at its end, which the API gets',
-    fix: 'the middleware proofgate-visible-target of traefik/proofgate.yaml, before the check',
+    fix: 'the middleware proofgate-visible-target of deploy/traefik/proofgate.yaml, before the check',
     find: routersWithSpaces,
   },
   {

@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { blocksOf } from '../../../support/docs/blocks.ts';
 import { checkoutPath } from '../../../support/harness/checkout.ts';
+import { packWorkspace } from '../../../support/harness/workspaces.ts';
 
 const MAX_PACKED_BYTES = 100_000;
 
@@ -29,11 +30,7 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'pg-client-'));
   mkdirSync(inProject());
   writeFileSync(inProject('package.json'), '{ "type": "module", "private": true }');
-  packed = run(
-    process.execPath,
-    [checkoutPath('scripts', 'sdk', 'node.mjs'), `--out=${folder}`],
-    folder,
-  ).trim();
+  packed = packWorkspace('@proofgate/client', folder);
   run('npm', ['install', '--offline', '--no-audit', '--no-fund', packed], inProject());
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
