@@ -46,6 +46,8 @@ export interface RouteTable {
    * @param path canonical path without query
    */
   match(method: string, origin: string, path: string): RouteMatch;
+  /** In no particular order. */
+  all(): readonly Route[];
   /** Looks at every route: not for the request path. */
   find(routeId: string): Route | undefined;
 }
