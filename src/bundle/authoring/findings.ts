@@ -6,6 +6,7 @@
 export type FindingCode =
   | 'body_unbound'
   | 'route_shadowed'
+  | 'method_shadowed'
   | 'forward_authorization'
   | 'issuer_speaks_for_anyone'
   | 'freshness_class_unknown'

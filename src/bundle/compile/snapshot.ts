@@ -46,6 +46,8 @@ export interface RouteTable {
    * @param path canonical path without query
    */
   match(method: string, origin: string, path: string): RouteMatch;
+  /** In no particular order. */
+  all(): readonly Route[];
   /** Searches all routes, so it is too slow for the request path. */
   find(routeId: string): Route | undefined;
 }

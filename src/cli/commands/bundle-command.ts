@@ -5,6 +5,7 @@ import { bundleFreshenCommand } from './bundle/bundle-freshen.ts';
 import { bundleInspectCommand } from './bundle/bundle-inspect.ts';
 import { bundleLintCommand } from './bundle/bundle-lint.ts';
 import { bundleResetMarkCommand } from './bundle/bundle-reset-mark.ts';
+import { bundleRoutesCommand } from './bundle/bundle-routes.ts';
 import { bundleSignCommand } from './bundle/bundle-sign.ts';
 
 export const bundleCommands = group('bundle', 'Sign, freshen, check and show bundles', [
@@ -13,5 +14,6 @@ export const bundleCommands = group('bundle', 'Sign, freshen, check and show bun
   bundleLintCommand,
   bundleInspectCommand,
   bundleDiffCommand,
+  bundleRoutesCommand,
   bundleResetMarkCommand,
 ]);

@@ -252,18 +252,34 @@ describe('lint', () => {
       edits: [...addRoute('files', 'GET', '/files/{path*}'), ...addRoute('index', 'GET', '/files/index')],
       found: ['notice route_shadowed /routes/2/path_template'],
     },
+    {
+      name: 'shadowed: {name*}, by a literal that has only another method',
+      edits: [...addRoute('all', 'GET', '/v2/{path*}'), ...addRoute('create', 'POST', '/v2/orders')],
+      found: ['warning method_shadowed /routes/2/path_template'],
+    },
+    {
+      name: 'no method shadowed: it has a route below the literal',
+      edits: [
+        ...addRoute('all', 'GET', '/v2/{path*}'),
+        ...addRoute('create', 'POST', '/v2/orders'),
+        ...addRoute('order', 'GET', '/v2/orders/{id}'),
+      ],
+      found: [],
+    },
   ];
   it.each(cases)('$name', ({ edits, found }) => {
     expect(findings(...edits)).toEqual(found);
   });
 
-  it('says which request matches nothing', () => {
-    const content = asContent(
-      'bundle',
-      edited(sound, ...addRoute('search', 'POST', '/v1/orders/search')),
-      'f',
+  it('says which request matches nothing, and which route takes precedence', () => {
+    const textOf = (...edits: readonly Edit[]) =>
+      lintBundle(asContent('bundle', edited(sound, ...edits), 'f'))[0]?.text;
+    expect(textOf(...addRoute('search', 'POST', '/v1/orders/search'))).toMatch(
+      / \/v1\/orders\/search .*: POST \/v1\/orders\/search takes/,
     );
-    expect(lintBundle(content)[0]?.text).toContain('/v1/orders/search');
+    expect(
+      textOf(...addRoute('all', 'GET', '/v2/{path*}'), ...addRoute('create', 'POST', '/v2/orders')),
+    ).toMatch(/ \/v2\/orders\/any-other: POST \/v2\/orders takes/);
   });
 
   it('names issuers, not keys', () => {

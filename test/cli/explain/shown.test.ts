@@ -4,7 +4,9 @@
  */
 import { mkdtemp } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { asContent } from '../../../src/bundle/format/shape.ts';
 import { putBundle } from '../../support/bundle/bundle-directory.ts';
+import { edited } from '../../support/fixtures/bundle-content.ts';
 import {
   type RequestPlan,
   type WireRequest,
@@ -33,6 +35,31 @@ async function differingLines(
 }
 
 const withTarget = (target: string) => (wire: WireRequest) => ({ ...wire, target });
+
+it('names both routes where a literal takes precedence over a placeholder', async () => {
+  const site = siteContent(keys);
+  const search = { route_id: 'search', method: 'POST', path_template: '/v1/orders/search' };
+  const folder = await mkdtemp(stage.path('shadowed-'));
+  const content = edited(
+    site,
+    { at: '/routes/-', put: { ...site.routes[0], ...search } },
+    { at: '/route_sources/-', put: { ...site.route_sources[0], route_id: 'search' } },
+  );
+  await putBundle(folder, asContent('bundle', content, 'bundle.yaml'), bundleKey);
+  const hintOf = async (target: string) => {
+    const capture = captureOf(stage.sign(read, { received: withTarget(target) }));
+    const { report } = await stage.report(
+      capture,
+      ...['--bundle', folder, '--bundle-key', stage.path('key.jwk.json')],
+    );
+    expect(report.decision).toMatchObject({ reason: 'bundle_route_missing', detail: 'no_match' });
+    return report.hint;
+  };
+  expect(await hintOf('/v1/orders/search')).toMatch(
+    /orders-read \(GET \/v1\/orders\/\{order_id\}\), .* search \(POST \/v1\/orders\/search\)/,
+  );
+  expect(await hintOf('/v1/nowhere')).not.toContain('search');
+});
 
 describe('where two lines differ', () => {
   it.each([

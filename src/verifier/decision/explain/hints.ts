@@ -74,7 +74,7 @@ const OF_DETAIL: { readonly [reasonAndDetail: string]: string } = {
   'request_binding_mismatch/body_unavailable':
     'the verifier does not see the body exactly. Middleware: put it in front of body parsers. Envoy: buffer the body (with_request_body). Traefik: forwardBody. nginx and Caddy show none: use body: unbound, or proofgate proxy. A capture: add the body',
   'bundle_route_missing/no_match':
-    'no route fits: compare method, case and trailing slash, and look for a route with a literal where this one has a placeholder: the literal takes precedence (bundle lint shows route_shadowed)',
+    'no route fits: compare method, case and trailing slash, and look for a route with a literal where this one has a placeholder: the literal takes precedence (bundle lint shows route_shadowed and method_shadowed)',
   'verifier_unavailable/unprotected': "call verifier.protect(server) for the application's server",
 };
 

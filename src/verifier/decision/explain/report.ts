@@ -5,8 +5,10 @@
  */
 
 import { hash } from 'node:crypto';
+import { findShadowedRoute } from '../../../bundle/compile/shadowed-route.ts';
 import type { Route, Snapshot } from '../../../bundle/compile/snapshot.ts';
 import { type Denial, isDenial, isKnownDetail, type Reason } from '../../../protocol/reasons.ts';
+import { pathOf } from '../../../protocol/request-target.ts';
 import { formatTime } from '../../../protocol/rfc3339.ts';
 import type { Verified } from '../decide.ts';
 import type { RequestFacts } from '../facts/request-facts.ts';
@@ -100,7 +102,9 @@ function reportOfRequest(explained: Explained) {
   const { decision, nowSeconds } = explanation;
   return {
     decision: decisionMembers(decision, show),
-    hint: isDenial(decision) ? hintFor(decision, explanation.transcript) : null,
+    hint: isDenial(decision)
+      ? (shadowHint(decision, explained) ?? hintFor(decision, explanation.transcript))
+      : null,
     at: formatTime(nowSeconds),
     at_source: momentSource,
     bundle: bundle === undefined ? null : bundleMembers(bundle),
@@ -142,6 +146,21 @@ function reportOfRequest(explained: Explained) {
     needs: NONE,
     values: show.values,
   };
+}
+
+/** Names both routes where one takes precedence over the other, and has no route for the method. */
+function shadowHint({ detail }: Denial, { bundle, facts }: Explained): string | undefined {
+  const { authority, method, scheme, target } = facts;
+  const request = { method, origin: `${scheme}://${authority}`, path: pathOf(target) };
+  const found =
+    detail === 'no_match' && bundle !== undefined
+      ? findShadowedRoute(bundle.snapshot.routes, request)
+      : undefined;
+  if (found === undefined) return undefined;
+  const [shadowed, by] = [found.shadowed, found.by].map(
+    (route) => `${route.routeId} (${route.method} ${route.pathTemplate})`,
+  );
+  return `the path fits route ${shadowed}, but a literal of route ${by} takes precedence: add a route for this method beside that one`;
 }
 
 const NONE: readonly string[] = [];
