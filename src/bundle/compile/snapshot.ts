@@ -31,6 +31,8 @@ export interface Snapshot {
   /** Excludes routes of an unknown class, which are denied at any age. */
   readonly routesByFreshness: readonly FreshnessGroup[];
   readonly routes: RouteTable;
+  /** When denied requests that no route matches no longer pass, if the verifier allows them to; undefined: they never do. */
+  readonly unmatchedUntilSeconds: number | undefined;
   readonly keys: KeyTable;
   /** Undefined when the bundle blocks no caller. */
   readonly blocked: BlockedCallers | undefined;
@@ -76,6 +78,8 @@ export interface Route {
   readonly passportHeader: PassportHeader;
   /** Whether the upstream receives the passport. */
   readonly forwardAuthorization: boolean;
+  /** When denied requests no longer pass, if the verifier allows them to; undefined: they never do. */
+  readonly observeUntilSeconds: number | undefined;
   readonly sources: readonly SourceRule[];
 }
 
