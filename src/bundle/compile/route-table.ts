@@ -73,6 +73,10 @@ export class RouteTree implements RouteTable {
     return byOrigin.get(origin) ?? WRONG_ORIGIN;
   }
 
+  all(): readonly Route[] {
+    return [...new Set(routesBelow(this.#root))];
+  }
+
   find(routeId: string): Route | undefined {
     return routesBelow(this.#root).find((route) => route.routeId === routeId);
   }

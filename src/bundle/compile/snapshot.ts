@@ -48,6 +48,8 @@ export interface RouteTable {
    * @param path canonical path without query
    */
   match(method: string, origin: string, path: string): RouteMatch;
+  /** Every route once: not for the request path. */
+  all(): readonly Route[];
   /** Looks at every route: not for the request path. */
   find(routeId: string): Route | undefined;
 }

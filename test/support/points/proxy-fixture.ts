@@ -139,6 +139,7 @@ export function withRoutes(snapshot: Snapshot, change: (route: Route) => Route, 
     ...snapshot,
     routes: {
       size: routes.size,
+      all: () => routes.all(),
       find: (routeId) => routes.find(routeId),
       match: (asked, origin, path) => {
         const found = routes.match(asked === method ? 'GET' : asked, origin, path);

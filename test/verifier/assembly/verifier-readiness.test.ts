@@ -42,6 +42,7 @@ const IN_ORDER: ReadinessInputs = {
   refresh: undefined,
   replay: { ready: true },
   audit: { mode: 'required', recorder: undefined, collector: undefined },
+  observation: { observed: [], enforced: [] },
   realtimeStalenessSeconds: REALTIME_STALENESS_SECONDS,
   leaving: false,
 };
