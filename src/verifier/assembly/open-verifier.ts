@@ -117,6 +117,7 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
       nowMs: Date.now,
       realtimeStalenessSeconds,
       externalOrigin,
+      observations,
       maxInFlight,
       onInternalError,
       onDenied: captures && ((denied) => captures.add(denied)),
