@@ -29,7 +29,7 @@ import { isBlocked } from './decision/steps/blocked.ts';
 import { keyDenial } from './decision/steps/proof.ts';
 import { matchRoute } from './decision/steps/route.ts';
 import type { StepName } from './decision/steps.ts';
-import type { Observations } from './observation/observations.ts';
+import type { CurrentObservations } from './observation/observations.ts';
 import { passesObserved } from './observation/passes-observed.ts';
 import { replayIdentifier, subjectHash } from './replay/identifier.ts';
 import type { ReplayOutcome, ReplayStore } from './replay/store.ts';
@@ -49,7 +49,7 @@ export interface VerifierOptions {
   /** Behind a proxy that rewrites host or scheme: the only origin that this verifier serves. */
   readonly externalOrigin: Origin | undefined;
   /** Which routes are observed. Default: none. */
-  readonly observations?: Observations | undefined;
+  readonly observations?: CurrentObservations | undefined;
   /** Maximum number of requests that wait for the replay store; further ones are denied. */
   readonly maxInFlight: number;
   /** Reports an internal error; the request has been denied. */

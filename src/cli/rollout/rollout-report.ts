@@ -1,6 +1,6 @@
 /**
  * What audit events say about the callers of each route: whether their requests are verified, and what keeps the others from it.
- * Source: docs/operate/observe.md "The report".
+ * Source: docs/operate/observe.md "Read the report".
  */
 import { DECISION_EVENT_NAME } from '../../process/telemetry/decision-event.ts';
 import { isJsonObject, parseStrictJson } from '../../protocol/strict-json.ts';

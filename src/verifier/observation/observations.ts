@@ -39,6 +39,9 @@ export interface ObservationStatus {
   }[];
 }
 
+/** What a decision asks. */
+export type CurrentObservations = Pick<Observations, 'observes' | 'observesUnmatched'>;
+
 const UNMATCHED = 'unmatched';
 const nameOfRoute = (routeId: string) => `route ${routeId}`;
 

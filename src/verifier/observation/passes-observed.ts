@@ -6,7 +6,7 @@ import type { Route, Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Denial, Reason } from '../../protocol/reasons.ts';
 import type { RequestFacts } from '../decision/facts/request-facts.ts';
 import { checkFreshness } from '../decision/steps/freshness.ts';
-import type { Observations } from './observations.ts';
+import type { CurrentObservations } from './observations.ts';
 
 /** Steps 1 (credentials), 2, 4 and 5, and replay. Not step 3: a stale bundle may miss what the site says by now. */
 const PASSING: { readonly [R in Reason]: boolean } = {
@@ -46,7 +46,7 @@ export interface DeniedRequest {
   readonly realtimeStalenessSeconds: number;
 }
 
-export function passesObserved(observations: Observations, request: DeniedRequest): boolean {
+export function passesObserved(observations: CurrentObservations, request: DeniedRequest): boolean {
   const { denial, facts, nowSeconds, route, snapshot } = request;
   if (snapshot === undefined || !isUpgradeObservable(facts, route)) return false;
   if (route === undefined) {

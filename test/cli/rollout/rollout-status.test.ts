@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from '@jest/globals';
 import { runInProcess } from '../../support/cli/in-process.ts';
+import { readText } from '../../support/docs/markdown.ts';
 
 const directory = await mkdtemp(join(tmpdir(), 'proofgate-rollout-'));
 const event = (members: object) =>
@@ -55,6 +56,13 @@ test('callers by reason, and whether it is safe to enforce', async () => {
     '2 lines are no decision and were skipped',
     '',
   ]);
+});
+
+test('the report is as docs/operate/observe.md shows it', async () => {
+  const lines = LINES.slice(0, -3).map((line) => line.replace(/ci:[^"]+/, 'ci:build'));
+  const path = await file('page.jsonl', lines.join('\n'));
+  const { stdout } = await status('--audit-file', path);
+  expect(readText('docs/operate/observe.md')).toContain(stdout);
 });
 
 test('all routes of several files as JSON, a rotated one too', async () => {
