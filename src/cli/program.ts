@@ -25,6 +25,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<CommandLineNode>> = new Map([
   ['caddy', async () => (await import('./commands/caddy/caddy-lint.ts')).caddyCommands],
   ['traefik', async () => (await import('./commands/traefik/traefik-lint.ts')).traefikCommands],
   ['explain', async () => (await import('./commands/explain-command.ts')).explainCommand],
+  ['rollout', async () => (await import('./commands/rollout-command.ts')).rolloutCommand],
   ['control', async () => (await import('./commands/control-command.ts')).controlCommand],
   ['ctl', async () => (await import('./commands/ctl-command.ts')).ctlCommands],
   ['completion', async () => (await import('./commands/completion-command.ts')).completionCommand],

@@ -69,6 +69,9 @@ export const CONTEXT_HEADERS = {
   bundleRevision: 'x-proofgate-bundle-revision',
 } as const;
 
+/** On a request that was denied and passed without identity, because its route is observed. */
+export const OBSERVED_HEADER = 'x-proofgate-observed';
+
 /** Headers that make some upstreams serve another request than the one that was checked. */
 export const REQUEST_REWRITING_HEADERS: readonly string[] = [
   'x-original-url',

@@ -71,7 +71,7 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
     rpc,
     extAuthz,
     /** @param detail a code, never a name; empty when there is none */
-    decided: (outcome: 'allowed' | 'denied', reason: string, detail: string, routeId: string) =>
+    decided: (outcome: 'allowed' | 'denied' | 'observed', reason: string, detail: string, routeId: string) =>
       decisionChildren(outcome, reason, detail, routeId).inc(),
     stepTook: (step: TimedStep, seconds: number) => timers[step](seconds),
     replayUnavailable: (why: string) => unavailable.inc({ why }),

@@ -5,10 +5,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Route, Snapshot } from '../bundle/compile/snapshot.ts';
 import type { CallContext } from '../process/connections/call-context.ts';
+import { UNVERIFIED } from '../process/request-body/body-space.ts';
 import type { DecisionEvent } from '../process/telemetry/decision-event.ts';
 import { thumbprintOf } from '../protocol/public-key.ts';
 import { type Denial, deny, detailLabel } from '../protocol/reasons.ts';
 import type { Origin } from '../protocol/request-target.ts';
+import { AUTHORIZATION_HEADER, hasPassportScheme } from '../protocol/wire-names.ts';
 import { describeDecision } from './audit/describe.ts';
 import type { AuditMode, AuditSink } from './audit/sink.ts';
 import type { DeniedRequest } from './capture/capture-document.ts';
@@ -17,6 +19,7 @@ import {
   type Decision,
   type DeniedDecision,
   decide,
+  type ObservedDecision,
   type Verified,
 } from './decision/decide.ts';
 import { type Evidence, required } from './decision/facts/evaluation.ts';
@@ -26,6 +29,8 @@ import { isBlocked } from './decision/steps/blocked.ts';
 import { keyDenial } from './decision/steps/proof.ts';
 import { matchRoute } from './decision/steps/route.ts';
 import type { StepName } from './decision/steps.ts';
+import type { CurrentObservations } from './observation/observations.ts';
+import { passesObserved } from './observation/passes-observed.ts';
 import { replayIdentifier, subjectHash } from './replay/identifier.ts';
 import type { ReplayOutcome, ReplayStore } from './replay/store.ts';
 import type { VerifierMetrics } from './verifier-metrics.ts';
@@ -43,6 +48,8 @@ export interface VerifierOptions {
   readonly realtimeStalenessSeconds: number;
   /** The only origin that this verifier serves, if a proxy before it rewrites host or scheme. */
   readonly externalOrigin: Origin | undefined;
+  /** Which routes are observed. Default: none. */
+  readonly observations?: CurrentObservations | undefined;
   /** Maximum number of requests that wait for the replay store; further ones are denied. */
   readonly maxInFlight: number;
   /** Reports an internal error; the request has been denied. */
@@ -66,20 +73,23 @@ export interface Verifier {
    * request.
    */
   hasValidKey(decision: AllowedDecision): boolean;
+  /** Whether the route of a request that passed without identity is still observed, for what outlives the request. */
+  isStillObserved(decision: ObservedDecision): boolean;
   /**
    * Verifies a request without its body. Returns a denial that no body could change, recorded like any other, or
    * permission to receive the body. An enforcement point calls it before it receives a costly body. Consumes nothing,
-   * but denies a second request with the proof until the first body has ended.
+   * but denies a second request with the proof until the first body has ended. On an observed route, the body of a denied
+   * request is received too, as that of an unverified caller.
    */
   awaitBody(head: RequestHead, call?: CallContext): AwaitedBody | DeniedDecision;
   /** Records a denial that the enforcement point decided, without evaluating the request. Never throws. */
   refuse(facts: RequestFacts, denial: Denial, call?: CallContext): Decision;
 }
 
-/** Permission to receive the body of a request whose passport and proof are valid. */
+/** Permission to receive the body of a request whose passport and proof are valid, or that is observed. */
 export interface AwaitedBody {
   readonly kind: 'awaited';
-  /** Names the verified caller, by issuer and subject. */
+  /** Names the verified caller, by issuer and subject; `UNVERIFIED` on an observed route. */
   readonly caller: string;
   /** Call it after {@link Verifier.check}, or when the body is no longer received. */
   readonly end: () => void;
@@ -93,6 +103,8 @@ interface RequestContext {
   readonly nowMs: number;
   readonly startedMs: number;
   readonly evidence: Evidence;
+  /** Whether the enforcement point itself has refused the request. */
+  isRefused: boolean;
 }
 
 export function createVerifier(options: VerifierOptions): Verifier {
@@ -110,7 +122,15 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const snapshot = options.currentSnapshot();
     const { nowMs } = options;
     const facts = withOrigin(received);
-    return { facts, call, snapshot, nowMs: nowMs(), startedMs: performance.now(), evidence: {} };
+    return {
+      facts,
+      call,
+      snapshot,
+      nowMs: nowMs(),
+      startedMs: performance.now(),
+      evidence: {},
+      isRefused: false,
+    };
   }
 
   function check(received: RequestFacts, call?: CallContext): Decision | Promise<Decision> {
@@ -159,7 +179,9 @@ export function createVerifier(options: VerifierOptions): Verifier {
       const { realtimeStalenessSeconds } = options;
       const inputs = { nowSeconds: Math.floor(context.nowMs / 1000), realtimeStalenessSeconds, passports };
       const verdict = decide(context.facts, context.snapshot, inputs, context.evidence);
-      if (verdict.kind === 'denied' && !dependsOnBody(verdict)) return denied(finish(context, verdict));
+      if (verdict.kind === 'denied' && !dependsOnBody(verdict)) {
+        return isObserved(context, verdict) ? UNVERIFIED_BODY : denied(finish(context, verdict));
+      }
       const { caller, credentials } = context.evidence;
       const { passport, proof } = required(credentials);
       const { issuer, subject } = required(caller);
@@ -168,7 +190,10 @@ export function createVerifier(options: VerifierOptions): Verifier {
         thumbprintOf(passport.claims.holderJwk),
         proof.transcript.jti,
       );
-      if (awaited.has(identifier)) return denied(finish(context, deny('jti_replay')));
+      if (awaited.has(identifier)) {
+        const replay = deny('jti_replay');
+        return isObserved(context, replay) ? UNVERIFIED_BODY : denied(finish(context, replay));
+      }
       awaited.add(identifier);
       let isOver = false;
       const end = () => {
@@ -185,6 +210,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
     let context: RequestContext | undefined;
     try {
       context = begin(received, call);
+      context.isRefused = true;
       return finish(context, denial);
     } catch (error) {
       return fail(context, error);
@@ -249,13 +275,24 @@ export function createVerifier(options: VerifierOptions): Verifier {
     return { kind: 'denied', decisionId: randomUUID(), denial, routeId: undefined };
   }
 
+  function isObserved(context: RequestContext, denial: Denial): boolean {
+    const { observations, realtimeStalenessSeconds } = options;
+    if (observations === undefined || context.isRefused) return false;
+    const { evidence, facts, nowMs, snapshot } = context;
+    const nowSeconds = Math.floor(nowMs / 1000);
+    const request = { facts, denial, snapshot, route: evidence.route, nowSeconds, realtimeStalenessSeconds };
+    return passesObserved(observations, request);
+  }
+
   function finish(context: RequestContext, denial: Denial | undefined, verified?: Verified): Decision {
     const decisionId = randomUUID();
     const decidedMs = performance.now();
+    const outcome = denial === undefined ? 'allowed' : isObserved(context, denial) ? 'observed' : 'denied';
     const event = describeDecision(context, {
       decisionId,
       durationUs: Math.round((decidedMs - context.startedMs) * 1000),
       callerVerified: verified !== undefined,
+      outcome,
       denial,
     });
     const recorded = options.auditSink.record(event);
@@ -272,6 +309,12 @@ export function createVerifier(options: VerifierOptions): Verifier {
       return traced(context, { kind: 'allowed', ...allowed });
     }
     const final = refused ?? deny('verifier_unavailable', 'internal');
+    if (outcome === 'observed' && refused === denial) {
+      options.metrics.decided('observed', final.reason, detailLabel(final), routeId ?? '');
+      const removesAuthorization = mayHoldPassport(context.facts);
+      const { route } = context.evidence;
+      return traced(context, { kind: 'observed', decisionId, denial: final, route, removesAuthorization });
+    }
     options.metrics.decided('denied', final.reason, detailLabel(final), routeId ?? '');
     const { facts, nowMs, snapshot } = context;
     if (options.onDenied !== undefined) {
@@ -286,8 +329,19 @@ export function createVerifier(options: VerifierOptions): Verifier {
     bindsBody,
     allowsWebSocket: (head) => routeOf(head)?.upgrade === 'websocket',
     hasValidKey,
+    isStillObserved: ({ route }) =>
+      route !== undefined &&
+      options.observations?.observes(route, Math.floor(options.nowMs() / 1000)) === true,
     awaitBody,
   };
+}
+
+const UNVERIFIED_BODY: AwaitedBody = { kind: 'awaited', caller: UNVERIFIED, end: () => undefined };
+
+/** Repeated lines, or joined ones, may hold one beside something else. */
+function mayHoldPassport({ headers }: RequestFacts): boolean {
+  const found = headers.lookup(AUTHORIZATION_HEADER);
+  return found.kind === 'ambiguous' || (found.kind === 'single' && hasPassportScheme(found.value));
 }
 
 /** The event of the final decision: one that was allowed is denied when its event could not be recorded. */
@@ -312,7 +366,7 @@ const OVERLOADED = deny('verifier_unavailable', 'overloaded');
 function traced({ call, evidence, snapshot }: RequestContext, decision: Decision): Decision {
   if (call?.trace === undefined) return decision;
   const { decisionId, kind: outcome } = decision;
-  const { detail, reason } = decision.kind === 'denied' ? decision.denial : ALLOWED;
+  const { detail, reason } = decision.kind === 'allowed' ? ALLOWED : decision.denial;
   const routeId = evidence.route?.routeId;
   const bundleRevision = snapshot?.revision;
   call.trace.decided({ decisionId, outcome, reason, detail, routeId, bundleRevision });

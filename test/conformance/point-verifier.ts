@@ -8,7 +8,7 @@ import { startVerifier, type VerifierOptions, type VerifierProcess } from '../su
  * @param program default: the verifier on a Unix socket
  */
 export function startPointVerifier(
-  { site, bundleDirectory, replay, audit, holderQuota, becomesReady }: PointOptions,
+  { site, bundleDirectory, replay, audit, holderQuota, becomesReady, flags: more = [] }: PointOptions,
   flags: readonly string[] = [],
   program: Pick<VerifierOptions, 'program' | 'listen'> = {},
 ): Promise<VerifierProcess> {
@@ -21,6 +21,6 @@ export function startPointVerifier(
     replay,
     audit,
     awaited: becomesReady ? 'readyz' : 'livez',
-    flags: [...quota, ...redis, ...flags],
+    flags: [...quota, ...redis, ...flags, ...more],
   });
 }

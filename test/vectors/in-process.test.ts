@@ -18,6 +18,7 @@ function answerOf(decision: Decision, inbound: readonly string[]): Answered {
     // `step` is no part of an answer.
     return { outcome: 'denied', reason, ...(detail === undefined ? {} : { detail }), status } as Answered;
   }
+  if (decision.kind === 'observed') throw new Error('no route is observed');
   const removed = [...usualNamesToRemove(decision.route), ...otherNamesToRemove(inbound, decision)];
   return {
     outcome: 'allowed',

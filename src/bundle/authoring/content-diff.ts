@@ -182,6 +182,9 @@ function settingsOf({ bundle }: SiteContent, { comparesExpiry = true }: DiffOpti
     ...(comparesExpiry ? { expires_at: bundle.expires_at } : {}),
     skew_seconds: bundle.skew_seconds ?? DEFAULT_SKEW_SECONDS,
     single_verifier: bundle.single_verifier ?? false,
+    ...(bundle.unmatched === undefined
+      ? {}
+      : { unmatched: bundle.unmatched, unmatched_until: bundle.unmatched_until }),
   };
   return [
     ...Object.entries(settings).map(([name, value]) => entry([name], { value })),

@@ -23,7 +23,10 @@ export type FindingCode =
   | 'issuer_unused'
   | 'grant_unused'
   | 'client_identity_shared'
-  | 'block_unreachable';
+  | 'block_unreachable'
+  | 'route_observed'
+  | 'unmatched_observed'
+  | 'observation_over';
 
 export interface Finding {
   readonly code: FindingCode;

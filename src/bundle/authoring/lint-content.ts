@@ -73,6 +73,18 @@ function lintSite(content: BundleContent): readonly Finding[] {
   if (lifetimeSeconds > LONG_LIFETIME_SECONDS) {
     findings.push(notice('lifetime_long', '/expires_at', 'more than 90 days after issued_at'));
   }
+  if (content.unmatched !== undefined) {
+    const text = 'requests that no route matches reach the upstream, until';
+    findings.push(
+      lintObservation('unmatched_observed', '/unmatched', text, content.unmatched_until, content),
+    );
+  }
+  for (const [index, { enforcement, observe_until, route_id }] of content.routes.entries()) {
+    if (enforcement === undefined) continue;
+    const text = `${showValue(route_id)}: requests without a valid proof reach the upstream, until`;
+    const path = pointer('routes', index, 'enforcement');
+    findings.push(lintObservation('route_observed', path, text, observe_until, content));
+  }
   for (const [index, origin] of content.origins.entries()) {
     if (origin.startsWith('https://')) continue;
     const text = `${showValue(origin)}: passports and proofs cross the network in the clear`;
@@ -84,6 +96,18 @@ function lintSite(content: BundleContent): readonly Finding[] {
     findings.push(warning('issuer_speaks_for_anyone', pointer('issuers', index, 'subject_prefixes'), text));
   }
   return findings;
+}
+
+function lintObservation(
+  code: 'route_observed' | 'unmatched_observed',
+  path: string,
+  text: string,
+  until: string | undefined,
+  { issued_at: issuedAt }: BundleContent,
+): Finding {
+  const isOver = (parseTime(until ?? '') ?? 0) <= (parseTime(issuedAt) ?? 0);
+  if (isOver) return warning('observation_over', path, `ended ${until ?? ''}: remove it, this is enforced`);
+  return warning(code, path, `${text} ${until ?? ''}, where the verifier allows it (--allow-observe)`);
 }
 
 function lintRoute(route: RouteContent, path: string): readonly Finding[] {

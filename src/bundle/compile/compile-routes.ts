@@ -5,12 +5,14 @@
 import { type Access, accessOfMethod } from '../../protocol/access.ts';
 import { isSignableHeaderName } from '../../protocol/identifiers.ts';
 import { parsePathTemplate } from '../../protocol/path-template.ts';
+import { parseTime } from '../../protocol/rfc3339.ts';
 import { isCanonicalSubject, isCanonicalSubjectPrefix } from '../../protocol/spiffe-id.ts';
 import { type PassportHeader, passportHeaderOf } from '../../protocol/wire-names.ts';
 import { type Faults, pointer, showValue } from '../format/bundle-error.ts';
 import type { AllowedSourceContent, BundleContent, RouteContent } from '../format/schema.ts';
 import { type Steps, withoutPause } from '../format/time-slice.ts';
 import { checkSubject, checkSubjectPrefix } from './compile-identities.ts';
+import { compileObservation } from './compile-observation.ts';
 import { RouteTree } from './route-table.ts';
 import type {
   FreshnessGroup,
@@ -38,6 +40,7 @@ export function* compileRoutesInSteps(
 ): Steps<RouteTable> {
   const sources = yield* compileSources(content, faults);
   const tree = new RouteTree(siteOrigins);
+  const issuedAtSeconds = parseTime(content.issued_at) ?? Number.NaN;
   const routeIds = new Set<string>();
   for (const [index, entry] of content.routes.entries()) {
     const path = pointer('routes', index);
@@ -50,7 +53,8 @@ export function* compileRoutesInSteps(
       const text = `${showValue(entry.route_id)} has no entry in route_sources`;
       faults.add('source_set_missing', `${path}/route_id`, text);
     }
-    addRoute(tree, entry, compileRoute(entry, siteOrigins, routeSources ?? [], path, faults), path, faults);
+    const inputs = { issuedAtSeconds, siteOrigins, sources: routeSources ?? [] };
+    addRoute(tree, entry, compileRoute(entry, inputs, path, faults), path, faults);
     yield;
   }
   for (const [index, { route_id }] of content.route_sources.entries()) {
@@ -85,10 +89,16 @@ export function accessOf(route: RouteContent): Access {
   return route.access ?? accessOfMethod(route.method);
 }
 
+interface RouteInputs {
+  /** Of the bundle. */
+  readonly issuedAtSeconds: number;
+  readonly siteOrigins: ReadonlySet<string>;
+  readonly sources: readonly SourceRule[];
+}
+
 function compileRoute(
   entry: RouteContent,
-  siteOrigins: ReadonlySet<string>,
-  sources: readonly SourceRule[],
+  { issuedAtSeconds, siteOrigins, sources }: RouteInputs,
   path: string,
   faults: Faults,
 ): Route {
@@ -108,6 +118,12 @@ function compileRoute(
     requiredContext: compileRequired(entry.required_context),
     passportHeader: compilePassportHeader(entry, path, faults),
     forwardAuthorization: entry.forward_authorization ?? false,
+    observeUntilSeconds: compileObservation(
+      { mode: entry.enforcement, until: entry.observe_until },
+      { mode: 'enforcement', untilPath: `${path}/observe_until` },
+      issuedAtSeconds,
+      faults,
+    ),
     sources,
   };
 }

@@ -12,6 +12,7 @@ import { TimeSlice } from '../format/time-slice.ts';
 import { compileBlocked } from './compile-blocked.ts';
 import { compileClients, compileIssuers } from './compile-identities.ts';
 import { type KeyImporter, KeyTableBuilder, requiredTime } from './compile-keys.ts';
+import { compileObservation } from './compile-observation.ts';
 import { compileRoutesInSteps, groupByFreshness } from './compile-routes.ts';
 import { addShard, type ShardReader } from './key-shards.ts';
 import { LiveKeyTable } from './key-table.ts';
@@ -30,6 +31,8 @@ export interface CompileOptions {
   /** Derived keys that expire before this time, in seconds, are skipped. Default: none is. */
   readonly forgetBeforeSeconds?: number | undefined;
 }
+
+const UNMATCHED = { mode: 'unmatched', untilPath: '/unmatched_until' };
 
 /** A snapshot whose keys and clients can be changed by deltas. */
 export interface LiveSnapshot extends Snapshot {
@@ -52,6 +55,8 @@ export async function compileBundle(content: BundleContent, options: CompileOpti
   const routes = await slice.run(compileRoutesInSteps(content, compileOrigins(content, faults), faults));
   checkTrustAnchorSources(content, faults);
   const blocked = compileBlocked(content, faults);
+  const unmatched = { mode: content.unmatched, until: content.unmatched_until };
+  const unmatchedUntilSeconds = compileObservation(unmatched, UNMATCHED, issuedAtSeconds, faults);
   const keys = await compileKeys(content, table, options, { faults, slice });
   return {
     authSite: content.auth_site,
@@ -64,6 +69,7 @@ export async function compileBundle(content: BundleContent, options: CompileOpti
     singleVerifier: content.single_verifier ?? false,
     routesByFreshness: groupByFreshness(content),
     routes,
+    unmatchedUntilSeconds,
     keys,
     blocked,
     warnings: faults.warnings,

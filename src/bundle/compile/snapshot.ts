@@ -31,6 +31,8 @@ export interface Snapshot {
   /** Excludes routes of an unknown class, which always deny. */
   readonly routesByFreshness: readonly FreshnessGroup[];
   readonly routes: RouteTable;
+  /** When denied requests that no route matches no longer pass, if the verifier allows them to; undefined: they never do. */
+  readonly unmatchedUntilSeconds: number | undefined;
   readonly keys: KeyTable;
   /** Undefined when the bundle blocks no caller. */
   readonly blocked: BlockedCallers | undefined;
@@ -46,7 +48,7 @@ export interface RouteTable {
    * @param path canonical path without query
    */
   match(method: string, origin: string, path: string): RouteMatch;
-  /** In no particular order. */
+  /** Every route once, in no particular order. Too slow for the request path. */
   all(): readonly Route[];
   /** Searches all routes, so it is too slow for the request path. */
   find(routeId: string): Route | undefined;
@@ -78,6 +80,8 @@ export interface Route {
   readonly passportHeader: PassportHeader;
   /** Whether the upstream receives the passport. */
   readonly forwardAuthorization: boolean;
+  /** When denied requests no longer pass, if the verifier allows them to; undefined: they never do. */
+  readonly observeUntilSeconds: number | undefined;
   readonly sources: readonly SourceRule[];
 }
 

@@ -10,6 +10,8 @@ export const DEFAULT_PASSPORT_TTL_SECONDS = 300;
 export const MAX_PASSPORT_TTL_SECONDS = 3600;
 /** A year: longer than any bundle lives. */
 export const MAX_STALENESS_LIMIT_SECONDS = 31_536_000;
+/** Maximum time from a bundle's `issued_at`, and from a verifier's start, to the end of an observation. */
+export const MAX_OBSERVATION_SECONDS = 30 * 24 * 3600;
 export const MAX_ROUTES = 50_000;
 export const MAX_CLIENTS = 100_000;
 /** Maximum number of grants of one client. */

@@ -79,6 +79,8 @@ export const origins = (description: string) =>
     uniqueItems: true,
     description,
   });
+/** The verifier must allow it, too. Default: enforced. */
+export const observe = (description: string) => Type.Optional(Type.Enum(['observe'], { description }));
 const keyBinding = (description: string) => Type.Enum(['software', 'attested_workload'], { description });
 
 const publicJwk = Type.Union(
@@ -229,6 +231,10 @@ export const route = closed(
     ),
     forward_authorization: Type.Optional(
       Type.Boolean({ default: false, description: 'Whether the upstream receives the passport.' }),
+    ),
+    enforcement: observe('Whether denied requests pass, without identity, until observe_until.'),
+    observe_until: Type.Optional(
+      time('When the observation ends, at most 30 days after issued_at. Required with enforcement.'),
     ),
   },
   'Which requests there are, and what each must carry.',

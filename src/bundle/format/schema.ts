@@ -24,6 +24,7 @@ import {
   issuer,
   keyId,
   keyShard,
+  observe,
   origins,
   type Readable,
   revision,
@@ -68,6 +69,12 @@ export const BUNDLE_CONTENT = Type.Object(
         default: false,
         description: 'One verifier process serves the site: the embedded replay store is allowed.',
       }),
+    ),
+    unmatched: observe(
+      'Whether requests that no route matches pass, without identity, until unmatched_until.',
+    ),
+    unmatched_until: Type.Optional(
+      time('When that ends, at most 30 days after issued_at. Required with unmatched.'),
     ),
     trust_anchor_sources: Type.Optional(Type.Array(trustAnchorSource, { maxItems: 1000 })),
     issuers: Type.Optional(Type.Array(issuer, { maxItems: MAX_ISSUERS })),

@@ -18,7 +18,13 @@ import {
 import { ACCESS_LEVELS } from '../../protocol/access.ts';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
 
-const { route_id: _routeId, ...routeMembers } = BUNDLE_CONTENT.properties.routes.items.properties;
+/** Control cannot tell yet which verifiers know `enforcement`; one that does not would reject every later bundle. */
+const {
+  route_id: _routeId,
+  enforcement: _enforcement,
+  observe_until: _observeUntil,
+  ...routeMembers
+} = BUNDLE_CONTENT.properties.routes.items.properties;
 const { issuer: _issuer, ...brokerMembers } = BUNDLE_CONTENT.properties.issuers.items.properties;
 const sourcesList = BUNDLE_CONTENT.properties.route_sources.items.properties.allowed_sources;
 

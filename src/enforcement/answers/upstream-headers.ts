@@ -9,17 +9,48 @@ import {
   anySpelling,
   CONTEXT_HEADERS,
   isVendorSpelling,
+  OBSERVED_HEADER,
   PASSPORT_HEADER,
   REQUEST_REWRITING_HEADERS,
   SIGNATURE_HEADER,
   TRANSCRIPT_HEADER,
 } from '../../protocol/wire-names.ts';
-import type { AllowedDecision } from '../../verifier/decision/decide.ts';
+import type { AllowedDecision, ObservedDecision } from '../../verifier/decision/decide.ts';
 import type { ContextHeaders } from '../../verifier/decision/identity-headers.ts';
 
 /** Context headers that differ for each request. */
 export function decisionHeadersOf({ decisionId }: AllowedDecision): ContextHeaders {
   return [[CONTEXT_HEADERS.decisionId, decisionId]];
+}
+
+/** The only headers of ours on a request that passes without identity. */
+export function observedHeadersOf({ decisionId }: ObservedDecision): ContextHeaders {
+  return [
+    [OBSERVED_HEADER, 'denied'],
+    [CONTEXT_HEADERS.decisionId, decisionId],
+  ];
+}
+
+const SET_ON_OBSERVED: ReadonlySet<string> = new Set([OBSERVED_HEADER, CONTEXT_HEADERS.decisionId]);
+const NEVER_ON_OBSERVED: readonly string[] = [
+  TRANSCRIPT_HEADER,
+  SIGNATURE_HEADER,
+  PASSPORT_HEADER,
+  ...Object.values(CONTEXT_HEADERS).filter((name) => !SET_ON_OBSERVED.has(name)),
+];
+
+/**
+ * Names to remove from a request that passes without identity: all of ours in every spelling, headers that rewrite requests, and
+ * `Authorization` where it may hold a passport. Never a name that is set, because Envoy would remove that too.
+ * @param inbound the request's header names as received
+ */
+export function namesToRemoveFromObserved(
+  inbound: readonly string[],
+  { removesAuthorization }: ObservedDecision,
+): readonly string[] {
+  const reserved = inbound.filter((name) => isReservedName(name) && !SET_ON_OBSERVED.has(name.toLowerCase()));
+  const authorization = removesAuthorization ? [AUTHORIZATION_HEADER] : [];
+  return [...new Set([...NEVER_ON_OBSERVED, ...authorization, ...reserved])];
 }
 
 type CredentialRoute = Pick<Route, 'forwardAuthorization' | 'passportHeader'>;

@@ -8,10 +8,21 @@ import {
   type ResponseSerializers,
 } from '../../process/ext-authz/response-messages.ts';
 import type { RequestHeaders } from '../../protocol/credentials.ts';
-import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
+import type {
+  AllowedDecision,
+  Decision,
+  DeniedDecision,
+  ObservedDecision,
+} from '../../verifier/decision/decide.ts';
 import { identityHeadersOf } from '../../verifier/decision/identity-headers.ts';
 import { problemOfDenial } from '../answers/denial-problem.ts';
-import { decisionHeadersOf, otherNamesToRemove, usualNamesToRemove } from '../answers/upstream-headers.ts';
+import {
+  decisionHeadersOf,
+  namesToRemoveFromObserved,
+  observedHeadersOf,
+  otherNamesToRemove,
+  usualNamesToRemove,
+} from '../answers/upstream-headers.ts';
 
 /** google.rpc.Code */
 const CODE_OF_STATUS: { readonly [status: number]: number } = { 401: 16, 403: 7, 503: 14 };
@@ -38,6 +49,17 @@ export function allowedResponse(decision: AllowedDecision, namesToRemove: readon
     ok_response: {
       headers: overwriteAll([...identityHeadersOf(decision), ...decisionHeadersOf(decision)]),
       headers_to_remove: [...usualNamesToRemove(decision.route), ...namesToRemove],
+    },
+  };
+}
+
+/** Response to a denied request that passes without identity. */
+export function observedResponse(decision: ObservedDecision, inbound: readonly string[]): CheckResponse {
+  return {
+    status: { code: OK },
+    ok_response: {
+      headers: overwriteAll(observedHeadersOf(decision)),
+      headers_to_remove: namesToRemoveFromObserved(inbound, decision),
     },
   };
 }
@@ -94,8 +116,16 @@ export function createResponseEncoder({ checkResponse }: ResponseSerializers): R
     return withId(answer, decisionId);
   }
 
-  return (decision, inbound) =>
-    decision.kind === 'denied' ? encodeDenied(decision) : encodeAllowed(decision, inbound);
+  return (decision, inbound) => {
+    switch (decision.kind) {
+      case 'denied':
+        return encodeDenied(decision);
+      case 'observed':
+        return checkResponse(observedResponse(decision, inbound.names()));
+      case 'allowed':
+        return encodeAllowed(decision, inbound);
+    }
+  };
 }
 
 function placesOf(text: string, bytes: Buffer): readonly number[] {

@@ -4,10 +4,21 @@
  */
 import type { HeaderLookup } from '../../protocol/credentials.ts';
 import { AUTHORIZATION_HEADER, PASSPORT_HEADER } from '../../protocol/wire-names.ts';
-import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
+import type {
+  AllowedDecision,
+  Decision,
+  DeniedDecision,
+  ObservedDecision,
+} from '../../verifier/decision/decide.ts';
 import { identityHeadersOf } from '../../verifier/decision/identity-headers.ts';
 import { problemOfDenial } from '../answers/denial-problem.ts';
-import { decisionHeadersOf, keepsAuthorization, usualNamesToRemove } from '../answers/upstream-headers.ts';
+import {
+  decisionHeadersOf,
+  keepsAuthorization,
+  namesToRemoveFromObserved,
+  observedHeadersOf,
+  usualNamesToRemove,
+} from '../answers/upstream-headers.ts';
 import type { HttpProfile } from './profiles.ts';
 
 export interface CheckAnswer {
@@ -27,7 +38,27 @@ export interface AnswerOptions {
 
 export function answerOf(decision: Decision, options: AnswerOptions): CheckAnswer {
   if (decision.kind === 'denied') return denialAnswer(decision, options.profile);
-  return { status: 200, headers: allowedHeaders(decision, options), body: '' };
+  const headers =
+    decision.kind === 'observed' ? observedHeaders(decision, options) : allowedHeaders(decision, options);
+  return { status: 200, headers, body: '' };
+}
+
+/** A client's own headers of ours were refused before; the credentials remain. */
+function observedHeaders(
+  decision: ObservedDecision,
+  { authorization, profile }: AnswerOptions,
+): CheckAnswer['headers'] {
+  const headers: (readonly [string, string])[] = [
+    ['cache-control', 'no-store'],
+    ...observedHeadersOf(decision),
+  ];
+  if (profile.removesHeaders) {
+    const names = [...namesToRemoveFromObserved([], decision), ...profile.ownHeaders];
+    headers.push([ENVOY_REMOVE_HEADER, names.join(',')]);
+  } else if (!decision.removesAuthorization && authorization.kind === 'single') {
+    headers.push([AUTHORIZATION_HEADER, authorization.value]);
+  }
+  return headers;
 }
 
 /** The body keeps the denial's own status. */

@@ -4,26 +4,36 @@
  */
 
 import { type HeaderLine, headerLines } from '../../process/http-proxy/raw-headers.ts';
-import type { AllowedDecision } from '../../verifier/decision/decide.ts';
+import type { AllowedDecision, ObservedDecision } from '../../verifier/decision/decide.ts';
 import { identityHeadersOf } from '../../verifier/decision/identity-headers.ts';
-import { decisionHeadersOf, otherNamesToRemove, usualNamesToRemove } from '../answers/upstream-headers.ts';
+import {
+  decisionHeadersOf,
+  namesToRemoveFromObserved,
+  observedHeadersOf,
+  otherNamesToRemove,
+  usualNamesToRemove,
+} from '../answers/upstream-headers.ts';
 
 /** Pseudo-header fields of HTTP/2 are left out. */
 export function headersForUpstream(
   rawHeaders: readonly string[],
-  decision: AllowedDecision,
+  decision: AllowedDecision | ObservedDecision,
 ): readonly HeaderLine[] {
-  const context = [...identityHeadersOf(decision), ...decisionHeadersOf(decision)];
   const lines = headerLines(rawHeaders).filter(([name]) => !name.startsWith(':'));
-  const removed = new Set(
-    [
-      ...context.map(([name]) => name),
-      ...usualNamesToRemove(decision.route),
-      ...otherNamesToRemove(
-        lines.map(([name]) => name),
-        decision,
-      ),
-    ].map((name) => name.toLowerCase()),
+  const { context, removed } = changesOf(
+    decision,
+    lines.map(([name]) => name),
   );
-  return [...lines.filter(([name]) => !removed.has(name.toLowerCase())), ...context];
+  const gone = new Set([...context.map(([name]) => name), ...removed].map((name) => name.toLowerCase()));
+  return [...lines.filter(([name]) => !gone.has(name.toLowerCase())), ...context];
+}
+
+function changesOf(decision: AllowedDecision | ObservedDecision, inbound: readonly string[]) {
+  if (decision.kind === 'observed') {
+    return { context: observedHeadersOf(decision), removed: namesToRemoveFromObserved(inbound, decision) };
+  }
+  return {
+    context: [...identityHeadersOf(decision), ...decisionHeadersOf(decision)],
+    removed: [...usualNamesToRemove(decision.route), ...otherNamesToRemove(inbound, decision)],
+  };
 }

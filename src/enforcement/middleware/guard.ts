@@ -217,6 +217,8 @@ export class Guard {
     if (this.#isClosed) return refused(internalProblem(), request);
     const decision = await verifier.check(facts, callOf(request, captured));
     if (decision.kind === 'denied') return refused(problemOfDenial(decision), request);
+    // Unreachable: the middleware observes no route.
+    if (decision.kind === 'observed') return refused(internalProblem(), request);
     // The bundle may have changed since.
     if (decision.route.upgrade !== 'websocket') return refused(UPGRADE_REFUSED, request);
     allow(decision, request, captured);
@@ -231,8 +233,8 @@ export class Guard {
     if (this.#isClosed) return refused(internalProblem(), request);
     const decision = await this.#options.verifier.check(facts, callOf(request, captured));
     if (decision.kind === 'denied') return refused(problemOfDenial(decision), request);
-    // Only a request with an unknown request line has no capture here, and it matches no route.
-    if (captured === undefined) return refused(internalProblem(), request);
+    // Only a request with an unknown request line has no capture here, and it matches no route. The middleware observes no route.
+    if (captured === undefined || decision.kind === 'observed') return refused(internalProblem(), request);
     return allow(decision, request, captured);
   }
 

@@ -18,6 +18,7 @@ import type { VerifierSetup } from '../../verifier/assembly/open-verifier.ts';
 import type { ControlConnectionOptions } from '../../verifier/loading/refresh/control-connection.ts';
 import { ControlFailure } from '../../verifier/loading/refresh/control-failure.ts';
 import type { EnforcementSettings } from './enforcement-settings.ts';
+import { planObservations } from './observation-settings.ts';
 import { planReplay } from './replay-plan.ts';
 
 export interface EnforcementPlan {
@@ -43,6 +44,7 @@ export async function planEnforcement(
       holderQuotaPerMinute: settings.holderQuota,
       subjectQuotaPerMinute: settings.subjectQuota,
       maxInFlight: settings.maxInFlight,
+      allowedObservations: planObservations(settings, Math.floor(Date.now() / 1000)),
     },
   };
 }

@@ -18,6 +18,7 @@ import type { SHUTDOWN_SETTINGS } from '../../process/settings/shutdown-settings
 import { isIdentifier } from '../../protocol/identifiers.ts';
 import type { AUDIT_SETTINGS } from '../../verifier/assembly/audit-settings.ts';
 import { FRESHNESS_SIGNERS, type ORIGIN_AND_STALENESS } from './decision-settings.ts';
+import type { OBSERVATION_SETTINGS } from './observation-settings.ts';
 
 /** The Auth Site and its bundle. */
 export const BUNDLE_SETTINGS = {
@@ -178,4 +179,6 @@ type EnforcementGroups = typeof BUNDLE_SETTINGS &
   typeof LOAD_SETTINGS &
   typeof SHUTDOWN_SETTINGS;
 
-export type EnforcementSettings = SettingValues<EnforcementGroups>;
+/** The middleware has none of the last. */
+export type EnforcementSettings = SettingValues<EnforcementGroups> &
+  Partial<SettingValues<typeof OBSERVATION_SETTINGS>>;

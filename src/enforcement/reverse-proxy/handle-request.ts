@@ -20,7 +20,12 @@ import type { UpstreamPool } from '../../process/http-proxy/upstream-pool.ts';
 import { BodySpace, UNVERIFIED } from '../../process/request-body/body-space.ts';
 import type { DecisionTracer } from '../../process/telemetry/decision-trace.ts';
 import { normalizeAuthority, type Origin } from '../../protocol/request-target.ts';
-import type { AllowedDecision, Decision, DeniedDecision } from '../../verifier/decision/decide.ts';
+import type {
+  AllowedDecision,
+  Decision,
+  DeniedDecision,
+  ObservedDecision,
+} from '../../verifier/decision/decide.ts';
 import type { RequestFacts } from '../../verifier/decision/facts/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { problemOfDenial } from '../answers/denial-problem.ts';
@@ -106,7 +111,7 @@ export class RequestHandler {
       metrics.refused(fault.code);
       return respond(response, fault.problem);
     }
-    const facts = factsOf(request, this.#hostsOf(request).host);
+    const facts = factsOf(exchange, this.#hostsOf(request).host);
     if (exchange.upgrade !== undefined && !this.#parts.verifier.allowsWebSocket(facts)) {
       return this.#refuse(response, 'upgrade_refused');
     }
@@ -206,7 +211,7 @@ export class RequestHandler {
     onDecided?.();
     if (decision.kind === 'denied') return respond(response, problemOfDenial(decision));
     if (body !== undefined && !('forUpstream' in body) && request.expectsContinue) response.sendContinue();
-    if (exchange.upgrade !== undefined && decision.route.upgrade !== 'websocket') {
+    if (exchange.upgrade !== undefined && decision.route?.upgrade !== 'websocket') {
       return this.#refuse(response, 'upgrade_refused');
     }
     const outcome = await this.#forward(exchange, decision, body);
@@ -227,7 +232,7 @@ export class RequestHandler {
 
   async #tunnel(
     { request, response, upgrade }: ClientExchange,
-    decision: AllowedDecision,
+    decision: PassedDecision,
     { lines, socket }: Extract<ForwardOutcome, { kind: 'upgraded' }>,
   ): Promise<Served> {
     const { limits, verifier } = this.#parts;
@@ -239,14 +244,15 @@ export class RequestHandler {
       client: upgrade.accept(switchingLines(lines)),
       upstream: socket,
       idleTimeoutMs: limits.idleTimeoutMs,
-      isStillAllowed: () => verifier.hasValidKey(decision),
+      isStillAllowed: () =>
+        decision.kind === 'allowed' ? verifier.hasValidKey(decision) : verifier.isStillObserved(decision),
     });
     return 101;
   }
 
   #forward(
     { request, response, upgrade }: ClientExchange,
-    decision: AllowedDecision,
+    decision: PassedDecision,
     body: BodySpool | StreamedBody | undefined,
   ): Promise<ForwardOutcome> {
     const { limits, pool } = this.#parts;
@@ -289,6 +295,8 @@ export class RequestHandler {
   }
 }
 
+type PassedDecision = AllowedDecision | ObservedDecision;
+
 type BodyAdmission =
   | DeniedDecision
   | { readonly kind: 'fault'; readonly code: ProxyFaultCode }
@@ -298,12 +306,11 @@ type BodyAdmission =
 const NO_BODY = { kind: 'none' } as const;
 const UNREAD_BODY = { kind: 'unknown' } as const;
 
-function factsOf(
-  { authority, method, rawHeaders, scheme, target }: ClientRequest,
-  host: string,
-): RequestFacts {
+function factsOf({ request, upgrade }: ClientExchange, host: string): RequestFacts {
+  const { authority, method, rawHeaders, scheme, target } = request;
   const headers = verifiableHeadersOf(rawHeaders, host);
-  return { method, scheme, authority, target, headers, body: UNREAD_BODY };
+  const becomes = upgrade === undefined ? 'none' : 'tunnel';
+  return { method, scheme, authority, target, headers, body: UNREAD_BODY, upgrade: becomes };
 }
 
 interface UpstreamBody {

@@ -10,10 +10,11 @@ export interface DecisionEvent {
   /** RFC 3339, UTC, milliseconds. */
   readonly time: string;
   readonly decision_id: string;
-  readonly outcome: 'allowed' | 'denied';
+  /** `observed`: denied, and passed without identity. */
+  readonly outcome: 'allowed' | 'denied' | 'observed';
   readonly reason?: string | undefined;
   readonly detail?: string | undefined;
-  /** HTTP status of a denial. */
+  /** HTTP status of a denial; of an observed one what it would be. */
   readonly status?: number | undefined;
   readonly auth_site?: string | undefined;
   readonly route_id?: string | undefined;

@@ -8,7 +8,7 @@ export type TracedStep = 'pipeline' | 'replay';
 
 export interface TracedDecision {
   readonly decisionId: string;
-  readonly outcome: 'allowed' | 'denied';
+  readonly outcome: 'allowed' | 'denied' | 'observed';
   readonly reason?: string | undefined;
   readonly detail?: string | undefined;
   readonly routeId?: string | undefined;

@@ -61,8 +61,8 @@ function reportOf(
   differences: () => readonly ComparedLine[],
 ): DecisionReport {
   const request = visibleText(`${method} ${scheme}://${authority}${target}`);
-  if (decision.kind === 'allowed') {
-    return { lines: [`allowed  ${request}`], members: { outcome: 'allowed', request } };
+  if (decision.kind !== 'denied') {
+    return { lines: [`${decision.kind}  ${request}`], members: { outcome: decision.kind, request } };
   }
   const { detail, reason, status } = decision.denial;
   const compared = reason === 'request_binding_mismatch' ? differences() : [];

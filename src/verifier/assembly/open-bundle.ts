@@ -4,7 +4,7 @@ import type { Signers } from '../../bundle/format/documents.ts';
 import { type DirectoryLock, lockDirectory } from '../../process/files/directory-lock.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
 import { secondsUntilStale } from '../decision/steps/freshness.ts';
-import { BundleLoader } from '../loading/bundle-loader.ts';
+import { type BundleListener, BundleLoader } from '../loading/bundle-loader.ts';
 import type { ControlConnectionOptions } from '../loading/refresh/control-connection.ts';
 import { Refresher, type RefreshStatus } from '../loading/refresh/refresher.ts';
 import { FileMark } from '../loading/state/high-water-mark.ts';
@@ -46,16 +46,30 @@ export function nowSeconds(): number {
   return Math.floor(Date.now() / 1000);
 }
 
-/** Connects to nothing before `start`, except to Redis. @throws RedisSettingError for an invalid URL */
+/**
+ * Connects to nothing before `start`, except to Redis.
+ * @param onLoaded called with each bundle that is loaded, before requests are decided by it
+ * @throws RedisSettingError for an invalid URL
+ */
 export async function openBundle(
   setup: BundleSetup,
   logger: Logger,
   metrics: VerifierMetrics,
+  onLoaded: OnLoaded = () => undefined,
 ): Promise<OpenBundle> {
-  return setup.isWorker ? followPrimary(setup, logger, metrics) : ownState(setup, logger, metrics);
+  return setup.isWorker
+    ? followPrimary(setup, logger, metrics, onLoaded)
+    : ownState(setup, logger, metrics, onLoaded);
 }
 
-async function ownState(setup: BundleSetup, logger: Logger, metrics: VerifierMetrics): Promise<OpenBundle> {
+type OnLoaded = (snapshot: Snapshot) => void;
+
+async function ownState(
+  setup: BundleSetup,
+  logger: Logger,
+  metrics: VerifierMetrics,
+  onLoaded: OnLoaded,
+): Promise<OpenBundle> {
   const { authSite, stateDirectory } = setup;
   const connection = await openConnection(setup.control);
   const persisted = connection && new PersistedBundle(stateDirectory);
@@ -69,7 +83,7 @@ async function ownState(setup: BundleSetup, logger: Logger, metrics: VerifierMet
     persisted,
     mark,
     nowSeconds,
-    listener: logBundleEvents(logger, metrics, refreshMetrics),
+    listener: reporting(logBundleEvents(logger, metrics, refreshMetrics), onLoaded),
     acceptSnapshot: setup.replay.kind === 'memory' ? refuseUnlessSingleVerifier : undefined,
   });
   const listener = logRefreshEvents(logger, refreshMetrics);
@@ -108,15 +122,30 @@ async function ownState(setup: BundleSetup, logger: Logger, metrics: VerifierMet
   };
 }
 
+function reporting(listener: BundleListener, onLoaded: OnLoaded): BundleListener {
+  return {
+    ...listener,
+    loaded: (snapshot, change) => {
+      onLoaded(snapshot);
+      listener.loaded?.(snapshot, change);
+    },
+  };
+}
+
 /** Reads the bundle directory and the primary's state directory, and follows only what the primary has accepted. */
-function followPrimary(setup: BundleSetup, logger: Logger, metrics: VerifierMetrics): OpenBundle {
+function followPrimary(
+  setup: BundleSetup,
+  logger: Logger,
+  metrics: VerifierMetrics,
+  onLoaded: OnLoaded,
+): OpenBundle {
   const { stateDirectory } = setup;
   const refreshMetrics = createRefreshMetrics(metrics.registry, () => undefined);
   const loader = new BundleLoader({
     ...setup,
     mark: new PrimaryMark(setup),
     nowSeconds,
-    listener: logBundleEvents(logger, metrics, refreshMetrics),
+    listener: reporting(logBundleEvents(logger, metrics, refreshMetrics), onLoaded),
   });
   const follower = setup.control && new StateFollower(stateDirectory, loader);
   return {

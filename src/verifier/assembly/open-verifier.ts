@@ -3,11 +3,17 @@
  * enforcement point that runs a verifier in its process starts here.
  */
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import { faultName } from '../../process/program/errors.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
 import type { Origin } from '../../protocol/request-target.ts';
 import { staleGroups } from '../decision/steps/freshness.ts';
 import type { BundleStatus } from '../loading/bundle-loader.ts';
 import type { RefreshStatus } from '../loading/refresh/refresher.ts';
+import {
+  type AllowedObservations,
+  type ObservationStatus,
+  Observations,
+} from '../observation/observations.ts';
 import type { ReplayHealth } from '../replay/store.ts';
 import { createVerifier, type Verifier } from '../verifier.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../verifier-metrics.ts';
@@ -28,6 +34,7 @@ export interface VerifierSetup extends BundleSetup {
   readonly externalOrigin: Origin | undefined;
   /** Maximum number of requests that wait for the replay store. */
   readonly maxInFlight: number;
+  readonly allowedObservations: AllowedObservations;
 }
 
 export interface OpenVerifierInputs {
@@ -45,6 +52,7 @@ export interface VerifierStatus {
   readonly refresh: RefreshStatus | undefined;
   readonly replay: ReplayHealth;
   readonly audit: AuditHealth;
+  readonly observation: ObservationStatus;
   readonly realtimeStalenessSeconds: number;
 }
 
@@ -67,7 +75,17 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
   const { realtimeStalenessSeconds } = setup;
   const metrics = createVerifierMetrics(() => readingOf(bundle.loader.snapshot, realtimeStalenessSeconds));
   metrics.registry.setDefaultLabels(metricLabels);
-  const bundle = await openBundle(setup, logger, metrics);
+  const observations = await Observations.open({
+    ...setup,
+    allowed: setup.allowedObservations,
+    nowSeconds,
+    onLatchFailed: (error) =>
+      logger.error(
+        { fault: faultName(error) },
+        'observations.json in --state-dir failed: no observation begins',
+      ),
+  });
+  const bundle = await openBundle(setup, logger, metrics, (snapshot) => observations.follow(snapshot));
   const closing = [() => bundle.close()];
   const close = async () => {
     await Promise.all(closing.map((part) => part()));
@@ -76,6 +94,7 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
     const audit = await openAudit(setup.audit, setup.isWorker, logger, metrics);
     closing.push(() => audit.sink.close());
     await bundle.start();
+    await observations.settled();
     const { externalOrigin, maxInFlight, replay, stateDirectory } = setup;
     const { holderQuotaPerMinute, subjectQuotaPerMinute } = setup;
     const expectedSkewSeconds = () => bundle.loader.snapshot?.skewSeconds;
@@ -98,6 +117,7 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
       nowMs: Date.now,
       realtimeStalenessSeconds,
       externalOrigin,
+      observations,
       maxInFlight,
       onInternalError,
       onDenied: captures && ((denied) => captures.add(denied)),
@@ -107,6 +127,7 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
       refresh: bundle.refreshStatus(),
       replay: replayStore.health(),
       audit: audit.health(),
+      observation: observations.status(),
       realtimeStalenessSeconds,
     });
     return { verifier, metrics, status, reopenAudit: () => audit.sink.reopen(), close };

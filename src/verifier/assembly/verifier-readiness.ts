@@ -5,10 +5,12 @@
 
 import type { FreshnessGroup, Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import { hasEnded, hasStarted } from '../../protocol/validity.ts';
 import { mostAgeSeconds, staleGroups } from '../decision/steps/freshness.ts';
 import type { BundleStatus } from '../loading/bundle-loader.ts';
 import type { RefreshStatus } from '../loading/refresh/refresher.ts';
+import type { ObservationStatus } from '../observation/observations.ts';
 import type { AuditHealth } from './open-audit.ts';
 import type { VerifierStatus } from './open-verifier.ts';
 
@@ -27,6 +29,7 @@ export function verifierReadiness(inputs: ReadinessInputs): readonly ReadinessCh
       ? { name: 'replay_store', problem: undefined, warning: replay.warning }
       : { name: 'replay_store', problem: replay.problem },
     auditCheck(inputs.audit),
+    ...observationChecks(inputs.observation),
     listenerCheck(leaving),
   ];
 }
@@ -57,6 +60,40 @@ export function auditCheck({ collector, mode, recorder }: AuditHealth): Readines
     `decisions cannot be sent to the collector (${collector}): mend what --audit-url names; it is tried again`;
   const problem = mode === 'required' ? notRecorded : undefined;
   return { name: 'audit', problem, warning: problem === undefined ? (notRecorded ?? notSent) : undefined };
+}
+
+const WHY_ENFORCED = {
+  not_allowed: '--allow-observe does not allow it here',
+  latched: 'it was enforced here under this --allow-observe: give it another time to begin again',
+  latch_failed: 'observations.json in --state-dir cannot be read or written',
+} as const;
+
+/** Only a warning, and none where the bundle wants nothing observed. */
+export function observationChecks({ enforced, observed }: ObservationStatus): readonly ReadinessCheck[] {
+  if (observed.length === 0 && enforced.length === 0) return [];
+  const routes = observed.flatMap(({ routeId }) => (routeId === undefined ? [] : [routeId])).sort();
+  const ends = observed.map(({ untilSeconds }) => untilSeconds).sort((a, b) => a - b);
+  const what = observed.length > routes.length ? ['requests that no route matches', ...routes] : routes;
+  const [first] = ends;
+  const open =
+    first === undefined
+      ? []
+      : [`denied requests pass without identity, the first until ${formatTime(first)}: ${listed(what)}`];
+  const closed = (['not_allowed', 'latched', 'latch_failed'] as const).flatMap((why) => {
+    const names = enforced.filter((each) => each.why === why).map(({ name }) => name);
+    return names.length === 0
+      ? []
+      : [`enforced although the bundle says observe, ${WHY_ENFORCED[why]}: ${listed(names)}`];
+  });
+  const warning = [...open, ...closed].join('; ');
+  return [{ name: 'observation', problem: undefined, warning, routes: routes.slice(0, MAX_NAMED_ROUTES) }];
+}
+
+const MAX_LISTED = 5;
+
+function listed(names: readonly string[]): string {
+  const more = names.length - MAX_LISTED;
+  return `${names.slice(0, MAX_LISTED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
 /** Never a problem: the loaded bundle serves without Control while it is fresh. */

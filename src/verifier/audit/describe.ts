@@ -21,6 +21,7 @@ export interface DecisionOnRequest {
   readonly decisionId: string;
   readonly durationUs: number;
   readonly callerVerified: boolean;
+  readonly outcome: DecisionEvent['outcome'];
   /** undefined: allowed */
   readonly denial: Denial | undefined;
 }
@@ -36,7 +37,7 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
     event: DECISION_EVENT_NAME,
     time: textOfTime(seen.nowMs),
     decision_id: decided.decisionId,
-    outcome: denial === undefined ? 'allowed' : 'denied',
+    outcome: decided.outcome,
     reason: denial?.reason,
     detail: denial?.detail,
     status: denial?.status,

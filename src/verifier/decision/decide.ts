@@ -64,7 +64,7 @@ export function verifiedOf({ evidence, holder, snapshot }: Evaluation): Verified
 }
 
 /** The decision on one request, replay and record included. */
-export type Decision = AllowedDecision | DeniedDecision;
+export type Decision = AllowedDecision | DeniedDecision | ObservedDecision;
 
 export interface AllowedDecision {
   readonly kind: 'allowed';
@@ -85,4 +85,16 @@ export interface DeniedDecision {
   readonly denial: Denial;
   /** Set when the request matched a route. */
   readonly routeId: string | undefined;
+}
+
+/** A denial that lets the request pass without identity, because its route is observed. */
+export interface ObservedDecision {
+  readonly kind: 'observed';
+  readonly decisionId: string;
+  /** What an enforced route would answer. */
+  readonly denial: Denial;
+  /** Undefined for a request that no route matches. */
+  readonly route: Route | undefined;
+  /** Whether `Authorization` may hold a passport, and must not reach the upstream. */
+  readonly removesAuthorization: boolean;
 }

@@ -42,7 +42,9 @@ export interface EventInputs {
 /** @throws ExplainInputError `request_invalid` for a reason that this version does not know */
 export function reportOfEvent(inputs: EventInputs): ExplainReport {
   const { bundle, moment, recorded } = inputs;
-  const { detail, outcome, reason } = recorded;
+  const { detail, reason } = recorded;
+  // An observed request passed in place of its denial.
+  const outcome = recorded.outcome === 'allowed' ? 'allowed' : 'denied';
   if (outcome === 'denied' && reason === undefined) {
     throw requestInvalid('/reason', 'is none that this version knows');
   }

@@ -29,8 +29,8 @@ export function readRecordedEvent(event: JsonFields): RecordedEvent {
   const timeSeconds = parseMoment(event.text('time') ?? '');
   if (timeSeconds === undefined) throw requestInvalid(event.at('time'), 'must be a time in UTC');
   const outcome = event.text('outcome');
-  if (outcome !== 'allowed' && outcome !== 'denied') {
-    throw requestInvalid(event.at('outcome'), 'must be allowed or denied');
+  if (outcome !== 'allowed' && outcome !== 'denied' && outcome !== 'observed') {
+    throw requestInvalid(event.at('outcome'), 'must be allowed, denied or observed');
   }
   const reason = event.text('reason');
   return {

@@ -106,6 +106,14 @@ describe('two contents', () => {
       ],
     ],
     [
+      'an observation of unmatched requests',
+      [
+        { at: '/unmatched', put: 'observe' },
+        { at: '/unmatched_until', put: '2027-01-01T00:00:00Z' },
+      ],
+      ['added setting unmatched', 'added setting unmatched_until'],
+    ],
+    [
       'a trust anchor source',
       [{ at: '/trust_anchor_sources', put: [{ id: 'tas_1', revision: 3, fingerprint: 'f' }] }],
       ['added trust_anchor_source tas_1'],

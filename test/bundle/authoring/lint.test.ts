@@ -60,6 +60,22 @@ describe('lint', () => {
       found: ['warning forward_authorization /routes/0/forward_authorization'],
     },
     {
+      name: 'observations',
+      edits: [
+        { at: '/routes/0/enforcement', put: 'observe' },
+        { at: '/routes/0/observe_until', put: '2020-01-01T00:00:00Z' },
+        { at: '/routes/1/enforcement', put: 'observe' },
+        { at: '/routes/1/observe_until', put: sound.expires_at },
+        { at: '/unmatched', put: 'observe' },
+        { at: '/unmatched_until', put: sound.expires_at },
+      ],
+      found: [
+        'warning unmatched_observed /unmatched',
+        'warning observation_over /routes/0/enforcement',
+        'warning route_observed /routes/1/enforcement',
+      ],
+    },
+    {
       name: 'a freshness class that is not known',
       edits: [{ at: '/routes/0/freshness_class', put: 'sometimes' }],
       found: ['warning freshness_class_unknown /routes/0/freshness_class'],

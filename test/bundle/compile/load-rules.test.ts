@@ -3,8 +3,10 @@ import { describe, expect, it } from '@jest/globals';
 import { compileBundle } from '../../../src/bundle/compile/compile.ts';
 import type { Snapshot } from '../../../src/bundle/compile/snapshot.ts';
 import { BundleError } from '../../../src/bundle/format/bundle-error.ts';
+import { MAX_OBSERVATION_SECONDS } from '../../../src/bundle/format/bundle-limits.ts';
 import { headOf } from '../../../src/bundle/format/chain.ts';
 import { asContent } from '../../../src/bundle/format/shape.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { codeAndPath } from '../../support/bundle/rejection.ts';
 import {
   AUTH_SITE,
@@ -264,6 +266,34 @@ const ROUTES: readonly Rule[] = [
     'value_invalid /routes/0/passport_header',
     { at: '/routes/0/passport_header', put: 'X-Proofgate-Passport' },
     { at: '/routes/0/forward_authorization', put: true },
+  ),
+  rule('an observed route without an end', 'missing_member /routes/0/observe_until', {
+    at: '/routes/0/enforcement',
+    put: 'observe',
+  }),
+  rule('an end without an observation', 'value_invalid /routes/0/observe_until', {
+    at: '/routes/0/observe_until',
+    put: formatTime(NOW_SECONDS + 60),
+  }),
+  rule(
+    'an observation of more than 30 days',
+    'value_invalid /routes/0/observe_until',
+    { at: '/routes/0/enforcement', put: 'observe' },
+    { at: '/routes/0/observe_until', put: formatTime(NOW_SECONDS + MAX_OBSERVATION_SECONDS + 1) },
+  ),
+  rule('another enforcement than observe', 'value_invalid /routes/0/enforcement', {
+    at: '/routes/0/enforcement',
+    put: 'enforce',
+  }),
+  rule('unmatched requests observed without an end', 'missing_member /unmatched_until', {
+    at: '/unmatched',
+    put: 'observe',
+  }),
+  rule(
+    'unmatched requests observed until a day that does not exist',
+    'time_invalid /unmatched_until',
+    { at: '/unmatched', put: 'observe' },
+    { at: '/unmatched_until', put: '2026-02-30T00:00:00Z' },
   ),
   rule('bounded without max_staleness_seconds', 'max_staleness_missing /routes/0/max_staleness_seconds', {
     at: '/routes/0/max_staleness_seconds',
@@ -557,6 +587,20 @@ describe('what is allowed', () => {
 });
 
 describe('the snapshot', () => {
+  it('has the ends of observations, past ones too', async () => {
+    const past = NOW_SECONDS - 60;
+    const latest = NOW_SECONDS + MAX_OBSERVATION_SECONDS;
+    const snapshot = await load(
+      { at: '/routes/0/enforcement', put: 'observe' },
+      { at: '/routes/0/observe_until', put: formatTime(past) },
+      { at: '/unmatched', put: 'observe' },
+      { at: '/unmatched_until', put: formatTime(latest) },
+    );
+    expect(snapshot).toMatchObject({ unmatchedUntilSeconds: latest });
+    expect(snapshot.routes.find('orders-read')).toMatchObject({ observeUntilSeconds: past });
+    expect(snapshot.routes.find('orders-write')).toMatchObject({ observeUntilSeconds: undefined });
+  });
+
   it('has the defaults', async () => {
     const snapshot = await load();
     expect(snapshot).toMatchObject({

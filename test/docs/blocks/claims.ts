@@ -111,6 +111,9 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'explain: why a request was allowed or denied': [pasted('signing'), shown('signing', 'explain_tampered')],
     'The input': [copied('signing', 'capture-as-documented.json')],
   },
+  'docs/operate/observe.md': {
+    'Read the report': [held('test/cli/rollout/rollout-status.test.ts')],
+  },
   'docs/operate/gateway-lint.md': {
     'Gateway configuration: proofgate envoy lint': [pasted('gateway'), shown('gateway', 'opened')],
     Findings: [copied('gateway', 'excepted.yaml')],

@@ -106,6 +106,7 @@ function routeFor(pathTemplate: string): Route {
     upgrade: undefined,
     passportHeader: 'authorization',
     forwardAuthorization: false,
+    observeUntilSeconds: undefined,
     sources: [],
   };
 }

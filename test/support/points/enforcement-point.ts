@@ -34,6 +34,8 @@ export interface PointOptions {
   readonly audit: 'required_file' | 'full_disk';
   /** `--holder-quota`; undefined: the default. */
   readonly holderQuota: number | undefined;
+  /** Further flags of the verifier. */
+  readonly flags?: readonly string[];
   /** False where the verifier never becomes ready, for example without a bundle: wait until it is live. */
   readonly becomesReady: boolean;
   /**

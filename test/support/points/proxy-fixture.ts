@@ -13,6 +13,7 @@ import { openProxyServer, type ProxyServer } from '../../../src/enforcement/reve
 import type { ServerTls } from '../../../src/process/connections/tls-material.ts';
 import { openUpstreamPool } from '../../../src/process/http-proxy/upstream-pool.ts';
 import type { WireAddress, WireRequest } from '../../../src/tools/conformance/wire/exchange.ts';
+import type { CurrentObservations } from '../../../src/verifier/observation/observations.ts';
 import { recordingReplayStore } from '../fakes/replay-store.ts';
 import { createTestVerifier, type TestVerifier } from '../fixtures/test-verifier.ts';
 import { type Caller, derivedKeyCaller } from '../site/callers.ts';
@@ -35,6 +36,8 @@ export interface ProxyFixture {
   readonly caller: Caller;
   /** The compiled bundle; its entries may be replaced. */
   snapshot: Snapshot;
+  /** Default: no route is observed. */
+  observations: CurrentObservations | undefined;
   sign(plan: Omit<RequestPlan, 'caller'> & { readonly caller?: Caller }): WireRequest;
   open(
     upstream: string,
@@ -55,6 +58,7 @@ const LIMITS: Omit<ProxyLimits, 'spoolDirectory'> = {
 export function useProxies(): ProxyFixture {
   let site: Site | undefined;
   let snapshot: Snapshot | undefined;
+  let observations: CurrentObservations | undefined;
   const ends: (() => Promise<unknown>)[] = [];
   beforeAll(async () => {
     site = await createSite();
@@ -81,6 +85,12 @@ export function useProxies(): ProxyFixture {
     set snapshot(changed) {
       snapshot = changed;
     },
+    get observations() {
+      return observations;
+    },
+    set observations(changed) {
+      observations = changed;
+    },
     sign(plan) {
       return signedRequest(started(site), { caller: this.caller, ...plan });
     },
@@ -90,6 +100,7 @@ export function useProxies(): ProxyFixture {
       const verified = createTestVerifier({
         currentSnapshot: () => snapshot,
         nowMs: Date.now,
+        observations,
         store: recordingReplayStore(nowSeconds(), 4_000),
       });
       const all = { ...LIMITS, spoolDirectory, ...limits };

@@ -64,6 +64,8 @@ interface BundleTimes {
   readonly expiresAtSeconds?: number;
   /** IDs of routes that may become WebSockets. */
   readonly webSocketRoutes?: readonly string[];
+  /** IDs of routes that are observed, and the end of that and of unmatched requests. */
+  readonly observed?: { readonly routes: readonly string[]; readonly untilSeconds: number };
   /** Beside the usual ones. */
   readonly moreRoutes?: readonly SiteRoute[];
 }
@@ -136,8 +138,15 @@ function bundleContent(keys: Pick<Site, 'derivedKeys' | 'issuerKeys'>, times: Bu
   const usual: readonly SiteRoute[] = Object.values(ROUTES).map((route) =>
     webSocketRoutes.includes(route.route_id) ? { ...route, upgrade: 'websocket' } : route,
   );
-  const routes = [...usual, ...moreRoutes];
+  const { observed } = times;
+  const until = observed && formatTime(observed.untilSeconds);
+  const routes = [...usual, ...moreRoutes].map((route) =>
+    observed?.routes.includes(route.route_id)
+      ? { ...route, enforcement: 'observe', observe_until: until }
+      : route,
+  );
   return {
+    ...(until === undefined ? {} : { unmatched: 'observe', unmatched_until: until }),
     format: 'proofgate.bundle/v1',
     auth_site: AUTH_SITE,
     expires_at: formatTime(times.expiresAtSeconds ?? nowSeconds() + 3600),

@@ -41,6 +41,7 @@ async function newSetup() {
     externalOrigin: undefined,
     capture: undefined,
     maxInFlight: 10,
+    allowedObservations: { routes: new Map(), unmatchedUntil: undefined },
   };
   const open = () =>
     openVerifier({ setup, logger: createLogger('silent'), onInternalError: () => undefined });

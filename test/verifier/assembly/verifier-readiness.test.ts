@@ -1,6 +1,7 @@
 /** Compares `/readyz` with the decision steps: its report of bundle freshness matches the decisions on requests. */
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import type { ReadinessCheck } from '../../../src/process/admin/admin-server.ts';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import { readingOf } from '../../../src/verifier/assembly/open-verifier.ts';
 import {
   type ReadinessInputs,
@@ -42,6 +43,7 @@ const IN_ORDER: ReadinessInputs = {
   refresh: undefined,
   replay: { ready: true },
   audit: { mode: 'required', recorder: undefined, collector: undefined },
+  observation: { observed: [], enforced: [] },
   realtimeStalenessSeconds: REALTIME_STALENESS_SECONDS,
   leaving: false,
 };
@@ -131,4 +133,18 @@ it('a store that is not ready, a leaving verifier and a bundle that is not there
   const bundle = { ...IN_ORDER.bundle, snapshot: undefined };
   expect(checkOf('bundle', { bundle })?.problem).toBeDefined();
   expect(verifierReadiness(IN_ORDER).every(({ problem, warning }) => !problem && !warning)).toBe(true);
+});
+
+it('observation: only a warning, of what passes and of what is enforced all the same', () => {
+  expect(checkOf('observation')).toBeUndefined();
+  const observed = [
+    { routeId: 'b', untilSeconds: NOW_SECONDS + 60 },
+    { routeId: 'a', untilSeconds: NOW_SECONDS + 120 },
+    { routeId: undefined, untilSeconds: NOW_SECONDS + 180 },
+  ];
+  const enforced = [{ name: 'c', why: 'latched' } as const];
+  const check = checkOf('observation', { observation: { observed, enforced } });
+  expect(check).toMatchObject({ problem: undefined, routes: ['a', 'b'] });
+  expect(check?.warning).toContain(`the first until ${formatTime(NOW_SECONDS + 60)}`);
+  expect(check?.warning).toMatch(/requests that no route matches, a, b; .*another time.*: c$/);
 });

@@ -25,6 +25,7 @@ import {
   CAPTURE_SETTINGS,
   LOAD_SETTINGS,
 } from '../enforcement-settings.ts';
+import { OBSERVATION_SETTINGS } from '../observation-settings.ts';
 
 const LISTENER_SETTINGS = {
   listen: required(
@@ -161,6 +162,7 @@ export const PROXY_SETTINGS = {
   ...ORIGIN_AND_STALENESS,
   ...AUDIT_SETTINGS,
   ...CAPTURE_SETTINGS,
+  ...OBSERVATION_SETTINGS,
   ...LOAD_SETTINGS,
   ...SHUTDOWN_SETTINGS,
 };

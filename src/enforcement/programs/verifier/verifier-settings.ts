@@ -19,6 +19,7 @@ import {
   CAPTURE_SETTINGS,
   LOAD_SETTINGS,
 } from '../enforcement-settings.ts';
+import { OBSERVATION_SETTINGS } from '../observation-settings.ts';
 import { HTTP_SETTINGS } from './ext-authz-http-settings.ts';
 
 export const VERIFIER_SETTINGS = {
@@ -57,6 +58,7 @@ export const VERIFIER_SETTINGS = {
   ...DECISION_SETTINGS,
   ...AUDIT_SETTINGS,
   ...CAPTURE_SETTINGS,
+  ...OBSERVATION_SETTINGS,
   maxMessageBytes: withDefault(
     integer('--max-message-bytes <count>', 'maximum size of one check, headers and buffered body, bytes', {
       min: 65_536,

@@ -72,7 +72,7 @@ const COMPARISONS = {
 
 function recordedLines({ recorded }: ExplainReport): readonly string[] {
   if (recorded === null) return [];
-  const outcome = recorded.reason === null ? recorded.outcome : `denied ${named(recorded)}`;
+  const outcome = recorded.reason === null ? recorded.outcome : `${recorded.outcome} ${named(recorded)}`;
   const comparison =
     recorded.comparison === null
       ? `decision ID ${recorded.decision_id ?? 'unknown'}`

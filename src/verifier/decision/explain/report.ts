@@ -39,7 +39,7 @@ export interface ExplainedBundle {
 export interface RecordedDecision {
   readonly timeSeconds: number;
   readonly decisionId: string | undefined;
-  readonly outcome: 'allowed' | 'denied';
+  readonly outcome: 'allowed' | 'denied' | 'observed';
   /** Undefined also for a reason that this version does not know. */
   readonly reason: Reason | undefined;
   readonly detail: string | undefined;
@@ -248,7 +248,7 @@ function comparisonOf(
 ): 'agrees' | 'beyond' | 'differs' {
   const denial = isDenial(decision) ? decision : undefined;
   if (denial === undefined && BEYOND.has(recorded.reason)) return 'beyond';
-  const isSameOutcome = (recorded.outcome === 'denied') === (denial !== undefined);
+  const isSameOutcome = (recorded.outcome !== 'allowed') === (denial !== undefined);
   const isSame = isSameOutcome && recorded.reason === denial?.reason && recorded.detail === denial?.detail;
   return isSame ? 'agrees' : 'differs';
 }

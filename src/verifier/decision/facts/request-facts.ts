@@ -14,6 +14,11 @@ export interface RequestHead {
   /** Path and query exactly as sent, one character for each byte. */
   readonly target: string;
   readonly headers: RequestHeaders;
+  /**
+   * What the enforcement point knows of an upgrade. `tunnel`: the request becomes one, which the point ends when it is no longer
+   * allowed. `none`: it stays a request. Undefined: the point cannot tell.
+   */
+  readonly upgrade?: 'none' | 'tunnel';
 }
 
 export interface RequestFacts extends RequestHead {

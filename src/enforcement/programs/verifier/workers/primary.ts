@@ -107,6 +107,12 @@ async function planWorkers(settings: VerifierSettings): Promise<EnforcementPlan>
       '--workers above 1 needs --replay redis://…: memory is for one process',
     );
   }
+  if (settings.allowObserve.length > 0 || settings.allowObserveUnmatched !== undefined) {
+    throw usageError(
+      'observe_with_workers',
+      '--allow-observe needs --workers 1: only one process keeps what was enforced before',
+    );
+  }
   const servers = await planVerifierServers(settings);
   const plan = await planEnforcement(settings, false);
   for (const { listen } of servers) {

@@ -1,0 +1,68 @@
+/** Settings that allow observations at this enforcement point. Source: docs/operate/observe.md. */
+import { MAX_OBSERVATION_SECONDS } from '../../bundle/format/bundle-limits.ts';
+import { usageError } from '../../process/program/errors.ts';
+import { list, optional, parsed, type SettingValues, text } from '../../process/settings/settings.ts';
+import { formatTime, parseTime } from '../../protocol/rfc3339.ts';
+import type { AllowedObservations } from '../../verifier/observation/observations.ts';
+
+export interface AllowedRoute {
+  readonly routeId: string;
+  readonly untilSeconds: number;
+}
+
+export const OBSERVATION_SETTINGS = {
+  allowObserve: list(
+    parsed(
+      text(
+        '--allow-observe <route=time>',
+        'route that may be observed until then: denied requests pass without identity, where the bundle says so, too',
+      ),
+      parseAllowedRoute,
+    ),
+    '\n',
+  ),
+  allowObserveUnmatched: optional(
+    parsed(text('--allow-observe-unmatched <time>', 'the same for requests that no route matches'), parseEnd),
+  ),
+};
+
+/** @throws CliError `observe_too_long`, `observe_repeated` */
+export function planObservations(
+  { allowObserve = [], allowObserveUnmatched }: Partial<SettingValues<typeof OBSERVATION_SETTINGS>>,
+  nowSeconds: number,
+): AllowedObservations {
+  const routes = new Map<string, number>();
+  for (const { routeId, untilSeconds } of allowObserve) {
+    if (routes.has(routeId)) {
+      throw usageError('observe_repeated', `--allow-observe names route ${routeId} twice: give it one end`);
+    }
+    routes.set(routeId, untilSeconds);
+  }
+  const ends = [...routes.values(), ...(allowObserveUnmatched === undefined ? [] : [allowObserveUnmatched])];
+  const latestSeconds = nowSeconds + MAX_OBSERVATION_SECONDS;
+  if (!ends.every((end) => end <= latestSeconds)) {
+    throw usageError(
+      'observe_too_long',
+      `--allow-observe and --allow-observe-unmatched may end at most 30 days from now, by ${formatTime(latestSeconds)}`,
+    );
+  }
+  return { routes, unmatchedUntil: allowObserveUnmatched };
+}
+
+/** A route's ID may have an equals sign, a time has none. */
+function parseAllowedRoute(value: string, flag: string): AllowedRoute {
+  const at = value.lastIndexOf('=');
+  if (at < 1) throw badEnd(flag, 'ROUTE=TIME, such as orders-read=2026-12-05T00:00:00Z');
+  return { routeId: value.slice(0, at), untilSeconds: parseEnd(value.slice(at + 1), flag) };
+}
+
+function parseEnd(value: string, flag: string): number {
+  const seconds = parseTime(value);
+  if (seconds === undefined)
+    throw badEnd(flag, 'a time in UTC with whole seconds, such as 2026-12-05T00:00:00Z');
+  return seconds;
+}
+
+function badEnd(flag: string, wanted: string) {
+  return usageError('bad_observe', `--${flag} must be ${wanted}`);
+}
