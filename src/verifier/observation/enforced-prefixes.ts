@@ -26,6 +26,7 @@ export class EnforcedPrefixes {
    */
   covers(path: string, isEnforced: (route: Route) => boolean): boolean {
     const folded = foldPath(path);
+    if (folded === undefined) return true;
     // Every prefix of a text sorts before it, so each round leaves a shorter text to look for.
     let rest = folded;
     for (;;) {
@@ -65,14 +66,16 @@ function commonPrefix(a: string, b: string): string {
 
 function literalPrefix(template: string): string {
   const placeholder = template.indexOf('{');
-  return foldPath(placeholder === -1 ? template : template.slice(0, placeholder));
+  // Where it cannot be folded, the prefix is empty and covers every path.
+  return foldPath(placeholder === -1 ? template : template.slice(0, placeholder)) ?? '';
 }
 
 /**
  * Folds a path as the most lenient upstream may read it: escapes decoded, without regard to case, accents, compatibility forms
- * and invisible characters, and without dots, spaces and slashes at the ends of its segments.
+ * and invisible characters, and without parameters (`;`), dots, spaces and slashes at the ends of its segments.
+ * @returns undefined when a segment may be read as `.` or `..`
  */
-export function foldPath(path: string): string {
+export function foldPath(path: string): string | undefined {
   const segments = path.split('/').map((segment) =>
     decoded(segment)
       .normalize('NFKD')
@@ -80,9 +83,11 @@ export function foldPath(path: string): string {
       // Characters such as the long s have no lower case of their own.
       .toUpperCase()
       .toLowerCase()
-      .replace(/[.\s]+$/u, ''),
+      .replace(/;.*$/s, ''),
   );
-  return segments.join('/').replace(/\/+$/, '');
+  if (segments.some((segment) => /^\.+$/.test(segment.trim()))) return undefined;
+  const ended = segments.map((segment) => segment.replace(/[.\s]+$/u, ''));
+  return ended.join('/').replace(/\/+$/, '');
 }
 
 /** Segments of canonical paths always decode. */

@@ -165,6 +165,9 @@ const ATTEMPTS: readonly (readonly [target: string, method?: string, changes?: o
   ...['/v1/or%E2%80%8Bders', '/v1/or%C2%ADders', '/v1/tena%E2%81%BFts', '/v1/prices/x', '/v1/prices?x=1'].map(
     (target) => [target, 'POST'] as const,
   ),
+  ...['/v1%3Bx/orders', '/v1/orders%3Bx=1', '/v2/%E2%80%A5/v1/orders', '/v1/%E2%80%A4/orders'].map(
+    (target) => [target] as const,
+  ),
   // Not canonical: these never pass.
   ...['/v1//orders', '//v1/orders', '/v1/./orders', '/v2/../v1/orders', '/v1/%6Frders', '/v1%2Forders'].map(
     (target) => [target] as const,
