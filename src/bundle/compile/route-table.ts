@@ -76,6 +76,10 @@ export class RouteTree implements RouteTable {
   find(routeId: string): Route | undefined {
     return routesBelow(this.#root).find((route) => route.routeId === routeId);
   }
+
+  all(): readonly Route[] {
+    return [...new Set(routesBelow(this.#root))];
+  }
 }
 
 function routesBelow({ leaf, literals, one, rest }: Node): readonly Route[] {

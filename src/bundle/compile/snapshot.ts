@@ -48,6 +48,8 @@ export interface RouteTable {
   match(method: string, origin: string, path: string): RouteMatch;
   /** Looks at every route: not for the request path. */
   find(routeId: string): Route | undefined;
+  /** Each route once. */
+  all(): readonly Route[];
 }
 
 export type RouteMatch =

@@ -140,6 +140,7 @@ export function withRoutes(snapshot: Snapshot, change: (route: Route) => Route, 
     routes: {
       size: routes.size,
       find: (routeId) => routes.find(routeId),
+      all: () => routes.all(),
       match: (asked, origin, path) => {
         const found = routes.match(asked === method ? 'GET' : asked, origin, path);
         return found.kind === 'route' ? { ...found, route: change(found.route) } : found;
