@@ -66,7 +66,7 @@ interface Found {
 async function searchFile(path: string, decisionId: string, mayBeMissing: boolean): Promise<Found> {
   let isDamaged = false;
   try {
-    for await (const line of linesWith(await openFile(path), Buffer.from(decisionId))) {
+    for await (const line of linesWith(await openAuditFile(path), Buffer.from(decisionId))) {
       const kind = kindOf(line, decisionId);
       if (kind === 'event') return { line, isDamaged: false };
       if (kind === 'damaged') isDamaged = true;
@@ -78,7 +78,8 @@ async function searchFile(path: string, decisionId: string, mayBeMissing: boolea
   return { line: undefined, isDamaged };
 }
 
-async function openFile(path: string): Promise<Readable> {
+/** Unpacks a file whose name ends in `.gz`. @throws CliError of files */
+export async function openAuditFile(path: string): Promise<Readable> {
   const handle = await openInputFile(path);
   const bytes = handle.createReadStream({ highWaterMark: CHUNK_BYTES });
   if (!path.endsWith('.gz')) return bytes;

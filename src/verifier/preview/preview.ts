@@ -1,7 +1,7 @@
 /**
  * Compares the decisions of recorded events with those that a changed site would make, and counts what changes. Memory does
  * not depend on the number of events.
- * Source: docs/operate/ctl.md "Preview a change".
+ * Source: docs/operate/ctl.md "preview".
  */
 import type { Reason } from '../../protocol/reasons.ts';
 import { type PredictedDenial, type Prediction, predict, type Unknown } from './predict.ts';
