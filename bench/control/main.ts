@@ -27,6 +27,7 @@ import { measureFirstPage, PAGE_ROUNDS } from './first-page.ts';
 import { DECLARED_CLIENTS, measureLargeDeclaration } from './large-declaration.ts';
 import { CHANGES, MANY_TARGETS, MOST_SPREAD_MS, measureManyTargets } from './many-targets.ts';
 import { CONSOLE_ROUNDS, CONSOLES, ENROLLED_PER_SECOND, measureOpenConsoles } from './open-consoles.ts';
+import { MOST_PREVIEW_RATIO, measurePreview, PREVIEW_ROUNDS, PREVIEWED_EVENTS } from './preview.ts';
 import { MOST_REVOCATION_MS, measureRevocation, REVOCATION_RUNS } from './revocation.ts';
 
 /** Most that many keys may cost, as a multiple of what few do. */
@@ -60,6 +61,11 @@ async function main(): Promise<void> {
     `The console's first page beside a page with one word, ${PAGE_ROUNDS} rounds`,
     reportFirstPage,
   );
+  await part(
+    'preview',
+    `A preview of ${PREVIEWED_EVENTS} decisions beside JSON.parse of the same lines, ${PREVIEW_ROUNDS} rounds in turn`,
+    reportPreview,
+  );
   await part('declaration', `A declaration of ${DECLARED_CLIENTS} clients`, reportDeclarations);
   await part(
     'declarations',
@@ -89,6 +95,12 @@ async function reportDeclarationsAtOnce(): Promise<void> {
     const most = MOST_WAIT_MS + STATEMENT_INTERVAL_MS;
     verdict(`oldest statement ${oldestMs.toFixed(0)} ms`, oldestMs <= most, `${most} ms`);
   }
+}
+
+async function reportPreview(): Promise<void> {
+  const { parseUs, previewUs, ratio } = await measurePreview();
+  console.log(`  preview ${previewUs.toFixed(1)} µs an event, JSON.parse ${parseUs.toFixed(1)} µs`);
+  verdict(`${ratio.toFixed(2)} times`, ratio <= MOST_PREVIEW_RATIO, String(MOST_PREVIEW_RATIO));
 }
 
 async function reportDeclarations(): Promise<void> {

@@ -1,3 +1,5 @@
+export class NothingToPick extends Error {}
+
 /** A seeded generator (mulberry32): the same seed gives the same run. */
 export class Random {
   #state: number;
@@ -16,7 +18,7 @@ export class Random {
 
   pick<T>(list: readonly T[]): T {
     const chosen = list[this.below(list.length)];
-    if (chosen === undefined) throw new Error('nothing to pick from');
+    if (chosen === undefined) throw new NothingToPick('nothing to pick from');
     return chosen;
   }
 }

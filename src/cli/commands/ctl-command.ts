@@ -9,6 +9,7 @@ import { ctlDeleteCommands } from './ctl/ctl-delete.ts';
 import { ctlGetCommand } from './ctl/ctl-get.ts';
 import { ctlLoginCommand, ctlLogoutCommand, ctlWhoamiCommand } from './ctl/ctl-login.ts';
 import { ctlPolicyCommands } from './ctl/ctl-policies.ts';
+import { ctlPreviewCommand } from './ctl/ctl-preview.ts';
 import { ctlSecretCommands } from './ctl/ctl-secrets.ts';
 import { ctlSigningKeysCommand } from './ctl/ctl-signing-keys.ts';
 import { ctlSourceCommands } from './ctl/ctl-sources.ts';
@@ -21,6 +22,7 @@ export const ctlCommands = group(
     ctlLogoutCommand,
     ctlWhoamiCommand,
     ctlApplyCommand,
+    ctlPreviewCommand,
     ctlGetCommand,
     ctlCreateCommands,
     ...ctlDeleteCommands,

@@ -78,7 +78,7 @@ async function searchFile(path: string, decisionId: string, mayBeMissing: boolea
   return { line: undefined, isDamaged };
 }
 
-/** @throws CliError as of files */
+/** Unpacks a file whose name ends in `.gz`. @throws CliError as of files */
 export async function openAuditFile(path: string): Promise<Readable> {
   const handle = await openInputFile(path);
   const bytes = handle.createReadStream({ highWaterMark: CHUNK_BYTES });

@@ -13,6 +13,7 @@ import {
   REASON,
   text,
 } from '../../process/http-service/members-contract.ts';
+import type { JsonObject } from '../../protocol/strict-json.ts';
 import { NEW_SITE } from './hierarchy-contract.ts';
 import { BROKER_DEFINITION, GRANT, NEW_CLIENT, ROUTE_DEFINITION, ROUTE_SOURCES } from './routes-contract.ts';
 import { ENROLLMENT_POLICY_CREATION, SOURCE_ACTIVATION, SOURCE_CREATION } from './sources-contract.ts';
@@ -128,6 +129,11 @@ export const DECLARATION_QUERY = {
         'true: remove brokers, clients, routes, sources and enrollment policies that the declaration does not name.',
     }),
   ),
+  contents: Type.Optional(
+    Type.Enum(['true', 'false'], {
+      description: 'true, for a dry run: return what a bundle would contain before and after the steps.',
+    }),
+  ),
   ...REASON,
 };
 
@@ -151,6 +157,36 @@ const memberName = Type.String({
   description: 'A grant is its client and its resource, a broker its issuer and trust domain.',
 });
 
+const BUNDLE_CONTENT = (description: string) =>
+  Type.Unsafe<JsonObject>(Type.Object({}, { additionalProperties: true, description }));
+
+const CONTENTS = object(
+  {
+    published: Type.Optional(
+      object(
+        {
+          revision: Type.Integer({ minimum: 1, description: 'The newest published revision.' }),
+          head: Type.String({ description: 'Its head.' }),
+          policy_revision: Type.Integer({
+            minimum: 1,
+            description: 'The newest revision that changed more than derived keys.',
+          }),
+        },
+        'PublishedPosition',
+        'Absent while something other than derived keys is not published yet.',
+      ),
+    ),
+    before: BUNDLE_CONTENT(
+      "Members of a bundle as it would be published now, without derived keys and the chain's members.",
+    ),
+    after: BUNDLE_CONTENT('The members that the steps change.'),
+    revoking_sources: Type.Array(givenId('A source.'), {
+      description: 'Sources whose removal revokes their derived keys.',
+    }),
+  },
+  'DeclaredContents',
+);
+
 const STEP = object(
   {
     verb: Type.Enum(['create', 'change', 'remove', 'activate']),
@@ -165,6 +201,7 @@ const STEP = object(
 export const DECLARATION_RESULT = object(
   {
     site_id: identifier('The Auth Site.'),
+    contents: Type.Optional(CONTENTS),
     dry_run: Type.Boolean({ description: 'Nothing was changed.' }),
     steps: Type.Array(STEP, {
       description: 'In the order in which they were applied. Empty: nothing differs.',
@@ -211,5 +248,6 @@ export const DECLARATION_RESULT = object(
   'DeclarationResult',
 );
 
+export type DeclaredContents = Static<typeof CONTENTS>;
 export type DeclarationStep = Static<typeof STEP>;
 export type DeclarationResult = Static<typeof DECLARATION_RESULT>;

@@ -15,6 +15,7 @@ import { type HeldRole, mayDo, type ScopePath } from '../domain/roles.ts';
 import type { RevisionName } from '../sources/source-changes.ts';
 import type { Transaction } from '../store/port.ts';
 import { type CurrentSite, readCurrentSite } from './current-site.ts';
+import { contentsOf, readPublished } from './declared-contents.ts';
 import { rejectForeseenFaults } from './foreseen-faults.ts';
 import { type PlannedStep, planSite, unnamedMembers } from './plan.ts';
 import { rejectFixedChanges, rejectInconsistent, rejectNamesakes, warningsOf } from './plan-checks.ts';
@@ -28,6 +29,8 @@ export interface ComparisonRequest {
   readonly roles: readonly HeldRole[];
   readonly dryRun: boolean;
   readonly prune: boolean;
+  /** Whether a dry run also returns what a bundle would contain. */
+  readonly contents: boolean;
   /** The tag of the state on which the declaration is based. */
   readonly ifMatch: string | undefined;
 }
@@ -88,7 +91,10 @@ export async function compareDeclaration(
 ): Promise<Comparison> {
   const { dryRun, prune, roles, siteId } = request;
   const declaration = parseDeclaration(request);
-  const current = await reader.read((tx) => readCurrentSite(tx, declaration));
+  const { current, published } = await reader.read(async (tx) => ({
+    current: await readCurrentSite(tx, declaration),
+    published: dryRun && request.contents ? await readPublished(tx, siteId) : undefined,
+  }));
   const place = placeOf(current, siteId);
   if (!mayDo(roles, 'read', place)) throw new ApiProblem('not_found');
   rejectNamesakes(current);
@@ -105,6 +111,7 @@ export async function compareDeclaration(
   const result = {
     ...resultOf(request, declaration, current, steps),
     unnamed: unnamed.filter(({ kind }) => !prune || kind === 'target'),
+    ...(published === undefined ? {} : { contents: contentsOf(published, declaration, current, steps) }),
   };
   if (dryRun || steps.length === 0) {
     return { kind: 'compared', answer: Buffer.from(serialize(result)), tag };

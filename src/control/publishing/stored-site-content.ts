@@ -3,6 +3,7 @@
  * (`publishing-documents.ts` of the bundle), and {@link ../resource/change.ts SiteCheck} does when the configuration changes.
  * Source: docs/design/bundle.md "Content"; docs/operate/control.md "From key to traffic".
  */
+import { keyProvenance } from '../../bundle/authoring/key-provenance.ts';
 import { BUNDLE_FORMAT } from '../../bundle/format/bundle-limits.ts';
 import type {
   BlockedCallerContent,
@@ -10,8 +11,6 @@ import type {
   ClientContent,
   DerivedKeyContent,
 } from '../../bundle/format/schema.ts';
-import { isIdentifier } from '../../protocol/identifiers.ts';
-import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
 import { parsePublicJwk } from '../../protocol/public-key.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { isJsonObject, type JsonObject } from '../../protocol/strict-json.ts';
@@ -200,28 +199,8 @@ export function derivedKeyContent(row: RowOf<'derivedKey'>): DerivedKeyContent {
     jwk,
     status: row.status,
     expires_at: formatTime(row.expiresAtSeconds),
-    provenance: provenanceOf(row),
+    provenance: keyProvenance(row, parseAttributes(row.provenance)),
   };
-}
-
-/**
- * Provenance of a key for the bundle. Token values that are too long or use other characters are left out, so that they
- * cannot block a site's publication; a route that requires such an entry denies the key. Every derived key has the first
- * four entries, which values from its enrollment cannot replace.
- */
-function provenanceOf(row: RowOf<'derivedKey'>): { readonly [name: string]: string } {
-  const entries = {
-    enrollment_policy: row.policyId,
-    source: row.sourceId,
-    verified_issuer: row.verifiedIssuer,
-    verified_subject: row.verifiedSubject,
-  };
-  const own = Object.entries(entries);
-  const others = Object.entries(parseAttributes(row.provenance)).filter(
-    ([name]) => !Object.hasOwn(entries, name),
-  );
-  const sound = [...own, ...others].filter(([name, value]) => isIdentifier(name) && isIdentifier(value));
-  return Object.fromEntries(sound.slice(0, MAX_ATTRIBUTES));
 }
 
 /** All rows of a paged list, in order. */

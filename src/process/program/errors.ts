@@ -14,7 +14,7 @@ export const EXIT_CODES = {
   /** Timed out, or still pending. */
   timed_out: 4,
   unreachable: 5,
-  /** With `--detailed-exitcode`: successful, with changes. */
+  /** Successful, with changes: `ctl preview`, or with `--detailed-exitcode`. */
   changed: 6,
 } as const;
 export type FailureKind = Exclude<keyof typeof EXIT_CODES, 'done' | 'changed'>;

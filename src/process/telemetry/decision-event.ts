@@ -36,6 +36,8 @@ export interface DecisionEvent {
   readonly bundle_head?: string | undefined;
   /** Position in the route's `allowed_sources`, from 0. */
   readonly matched_rule?: number | undefined;
+  /** Of a denial of step 4: names of all attributes of the route that the caller lacks or has with another value, by reason. */
+  readonly unmet_attributes?: { readonly [reason: string]: readonly string[] } | undefined;
   /** Trace ID of the request's W3C trace context, when it has one. */
   readonly trace_id?: string | undefined;
   readonly duration_us: number;

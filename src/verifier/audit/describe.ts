@@ -4,9 +4,10 @@ import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { CallContext } from '../../process/connections/call-context.ts';
 import { DECISION_EVENT_NAME, type DecisionEvent } from '../../process/telemetry/decision-event.ts';
 import { parseTraceparent } from '../../process/telemetry/decision-trace.ts';
-import type { Denial } from '../../protocol/reasons.ts';
+import { type Denial, isNamingReason } from '../../protocol/reasons.ts';
 import type { Evidence } from '../decision/facts/evaluation.ts';
 import type { RequestFacts } from '../decision/facts/request-facts.ts';
+import { unmetAttributes } from '../decision/steps.ts';
 
 /** A request and the evidence collected so far. */
 export interface SeenRequest {
@@ -59,6 +60,10 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
     bundle_revision: snapshot?.revision,
     bundle_head: snapshot?.head,
     matched_rule: matchedRule?.index,
+    unmet_attributes:
+      denial !== undefined && isNamingReason(denial.reason) && route !== undefined && caller !== undefined
+        ? unmetAttributes(route, caller)
+        : undefined,
     trace_id: traceIdOf(seen),
     duration_us: decided.durationUs,
   };

@@ -151,11 +151,46 @@ function checkCallerAttributes({ evidence }: Evaluation): Denial | undefined {
 }
 
 /** Whether provenance and context satisfy the route. */
-export function checkAttributes(route: Route, caller: Caller): Denial | undefined {
+export function checkAttributes(
+  route: Pick<Route, 'requiredProvenance' | 'requiredContext'>,
+  caller: Pick<Caller, 'provenance' | 'context'>,
+): Denial | undefined {
   return (
     checkEach(route.requiredProvenance, caller.provenance, 'missing_provenance', 'provenance_mismatch') ??
     checkEach(route.requiredContext, caller.context, 'missing_context', 'context_mismatch')
   );
+}
+
+type AttributeReason = 'missing_provenance' | 'provenance_mismatch' | 'missing_context' | 'context_mismatch';
+
+/** Names of attributes of the route, by what is wrong with the caller's. At most 64 names: 32 of each kind. */
+export type UnmetAttributes = { readonly [R in AttributeReason]?: readonly string[] };
+
+/** All that {@link checkAttributes} finds, of which it reports the first. The names are the bundle's. */
+export function unmetAttributes(
+  route: Pick<Route, 'requiredProvenance' | 'requiredContext'>,
+  { context, provenance }: Pick<Caller, 'provenance' | 'context'>,
+): UnmetAttributes {
+  return {
+    ...unmetOf(route.requiredProvenance, provenance, 'missing_provenance', 'provenance_mismatch'),
+    ...unmetOf(route.requiredContext, context, 'missing_context', 'context_mismatch'),
+  };
+}
+
+function unmetOf(
+  required: readonly RequiredAttribute[],
+  actual: Attributes,
+  missing: AttributeReason,
+  mismatch: AttributeReason,
+): UnmetAttributes {
+  const absent = required.filter(({ name }) => !actual.has(name));
+  const wrong = required.filter(
+    ({ name, allowed }) => actual.has(name) && !allowed.has(actual.get(name) ?? ''),
+  );
+  return {
+    ...(absent.length === 0 ? {} : { [missing]: absent.map(({ name }) => name) }),
+    ...(wrong.length === 0 ? {} : { [mismatch]: wrong.map(({ name }) => name) }),
+  };
 }
 
 /** Reports missing attributes before mismatches; within each, the first name in byte order. */

@@ -193,7 +193,8 @@ export class ControlStage {
     // Control before declarations needs the command line of its version to apply a site file.
     const { commandRelease = args[0] === 'apply' ? this.#options.controlRelease : undefined } = this;
     const command = ['ctl', ...args, ...connection];
-    if (!ASKING.has(args[0] ?? '') && !args.includes('--prune')) return this.#run(command, commandRelease);
+    const asks = ASKING.has(args[0] ?? '') || (args[0] === 'apply' && args.includes('--prune'));
+    if (!asks) return this.#run(command, commandRelease);
     const result = await this.#run([...command, '--yes'], commandRelease);
     // Releases before 0.3.1 do not ask, and do not know the flag.
     const isUnknown = commandRelease !== undefined && result.stderr.includes('unknown_flag');

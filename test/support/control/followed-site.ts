@@ -29,6 +29,8 @@ const MAX_STALENESS_SECONDS = 600;
 export interface FollowingVerifier {
   /** `allowed`, or `reason/detail status`. */
   present(checkRequest: Buffer): Promise<string>;
+  /** What it wrote to standard output: its audit events. */
+  readonly auditLines: readonly string[];
   stop(): Promise<void>;
 }
 
@@ -85,6 +87,7 @@ export class FollowedSite {
     );
     const client: CheckClient = openCheckClient(String(listening(service.stderrLines)?.listen));
     const verifier: FollowingVerifier = {
+      auditLines: service.stdoutLines,
       present: async (request) => outcomeOfResponse(await client.checkBytes(request)),
       stop: async () => {
         this.#verifiers.delete(verifier);

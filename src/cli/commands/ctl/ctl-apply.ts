@@ -24,7 +24,7 @@ import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
 import { REASON } from '../../ctl/reason.ts';
 import type { CliContext } from '../../define/define-command.ts';
 
-const MAX_SITE_FILE_BYTES = 16 * 1024 * 1024;
+export const MAX_SITE_FILE_BYTES = 16 * 1024 * 1024;
 /** A target's name is used as a file name. */
 const FILE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 

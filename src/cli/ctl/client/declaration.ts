@@ -17,6 +17,8 @@ export type Declared = Schemas['DeclarationResult'] & { readonly etag: string | 
 export interface DeclareOptions {
   readonly dryRun: boolean;
   readonly prune: boolean;
+  /** Whether a dry run also returns what bundles would contain. */
+  readonly contents?: boolean;
   /** For the audit trail. */
   readonly reason?: string | undefined;
   /** ETag of the dry run on which the declaration is based. */
@@ -36,16 +38,16 @@ export function readSiteFile(text: string, fileName: string): SiteFile {
   return { siteId, declaration: declaration as unknown as Schemas['SiteDeclaration'], fileName };
 }
 
-/** @throws OperatorError `site_file_invalid`, `declaration_unsupported`, and the codes of Control */
+/** @throws OperatorError `site_file_invalid`, `declaration_unsupported`, `preview_unsupported`, and the codes of Control */
 export async function declareSite(
   api: ControlApi,
   { siteId, declaration, fileName }: SiteFile,
-  { dryRun, prune, reason, etag }: DeclareOptions,
+  { contents, dryRun, prune, reason, etag }: DeclareOptions,
 ): Promise<Declared> {
   try {
     const answer = await api.put('/v1/sites/{site_id}/declaration', {
       path: { site_id: siteId },
-      query: { dry_run: `${dryRun}`, prune: `${prune}`, reason },
+      query: { dry_run: `${dryRun}`, prune: `${prune}`, reason, contents: contents ? 'true' : undefined },
       body: declaration,
       etag,
       timeoutMs: TIMEOUT_MS,
@@ -84,6 +86,10 @@ export function largeRemovals(
 /** Distinguishes faults of the file from faults of the site's state. */
 async function explained(error: OperatorError, api: ControlApi, fileName: string): Promise<OperatorError> {
   if (error.code === 'member_fixed') return new OperatorError('usage', error.code, error.message);
+  if (error.faults.some(({ pointer }) => pointer.endsWith('/contents'))) {
+    const text = 'this Control is older than `ctl preview`: upgrade it first';
+    return new OperatorError('refused', 'preview_unsupported', text);
+  }
   if (error.code === 'request_malformed') {
     const faults = error.faults.map(({ pointer, reason }) => `${pointer.replace(/^\/body/, '')}: ${reason}`);
     return invalid(fileName, faults.length === 0 ? error.message : faults.join('; '));

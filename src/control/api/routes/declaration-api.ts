@@ -83,6 +83,7 @@ export function registerDeclarationRoute(app: ControlApp, declarations: Pick<Dec
           dryRun,
         },
         prune: query.prune === 'true',
+        contents: query.contents === 'true',
         ifMatch: headers['if-match'],
       };
       const declared = await room.during((signal) => declarations.apply({ ...declaration, signal }));

@@ -14,9 +14,9 @@ export function checkBlocked({ evidence, holder, snapshot }: Evaluation): Denial
   return blockedDenial(blocked, required(evidence.caller), required(holder).thumbprint);
 }
 
-function blockedDenial(
+export function blockedDenial(
   blocked: BlockedCallers,
-  { issuer, subject }: Caller,
+  { issuer, subject }: Pick<Caller, 'issuer' | 'subject'>,
   holderThumbprint: string,
 ): Denial | undefined {
   const ofIssuer = blocked.get(issuer);

@@ -2,7 +2,13 @@
  * Checks of passport and proof in step 5, in the order of `steps.ts`, before the binding to the request.
  * Source: docs/design/protocol.md "Decision: first fault wins", step 5.
  */
-import type { BundleKey, DerivedKey, IssuerKey } from '../../../bundle/compile/snapshot.ts';
+import type {
+  BundleKey,
+  ClientEntry,
+  DerivedKey,
+  IssuerEntry,
+  IssuerKey,
+} from '../../../bundle/compile/snapshot.ts';
 import { satisfiesKeyBinding } from '../../../protocol/identifiers.ts';
 import { importPublicKey } from '../../../protocol/import-public-key.ts';
 import { DERIVED_KEY_PASSPORT_TTL_SECONDS, MAX_PROOF_TTL_SECONDS } from '../../../protocol/limits.ts';
@@ -24,8 +30,13 @@ export function checkKey(evaluation: Evaluation): Denial | undefined {
   return keyDenial(key, inputs.nowSeconds, required(snapshot).skewSeconds);
 }
 
+/** What {@link keyDenial} reads of a key. */
+type KeyValidity =
+  | Pick<DerivedKey, 'kind' | 'status' | 'expiresAtSeconds'>
+  | Pick<IssuerKey, 'kind' | 'notBeforeSeconds' | 'notAfterSeconds'>;
+
 export function keyDenial(
-  key: BundleKey | undefined,
+  key: KeyValidity | undefined,
   nowSeconds: number,
   skewSeconds: number,
 ): Denial | undefined {
@@ -136,26 +147,38 @@ export function checkProofTimes({ evidence, inputs, snapshot }: Evaluation): Den
  * Source: docs/design/protocol.md "Passport".
  */
 export function passportClaimsAllowed({ claims }: Passport, key: BundleKey, holder: PublicKey): boolean {
-  return key.kind === 'derived_key'
-    ? allowedForDerivedKey(claims, key, holder)
-    : allowedForIssuer(claims, key);
+  return identityAllowed(claims, key) && (key.kind === 'issuer_key' || statesOwn(claims, key, holder));
+}
+
+type ClaimedIdentity = Pick<PassportClaims, 'issuer' | 'trustDomain' | 'subject' | 'keyBinding'>;
+
+/** Whether the key may state this identity, whatever else the passport claims. */
+export function identityAllowed(
+  claims: ClaimedIdentity,
+  key: Pick<DerivedKey, 'kind' | 'client'> | Pick<IssuerKey, 'kind' | 'issuer'>,
+): boolean {
+  return key.kind === 'derived_key' ? isOfClient(claims, key.client) : allowedForIssuer(claims, key.issuer);
 }
 
 /** A derived key signs its own passport and states exactly what the bundle states about it. */
-function allowedForDerivedKey(claims: PassportClaims, key: DerivedKey, holder: PublicKey): boolean {
-  const { client } = key;
+function isOfClient(claims: ClaimedIdentity, client: ClientEntry): boolean {
   return (
-    holder.thumbprint === key.key.thumbprint &&
     claims.issuer === client.issuer &&
     claims.trustDomain === client.trustDomain &&
     claims.subject === client.subject &&
-    claims.keyBinding === 'software' &&
-    absentOrEqual(claims.provenance, key.provenance) &&
-    absentOrEqual(claims.context, client.context)
+    claims.keyBinding === 'software'
   );
 }
 
-function allowedForIssuer(claims: PassportClaims, { issuer }: IssuerKey): boolean {
+function statesOwn(claims: PassportClaims, key: DerivedKey, holder: PublicKey): boolean {
+  return (
+    holder.thumbprint === key.key.thumbprint &&
+    absentOrEqual(claims.provenance, key.provenance) &&
+    absentOrEqual(claims.context, key.client.context)
+  );
+}
+
+function allowedForIssuer(claims: ClaimedIdentity, issuer: IssuerEntry): boolean {
   return (
     claims.issuer === issuer.issuer &&
     claims.trustDomain === issuer.trustDomain &&
@@ -165,7 +188,7 @@ function allowedForIssuer(claims: PassportClaims, { issuer }: IssuerKey): boolea
   );
 }
 
-function absentOrEqual(claimed: Attributes | undefined, actual: Attributes): boolean {
+export function absentOrEqual(claimed: Attributes | undefined, actual: Attributes): boolean {
   if (claimed === undefined) return true;
   if (claimed.size !== actual.size) return false;
   for (const [name, value] of claimed) if (actual.get(name) !== value) return false;

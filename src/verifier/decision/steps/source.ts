@@ -1,5 +1,5 @@
 /** Step 2: a source rule matches issuer, trust domain, subject and key binding; a derived key's client has a grant. */
-import type { Route, SourceRule } from '../../../bundle/compile/snapshot.ts';
+import type { DerivedKey, Route, SourceRule } from '../../../bundle/compile/snapshot.ts';
 import { grantCovers } from '../../../protocol/access.ts';
 import { satisfiesKeyBinding } from '../../../protocol/identifiers.ts';
 import { type Denial, deny, type Reason } from '../../../protocol/reasons.ts';
@@ -40,7 +40,9 @@ export function matchSource(route: Route, caller: Caller): SourceRule | Denial {
 }
 
 /** The facts of a caller that the rules compare. */
-export type ComparedCaller = Pick<Caller, 'issuer' | 'trustDomain' | 'subject' | 'keyBinding' | 'derivedKey'>;
+export type ComparedCaller = Pick<Caller, 'issuer' | 'trustDomain' | 'subject' | 'keyBinding'> & {
+  readonly derivedKey: Pick<DerivedKey, 'client'> | undefined;
+};
 
 /** As {@link matchSource}, without a cache. */
 export function compareRules(
