@@ -103,7 +103,8 @@ function callerOf(event: JsonObject): RecordedCaller | undefined | null {
 function denialOf(event: JsonObject): RecordedDenial | undefined | UnreadableLine {
   const { detail, outcome } = event;
   if (outcome === 'allowed') return undefined;
-  if (outcome !== 'denied') return 'event_malformed';
+  // An observed request was denied, and passed without identity.
+  if (outcome !== 'denied' && outcome !== 'observed') return 'event_malformed';
   const reason = REASONS.find((known) => known === event.reason);
   if (reason === undefined) return 'reason_unknown';
   if (detail !== undefined && !isIdentifier(detail)) return 'event_malformed';
