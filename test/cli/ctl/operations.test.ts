@@ -38,7 +38,7 @@ const VERBS: { readonly [operation: string]: string | readonly string[] | Withou
   getFleet: 'get fleets',
   renameFleet: 'rename fleets',
   deleteFleet: 'delete fleets',
-  declareSite: 'apply',
+  declareSite: ['apply', 'preview'],
   createSite: declared,
   listSitesOfFleet: new Without('`get sites` shows the fleet of each site'),
   listSites: 'get sites',

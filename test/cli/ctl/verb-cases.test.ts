@@ -50,6 +50,11 @@ const WITHOUT: readonly {
     verbs: ['apply'],
   },
   {
+    reason: 'its file is that of apply, and test/e2e/control/preview.extended.test.ts runs it',
+    cases: CASES,
+    verbs: ['preview'],
+  },
+  {
     reason: 'it names nothing that exists',
     cases: ['id', 'name', 'ambiguous', 'missing'],
     verbs: ['create environment'],
