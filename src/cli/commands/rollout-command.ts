@@ -27,7 +27,7 @@ async function showStatus(
   { auditFiles }: SettingValues<typeof STATUS_SETTINGS>,
   { output }: CliContext,
 ): Promise<void> {
-  const { auditLines } = await import('../rollout/audit-lines.ts');
+  const { auditLines } = await import('../audit/audit-lines.ts');
   const { Rollout, rolloutLines } = await import('../rollout/rollout-report.ts');
   const rollout = new Rollout(route);
   for await (const line of auditLines(auditFiles)) rollout.add(line);

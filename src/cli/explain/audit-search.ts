@@ -1,16 +1,12 @@
 /** Finds a decision's audit event in an audit file and in the rotated files beside it, without loading any of them whole. */
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
-import { pipeline, type Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
-import { openInputFile } from '../../process/files/input-files.ts';
+import type { Readable } from 'node:stream';
 import { CliError, usageError } from '../../process/program/errors.ts';
 import { DECISION_EVENT_NAME } from '../../process/telemetry/decision-event.ts';
 import { isJsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
+import { MAX_LINE_BYTES, openAuditFile } from '../audit/audit-lines.ts';
 
-const CHUNK_BYTES = 1024 * 1024;
-/** Far more than an event has. */
-const MAX_LINE_BYTES = 1024 * 1024;
 const LF = 0x0a;
 
 /**
@@ -76,15 +72,6 @@ async function searchFile(path: string, decisionId: string, mayBeMissing: boolea
     else if (!mayBeMissing || error.code !== 'file_not_found') throw error;
   }
   return { line: undefined, isDamaged };
-}
-
-/** Unpacks a file whose name ends in `.gz`. @throws CliError as of files */
-export async function openAuditFile(path: string): Promise<Readable> {
-  const handle = await openInputFile(path);
-  const bytes = handle.createReadStream({ highWaterMark: CHUNK_BYTES });
-  if (!path.endsWith('.gz')) return bytes;
-  // An error reaches the reader of the result.
-  return pipeline(bytes, createGunzip({ chunkSize: CHUNK_BYTES }), () => undefined);
 }
 
 function kindOf(line: string, decisionId: string): 'event' | 'damaged' | 'other' {

@@ -1,11 +1,13 @@
 /**
- * What audit events say about the callers of each route: whether their requests are verified, and what keeps the others from it.
+ * What audit events say about the callers of each route: how many of their requests are verified, and why the others are not.
  * Source: docs/operate/observe.md "Read the report".
  */
+import { MAX_ROUTES } from '../../bundle/format/bundle-limits.ts';
 import { DECISION_EVENT_NAME } from '../../process/telemetry/decision-event.ts';
+import { REASONS } from '../../protocol/reasons.ts';
 import { isJsonObject, parseStrictJson } from '../../protocol/strict-json.ts';
 
-/** Callers choose what unverified events say, so what is counted apart has a limit. */
+/** Limits the rows of all routes, because callers choose the subjects of unverified events. */
 const MAX_ROWS = 100_000;
 const OTHER = 'other';
 
@@ -37,7 +39,7 @@ export interface RouteRollout {
 
 export interface RolloutReport {
   readonly routes: readonly RouteRollout[];
-  /** Lines that are no decision event. */
+  /** Lines that are not decision events, too long, or of too many routes. */
   readonly lines_skipped: number;
 }
 
@@ -59,11 +61,10 @@ export class Rollout {
     this.#routeId = routeId;
   }
 
-  /** @param line of an audit file; one of another form is counted as skipped */
-  add(line: string): void {
-    if (line === '') return;
-    const event = eventOf(line);
-    if (event === undefined) {
+  /** @param line of an audit file; undefined: too long */
+  add(line: string | undefined): void {
+    const event = line === undefined ? undefined : eventOf(line);
+    if (event === undefined || !this.#hasRoomFor(event.routeId)) {
       this.#skipped += 1;
       return;
     }
@@ -81,6 +82,10 @@ export class Rollout {
       routes: routes.sort((a, b) => (name(a) < name(b) ? -1 : 1)),
       lines_skipped: this.#skipped,
     };
+  }
+
+  #hasRoomFor(routeId: string | null): boolean {
+    return this.#tallies.size <= MAX_ROUTES || this.#tallies.has(JSON.stringify(routeId));
   }
 
   #tallyOf(routeId: string | null): Tally {
@@ -130,9 +135,11 @@ function eventOf(line: string) {
     const found = Object.getOwnPropertyDescriptor(value, member)?.value;
     return typeof found === 'string' ? found : null;
   };
+  const reason = text('reason');
+  if (reason !== null && !REASONS.some((known) => known === reason)) return undefined;
   const count: Count = {
     outcome,
-    reason: text('reason'),
+    reason,
     detail: text('detail'),
     issuer: text('issuer'),
     subject: text('subject'),
@@ -164,11 +171,17 @@ function routeOf({ counts, first, last, routeId }: Tally): RouteRollout {
 
 const MAX_SHOWN = 20;
 
+function percentText(percent: number | null): string {
+  return (percent ?? 0).toFixed(2).replace(/\.?0+$/, '');
+}
+
 /** The report as lines; what events say is not yet made visible. */
 export function rolloutLines({ lines_skipped: skipped, routes }: RolloutReport): readonly string[] {
   const lines =
     routes.length === 0 ? ['no decision of this route in these files'] : routes.flatMap(linesOfRoute);
-  return skipped === 0 ? lines : [...lines, `${skipped} lines are no decision and were skipped`];
+  return skipped === 0
+    ? lines
+    : [...lines, `${skipped} lines were skipped: they are not decisions, or too long`];
 }
 
 function linesOfRoute(route: RouteRollout): readonly string[] {
@@ -190,7 +203,7 @@ function linesOfRoute(route: RouteRollout): readonly string[] {
       const fault = detail === null ? reason : `${reason} (${detail})`;
       return `${count}  ${outcome} ${fault}  ${callerOf(caller)}`;
     }),
-    `  safe to enforce: ${percent?.toFixed(2).replace(/\.?0+$/, '')} % verified, ${left} ${left === 1 ? 'source' : 'sources'} left`,
+    `  ${left === 0 ? 'safe to enforce' : 'not safe to enforce yet'}: ${percentText(percent)} % verified, ${left} ${left === 1 ? 'source' : 'sources'} left`,
   ];
 }
 

@@ -114,7 +114,7 @@ function predictOnRoute(
   const keyId = caller?.keyId ?? '';
   const context = {
     facts,
-    caller: caller ?? NOBODY,
+    caller: caller ?? NO_CALLER,
     before: { site: before, route: was, key: before.key(keyId) },
     after: { site: after, route: is, key: after.key(keyId) },
   };
@@ -138,7 +138,7 @@ function predictOnRoute(
 const PASSED: Recorded = { kind: 'passed' };
 const HIDDEN_RESULT: Recorded = { kind: 'hidden' };
 /** For requests without readable credentials: no check looks at it. */
-const NOBODY: RecordedCaller = {
+const NO_CALLER: RecordedCaller = {
   issuer: '',
   subject: '',
   trustDomain: '',

@@ -26,7 +26,8 @@ export type NotJudged =
   | 'other_revision';
 
 export type Judged =
-  | { readonly kind: 'unchanged' | 'newly_allowed' | 'denied_otherwise' }
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'denied_otherwise' }
   | { readonly kind: 'newly_denied'; readonly denial: PredictedDenial }
   /** The check that denied it passes, and what follows is not known. */
   | { readonly kind: 'possibly_allowed' }
@@ -52,7 +53,7 @@ export function judgeFacts(facts: RecordedFacts, { after, before, published }: P
   if (was.kind === 'allowed') {
     return will.kind === 'allowed' ? { kind: 'unchanged' } : { kind: 'newly_denied', denial: will };
   }
-  if (will.kind === 'allowed') return { kind: 'newly_allowed' };
+  if (will.kind === 'allowed') return { kind: 'possibly_allowed' };
   const isSame = will.reason === was.reason && (will.detail === was.detail || !will.isDetailKnown);
   return isSame ? { kind: 'unchanged' } : { kind: 'denied_otherwise' };
 }
@@ -77,7 +78,7 @@ function isRecorded(was: Prediction, { denial }: RecordedFacts): boolean {
 /** Requests of one caller that change in the same way. */
 export interface ChangedRequests {
   readonly route_id: string;
-  /** Of the new denial; of the recorded one where requests may be allowed. Null: newly allowed. */
+  /** Of the new denial; of the recorded one where requests may be allowed. Null: without one. */
   readonly reason: Reason | null;
   readonly detail: string | null;
   readonly issuer: string;
@@ -99,7 +100,6 @@ export interface PreviewReport {
   readonly judged: number;
   readonly unchanged: number;
   readonly newly_denied: ChangeGroup;
-  readonly newly_allowed: ChangeGroup;
   /** Denied before and after, for another reason. */
   readonly denied_otherwise: number;
   readonly possibly_allowed: ChangeGroup;
@@ -107,14 +107,13 @@ export interface PreviewReport {
   readonly not_judged: { readonly [why: string]: number };
 }
 
-/** Maximum number of callers of each kind of change that are told apart. */
+/** Maximum number of callers that are counted by name, for each kind of change. */
 export const MAX_CALLERS = 1000;
 
 export class Preview {
   readonly #inputs: PreviewInputs;
   readonly #notJudged = new Map<NotJudged, number>();
   readonly #denied = new CallerCounts();
-  readonly #allowed = new CallerCounts();
   readonly #possiblyAllowed = new CallerCounts();
   #unchanged = 0;
   #otherwise = 0;
@@ -135,8 +134,7 @@ export class Preview {
     else if (judged.kind === 'denied_otherwise') this.#otherwise += 1;
     else if (judged.kind === 'not_judged') this.skip(judged.why);
     else if (judged.kind === 'possibly_allowed') this.#possiblyAllowed.add(facts, facts.denial);
-    else if (judged.kind === 'newly_denied') this.#denied.add(facts, judged.denial);
-    else this.#allowed.add(facts, undefined);
+    else this.#denied.add(facts, judged.denial);
   }
 
   /** Counts a line that {@link add} cannot get. */
@@ -145,12 +143,11 @@ export class Preview {
   }
 
   report(): PreviewReport {
-    const [newlyDenied, newlyAllowed] = [this.#denied.group(), this.#allowed.group()];
+    const newlyDenied = this.#denied.group();
     return {
-      judged: this.#unchanged + this.#otherwise + newlyDenied.requests + newlyAllowed.requests,
+      judged: this.#unchanged + this.#otherwise + newlyDenied.requests,
       unchanged: this.#unchanged,
       newly_denied: newlyDenied,
-      newly_allowed: newlyAllowed,
       denied_otherwise: this.#otherwise,
       possibly_allowed: this.#possiblyAllowed.group(),
       not_judged: Object.fromEntries([...this.#notJudged].sort((a, b) => b[1] - a[1])),

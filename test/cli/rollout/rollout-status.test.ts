@@ -52,8 +52,8 @@ test('callers by reason, and whether it is safe to enforce', async () => {
       /^ {4}1 {2}observed invalid_request_proof \(key_unknown\) {2}ci:\\u\S+x of https:\/\/ci\.example$/,
     ),
     '    1  observed invalid_request_proof (proof_expired)  client:billing of https://control.example',
-    '  safe to enforce: 99.98 % verified, 3 sources left',
-    '2 lines are no decision and were skipped',
+    '  not safe to enforce yet: 99.98 % verified, 3 sources left',
+    '2 lines were skipped: they are not decisions, or too long',
     '',
   ]);
 });
@@ -81,8 +81,18 @@ test('all routes of several files as JSON, a rotated one too', async () => {
 test('only verified callers: nothing is left', async () => {
   const path = await file('good.jsonl', verified);
   expect((await status('--audit-file', path)).stdout).toContain(
-    'safe to enforce: 100 % verified, 0 sources left',
+    '\n  safe to enforce: 100 % verified, 0 sources left',
   );
+});
+
+test('a hostile file: invented reasons, routes and a long line are skipped', async () => {
+  const routes = Array.from({ length: 50_100 }, (_, n) => event({ ...unsigned, route_id: `r${n}` }));
+  const reasons = Array.from({ length: 100 }, (_, n) => event({ ...unsigned, reason: `reason_${n}` }));
+  const long = event({ ...unsigned, subject: 'x'.repeat(2 ** 20) });
+  const path = await file('hostile.jsonl', [long, ...reasons, ...routes].join('\n'));
+  const { stdout } = await status('--audit-file', path, '--output', 'json');
+  const report = JSON.parse(stdout);
+  expect([report.routes.length, report.lines_skipped]).toEqual([50_001, 1 + 100 + 99]);
 });
 
 test('mistakes', async () => {

@@ -1,7 +1,7 @@
 /** Lines that no verifier wrote for this site: each is counted by its code, and none reaches the report. */
 import { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { boundedLines } from '../../../src/cli/ctl/bounded-lines.ts';
+import { boundedLines } from '../../../src/cli/audit/audit-lines.ts';
 import { MAX_CALLERS, Preview } from '../../../src/verifier/preview/preview.ts';
 import { previewOf } from '../../support/fixtures/previewed.ts';
 import { signRequest } from '../../support/fixtures/signed-request.ts';

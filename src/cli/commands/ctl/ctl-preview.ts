@@ -1,20 +1,13 @@
 /** `proofgate ctl preview`: shows which recorded decisions a site file would change. */
 import { readInputText } from '../../../process/files/input-files.ts';
-import { EXIT_CODES, systemErrorCode, usageError } from '../../../process/program/errors.ts';
+import { EXIT_CODES, usageError } from '../../../process/program/errors.ts';
 import { lettered, required, type SettingValues, text, toggle } from '../../../process/settings/settings.ts';
-import type {
-  ChangedRequests,
-  ChangeGroup,
-  Preview,
-  PreviewReport,
-} from '../../../verifier/preview/preview.ts';
+import type { ChangedRequests, ChangeGroup, PreviewReport } from '../../../verifier/preview/preview.ts';
 import type { ControlApi } from '../../ctl/client/control-api.ts';
 import { type CtlResult, ctlCommand } from '../../ctl/ctl-connection.ts';
 import type { CliContext } from '../../define/define-command.ts';
 import { MAX_SITE_FILE_BYTES } from './ctl-apply.ts';
 
-/** Far more than an event has. */
-const MAX_LINE_BYTES = 64 * 1024;
 const MAX_SHOWN_CALLERS = 20;
 
 const SETTINGS = {
@@ -44,12 +37,16 @@ async function previewFile(
   { decisions, file: path, prune }: SettingValues<typeof SETTINGS>,
   { output }: CliContext,
 ): Promise<CtlResult> {
+  const { auditLines } = await import('../../audit/audit-lines.ts');
   const { readSiteFile } = await import('../../ctl/client/declaration.ts');
   const { previewedSites } = await import('../../ctl/previewed-sites.ts');
   const { Preview } = await import('../../../verifier/preview/preview.ts');
   const file = readSiteFile(await readInputText(path, MAX_SITE_FILE_BYTES), path);
   const preview = new Preview(await previewedSites(api, file, prune));
-  await readDecisions(decisions, preview);
+  for await (const line of auditLines([decisions])) {
+    if (line === undefined) preview.skip('line_too_long');
+    else preview.add(line);
+  }
   const report = preview.report();
   const isOfSite = report.judged + report.possibly_allowed.requests > 0;
   if (!isOfSite && Object.keys(report.not_judged).every((why) => NO_EVENTS.has(why))) {
@@ -58,28 +55,13 @@ async function previewFile(
       `${decisions} has no decision of ${file.siteId}: give an audit log of its verifiers`,
     );
   }
-  const { newly_allowed: allowed, newly_denied: denied, possibly_allowed: possible } = report;
-  if (denied.requests + allowed.requests + possible.requests > 0) output.endWith(EXIT_CODES.changed);
+  const { newly_denied: denied, possibly_allowed: possible } = report;
+  if (denied.requests + possible.requests > 0) output.endWith(EXIT_CODES.changed);
   return { lines: linesOf(report), object: { site_id: file.siteId, ...report } };
 }
 
 /** Lines that are no decisions of the site. */
 const NO_EVENTS: ReadonlySet<string> = new Set(['not_json', 'not_a_decision', 'line_too_long', 'other_site']);
-
-async function readDecisions(path: string, preview: Preview): Promise<void> {
-  const { boundedLines } = await import('../../ctl/bounded-lines.ts');
-  const { openAuditFile } = await import('../../explain/audit-search.ts');
-  const chunks = path === '-' ? process.stdin : await openAuditFile(path);
-  try {
-    for await (const line of boundedLines(chunks, MAX_LINE_BYTES)) {
-      if (line === undefined) preview.skip('line_too_long');
-      else preview.add(line);
-    }
-  } catch (error) {
-    if (systemErrorCode(error) === undefined) throw error;
-    throw usageError('decisions_unreadable', `${path} cannot be read to its end`);
-  }
-}
 
 function linesOf(report: PreviewReport): readonly string[] {
   const { denied_otherwise: otherwise, judged, not_judged: notJudged, unchanged } = report;
@@ -87,7 +69,6 @@ function linesOf(report: PreviewReport): readonly string[] {
   return [
     `judged: ${judged} decisions, ${unchanged} of them unchanged${otherwise === 0 ? '' : `, ${otherwise} denied for another reason`}`,
     ...groupLines('newly denied', report.newly_denied),
-    ...groupLines('newly allowed', report.newly_allowed),
     ...groupLines(
       'possibly allowed: no longer denied for this reason, later steps are unknown',
       report.possibly_allowed,
@@ -105,7 +86,7 @@ function groupLines(
   const shown = callers.slice(0, MAX_SHOWN_CALLERS);
   const rest = requests - shown.reduce((sum, caller) => sum + caller.requests, 0);
   const more = callers.length - shown.length;
-  const hint = others > 0 ? ', not all told apart' : ' (--output json lists them)';
+  const hint = others > 0 ? ', not all counted by name' : ' (--output json lists them)';
   return [
     `${title}: ${requests}`,
     ...shown.map(callerLine),
