@@ -1,7 +1,6 @@
 /**
  * Challenges without a store: time and random bytes under a MAC. A challenge proves that a signature is fresh and for this
- * broker. It may be used again until it expires, because the answer is a passport for the same holder key, which nobody
- * else can use.
+ * broker. It may be used again until it expires: the answer is a passport for the same holder key, and useless without it.
  * Source: docs/operate/broker.md "Challenges".
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';

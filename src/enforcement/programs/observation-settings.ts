@@ -15,14 +15,20 @@ export const OBSERVATION_SETTINGS = {
     parsed(
       text(
         '--allow-observe <route=time>',
-        'route that may be observed until then: denied requests pass without identity, where the bundle says so, too',
+        'let denied requests of this route pass without identity until then, if the bundle also says observe',
       ),
       parseAllowedRoute,
     ),
     '\n',
   ),
   allowObserveUnmatched: optional(
-    parsed(text('--allow-observe-unmatched <time>', 'the same for requests that no route matches'), parseEnd),
+    parsed(
+      text(
+        '--allow-observe-unmatched <time>',
+        'let requests that no route matches pass without identity until then, if the bundle also says observe',
+      ),
+      parseEnd,
+    ),
   ),
 };
 
