@@ -11,12 +11,13 @@ const FIRST_WINDOW_BYTES = 65_535;
 const STREAMS = 1_024;
 const CHECK_BYTES = 4_000;
 
-const { open } = useExtAuthzServers(64 * 1024);
 const sessions: ClientHttp2Session[] = [];
+// Before the servers stop: a server that is forced to stop ends open sessions with an error.
 afterEach(() => {
   for (const session of sessions.splice(0)) session.destroy();
   jest.restoreAllMocks();
 });
+const { open } = useExtAuthzServers(64 * 1024);
 
 it('each connection has a window for a Check on every stream', async () => {
   const { address } = await open();
