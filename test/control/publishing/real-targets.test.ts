@@ -1,18 +1,10 @@
 /** Tests the verifier's refresh client against the publisher over HTTP: from a change to a snapshot that denies. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { BlockedCallers } from '../../../src/control/configuration/blocked-callers.ts';
-import type { SigningPurpose } from '../../../src/control/publishing/bundle-signing-keys.ts';
-import { BundleLoader } from '../../../src/verifier/loading/bundle-loader.ts';
-import { ControlConnection } from '../../../src/verifier/loading/refresh/control-connection.ts';
-import { Refresher } from '../../../src/verifier/loading/refresh/refresher.ts';
-import { FileMark } from '../../../src/verifier/loading/state/high-water-mark.ts';
-import { PersistedBundle } from '../../../src/verifier/loading/state/persisted-bundle.ts';
 import { waitUntil } from '../../support/wait.ts';
 import { addTarget, type ControlServer, startControl, type TestTarget } from './control-server.ts';
 import { ControlWorld, ISSUER_URL, ORDERS_READ, SITE } from './publishing-fixture.ts';
+import { type RealTarget, startRealTarget } from './real-target.ts';
 
 let world: ControlWorld;
 let control: ControlServer;
@@ -28,70 +20,13 @@ afterEach(async () => {
   await world.close();
 });
 
-async function signersOf(purpose: SigningPurpose) {
-  const keys = await world.read((tx) => world.signingKeys.signers(tx, SITE, purpose, world.clock.ms));
-  return { keys: keys.map(({ publicKey }) => publicKey), threshold: 1 };
-}
+const startVerifier = async (target: TestTarget, directory?: string): Promise<RealTarget> => {
+  const verifier = await startRealTarget({ world, control, target, directory });
+  closing.push(verifier.remove);
+  return verifier;
+};
 
-interface Verifier {
-  /** State directory. */
-  readonly directory: string;
-  readonly loader: BundleLoader;
-  /** Events of the bundle loader. */
-  readonly events: string[];
-  stop(): Promise<void>;
-}
-
-async function startVerifier(target: TestTarget, directory?: string): Promise<Verifier> {
-  const stateDirectory = directory ?? (await mkdtemp(join(tmpdir(), 'proofgate-target-')));
-  if (directory === undefined) closing.push(() => rm(stateDirectory, { recursive: true }));
-  const events: string[] = [];
-  const persisted = new PersistedBundle(stateDirectory);
-  const mark = new FileMark({ stateDirectory, authSite: SITE });
-  const nowSeconds = () => world.clock.seconds;
-  const loader = new BundleLoader({
-    authSite: SITE,
-    directory: undefined,
-    persisted,
-    bundleSigners: await signersOf('bundle'),
-    freshnessSigners: await signersOf('freshness'),
-    mark,
-    nowSeconds,
-    listener: {
-      loaded: ({ revision }) => events.push(`loaded ${revision}`),
-      advanced: ({ revision }) => events.push(`advanced ${revision}`),
-      refused: ({ code }) => events.push(`refused ${code}`),
-      freshnessRefused: ({ code }) => events.push(`freshness refused ${code}`),
-    },
-  });
-  await loader.start();
-  const url = new URL(control.url);
-  const readToken = async () => target.token;
-  const refresher = new Refresher({
-    authSite: SITE,
-    connection: new ControlConnection({ url, readToken, answerTimeoutMs: 5000 }),
-    loader,
-    persisted,
-    mark,
-    nowSeconds,
-    secondsUntilStale: () => 10,
-    retryFirstMs: 10,
-    retryMaxMs: 100,
-  });
-  refresher.start();
-  let stopped: Promise<void> | undefined;
-  const stop = () => {
-    stopped ??= refresher.close().then(async () => {
-      loader.close();
-      await persisted.close();
-    });
-    return stopped;
-  };
-  closing.push(stop);
-  return { directory: stateDirectory, loader, events, stop };
-}
-
-const statusIn = ({ loader }: Verifier, keyId: string): string | undefined => {
+const statusIn = ({ loader }: RealTarget, keyId: string): string | undefined => {
   const key = loader.snapshot?.keys.get(keyId);
   return key?.kind === 'derived_key' ? key.status : undefined;
 };
