@@ -13,6 +13,7 @@ const { POLL_ANSWER } = await import('../src/bundle/format/distribution-contract
 
 const LOADED = 'src/bundle/format/schemas';
 const SCHEMAS = [
+  ['break-glass', schemas.BREAK_GLASS_CONTENT, 'docs/reference/schema'],
   ['bundle', schemas.BUNDLE_CONTENT, 'docs/reference/schema'],
   ['delta', schemas.DELTA_CONTENT, 'docs/reference/schema'],
   ['freshness', schemas.FRESHNESS_CONTENT, 'docs/reference/schema'],

@@ -1,5 +1,5 @@
 /**
- * Creates the documents of a chain for a publisher. Pure: takes contents and keys, returns signed bytes and positions.
+ * Creates the documents of a chain for a publisher, and statements about it. Pure: takes contents and keys, returns signed bytes and positions.
  * Each content is parsed back from the signed bytes and validated against its schema, so verifiers never reject its
  * shape. The publisher's own state, or `signContent`, enforces rules across members.
  * Source: docs/design/bundle.md "Signed documents" and "Revision and head".
@@ -9,9 +9,10 @@ import type { SigningKey } from '../../protocol/signing.ts';
 import { bundleError } from '../format/bundle-error.ts';
 import type { ChainPosition } from '../format/chain.ts';
 import { DOCUMENTS, type DocumentKind, signDocument } from '../format/documents.ts';
-import { BUNDLE_FILE, FRESHNESS_FILE, stepFile } from '../format/file-names.ts';
+import { BREAK_GLASS_FILE, BUNDLE_FILE, FRESHNESS_FILE, stepFile } from '../format/file-names.ts';
 import { parseContent, positionOf, positionOfLink } from '../format/open-document.ts';
 import type {
+  BreakGlassContent,
   BundleContent,
   ContentOf,
   DeltaContent,
@@ -81,6 +82,11 @@ export function linkOf(
 /** As {@link signDelta}, for a freshness statement. It has no position, so only the document is returned. */
 export function signFreshness(content: FreshnessContent, keys: readonly SigningKey[]): Buffer {
   return sign('freshness', encode('freshness', content, FRESHNESS_FILE).payload, keys, FRESHNESS_FILE);
+}
+
+/** As {@link signFreshness}, for a break-glass statement. */
+export function signBreakGlass(content: BreakGlassContent, keys: readonly SigningKey[]): Buffer {
+  return sign('breakGlass', encode('breakGlass', content, BREAK_GLASS_FILE).payload, keys, BREAK_GLASS_FILE);
 }
 
 /** The bytes to sign, and the content that a verifier will read from them. */

@@ -65,6 +65,7 @@ export async function compileBundle(content: BundleContent, options: CompileOpti
     issuedAtSeconds,
     expiresAtSeconds,
     freshAsOfSeconds: issuedAtSeconds,
+    breakGlass: undefined,
     skewSeconds: content.skew_seconds ?? DEFAULT_SKEW_SECONDS,
     singleVerifier: content.single_verifier ?? false,
     routesByFreshness: groupByFreshness(content),

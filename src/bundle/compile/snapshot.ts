@@ -24,6 +24,8 @@ export interface Snapshot {
    * newest accepted freshness statement.
    */
   readonly freshAsOfSeconds: number;
+  /** The statement of `--break-glass-file`, which may be of another revision or time: see `break-glass-statement.ts`. */
+  readonly breakGlass: BreakGlassStatement | undefined;
   /** Maximum clock skew in both directions, 1 to 60. */
   readonly skewSeconds: number;
   /** Whether a single verifier process serves the site, so that the in-memory replay store is allowed. */
@@ -38,6 +40,16 @@ export interface Snapshot {
   readonly blocked: BlockedCallers | undefined;
   /** Rules and clients of the whole bundle that match no caller, at most 20. */
   readonly warnings: readonly BundleFault[];
+}
+
+/** "Between these moments, this revision with this head may be of any age." Times are whole seconds since the epoch. */
+export interface BreakGlassStatement {
+  readonly revision: number;
+  /** base64url SHA-256. */
+  readonly head: string;
+  readonly fromSeconds: number;
+  /** The first second that it does not cover. */
+  readonly untilSeconds: number;
 }
 
 export interface RouteTable {

@@ -25,6 +25,7 @@ export const DOCUMENTS = {
   delta: { type: 'proofgate-delta+jws', maxBytes: 16 * 1024 * 1024 },
   link: { type: 'proofgate-link+jws', maxBytes: 64 * 1024 },
   freshness: { type: 'proofgate-freshness+jws', maxBytes: 64 * 1024 },
+  breakGlass: { type: 'proofgate-break-glass+jws', maxBytes: 64 * 1024 },
 } as const;
 export type DocumentKind = keyof typeof DOCUMENTS;
 export type DocumentType = (typeof DOCUMENTS)[DocumentKind]['type'];

@@ -2,6 +2,8 @@
 
 export const BUNDLE_FILE = 'bundle.jws';
 export const FRESHNESS_FILE = 'freshness.jws';
+/** Name in errors: the file may have any. */
+export const BREAK_GLASS_FILE = 'break-glass.jws';
 /** In a state directory: link to the current base. */
 export const CURRENT_LINK = 'current';
 const SHARD_FILE = /^keys-[0-9]{4}\.jsonl$/;

@@ -1,5 +1,5 @@
 /**
- * Schemas of a bundle's content and of a freshness statement. They are the single source of the types and, by
+ * Schemas of a bundle's content and of statements about it. They are the single source of the types and, by
  * `make schemas`, of the files in docs/reference/schema/, which validate documents at run time. The compiler checks rules across
  * members, in `compile*.ts`.
  * Source: docs/design/bundle.md "Content".
@@ -112,6 +112,23 @@ export const FRESHNESS_CONTENT = Type.Object(
   },
 );
 
+/** The payload of a break-glass statement: between `from` and `until`, this revision with this head may be of any age. */
+export const BREAK_GLASS_CONTENT = Type.Object(
+  {
+    auth_site: authSite,
+    revision,
+    head: sha256('Names the revision and all before it.'),
+    from: time('When the statement begins to apply.'),
+    until: time('When it ends, at most 24 hours after from.'),
+  },
+  {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Proofgate break-glass statement',
+    description: 'Content of the file that --break-glass-file names.',
+    additionalProperties: false,
+  },
+);
+
 /** The payload of `delta-<revision>.jws`: clients and derived keys that changed since the previous revision. */
 export const DELTA_CONTENT = Type.Object(
   {
@@ -157,6 +174,7 @@ export type BundleContent = Readable<Static<typeof BUNDLE_CONTENT>>;
 export type DeltaContent = Readable<Static<typeof DELTA_CONTENT>>;
 export type LinkContent = Readable<Static<typeof LINK_CONTENT>>;
 export type FreshnessContent = Readable<Static<typeof FRESHNESS_CONTENT>>;
+export type BreakGlassContent = Readable<Static<typeof BREAK_GLASS_CONTENT>>;
 
 /** Content of a document by its kind. */
 export interface ContentOf {
@@ -164,4 +182,5 @@ export interface ContentOf {
   readonly delta: DeltaContent;
   readonly link: LinkContent;
   readonly freshness: FreshnessContent;
+  readonly breakGlass: BreakGlassContent;
 }

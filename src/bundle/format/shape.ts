@@ -22,6 +22,7 @@ import type { ContentOf, DerivedKeyContent } from './schema.ts';
  * that builds schemas: docs/operate/performance.md "What idle programs take".
  */
 const FILES = {
+  'break-glass': './schemas/break-glass.schema.json',
   bundle: './schemas/bundle.schema.json',
   delta: './schemas/delta.schema.json',
   freshness: './schemas/freshness.schema.json',
@@ -52,6 +53,7 @@ const CONTENT: { readonly [K in keyof ContentOf]: ShapeCheck<ContentOf[K]> } = {
   delta: shapeCheck(publishedSchema('delta')),
   link: shapeCheck(publishedSchema('link')),
   freshness: shapeCheck(publishedSchema('freshness')),
+  breakGlass: shapeCheck(publishedSchema('break-glass')),
 };
 const derivedKey: ShapeCheck<DerivedKeyContent> = shapeCheck(
   publishedSchema('bundle', ['properties', 'derived_keys', 'items']),

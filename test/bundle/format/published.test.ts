@@ -5,6 +5,7 @@ import { signBundle } from '../../../src/bundle/authoring/authoring.ts';
 import { lintBundleYaml } from '../../../src/bundle/authoring/lint-content.ts';
 import { POLL_ANSWER } from '../../../src/bundle/format/distribution-contract.ts';
 import {
+  BREAK_GLASS_CONTENT,
   BUNDLE_CONTENT,
   DELTA_CONTENT,
   DERIVED_KEY,
@@ -26,6 +27,7 @@ describe('schemas', () => {
     ['delta', [], DELTA_CONTENT],
     ['link', [], LINK_CONTENT],
     ['freshness', [], FRESHNESS_CONTENT],
+    ['break-glass', [], BREAK_GLASS_CONTENT],
     ['target-bundle', [], POLL_ANSWER],
     // Compared as text, because faults are reported in the order of the members.
   ] as const)('%s.schema.json is up to date at %j', (name, path, schema) => {
@@ -33,7 +35,7 @@ describe('schemas', () => {
   });
 
   it.each([
-    ['docs/reference/schema', ['bundle', 'delta', 'freshness', 'link']],
+    ['docs/reference/schema', ['break-glass', 'bundle', 'delta', 'freshness', 'link']],
     ['proto', ['target-bundle']],
   ])('%s has copies of them', async (folder, names) => {
     for (const name of names) {

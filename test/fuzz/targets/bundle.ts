@@ -6,6 +6,7 @@
  */
 import { hash } from 'node:crypto';
 import { readBundleYaml } from '../../../src/bundle/authoring/yaml-source.ts';
+import { openBreakGlass } from '../../../src/bundle/compile/break-glass-statement.ts';
 import { compileBundle } from '../../../src/bundle/compile/compile.ts';
 import { prepareStep } from '../../../src/bundle/compile/compile-delta.ts';
 import { applyFreshness, openFreshness } from '../../../src/bundle/compile/freshness-statement.ts';
@@ -63,6 +64,7 @@ function openAsEach(bytes: Buffer): void {
     () => hash('sha256', JSON.stringify(openStep('delta', bytes, options).position)),
     () => hash('sha256', JSON.stringify(openStep('link', bytes, options).position)),
     () => hash('sha256', JSON.stringify(openFreshness(bytes, options))),
+    () => hash('sha256', JSON.stringify(openBreakGlass(bytes, options))),
   ].flatMap((open) => {
     try {
       return [open()];
@@ -125,6 +127,13 @@ const STATEMENT = {
   head: HEAD,
   as_of: '2026-11-21T03:59:59Z',
 };
+const BREAK_GLASS = {
+  auth_site: AUTH_SITE,
+  revision: SITE_CONTENT.revision,
+  head: HEAD,
+  from: '2026-11-21T04:00:00Z',
+  until: '2026-11-21T05:00:00Z',
+};
 /** One of everything: most of an input is worth changing. */
 const SMALL = {
   ...SITE_CONTENT,
@@ -139,6 +148,7 @@ const documents = [
   signDocument(DOCUMENTS.delta.type, Buffer.from(JSON.stringify(DELTA)), [pinned]),
   signDocument(DOCUMENTS.link.type, Buffer.from(JSON.stringify(LINK)), [pinned]),
   signDocument(DOCUMENTS.freshness.type, Buffer.from(JSON.stringify(STATEMENT)), [pinned]),
+  signDocument(DOCUMENTS.breakGlass.type, Buffer.from(JSON.stringify(BREAK_GLASS)), [pinned]),
 ];
 
 /** What the documents above say, as `openAsEach` tells it. */
@@ -148,6 +158,7 @@ const SIGNED: ReadonlySet<string> = new Set(
     openStep('delta', documents[1] ?? Buffer.alloc(0), options).position,
     openStep('link', documents[2] ?? Buffer.alloc(0), options).position,
     openFreshness(documents[3] ?? Buffer.alloc(0), options),
+    openBreakGlass(documents[4] ?? Buffer.alloc(0), options),
   ].map((content) => hash('sha256', JSON.stringify(content))),
 );
 
