@@ -18,6 +18,15 @@ export interface ReadinessCheck {
   readonly secondsLeft?: number | undefined;
   /** IDs of routes that the verifier denies while it serves others. A non-empty list makes the status `degraded`. */
   readonly routes?: readonly string[] | undefined;
+  /** The bundle that is loaded. */
+  readonly bundle?: LoadedBundle | undefined;
+}
+
+export interface LoadedBundle {
+  readonly authSite: string;
+  readonly revision: number;
+  /** base64url SHA-256. */
+  readonly head: string;
 }
 
 export interface AdminOptions {
@@ -159,13 +168,16 @@ function sendReadiness(response: ServerResponse, checks: readonly ReadinessCheck
   const served = checks.some(({ routes }) => routes !== undefined) ? 'degraded' : 'ready';
   sendJson(response, ready ? 200 : 503, {
     status: ready ? served : 'not_ready',
-    checks: checks.map(({ name, problem, routes, secondsLeft, warning }) => ({
+    checks: checks.map(({ bundle, name, problem, routes, secondsLeft, warning }) => ({
       name,
       ok: problem === undefined,
       problem,
       warning,
       seconds_left: secondsLeft,
       routes,
+      auth_site: bundle?.authSite,
+      revision: bundle?.revision,
+      head: bundle?.head,
     })),
   });
 }

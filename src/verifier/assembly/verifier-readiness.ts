@@ -4,7 +4,7 @@
  */
 
 import type { FreshnessGroup, Snapshot } from '../../bundle/compile/snapshot.ts';
-import type { ReadinessCheck } from '../../process/admin/admin-server.ts';
+import type { LoadedBundle, ReadinessCheck } from '../../process/admin/admin-server.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { hasEnded, hasStarted } from '../../protocol/validity.ts';
 import { mostAgeSeconds, staleGroups } from '../decision/steps/freshness.ts';
@@ -48,7 +48,11 @@ export function bundleCheck({ problem, snapshot }: BundleStatus): ReadinessCheck
   const refused = problem && `${problem.error.code}: ${problem.error.message}`;
   return snapshot === undefined
     ? { name: 'bundle', problem: refused ?? NO_BUNDLE }
-    : { name: 'bundle', problem: undefined, warning: refused };
+    : { name: 'bundle', problem: undefined, warning: refused, bundle: loadedBundle(snapshot) };
+}
+
+function loadedBundle({ authSite, head, revision }: Snapshot): LoadedBundle {
+  return { authSite, revision, head };
 }
 
 /** With `--audit required` a request without an audit record is denied, so a failing sink is a problem. */

@@ -47,6 +47,12 @@ describe('/readyz', () => {
   const warned: ReadinessCheck = { name: 'bundle', problem: undefined, warning: 'revision_lower' };
   const failing: ReadinessCheck = { name: 'freshness', problem: 'the bundle has expired' };
   const degraded: ReadinessCheck = { name: 'freshness', problem: undefined, routes: ['prices'] };
+  const loaded: ReadinessCheck = {
+    name: 'bundle',
+    problem: undefined,
+    bundle: { authSite: 'shop-eu-1', revision: 7, head: 'h' },
+  };
+  const loadedJson = { name: 'bundle', ok: true, auth_site: 'shop-eu-1', revision: 7, head: 'h' };
   const soundJson = { name: 'replay_store', ok: true };
   const warnedJson = { name: 'bundle', ok: true, warning: 'revision_lower' };
   const failingJson = { name: 'freshness', ok: false, problem: 'the bundle has expired' };
@@ -55,6 +61,7 @@ describe('/readyz', () => {
   it.each<[number, string, readonly ReadinessCheck[], readonly object[]]>([
     [200, 'ready', [], []],
     [200, 'ready', [sound, warned], [soundJson, warnedJson]],
+    [200, 'ready', [loaded], [loadedJson]],
     [200, 'degraded', [sound, degraded], [soundJson, degradedJson]],
     [503, 'not_ready', [degraded, failing], [degradedJson, failingJson]],
     [503, 'not_ready', [sound, failing, warned], [soundJson, failingJson, warnedJson]],

@@ -140,12 +140,16 @@ describe('the mark of a worker', () => {
 });
 
 it('checks of several processes come to one list, and name whose problem it is', () => {
+  const bundle = (revision: number) => ({ authSite: 'shop', revision, head: `h${revision}` });
   const merged = mergeChecks([
-    { process: 'primary', checks: [{ name: 'bundle', problem: undefined, warning: 'refused' }] },
+    {
+      process: 'primary',
+      checks: [{ name: 'bundle', problem: undefined, warning: 'refused', bundle: bundle(7) }],
+    },
     {
       process: 'worker 1',
       checks: [
-        { name: 'bundle', problem: undefined },
+        { name: 'bundle', problem: undefined, bundle: bundle(8) },
         { name: 'audit', problem: undefined },
       ],
     },
@@ -160,7 +164,7 @@ it('checks of several processes come to one list, and name whose problem it is',
     },
   ]);
   expect(merged).toEqual([
-    { name: 'bundle', problem: 'worker 3: none', warning: 'primary: refused' },
+    { name: 'bundle', problem: 'worker 3: none', warning: 'primary: refused', bundle: bundle(8) },
     { name: 'audit', problem: 'worker 3: full', warning: undefined },
     { name: 'freshness', problem: undefined, warning: 'worker 3: stale', routes: ['prices'] },
   ]);
@@ -169,6 +173,8 @@ it('checks of several processes come to one list, and name whose problem it is',
 it('what is no message is not listened to', () => {
   const state = { kind: 'state', address: 'a', checks: [{ name: 'bundle', routes: ['prices'] }] };
   expect(parseWorkerMessage(state)).toEqual(state);
+  const loaded = { name: 'bundle', bundle: { authSite: 'shop', revision: 7, head: 'h' } };
+  expect(parseWorkerMessage({ ...state, checks: [loaded] })).toBeDefined();
   expect(parseWorkerMessage({ kind: 'metrics', id: 1, text: '' })).toEqual({
     kind: 'metrics',
     id: 1,
@@ -180,6 +186,7 @@ it('what is no message is not listened to', () => {
     { kind: 'state' },
     { ...state, checks: [{}] },
     { ...state, checks: [{ name: 'bundle', routes: [1] }] },
+    { ...state, checks: [{ name: 'bundle', bundle: { ...loaded.bundle, revision: '7' } }] },
     { kind: 'metrics', id: '1', text: '' },
   ]) {
     expect(parseWorkerMessage(value)).toBeUndefined();

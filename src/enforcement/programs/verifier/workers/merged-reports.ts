@@ -1,6 +1,6 @@
 /** Merges the reports of several processes: metrics, readiness checks, and lines on standard output. */
 import type { Readable, Writable } from 'node:stream';
-import type { ReadinessCheck } from '../../../../process/admin/admin-server.ts';
+import type { LoadedBundle, ReadinessCheck } from '../../../../process/admin/admin-server.ts';
 
 export interface ProcessState {
   /** Name of the process, such as `worker 2`. */
@@ -9,22 +9,27 @@ export interface ProcessState {
   readonly checks: readonly ReadinessCheck[] | undefined;
 }
 
-/** Each check once, with the first problem and the first warning. */
+/** Each check once, with the first problem, the first warning and the highest revision. */
 export function mergeChecks(states: readonly ProcessState[]): readonly ReadinessCheck[] {
   const merged = new Map<string, ReadinessCheck>();
   for (const { checks, process } of states) {
     const named = (text: string | undefined) => text && `${process}: ${text}`;
-    for (const { name, problem, routes, warning } of checks ?? []) {
+    for (const { bundle, name, problem, routes, warning } of checks ?? []) {
       const before = merged.get(name);
       merged.set(name, {
         name,
         problem: before?.problem ?? named(problem),
         warning: before?.warning ?? named(warning),
         routes: before?.routes ?? routes,
+        bundle: higher(before?.bundle, bundle),
       });
     }
   }
   return [...merged.values()];
+}
+
+function higher(a: LoadedBundle | undefined, b: LoadedBundle | undefined): LoadedBundle | undefined {
+  return a === undefined || (b !== undefined && b.revision > a.revision) ? b : a;
 }
 
 interface Family {

@@ -54,6 +54,15 @@ export function parsePrimaryMessage(value: unknown): PrimaryMessage | undefined 
   }
 }
 
+function isBundle(value: unknown): boolean {
+  return (
+    isJsonObject(value) &&
+    typeof value.authSite === 'string' &&
+    typeof value.revision === 'number' &&
+    typeof value.head === 'string'
+  );
+}
+
 function isCheck(value: unknown): value is ReadinessCheck {
   const isText = (text: unknown) => text === undefined || typeof text === 'string';
   const isList = (list: unknown) =>
@@ -63,6 +72,7 @@ function isCheck(value: unknown): value is ReadinessCheck {
     typeof value.name === 'string' &&
     isText(value.problem) &&
     isText(value.warning) &&
-    isList(value.routes)
+    isList(value.routes) &&
+    (value.bundle === undefined || isBundle(value.bundle))
   );
 }
