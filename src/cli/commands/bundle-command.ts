@@ -1,5 +1,6 @@
 /** `proofgate bundle …`: bundles without a control plane. */
 import { group } from '../define/define-command.ts';
+import { bundleBreakGlassCommand } from './bundle/bundle-break-glass.ts';
 import { bundleDiffCommand } from './bundle/bundle-diff.ts';
 import { bundleFreshenCommand } from './bundle/bundle-freshen.ts';
 import { bundleInspectCommand } from './bundle/bundle-inspect.ts';
@@ -16,4 +17,5 @@ export const bundleCommands = group('bundle', 'Sign, freshen, check and show bun
   bundleDiffCommand,
   bundleRoutesCommand,
   bundleResetMarkCommand,
+  bundleBreakGlassCommand,
 ]);
