@@ -31,6 +31,8 @@ type TimedStep = (typeof TIMED_STEPS)[number];
 export interface BundleReading {
   readonly revision: number;
   readonly ageSeconds: number;
+  /** Whether a break-glass statement applies to the bundle. */
+  readonly isBreakGlass: boolean;
   /** Number of routes of each class that are denied because the bundle is too old. */
   readonly staleRoutes: { readonly bounded: number; readonly realtime: number };
 }
@@ -60,6 +62,10 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
   // Alerts need series that exist from the start.
   for (const why of ['store', 'fenced', 'quota']) unavailable.inc({ why }, 0);
   const refused = counter('proofgate_bundle_refused_total', 'Bundles and statements refused.', 'code');
+  const brokenGlass = counter(
+    'proofgate_break_glass_decisions_total',
+    'Requests allowed only because of a break-glass statement.',
+  );
   registerBundleGauges(registry, readBundle);
   const rpc = createRpcMetrics(registry);
   const extAuthz = createExtAuthzServerMetrics(registry);
@@ -76,6 +82,7 @@ export function createVerifierMetrics(readBundle: () => BundleReading | undefine
     stepTook: (step: TimedStep, seconds: number) => timers[step](seconds),
     replayUnavailable: (why: string) => unavailable.inc({ why }),
     bundleRefused: (code: string) => refused.inc({ code }),
+    allowedByBreakGlass: () => brokenGlass.inc(),
   };
 }
 
@@ -90,6 +97,11 @@ function registerBundleGauges(registry: Registry, readBundle: () => BundleReadin
     'proofgate_bundle_age_seconds',
     'Age of the loaded bundle by its newest freshness statement; NaN while none is loaded.',
     () => readBundle()?.ageSeconds ?? Number.NaN,
+  );
+  reading(
+    'proofgate_break_glass_active',
+    '1 while a break-glass statement suspends the maximum age of the loaded bundle, otherwise 0.',
+    () => (readBundle()?.isBreakGlass ? 1 : 0),
   );
   readings(
     'proofgate_stale_routes',

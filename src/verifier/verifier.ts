@@ -302,6 +302,7 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const routeId = context.evidence.route?.routeId;
     if (refused === undefined && verified !== undefined) {
       options.metrics.decided('allowed', '', '', routeId ?? '');
+      if (context.evidence.isBreakGlass) options.metrics.allowedByBreakGlass();
       const { caller, credentials, holder, route, snapshot } = verified;
       const passportSha256 = credentials.passport.sha256;
       const { thumbprint: holderThumbprint } = holder;

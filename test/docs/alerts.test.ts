@@ -67,7 +67,7 @@ it('has a rule for each condition that needs an operator', () => {
     'proofgate_ready proofgate_replay_links proofgate_replay_unavailable_total proofgate_replay_fences_total ' +
     'proofgate_bundle_age_seconds proofgate_bundle_refused_total proofgate_control_last_contact_timestamp_seconds ' +
     'proofgate_tls_certificate_expiry_timestamp_seconds proofgate_http_tls_certificate_expiry_timestamp_seconds ' +
-    'proofgate_worker_restarts_total ' +
+    'proofgate_worker_restarts_total proofgate_break_glass_active ' +
     'proofgate_audit_failures_total proofgate_audit_dropped_total proofgate_decisions_total';
   expect(needed.split(' ').filter((name) => !watched.has(name))).toEqual([]);
   expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);

@@ -69,10 +69,32 @@ async function readSigners(settings: EnforcementSettings) {
   const bundleKeys = await Promise.all(settings.bundleKeys.map(readPublicKeyFile));
   const freshnessKeys = await Promise.all(settings.freshnessKeys.map(readPublicKeyFile));
   const statedBy = freshnessKeys.length > 0 ? freshnessKeys : bundleKeys;
+  const breakGlass = await planBreakGlass(settings, [...bundleKeys, ...freshnessKeys]);
   return {
+    breakGlass,
     bundleSigners: signersOf(bundleKeys, bundleThreshold, 'bundle'),
     freshnessSigners: signersOf(statedBy, freshnessThreshold, 'freshness'),
   };
+}
+
+/**
+ * A freshness key has no end and no precedence, so a break-glass key must sign nothing else.
+ * @param others keys that sign bundles or freshness statements
+ * @throws CliError `break_glass_incomplete`, `break_glass_key_shared`
+ */
+async function planBreakGlass(settings: EnforcementSettings, others: readonly PublicKey[]) {
+  const { breakGlassFile: file, breakGlassKeys } = settings;
+  if (file === undefined && breakGlassKeys.length === 0) return undefined;
+  if (file === undefined || breakGlassKeys.length === 0) {
+    throw usageError('break_glass_incomplete', '--break-glass-key and --break-glass-file need each other');
+  }
+  const keys = await Promise.all(breakGlassKeys.map(readPublicKeyFile));
+  if (keys.some(({ thumbprint }) => others.some((other) => other.thumbprint === thumbprint))) {
+    const text =
+      'a --break-glass-key is also a --bundle-key or --freshness-key: make one that signs nothing else';
+    throw usageError('break_glass_key_shared', text);
+  }
+  return { file, signers: { keys, threshold: 1 } };
 }
 
 /** @throws CliError `bundle_threshold_too_high`, `freshness_threshold_too_high`: no signature set could reach it */

@@ -5,6 +5,7 @@ import { adminListenSetting } from '../../process/settings/listen-address.ts';
 import {
   duration,
   integer,
+  list,
   optional,
   parsed,
   required,
@@ -48,6 +49,15 @@ export const BUNDLE_SETTINGS = {
     '1',
   ),
   ...FRESHNESS_SIGNERS,
+  breakGlassKeys: list(
+    text('--break-glass-key <file>', 'public key that signs break-glass statements, and nothing else'),
+  ),
+  breakGlassFile: optional(
+    text(
+      '--break-glass-file <file>',
+      'file of the break-glass statement, watched for changes; need not exist',
+    ),
+  ),
   stateDir: required(
     text(
       '--state-dir <directory>',

@@ -34,6 +34,8 @@ export interface DecisionEvent {
   readonly transcript_sha256?: string | undefined;
   readonly bundle_revision?: number | undefined;
   readonly bundle_head?: string | undefined;
+  /** Present when the request was allowed only because of a break-glass statement. */
+  readonly break_glass?: true | undefined;
   /** Position in the route's `allowed_sources`, from 0. */
   readonly matched_rule?: number | undefined;
   /** Of a denial of step 4: names of all attributes of the route that the caller lacks or has with another value, by reason. */

@@ -1,6 +1,8 @@
 /** Reports bundle loading and refreshing to the log and the metrics. */
 import type { StepKind } from '../../bundle/format/file-names.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
+import type { BreakGlassListener } from '../loading/break-glass-file.ts';
 import type { BundleListener } from '../loading/bundle-loader.ts';
 import type { RefreshListener } from '../loading/refresh/refresher.ts';
 import type { MirroredMarkListener } from '../loading/state/shared-mark.ts';
@@ -38,6 +40,21 @@ export function logBundleEvents(
     // Every publication causes this for a moment, between writing the bundle and writing its statement.
     freshnessIgnored: (why, { revision }) =>
       logger.info({ why, revision }, 'freshness statement not applied'),
+  };
+}
+
+export function logBreakGlass(logger: Logger, metrics: VerifierMetrics): BreakGlassListener {
+  return {
+    accepted: ({ fromSeconds, head, revision, signers, untilSeconds }) =>
+      logger.warn(
+        { revision, head, from: formatTime(fromSeconds), until: formatTime(untilSeconds), signers },
+        'break-glass statement accepted',
+      ),
+    refused({ code, text }) {
+      metrics.bundleRefused(code);
+      logger.error({ code }, `break-glass statement refused: ${text}`);
+    },
+    removed: () => logger.info('break-glass statement removed'),
   };
 }
 

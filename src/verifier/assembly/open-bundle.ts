@@ -4,6 +4,7 @@ import type { Signers } from '../../bundle/format/documents.ts';
 import { type DirectoryLock, lockDirectory } from '../../process/files/directory-lock.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
 import { secondsUntilStale } from '../decision/steps/freshness.ts';
+import { BreakGlassFile, type BreakGlassStatus } from '../loading/break-glass-file.ts';
 import { type BundleListener, BundleLoader } from '../loading/bundle-loader.ts';
 import type { ControlConnectionOptions } from '../loading/refresh/control-connection.ts';
 import { Refresher, type RefreshStatus } from '../loading/refresh/refresher.ts';
@@ -13,7 +14,7 @@ import { PrimaryMark } from '../loading/state/primary-mark.ts';
 import { MirroredMark, type SharedMark } from '../loading/state/shared-mark.ts';
 import { StateFollower } from '../loading/state-follower.ts';
 import { createRefreshMetrics, type VerifierMetrics } from '../verifier-metrics.ts';
-import { logBundleEvents, logRefreshEvents, logSharedMark } from './bundle-log.ts';
+import { logBreakGlass, logBundleEvents, logRefreshEvents, logSharedMark } from './bundle-log.ts';
 import type { ReplaySetup } from './open-replay.ts';
 
 export interface BundleSetup {
@@ -27,13 +28,20 @@ export interface BundleSetup {
   readonly control: ControlConnectionOptions | undefined;
   readonly bundleSigners: Signers;
   readonly freshnessSigners: Signers;
+  /** Undefined when no `--break-glass-file` is configured. */
+  readonly breakGlass: { readonly file: string; readonly signers: Signers } | undefined;
   /** Maximum age of the bundle for `realtime` routes. */
   readonly realtimeStalenessSeconds: number;
   /** A store in Redis also holds the mark that the site's verifiers share; one in memory serves only one verifier. */
   readonly replay: ReplaySetup;
 }
 
-export interface OpenBundle {
+export interface OpenBundle extends BundleLoading {
+  /** Undefined when no break-glass file is configured. */
+  breakGlassStatus(): BreakGlassStatus | undefined;
+}
+
+interface BundleLoading {
   readonly loader: BundleLoader;
   /** Undefined when no Control is configured. */
   refreshStatus(): RefreshStatus | undefined;
@@ -57,9 +65,25 @@ export async function openBundle(
   metrics: VerifierMetrics,
   onLoaded: OnLoaded = () => undefined,
 ): Promise<OpenBundle> {
-  return setup.isWorker
+  const opened = setup.isWorker
     ? followPrimary(setup, logger, metrics, onLoaded)
-    : ownState(setup, logger, metrics, onLoaded);
+    : await ownState(setup, logger, metrics, onLoaded);
+  const { authSite, breakGlass: configured } = setup;
+  let file: BreakGlassFile | undefined;
+  return {
+    ...opened,
+    breakGlassStatus: () => file?.status(),
+    async start() {
+      file =
+        configured &&
+        new BreakGlassFile({ authSite, ...configured }, opened.loader, logBreakGlass(logger, metrics));
+      await opened.start();
+    },
+    async close() {
+      file?.close();
+      await opened.close();
+    },
+  };
 }
 
 type OnLoaded = (snapshot: Snapshot) => void;
@@ -69,7 +93,7 @@ async function ownState(
   logger: Logger,
   metrics: VerifierMetrics,
   onLoaded: OnLoaded,
-): Promise<OpenBundle> {
+): Promise<BundleLoading> {
   const { authSite, stateDirectory } = setup;
   const connection = await openConnection(setup.control);
   const persisted = connection && new PersistedBundle(stateDirectory);
@@ -138,7 +162,7 @@ function followPrimary(
   logger: Logger,
   metrics: VerifierMetrics,
   onLoaded: OnLoaded,
-): OpenBundle {
+): BundleLoading {
   const { stateDirectory } = setup;
   const refreshMetrics = createRefreshMetrics(metrics.registry, () => undefined);
   const loader = new BundleLoader({

@@ -2,11 +2,13 @@
  * Opens a verifier from typed options: loads its bundle, and opens its replay store, audit trail and metrics. Every
  * enforcement point that runs a verifier in its process starts here.
  */
+import { isBreakGlassInForce } from '../../bundle/compile/break-glass-statement.ts';
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import { faultName } from '../../process/program/errors.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
 import type { Origin } from '../../protocol/request-target.ts';
 import { staleGroups } from '../decision/steps/freshness.ts';
+import type { BreakGlassStatus } from '../loading/break-glass-file.ts';
 import type { BundleStatus } from '../loading/bundle-loader.ts';
 import type { RefreshStatus } from '../loading/refresh/refresher.ts';
 import {
@@ -48,6 +50,8 @@ export interface OpenVerifierInputs {
 
 export interface VerifierStatus {
   readonly bundle: BundleStatus;
+  /** Undefined when no `--break-glass-file` is configured. */
+  readonly breakGlass: BreakGlassStatus | undefined;
   /** Undefined when no Control is configured. */
   readonly refresh: RefreshStatus | undefined;
   readonly replay: ReplayHealth;
@@ -124,6 +128,7 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
     });
     const status = () => ({
       bundle: bundle.loader.status(),
+      breakGlass: bundle.breakGlassStatus(),
       refresh: bundle.refreshStatus(),
       replay: replayStore.health(),
       audit: audit.health(),
@@ -157,6 +162,7 @@ export function readingOf(snapshot: Snapshot | undefined, realtimeStalenessSecon
   return {
     revision: snapshot.revision,
     ageSeconds: nowSeconds() - snapshot.freshAsOfSeconds,
+    isBreakGlass: isBreakGlassInForce(snapshot, nowSeconds()),
     staleRoutes: { bounded: countOf('bounded'), realtime: countOf('realtime') },
   };
 }

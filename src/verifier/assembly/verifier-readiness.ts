@@ -3,11 +3,13 @@
  * Each text is a row in docs/operate/run-book.md "A request is denied".
  */
 
-import type { FreshnessGroup, Snapshot } from '../../bundle/compile/snapshot.ts';
+import { isBreakGlassInForce, whyIgnored } from '../../bundle/compile/break-glass-statement.ts';
+import type { BreakGlassStatement, FreshnessGroup, Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { LoadedBundle, ReadinessCheck } from '../../process/admin/admin-server.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import { hasEnded, hasStarted } from '../../protocol/validity.ts';
 import { mostAgeSeconds, staleGroups } from '../decision/steps/freshness.ts';
+import type { BreakGlassStatus } from '../loading/break-glass-file.ts';
 import type { BundleStatus } from '../loading/bundle-loader.ts';
 import type { RefreshStatus } from '../loading/refresh/refresher.ts';
 import type { ObservationStatus } from '../observation/observations.ts';
@@ -24,6 +26,7 @@ export function verifierReadiness(inputs: ReadinessInputs): readonly ReadinessCh
   return [
     bundleCheck(bundle),
     freshnessCheck(bundle, inputs.realtimeStalenessSeconds),
+    ...(inputs.breakGlass === undefined ? [] : [breakGlassCheck(inputs.breakGlass, bundle)]),
     ...(inputs.refresh === undefined ? [] : [controlCheck(inputs.refresh)]),
     replay.ready
       ? { name: 'replay_store', problem: undefined, warning: replay.warning }
@@ -53,6 +56,19 @@ export function bundleCheck({ problem, snapshot }: BundleStatus): ReadinessCheck
 
 function loadedBundle({ authSite, head, revision }: Snapshot): LoadedBundle {
   return { authSite, revision, head };
+}
+
+/** Only a warning: also of a statement that no longer applies, because its file should go. */
+function breakGlassCheck({ fault, statement }: BreakGlassStatus, { snapshot }: BundleStatus): ReadinessCheck {
+  const refused = fault && `the break-glass statement is refused (${fault.code}): ${fault.text}`;
+  const stated = statement && snapshot && breakGlassText(statement, snapshot);
+  return { name: 'break_glass', problem: undefined, warning: refused ?? stated };
+}
+
+function breakGlassText(statement: BreakGlassStatement, snapshot: Snapshot): string {
+  const why = whyIgnored(statement, snapshot, Math.floor(Date.now() / 1000));
+  if (why !== undefined) return `the break-glass statement does not apply (${why})`;
+  return `a break-glass statement suspends the maximum age of the bundle until ${formatTime(statement.untilSeconds)}`;
 }
 
 /** With `--audit required` a request without an audit record is denied, so a failing sink is a problem. */
@@ -140,6 +156,7 @@ function stalenessOf(snapshot: Snapshot, realtimeStalenessSeconds: number): Stal
   const { expiresAtSeconds, freshAsOfSeconds, routesByFreshness, skewSeconds } = snapshot;
   if (!hasStarted(freshAsOfSeconds, nowSeconds, skewSeconds)) return { problem: AHEAD_OF_CLOCK };
   if (hasEnded(expiresAtSeconds, nowSeconds, skewSeconds)) return { problem: EXPIRED };
+  if (isBreakGlassInForce(snapshot, nowSeconds)) return SERVED;
   const ages = routesByFreshness.map(({ rule }) => mostAgeSeconds(rule, realtimeStalenessSeconds));
   const mostSeconds = ages.length === 0 ? realtimeStalenessSeconds : ages.reduce((a, b) => Math.max(a, b));
   const ageSeconds = nowSeconds - freshAsOfSeconds;

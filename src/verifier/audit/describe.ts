@@ -59,6 +59,7 @@ export function describeDecision(seen: SeenRequest, decided: DecisionOnRequest):
     transcript_sha256: credentials && hash('sha256', credentials.proof.transcriptBytes, 'base64url'),
     bundle_revision: snapshot?.revision,
     bundle_head: snapshot?.head,
+    break_glass: decided.outcome === 'allowed' ? evidence.isBreakGlass : undefined,
     matched_rule: matchedRule?.index,
     unmet_attributes:
       denial !== undefined && isNamingReason(denial.reason) && route !== undefined && caller !== undefined

@@ -13,7 +13,7 @@ import { type Caller, identifyCaller } from './facts/caller.ts';
 import { type Evaluation, required } from './facts/evaluation.ts';
 import { checkBinding } from './steps/binding.ts';
 import { checkBlocked } from './steps/blocked.ts';
-import { checkFreshness } from './steps/freshness.ts';
+import { checkFreshness, isAgeSuspended } from './steps/freshness.ts';
 import {
   checkAudience,
   checkClaims,
@@ -138,12 +138,12 @@ function findSourceRule({ evidence }: Evaluation): Denial | undefined {
 
 function checkBundleIsFresh({ evidence, inputs, snapshot }: Evaluation): Denial | undefined {
   const { nowSeconds, realtimeStalenessSeconds } = inputs;
-  return checkFreshness(
-    required(evidence.route).freshness,
-    required(snapshot),
-    nowSeconds,
-    realtimeStalenessSeconds,
-  );
+  const { freshness } = required(evidence.route);
+  const loaded = required(snapshot);
+  const denial = checkFreshness(freshness, loaded, nowSeconds, realtimeStalenessSeconds);
+  if (!isAgeSuspended(denial, loaded, nowSeconds)) return denial;
+  evidence.isBreakGlass = true;
+  return undefined;
 }
 
 function checkCallerAttributes({ evidence }: Evaluation): Denial | undefined {

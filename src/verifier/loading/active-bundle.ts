@@ -83,8 +83,8 @@ export class ActiveBundle {
     return this.#loadedAtSeconds;
   }
 
-  /** Replaces the snapshot with one of the same content that is known to be the latest up to another moment. */
-  freshen(snapshot: LiveSnapshot): void {
+  /** Replaces the snapshot with one of the same content, after a freshness or break-glass statement. */
+  restate(snapshot: LiveSnapshot): void {
     this.#snapshot = snapshot;
   }
 

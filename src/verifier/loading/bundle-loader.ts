@@ -5,7 +5,7 @@
  */
 
 import type { FreshnessIgnored, FreshnessStatement } from '../../bundle/compile/freshness-statement.ts';
-import type { Snapshot } from '../../bundle/compile/snapshot.ts';
+import type { BreakGlassStatement, Snapshot } from '../../bundle/compile/snapshot.ts';
 import { asBundleError, type BundleError } from '../../bundle/format/bundle-error.ts';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type { Signers } from '../../bundle/format/documents.ts';
@@ -74,6 +74,7 @@ export class BundleLoader {
   readonly #directory: DirectorySource | undefined;
   readonly #problems: { readonly [S in BundleSource]: ProblemRecord };
   readonly #statements: FreshnessStatements;
+  #breakGlass: BreakGlassStatement | undefined;
   /** Serializes everything that changes the loaded bundle. */
   readonly #changes = new OneAtATime();
   readonly #bundlePass = new Coalesced(() => this.#changes.run(async () => this.#directory?.look()));
@@ -203,6 +204,7 @@ export class BundleLoader {
 
   #changed(change: BundleChange): void {
     this.#statements.apply();
+    this.setBreakGlass(this.#breakGlass);
     // The persisted bundle has been replaced or updated.
     if (change.source !== 'state') this.#problems.state.clear();
     const { listener } = this.#options;
@@ -259,6 +261,14 @@ export class BundleLoader {
     const opened = await this.#active.open(await files.readBundle());
     await this.#active.compile(opened, files);
     return this.#changes.run(() => persisted.rebase(files, opened));
+  }
+
+  /** Attaches the statement to the loaded bundle, and to each that is loaded later; undefined ends it. */
+  setBreakGlass(statement: BreakGlassStatement | undefined): void {
+    this.#breakGlass = statement;
+    const { snapshot } = this.#active;
+    if (snapshot === undefined || snapshot.breakGlass === statement) return;
+    this.#active.restate({ ...snapshot, breakGlass: statement });
   }
 
   /** Handles a statement from Control; persists it when it makes the loaded bundle fresher. Never rejects. */

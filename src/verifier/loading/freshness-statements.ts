@@ -113,7 +113,7 @@ export class FreshnessStatements {
     if (why !== undefined && why !== held.ignored) this.#options.onIgnored(why, held.statement);
     held.ignored = why;
     if (step.kind !== 'accept') return false;
-    this.#active.freshen({ ...snapshot, freshAsOfSeconds: step.freshAsOfSeconds });
+    this.#active.restate({ ...snapshot, freshAsOfSeconds: step.freshAsOfSeconds });
     return true;
   }
 }

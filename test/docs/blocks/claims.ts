@@ -99,6 +99,7 @@ export const CLAIMS: { readonly [file: string]: Claims } = {
     'From a token to a request': [drawing],
     Keys: [loaded({ as: 'source-fingerprint' })],
     "A cluster's own issuer": [manifest],
+    'Break-glass': times(2, pasted('break-glass')),
   },
   'docs/operate/ctl.md': { ctl: [pasted('site')] },
   'docs/operate/enforcement.md': {

@@ -14,6 +14,7 @@ export type SessionName =
   | 'verifier'
   | 'control'
   | 'site'
+  | 'break-glass'
   | 'spiffe'
   | 'gateway'
   | 'cluster'
@@ -116,6 +117,10 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
     before: '. "$CHECKOUT/test/docs/sessions/site.sh"',
     reads: [['epr_7f3c9a', '"$policy"']],
     says: [/^group:platform has the role admin/m, /^pga_/m, /group:platform|Ada/, /"order":7/],
+  },
+  'break-glass': {
+    before: '. "$CHECKOUT/test/docs/sessions/break-glass.sh"',
+    says: [/^Ed25519 key \S+ in offline\.pem$/m, /^revision 1, head \S+, until \S+Z, in break-glass\.jws$/m],
   },
   spiffe: {
     needs: ['.cache/spire/bin/spire-server', '.cache/spire/bin/spire-agent'],

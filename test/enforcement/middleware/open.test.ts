@@ -102,6 +102,7 @@ describe('an option that is wrong', () => {
     ['controlUrl', 'control_url_not_https', { controlUrl: 'http://control.example' }],
     ['tokenFile', 'control_token_file_missing', { controlUrl: 'https://control.example' }],
     ['bundleThreshold', 'bundle_threshold_too_high', { bundleThreshold: 2 }],
+    ['breakGlassFile', 'break_glass_incomplete', { breakGlassFile: '/nonexistent' }],
     ['nonexistent', 'file_not_found', { bundleKeys: ['/nonexistent'] }],
     ['replay', 'bad_replay_store', { replay: 'postgres://db' }],
     ['redisTimeoutMs', 'redis_setting_unused', { redisTimeoutMs: 100 }],

@@ -22,6 +22,7 @@ describe('metrics of the verifier', () => {
     const metrics = createVerifierMetrics(() => ({
       revision: 7,
       ageSeconds: 3,
+      isBreakGlass: true,
       staleRoutes: { bounded: 0, realtime: 2 },
     }));
     metrics.decided('allowed', '', '', 'orders-read');
@@ -32,6 +33,7 @@ describe('metrics of the verifier', () => {
     metrics.stepTook('replay', 0.02);
     metrics.replayUnavailable('fenced');
     metrics.bundleRefused('revision_lower');
+    metrics.allowedByBreakGlass();
     const check = metrics.rpc('/envoy.service.auth.v3.Authorization/Check', 'unary');
     check.started();
     check.started();
@@ -56,8 +58,10 @@ describe('metrics of the verifier', () => {
       'proofgate_replay_unavailable_total{why="fenced"} 1',
       'proofgate_replay_unavailable_total{why="quota"} 0',
       'proofgate_bundle_refused_total{code="revision_lower"} 1',
+      'proofgate_break_glass_decisions_total 1',
       'proofgate_bundle_revision 7',
       'proofgate_bundle_age_seconds 3',
+      'proofgate_break_glass_active 1',
       'proofgate_stale_routes{freshness_class="bounded"} 0',
       'proofgate_stale_routes{freshness_class="realtime"} 2',
       `grpc_server_started_total{${rpc}} 2`,

@@ -31,6 +31,7 @@ export interface FollowingVerifier {
   present(checkRequest: Buffer): Promise<string>;
   /** What it wrote to standard output: its audit events. */
   readonly auditLines: readonly string[];
+  readonly readyUrl: string;
   stop(): Promise<void>;
 }
 
@@ -40,6 +41,7 @@ export interface FollowingOptions {
   readonly target: string;
   /** `memory` or a Redis URL. */
   readonly replay: string;
+  readonly flags?: readonly string[];
 }
 
 export class FollowedSite {
@@ -63,7 +65,7 @@ export class FollowedSite {
   }
 
   /** Resolves when the verifier is ready. A restarted verifier finds its previous state directory. */
-  async startVerifier({ program, target, replay }: FollowingOptions): Promise<FollowingVerifier> {
+  async startVerifier({ flags = [], program, target, replay }: FollowingOptions): Promise<FollowingVerifier> {
     const { directory, controlUrl } = this.stage;
     const pins = join(directory, 'pins');
     const keys = (await readdir(pins)).flatMap((file) => [
@@ -78,6 +80,7 @@ export class FollowedSite {
         ...['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'],
         ...['--control-url', controlUrl, '--control-token-file', join(directory, `${target}.token`)],
         ...(replay === 'memory' ? [] : ['--redis-timeout', '400ms']),
+        ...flags,
       ],
       {
         env: { PROOFGATE_REPLAY: replay },
@@ -88,6 +91,7 @@ export class FollowedSite {
     const client: CheckClient = openCheckClient(String(listening(service.stderrLines)?.listen));
     const verifier: FollowingVerifier = {
       auditLines: service.stdoutLines,
+      readyUrl: String(readyUrl(listening(service.stderrLines)?.admin_listen)),
       present: async (request) => outcomeOfResponse(await client.checkBytes(request)),
       stop: async () => {
         this.#verifiers.delete(verifier);

@@ -28,6 +28,7 @@ async function newSetup() {
     control: undefined,
     bundleSigners: signers,
     freshnessSigners: signers,
+    breakGlass: undefined,
     replay: { kind: 'memory' },
     audit: {
       mode: 'required',

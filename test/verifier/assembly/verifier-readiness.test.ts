@@ -40,6 +40,7 @@ const IN_ORDER: ReadinessInputs = {
     freshnessProblem: undefined,
     freshnessIgnored: undefined,
   },
+  breakGlass: undefined,
   refresh: undefined,
   replay: { ready: true },
   audit: { mode: 'required', recorder: undefined, collector: undefined },
@@ -133,6 +134,48 @@ it('a store that is not ready, a leaving verifier and a bundle that is not there
   const bundle = { ...IN_ORDER.bundle, snapshot: undefined };
   expect(checkOf('bundle', { bundle })?.problem).toBeDefined();
   expect(verifierReadiness(IN_ORDER).every(({ problem, warning }) => !problem && !warning)).toBe(true);
+});
+
+it.each([
+  ['before the bundle is stale', BUNDLE_AGE_SECONDS, FRESH_AS_OF_SECONDS, 'until'],
+  ['when no route could be served', MAX_STALENESS_SECONDS + 1, FRESH_AS_OF_SECONDS, 'until'],
+  ['of another time', MAX_STALENESS_SECONDS + 1, FRESH_AS_OF_SECONDS + 3600, '(not_started)'],
+  ['after a newer statement', MAX_STALENESS_SECONDS + 1, FRESH_AS_OF_SECONDS - 1, '(superseded)'],
+])(
+  'break-glass %s: a warning, and ready only while it applies',
+  (_what, ageSeconds, fromSeconds, warning) => {
+    const { head, revision } = snapshot;
+    const statement = { revision, head, fromSeconds, untilSeconds: fromSeconds + 3600 };
+    const stated = { ...snapshot, breakGlass: statement };
+    jest.setSystemTime((FRESH_AS_OF_SECONDS + ageSeconds) * 1000);
+    const changes = {
+      bundle: { ...IN_ORDER.bundle, snapshot: stated },
+      breakGlass: { statement, fault: undefined },
+    };
+    expect(checkOf('break_glass', changes)).toMatchObject({ problem: undefined });
+    expect(checkOf('break_glass', changes)?.warning).toContain(warning);
+    const isServed = warning === 'until';
+    expect(checkOf('freshness', changes)?.problem === undefined).toBe(isServed);
+    const reading = readingOf(stated, REALTIME_STALENESS_SECONDS);
+    expect([reading?.isBreakGlass, reading?.staleRoutes.realtime === 0]).toEqual([isServed, isServed]);
+  },
+);
+
+it('break-glass: a file that is refused is a warning, and no file says nothing', () => {
+  const fault = { code: 'signature_invalid', text: 'of another key' };
+  const check = checkOf('break_glass', { breakGlass: { statement: undefined, fault } });
+  expect(check).toMatchObject({
+    problem: undefined,
+    warning: expect.stringContaining('(signature_invalid)'),
+  });
+  const none = checkOf('break_glass', { breakGlass: { statement: undefined, fault: undefined } });
+  expect(none).toEqual({ name: 'break_glass', problem: undefined, warning: undefined });
+  expect(checkOf('break_glass')).toBeUndefined();
+});
+
+it('the check of the bundle says which one is loaded', () => {
+  const { authSite, head, revision } = snapshot;
+  expect(checkOf('bundle')?.bundle).toEqual({ authSite, revision, head });
 });
 
 it('observation: only a warning, of what passes and of what is enforced all the same', () => {

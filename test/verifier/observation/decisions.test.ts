@@ -111,6 +111,19 @@ describe.each(TABLE_CALLERS)('on an observed route, a request of %s', (caller) =
   });
 });
 
+it('with a stale bundle under a break-glass statement, only verified requests pass', async () => {
+  const site = await compileSite(observe(applyToContent(siteContent(keys), STALE)));
+  const { head, revision } = site;
+  const fromSeconds = site.freshAsOfSeconds;
+  const breakGlass = { revision, head, fromSeconds, untilSeconds: NOW_SECONDS + 60 };
+  const { events, verifier } = await verifierWith({ ...site, breakGlass });
+  const { facts, wire } = signRequest(keys, { caller: 'billing', route: 'everything' });
+  expect(checkNow(verifier, facts).kind).toBe('allowed');
+  const anonymous = factsOfWire(withoutHeader(wire, 'authorization'));
+  expect(checkNow(verifier, anonymous).kind).toBe('denied');
+  expect(events.map((event) => event.break_glass)).toEqual([true, undefined]);
+});
+
 const unsigned = { method: 'GET', scheme: 'https', authority: 'api.shop.example', headers: [] };
 const unmatched = async (allowed = ALL) => {
   const content = observe(siteContent(keys));

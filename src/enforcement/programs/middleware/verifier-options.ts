@@ -19,6 +19,10 @@ export interface VerifierOptions {
   readonly freshnessKeys?: readonly string[] | undefined;
   /** Number of freshness keys that must have signed. Default 1. */
   readonly freshnessThreshold?: number | undefined;
+  /** Files with the public keys that sign break-glass statements, and nothing else. */
+  readonly breakGlassKeys?: readonly string[] | undefined;
+  /** File of the break-glass statement, watched for changes. It need not exist. */
+  readonly breakGlassFile?: string | undefined;
   /** URL of the Control that delivers bundles. At least one of this and `bundle` is required. */
   readonly controlUrl?: string | undefined;
   /** File with the target's token for Control; read again for each request. */

@@ -20,6 +20,8 @@ export interface Evidence {
   credentials?: Credentials;
   caller?: Caller;
   matchedRule?: SourceRule;
+  /** The bundle is too old for the route, and a break-glass statement suspends its age. */
+  isBreakGlass?: true;
 }
 
 export interface Evaluation {

@@ -1,9 +1,14 @@
 /** Step 3: the bundle is fresh enough for the route (docs/design/bundle.md "Freshness"). */
+import { isBreakGlassInForce } from '../../../bundle/compile/break-glass-statement.ts';
 import type { FreshnessGroup, FreshnessRule, Snapshot } from '../../../bundle/compile/snapshot.ts';
 import { type Denial, deny } from '../../../protocol/reasons.ts';
 import { hasEnded, hasStarted } from '../../../protocol/validity.ts';
 
-/** @param realtimeStalenessSeconds maximum age of the bundle for `realtime` routes (`--realtime-staleness`) */
+/**
+ * Ignores break-glass statements, so that an observed route lets no unverified request pass because of one. Step 3 honours
+ * them: {@link isAgeSuspended}.
+ * @param realtimeStalenessSeconds maximum age of the bundle for `realtime` routes (`--realtime-staleness`)
+ */
 export function checkFreshness(
   rule: FreshnessRule,
   snapshot: Snapshot,
@@ -22,15 +27,22 @@ export function checkFreshness(
     : deny('stale_bundle_fail_closed', 'stale');
 }
 
-/** The groups of routes that {@link checkFreshness} denies now. */
+/** Whether a break-glass statement overrides this result of {@link checkFreshness}: only a denial for age. */
+export function isAgeSuspended(denial: Denial | undefined, snapshot: Snapshot, nowSeconds: number): boolean {
+  const isForAge = denial?.reason === 'stale_bundle_fail_closed' && denial.detail === 'stale';
+  return isForAge && isBreakGlassInForce(snapshot, nowSeconds);
+}
+
+/** The groups of routes that step 3 denies now. */
 export function staleGroups(
   snapshot: Snapshot,
   nowSeconds: number,
   realtimeStalenessSeconds: number,
 ): readonly FreshnessGroup[] {
-  return snapshot.routesByFreshness.filter(
-    ({ rule }) => checkFreshness(rule, snapshot, nowSeconds, realtimeStalenessSeconds) !== undefined,
-  );
+  return snapshot.routesByFreshness.filter(({ rule }) => {
+    const denial = checkFreshness(rule, snapshot, nowSeconds, realtimeStalenessSeconds);
+    return denial !== undefined && !isAgeSuspended(denial, snapshot, nowSeconds);
+  });
 }
 
 /** Maximum age of the bundle on the route, seconds. */
@@ -42,7 +54,10 @@ export function mostAgeSeconds(
   return Math.min(rule.maxStalenessSeconds ?? realtimeStalenessSeconds, realtimeStalenessSeconds);
 }
 
-/** Seconds until the first route is denied as stale or the bundle expires; zero or less when it is, or without a bundle. */
+/**
+ * Seconds until the bundle is too old for the first route, or expires; zero or less when it is, or without a bundle. Ignores
+ * break-glass statements: a verifier that one opens is as urgent.
+ */
 export function secondsUntilStale(
   snapshot: Snapshot | undefined,
   nowSeconds: number,

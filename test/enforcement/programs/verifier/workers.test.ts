@@ -37,6 +37,7 @@ describe('metrics of several processes', () => {
         const metrics = createVerifierMetrics(() => ({
           revision: 4,
           ageSeconds: 1,
+          isBreakGlass: false,
           staleRoutes: { bounded: 0, realtime: 0 },
         }));
         metrics.registry.setDefaultLabels({ worker });
