@@ -84,6 +84,26 @@ const VERIFIER: readonly Refusal[] = [
     ['two different keys under the name bundle-1.jwk.json'],
   ],
   [
+    'break-glass keys without the ConfigMap of their statement',
+    {
+      file: 'verifier-redis',
+      also: { verifier: { trust: { breakGlassKeys: { 'offline.jwk.json': 'x' } } } },
+    },
+    ['verifier.trust.breakGlassConfigMap and break-glass keys'],
+  ],
+  [
+    'a break-glass key with the name of another',
+    {
+      file: 'verifier-redis',
+      also: {
+        verifier: {
+          trust: { breakGlassKeys: { 'freshness-1.jwk.json': 'x' }, breakGlassConfigMap: 'statement' },
+        },
+      },
+    },
+    ['verifier.trust.breakGlassKeys has the name freshness-1.jwk.json'],
+  ],
+  [
     'no source of bundles',
     { file: 'verifier-redis', also: { verifier: { source: { control: { url: '' } } } } },
     ['verifier.source is required'],

@@ -15,14 +15,22 @@
 {{- if not $values.authSite -}}
 {{- fail (printf "%s.authSite is required: a verifier serves one Auth Site, and takes no other's bundle." $name) -}}
 {{- end -}}
-{{- if and $trust.existingConfigMap (or $trust.bundleKeys $trust.freshnessKeys) -}}
-{{- fail (printf "%s.trust.existingConfigMap stands in place of %s.trust.bundleKeys and freshnessKeys: give one of the two." $name $name) -}}
+{{- if and $trust.existingConfigMap (or $trust.bundleKeys $trust.freshnessKeys $trust.breakGlassKeys) -}}
+{{- fail (printf "%s.trust.existingConfigMap stands in place of %s.trust.bundleKeys, freshnessKeys and breakGlassKeys: give one of the two." $name $name) -}}
 {{- end -}}
-{{- if and (not $trust.existingConfigMap) (or $trust.bundleKeyFiles $trust.freshnessKeyFiles) -}}
-{{- fail (printf "%s.trust.bundleKeyFiles and freshnessKeyFiles name keys of %s.trust.existingConfigMap: name that ConfigMap, too." $name $name) -}}
+{{- if and (not $trust.existingConfigMap) (or $trust.bundleKeyFiles $trust.freshnessKeyFiles $trust.breakGlassKeyFiles) -}}
+{{- fail (printf "%s.trust.bundleKeyFiles, freshnessKeyFiles and breakGlassKeyFiles name keys of %s.trust.existingConfigMap: name that ConfigMap, too." $name $name) -}}
 {{- end -}}
 {{- if not (or $trust.bundleKeys $trust.bundleKeyFiles) -}}
 {{- fail (printf "%s.trust needs at least one bundle key (bundleKeys, or existingConfigMap with bundleKeyFiles): a verifier loads only bundles that a known key signed." $name) -}}
+{{- end -}}
+{{- if ne (empty (concat (keys $trust.breakGlassKeys) $trust.breakGlassKeyFiles)) (empty $trust.breakGlassConfigMap) -}}
+{{- fail (printf "%s.trust.breakGlassConfigMap and break-glass keys need each other: name the ConfigMap of the statement, and the keys that may sign it." $name) -}}
+{{- end -}}
+{{- range $file, $content := $trust.breakGlassKeys -}}
+{{- if or (hasKey $trust.bundleKeys $file) (hasKey $trust.freshnessKeys $file) -}}
+{{- fail (printf "%s.trust.breakGlassKeys has the name %s of another key: a break-glass key signs nothing else, so rename it." $name $file) -}}
+{{- end -}}
 {{- end -}}
 {{- range $file, $content := $trust.freshnessKeys -}}
 {{- if and (hasKey $trust.bundleKeys $file) (ne (index $trust.bundleKeys $file) $content) -}}

@@ -35,10 +35,10 @@
 {{- default (printf "%s-trust" (include "proofgate.componentName" .)) (index .root.Values .component).trust.existingConfigMap -}}
 {{- end -}}
 
-{{/* Contents of the chart's own ConfigMap of keys. A name may be in both lists, with one content. */}}
+{{/* Contents of the chart's own ConfigMap of keys. A name may be in the first two lists, with one content. */}}
 {{- define "proofgate.point.trustData" -}}
 {{- $trust := (index .root.Values .component).trust -}}
-{{- merge (dict) $trust.bundleKeys $trust.freshnessKeys | toYaml -}}
+{{- merge (dict) $trust.bundleKeys $trust.freshnessKeys $trust.breakGlassKeys | toYaml -}}
 {{- end -}}
 
 {{- define "proofgate.point.args" -}}
@@ -52,6 +52,12 @@
 {{- end }}
 {{- range (concat (keys $trust.freshnessKeys | sortAlpha) $trust.freshnessKeyFiles) }}
 - {{ printf "--freshness-key=/etc/proofgate/trust/%s" . | quote }}
+{{- end }}
+{{- range (concat (keys $trust.breakGlassKeys | sortAlpha) $trust.breakGlassKeyFiles) }}
+- {{ printf "--break-glass-key=/etc/proofgate/trust/%s" . | quote }}
+{{- end }}
+{{- if $trust.breakGlassConfigMap }}
+- --break-glass-file=/etc/proofgate/break-glass/break-glass.jws
 {{- end }}
 {{- with include "proofgate.point.controlUrl" . }}
 - {{ printf "--control-url=%s" . | quote }}
@@ -113,6 +119,9 @@ A URL from a Secret is passed in PROOFGATE_REPLAY, because every user of the nod
 {{- $values := index .root.Values .component -}}
 - { name: proofgate-state, mountPath: /var/lib/proofgate }
 {{ include "proofgate.readOnlyMount" (dict "name" "proofgate-trust" "path" "/etc/proofgate/trust") }}
+{{- if $values.trust.breakGlassConfigMap }}
+{{ include "proofgate.readOnlyMount" (dict "name" "proofgate-break-glass" "path" "/etc/proofgate/break-glass") }}
+{{- end }}
 {{- if include "proofgate.point.controlUrl" . }}
 {{ include "proofgate.readOnlyMount" (dict "name" "proofgate-control" "path" "/etc/proofgate/control") }}
 {{- end }}
@@ -158,6 +167,12 @@ only the sidecar mounts.
 - name: proofgate-trust
   configMap:
     name: {{ include "proofgate.point.trustConfigMap" . }}
+{{- with $values.trust.breakGlassConfigMap }}
+- name: proofgate-break-glass
+  configMap:
+    name: {{ . }}
+    optional: true
+{{- end }}
 {{- if include "proofgate.point.controlUrl" . }}
 {{- with $values.source.control.tokenSecret }}
 {{ include "proofgate.secretVolume" (dict "name" "proofgate-control" "secret" .name "key" .key "path" "token" "mode" $mode) }}

@@ -14,7 +14,7 @@
 {{- range $component := list "verifier" "proxy" -}}
 {{- $values := index $.Values $component -}}
 {{- if $values.enabled -}}
-{{- range $keys := list "bundleKeys" "freshnessKeys" -}}
+{{- range $keys := list "bundleKeys" "freshnessKeys" "breakGlassKeys" -}}
 {{- include "proofgate.checks.publicKeys" (dict "name" (printf "%s.trust.%s" $component $keys) "keys" (index $values.trust $keys)) -}}
 {{- end -}}
 {{- include "proofgate.checks.credentials" (dict "name" (printf "%s.source.control.url" $component) "value" $values.source.control.url) -}}
