@@ -31,7 +31,7 @@ test: node_modules/.installed ## before every commit: quick, and the tests that 
 	@PROOFGATE_TEST_LANE=fast PROOFGATE_TEST_CPU_SECONDS=450 $(JEST)
 
 .PHONY: test-extended
-test-extended: build packages tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire sdk-tools actionlint ## all other tests: all Envoys and proxies, SPIRE, chart, API server, image, documented sessions, long faults, a minute of each soak
+test-extended: build packages tools system-packages envoy proxies helm-tools image-tools kubernetes traefik spire sdk-tools actionlint ## all other tests: all Envoys and proxies, SPIRE, chart, API server, image, documented sessions, long faults, a short part of each soak
 	@PROOFGATE_TEST_LANE=extended $(JEST)
 
 .PHONY: test-kubernetes
@@ -49,7 +49,7 @@ soak: build tools system-packages envoy proxies traefik spire ## what test-exten
 	@PROOFGATE_TEST_SIGNER_KILLS=200 $(JEST) --runInBand test/e2e/signer/kills
 	@PROOFGATE_TEST_LOAD_SECONDS=300 PROOFGATE_TEST_SVID_SECONDS=60 $(JEST) --runInBand test/e2e/spire/rotation
 	@PROOFGATE_TEST_EVENTS=100000 $(JEST) --runInBand test/verifier/preview/prediction
-	@PROOFGATE_TEST_SEED=$$RANDOM $(JEST) --runInBand test/wire-fuzz
+	@PROOFGATE_TEST_SEED=$$RANDOM PROOFGATE_TEST_REQUESTS=20000 $(JEST) --runInBand test/wire-fuzz
 
 .PHONY: fuzz
 fuzz: node_modules/.installed ## a million inputs into each surface that takes bytes from strangers; TARGETS="path bundle" fuzzes some, PROOFGATE_FUZZ_RUNS sets how many

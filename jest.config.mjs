@@ -18,6 +18,7 @@ function below(paths) {
 /** Jest in ESM mode; swc strips the types, `tsc` checks them in the same test command. */
 export default {
   testEnvironment: '<rootDir>/scripts/jest/environment.mjs',
+  testSequencer: '<rootDir>/scripts/jest/sequencer.mjs',
   extensionsToTreatAsEsm: ['.ts'],
   ...testsOf(process.env.PROOFGATE_TEST_LANE),
   transform: {

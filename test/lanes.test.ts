@@ -2,10 +2,15 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { checkoutPath } from './support/harness/checkout.ts';
+
+interface FailedFile {
+  readonly path: string;
+  readonly timedOut: boolean;
+}
 
 /** The files that a target of the Makefile would have Jest run. */
 function filesOf(target: string): readonly string[] {
@@ -22,8 +27,9 @@ function filesOf(target: string): readonly string[] {
   return paths.map((path) => path.slice(checkoutPath().length + 1));
 }
 
+const fast = filesOf('test');
+
 it('has every test file in one lane', () => {
-  const fast = filesOf('test');
   const extended = filesOf('test-extended');
   const there = readdirSync(checkoutPath('test'), { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.test.ts'))
@@ -33,8 +39,7 @@ it('has every test file in one lane', () => {
 });
 
 it('has the quick tests among the fast ones', () => {
-  const fast = new Set(filesOf('test'));
-  expect(filesOf('quick').filter((path) => !fast.has(path))).toEqual([]);
+  expect(filesOf('quick').filter((path) => !fast.includes(path))).toEqual([]);
 });
 
 describe('a second try', () => {
@@ -108,11 +113,11 @@ describe('the reporter', () => {
 
   const WAIT = `import { waitFor } from '${checkoutPath('test', 'support', 'wait.ts')}';`;
 
-  /** Runs two files with this body of a test. */
-  function runOf(body: string, env: NodeJS.ProcessEnv = {}) {
-    for (const name of ['one', 'two']) {
+  /** Runs a file for each body of a test. @returns which of the failed ones only waited, by file */
+  function runOf(bodies: readonly string[], env: NodeJS.ProcessEnv = {}) {
+    for (const [index, body] of bodies.entries()) {
       writeFileSync(
-        join(folder, `${name}.test.ts`),
+        join(folder, `${index}.test.ts`),
         `${WAIT}\nit('runs', async () => { ${body} }, 3_000);\n`,
       );
     }
@@ -124,28 +129,39 @@ describe('the reporter', () => {
       "rootDir: import.meta.dirname, testMatch: ['<rootDir>/*.test.ts'], modulePathIgnorePatterns: []";
     const paths = `JSON.parse(JSON.stringify(base).replaceAll('<rootDir>', '${checkoutPath()}'))`;
     writeFileSync(config, `import base from '${href}';\nexport default { ...${paths}, ${overrides} };\n`);
-    const { status } = spawnSync('npm', ['run', '--silent', 'jest', '--', '--config', config], {
-      cwd: checkoutPath(),
-      env: { ...process.env, ...env, PROOFGATE_TEST_LANE: undefined, PROOFGATE_TEST_RESULTS: results },
-    });
-    const { failures } = JSON.parse(readFileSync(results, 'utf8'));
-    return { status, failures: failures.map(({ timedOut }: { readonly timedOut: boolean }) => timedOut) };
+    const { status } = spawnSync(
+      'npm',
+      ['run', '--silent', 'jest', '--', '--runInBand', '--config', config],
+      {
+        cwd: checkoutPath(),
+        env: { ...process.env, ...env, PROOFGATE_TEST_LANE: undefined, PROOFGATE_TEST_RESULTS: results },
+      },
+    );
+    const { failures }: { readonly failures: readonly FailedFile[] } = JSON.parse(
+      readFileSync(results, 'utf8'),
+    );
+    return {
+      status,
+      failures: Object.fromEntries(failures.map((file) => [basename(file.path), file.timedOut])),
+    };
   }
 
-  it('fails a run that costs more than its budget', () => {
-    expect(runOf('expect(1).toBe(1);', { PROOFGATE_TEST_CPU_SECONDS: '60' })).toEqual({
-      status: 0,
-      failures: [],
-    });
-    const dear = runOf('expect(1).toBe(1);', { PROOFGATE_TEST_CPU_SECONDS: '0.001' });
-    expect(dear).toEqual({ status: 1, failures: [false] });
+  const PASSES = 'expect(1).toBe(1);';
+
+  it.each([
+    { budget: '60', status: 0, failures: {} },
+    { budget: '0.001', status: 1, failures: { budget: false } },
+  ])('judges a run by its budget of $budget s', ({ budget, status, failures }) => {
+    const env = { PROOFGATE_TEST_CPU_SECONDS: budget };
+    expect(runOf([PASSES, PASSES, PASSES], env)).toEqual({ status, failures });
   });
 
-  it('tells a wait from an assertion', () => {
-    const wait = "await waitFor('nothing', () => undefined);";
-    expect(runOf(wait)).toEqual({ status: 1, failures: [true, true] });
-    expect(runOf('expect(1).toBe(2);')).toEqual({ status: 1, failures: [false, false] });
-    const limited = "await waitFor('nothing', () => undefined, 10);";
-    expect(runOf(limited)).toEqual({ status: 1, failures: [false, false] });
+  it('tells a wait from an assertion, and from a wait with a limit of its own', () => {
+    const waits = "await waitFor('nothing', () => undefined);";
+    const waitsBriefly = "await waitFor('nothing', () => undefined, 10);";
+    expect(runOf([waits, 'expect(1).toBe(2);', waitsBriefly])).toEqual({
+      status: 1,
+      failures: { '0.test.ts': true, '1.test.ts': false, '2.test.ts': false },
+    });
   });
 });

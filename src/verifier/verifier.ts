@@ -56,6 +56,8 @@ export interface VerifierOptions {
   readonly onInternalError: (error: unknown) => void;
   /** Receives every denied request after its decision. Must not throw. */
   readonly onDenied?: ((denied: DeniedRequest) => void) | undefined;
+  /** Receives every request with a canonical target of a known origin that no route matches. Must not throw. */
+  readonly onUnmatched?: ((method: string, target: string, nowMs: number) => void) | undefined;
 }
 
 export interface Verifier {
@@ -284,9 +286,16 @@ export function createVerifier(options: VerifierOptions): Verifier {
     return passesObserved(observations, request);
   }
 
+  function noteUnmatched({ facts, isRefused, nowMs }: RequestContext, denial: Denial | undefined): void {
+    if (options.onUnmatched === undefined || isRefused) return;
+    if (denial?.reason === 'bundle_route_missing' && denial.detail === 'no_match')
+      options.onUnmatched(facts.method, facts.target, nowMs);
+  }
+
   function finish(context: RequestContext, denial: Denial | undefined, verified?: Verified): Decision {
     const decisionId = randomUUID();
     const decidedMs = performance.now();
+    noteUnmatched(context, denial);
     const outcome = denial === undefined ? 'allowed' : isObserved(context, denial) ? 'observed' : 'denied';
     const event = describeDecision(context, {
       decisionId,

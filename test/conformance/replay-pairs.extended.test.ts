@@ -10,7 +10,7 @@ import { createSite, type Site } from '../support/site/site.ts';
 import { startRedis } from '../support/site/verifier-states.ts';
 import { POINTS } from './points.ts';
 
-const PROOFS = 1000;
+const PROOFS = 300;
 const PROOFS_AT_ONCE = 10;
 
 const available = POINTS.filter((driver) => driver.unavailable?.() === undefined);

@@ -11,13 +11,13 @@ import { HOME, NODE } from '../../scripts/image/contents.mjs';
 import { checkoutPath } from '../support/harness/checkout.ts';
 import type { BuiltImage } from '../support/image/built.ts';
 import { containerCommand } from '../support/image/container.ts';
+import { IS_WHOLE } from './describe-image.ts';
 
-const IS_WHOLE = process.env.PROOFGATE_TEST_IMAGE === 'whole';
 const SOME = [
   'test/e2e/outcomes',
   'test/e2e/tls.test',
   'test/e2e/workers/envoy',
-  'test/e2e/control/one-challenge',
+  'test/e2e/control/agent',
   'test/helm/processes',
 ];
 const ALL = ['test/e2e/', 'test/helm/'];

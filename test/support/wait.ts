@@ -1,7 +1,10 @@
 /** Waits for a condition, never for a fixed time. A wait ends with the deadline of its test, since only that knows how long a busy machine may take. */
 import { get } from 'node:http';
 
-const probeIntervalMs = 10;
+const LEAST_PAUSE_MS = 10;
+const MOST_PAUSE_MS = 500;
+/** Of the time waited so far. */
+const PAUSED_SHARE = 1 / 20;
 /** For programs that are not a test, such as benchmarks. */
 const programLimitMs = 600_000;
 
@@ -30,6 +33,7 @@ export async function waitFor<T>(
   const endMs = startMs + Math.min(remainingMs(programLimitMs), mostMs);
   let last = '';
   do {
+    const probeStartMs = performance.now();
     try {
       const found = await answerBy(endMs, probe());
       if (found !== undefined && found !== false) return found;
@@ -37,10 +41,16 @@ export async function waitFor<T>(
     } catch (error) {
       last = error instanceof Error ? error.message : String(error);
     }
-    await new Promise((resolve) => setTimeout(resolve, probeIntervalMs));
+    const nowMs = performance.now();
+    await new Promise((resolve) => setTimeout(resolve, pauseMs(nowMs - startMs, nowMs - probeStartMs)));
   } while (performance.now() < endMs);
   const message = `${what}: not within ${Math.round(performance.now() - startMs)} ms (last: ${last})`;
   throw mostMs === Number.POSITIVE_INFINITY ? new WaitTimedOut(message) : new Error(message);
+}
+
+/** Probes take the processor from what they wait for: at most half of the time, and less in a long wait. */
+function pauseMs(waitedMs: number, probedMs: number): number {
+  return Math.min(MOST_PAUSE_MS, Math.max(LEAST_PAUSE_MS, probedMs, waitedMs * PAUSED_SHARE));
 }
 
 /** Waits until a condition is true. An error of the condition ends the wait. */

@@ -7,8 +7,16 @@ import { visibleJson, visibleText } from '../../process/program/visible-text.ts'
 import { type Access, accessOfMethod } from '../../protocol/access.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
 
+/** What routes are proposed for. */
+export interface ShownApi extends Omit<ApiDocument, 'format'> {
+  /** Of OpenAPI; undefined for observed paths. */
+  readonly format: string | undefined;
+  /** Shown as comments, at the end. */
+  readonly notes: readonly string[];
+}
+
 export interface ShownProposal {
-  readonly api: ApiDocument;
+  readonly api: ShownApi;
   readonly proposal: RouteProposal;
   readonly pattern: RoutePattern;
   /** Whether the pattern is only an example. */
@@ -21,7 +29,7 @@ export function proposalMembers(shown: ShownProposal): JsonMembers {
   const sources = proposal.routes.map(({ routeId }) => sourcesOf(routeId, pattern));
   return {
     title: api.title,
-    openapi: api.format,
+    ...(api.format === undefined ? { notes: api.notes } : { openapi: api.format }),
     origins: originsOf(api),
     operations: api.operations.length,
     resources: resourcesOf(proposal),
@@ -33,7 +41,7 @@ export function proposalMembers(shown: ShownProposal): JsonMembers {
 }
 
 export function proposalLines(shown: ShownProposal): readonly string[] {
-  const { proposal, pattern } = shown;
+  const { api, proposal, pattern } = shown;
   const routes = routesOf(shown).map((route) => entryLines(route));
   const sources = proposal.routes.map(({ routeId }) => entryLines(sourcesOf(routeId, pattern)));
   return [
@@ -46,6 +54,7 @@ export function proposalLines(shown: ShownProposal): readonly string[] {
         `${routeId} is served at ${origins.join(', ')}: give the route origins if the site has several`,
       ),
     ),
+    ...api.notes.map(comment),
   ];
 }
 
@@ -56,8 +65,8 @@ function headLines({ api, proposal, isExample }: ShownProposal): readonly string
   const example =
     'audience and allowed_sources are examples: correct them, or run again with --like and a site file';
   return [
-    comment(`${api.title}, OpenAPI ${api.format}. ${counts}`),
-    comment(`servers: ${serversOf(api).join(', ')}`),
+    comment(`${api.title}${api.format === undefined ? '' : `, OpenAPI ${api.format}`}. ${counts}`),
+    ...(api.servers.length === 0 ? [] : [comment(`servers: ${serversOf(api).join(', ')}`)]),
     comment(`resources, for grants: ${resources.join(', ') || 'none'}`),
     ...(isExample ? [comment(example)] : []),
   ];
@@ -68,11 +77,11 @@ function comment(text: string): string {
   return `# ${visibleText(text)}`;
 }
 
-function originsOf({ servers }: ApiDocument): readonly string[] {
+function originsOf({ servers }: Pick<ApiDocument, 'servers'>): readonly string[] {
   return [...new Set(servers.flatMap(({ origin }) => origin ?? []))];
 }
 
-function serversOf({ servers }: ApiDocument): readonly string[] {
+function serversOf({ servers }: Pick<ApiDocument, 'servers'>): readonly string[] {
   return [...new Set(servers.map(({ origin = '', basePath }) => `${origin}${basePath}` || '/'))];
 }
 

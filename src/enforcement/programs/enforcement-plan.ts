@@ -18,7 +18,7 @@ import type { VerifierSetup } from '../../verifier/assembly/open-verifier.ts';
 import type { ControlConnectionOptions } from '../../verifier/loading/refresh/control-connection.ts';
 import { ControlFailure } from '../../verifier/loading/refresh/control-failure.ts';
 import type { EnforcementSettings } from './enforcement-settings.ts';
-import { planObservations } from './observation-settings.ts';
+import { planObservations, planObservedPaths } from './observation-settings.ts';
 import { planReplay } from './replay-plan.ts';
 
 export interface EnforcementPlan {
@@ -45,6 +45,7 @@ export async function planEnforcement(
       subjectQuotaPerMinute: settings.subjectQuota,
       maxInFlight: settings.maxInFlight,
       allowedObservations: planObservations(settings, Math.floor(Date.now() / 1000)),
+      observedPaths: await planObservedPaths(settings.observePathsFile, settings.authSite),
     },
   };
 }

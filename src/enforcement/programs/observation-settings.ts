@@ -3,7 +3,9 @@ import { MAX_OBSERVATION_SECONDS } from '../../bundle/format/bundle-limits.ts';
 import { usageError } from '../../process/program/errors.ts';
 import { list, optional, parsed, type SettingValues, text } from '../../process/settings/settings.ts';
 import { formatTime, parseTime } from '../../protocol/rfc3339.ts';
+import type { ObservedPathsSetup } from '../../verifier/assembly/open-verifier.ts';
 import type { AllowedObservations } from '../../verifier/observation/observations.ts';
+import { readObservedPathsIfAny } from '../../verifier/observation/observed-paths-file.ts';
 
 export interface AllowedRoute {
   readonly routeId: string;
@@ -30,6 +32,12 @@ export const OBSERVATION_SETTINGS = {
       parseEnd,
     ),
   ),
+  observePathsFile: optional(
+    text(
+      '--observe-paths-file <file>',
+      'keep the shapes of paths that no route matches in this file, for bundle routes --observed',
+    ),
+  ),
 };
 
 /** @throws CliError `observe_too_long`, `observe_repeated` */
@@ -53,6 +61,20 @@ export function planObservations(
     );
   }
   return { routes, unmatchedUntil: allowObserveUnmatched };
+}
+
+/** @throws CliError `observed_paths_invalid`, `observed_paths_of_another_site`: the file would be replaced */
+export async function planObservedPaths(
+  file: string | undefined,
+  authSite: string,
+): Promise<ObservedPathsSetup | undefined> {
+  if (file === undefined) return undefined;
+  const kept = await readObservedPathsIfAny(file);
+  if (kept === undefined || kept.authSite === authSite) return { file, kept };
+  throw usageError(
+    'observed_paths_of_another_site',
+    `--observe-paths-file: ${file} is of site ${kept.authSite}: name another file`,
+  );
 }
 
 /** A route's ID may have an equals sign, a time has none. */

@@ -16,6 +16,7 @@ import {
   type ObservationStatus,
   Observations,
 } from '../observation/observations.ts';
+import { PathKeeper, type PathKeeperOptions } from '../observation/path-keeper.ts';
 import type { ReplayHealth } from '../replay/store.ts';
 import { createVerifier, type Verifier } from '../verifier.ts';
 import { createVerifierMetrics, type VerifierMetrics } from '../verifier-metrics.ts';
@@ -37,7 +38,12 @@ export interface VerifierSetup extends BundleSetup {
   /** Maximum number of requests that wait for the replay store. */
   readonly maxInFlight: number;
   readonly allowedObservations: AllowedObservations;
+  /** Undefined to keep no paths. */
+  readonly observedPaths?: ObservedPathsSetup | undefined;
 }
+
+/** Where the shapes of unmatched paths are kept. */
+export type ObservedPathsSetup = Pick<PathKeeperOptions, 'file' | 'kept'>;
 
 export interface OpenVerifierInputs {
   readonly setup: VerifierSetup;
@@ -89,8 +95,12 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
         'observations.json in --state-dir failed: no observation begins',
       ),
   });
-  const bundle = await openBundle(setup, logger, metrics, (snapshot) => observations.follow(snapshot));
-  const closing = [() => bundle.close()];
+  const paths = setup.observedPaths && keepPaths(setup, setup.observedPaths, logger);
+  const bundle = await openBundle(setup, logger, metrics, (snapshot) => {
+    observations.follow(snapshot);
+    paths?.follow(snapshot);
+  });
+  const closing = [() => bundle.close(), async () => paths?.close()];
   const close = async () => {
     await Promise.all(closing.map((part) => part()));
   };
@@ -122,6 +132,7 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
       realtimeStalenessSeconds,
       externalOrigin,
       observations,
+      onUnmatched: paths && ((method, target, nowMs) => paths.add(method, target, nowMs)),
       maxInFlight,
       onInternalError,
       onDenied: captures && ((denied) => captures.add(denied)),
@@ -151,6 +162,12 @@ async function openCapturesOf(
   // Loaded on demand: a verifier without captures explains nothing.
   const { openCaptures } = await import('./open-captures.ts');
   return openCaptures(capture, realtimeStalenessSeconds, logger, metrics);
+}
+
+function keepPaths({ authSite }: VerifierSetup, paths: ObservedPathsSetup, logger: Logger): PathKeeper {
+  const onFailed = (error: unknown) =>
+    logger.warn({ fault: faultName(error) }, 'the file of --observe-paths-file cannot be written');
+  return new PathKeeper({ ...paths, authSite, onFailed });
 }
 
 /** The values of a bundle in the metrics. */

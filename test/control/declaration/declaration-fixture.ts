@@ -18,9 +18,9 @@ import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import { SourceLifecycle } from '../../../src/control/sources/source-lifecycle.ts';
 import type { ControlStore, Transaction } from '../../../src/control/store/port.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
-import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
 import { type Answer, ApiFixture, type Asked } from '../../support/control/api-fixture.ts';
+import { openMigratedStore } from '../../support/control/migrated-store.ts';
 import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 
 type Mutable<T> = T extends object ? { -readonly [M in keyof T]: Mutable<T[M]> } : T;
@@ -65,7 +65,7 @@ function sqlite(): DatabaseServer {
       const dataDirectory = await mkdtemp(join(tmpdir(), 'proofgate-declaration-'));
       directories.push(dataDirectory);
       return {
-        open: (nowMs) => openSqliteStore({ dataDirectory, nowMs }),
+        open: (nowMs) => openMigratedStore({ dataDirectory, nowMs }),
         async dump() {
           const database = new LibsqlDatabase(join(dataDirectory, 'control.sqlite'));
           const rows = (text: string) => database.prepare(text).all([]) as { readonly name: string }[];

@@ -31,12 +31,12 @@ import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import type { RevisionName } from '../../../src/control/sources/source-changes.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import type { RowOf } from '../../../src/control/store/repositories/records.ts';
-import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
 import type { Transaction } from '../../../src/control/store/transaction.ts';
 import { enrollmentText, POLL_SCHEME, pollText } from '../../../src/protocol/enrollment.ts';
 import { signMessage } from '../../../src/protocol/signature.ts';
 import { generateSigningKey, type SigningKey } from '../../../src/protocol/signing.ts';
 import { AUDIENCE, IssuerEnvironment } from '../../support/control/issuers-fixture.ts';
+import { openMigratedStore } from '../../support/control/migrated-store.ts';
 import { clientRow, siteRow, VERSIONED } from '../../support/control/store-rows.ts';
 import type { ServiceAccountIssuer, TokenRequest } from '../../support/fakes/service-account-issuer.ts';
 
@@ -101,7 +101,7 @@ export class EnrollmentEnvironment {
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-enrollment-'));
     const issuers = await IssuerEnvironment.start();
     const issuer = await issuers.issuer();
-    const open = openStore ?? ((nowMs) => openSqliteStore({ dataDirectory: directory, nowMs }));
+    const open = openStore ?? ((nowMs) => openMigratedStore({ dataDirectory: directory, nowMs }));
     // The clock reads the environment, which does not exist yet.
     let env: EnrollmentEnvironment | undefined;
     const store = await open(() => env?.ms ?? START_MS);

@@ -18,7 +18,7 @@ let asked: string[] = [];
 
 beforeAll(async () => {
   issuers = await IssuerEnvironment.start();
-  const issuer = await issuers.issuer();
+  const issuer = await issuers.issuer({ algorithm: 'RS256' });
   const rsa = issuer.signer;
   env = { issuer, rsa, ec: issuer.rotate('ES256'), ed: issuer.rotate('Ed25519') };
 });

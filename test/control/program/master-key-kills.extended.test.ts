@@ -29,7 +29,7 @@ import { waitFor } from '../../support/wait.ts';
 import { starts } from '../secrets/master-key-start.ts';
 import { POSTGRES_TABLES, SQLITE_TABLES, storedSecrets, tablesOf } from './stored-secrets.ts';
 
-const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 10);
+const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 4);
 const TIMEOUT_MS = 300_000 + KILLS * 30_000;
 /** Enough that a rotation takes a while. */
 const SITES = 60;

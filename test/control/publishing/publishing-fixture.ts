@@ -11,9 +11,9 @@ import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-
 import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import type { RowOf } from '../../../src/control/store/repositories/records.ts';
-import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
 import type { Transaction } from '../../../src/control/store/transaction.ts';
 import { generateSigningKey } from '../../../src/protocol/signing.ts';
+import { openMigratedStore } from '../../support/control/migrated-store.ts';
 import { clientRow, keyRow, revisionRow, siteRow, sourceRow } from '../../support/control/store-rows.ts';
 
 export const SITE = 'shop-eu-1';
@@ -63,7 +63,7 @@ export class ControlWorld {
   /** Opens SQLite with a site that has signing keys and nothing else. */
   static async open(clock = new TestClock()): Promise<ControlWorld> {
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-publishing-'));
-    const store = await openSqliteStore({ dataDirectory: directory, nowMs: clock.nowMs });
+    const store = await openMigratedStore({ dataDirectory: directory, nowMs: clock.nowMs });
     const world = new ControlWorld(store, clock, directory);
     await world.addSite(SITE);
     return world;
@@ -103,7 +103,7 @@ export class ControlWorld {
   }
 
   async #reopen(): Promise<void> {
-    this.store = await openSqliteStore({ dataDirectory: this.directory, nowMs: this.clock.nowMs });
+    this.store = await openMigratedStore({ dataDirectory: this.directory, nowMs: this.clock.nowMs });
   }
 
   async addSite(id: string, issuerUrl = ISSUER_URL): Promise<void> {

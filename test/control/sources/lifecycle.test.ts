@@ -452,7 +452,7 @@ describe('Trust Anchor Sources', () => {
     expect(await shown()).toEqual({
       source_id: name.sourceId,
       key_sets: [keySet],
-      keys: [{ revision: 1, kid, algorithms: ['RS256'], thumbprint: expect.stringMatching(/^[\w-]{43}$/) }],
+      keys: [{ revision: 1, kid, algorithms: ['ES256'], thumbprint: expect.stringMatching(/^[\w-]{43}$/) }],
     });
     env.issuer.setFault('keys', { kind: 'status', status: 503 });
     env.ms += DEFAULT_REFRESH_INTERVAL_MS;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ControlStore, ReportIncident } from '../../../src/control/store/port.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
-import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
+import { openMigratedStore } from '../../support/control/migrated-store.ts';
 import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 
 export const NOW_MS = 1_795_233_600_000;
@@ -14,7 +14,7 @@ interface OpenOptions {
   readonly report?: ReportIncident;
 }
 
-/** Opens a separate database, empty at first; reopening it finds the stored data. */
+/** Opens a separate database without rows at first; reopening it finds the stored data. */
 export type Opener = (options?: OpenOptions) => Promise<ControlStore>;
 
 export interface DatabaseKind {
@@ -37,7 +37,7 @@ function sqlite(): DatabaseKind {
     async fresh() {
       const dataDirectory = await mkdtemp(join(tmpdir(), 'proofgate-store-'));
       directories.push(dataDirectory);
-      return (options) => openSqliteStore({ dataDirectory, nowMs: () => NOW_MS, ...options });
+      return (options) => openMigratedStore({ dataDirectory, nowMs: () => NOW_MS, ...options });
     },
     async stop() {
       for (const directory of directories) await rm(directory, { recursive: true, force: true });

@@ -105,7 +105,7 @@ async function pinAndWait(...more: readonly string[]): Promise<JsonObject> {
   const pinned = await refresh('--yes', ...more);
   expect(pinned).toMatchObject({ pinned: true });
   await waitFor('every target to have the bundle', async () => {
-    const seen = await site.stage.ctl('get', 'propagation', SITE_ID);
+    const seen = await site.stage.get(`/v1/sites/${SITE_ID}/propagation`);
     const targets = Array.isArray(seen.targets) ? seen.targets.filter(isJsonObject) : [];
     const isCurrent = targets.length > 0 && targets.every(({ state }) => state === 'current');
     return seen.unpublished_since === undefined && isCurrent ? true : undefined;

@@ -248,7 +248,7 @@ describe('propagation', () => {
   it('is reported by readiness: each condition, and all of them in the end', async () => {
     const { keyFile, keyId } = await stage.enroll('billing');
     const ready = await waitFor('the key to be ready', async () => {
-      const readiness = await stage.ctl('get', 'readiness', keyId);
+      const readiness = await stage.get(`/v1/derived-keys/${keyId}/readiness`);
       return readiness.ready === true ? readiness : undefined;
     });
     const conditions = Array.isArray(ready.conditions) ? ready.conditions : [];

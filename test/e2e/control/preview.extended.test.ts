@@ -29,7 +29,7 @@ afterAll(() => site?.stop());
 /** Until the verifier has what Control published last. */
 async function settled(): Promise<void> {
   await waitFor('the verifier has the newest revision', async () => {
-    const { targets, unpublished_since: unpublished } = await site.stage.ctl('get', 'overview', SITE_ID);
+    const { targets, unpublished_since: unpublished } = await site.stage.get(`/v1/sites/${SITE_ID}/overview`);
     return unpublished === undefined && (targets as { readonly current: number }).current === 1
       ? true
       : undefined;

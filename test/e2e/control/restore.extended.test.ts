@@ -72,7 +72,7 @@ describe.each([
   });
 
   async function target(): Promise<JsonObject> {
-    const { targets } = await stage.ctl('get', 'propagation', SITE_ID);
+    const { targets } = await stage.get(`/v1/sites/${SITE_ID}/propagation`);
     const [found] = Array.isArray(targets) ? targets : [];
     return found as JsonObject;
   }
@@ -132,7 +132,7 @@ describe.each([
 
   /** Undefined until the target has acknowledged a revision to this Control. */
   async function acknowledgedRevision(): Promise<number | undefined> {
-    const { targets } = await stage.ctl('get', 'propagation', SITE_ID);
+    const { targets } = await stage.get(`/v1/sites/${SITE_ID}/propagation`);
     const [target] = Array.isArray(targets) ? targets : [];
     const revision = await gateway.revision();
     return (target as JsonObject | undefined)?.acked_revision === revision ? revision : undefined;

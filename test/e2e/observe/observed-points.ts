@@ -10,6 +10,7 @@ import {
   type WireRequest,
 } from '../../../src/tools/conformance/wire/exchange.ts';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
+import { readObservedPaths } from '../../../src/verifier/observation/observed-paths-file.ts';
 import { runInProcess } from '../../support/cli/in-process.ts';
 import type { UpstreamRequest } from '../../support/harness/upstream.ts';
 import type { EnforcementPoint, EnforcementPointDriver } from '../../support/points/enforcement-point.ts';
@@ -18,9 +19,11 @@ import { AUTHORITY, ROUTES } from '../../support/site/routes.ts';
 import { signedRequest, withHeader, withMoreHeaders } from '../../support/site/signed-request.ts';
 import { createSite, nowSeconds, type Site } from '../../support/site/site.ts';
 import { isForbidden, SMUGGLED_NAMES } from '../../support/site/smuggled-headers.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const { readOrder } = ROUTES;
 const MARK = 'x-mark';
+const PATHS_FILE = 'paths.json';
 
 interface Kind {
   readonly name: string;
@@ -180,7 +183,7 @@ export function observedSuite(driver: EnforcementPointDriver): void {
   ];
   beforeAll(async () => {
     site = await createSite();
-    point = await start(allow(until));
+    point = await start([...allow(until), '--observe-paths-file', join(site.directory, PATHS_FILE)]);
     client = http1Client(point.address);
   });
   afterAll(async () => {
@@ -251,6 +254,19 @@ export function observedSuite(driver: EnforcementPointDriver): void {
         verified: 100,
         requests: 390 + replays.length,
       }),
+    );
+  });
+
+  test('the forgotten route is proposed from what was observed', async () => {
+    const file = join(site.directory, PATHS_FILE);
+    const seen = await waitFor('the paths to be written', async () => {
+      const { shapes } = await readObservedPaths(file);
+      return shapes.find(({ pathTemplate }) => pathTemplate === '/v2/reports/{p3}');
+    });
+    expect(seen).toMatchObject({ method: 'GET', requests: 40 });
+    const { stdout } = await runInProcess(['bundle', 'routes', '--observed', file, '--output', 'json']);
+    expect(JSON.parse(stdout).routes).toContainEqual(
+      expect.objectContaining({ method: 'GET', path_template: '/v2/reports/{p3}' }),
     );
   });
 

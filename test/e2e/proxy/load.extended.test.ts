@@ -15,7 +15,7 @@ import { createSite, type Site } from '../../support/site/site.ts';
 import { waitFor } from '../../support/wait.ts';
 import { type RunningProxy, startProxy } from './proxy-fixture.ts';
 
-const SECONDS = Number(process.env.PROOFGATE_TEST_LOAD_SECONDS ?? 60);
+const SECONDS = Number(process.env.PROOFGATE_TEST_LOAD_SECONDS ?? 20);
 const MIB = 1_048_576;
 
 let site: Site;

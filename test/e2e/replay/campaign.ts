@@ -10,7 +10,7 @@ import type { Target } from './targets.ts';
 
 const WORKERS = 4;
 /** Between one worker's proofs: verifiers shall be busy, and the machine not only with them. */
-const PACE_MS = 4;
+const PACE_MS = 16;
 const PRESENTED_AT_ONCE = 32;
 const LATEST_PRESENTED = 500;
 const OLDER_PRESENTED = 250;

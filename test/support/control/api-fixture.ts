@@ -21,9 +21,9 @@ import { SiteSigningKeys } from '../../../src/control/publishing/bundle-signing-
 import { createSiteCheck } from '../../../src/control/publishing/site-check.ts';
 import { MasterKeys } from '../../../src/control/secrets/master-keys.ts';
 import type { ControlStore } from '../../../src/control/store/port.ts';
-import { openSqliteStore } from '../../../src/control/store/sqlite.ts';
 import { isJsonObject, type JsonObject } from '../../../src/protocol/strict-json.ts';
 import { FakeOperators } from '../fakes/control-operators.ts';
+import { openMigratedStore } from './migrated-store.ts';
 
 /** 2026-11-21T04:00:00Z */
 const START_MS = 1_795_233_600_000;
@@ -111,7 +111,8 @@ export class ApiFixture {
     const directory = await mkdtemp(join(tmpdir(), 'proofgate-api-'));
     const opened: { store?: ControlStore; app?: ControlApp } = {};
     const fixture = new ApiFixture(directory, opened as { store: ControlStore; app: ControlApp });
-    const openStore = options.openStore ?? ((nowMs) => openSqliteStore({ dataDirectory: directory, nowMs }));
+    const openStore =
+      options.openStore ?? ((nowMs) => openMigratedStore({ dataDirectory: directory, nowMs }));
     try {
       opened.store = await openStore(fixture.nowMs);
       opened.app = await serve(fixture, options);

@@ -50,6 +50,9 @@ export interface EnrolledKey {
   readonly expiresAt: string;
 }
 
+/** Path of a list, where `ctl` has a shorter name. */
+const PATHS: Readonly<Record<string, string>> = { keys: 'derived-keys', policies: 'enrollment-policies' };
+
 /** Verbs that ask before they act. */
 const ASKING: ReadonlySet<string> = new Set(['detach', 'raise-floor', 'retire', 'revoke']);
 
@@ -202,8 +205,7 @@ export class ControlStage {
   }
 
   async list(kind: string): Promise<readonly JsonObject[]> {
-    const { items } = await this.ctl('get', kind, '--site', SITE_ID);
-    return Array.isArray(items) ? items.filter(isJsonObject) : [];
+    return this.#withApi((api) => api.list(`/v1/sites/${SITE_ID}/${PATHS[kind] ?? kind}`));
   }
 
   async policy(name: PolicyName): Promise<JsonObject> {
@@ -304,7 +306,12 @@ export class ControlStage {
   }
 
   key(keyId: string): Promise<JsonObject> {
-    return this.#withApi(async (api) => (await api.get(`/v1/derived-keys/${keyId}`)).body);
+    return this.get(`/v1/derived-keys/${keyId}`);
+  }
+
+  /** What the API answers at the path. A command line would cost a process each time that a test asks. */
+  get(path: string): Promise<JsonObject> {
+    return this.#withApi(async (api) => (await api.get(path)).body);
   }
 
   /** Waits until a revision of the source is in the state. */

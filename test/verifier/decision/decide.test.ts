@@ -11,22 +11,31 @@ import {
   TABLE_CALLERS,
 } from '../../support/cases/faulty-site.ts';
 import { FAULTS, faultsOf } from '../../support/cases/one-fault.ts';
-import { compileSite, newSiteKeys, siteContent } from '../../support/fixtures/snapshot.ts';
+import { newSiteKeys } from '../../support/fixtures/snapshot.ts';
 import { checkNow, createTestVerifier, outcomeOf } from '../../support/fixtures/test-verifier.ts';
 
 const keys = newSiteKeys();
-const sound = await compileSite(siteContent(keys));
 
 interface Answer {
   readonly outcome: string;
   readonly claimsOnReplayStore: number;
 }
 
+const snapshots = new Map<string, ReturnType<typeof snapshotWith>>();
+
+/** Compiles a bundle with the same faults once. */
+function snapshotOf(faults: readonly Fault[]): ReturnType<typeof snapshotWith> {
+  const changing = faults.filter(({ content, noBundle }) => content !== undefined || noBundle === true);
+  const name = changing.map(({ outcome }) => outcome).join();
+  const snapshot = snapshots.get(name) ?? snapshotWith(keys, changing);
+  snapshots.set(name, snapshot);
+  return snapshot;
+}
+
 /** The answer to a request with all of the faults. */
 async function answerTo(caller: TableCaller, faults: readonly Fault[]): Promise<Answer> {
   const store = storeWith(faults);
-  const changesBundle = faults.some(({ content, noBundle }) => content !== undefined || noBundle === true);
-  const snapshot = changesBundle ? await snapshotWith(keys, faults) : sound;
+  const snapshot = await snapshotOf(faults);
   const { internalErrors, verifier } = createTestVerifier({ snapshot, store });
   const outcome = outcomeOf(checkNow(verifier, requestWith(keys, caller, faults).facts));
   expect(internalErrors).toEqual([]);

@@ -63,7 +63,7 @@ describe('memory: keeping and forgetting', () => {
 
   it('keeps up with expiry at a steady rate without growing', () => {
     const { consume } = createAt(START_SECONDS, { maxRecords: 100 * 100 });
-    for (let second = 0; second < 5000; second += 1) {
+    for (let second = 0; second < 1000; second += 1) {
       const now = START_SECONDS + 10 + second;
       for (let count = 0; count < 100; count += 1) {
         const claim = claimAt(now, { issuedAtSeconds: now, expiresAtSeconds: now + 60 });

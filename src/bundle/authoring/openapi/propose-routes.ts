@@ -46,7 +46,10 @@ export interface ProposalOptions {
 }
 
 /** @throws CliError `openapi_too_large` */
-export function proposeRoutes(api: ApiDocument, options: ProposalOptions): RouteProposal {
+export function proposeRoutes(
+  api: Pick<ApiDocument, 'servers' | 'operations'>,
+  options: ProposalOptions,
+): RouteProposal {
   const places = new RoutePlaces();
   const ids = new RouteIds();
   for (const { routeId, method, pathTemplate } of options.known) {

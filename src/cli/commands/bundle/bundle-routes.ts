@@ -1,20 +1,26 @@
-/** `proofgate bundle routes`: proposes routes for the operations of an OpenAPI document. */
+/** `proofgate bundle routes`: proposes routes for the operations of an OpenAPI document, or for paths that a verifier has seen. */
 import { basename } from 'node:path';
 import { usageError } from '../../../process/program/errors.ts';
 import {
   choice,
   optional,
   parsed,
-  required,
   type SettingValues,
   text,
   withDefault,
 } from '../../../process/settings/settings.ts';
 import { parsePathTemplate } from '../../../protocol/path-template.ts';
+import type { ShownApi } from '../../bundle/route-proposal.ts';
 import { type CliContext, command } from '../../define/define-command.ts';
 
 const SETTINGS = {
-  openapi: required(text('--openapi <file>', 'OpenAPI 3.0 or 3.1 document, YAML or JSON; - for stdin')),
+  openapi: optional(text('--openapi <file>', 'OpenAPI 3.0 or 3.1 document, YAML or JSON; - for stdin')),
+  observed: optional(
+    text(
+      '--observed <file>',
+      "in place of --openapi: paths without a route, from a verifier's --observe-paths-file",
+    ),
+  ),
   prefix: optional(
     parsed(
       text('--prefix <path>', 'path before each of the document, in place of that of its servers'),
@@ -46,28 +52,24 @@ function prefixOf(value: string): string {
 
 export const bundleRoutesCommand = command({
   name: 'routes',
-  summary: 'Propose routes for the operations of an OpenAPI document',
+  summary: 'Propose routes for an OpenAPI document, or for observed paths',
   settings: SETTINGS,
   examples: [
     'proofgate bundle routes --openapi api.yaml --like site.yaml',
     'proofgate bundle routes --openapi api.yaml --prefix /v1 --resource-from tag',
+    'proofgate bundle routes --observed paths.json --like site.yaml',
   ],
   run: ({ settings }, context) => showRoutes(settings, context),
 });
 
 async function showRoutes(settings: SettingValues<typeof SETTINGS>, { output }: CliContext): Promise<void> {
-  const { MAX_DOCUMENT_BYTES, readApiDocument } = await import(
-    '../../../bundle/authoring/openapi/document.ts'
-  );
   const { proposeRoutes } = await import('../../../bundle/authoring/openapi/propose-routes.ts');
   const { examplePattern } = await import('../../../bundle/authoring/openapi/route-pattern.ts');
-  const { readFileOrInput } = await import('../../../process/files/input-files.ts');
   const { proposalLines, proposalMembers } = await import('../../bundle/route-proposal.ts');
-  const { openapi, prefix, resourceFrom } = settings;
-  const file = openapi === '-' ? 'standard input' : basename(openapi);
-  const api = readApiDocument(await readFileOrInput(openapi, MAX_DOCUMENT_BYTES), { file, prefix });
+  const api = await apiOf(settings);
   const origin = api.servers.map((server) => server.origin).find((found) => found !== undefined);
   const pattern = await patternOf(settings.like);
+  const { resourceFrom } = settings;
   const proposal = proposeRoutes(api, { resourceFrom, known: pattern?.known ?? [] });
   const shown = {
     api,
@@ -76,6 +78,28 @@ async function showRoutes(settings: SettingValues<typeof SETTINGS>, { output }: 
     isExample: pattern === undefined,
   };
   output.result(proposalLines(shown), proposalMembers(shown));
+}
+
+/** @throws CliError `flag_required`, `routes_source_repeated`, and what reading the file throws */
+async function apiOf({ observed, openapi, prefix }: SettingValues<typeof SETTINGS>): Promise<ShownApi> {
+  if (openapi === undefined && observed === undefined)
+    throw usageError('flag_required', 'give --openapi or --observed');
+  if (observed === undefined) return readOpenApi(openapi ?? '-', prefix);
+  if (openapi !== undefined || prefix !== undefined)
+    throw usageError('routes_source_repeated', '--observed takes no --openapi and no --prefix');
+  const { readObservedPaths } = await import('../../../verifier/observation/observed-paths-file.ts');
+  const { observedApi } = await import('../../bundle/observed-api.ts');
+  return observedApi(await readObservedPaths(observed));
+}
+
+async function readOpenApi(openapi: string, prefix: string | undefined): Promise<ShownApi> {
+  const { MAX_DOCUMENT_BYTES, readApiDocument } = await import(
+    '../../../bundle/authoring/openapi/document.ts'
+  );
+  const { readFileOrInput } = await import('../../../process/files/input-files.ts');
+  const file = openapi === '-' ? 'standard input' : basename(openapi);
+  const api = readApiDocument(await readFileOrInput(openapi, MAX_DOCUMENT_BYTES), { file, prefix });
+  return { ...api, notes: [] };
 }
 
 async function patternOf(like: string | undefined) {

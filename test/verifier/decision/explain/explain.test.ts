@@ -19,7 +19,7 @@ import { expectAgreement, explainNow, verdictOf } from './agreement.ts';
 const keys = newSiteKeys();
 const sound = await compileSite(siteContent(keys));
 // Less where every test is run for each of thousands of mutants.
-const TRIES = Math.min(3000, Number(process.env.PROOFGATE_TEST_MUTATIONS ?? 3000));
+const TRIES = Math.min(1000, Number(process.env.PROOFGATE_TEST_MUTATIONS ?? 1000));
 /** Partners of each fault, spread over the later faults. */
 const PARTNERS = 6;
 

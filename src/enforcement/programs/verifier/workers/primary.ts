@@ -113,6 +113,12 @@ async function planWorkers(settings: VerifierSettings): Promise<EnforcementPlan>
       '--allow-observe needs --workers 1: only one process keeps what was enforced before',
     );
   }
+  if (settings.observePathsFile !== undefined) {
+    throw usageError(
+      'observe_with_workers',
+      '--observe-paths-file needs --workers 1: one process writes the file',
+    );
+  }
   const servers = await planVerifierServers(settings);
   const plan = await planEnforcement(settings, false);
   for (const { listen } of servers) {

@@ -1,0 +1,27 @@
+/** Opens SQLite stores on copies of one migrated database, because migrating one takes longer than most tests. */
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ControlStore } from '../../../src/control/store/port.ts';
+import { DATABASE_FILE, openSqliteStore, type SqliteOptions } from '../../../src/control/store/sqlite.ts';
+
+let migrated: Promise<Buffer> | undefined;
+
+/** Like `openSqliteStore`. A directory without a database gets a migrated one first. */
+export async function openMigratedStore(options: SqliteOptions): Promise<ControlStore> {
+  const path = join(options.dataDirectory, DATABASE_FILE);
+  if (!existsSync(path)) {
+    migrated ??= migratedDatabase();
+    await writeFile(path, await migrated, { mode: 0o600 });
+  }
+  return openSqliteStore(options);
+}
+
+async function migratedDatabase(): Promise<Buffer> {
+  const folder = await mkdtemp(join(tmpdir(), 'proofgate-migrated-'));
+  await (await openSqliteStore({ dataDirectory: folder, nowMs: Date.now })).close();
+  const bytes = await readFile(join(folder, DATABASE_FILE));
+  await rm(folder, { recursive: true });
+  return bytes;
+}
