@@ -113,7 +113,9 @@ describeImage('two builds', () => {
     const linesOf = (cpu: string) => {
       const { list } = imageFor(cpu);
       const own = (path = '') =>
-        path === NODE || path === SBOM || /\.node$|^(?:usr\/)?lib(?:64)?\/|^var\/lib\/dpkg\//.test(path);
+        path === NODE ||
+        path === SBOM ||
+        /\.node$|\/@libsql\/linux-|^(?:usr\/)?lib(?:64)?\/|^var\/lib\/dpkg\//.test(path);
       return list.split('\n').filter((line) => !own(/^(?:\d+ \d+ [0-9a-f]{64}|link) (\S+)/.exec(line)?.[1]));
     };
     expect(linesOf('arm64')).toEqual(linesOf('amd64'));
