@@ -75,17 +75,8 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
   const { realtimeStalenessSeconds } = setup;
   const metrics = createVerifierMetrics(() => readingOf(bundle.loader.snapshot, realtimeStalenessSeconds));
   metrics.registry.setDefaultLabels(metricLabels);
-  const observations = await Observations.open({
-    ...setup,
-    allowed: setup.allowedObservations,
-    nowSeconds,
-    onLatchFailed: (error) =>
-      logger.error(
-        { fault: faultName(error) },
-        'observations.json in --state-dir failed: no observation begins',
-      ),
-  });
-  const bundle = await openBundle(setup, logger, metrics, (snapshot) => observations.follow(snapshot));
+  const observations = await openObservations(setup, logger);
+  const bundle = await openBundle(setup, logger, metrics, observations);
   const closing = [() => bundle.close()];
   const close = async () => {
     await Promise.all(closing.map((part) => part()));
@@ -135,6 +126,19 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
     await close();
     throw error;
   }
+}
+
+export function openObservations(setup: VerifierSetup, logger: Logger): Promise<Observations> {
+  return Observations.open({
+    ...setup,
+    allowed: setup.allowedObservations,
+    nowSeconds,
+    onLatchFailed: (error) =>
+      logger.error(
+        { fault: faultName(error) },
+        'observations.json in --state-dir failed: no observation begins',
+      ),
+  });
 }
 
 async function openCapturesOf(
