@@ -1,8 +1,10 @@
 /** A site of Control with verifiers of any version, and workloads that enroll and sign with the command line of any version. */
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { CheckResponse } from '../../../src/process/ext-authz/response-messages.ts';
 import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import { rawCheckRequest } from '../fixtures/check-request.ts';
+import type { HeaderLine } from '../fixtures/signed-request.ts';
 import {
   type CheckClient,
   encodeCheckRequest,
@@ -27,6 +29,7 @@ const TARGET = '/v1/orders/7';
 const MAX_STALENESS_SECONDS = 600;
 
 export interface FollowingVerifier {
+  check(checkRequest: Buffer): Promise<CheckResponse>;
   /** `allowed`, or `reason/detail status`. */
   present(checkRequest: Buffer): Promise<string>;
   /** What it wrote to standard output: its audit events. */
@@ -40,6 +43,7 @@ export interface FollowingOptions {
   readonly target: string;
   /** `memory` or a Redis URL. */
   readonly replay: string;
+  readonly flags?: readonly string[];
 }
 
 export class FollowedSite {
@@ -63,7 +67,7 @@ export class FollowedSite {
   }
 
   /** Resolves when the verifier is ready. A restarted verifier finds its previous state directory. */
-  async startVerifier({ program, target, replay }: FollowingOptions): Promise<FollowingVerifier> {
+  async startVerifier({ flags = [], program, target, replay }: FollowingOptions): Promise<FollowingVerifier> {
     const { directory, controlUrl } = this.stage;
     const pins = join(directory, 'pins');
     const keys = (await readdir(pins)).flatMap((file) => [
@@ -78,6 +82,7 @@ export class FollowedSite {
         ...['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'],
         ...['--control-url', controlUrl, '--control-token-file', join(directory, `${target}.token`)],
         ...(replay === 'memory' ? [] : ['--redis-timeout', '400ms']),
+        ...flags,
       ],
       {
         env: { PROOFGATE_REPLAY: replay },
@@ -88,6 +93,7 @@ export class FollowedSite {
     const client: CheckClient = openCheckClient(String(listening(service.stderrLines)?.listen));
     const verifier: FollowingVerifier = {
       auditLines: service.stdoutLines,
+      check: (request) => client.checkBytes(request),
       present: async (request) => outcomeOfResponse(await client.checkBytes(request)),
       stop: async () => {
         this.#verifiers.delete(verifier);
@@ -108,7 +114,11 @@ export class FollowedSite {
     if (result.exitCode !== 0) throw new Error(`sign: ${result.stderr}`);
     const lines = parseStrictJson(result.stdout);
     if (!isJsonObject(lines)) throw new Error('sign did not answer an object');
-    const headers = Object.entries(lines).map(([name, value]) => ({ name, value: String(value) }));
+    return this.request(Object.entries(lines).map(([name, value]) => ({ name, value: String(value) })));
+  }
+
+  /** The same without a proof. */
+  request(headers: readonly HeaderLine[] = []): Buffer {
     const request = { ...ORIGIN, method: 'GET', target: TARGET, headers, body: { kind: 'none' } } as const;
     return encodeCheckRequest(rawCheckRequest(request));
   }
