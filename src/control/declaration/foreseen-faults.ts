@@ -1,6 +1,6 @@
 /**
  * Finds, in memory, faults that would make the steps of a declaration fail: faults of declared members and of the site
- * as a whole. Faults that depend on other sites, keys, states of sources or verifiers are found when the steps run.
+ * as a whole. Faults that depend on other sites, keys, states of sources or `passport_header` are found when the steps run.
  */
 
 import { rejectFaultySubject } from '../configuration/clients.ts';
