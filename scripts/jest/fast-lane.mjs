@@ -89,6 +89,7 @@ export const SHOWN = {
     'e2e/control/ctl-verbs',
     'control/api/caller-profiles',
     'control/api/clients-and-routes',
+    'control/api/observations',
     'control/api/protection',
     'control/api/sites',
   ],

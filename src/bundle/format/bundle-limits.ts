@@ -33,8 +33,13 @@ export const ACK_PATH = '/v1/targets/self/acks';
  * query parameters and members, and ignore unknown headers.
  */
 export const MEMBERS_HEADER = 'proofgate-bundle-members';
-/** Members that some released verifiers do not know. */
-export const OPTIONAL_MEMBERS = ['blocked', 'passport_header'] as const;
+/** Members that some released verifiers do not know. `enforcement` stands for all members of an observation. */
+export const OPTIONAL_MEMBERS = ['blocked', 'enforcement', 'passport_header'] as const;
+/**
+ * Request header in which a target says what it enforces although the bundle says observe; absent when there is nothing. A
+ * header for the same reason as {@link MEMBERS_HEADER}. Its value: `enforced-observations.ts`.
+ */
+export const ENFORCED_HEADER = 'proofgate-enforced-observations';
 /** Maximum time that Control holds a poll. */
 export const MAX_WAIT_SECONDS = 30;
 /** Maximum number of steps in one response; a target that is further behind polls again at once. */

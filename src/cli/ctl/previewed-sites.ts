@@ -1,6 +1,7 @@
 /** Reads from Control what a preview compares: a site as it is, and as a declaration would make it. */
 
 import { keyProvenance } from '../../bundle/authoring/key-provenance.ts';
+import { withoutObservations } from '../../bundle/format/observation-members.ts';
 import type { BundleContent } from '../../bundle/format/schema.ts';
 import { asContent } from '../../bundle/format/shape.ts';
 import { parseMoment } from '../../protocol/rfc3339.ts';
@@ -42,10 +43,10 @@ export async function previewedSites(
   };
 }
 
-/** Revision and times are placeholders: predictions do not use them. */
+/** Revision and times are placeholders: predictions use neither them nor observations, whose ends depend on the times. */
 function asBundle(content: JsonObject): BundleContent {
   const times = { issued_at: '1970-01-01T00:00:00Z', expires_at: '1970-01-01T00:00:01Z' };
-  return asContent('bundle', { ...content, revision: 1, ...times }, 'bundle');
+  return asContent('bundle', { ...withoutObservations(content), revision: 1, ...times }, 'bundle');
 }
 
 type SitedKey = ListedKey & { readonly sourceId: string };

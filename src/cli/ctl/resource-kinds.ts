@@ -60,7 +60,7 @@ export const KINDS: { readonly [kind: string]: Kind } = {
   }),
   targets: listed(
     '/v1/sites/{site_id}/targets',
-    ['target_id', 'name', 'state', 'ahead_revision', 'created_at'],
+    ['target_id', 'name', 'state', 'ahead_revision', 'enforced_observations', 'created_at'],
     {
       one: '/v1/targets/{target_id}',
       needsSite: 'list',

@@ -1,5 +1,5 @@
 /** Creating, changing and deleting routes. */
-import { JsonInput, NumberInput, Select, SimpleGrid, TextInput } from '@mantine/core';
+import { JsonInput, NativeSelect, NumberInput, Select, SimpleGrid, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
 import { nameWord } from '../api/ctl-command';
@@ -19,6 +19,7 @@ import {
 } from './route-rules';
 
 type Definition = Schemas['RouteDefinition'];
+type Enforcement = NonNullable<Definition['enforcement']>;
 
 /** Members with their own form field; the others are edited as JSON. */
 interface DefinitionDraft {
@@ -28,6 +29,8 @@ interface DefinitionDraft {
   readonly freshness_class: string;
   readonly max_staleness_seconds: number | undefined;
   readonly resource: string;
+  readonly enforcement: Enforcement;
+  readonly observe_until: string;
   readonly others: string;
 }
 
@@ -38,12 +41,15 @@ const NEW: DefinitionDraft = {
   freshness_class: 'bounded',
   max_staleness_seconds: 30,
   resource: '',
+  enforcement: 'enforce',
+  observe_until: '',
   others: '{}',
 };
 
 function draftOf(definition: Definition): DefinitionDraft {
-  const { method, path_template, audience, freshness_class, max_staleness_seconds, resource, ...others } =
+  const { method, path_template, audience, freshness_class, max_staleness_seconds, resource, ...rest } =
     definition;
+  const { enforcement = 'enforce', observe_until = '', ...others } = rest;
   return {
     method,
     path_template,
@@ -51,18 +57,28 @@ function draftOf(definition: Definition): DefinitionDraft {
     freshness_class,
     max_staleness_seconds,
     resource: resource ?? '',
+    enforcement,
+    observe_until,
     others: JSON.stringify(others, null, 2),
   };
 }
 
 /** @throws Error when the JSON is not an object */
-function definitionOf({ others, resource, max_staleness_seconds, ...members }: DefinitionDraft): Definition {
+function definitionOf({
+  enforcement,
+  observe_until,
+  others,
+  resource,
+  max_staleness_seconds,
+  ...members
+}: DefinitionDraft): Definition {
   const staleness = members.freshness_class === 'bounded' ? max_staleness_seconds : undefined;
   return {
     ...(parsed(others) as Pick<Definition, 'body' | 'forward_authorization'>),
     ...members,
     ...(resource === '' ? {} : { resource }),
     ...(staleness === undefined ? {} : { max_staleness_seconds: staleness }),
+    ...(enforcement === 'observe' ? { enforcement, observe_until } : {}),
   };
 }
 
@@ -136,6 +152,28 @@ function DefinitionFields({ draft, change }: FieldsProps) {
             value={draft.max_staleness_seconds ?? ''}
             min={1}
             onChange={(next) => change({ max_staleness_seconds: next === '' ? undefined : Number(next) })}
+            required
+          />
+        )}
+        <NativeSelect
+          label="Enforcement"
+          description="Observed: denied requests pass, without identity."
+          data={[
+            { value: 'enforce', label: 'enforce: deny what is not verified' },
+            { value: 'observe', label: 'observe: until an end, where the verifier allows it' },
+          ]}
+          value={draft.enforcement}
+          onChange={({ currentTarget: { value } }) =>
+            change({ enforcement: value === 'observe' ? 'observe' : 'enforce' })
+          }
+        />
+        {draft.enforcement === 'observe' && (
+          <TextInput
+            label="Observe until"
+            description="UTC, at most 30 days ahead. Then the route is enforced."
+            placeholder="2026-12-12T00:00:00Z"
+            value={draft.observe_until}
+            onChange={({ currentTarget }) => change({ observe_until: currentTarget.value })}
             required
           />
         )}

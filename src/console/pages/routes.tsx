@@ -1,15 +1,23 @@
 /** The routes of a site. */
-import { Group, Stack } from '@mantine/core';
+import { Group, Stack, Text } from '@mantine/core';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useMay, useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
 import { type Column, List, PAGE_ITEMS } from '../parts/list';
 import { Empty } from '../parts/page';
-import { State, UntrustedText } from '../parts/values';
+import { Moment, State, UntrustedText } from '../parts/values';
 import { CreateRoute, DeleteRoute, EditRoute } from './route-forms';
 import { EditSourceRules } from './route-rules';
 
 type Route = Schemas['Route'];
+
+const isObserved = ({ definition: { enforcement, observe_until = '' } }: Route) =>
+  enforcement === 'observe' && Date.parse(observe_until) > Date.now();
+
+const statesOf = (route: Route) => [
+  route.published ? 'published' : 'no source rules',
+  ...(isObserved(route) ? ['observed'] : []),
+];
 
 const COLUMNS: readonly Column<Route>[] = [
   {
@@ -39,8 +47,19 @@ const COLUMNS: readonly Column<Route>[] = [
   },
   {
     title: 'State',
-    text: ({ published }) => (published ? 'published' : 'no source rules'),
-    cell: ({ published }) => <State value={published ? 'published' : 'no source rules'} />,
+    text: (route) => statesOf(route).join(', '),
+    cell: (route) => (
+      <Group gap={4}>
+        {statesOf(route).map((state) => (
+          <State key={state} value={state} />
+        ))}
+        {isObserved(route) && (
+          <Text component="div" size="sm">
+            ends <Moment at={route.definition.observe_until} />
+          </Text>
+        )}
+      </Group>
+    ),
   },
 ];
 

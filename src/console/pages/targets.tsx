@@ -93,6 +93,7 @@ function Matrix({ targets, onToken }: MatrixProps) {
               <State value={target.state} />
               <Text size="sm">{EXPLANATION[target.state]}</Text>
               <Refused target={target} />
+              <Enforced target={target} />
             </Table.Td>
             <Table.Td>
               {target.ahead_revision ?? target.acked_revision ?? 'none'}
@@ -160,6 +161,25 @@ function Refused({ target: { refused } }: { readonly target: Target }) {
         </>
       )}
       , <Moment at={refused.at} />
+    </Text>
+  );
+}
+
+/** What the verifier enforces although the bundle says observe. */
+function Enforced({ target: { enforced_observations: enforced } }: { readonly target: Target }) {
+  if (enforced === undefined) return null;
+  const { count, routes, unmatched } = enforced;
+  const more = count - routes.length - (unmatched ? 1 : 0);
+  return (
+    <Text component="div" size="sm">
+      Enforces although observed: {unmatched && 'requests that no route matches'}
+      {routes.map((route, index) => (
+        <span key={route}>
+          {(unmatched || index > 0) && ', '}
+          <UntrustedText value={route} />
+        </span>
+      ))}
+      {more > 0 && ` and ${more} more`}
     </Text>
   );
 }

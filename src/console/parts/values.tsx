@@ -110,6 +110,7 @@ const COLORS: { readonly [state: string]: string } = {
   pending_approval: 'yellow',
   suspended: 'yellow',
   behind: 'yellow',
+  observed: 'yellow',
   would_fail: 'yellow',
   retiring: 'yellow',
   draft: 'gray',

@@ -18,6 +18,7 @@ import { useLiveChanges } from '../api/live';
 import { may } from '../api/permissions';
 import { endSession, useSession } from '../api/session';
 import { IconSun } from '../parts/icons';
+import { ObservationBanner } from '../parts/observation';
 import { UntrustedText } from '../parts/values';
 import { INSTALLATION_PAGES, SITE_PAGES } from './page-table';
 
@@ -25,6 +26,7 @@ export function Frame() {
   const [opened, { toggle, close }] = useDisclosure(false);
   const burger = useRef<HTMLButtonElement>(null);
   const connected = useLiveChanges();
+  const { siteId } = useParams({ strict: false });
   useWindowEvent('keydown', ({ key }) => {
     if (key !== 'Escape' || !opened) return;
     close();
@@ -61,6 +63,7 @@ export function Frame() {
             What you see may be outdated. The console connects again by itself.
           </Alert>
         )}
+        {siteId !== undefined && <ObservationBanner siteId={siteId} />}
         <Suspense fallback={<Skeleton height={320} aria-label="Loading" />}>
           <Outlet />
         </Suspense>

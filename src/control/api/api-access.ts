@@ -7,7 +7,7 @@
  */
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { MEMBERS_HEADER } from '../../bundle/format/bundle-limits.ts';
+import { ENFORCED_HEADER, MEMBERS_HEADER } from '../../bundle/format/bundle-limits.ts';
 import { POLL_SCHEME } from '../../protocol/enrollment.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
@@ -105,10 +105,13 @@ function accessOf(request: FastifyRequest): RouteAccess | undefined {
 }
 
 async function authenticateTarget(request: FastifyRequest, { targets, limits }: AccessOptions) {
-  const { authorization, [MEMBERS_HEADER]: named } = request.headers;
-  const members = Array.isArray(named) ? named.join() : named;
+  const { authorization } = request.headers;
+  const [members, enforced] = [MEMBERS_HEADER, ENFORCED_HEADER].map((name) => {
+    const value = request.headers[name];
+    return Array.isArray(value) ? value.join() : value;
+  });
   request.target = await counted(request, limits.failedSignIns, () =>
-    targets.authenticate(authorization, members),
+    targets.authenticate(authorization, members, enforced),
   );
   await limits.target(request, request.target.targetId);
 }

@@ -31,6 +31,7 @@ import type { Created, Operation } from '../resource/operation.ts';
 import { type Consequences, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { endOf, observationOfRoute, rejectFaultyEnd, rejectOldTargets } from './observations.ts';
 import { originsOf } from './sites.ts';
 import { storedDefinition } from './stored-definition.ts';
 
@@ -104,9 +105,9 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
     version: number,
     definition: RouteDefinition,
   ): Promise<RouteView> {
-    return this.changeRow(operation, [siteId, routeId], version, async (tx) => ({
-      set: { definition: JSON.stringify(definition) },
-      ...(await this.#consequencesOf(tx, siteId, [{ route_id: routeId, definition }], checkUnnamed)),
+    return this.changeRow(operation, [siteId, routeId], version, async (tx, _row, nowMs) => ({
+      set: definitionColumns(definition),
+      ...(await this.#consequencesOf(tx, siteId, [{ route_id: routeId, definition }], nowMs, checkUnnamed)),
     }));
   }
 
@@ -117,9 +118,9 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
   replaceAll(operation: Operation, siteId: string, routes: readonly RouteReplacement[]): Promise<void> {
     const rows = routes.map(({ row }) => row);
     const named = routes.map(({ row, definition }) => ({ route_id: row.routeId, definition }));
-    return this.changeRows(operation, siteId, rows, async (tx) => ({
-      rows: routes.map(({ row, definition }) => ({ ...row, definition: JSON.stringify(definition) })),
-      ...(await this.#consequencesOf(tx, siteId, named, checkNamed)),
+    return this.changeRows(operation, siteId, rows, async (tx, nowMs) => ({
+      rows: routes.map(({ row, definition }) => ({ ...row, ...definitionColumns(definition) })),
+      ...(await this.#consequencesOf(tx, siteId, named, nowMs, checkNamed)),
     }));
   }
 
@@ -128,9 +129,10 @@ export class Routes extends VersionedResource<'route', 'route', RouteView> {
     tx: Transaction,
     siteId: string,
     routes: readonly NewRoute[],
+    nowMs: number,
     check: CheckOne,
   ): Promise<Consequences> {
-    await rejectFaultyRoutes(tx, siteId, routes, check);
+    await rejectFaultyRoutes(tx, siteId, routes, nowMs, check);
     const published = await tx.publication.publishedRoutes(
       siteId,
       routes.map(({ route_id: routeId }) => routeId),
@@ -161,11 +163,16 @@ async function newRoutes(
   nowMs: number,
   check: CheckOne,
 ): Promise<readonly RowOf<'route'>[]> {
-  await rejectFaultyRoutes(tx, siteId, routes, check);
+  await rejectFaultyRoutes(tx, siteId, routes, nowMs, check);
   return routes.map(({ route_id: routeId, definition }) => ({
-    ...{ siteId, routeId, definition: JSON.stringify(definition) },
+    ...{ siteId, routeId, ...definitionColumns(definition) },
     ...newVersion(nowMs),
   }));
+}
+
+function definitionColumns(definition: RouteDefinition) {
+  const observeUntilSeconds = endOf(observationOfRoute(definition));
+  return { definition: JSON.stringify(definition), observeUntilSeconds };
 }
 
 async function removeSourcesOf(
@@ -180,18 +187,25 @@ async function removeSourcesOf(
 
 /**
  * Compiles each route alone as a verifier would. The site check does not cover routes while they have no sources.
- * @throws ApiProblem `definition_invalid` with each fault of the first faulty route
+ * @throws ApiProblem `definition_invalid` with each fault of the first faulty route, `target_too_old`
  */
 async function rejectFaultyRoutes(
   tx: Transaction,
   siteId: string,
   routes: readonly NewRoute[],
+  nowMs: number,
   check: CheckOne,
 ): Promise<void> {
   const origins = originsOf(requireRow(await tx.sites.find(siteId)));
+  const nowSeconds = Math.floor(nowMs / 1000);
   for (const route of routes) {
-    check(`route ${route.route_id}`, () => rejectFaultyDefinition(siteId, route, origins));
+    check(`route ${route.route_id}`, () => {
+      rejectFaultyDefinition(siteId, route, origins);
+      rejectFaultyEnd(observationOfRoute(route.definition), nowSeconds);
+    });
   }
+  if (routes.some(({ definition }) => definition.enforcement === 'observe'))
+    await rejectOldTargets(tx, siteId);
   const hasHeader = routes.some(({ definition }) => definition.passport_header !== undefined);
   if (hasHeader) await rejectUnknownHeader(tx, siteId);
 }
@@ -209,7 +223,7 @@ function rejectFaultyDefinition(
     issued_at: formatTime(0),
     expires_at: formatTime(1),
     origins,
-    routes: [{ route_id: routeId, ...definition }],
+    routes: [{ route_id: routeId, ...enforced(definition) }],
     route_sources: [{ route_id: routeId, allowed_sources: [] }],
   };
   compileRoutes(content, new Set(origins), faults);
@@ -221,6 +235,11 @@ function rejectFaultyDefinition(
       reason: text,
     })),
   });
+}
+
+/** As a bundle without observations contains it. */
+function enforced({ enforcement: _, observe_until: __, ...definition }: RouteDefinition) {
+  return definition;
 }
 
 /**

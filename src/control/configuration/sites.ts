@@ -6,6 +6,7 @@
 import type { ProblemFault } from '../../process/http-service/http-problem.ts';
 import { DEFAULT_SKEW_SECONDS } from '../../protocol/limits.ts';
 import { parseOrigin } from '../../protocol/request-target.ts';
+import { formatTime } from '../../protocol/rfc3339.ts';
 import {
   DEFAULT_BUNDLE_LIFETIME_SECONDS,
   type NewSite,
@@ -32,6 +33,7 @@ import { oneByOne, siteLock, VersionedResource } from '../resource/versioned-res
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { rejectHeldScope } from './environments.ts';
+import { endOf, observationOfSite, rejectFaultyEnd, rejectOldTargets } from './observations.ts';
 
 /** Creates a new site's signing keys, in the transaction that creates the site. */
 export type CreateSiteKeys = (tx: Transaction, siteId: string, nowMs: number) => Promise<unknown>;
@@ -72,6 +74,7 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
       if ((await tx.sites.find(site.site_id)) !== undefined) {
         throw new ApiProblem('already_exists', 'there is a site of that identifier');
       }
+      rejectFaultyEnd(observationOfSite(site), Math.floor(nowMs / 1000));
       if (await tx.hierarchy.hasIssuerUrl(site.issuer_url)) {
         throw new ApiProblem('already_exists', 'another site has that issuer_url');
       }
@@ -81,10 +84,12 @@ export class Sites extends VersionedResource<'site', 'site', SiteView> {
     });
   }
 
-  /** @throws ApiProblem `not_found`, `precondition_failed`, `definition_invalid` */
+  /** @throws ApiProblem `not_found`, `precondition_failed`, `definition_invalid`, `target_too_old` */
   async change(operation: Operation, id: string, version: number, change: SiteChange): Promise<SiteView> {
     rejectFaults(originFaults(change.origins ?? []));
-    return this.changeRow(operation, [id], version, (tx) => {
+    return this.changeRow(operation, [id], version, async (tx, _row, nowMs) => {
+      rejectFaultyEnd(observationOfSite(change), Math.floor(nowMs / 1000));
+      if (change.unmatched === 'observe') await rejectOldTargets(tx, id);
       const set = changedColumns(change);
       if (!isPublished(change)) return { set };
       return { set, check: () => this.#deps.siteCheck(tx, id), publish: { kind: 'policy' } };
@@ -136,6 +141,7 @@ function newRow(fleetId: string, site: NewSite, nowMs: number) {
     baseRevision: 0,
     floorRevision: 0,
     wholeNeeded: flag(true),
+    unmatchedUntilSeconds: endOf(observationOfSite(site)),
     ...newVersion(nowMs),
   };
 }
@@ -154,6 +160,7 @@ function changedColumns(change: SiteChange) {
       ? {}
       : { bundleLifetimeSeconds: change.bundle_lifetime_seconds }),
     ...(change.source_capacity === undefined ? {} : { sourceCapacity: change.source_capacity }),
+    ...(change.unmatched === undefined ? {} : { unmatchedUntilSeconds: endOf(observationOfSite(change)) }),
   };
 }
 
@@ -223,8 +230,18 @@ async function siteView(tx: Transaction, row: RowOf<'site'>): Promise<SiteView> 
     single_verifier: row.singleVerifier === 1,
     bundle_lifetime_seconds: row.bundleLifetimeSeconds,
     source_capacity: row.sourceCapacity,
+    ...unmatchedView(row),
     ...versionOf(row),
   };
+}
+
+/** Members of an observation of requests that no route matches; an ended one is still shown. */
+export function unmatchedView({
+  unmatchedUntilSeconds: until,
+}: Pick<RowOf<'site'>, 'unmatchedUntilSeconds'>) {
+  return until === null
+    ? { unmatched: 'deny' as const }
+    : { unmatched: 'observe' as const, unmatched_until: formatTime(until) };
 }
 
 /** Parses the stored list of a site's origins. */

@@ -8,6 +8,7 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import { move } from '../domain/machine.ts';
 import { newId } from '../domain/resource-identifiers.ts';
 import { TARGET_MACHINE } from '../domain/runtime-states.ts';
+import { enforcedView } from '../publishing/known-members.ts';
 import { newVersion, placeInSite, requireRow, versionOf } from '../resource/change.ts';
 import type { Created, Operation } from '../resource/operation.ts';
 import { type ResourceDeps, siteLock, VersionedResource } from '../resource/versioned-resource.ts';
@@ -117,7 +118,9 @@ function newRow(siteId: string, name: string, token: string, nowMs: number) {
     aheadRevision: null,
     aheadSinceMs: null,
     blockedLackedAtMs: null,
+    enforcementLackedAtMs: null,
     passportHeaderLackedAtMs: null,
+    enforcedObservations: null,
     ...newVersion(nowMs),
   };
 }
@@ -125,5 +128,5 @@ function newRow(siteId: string, name: string, token: string, nowMs: number) {
 function targetView(row: RowOf<'target'>): TargetView {
   const { id, siteId, name, state, aheadRevision } = row;
   const ahead = aheadRevision === null || state !== 'attached' ? {} : { ahead_revision: aheadRevision };
-  return { target_id: id, site_id: siteId, name, state, ...ahead, ...versionOf(row) };
+  return { target_id: id, site_id: siteId, name, state, ...ahead, ...enforcedView(row), ...versionOf(row) };
 }

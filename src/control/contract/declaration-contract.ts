@@ -212,7 +212,7 @@ export const DECLARATION_RESULT = object(
     warnings: Type.Array(
       object(
         {
-          code: Type.Enum(['skew_raised', 'broker_without_keys']),
+          code: Type.Enum(['skew_raised', 'broker_without_keys', 'route_observed', 'unmatched_observed']),
           message: Type.String(),
           denied_seconds: Type.Optional(
             Type.Integer({ minimum: 1, description: 'How long verifiers deny every request.' }),

@@ -15,6 +15,7 @@ import {
   VERSIONED,
 } from '../../process/http-service/members-contract.ts';
 import { DEFAULT_SKEW_SECONDS, MAX_SKEW_SECONDS } from '../../protocol/limits.ts';
+import { TIME_PATTERN } from '../../protocol/rfc3339.ts';
 import { TRUST_DOMAIN_PATTERN } from '../../protocol/spiffe-id.ts';
 import { DEFAULT_SOURCE_CAPACITY } from './vocabulary.ts';
 
@@ -52,6 +53,14 @@ const issuerUrl = Type.String({
   pattern: '^https?://[!-~]{1,500}$',
   description: 'iss of passports of derived keys. Fixed, and of one site only.',
 });
+export const OBSERVATION_END = Type.Optional(
+  Type.String({
+    pattern: TIME_PATTERN,
+    description:
+      'When the observation ends: in the future, at most 30 days ahead. Required with observe. RFC 3339, UTC, whole seconds.',
+  }),
+);
+
 const SITE_SETTINGS = {
   display_name: displayText('For people.'),
   origins: Type.Array(Type.String({ minLength: 8, maxLength: 520 }), {
@@ -79,6 +88,10 @@ const SITE_SETTINGS = {
     maximum: MAX_SOURCE_CAPACITY,
     description: `Slots for Trust Anchor Sources. Default: ${DEFAULT_SOURCE_CAPACITY}.`,
   }),
+  unmatched: Type.Enum(['deny', 'observe'], {
+    description:
+      'observe: requests that no route matches pass, without identity, until unmatched_until, where the verifier allows it. Default: deny.',
+  }),
 };
 
 const { display_name, origins, ...withDefaults } = SITE_SETTINGS;
@@ -94,6 +107,8 @@ export const NEW_SITE = object(
     single_verifier: Type.Optional(withDefaults.single_verifier),
     bundle_lifetime_seconds: Type.Optional(withDefaults.bundle_lifetime_seconds),
     source_capacity: Type.Optional(withDefaults.source_capacity),
+    unmatched: Type.Optional(withDefaults.unmatched),
+    unmatched_until: OBSERVATION_END,
   },
   'NewSite',
   undefined,
@@ -106,11 +121,11 @@ export const NEW_SITE = object(
   },
 );
 
-export const SITE_CHANGE = Type.Partial(Type.Object(SITE_SETTINGS), {
+export const SITE_CHANGE = Type.Partial(Type.Object({ ...SITE_SETTINGS, unmatched_until: OBSERVATION_END }), {
   additionalProperties: false,
   minProperties: 1,
   $id: 'SiteChange',
-  description: 'Absent members keep their values.',
+  description: 'Absent members keep their values. unmatched and unmatched_until are changed together.',
 });
 
 export const SITE = object(
@@ -122,6 +137,7 @@ export const SITE = object(
     issuer_url: issuerUrl,
     ...SITE_SETTINGS,
     display_name: shownText('For people.'),
+    unmatched_until: OBSERVATION_END,
     ...VERSIONED,
   },
   'Site',

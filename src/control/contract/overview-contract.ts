@@ -8,6 +8,7 @@ import {
   object,
   shownText,
 } from '../../process/http-service/members-contract.ts';
+import { MAX_SHOWN_TARGETS } from './vocabulary.ts';
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
@@ -29,6 +30,30 @@ export const SITE_OVERVIEW = object(
         behind_since: Type.Optional(moment('When the first revision that one of them lacks was published.')),
       },
       'TargetOverview',
+    ),
+    observation: Type.Optional(
+      object(
+        {
+          routes: count('Observed routes.'),
+          unmatched: Type.Boolean({ description: 'Whether requests that no route matches are observed.' }),
+          until: moment('When the last of these observations ends.'),
+          withheld_for: Type.Optional(
+            Type.Array(
+              Type.Object(
+                { target_id: givenId('The target.'), name: shownText('For people.') },
+                { additionalProperties: false },
+              ),
+              {
+                maxItems: MAX_SHOWN_TARGETS,
+                description:
+                  'The first targets whose verifiers do not know observations: while there is one, bundles hold none, and everything is enforced. Absent when there is none.',
+              },
+            ),
+          ),
+        },
+        'SiteObservation',
+        'What lets denied requests pass, where a verifier allows it. Absent when nothing is observed.',
+      ),
     ),
     publishing_sources: Type.Array(
       object(

@@ -17,22 +17,29 @@ import {
 } from '../../process/http-service/members-contract.ts';
 import { ACCESS_LEVELS } from '../../protocol/access.ts';
 import { MAX_ATTRIBUTES } from '../../protocol/limits.ts';
+import { OBSERVATION_END } from './hierarchy-contract.ts';
 
-/** Control cannot tell yet which verifiers know `enforcement`; one that does not would reject every later bundle. */
-const {
-  route_id: _routeId,
-  enforcement: _enforcement,
-  observe_until: _observeUntil,
-  ...routeMembers
-} = BUNDLE_CONTENT.properties.routes.items.properties;
+const { route_id: _routeId, ...routeMembers } = BUNDLE_CONTENT.properties.routes.items.properties;
 const { issuer: _issuer, ...brokerMembers } = BUNDLE_CONTENT.properties.issuers.items.properties;
 const sourcesList = BUNDLE_CONTENT.properties.route_sources.items.properties.allowed_sources;
 
-export const ROUTE_DEFINITION = Type.Object(routeMembers, {
-  ...closed,
-  $id: 'RouteDefinition',
-  description: 'As in a bundle’s routes, without route_id.',
-});
+export const ROUTE_DEFINITION = Type.Object(
+  {
+    ...routeMembers,
+    enforcement: Type.Optional(
+      Type.Enum(['enforce', 'observe'], {
+        description:
+          'observe: denied requests pass, without identity, until observe_until, where the verifier allows it. Default: enforce.',
+      }),
+    ),
+    observe_until: OBSERVATION_END,
+  },
+  {
+    ...closed,
+    $id: 'RouteDefinition',
+    description: 'As in a bundle’s routes, without route_id.',
+  },
+);
 export const BROKER_DEFINITION = Type.Object(
   {
     ...brokerMembers,

@@ -2,6 +2,7 @@
 
 import type { Static } from 'typebox';
 import Type from 'typebox';
+import { MAX_NAMED } from '../../bundle/format/enforced-observations.ts';
 import {
   displayText,
   givenId,
@@ -20,6 +21,18 @@ const AHEAD_REVISION = Type.Optional(
     description:
       'The revision that the target reports, while no publication continues from it: it is above all of them, or on another chain. If it exceeds what a target may raise, an operator must raise the floor.',
   }),
+);
+
+const ENFORCED_OBSERVATIONS = Type.Optional(
+  object(
+    {
+      count: Type.Integer({ minimum: 1, description: 'How many, with those that are not named.' }),
+      unmatched: Type.Boolean({ description: 'Whether requests that no route matches are among them.' }),
+      routes: Type.Array(identifier('A route.'), { maxItems: MAX_NAMED, description: 'Some of the routes.' }),
+    },
+    'EnforcedObservations',
+    'What the verifier enforces although the bundle says observe: not allowed by --allow-observe, or begun and ended there. As it reported last; absent when there is nothing.',
+  ),
 );
 
 const revision = (description: string) => Type.Integer({ minimum: 0, description });
@@ -49,6 +62,7 @@ const TARGET_PROPAGATION = object(
         { additionalProperties: false },
       ),
     ),
+    enforced_observations: ENFORCED_OBSERVATIONS,
     last_seen_at: Type.Optional(moment('When it last polled.')),
     silent: Type.Boolean({ description: 'It has not polled for longer than targets wait.' }),
   },
@@ -99,6 +113,7 @@ const TARGET_MEMBERS = {
     description: 'A detached target gets no more bundles, and no publication waits for it. Final.',
   }),
   ahead_revision: AHEAD_REVISION,
+  enforced_observations: ENFORCED_OBSERVATIONS,
   ...VERSIONED,
 };
 

@@ -31,6 +31,8 @@ export interface ComparisonRequest {
   readonly prune: boolean;
   /** Whether a dry run also returns what a bundle would contain. */
   readonly contents: boolean;
+  /** Control's clock, milliseconds since the epoch. */
+  readonly nowMs: number;
   /** The tag of the state on which the declaration is based. */
   readonly ifMatch: string | undefined;
 }
@@ -90,10 +92,11 @@ export async function compareDeclaration(
   request: ComparisonRequest,
 ): Promise<Comparison> {
   const { dryRun, prune, roles, siteId } = request;
+  const nowSeconds = Math.floor(request.nowMs / 1000);
   const declaration = parseDeclaration(request);
   const { current, published } = await reader.read(async (tx) => ({
     current: await readCurrentSite(tx, declaration),
-    published: dryRun && request.contents ? await readPublished(tx, siteId) : undefined,
+    published: dryRun && request.contents ? await readPublished(tx, siteId, nowSeconds) : undefined,
   }));
   const place = placeOf(current, siteId);
   if (!mayDo(roles, 'read', place)) throw new ApiProblem('not_found');
@@ -107,11 +110,13 @@ export async function compareDeclaration(
   if (forbidden !== undefined && !dryRun) throw permissionDenied(forbidden);
   if (!dryRun) rejectTooMany(steps);
   // An error may reveal more about the site than its reader may know.
-  if (forbidden === undefined) await rejectForeseenFaults(declaration, current, steps);
+  if (forbidden === undefined) await rejectForeseenFaults(declaration, current, steps, nowSeconds);
   const result = {
     ...resultOf(request, declaration, current, steps),
     unnamed: unnamed.filter(({ kind }) => !prune || kind === 'target'),
-    ...(published === undefined ? {} : { contents: contentsOf(published, declaration, current, steps) }),
+    ...(published === undefined
+      ? {}
+      : { contents: contentsOf(published, declaration, current, steps, nowSeconds) }),
   };
   if (dryRun || steps.length === 0) {
     return { kind: 'compared', answer: Buffer.from(serialize(result)), tag };

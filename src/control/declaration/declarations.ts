@@ -26,7 +26,7 @@ export interface DeclarationsDeps {
   readonly lifecycle: Pick<SourceLifecycle, 'check'>;
 }
 
-export interface DeclarationRequest extends ComparisonRequest {
+export interface DeclarationRequest extends Omit<ComparisonRequest, 'nowMs'> {
   readonly operation: Operation;
   /** Aborts a declaration that has not begun. */
   readonly signal?: AbortSignal;
@@ -53,8 +53,9 @@ export class Declarations {
   }
 
   /** @throws ApiProblem as {@link Comparer.compare}, and the errors of the steps' operations */
-  async apply({ operation, signal, ...request }: DeclarationRequest): Promise<Declared> {
-    const { comparer } = this.#deps;
+  async apply({ operation, signal, ...asked }: DeclarationRequest): Promise<Declared> {
+    const { comparer, nowMs } = this.#deps;
+    const request = { ...asked, nowMs: nowMs() };
     if (request.dryRun) return this.#compared(await comparer.compare(request, signal));
     for (let round = 0; round < MAX_COMPARISONS; round++) {
       const seq = await this.#newestEvent(request.siteId);
@@ -156,8 +157,9 @@ async function isCurrent(
 
 async function runSteps(steps: readonly PlannedStep[], run: DeclarationRun): Promise<void> {
   for (const step of steps) {
-    // Its client may not be written yet.
-    if (step.kind === 'enrollment_policy') await run.writeMany();
+    // Its client may not be written yet. Observed routes do not wait for targets that are new: a verifier that does not know them
+    // takes a bundle without them.
+    if (step.kind === 'enrollment_policy' || step.kind === 'target') await run.writeMany();
     await runStep(step, run);
   }
   await run.finish();

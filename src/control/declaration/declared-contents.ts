@@ -4,6 +4,8 @@ import type { ClientContent } from '../../bundle/format/schema.ts';
 import type { JsonObject } from '../../protocol/strict-json.ts';
 import type { DeclaredContents, SiteDeclaration } from '../contract/declaration-contract.ts';
 import { holdsSlot } from '../domain/source-states.ts';
+import { lacks } from '../publishing/known-members.ts';
+import { inBundle, targetsWithholdingObservations } from '../publishing/observation-publication.ts';
 import {
   clientContent,
   hasKeys,
@@ -20,12 +22,18 @@ import type { PlannedStep } from './plan.ts';
 type Published = Pick<DeclaredContents, 'before' | 'published'>;
 
 /** What a bundle of the site contains now, without derived keys. Undefined without the site. */
-export async function readPublished(tx: Transaction, siteId: string): Promise<Published | undefined> {
+export async function readPublished(
+  tx: Transaction,
+  siteId: string,
+  nowSeconds: number,
+): Promise<Published | undefined> {
   const site = await tx.sites.find(siteId);
   if (site === undefined) return undefined;
   const clients: ClientContent[] = [];
   for await (const client of readEachClient(tx, site)) clients.push(client);
-  const before = await readSitePolicy(tx, site, { clients, ...(await readRoutes(tx, siteId)) });
+  const isWithheld = (await targetsWithholdingObservations(tx, siteId)).length > 0;
+  const policy = await readSitePolicy(tx, site, { clients, ...(await readRoutes(tx, siteId)) });
+  const { content: before } = inBundle(policy, { isWithheld, nowSeconds });
   const isPublished = site.wholeNeeded === 0 && (await tx.changes.contentAfter(siteId, 0)).length === 0;
   if (site.head === null || !isPublished) return { before };
   const { head, policyRevision: policy_revision, revision } = site;
@@ -37,8 +45,11 @@ export function contentsOf(
   declaration: SiteDeclaration,
   current: CurrentSite,
   steps: readonly PlannedStep[],
+  nowSeconds: number,
 ): DeclaredContents {
-  const { trust_anchor_sources: _, ...policy } = policyAfter(declaration, current, steps);
+  const isWithheld = [...current.targets.values()].some((row) => lacks(row, 'enforcement'));
+  const { content } = inBundle(policyAfter(declaration, current, steps), { isWithheld, nowSeconds });
+  const { trust_anchor_sources: _, ...policy } = content;
   const changesClients = steps.some(({ kind }) => kind === 'client' || kind === 'grant');
   const clients = changesClients ? clientsAfter(declaration, current, steps) : published.before.clients;
   const { sources } = current;
@@ -111,6 +122,7 @@ export function policyAfter(
     ...(skewSeconds === undefined ? {} : { skew_seconds: skewSeconds }),
     origins: site.origins,
     single_verifier: site.single_verifier ?? current.site?.singleVerifier === 1,
+    ...(site.unmatched === 'observe' && { unmatched: site.unmatched, unmatched_until: site.unmatched_until }),
     trust_anchor_sources: [],
     issuers: brokersAfter(declaration, current, staysAs('broker')),
     clients: oneClient(declaration, current),

@@ -1,12 +1,19 @@
 /**
  * Finds, in memory, faults that would make the steps of a declaration fail: faults of declared members and of the site
- * as a whole. Faults that depend on other sites, keys, states of sources or verifiers are found when the steps run.
+ * as a whole. Faults that depend on other sites, keys, states of sources or `passport_header` are found when the steps run.
  */
 
 import { rejectFaultySubject } from '../configuration/clients.ts';
+import {
+  observationOfRoute,
+  observationOfSite,
+  rejectFaultyEnd,
+  rejectTargets,
+} from '../configuration/observations.ts';
 import type { SiteDeclaration } from '../contract/declaration-contract.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import { isPossibleSubject } from '../enrollment/policies.ts';
+import { isWithout } from '../publishing/known-members.ts';
 import { createPolicyCheck } from '../publishing/site-check.ts';
 import { requireRow, withName } from '../resource/change.ts';
 import { declaredScope, declaredScopeMismatch, stillSuspended } from '../sources/source-lifecycle.ts';
@@ -24,11 +31,13 @@ export async function rejectForeseenFaults(
   declaration: SiteDeclaration,
   current: CurrentSite,
   steps: readonly PlannedStep[],
+  nowSeconds: number,
 ): Promise<void> {
   const issuers = new Map(declaration.sources?.map(({ name, issuer }) => [name, issuer]));
   for (const step of steps) {
     try {
       rejectFaultyStep(step, declaration.site.trust_domain, issuers, current);
+      rejectFaultyObservation(step, current, nowSeconds);
     } catch (error) {
       throw withName(`${step.verb} ${step.kind} ${step.name}`, error);
     }
@@ -63,5 +72,29 @@ function rejectFaultyStep(
     }
     default:
       return;
+  }
+}
+
+function rejectFaultyObservation({ call }: PlannedStep, { targets }: CurrentSite, nowSeconds: number): void {
+  const observation = observationOfCall(call);
+  if (observation === undefined) return;
+  rejectFaultyEnd(observation, nowSeconds);
+  if (observation.isObserved) {
+    rejectTargets([...targets.values()].filter((row) => isWithout(row, 'enforcement')));
+  }
+}
+
+function observationOfCall(call: PlannedStep['call']) {
+  switch (call[0]) {
+    case 'createRoute':
+      return observationOfRoute(call[2]);
+    case 'replaceRoute':
+      return observationOfRoute(call[1].definition);
+    case 'createSite':
+      return observationOfSite(call[1]);
+    case 'changeSite':
+      return observationOfSite(call[2]);
+    default:
+      return undefined;
   }
 }

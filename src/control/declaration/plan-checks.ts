@@ -196,7 +196,24 @@ export function warningsOf(declaration: SiteDeclaration, current: CurrentSite): 
   return [
     ...skewWarnings(declaration, current),
     ...brokers.flatMap((each) => keyWarning(each, site.site_id, current)),
+    ...observationWarnings(declaration),
   ];
+}
+
+/** As `bundle lint` warns. */
+function observationWarnings({ routes = [], site }: SiteDeclaration): readonly Warning[] {
+  const where = 'where the verifier allows it (--allow-observe)';
+  const ofRoutes = routes
+    .filter(({ enforcement }) => enforcement === 'observe')
+    .slice(0, MAX_FAULTS)
+    .map(({ observe_until: until = '', route_id: id }): Warning => {
+      const message = `route ${id}: requests without a valid proof reach the upstream, until ${until}, ${where}`;
+      return { code: 'route_observed', message };
+    });
+  if (site.unmatched !== 'observe') return ofRoutes;
+  const end = site.unmatched_until ?? '';
+  const message = `requests that no route matches reach the upstream, until ${end}, ${where}`;
+  return [...ofRoutes, { code: 'unmatched_observed', message }];
 }
 
 function keyWarning(broker: DeclaredBroker, siteId: string, { brokers }: CurrentSite): readonly Warning[] {

@@ -4,6 +4,7 @@
  */
 
 import type { JsonObject } from '../../protocol/strict-json.ts';
+import { unmatchedView } from '../configuration/sites.ts';
 import type {
   DeclarationStep,
   DeclaredBroker,
@@ -14,6 +15,7 @@ import type {
   MemberKind,
   SiteDeclaration,
 } from '../contract/declaration-contract.ts';
+import type { SiteChange } from '../contract/hierarchy-contract.ts';
 import type { BrokerReplacement, RouteDefinition } from '../contract/routes-contract.ts';
 import { holdsSlot } from '../domain/source-states.ts';
 import { requireRow } from '../resource/change.ts';
@@ -133,6 +135,8 @@ function step(
   return { verb, kind, name, changes: [...changes], permission: PERMISSIONS[kind], call };
 }
 
+type DeclaredSite = SiteDeclaration['site'];
+
 /** Members of an existing site that can change. */
 const SITE_FIELDS = [
   'display_name',
@@ -155,10 +159,32 @@ function planHierarchy(declaration: SiteDeclaration, current: CurrentSite): read
     return [...above, step('create', 'site', site.site_id, [], ['createSite', site])];
   }
   const { version } = current.site;
-  const changes = differences(site, siteMembers(current.site), SITE_FIELDS, 'declared');
+  const changes = [
+    ...differences(site, siteMembers(current.site), SITE_FIELDS, 'declared'),
+    ...unmatchedChanges(site, current.site),
+  ];
   if (changes.length === 0) return above;
-  const call: RunCall = ['changeSite', version, pick(site, SITE_FIELDS)];
+  const call: RunCall = ['changeSite', version, siteChange(site, current.site)];
   return [...above, step('change', 'site', site.site_id, changes.map(describe), call)];
+}
+
+/** Compared completely: an observation that the declaration leaves out ends. */
+function unmatchedChanges({ unmatched = 'deny', unmatched_until }: DeclaredSite, row: RowOf<'site'>) {
+  return differences(
+    { unmatched, unmatched_until },
+    unmatchedView(row),
+    ['unmatched', 'unmatched_until'],
+    'exact',
+  );
+}
+
+function siteChange(site: DeclaredSite, row: RowOf<'site'>): SiteChange {
+  const { unmatched = 'deny', unmatched_until: until } = site;
+  const isChanged = unmatchedChanges(site, row).length > 0;
+  return {
+    ...pick(site, SITE_FIELDS),
+    ...(isChanged && { unmatched, ...(until !== undefined && { unmatched_until: until }) }),
+  };
 }
 
 function siteMembers(row: RowOf<'site'>): JsonObject {

@@ -58,6 +58,7 @@ export const PROBLEMS = {
   challenge_consumed: [409, 'The challenge was used for another submission'],
   signing_key_state_conflict: [409, 'The key is not retiring, or already ends sooner'],
   target_state_conflict: [409, 'The target is detached'],
+  target_too_old: [409, 'A verifier of the Auth Site does not know this setting; upgrade it first'],
   revision_out_of_range: [409, 'The revision is too far above the published one'],
   // Invalid content
   unsupported_enrollment_provider: [422, 'Only oidc_jwks is supported'],

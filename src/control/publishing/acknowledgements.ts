@@ -9,7 +9,8 @@ import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { settleBlocked } from './blocked-publication.ts';
-import { columnsOfRequest, type OptionalMember } from './known-members.ts';
+import { columnsOfRequest, type Reported } from './known-members.ts';
+import { settleObservations } from './observation-publication.ts';
 import { noteHeldByAll, settleSources } from './source-settlement.ts';
 import { TargetAllowance } from './target-rate-limit.ts';
 import type { ReportingTarget } from './target-tokens.ts';
@@ -25,8 +26,8 @@ const NOT_AHEAD = { aheadRevision: null, aheadSinceMs: null };
 type Report = Parameters<Transaction['propagation']['noteTargets']>[1];
 
 interface Seen {
-  /** Members that any of its polls did not name. */
-  readonly lackedMembers: readonly OptionalMember[];
+  /** Of the last poll, with the members that any of its polls did not name. */
+  readonly reported: Reported;
   /** Columns as of the last poll. */
   readonly columns: Report;
 }
@@ -87,6 +88,7 @@ export class Acknowledgements {
       for (const siteId of sitesOf(batch)) {
         await settleSources(store, siteId, now);
         await settleBlocked(store, siteId, now);
+        await settleObservations(store, siteId, now);
       }
     } catch (error) {
       // Rejecting a promise that has already resolved does nothing. A later settlement handles sources that remain.
@@ -96,10 +98,10 @@ export class Acknowledgements {
   }
 
   /** Records where a target is, and whether it can continue from there. */
-  noteSeen({ targetId, lackedMembers }: ReportingTarget, isOnChain: boolean): void {
-    const before = this.#seen.get(targetId)?.lackedMembers ?? [];
+  noteSeen({ targetId, enforced, lackedMembers }: ReportingTarget, isOnChain: boolean): void {
+    const before = this.#seen.get(targetId)?.reported.lackedMembers ?? [];
     this.#seen.set(targetId, {
-      lackedMembers: [...new Set([...before, ...lackedMembers])],
+      reported: { lackedMembers: [...new Set([...before, ...lackedMembers])], enforced },
       columns: isOnChain ? NOT_AHEAD : {},
     });
     this.#seenTimer ??= setTimeout(() => {
@@ -114,8 +116,8 @@ export class Acknowledgements {
     this.#seen.clear();
     const lastSeenAtMs = nowMs();
     const reports = seen.map(
-      ([id, { columns, lackedMembers }]) =>
-        [id, { ...columns, ...columnsOfRequest(lackedMembers, lastSeenAtMs) }] as const,
+      ([id, { columns, reported }]) =>
+        [id, { ...columns, ...columnsOfRequest(reported, lastSeenAtMs) }] as const,
     );
     await store
       .writeUnaudited(undefined, (tx) => noteReports(tx, reports))
@@ -179,7 +181,7 @@ function acceptance({ target, acknowledgement: { head, revision } }: Waiting, no
     ackedRevision: revision,
     ackedHead: head,
     ackedAtMs: nowMs,
-    ...columnsOfRequest(target.lackedMembers, nowMs),
+    ...columnsOfRequest(target, nowMs),
     ...NOT_AHEAD,
   };
 }
@@ -198,7 +200,7 @@ async function noteRefused(
     refusedCode: code,
     refusedDetail: detail ?? null,
     refusedAtMs: nowMs,
-    ...columnsOfRequest(target.lackedMembers, nowMs),
+    ...columnsOfRequest(target, nowMs),
   };
   await tx.targets.note(row.id, set);
   if ((isRefusing(row) && row.refusedCode === code) || !mayAudit(row.id)) return;

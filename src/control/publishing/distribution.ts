@@ -7,10 +7,12 @@ import { setInterval } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type { Acknowledgement, PollAnswer, PollQuery } from '../../bundle/format/distribution-contract.ts';
+import { parseEnforced } from '../../bundle/format/enforced-observations.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { ControlStore } from '../store/port.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import { lackedMembersOf } from './known-members.ts';
+import { withholdObservations } from './observation-publication.ts';
 import { answerTo, etagOf, isElsewhere, offerOf, positionOf, wholeAnswer } from './poll-answers.ts';
 import { SiteFeed, type SiteState } from './site-feed.ts';
 import { TargetAllowance } from './target-rate-limit.ts';
@@ -69,10 +71,19 @@ export class Distribution {
   /**
    * @param authorization the header's value
    * @param members value of the header that names the optional bundle members that the target knows
+   * @param enforced value of the header that says what the target enforces although the bundle says observe
    * @throws ApiProblem `authentication_required`
    */
-  async authenticate(authorization: string | undefined, members?: string): Promise<ReportingTarget> {
-    return { ...(await this.#tokens.owner(authorization)), lackedMembers: lackedMembersOf(members) };
+  async authenticate(
+    authorization: string | undefined,
+    members?: string,
+    enforced?: string,
+  ): Promise<ReportingTarget> {
+    return {
+      ...(await this.#tokens.owner(authorization)),
+      lackedMembers: lackedMembersOf(members),
+      enforced: enforced === undefined ? undefined : parseEnforced(enforced),
+    };
   }
 
   /**
@@ -93,7 +104,10 @@ export class Distribution {
     for (;;) {
       const state = await feed.state();
       const current = etagOf(state);
-      const answer = current === etag ? undefined : await this.#answer(feed, state, query);
+      const isTooOld = state.observations === 'published' && target.lackedMembers.includes('enforcement');
+      // It would reject the bundle, and deny everything: it waits for one without observations.
+      if (isTooOld) await withholdObservations(this.#options.store, target, this.#options.nowMs());
+      const answer = isTooOld || current === etag ? undefined : await this.#answer(feed, state, query);
       if (answer !== undefined) return { kind: 'answer', answer, etag: current };
       const leftMs = endMs - performance.now();
       if (leftMs <= 0 || signal.aborted) return { kind: 'not_modified', etag };

@@ -4,6 +4,12 @@
  * Source: docs/design/bundle.md "Distribution".
  */
 import { MAX_WAIT_SECONDS, OPTIONAL_MEMBERS } from '../../bundle/format/bundle-limits.ts';
+import {
+  type EnforcedObservations,
+  enforcedText,
+  parseEnforced,
+} from '../../bundle/format/enforced-observations.ts';
+import type { TargetView } from '../contract/targets-contract.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
@@ -12,6 +18,7 @@ export type OptionalMember = (typeof OPTIONAL_MEMBERS)[number];
 /** Time of the last request that did not name the member. */
 const LACKED_AT = {
   blocked: 'blockedLackedAtMs',
+  enforcement: 'enforcementLackedAtMs',
   passport_header: 'passportHeaderLackedAtMs',
 } as const satisfies { readonly [M in OptionalMember]: keyof RowOf<'target'> };
 
@@ -27,11 +34,21 @@ export function lackedMembersOf(header: string | undefined): readonly OptionalMe
   return OPTIONAL_MEMBERS.filter((member) => !named.has(member));
 }
 
-/** Columns that a request changes. @param lacked members that it did not name */
-export function columnsOfRequest(lacked: readonly OptionalMember[], nowMs: number) {
+/** What a request says of the verifier that sent it. */
+export interface Reported {
+  /** Optional bundle members that it did not name. */
+  readonly lackedMembers: readonly OptionalMember[];
+  /** What the verifier enforces although the bundle says observe. Undefined: nothing, or it did not say. */
+  readonly enforced?: EnforcedObservations | undefined;
+}
+
+/** Columns that a request changes. */
+export function columnsOfRequest({ enforced, lackedMembers: lacked }: Reported, nowMs: number) {
   return {
     lastSeenAtMs: nowMs,
+    enforcedObservations: enforced === undefined ? null : enforcedText(enforced),
     ...(lacked.includes('blocked') && { blockedLackedAtMs: nowMs }),
+    ...(lacked.includes('enforcement') && { enforcementLackedAtMs: nowMs }),
     ...(lacked.includes('passport_header') && { passportHeaderLackedAtMs: nowMs }),
   };
 }
@@ -42,9 +59,27 @@ export async function targetsWithout(
   siteId: string,
   member: OptionalMember,
 ): Promise<readonly RowOf<'target'>[]> {
-  const attached = await tx.targets.attached(siteId);
-  return attached.filter((row) => {
-    const lackedAtMs = row[LACKED_AT[member]];
-    return row.lastSeenAtMs === null || (lackedAtMs !== null && row.lastSeenAtMs - lackedAtMs < ALL_SEEN_MS);
-  });
+  return (await tx.targets.attached(siteId)).filter((row) => isWithout(row, member));
+}
+
+/** Whether the target sent no request yet, or {@link lacks} the member. */
+export function isWithout(row: RowOf<'target'>, member: OptionalMember): boolean {
+  return row.lastSeenAtMs === null || lacks(row, member);
+}
+
+/** Whether the target recently sent a request that did not name the member. */
+export function lacks(row: RowOf<'target'>, member: OptionalMember): boolean {
+  const { [LACKED_AT[member]]: lackedAtMs, lastSeenAtMs } = row;
+  return lastSeenAtMs !== null && lackedAtMs !== null && lastSeenAtMs - lackedAtMs < ALL_SEEN_MS;
+}
+
+/** What the verifier last said that it enforces although the bundle says observe. */
+export function enforcedView({
+  enforcedObservations: text,
+  state,
+}: RowOf<'target'>): Pick<TargetView, 'enforced_observations'> {
+  const enforced = text === null || state !== 'attached' ? undefined : parseEnforced(text);
+  return enforced === undefined
+    ? {}
+    : { enforced_observations: { ...enforced, routes: [...enforced.routes] } };
 }

@@ -9,6 +9,7 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { isRefusing } from './acknowledgements.ts';
+import { enforcedView } from './known-members.ts';
 
 type Target = RowOf<'target'>;
 
@@ -82,6 +83,7 @@ function targetView(
     ...(aheadRevision === null ? {} : { ahead_revision: aheadRevision }),
     ...(aheadSinceMs === null ? {} : { ahead_since: moment(aheadSinceMs) }),
     ...refusedOf(target),
+    ...enforcedView(target),
     ...(lastSeenAtMs === null ? {} : { last_seen_at: moment(lastSeenAtMs) }),
     silent: lastSeenAtMs === null || nowMs - lastSeenAtMs > SILENT_MS,
   };

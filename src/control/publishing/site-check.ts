@@ -10,6 +10,7 @@ import type { KeyImporter } from '../../bundle/compile/compile-keys.ts';
 import { BundleError, type BundleFault } from '../../bundle/format/bundle-error.ts';
 import { headOf } from '../../bundle/format/chain.ts';
 import { BUNDLE_FILE } from '../../bundle/format/file-names.ts';
+import { withoutObservations } from '../../bundle/format/observation-members.ts';
 import { asContent } from '../../bundle/format/shape.ts';
 import { importPublicKey } from '../../protocol/import-public-key.ts';
 import { type PublicKey, thumbprintOf } from '../../protocol/public-key.ts';
@@ -51,9 +52,10 @@ function rememberingImporter(): KeyImporter {
 
 /** @throws ApiProblem `definition_invalid` */
 async function checkPolicy(policy: JsonObject, importKey: KeyImporter): Promise<void> {
-  // Revision and times are placeholders; the publisher sets them.
+  // Revision and times are placeholders; the publisher sets them. No rule across members concerns observations, whose ends depend
+  // on these times.
   const times = { issued_at: formatTime(0), expires_at: formatTime(1) };
-  const draft = { ...policy, revision: 1, ...times };
+  const draft = { ...withoutObservations(policy), revision: 1, ...times };
   try {
     const content = asContent('bundle', draft, BUNDLE_FILE);
     const head = headOf(undefined, Buffer.from('')) ?? '';

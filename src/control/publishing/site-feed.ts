@@ -21,6 +21,7 @@ export interface SiteState {
   /** Null before the first publication. */
   readonly head: string | null;
   readonly floorRevision: number;
+  readonly observations: RowOf<'site'>['observations'];
   readonly base: BaseState | undefined;
   readonly freshness: { readonly document: string; readonly asOfSeconds: number } | undefined;
   /** The newest steps, in order and without gaps up to `revision`. */
@@ -147,7 +148,7 @@ async function readState(tx: Transaction, siteId: string, known: SiteState | und
   if (site === undefined) throw new ApiProblem('not_found');
   // A new site that reuses the identifier shares nothing with the deleted one.
   const before = known?.siteUid === site.uid ? known : undefined;
-  const { revision, head, floorRevision } = site;
+  const { revision, head, floorRevision, observations } = site;
   const isMoved = before === undefined || before.head !== head || before.revision !== revision;
   return {
     siteId,
@@ -155,6 +156,7 @@ async function readState(tx: Transaction, siteId: string, known: SiteState | und
     revision,
     head,
     floorRevision,
+    observations,
     base: before?.base?.revision === site.baseRevision ? before.base : await readBase(tx, site),
     freshness: await readFreshness(tx, site),
     window: isMoved ? await readWindow(tx, site, before?.window ?? []) : before.window,

@@ -1,8 +1,10 @@
 /** Collects the conditions of an Auth Site that need attention. */
 import type { SiteOverviewView } from '../contract/overview-contract.ts';
+import { MAX_SHOWN_TARGETS } from '../contract/vocabulary.ts';
 import { isNotRenewed } from '../keys/key-renewal.ts';
-import { momentOf } from '../resource/change.ts';
+import { momentOf, requireRow } from '../resource/change.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { targetsWithholdingObservations } from './observation-publication.ts';
 import { sitePropagation } from './propagation.ts';
 
 /** @throws ApiProblem `not_found` */
@@ -30,9 +32,32 @@ export async function siteOverview(
       silent: targets.filter(({ silent }) => silent).length,
       ...(behindSince === undefined ? {} : { behind_since: behindSince }),
     },
+    ...(await observationOf(tx, siteId, Math.floor(nowMs / 1000))),
     publishing_sources: await publishingSources(tx, siteId),
     pending_enrollments: await tx.enrollments.countPending(siteId),
     policies_not_renewed: lastKeys.filter((key) => isNotRenewed(key, Math.floor(nowMs / 1000))).length,
+  };
+}
+
+async function observationOf(
+  tx: Transaction,
+  siteId: string,
+  nowSeconds: number,
+): Promise<Pick<SiteOverviewView, 'observation'>> {
+  const { unmatchedUntilSeconds } = requireRow(await tx.sites.find(siteId));
+  const routes = await tx.publication.observedRoutes(siteId, nowSeconds);
+  const unmatchedUntil = unmatchedUntilSeconds ?? 0;
+  const untilSeconds = Math.max(routes.untilSeconds ?? 0, unmatchedUntil);
+  if (untilSeconds <= nowSeconds) return {};
+  const targets = (await targetsWithholdingObservations(tx, siteId)).slice(0, MAX_SHOWN_TARGETS);
+  const withheldFor = targets.map(({ id, name }) => ({ target_id: id, name }));
+  return {
+    observation: {
+      routes: routes.count,
+      unmatched: unmatchedUntil > nowSeconds,
+      until: momentOf(untilSeconds * 1000),
+      ...(withheldFor.length > 0 && { withheld_for: withheldFor }),
+    },
   };
 }
 

@@ -18,7 +18,10 @@ import { brokerPlace } from '../store/repositories/brokers-repository.ts';
 import type { Page, RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 
-/** All content except derived keys and the chain's members: revision, previous head, times. Not validated yet. */
+/**
+ * All content except derived keys and the chain's members: revision, previous head, times. Not validated yet. Observations are as
+ * configured: `observation-publication.ts` says which of them a bundle holds.
+ */
 export type SitePolicy = JsonObject & Pick<BundleContent, 'format' | 'auth_site'>;
 
 /** Published routes with their sources. */
@@ -40,11 +43,17 @@ export async function readSitePolicy(
     skew_seconds: site.skewSeconds,
     origins: parseStored(site.origins),
     single_verifier: site.singleVerifier === 1,
+    ...unmatchedMembers(site),
     trust_anchor_sources: await readTrustAnchorSources(tx, siteId),
     issuers: brokers.map(({ definition }) => parseStored(definition)).filter(hasKeys),
     ...(await readBlocked(tx, site)),
     ...large,
   };
+}
+
+/** Absent unless requests that no route matches are observed. */
+function unmatchedMembers({ unmatchedUntilSeconds: until }: Pick<RowOf<'site'>, 'unmatchedUntilSeconds'>) {
+  return until === null ? {} : { unmatched: 'observe' as const, unmatched_until: formatTime(until) };
 }
 
 /** The member is absent without blocked callers, and until every target knows it. */
@@ -186,7 +195,9 @@ export function routeContent({
   definition,
 }: Pick<RowOf<'route'>, 'routeId' | 'definition'>): JsonObject {
   const stored = parseStored(definition);
-  return { route_id: routeId, ...(isJsonObject(stored) ? stored : {}) };
+  const { enforcement, ...members } = isJsonObject(stored) ? stored : {};
+  // A bundle has no word for the default.
+  return { route_id: routeId, ...members, ...(enforcement === 'observe' && { enforcement }) };
 }
 
 /** @throws Error when the stored public key is invalid, which enrollment never stores */

@@ -7,7 +7,7 @@ import { ApiProblem } from '../domain/api-problem.ts';
 import { tokenHash, tokenKind } from '../secrets/bearer-token.ts';
 import type { ControlStore } from '../store/port.ts';
 import type { RowOf } from '../store/repositories/records.ts';
-import type { OptionalMember } from './known-members.ts';
+import type { Reported } from './known-members.ts';
 
 const REMEMBERED_MS = 5000;
 const MAX_REMEMBERED = 10_000;
@@ -21,10 +21,7 @@ export interface KnownTarget {
 }
 
 /** A target in a request. */
-export interface ReportingTarget extends KnownTarget {
-  /** Optional bundle members that it did not name. */
-  readonly lackedMembers: readonly OptionalMember[];
-}
+export interface ReportingTarget extends KnownTarget, Reported {}
 
 export class TargetTokens {
   readonly #store: ControlStore;

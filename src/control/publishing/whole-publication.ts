@@ -18,8 +18,10 @@ import type { BundleContent } from '../../bundle/format/schema.ts';
 import { formatTime } from '../../protocol/rfc3339.ts';
 import type { SigningKey } from '../../protocol/signing.ts';
 import type { RowOf } from '../store/repositories/records.ts';
+import type { ObservationsPublished } from '../store/repositories/tables.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { nextRevision } from './delta-publication.ts';
+import { inBundle, targetsWithholdingObservations } from './observation-publication.ts';
 import type { PolicyDraft } from './policy-draft.ts';
 import type { ShardFile, ShardSet } from './shard-set.ts';
 
@@ -52,13 +54,13 @@ export async function publishWhole(
   const { draft, signers, nowMs } = whole;
   const inline = whole.shards.linesOfAtMost(MAX_INLINE_KEYS);
   const files = inline === undefined ? whole.shards.files() : [];
-  const content = await wholeContent(tx, site, { draft, nowMs, inline, files });
+  const { content, observations } = await wholeContent(tx, site, { draft, nowMs, inline, files });
   const signed = signWholeBundle(content, signers);
   const { revision, head } = signed.position;
   const bytes = await keepFiles(tx, site.id, revision, signed.document, files);
   const kind = await addStep(tx, site, { ...whole, content, signed });
   const policy = kind === 'bundle' ? { policyRevision: revision } : {};
-  const next = { revision, head, baseRevision: revision, wholeNeeded: 0 as const, ...policy };
+  const next = { revision, head, baseRevision: revision, wholeNeeded: 0 as const, observations, ...policy };
   await tx.hierarchy.advance(site.id, next);
   await awaitAcknowledgements(tx, site.id, revision, nowMs);
   return { site: { ...site, ...next }, kind, bytes };
@@ -75,7 +77,7 @@ async function wholeContent(
   tx: Transaction,
   site: RowOf<'site'>,
   { draft, nowMs, inline, files }: PartsOfWhole,
-): Promise<BundleContent> {
+): Promise<{ readonly content: BundleContent; readonly observations: ObservationsPublished }> {
   const nowSeconds = Math.floor(nowMs / 1000);
   const keys =
     inline === undefined
@@ -87,8 +89,13 @@ async function wholeContent(
           })),
         }
       : { derived_keys: inline.map((line): unknown => JSON.parse(line)) };
+  const isWithheld = (await targetsWithholdingObservations(tx, site.id)).length > 0;
+  const { content: policy, observations } = inBundle(await draft.policy(tx, site), {
+    isWithheld,
+    nowSeconds,
+  });
   const content = {
-    ...(await draft.policy(tx, site)),
+    ...policy,
     revision: nextRevision(site),
     ...(site.head === null ? {} : { previous_head: site.head }),
     issued_at: formatTime(nowSeconds),
@@ -96,7 +103,7 @@ async function wholeContent(
     ...keys,
   };
   // Signing checks its shape.
-  return content as unknown as BundleContent;
+  return { content: content as unknown as BundleContent, observations };
 }
 
 function shardName(index: number): string {

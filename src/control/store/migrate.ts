@@ -108,6 +108,17 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
   ),
   // Why an operator made a change. Earlier events have it only within the resource, if at all.
   '0015-audit-reasons': statements(`alter table audit_event add column reason ${dialect.text}`),
+  // Ends of observations, whether the newest whole bundle asks for them, and what each target says about them. No request so far
+  // named the member.
+  '0016-observations': statements(
+    'alter table route add column observe_until_seconds bigint',
+    'create index route_observed on route (site_id, observe_until_seconds) where observe_until_seconds is not null',
+    'alter table site add column unmatched_until_seconds bigint',
+    `alter table site add column observations ${dialect.text} not null default 'none'`,
+    'alter table target add column enforcement_lacked_at_ms bigint',
+    'update target set enforcement_lacked_at_ms = last_seen_at_ms',
+    `alter table target add column enforced_observations ${dialect.text}`,
+  ),
 });
 
 function statements(...texts: readonly string[]): Migration {

@@ -13,6 +13,7 @@ import { PersistedBundle } from '../loading/state/persisted-bundle.ts';
 import { PrimaryMark } from '../loading/state/primary-mark.ts';
 import { MirroredMark, type SharedMark } from '../loading/state/shared-mark.ts';
 import { StateFollower } from '../loading/state-follower.ts';
+import type { Observations } from '../observation/observations.ts';
 import { createRefreshMetrics, type VerifierMetrics } from '../verifier-metrics.ts';
 import { logBreakGlass, logBundleEvents, logRefreshEvents, logSharedMark } from './bundle-log.ts';
 import type { ReplaySetup } from './open-replay.ts';
@@ -56,18 +57,18 @@ export function nowSeconds(): number {
 
 /**
  * Connects to nothing before `start`, except to Redis.
- * @param onLoaded called with each bundle that is loaded, before requests are decided by it
+ * @param observations follows each bundle that is loaded, before requests are decided by it
  * @throws RedisSettingError for an invalid URL
  */
 export async function openBundle(
   setup: BundleSetup,
   logger: Logger,
   metrics: VerifierMetrics,
-  onLoaded: OnLoaded = () => undefined,
+  observations: FollowingObservations,
 ): Promise<OpenBundle> {
   const opened = setup.isWorker
-    ? followPrimary(setup, logger, metrics, onLoaded)
-    : await ownState(setup, logger, metrics, onLoaded);
+    ? followPrimary(setup, logger, metrics, observations)
+    : await ownState(setup, logger, metrics, observations);
   const { authSite, breakGlass: configured } = setup;
   let file: BreakGlassFile | undefined;
   return {
@@ -86,16 +87,16 @@ export async function openBundle(
   };
 }
 
-type OnLoaded = (snapshot: Snapshot) => void;
+type FollowingObservations = Pick<Observations, 'enforced' | 'follow'>;
 
 async function ownState(
   setup: BundleSetup,
   logger: Logger,
   metrics: VerifierMetrics,
-  onLoaded: OnLoaded,
+  observations: FollowingObservations,
 ): Promise<BundleLoading> {
   const { authSite, stateDirectory } = setup;
-  const connection = await openConnection(setup.control);
+  const connection = await openConnection(setup.control, observations);
   const persisted = connection && new PersistedBundle(stateDirectory);
   const shared = await openSharedMark(setup.replay);
   const own = new FileMark({ stateDirectory, authSite });
@@ -107,7 +108,7 @@ async function ownState(
     persisted,
     mark,
     nowSeconds,
-    listener: reporting(logBundleEvents(logger, metrics, refreshMetrics), onLoaded),
+    listener: reporting(logBundleEvents(logger, metrics, refreshMetrics), observations),
     acceptSnapshot: setup.replay.kind === 'memory' ? refuseUnlessSingleVerifier : undefined,
   });
   const listener = logRefreshEvents(logger, refreshMetrics);
@@ -146,11 +147,11 @@ async function ownState(
   };
 }
 
-function reporting(listener: BundleListener, onLoaded: OnLoaded): BundleListener {
+function reporting(listener: BundleListener, observations: FollowingObservations): BundleListener {
   return {
     ...listener,
     loaded: (snapshot, change) => {
-      onLoaded(snapshot);
+      observations.follow(snapshot);
       listener.loaded?.(snapshot, change);
     },
   };
@@ -161,7 +162,7 @@ function followPrimary(
   setup: BundleSetup,
   logger: Logger,
   metrics: VerifierMetrics,
-  onLoaded: OnLoaded,
+  observations: FollowingObservations,
 ): BundleLoading {
   const { stateDirectory } = setup;
   const refreshMetrics = createRefreshMetrics(metrics.registry, () => undefined);
@@ -169,7 +170,7 @@ function followPrimary(
     ...setup,
     mark: new PrimaryMark(setup),
     nowSeconds,
-    listener: reporting(logBundleEvents(logger, metrics, refreshMetrics), onLoaded),
+    listener: reporting(logBundleEvents(logger, metrics, refreshMetrics), observations),
   });
   const follower = setup.control && new StateFollower(stateDirectory, loader);
   return {
@@ -186,10 +187,13 @@ function followPrimary(
 }
 
 /** Loaded on demand: its HTTP client takes some MiB that a verifier without Control does not need. */
-async function openConnection(control: ControlConnectionOptions | undefined) {
+async function openConnection(
+  control: ControlConnectionOptions | undefined,
+  observations: FollowingObservations,
+) {
   if (control === undefined) return undefined;
   const { ControlConnection } = await import('../loading/refresh/control-connection.ts');
-  return new ControlConnection(control);
+  return new ControlConnection({ ...control, readEnforced: () => observations.enforced() });
 }
 
 async function openSharedMark(replay: ReplaySetup): Promise<SharedMark | undefined> {

@@ -85,20 +85,14 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
   const { realtimeStalenessSeconds } = setup;
   const metrics = createVerifierMetrics(() => readingOf(bundle.loader.snapshot, realtimeStalenessSeconds));
   metrics.registry.setDefaultLabels(metricLabels);
-  const observations = await Observations.open({
-    ...setup,
-    allowed: setup.allowedObservations,
-    nowSeconds,
-    onLatchFailed: (error) =>
-      logger.error(
-        { fault: faultName(error) },
-        'observations.json in --state-dir failed: no observation begins',
-      ),
-  });
+  const observations = await openObservations(setup, logger);
   const paths = setup.observedPaths && keepPaths(setup, setup.observedPaths, logger);
-  const bundle = await openBundle(setup, logger, metrics, (snapshot) => {
-    observations.follow(snapshot);
-    paths?.follow(snapshot);
+  const bundle = await openBundle(setup, logger, metrics, {
+    enforced: () => observations.enforced(),
+    follow: (snapshot) => {
+      observations.follow(snapshot);
+      paths?.follow(snapshot);
+    },
   });
   const closing = [() => bundle.close(), async () => paths?.close()];
   const close = async () => {
@@ -151,6 +145,19 @@ export async function openVerifier(inputs: OpenVerifierInputs): Promise<OpenVeri
     await close();
     throw error;
   }
+}
+
+export function openObservations(setup: VerifierSetup, logger: Logger): Promise<Observations> {
+  return Observations.open({
+    ...setup,
+    allowed: setup.allowedObservations,
+    nowSeconds,
+    onLatchFailed: (error) =>
+      logger.error(
+        { fault: faultName(error) },
+        'observations.json in --state-dir failed: no observation begins',
+      ),
+  });
 }
 
 async function openCapturesOf(

@@ -4,6 +4,7 @@
  */
 import type { Route, RouteTable, Snapshot } from '../../bundle/compile/snapshot.ts';
 import { MAX_OBSERVATION_SECONDS } from '../../bundle/format/bundle-limits.ts';
+import { enforcedText, MAX_NAMED } from '../../bundle/format/enforced-observations.ts';
 import { pathOf } from '../../protocol/request-target.ts';
 import { EnforcedPrefixes } from './enforced-prefixes.ts';
 import { type Latch, type Latches, readLatches, writeLatches } from './latch-file.ts';
@@ -144,6 +145,20 @@ export class Observations {
           why: this.#whyEnforced(name, nowSeconds),
         })),
     };
+  }
+
+  /** For Control, as {@link enforcedText}: what is not observed although the bundle says so. Undefined when there is nothing. */
+  async enforced(): Promise<string | undefined> {
+    // An observation that begins with this bundle is observed once its latch is written.
+    await this.#writing;
+    const nowSeconds = this.#inputs.nowSeconds();
+    const enforced = this.#wishes.filter(
+      ({ name, until }) => nowSeconds < until && !this.#isOpen(name, until, nowSeconds),
+    );
+    if (enforced.length === 0) return undefined;
+    const routes = enforced.flatMap(({ routeId }) => routeId ?? []);
+    const unmatched = routes.length < enforced.length;
+    return enforcedText({ count: enforced.length, unmatched, routes: routes.slice(0, MAX_NAMED) });
   }
 
   #whyEnforced(name: string, nowSeconds: number) {

@@ -18,7 +18,16 @@ interface ReopenedDatabase {
 }
 
 /** Undoes what the last step adds. */
-export const DROP_AUDIT_REASONS = ['alter table audit_event drop column reason'];
+export const DROP_OBSERVATIONS = [
+  'drop index route_observed',
+  'alter table route drop column observe_until_seconds',
+  'alter table site drop column unmatched_until_seconds',
+  'alter table site drop column observations',
+  'alter table target drop column enforcement_lacked_at_ms',
+  'alter table target drop column enforced_observations',
+];
+
+const DROP_AUDIT_REASONS = [...DROP_OBSERVATIONS, 'alter table audit_event drop column reason'];
 
 /** Undoes what the steps from `0012-access-token-makers` on add. */
 export const DROP_FROM_TOKEN_MAKERS = [

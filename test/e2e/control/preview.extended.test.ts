@@ -5,6 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { parse, stringify } from 'yaml';
+import { formatTime } from '../../../src/protocol/rfc3339.ts';
 import type { PreviewReport } from '../../../src/verifier/preview/preview.ts';
 import { ALLOWED, FollowedSite, type FollowingVerifier } from '../../support/control/followed-site.ts';
 import { SITE_ID } from '../../support/control/site-declaration.ts';
@@ -80,6 +81,15 @@ const CHANGES: readonly {
   readonly denies: readonly ('billing' | 'reporting')[];
 }[] = [
   { kind: 'nothing', change: () => {}, denies: [] },
+  {
+    kind: 'a route is observed, which no flag allows here',
+    change: (declared) =>
+      void Object.assign(route(declared), {
+        enforcement: 'observe',
+        observe_until: formatTime(Math.floor(Date.now() / 1000) + 3600),
+      }),
+    denies: [],
+  },
   {
     kind: 'a grant goes',
     change: ({ clients }) => void clients.find(({ client_id }) => client_id === 'reporting')?.grants.pop(),

@@ -31,6 +31,8 @@ export interface ControlStageOptions {
   readonly targets?: readonly string[];
   readonly sourceCapacity?: number;
   readonly maxStalenessSeconds?: number;
+  /** Further environment variables of Control. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Files of released programs. Default: the one under test. */
   readonly controlRelease?: string | undefined;
   readonly commandRelease?: string | undefined;
@@ -139,13 +141,14 @@ export class ControlStage {
 
   /** Settings of the fixture's Control, or of another instance beside it. */
   instanceSettings(changes: Partial<InstanceSettings> = {}): InstanceSettings {
-    const { flags = [], databaseUrl, controlRelease } = this.#options;
+    const { flags = [], databaseUrl, controlRelease, env } = this.#options;
     return {
       port: this.#port,
       dataDirectory: this.dataDirectory,
       publicUrl: this.controlUrl,
       caFile: join(this.directory, 'ca.pem'),
       databaseUrl,
+      env,
       release: controlRelease,
       ...changes,
       flags: [...flags, ...(changes.flags ?? [])],

@@ -11,6 +11,8 @@ export interface InstanceSettings {
   readonly flags: readonly string[];
   /** Undefined: the embedded database. */
   readonly databaseUrl: string | undefined;
+  /** Further environment variables. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** File of a released program. Undefined: the one under test. */
   readonly release?: string | undefined;
 }
@@ -36,8 +38,8 @@ export function instanceArguments(settings: InstanceSettings): readonly string[]
 }
 
 /** An environment variable instead of an argument, because it contains a password. */
-export function instanceEnvironment({ databaseUrl }: InstanceSettings) {
-  return { PROOFGATE_DATABASE_URL: databaseUrl };
+export function instanceEnvironment({ databaseUrl, env }: InstanceSettings) {
+  return { PROOFGATE_DATABASE_URL: databaseUrl, ...env };
 }
 
 /** Undefined until the log says where it listens. */

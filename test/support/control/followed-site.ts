@@ -1,8 +1,10 @@
 /** A site of Control with verifiers of any version, and workloads that enroll and sign with the command line of any version. */
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { CheckResponse } from '../../../src/process/ext-authz/response-messages.ts';
 import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
 import { rawCheckRequest } from '../fixtures/check-request.ts';
+import type { HeaderLine } from '../fixtures/signed-request.ts';
 import {
   type CheckClient,
   encodeCheckRequest,
@@ -27,6 +29,7 @@ const TARGET = '/v1/orders/7';
 const MAX_STALENESS_SECONDS = 600;
 
 export interface FollowingVerifier {
+  check(checkRequest: Buffer): Promise<CheckResponse>;
   /** `allowed`, or `reason/detail status`. */
   present(checkRequest: Buffer): Promise<string>;
   /** What it wrote to standard output: its audit events. */
@@ -92,6 +95,7 @@ export class FollowedSite {
     const verifier: FollowingVerifier = {
       auditLines: service.stdoutLines,
       readyUrl: String(readyUrl(listening(service.stderrLines)?.admin_listen)),
+      check: (request) => client.checkBytes(request),
       present: async (request) => outcomeOfResponse(await client.checkBytes(request)),
       stop: async () => {
         this.#verifiers.delete(verifier);
@@ -112,7 +116,11 @@ export class FollowedSite {
     if (result.exitCode !== 0) throw new Error(`sign: ${result.stderr}`);
     const lines = parseStrictJson(result.stdout);
     if (!isJsonObject(lines)) throw new Error('sign did not answer an object');
-    const headers = Object.entries(lines).map(([name, value]) => ({ name, value: String(value) }));
+    return this.request(Object.entries(lines).map(([name, value]) => ({ name, value: String(value) })));
+  }
+
+  /** The same without a proof. */
+  request(headers: readonly HeaderLine[] = []): Buffer {
     const request = { ...ORIGIN, method: 'GET', target: TARGET, headers, body: { kind: 'none' } } as const;
     return encodeCheckRequest(rawCheckRequest(request));
   }

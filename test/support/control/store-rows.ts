@@ -54,6 +54,8 @@ export function siteRow(fleetId: string, id: string): Omit<RowOf<'site'>, 'envir
     wholeNeeded: 0,
     policyRevision: 0,
     blockedPublished: 0,
+    unmatchedUntilSeconds: null,
+    observations: 'none',
     ...VERSIONED,
   };
 }
@@ -100,7 +102,9 @@ export const targetRow = (siteId: string, name: string): RowOf<'target'> => ({
   aheadSinceMs: null,
   raisedRevisions: 0,
   blockedLackedAtMs: null,
+  enforcementLackedAtMs: null,
   passportHeaderLackedAtMs: null,
+  enforcedObservations: null,
   ...VERSIONED,
 });
 

@@ -60,6 +60,7 @@ async function timeline(stateDirectory?: string) {
       return route !== undefined && observations?.observes(route, nowSeconds) === true;
     },
     why: () => observations?.status().enforced.map(({ why }) => why),
+    enforced: () => observations?.enforced(),
   };
 }
 
@@ -161,4 +162,27 @@ test('without a flag nothing is written', async () => {
   await verifier.start(undefined, await observing(inHours(1)));
   expect(verifier.why()).toEqual(['not_allowed']);
   await expect(readFile(join(verifier.directory, LATCH_FILE))).rejects.toMatchObject({ code: 'ENOENT' });
+});
+
+test('Control is told what is enforced although the bundle says observe, at once and until the end', async () => {
+  const verifier = await timeline();
+  const bundle = await observing(inHours(2));
+  await verifier.start(undefined, bundle);
+  expect(await verifier.enforced()).toBe(`1 route=${ROUTE}`);
+  await verifier.start(inHours(1));
+  expect(await verifier.enforced()).toBeUndefined();
+  verifier.at(inHours(1));
+  expect(await verifier.enforced()).toBe(`1 route=${ROUTE}`);
+  verifier.at(inHours(2));
+  expect(await verifier.enforced()).toBeUndefined();
+});
+
+test('Control is told of requests that no route matches, and that nothing is observed', async () => {
+  const verifier = await timeline();
+  await verifier.start(undefined, enforcing);
+  expect(await verifier.enforced()).toBeUndefined();
+  const content = siteContent(keys);
+  Object.assign(content, { unmatched: 'observe', unmatched_until: formatTime(inHours(1)) });
+  await verifier.load(await compileSite(content));
+  expect(await verifier.enforced()).toBe('1 unmatched');
 });

@@ -45,6 +45,7 @@ export function registerDeclarationRoute(app: ControlApp, declarations: Pick<Dec
           'request_too_large',
           'rate_limited',
           'audience_taken',
+          'target_too_old',
           'source_state_conflict',
           'source_scope_mismatch',
           'source_revision_in_progress',

@@ -163,7 +163,7 @@ export function registerSiteRoutes(app: ControlApp, sites: Sites): void {
       summary: 'Change an Auth Site',
       description:
         'Identifier, trust domain and issuer URL are fixed: passports and enrolled workloads name them.',
-      problems: ['definition_invalid'],
+      problems: ['definition_invalid', 'target_too_old'],
       body: SITE_CHANGE,
       run: (operation, { site_id: id }, version, change) => sites.change(operation, id, version, change),
     },

@@ -44,7 +44,7 @@ export function registerRouteRoutes(app: ControlApp, routes: Routes): void {
     create: {
       operationId: 'createRoute',
       summary: 'Create a route; bundles contain it once it has sources',
-      problems: ['already_exists', 'definition_invalid'],
+      problems: ['already_exists', 'definition_invalid', 'target_too_old'],
       body: NEW_ROUTE,
       location: ({ site_id: siteId, route_id: id }) =>
         `/v1/sites/${encodeURIComponent(siteId)}/routes/${encodeURIComponent(id)}`,
@@ -66,7 +66,7 @@ export function registerRouteRoutes(app: ControlApp, routes: Routes): void {
       method: 'PUT',
       operationId: 'replaceRoute',
       summary: 'Replace the definition of a route',
-      problems: ['definition_invalid'],
+      problems: ['definition_invalid', 'target_too_old'],
       body: ROUTE_REPLACEMENT,
       run: (operation, { site_id: siteId, route_id: routeId }, version, { definition }) =>
         routes.replace(operation, { siteId, routeId }, version, definition),

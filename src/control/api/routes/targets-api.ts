@@ -1,7 +1,12 @@
 /** Routes of `/v1/sites/{site_id}/targets` and `/v1/targets/{target_id}`. */
 
 import Type from 'typebox';
-import { ACK_PATH, MEMBERS_HEADER, POLL_PATH } from '../../../bundle/format/bundle-limits.ts';
+import {
+  ACK_PATH,
+  ENFORCED_HEADER,
+  MEMBERS_HEADER,
+  POLL_PATH,
+} from '../../../bundle/format/bundle-limits.ts';
 import {
   ACKNOWLEDGEMENT,
   POLL_ANSWER,
@@ -105,6 +110,19 @@ function textOf(answer: PollAnswer): string {
   return text;
 }
 
+/** What a target says of its verifier with each request. A value in another form counts as none. */
+const REPORT_HEADERS = {
+  [MEMBERS_HEADER]: Type.Optional(
+    Type.String({ description: 'Optional bundle members that the target knows, separated by commas.' }),
+  ),
+  [ENFORCED_HEADER]: Type.Optional(
+    Type.String({
+      description:
+        'What the target enforces although the bundle says observe: the number, then up to 10 names, separated by spaces, such as `2 unmatched route=orders-read`.',
+    }),
+  ),
+};
+
 export function registerTargetSelfRoutes(app: ControlApp, distribution: TargetSide): void {
   app.get(
     POLL_PATH,
@@ -117,11 +135,7 @@ export function registerTargetSelfRoutes(app: ControlApp, distribution: TargetSi
         querystring: POLL_QUERY,
         headers: Type.Object({
           'if-none-match': Type.Optional(Type.String({ maxLength: 256 })),
-          [MEMBERS_HEADER]: Type.Optional(
-            Type.String({
-              description: 'Optional bundle members that the target knows, separated by commas.',
-            }),
-          ),
+          ...REPORT_HEADERS,
         }),
         response: { 200: POLL_ANSWER, 304: nothing },
       },
@@ -144,6 +158,7 @@ export function registerTargetSelfRoutes(app: ControlApp, distribution: TargetSi
         operationId: 'acknowledgeBundle',
         summary: 'Acknowledge a loaded revision, or report a rejected one',
         tags,
+        headers: Type.Object(REPORT_HEADERS),
         body: ACKNOWLEDGEMENT,
         response: { 204: nothing },
       },

@@ -61,7 +61,13 @@ export class Hierarchy extends Repository {
     siteId: string,
     set: Pick<
       Updateable<Tables['site']>,
-      'revision' | 'head' | 'baseRevision' | 'floorRevision' | 'wholeNeeded' | 'blockedPublished'
+      | 'revision'
+      | 'head'
+      | 'baseRevision'
+      | 'floorRevision'
+      | 'wholeNeeded'
+      | 'blockedPublished'
+      | 'observations'
     >,
   ): Promise<void> {
     await this.update('site', { id: siteId }, set);

@@ -31,7 +31,9 @@ export class Propagation extends Repository {
         | 'aheadRevision'
         | 'aheadSinceMs'
         | 'blockedLackedAtMs'
+        | 'enforcementLackedAtMs'
         | 'passportHeaderLackedAtMs'
+        | 'enforcedObservations'
       >
     >,
   ): Promise<void> {

@@ -66,6 +66,39 @@ export class Publication extends Repository {
     return published;
   }
 
+  /** Observed routes that bundles list, and when the last of their observations ends; undefined without one. */
+  async observedRoutes(
+    siteId: string,
+    nowSeconds: number,
+  ): Promise<{ readonly count: number; readonly untilSeconds: number | undefined }> {
+    const row = await this.db
+      .selectFrom('route')
+      .innerJoin('routeSources', (on) =>
+        on
+          .onRef('routeSources.siteId', '=', 'route.siteId')
+          .onRef('routeSources.routeId', '=', 'route.routeId'),
+      )
+      .select((of) => [
+        of.fn.countAll<number>().as('routes'),
+        of.fn.max('route.observeUntilSeconds').as('untilSeconds'),
+      ])
+      .where('route.siteId', '=', siteId)
+      .where('route.observeUntilSeconds', '>', nowSeconds)
+      .executeTakeFirstOrThrow();
+    const { routes, untilSeconds } = row;
+    return { count: Number(routes), untilSeconds: untilSeconds === null ? undefined : Number(untilSeconds) };
+  }
+
+  /** Sites whose newest whole bundle lacks observations because of a target. */
+  async sitesWithheldObservations(): Promise<readonly string[]> {
+    const rows = await this.db
+      .selectFrom('site')
+      .select('id')
+      .where('observations', '=', 'withheld')
+      .execute();
+    return rows.map(({ id }) => id);
+  }
+
   /** Increments the version of routes, whose views change with their sources. */
   async touchRoutes(siteId: string, routeIds: readonly string[], nowMs: number): Promise<void> {
     for (const part of inParts(routeIds)) {

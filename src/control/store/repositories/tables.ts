@@ -21,6 +21,8 @@ import type { TargetState } from '../../domain/runtime-states.ts';
 type JsonText = string;
 type Flag = 0 | 1;
 type Fixed<T> = ColumnType<T, T, never>;
+/** `withheld`: left out because a target does not know the members. */
+export type ObservationsPublished = 'none' | 'published' | 'withheld';
 
 /** Editable rows carry a version, which is their ETag. */
 interface Versioned {
@@ -84,6 +86,10 @@ export interface Tables {
     policyRevision: Generated<number>;
     /** Whether bundles list blocked callers; stays set from the first time that every attached target knew the member. */
     blockedPublished: Generated<Flag>;
+    /** When the observation of requests that no route matches ends or ended; null when they are denied. */
+    unmatchedUntilSeconds: number | null;
+    /** Of the newest whole bundle. */
+    observations: Generated<ObservationsPublished>;
   };
 
   /** A broker: signs passports for others, one for each issuer and trust domain. */
@@ -139,7 +145,10 @@ export interface Tables {
     raisedRevisions: Generated<number>;
     /** Time of its last request that did not name the optional bundle member. */
     blockedLackedAtMs: number | null;
+    enforcementLackedAtMs: number | null;
     passportHeaderLackedAtMs: number | null;
+    /** What it last said that it enforces although the bundle says observe, as in the request header; null for nothing. */
+    enforcedObservations: string | null;
   };
 
   client: Versioned & {
@@ -163,6 +172,8 @@ export interface Tables {
     siteId: Fixed<string>;
     routeId: Fixed<string>;
     definition: JsonText;
+    /** `observe_until` of an observed route; null otherwise. */
+    observeUntilSeconds: number | null;
   };
 
   /** `allowedSources`: JSON list as in the bundle's `route_sources`. */

@@ -42,7 +42,9 @@ export class Targets extends VersionedTable<'target'> {
       | 'aheadSinceMs'
       | 'raisedRevisions'
       | 'blockedLackedAtMs'
+      | 'enforcementLackedAtMs'
       | 'passportHeaderLackedAtMs'
+      | 'enforcedObservations'
     >,
   ): Promise<void> {
     await this.update('target', { id }, set);

@@ -7,6 +7,7 @@
 import { Agent, type Dispatcher, errors, request } from 'undici';
 import {
   ACK_PATH,
+  ENFORCED_HEADER,
   MAX_STEPS,
   MEMBERS_HEADER,
   OPTIONAL_MEMBERS,
@@ -28,6 +29,8 @@ export interface ControlConnectionOptions {
   readonly url: URL;
   /** The target's bearer token. @throws ControlFailure `control_token_unusable` */
   readonly readToken: () => Promise<string>;
+  /** What this verifier enforces although the bundle says observe, for each request; undefined when there is nothing. */
+  readonly readEnforced?: (() => Promise<string | undefined>) | undefined;
   /** PEM; default: the system's trust store. */
   readonly certificateAuthorities?: string | undefined;
   /** Milliseconds. */
@@ -119,6 +122,7 @@ export class ControlConnection {
 
   async #send(url: URL, options: SendOptions): Promise<Dispatcher.ResponseData> {
     const token = await this.#options.readToken();
+    const enforced = await this.#options.readEnforced?.();
     try {
       return await request(url, {
         dispatcher: this.#agent,
@@ -130,6 +134,7 @@ export class ControlConnection {
           authorization: `Bearer ${token}`,
           accept: 'application/json',
           [MEMBERS_HEADER]: OPTIONAL_MEMBERS.join(','),
+          ...(enforced !== undefined && { [ENFORCED_HEADER]: enforced }),
         },
       });
     } catch (error) {

@@ -154,7 +154,8 @@ export function clientCases({ read, write, ground }: Bench): void {
 export function routeCases({ read, write, ground }: Bench): void {
   it('many routes at once', async () => {
     const { siteId } = await ground();
-    const routes = ['a', 'b', 'c'].map((routeId) => ({ siteId, routeId, definition: '{}', ...VERSIONED }));
+    const unobserved = { definition: '{}', observeUntilSeconds: null, ...VERSIONED };
+    const routes = ['a', 'b', 'c'].map((routeId) => ({ siteId, routeId, ...unobserved }));
     await write(async (tx) => {
       await tx.routes.addAll(routes);
       await tx.routes.changeAll(
@@ -169,9 +170,32 @@ export function routeCases({ read, write, ground }: Bench): void {
     expect(await listed()).toEqual([2]);
   });
 
+  it('observed routes with sources, until the last observation has ended', async () => {
+    const { siteId } = await ground();
+    const observed = (routeId: string, observeUntilSeconds: number | null) => ({
+      ...{ siteId, routeId, definition: '{}', observeUntilSeconds, ...VERSIONED },
+    });
+    const rows = [observed('a', 20), observed('b', 30), observed('no-sources', 40), observed('no', null)];
+    await write(async ({ routeSources, routes }) => {
+      await routes.addAll(rows);
+      for (const routeId of ['a', 'b', 'no']) {
+        await routeSources.add({ siteId, routeId, allowedSources: '[]', ...VERSIONED });
+      }
+    });
+    await read(async ({ publication }) => {
+      expect(await publication.observedRoutes(siteId, 19)).toEqual({ count: 2, untilSeconds: 30 });
+      expect(await publication.observedRoutes(siteId, 20)).toEqual({ count: 1, untilSeconds: 30 });
+      expect(await publication.observedRoutes(siteId, 30)).toEqual({ count: 0, untilSeconds: undefined });
+      expect(await publication.sitesWithheldObservations()).not.toContain(siteId);
+    });
+    await write((tx) => tx.hierarchy.advance(siteId, { observations: 'withheld' }));
+    expect(await read((tx) => tx.publication.sitesWithheldObservations())).toContain(siteId);
+  });
+
   it('routes and their sources', async () => {
     const { siteId } = await ground();
-    const route = { siteId, routeId: 'orders-read', definition: '{}', ...VERSIONED };
+    const unobserved = { definition: '{}', observeUntilSeconds: null, ...VERSIONED };
+    const route = { siteId, routeId: 'orders-read', ...unobserved };
     const sources = { siteId, routeId: 'orders-read', allowedSources: '[]', ...VERSIONED };
     await expect(write((tx) => tx.routeSources.add(sources))).rejects.toMatchObject({ kind: 'reference' });
     await write(async ({ routeSources, routes }) => {

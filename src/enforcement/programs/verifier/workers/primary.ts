@@ -19,7 +19,7 @@ import { stopped, untilStopped } from '../../../../process/program/stop-signal.t
 import { renderMetrics } from '../../../../process/telemetry/instruments.ts';
 import { createLogger } from '../../../../process/telemetry/logger.ts';
 import { type OpenBundle, openBundle } from '../../../../verifier/assembly/open-bundle.ts';
-import { readingOf } from '../../../../verifier/assembly/open-verifier.ts';
+import { openObservations, readingOf } from '../../../../verifier/assembly/open-verifier.ts';
 import {
   bundleCheck,
   controlCheck,
@@ -48,7 +48,7 @@ async function leadWorkers(
   const metrics = createVerifierMetrics(() => readingOf(bundle.loader.snapshot, realtimeStalenessSeconds));
   metrics.registry.setDefaultLabels({ worker: 'primary' });
   const workerMetrics = createWorkerMetrics(metrics.registry, () => pool.runningCount());
-  const bundle = await openBundle(setup, logger, metrics);
+  const bundle = await openBundle(setup, logger, metrics, await openObservations(setup, logger));
   const pool = new WorkerPool({
     size: settings.workers,
     logger,
