@@ -1,6 +1,6 @@
 /**
  * What a target enforces although the bundle says observe, as the value of a request header: the count, then some of the names,
- * separated by spaces, such as `2 unmatched route=orders-read`. Neither names nor header have a space inside.
+ * separated by spaces, such as `2 unmatched route=orders-read`. No name contains a space.
  * Source: docs/design/bundle.md "Distribution".
  */
 import { IDENTIFIER_PATTERN } from './patterns.ts';
