@@ -25,10 +25,9 @@ export interface PassportCache {
   remember(entry: VerifiedPassport, nowSeconds: number): void;
 }
 
-const DEFAULT_MAX_ENTRIES = 20_000;
 /**
- * Maximum size of the cached passports, with an allowance for each entry's objects. A caller may have thousands of 8
- * KiB passports signed for itself, and memory must stay bounded.
+ * Maximum size of the cached passports, with an allowance for each entry's objects: some 20,000 usual ones. A caller may have
+ * thousands of 8 KiB passports signed for itself, and memory must stay bounded.
  */
 const MAX_BYTES = 32 * 1024 * 1024;
 const ENTRY_ALLOWANCE_BYTES = 1024;
@@ -39,10 +38,10 @@ export interface KeptPassports extends PassportCache {
   readonly size: number;
 }
 
-export function createPassportCache(maxEntries = DEFAULT_MAX_ENTRIES): KeptPassports {
+/** Without a maximum number of entries, it allocates no room in advance: an explanation needs one entry. */
+export function createPassportCache(maxBytes = MAX_BYTES): KeptPassports {
   const entries = new LRUCache<string, VerifiedPassport>({
-    max: maxEntries,
-    maxSize: MAX_BYTES,
+    maxSize: maxBytes,
     sizeCalculation: ({ passport }) => passport.signingInput.byteLength + ENTRY_ALLOWANCE_BYTES,
   });
   let sweptSeconds = Number.NEGATIVE_INFINITY;
