@@ -1,4 +1,4 @@
-# A checkout with what is here, committed, and one release of it, so that the archive is there which the first lines unpack.
+# A checkout with what is here, committed, and the archive that the first lines unpack: that of the last release, under this version's name.
 export GIT_AUTHOR_NAME=Tester GIT_AUTHOR_EMAIL=tester@shop.example GIT_COMMITTER_NAME=Tester GIT_COMMITTER_EMAIL=tester@shop.example
 released=$PWD/checkout
 mkdir "$released"
@@ -10,9 +10,7 @@ touch -d 2020-01-01 package.json package-lock.json
 git init --quiet && printf '%s\n' node_modules .cache '*.pem' .venv >.git/info/exclude
 git add --all && git commit --quiet --message 'Of a session'
 version=$(node -p 'require("./package.json").version')
-openssl genpkey -algorithm ed25519 -out first.pem 2>>"$SESSION/openssl" && chmod 600 first.pem
-make --silent release KEY=first.pem >>"$SESSION/first"
-mkdir ../elsewhere && mv ".build/release/proofgate-$version.tgz" ../elsewhere
+mkdir ../elsewhere && cp "$(ls "$CHECKOUT"/test/compatibility/releases/proofgate-*.tgz | tail -n 1)" "../elsewhere/proofgate-$version.tgz"
 cd ../elsewhere
 # There is no network here: that the lock file suits the package is what npm can tell, and the packages are the checkout's.
 npm() { command npm "$@" --dry-run && ln -s "$CHECKOUT/node_modules" node_modules; }

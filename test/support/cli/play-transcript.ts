@@ -8,7 +8,13 @@ import { type CliRun, expectCliError, expectNoStackTrace, type runCli } from './
 import type { Step, Transcript } from './transcript.ts';
 
 type RunOptions = Parameters<typeof runCli>[2];
-type RunProgram = (args: readonly string[], options: RunOptions) => Promise<CliRun>;
+type RunProgram = (
+  args: readonly string[],
+  options: RunOptions & {
+    /** Whether the transcript expects an error. */
+    readonly isRefused: boolean;
+  },
+) => Promise<CliRun>;
 
 /**
  * @param names values of `{NAME}` in the transcript
@@ -23,9 +29,9 @@ export async function playTranscript(
   for (const [name, content] of transcript.files)
     await writeFile(join(folder, name), content, { mode: 0o600 });
   const player = new Player(run, folder, names);
-  for (const step of transcript.steps) {
+  for (const [at, step] of transcript.steps.entries()) {
     try {
-      await player.play(step);
+      await player.play(step, transcript.steps[at + 1]?.verb === 'error');
     } catch (error) {
       throw new Error(`line ${step.line}: ${error instanceof Error ? error.message : error}`, {
         cause: error,
@@ -52,8 +58,13 @@ class Player {
     this.#names = new Map(Object.entries(names));
   }
 
-  async play({ verb, words, rest }: Step): Promise<void> {
-    if (verb === '$') return this.#runProgram(words.map((word) => this.#withNames(word)));
+  /** @param isRefused whether the next step expects an error */
+  async play({ verb, words, rest }: Step, isRefused: boolean): Promise<void> {
+    if (verb === '$')
+      return this.#runProgram(
+        words.map((word) => this.#withNames(word)),
+        isRefused,
+      );
     if (verb === 'set') return void this.#setVariable(this.#withNames(rest));
     if (verb === 'keep') return void this.#keepName(rest);
     if (verb === 'until') return this.#repeatUntil(new RegExp(this.#withNames(rest), 'm'));
@@ -87,12 +98,13 @@ class Player {
     if (!this.#exitExpected) expect(run.exitCode).toBe(0);
   }
 
-  async #runProgram(words: readonly string[]): Promise<void> {
+  async #runProgram(words: readonly string[], isRefused: boolean): Promise<void> {
     this.finishRun();
     const [program, ...args] = words;
     if (program !== 'proofgate') throw new Error('only proofgate can be run');
     this.#args = args;
-    this.#run = await this.#program(args, { cwd: this.#folder, env: this.#env, stdin: this.#stdin });
+    const options = { cwd: this.#folder, env: this.#env, stdin: this.#stdin, isRefused };
+    this.#run = await this.#program(args, options);
     this.#stdin = '';
     this.#exitExpected = false;
     this.#stderrExpected = false;
@@ -104,7 +116,7 @@ class Player {
   }
 
   async #repeatUntil(pattern: RegExp): Promise<void> {
-    const options = { cwd: this.#folder, env: this.#env };
+    const options = { cwd: this.#folder, env: this.#env, isRefused: false };
     this.#run = await waitFor(String(pattern), async () => {
       const run = await this.#program(this.#args, { ...options, stdin: '' });
       return pattern.test(run.stdout) ? run : undefined;

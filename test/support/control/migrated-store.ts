@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import LibsqlDatabase from 'libsql';
 import type { ControlStore } from '../../../src/control/store/port.ts';
 import { DATABASE_FILE, openSqliteStore, type SqliteOptions } from '../../../src/control/store/sqlite.ts';
 
@@ -21,7 +22,12 @@ export async function openMigratedStore(options: SqliteOptions): Promise<Control
 async function migratedDatabase(): Promise<Buffer> {
   const folder = await mkdtemp(join(tmpdir(), 'proofgate-migrated-'));
   await (await openSqliteStore({ dataDirectory: folder, nowMs: Date.now })).close();
-  const bytes = await readFile(join(folder, DATABASE_FILE));
+  // A closed connection may write the log back into its file later, when its statements are collected.
+  const database = new LibsqlDatabase(join(folder, DATABASE_FILE));
+  const copy = join(folder, 'copy.sqlite');
+  database.exec(`vacuum into '${copy}'`);
+  database.close();
+  const bytes = await readFile(copy);
   await rm(folder, { recursive: true });
   return bytes;
 }
