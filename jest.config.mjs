@@ -36,6 +36,6 @@ export default {
   // One more than the two cores: most tests wait for processes, not for a processor.
   maxWorkers: 3,
   // A worker keeps the modules of finished files, so one that has grown is replaced.
-  workerIdleMemoryLimit: '1GB',
+  workerIdleMemoryLimit: '2GB',
   reporters: ['default', '<rootDir>/scripts/jest/reporter.mjs'],
 };
