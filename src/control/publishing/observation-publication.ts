@@ -49,6 +49,16 @@ export async function targetsWithholdingObservations(
   return (await tx.targets.attached(siteId)).filter((row) => lacks(row, 'enforcement'));
 }
 
+/** Whether a bundle that is issued now withholds observations that the newest one has, or the reverse. */
+export async function changesWithholding(
+  tx: Transaction,
+  { id, observations }: Pick<RowOf<'site'>, 'id' | 'observations'>,
+): Promise<boolean> {
+  if (observations === 'none') return false;
+  const isWithheld = (await targetsWithholdingObservations(tx, id)).length > 0;
+  return isWithheld !== (observations === 'withheld');
+}
+
 /** Requests a bundle without observations, for a target that does not know them. Takes no lock when that is done already. */
 export async function withholdObservations(
   store: ControlStore,

@@ -16,6 +16,7 @@ import {
   referencesOf,
 } from './delta-publication.ts';
 import { writePublishedStatement } from './freshness-renewal.ts';
+import { changesWithholding } from './observation-publication.ts';
 import { PolicyDraft } from './policy-draft.ts';
 import { type FormerShard, type RunReads, ShardSet } from './shard-set.ts';
 import { keepContent, type PublishedWhole, publishWhole } from './whole-publication.ts';
@@ -163,7 +164,12 @@ export class WholeAttempt {
     const changes = await this.#pending(tx);
     const removed = await removedClients(tx, site.id, changes);
     const hasPolicyChange = await tx.publication.hasPolicyChange(site.id);
-    const changesContent = site.head === null || wasAhead || removed.length > 0 || hasPolicyChange;
+    const changesContent =
+      site.head === null ||
+      wasAhead ||
+      removed.length > 0 ||
+      hasPolicyChange ||
+      (await changesWithholding(tx, site));
     const before = changesContent ? site : await deltaBefore(tx, site, changes, { signers, nowMs });
     const nowSeconds = Math.floor(nowMs / 1000);
     const late = new Set([...this.#late, ...referencesOf(changes, 'key')]);

@@ -3,7 +3,7 @@
  * may hold identifiers: they are kept in a local file alone, and their number is bounded.
  * Source: docs/operate/observe.md "Forgotten routes".
  */
-import type { RouteTable } from '../../bundle/compile/snapshot.ts';
+import type { Route } from '../../bundle/compile/snapshot.ts';
 
 export const MAX_SHAPES = 200;
 /** Segments after the eighth become one placeholder. */
@@ -21,7 +21,7 @@ export const SHAPE_METHODS: ReadonlySet<string> = new Set([
   'DELETE',
   'OPTIONS',
 ]);
-/** As a child, stands for any segment. No canonical path has a brace. */
+/** As a child, stands for any segment. A segment with a brace, which a path may have, is one of these, so that templates stay valid. */
 const ANY = '{}';
 /** As a child, stands for the rest of a path. */
 const REST = '{*}';
@@ -64,7 +64,7 @@ export class ObservedPaths {
   }
 
   /** Literals of these routes stay literals. */
-  follow(routes: RouteTable): void {
+  follow(routes: { all(): readonly Pick<Route, 'pathTemplate'>[] }): void {
     const literals = new Set<string>();
     for (const { pathTemplate } of routes.all()) {
       for (const segment of segmentsOf(pathTemplate)) if (!segment.startsWith('{')) literals.add(segment);
@@ -135,6 +135,7 @@ export class ObservedPaths {
       if (known === undefined) to.children.set(key, child);
       else this.#merge(child, known);
     }
+    from.children.clear();
     this.#collapse(to);
   }
 
@@ -187,7 +188,7 @@ function keysOfPath(path: string): readonly string[] {
   const segments = segmentsOf(path);
   const keys = segments
     .slice(0, MAX_SEGMENTS)
-    .map((segment) => (segment.length > MAX_LITERAL_CHARACTERS ? ANY : segment));
+    .map((segment) => (segment.length > MAX_LITERAL_CHARACTERS || /[{}]/.test(segment) ? ANY : segment));
   return segments.length > MAX_SEGMENTS ? [...keys, REST] : keys;
 }
 

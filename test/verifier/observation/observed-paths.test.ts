@@ -17,6 +17,8 @@ import { compileSite, newSiteKeys, siteContent } from '../../support/fixtures/sn
 import { createTestVerifier } from '../../support/fixtures/test-verifier.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 28);
+/** Routes whose literals may go with the next bundle. */
+const NUMBERED = Array.from({ length: 61 }, (_, n) => ({ pathTemplate: `/${n}/${n}` }));
 const keys = newSiteKeys();
 const snapshot = await compileSite(siteContent(keys));
 
@@ -74,7 +76,7 @@ describe('shapes of paths', () => {
 
   it('are at most 200, whatever callers send, and count each request once', () => {
     const segment = fc.oneof(
-      fc.constantFrom('a', 'b', 'v1', 'orders', '', 'x'.repeat(70)),
+      fc.constantFrom('a', 'b', 'v1', 'orders', 'x'.repeat(70), '{a', '{*}', '{}', '{p2}', '{rest*}'),
       fc.nat(60).map(String),
     );
     const path = fc
@@ -87,10 +89,15 @@ describe('shapes of paths', () => {
         fc.boolean(),
         (requests, hasRoutes) => {
           const paths = new ObservedPaths();
-          if (hasRoutes) paths.follow(snapshot.routes);
-          for (const [method, target] of requests) paths.add(method, target, NOW_MS);
+          if (hasRoutes) paths.follow({ all: () => NUMBERED });
+          for (const [at, [method, target]] of requests.entries()) {
+            if (at === 150) paths.follow({ all: () => [] });
+            paths.add(method, target, NOW_MS);
+          }
           const shapes = paths.shapes();
           expect(shapes.length).toBeLessThanOrEqual(MAX_SHAPES);
+          for (const { pathTemplate } of shapes)
+            expect(parsePathTemplate(pathTemplate).kind).toBe('template');
           expect(new Set(shapes.map(({ method, pathTemplate }) => `${method} ${pathTemplate}`)).size).toBe(
             shapes.length,
           );

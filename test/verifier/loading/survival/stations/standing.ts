@@ -32,17 +32,24 @@ export async function standingByDirectory(chain: SignedChain): Promise<Standing>
     await loader.reload();
     return loader;
   };
+  /** It stays until the next document: a watching loader forgets the problem of a file that is gone. */
+  let lastStep: string | undefined;
+  const removeLastStep = async () => {
+    if (lastStep !== undefined) await rm(join(directory, lastStep));
+    lastStep = undefined;
+  };
   return {
     async whole(bytes) {
+      await removeLastStep();
       for (const name of STEP_FILES) await rm(join(directory, name), { force: true });
       await put('bundle.jws', bytes);
       return look();
     },
     async step({ bytes, kind, revision }) {
-      await put(`${kind}-${revision}.jws`, bytes);
-      await look();
-      await rm(join(directory, `${kind}-${revision}.jws`));
-      return loader;
+      await removeLastStep();
+      lastStep = `${kind}-${revision}.jws`;
+      await put(lastStep, bytes);
+      return look();
     },
     async statement(bytes) {
       await put('freshness.jws', bytes);
