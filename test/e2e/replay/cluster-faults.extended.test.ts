@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { TestRedisCluster } from '../../support/harness/redis-cluster.ts';
+import { machineSlowness } from '../../support/wait.ts';
 import { ReplayCampaign } from './campaign.ts';
 import { CLUSTER_FAULTS, type ClusterFault, callerTag } from './cluster-changes.ts';
 import { SKEW_SECONDS } from './proof-source.ts';
@@ -44,7 +45,7 @@ describe.each(rounds)('$name', (fault) => {
       const { seconds } = await campaign.survive(fault.name, () => strike(fault, campaign));
       expect(campaign.ledger.doubles).toEqual([]);
       expect(campaign.ledger.unknown).toEqual([]);
-      expect(seconds).toBeLessThan(FENCE_SECONDS + ALLOWANCE_SECONDS);
+      expect(seconds).toBeLessThan(FENCE_SECONDS + ALLOWANCE_SECONDS * machineSlowness());
     });
   });
 });

@@ -6,6 +6,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { TestRedisServer } from '../../support/harness/redis-server.ts';
+import { machineSlowness } from '../../support/wait.ts';
 import { ReplayCampaign } from './campaign.ts';
 import { SKEW_SECONDS } from './proof-source.ts';
 import { ReplayStage } from './replay-fixture.ts';
@@ -57,7 +58,7 @@ describe.each(FAULTS)('Redis is $name', ({ name, strike, isLoss }) => {
           const { seconds, fenced } = await campaign.survive(name, () => strike(redis));
           expect(campaign.ledger.doubles).toEqual([]);
           expect(campaign.ledger.unknown).toEqual([]);
-          expect(seconds).toBeLessThan((isLoss ? FENCE_SECONDS : 0) + ALLOWANCE_SECONDS);
+          expect(seconds).toBeLessThan((isLoss ? FENCE_SECONDS : 0) + ALLOWANCE_SECONDS * machineSlowness());
           // A loss raises a fence, and nothing else does.
           expect(fenced > 0).toBe(isLoss);
         }
