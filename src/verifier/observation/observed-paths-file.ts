@@ -23,7 +23,10 @@ export async function readObservedPaths(path: string): Promise<ObservedPathsCont
   const read = readStrictJson(await readInputText(path, MAX_BYTES), JSON_LIMITS);
   const content = read.kind === 'read' ? contentOf(read.value) : undefined;
   if (content !== undefined) return content;
-  throw usageError('observed_paths_invalid', `${path} is not a file that --observe-paths-file wrote`);
+  throw usageError(
+    'observed_paths_invalid',
+    `${path} is not a file that --observe-paths-file wrote: remove it, or name another`,
+  );
 }
 
 /** As {@link readObservedPaths}; undefined when there is no file. */

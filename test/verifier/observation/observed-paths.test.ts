@@ -74,6 +74,20 @@ describe('shapes of paths', () => {
     expect([paths.others, paths.shapes()]).toEqual([5, []]);
   });
 
+  it('are at most 200 after a bundle without the literals that kept values apart', () => {
+    const paths = new ObservedPaths();
+    paths.follow({ all: () => NUMBERED });
+    add(paths, 25, (n) => `/${n}`);
+    add(paths, 25, (n) => `/7/${n}`);
+    expect(paths.shapes()).toHaveLength(50);
+    const others = Array.from({ length: 15 }, (_, n) => ({ pathTemplate: `/other${n}` }));
+    paths.follow({ all: () => others });
+    add(paths, 1, () => '/7/8');
+    expect(counted(paths)).toEqual(['26 GET /{p1}/{p2}', '25 GET /{p1}']);
+    for (const { pathTemplate } of others) add(paths, 20, (n) => `${pathTemplate}/${n}`);
+    expect(paths.shapes()).toHaveLength(MAX_SHAPES);
+  });
+
   it('are at most 200, whatever callers send, and count each request once', () => {
     const segment = fc.oneof(
       fc.constantFrom('a', 'b', 'v1', 'orders', 'x'.repeat(70), '{a', '{*}', '{}', '{p2}', '{rest*}'),
