@@ -179,6 +179,20 @@ it('they are published again when the verifier is upgraded, or its target is det
   }
 });
 
+it('a new base publishes them to followers too, when the last old verifier was upgraded before it', async () => {
+  const target = await addTarget(world);
+  await observe(DAY);
+  await poll(target, OLD);
+  await publish();
+  expect((await world.site()).observations).toBe('withheld');
+  world.clock.ms += ALL_SEEN_MS;
+  await world.change((tx) => tx.propagation.noteTargets([target.id], { lastSeenAtMs: world.clock.ms }));
+  await publisher.publishWhole();
+  const { observations, policyRevision, revision } = await world.site();
+  // A base that only continues the chain would leave followers with what they have.
+  expect([observations, policyRevision]).toEqual(['published', revision]);
+});
+
 it('the publisher’s sweep publishes them again', async () => {
   const target = await addTarget(world);
   await observe(DAY);

@@ -164,7 +164,7 @@ test('without a flag nothing is written', async () => {
   await expect(readFile(join(verifier.directory, LATCH_FILE))).rejects.toMatchObject({ code: 'ENOENT' });
 });
 
-test('Control is told what is enforced although the bundle says observe, at once and until the end', async () => {
+test('a report to Control names what is enforced although the bundle says observe, at once and until the end', async () => {
   const verifier = await timeline();
   const bundle = await observing(inHours(2));
   await verifier.start(undefined, bundle);
@@ -177,7 +177,7 @@ test('Control is told what is enforced although the bundle says observe, at once
   expect(await verifier.enforced()).toBeUndefined();
 });
 
-test('Control is told of requests that no route matches, and that nothing is observed', async () => {
+test('a report to Control names requests that no route matches, and is absent when nothing is observed', async () => {
   const verifier = await timeline();
   await verifier.start(undefined, enforcing);
   expect(await verifier.enforced()).toBeUndefined();
