@@ -1,12 +1,13 @@
 /** Starts the console in the browser. */
 import '@mantine/core/styles.css';
 import './styles.css';
-import { MantineProvider, Skeleton } from '@mantine/core';
+import { MantineProvider } from '@mantine/core';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { queries, sessionQuery, useSignedIn } from './api/session';
+import { Loading } from './parts/loading';
 import { Problem } from './parts/problem';
 import { router } from './shell/router';
 import { SignIn } from './shell/sign-in';
@@ -27,7 +28,7 @@ function Console() {
   const { session, error } = useSignedIn();
   if (session) return <RouterProvider router={router} />;
   if (session === null) return <SignIn />;
-  return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
+  return error ? <Problem error={error} /> : <Loading height={320} />;
 }
 
 const ready = Promise.allSettled([router.load(), queries.prefetchQuery(sessionQuery)]);

@@ -4,7 +4,6 @@ import type { Page } from 'playwright-core';
 import { formatTime } from '../../src/protocol/rfc3339.ts';
 import { ConsoleStage, confirm } from '../support/control/console-fixture.ts';
 import { SITE_ID } from '../support/control/site-declaration.ts';
-import { waitFor } from '../support/wait.ts';
 
 const MEMBERS = 'blocked,enforcement,passport_header';
 const until = formatTime(Math.floor(Date.now() / 1000) + 10 * 86_400);
@@ -46,8 +45,6 @@ test('every page of the site says so, and no other page', async () => {
   for (const path of ['/setup', '/keys', '/targets']) {
     await pageOf(path);
     await banner().waitFor();
-    await page.getByRole('heading', { level: 1 }).waitFor();
-    await waitFor('the page', async () => (await page.getByLabel('Loading').count()) === 0);
     expect(await stage.axeViolations(page)).toEqual([]);
   }
   await page.goto(`${stage.url}/audit`);

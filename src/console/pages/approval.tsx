@@ -1,10 +1,11 @@
 /** One enrollment: the content of its proof, and the decision. */
-import { Anchor, Skeleton } from '@mantine/core';
+import { Anchor } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useMay, useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
+import { Loading } from '../parts/loading';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
@@ -18,8 +19,7 @@ export default function Approval() {
     queryFn: () => enrollmentOf(enrollmentId),
   });
   const mayDecide = useMay('decide_enrollments');
-  if (enrollment === undefined)
-    return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
+  if (enrollment === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
   const isWaiting = enrollment.state === 'pending_approval';
   return (
     <Page title="Enrollment" question="Who asks for this key?">

@@ -1,5 +1,5 @@
 /** A table of clients and resources with the granted access. */
-import { Group, NativeSelect, Skeleton, Stack, Table, Text, TextInput } from '@mantine/core';
+import { Group, NativeSelect, Stack, Table, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
@@ -7,6 +7,7 @@ import { useMay, useSite } from '../api/session';
 import { useUrlState } from '../api/url-state';
 import { type Because, Dialogue } from '../parts/action';
 import { AsCommand } from '../parts/command';
+import { Loading } from '../parts/loading';
 import { Empty } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { TableFrame } from '../parts/table-frame';
@@ -35,8 +36,7 @@ export function GrantMatrix() {
     queryKey: ['site', site_id, 'matrix'],
     queryFn: () => readMatrix(site_id),
   });
-  if (data === undefined)
-    return error ? <Problem error={error} /> : <Skeleton height={240} aria-label="Loading" />;
+  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={240} />;
   const clients = data.clients.filter(({ client_id }) => client_id.includes(wanted));
   return (
     <Stack gap="sm">

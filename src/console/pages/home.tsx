@@ -6,6 +6,7 @@ import { type ReactNode, Suspense } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { AsCommand } from '../parts/command';
 import { List } from '../parts/list';
+import { Loading } from '../parts/loading';
 import { Empty, Page } from '../parts/page';
 import { useMayCreateSites } from '../parts/roles';
 import { Steps } from '../parts/steps';
@@ -71,7 +72,7 @@ export default function Home() {
       <AsCommand words={['get', 'sites']} />
       {/* Whoever may rename a place may create sites in it. */}
       {mayCreate && (
-        <Suspense fallback={<Skeleton height={160} aria-label="Loading" />}>
+        <Suspense fallback={<Loading height={160} />}>
           <Places />
         </Suspense>
       )}

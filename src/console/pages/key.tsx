@@ -1,5 +1,5 @@
 /** One derived key: its readiness, and what prevents it. */
-import { Anchor, Checkbox, Skeleton, Table } from '@mantine/core';
+import { Anchor, Checkbox, Table } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -7,6 +7,7 @@ import { api, bodyOf, type Schemas } from '../api/client';
 import { useMay, useSite } from '../api/session';
 import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
+import { Loading } from '../parts/loading';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { CONDITIONS } from '../parts/readiness';
@@ -21,8 +22,7 @@ export default function Key() {
     queryKey: ['site', site_id, 'key', keyId],
     queryFn: () => bodyOf(api.GET('/v1/derived-keys/{key_id}', { params: { path } })),
   });
-  if (key === undefined)
-    return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
+  if (key === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
   return (
     <Page title="Key" actions={key.status === 'active' ? <Revoke derivedKey={key} /> : undefined}>
       {error && <Problem error={error} />}

@@ -1,10 +1,11 @@
 /** Environments and their fleets, to which sites belong. */
-import { Skeleton, Table } from '@mantine/core';
+import { Table } from '@mantine/core';
 import { api, bodyOf, versionedBodyOf } from '../api/client';
 import { may, type Place } from '../api/permissions';
 import { usePlaces } from '../api/places';
 import { useSession } from '../api/session';
 import { AsCommand } from '../parts/command';
+import { Loading } from '../parts/loading';
 import { Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Rename } from '../parts/rename';
@@ -15,8 +16,7 @@ export default function Places() {
   const session = useSession();
   const administers = (place: Place) => may(session, 'administer', place);
   const { data, error } = usePlaces();
-  if (data === undefined)
-    return error ? <Problem error={error} /> : <Skeleton height={160} aria-label="Loading" />;
+  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={160} />;
   const rows = data.environments.flatMap(({ environment_id, name: environment }) => [
     {
       key: environment_id,

@@ -1,5 +1,5 @@
 /** One enrollment policy, and the commands with which workloads enroll under it. */
-import { Anchor, Group, Skeleton, Tabs, Text } from '@mantine/core';
+import { Anchor, Group, Tabs, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { ApiError, api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
@@ -9,6 +9,7 @@ import { Action } from '../parts/action';
 import { AsCommand, CopyText, renaming } from '../parts/command';
 import { Edit } from '../parts/edit';
 import { bodyOfValues, type Values } from '../parts/fields';
+import { Loading } from '../parts/loading';
 import { Empty, Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Id, Moment, State, UntrustedText } from '../parts/values';
@@ -28,8 +29,7 @@ export default function PolicyPage() {
     queryFn: () => read(policyId),
   });
   const mayOperate = useMay('operate');
-  if (data === undefined)
-    return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
+  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
   const { body: policy, etag } = data;
   return (
     <Page title="Policy" question="Which workload may enroll, and how?">
@@ -243,8 +243,7 @@ function CommandGenerator({ policy: { policy_id, site_id } }: { readonly policy:
   });
   if (error instanceof ApiError && error.code === 'policy_not_active')
     return <Empty>The policy accepts no enrollments. Reactivate it to get its commands.</Empty>;
-  if (data === undefined)
-    return error ? <Problem error={error} /> : <Skeleton height={240} aria-label="Loading" />;
+  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={240} />;
   const forms = FORMS.filter(([member]) => data[member] !== undefined);
   return (
     <>

@@ -1,5 +1,5 @@
 /** The steps from a new site to its first allowed request. */
-import { Anchor, Group, Skeleton, Stack, Text } from '@mantine/core';
+import { Anchor, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -7,6 +7,7 @@ import { api, bodyOf, controlUrl, type Schemas } from '../api/client';
 import { nameWord, shellWord } from '../api/ctl-command';
 import { useMay, useSite } from '../api/session';
 import { AsCommand, CopyText } from '../parts/command';
+import { Loading } from '../parts/loading';
 import { Page } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { CONDITIONS } from '../parts/readiness';
@@ -28,8 +29,7 @@ export default function SetUp() {
   });
   const mayOperate = useMay('operate');
   const mayAdminister = useMay('administer');
-  if (data === undefined)
-    return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
+  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
   const given: Given = { site, mayOperate, mayAdminister, ...data };
   return (
     <Page

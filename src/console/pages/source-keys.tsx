@@ -1,9 +1,10 @@
 /** The issuer's keys that Control holds for a source, and whether it can still refresh them. */
-import { Alert, Code, Skeleton, Table, Text } from '@mantine/core';
+import { Alert, Code, Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { api, bodyOf, type Schemas } from '../api/client';
 import { useSite } from '../api/session';
 import { AsCommand } from '../parts/command';
+import { Loading } from '../parts/loading';
 import { Empty, Facts, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { TableFrame, TableHead } from '../parts/table-frame';
@@ -23,7 +24,7 @@ export function SourceKeys({ sourceId }: { readonly sourceId: string }) {
   return (
     <Section title="Keys of the issuer">
       {error && <Problem error={error} />}
-      {data === undefined && !error && <Skeleton height={120} aria-label="Loading" />}
+      {data === undefined && !error && <Loading height={120} />}
       {data?.key_sets.map((keySet) => (
         <KeySet key={keySet.revision} keySet={keySet} isOnly={data.key_sets.length === 1} />
       ))}

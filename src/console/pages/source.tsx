@@ -1,5 +1,5 @@
 /** One Trust Anchor Source with its revisions. */
-import { Anchor, Group, List, Skeleton, Text } from '@mantine/core';
+import { Anchor, Group, List, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
@@ -8,6 +8,7 @@ import { usePolicies } from '../api/site-lists';
 import { Action } from '../parts/action';
 import { AsCommand, renaming } from '../parts/command';
 import { Edit } from '../parts/edit';
+import { Loading } from '../parts/loading';
 import { Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Id, Moment, UntrustedText } from '../parts/values';
@@ -38,8 +39,7 @@ export default function SourcePage() {
         : false,
   });
   const mayOperate = useMay('operate');
-  if (data === undefined)
-    return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
+  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
   const { body: source, etag } = data;
   return (
     <Page title="Source" question="Is this the intended cluster, and is it in use?">

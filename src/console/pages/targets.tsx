@@ -1,5 +1,5 @@
 /** The verifiers of a site, and the revision that each has loaded. */
-import { Group, Skeleton, Stack, Table, Text } from '@mantine/core';
+import { Group, Stack, Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
@@ -7,6 +7,7 @@ import { nameWord } from '../api/ctl-command';
 import { useMay, useSite } from '../api/session';
 import { Action } from '../parts/action';
 import { AsCommand } from '../parts/command';
+import { Loading } from '../parts/loading';
 import { Empty, Facts, Page, Section } from '../parts/page';
 import { Problem } from '../parts/problem';
 import { Rename } from '../parts/rename';
@@ -26,8 +27,7 @@ export default function Targets() {
     queryFn: () => bodyOf(api.GET('/v1/sites/{site_id}/propagation', { params: { path: { site_id } } })),
     refetchInterval: 5_000,
   });
-  if (data === undefined)
-    return error ? <Problem error={error} /> : <Skeleton height={320} aria-label="Loading" />;
+  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={320} />;
   return (
     <Page
       title="Targets"

@@ -2,20 +2,11 @@
  * A list of Control, with pages by cursor and its state in the URL. A list that fits on one page can be sorted by any
  * column and searched while typing. A longer list has Control's order and Control's filters.
  */
-import {
-  Button,
-  Checkbox,
-  Group,
-  Skeleton,
-  Stack,
-  Table,
-  Text,
-  TextInput,
-  UnstyledButton,
-} from '@mantine/core';
+import { Button, Checkbox, Group, Stack, Table, Text, TextInput, UnstyledButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { useUrlState } from '../api/url-state';
+import { Loading } from './loading';
 import { Problem } from './problem';
 import { TableFrame } from './table-frame';
 
@@ -95,7 +86,7 @@ export function List<T>(props: ListProps<T>) {
       <Stack gap="sm">
         {error && <Problem error={error} />}
         {head()}
-        {!error && <Skeleton height={240} aria-label="Loading" />}
+        {!error && <Loading height={240} />}
       </Stack>
     );
   const isWhole = cursor === undefined && data.next_cursor === undefined;

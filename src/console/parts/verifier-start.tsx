@@ -1,10 +1,11 @@
 /** The shell commands that start a target's verifier, with the keys that it pins. */
-import { Skeleton, Stack, Text } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { api, bodyOf, controlUrl, type Schemas } from '../api/client';
 import { shellWord } from '../api/ctl-command';
 import { useSite } from '../api/session';
 import { CopyText } from './command';
+import { Loading } from './loading';
 import { Problem } from './problem';
 
 export function signingKeysQuery(siteId: string) {
@@ -19,8 +20,7 @@ export function signingKeysQuery(siteId: string) {
 export function VerifierStart({ token }: { readonly token?: string | undefined }) {
   const site = useSite();
   const { data, error } = useQuery(signingKeysQuery(site.site_id));
-  if (data === undefined)
-    return error ? <Problem error={error} /> : <Skeleton height={160} aria-label="Loading" />;
+  if (data === undefined) return error ? <Problem error={error} /> : <Loading height={160} />;
   return (
     <Stack gap="xs">
       <Text size="sm">

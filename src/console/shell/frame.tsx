@@ -1,14 +1,5 @@
 /** The frame of every page: site, navigation, signed-in operator, and connection to Control. */
-import {
-  ActionIcon,
-  Alert,
-  Burger,
-  Button,
-  Group,
-  Skeleton,
-  Text,
-  useMantineColorScheme,
-} from '@mantine/core';
+import { ActionIcon, Alert, Burger, Button, Group, Text, useMantineColorScheme } from '@mantine/core';
 import { useDisclosure, useWindowEvent } from '@mantine/hooks';
 import { useMutation } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useParams } from '@tanstack/react-router';
@@ -18,6 +9,7 @@ import { useLiveChanges } from '../api/live';
 import { may } from '../api/permissions';
 import { endSession, useSession } from '../api/session';
 import { IconSun } from '../parts/icons';
+import { Loading } from '../parts/loading';
 import { ObservationBanner } from '../parts/observation';
 import { UntrustedText } from '../parts/values';
 import { INSTALLATION_PAGES, SITE_PAGES } from './page-table';
@@ -64,7 +56,7 @@ export function Frame() {
           </Alert>
         )}
         {siteId !== undefined && <ObservationBanner siteId={siteId} />}
-        <Suspense fallback={<Skeleton height={320} aria-label="Loading" />}>
+        <Suspense fallback={<Loading height={320} />}>
           <Outlet />
         </Suspense>
       </main>

@@ -1,20 +1,10 @@
 /** Sign-in: through the identity provider, or on Control's own machine with the bootstrap token, which is never stored. */
-import {
-  Button,
-  Card,
-  Center,
-  Code,
-  Divider,
-  PasswordInput,
-  Skeleton,
-  Stack,
-  Text,
-  Title,
-} from '@mantine/core';
+import { Button, Card, Center, Code, Divider, PasswordInput, Stack, Text, Title } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, controlUrl } from '../api/client';
 import { parseSearch, stringifySearch } from '../api/url-state';
+import { Loading } from '../parts/loading';
 import { Problem } from '../parts/problem';
 
 export function SignIn() {
@@ -31,7 +21,7 @@ export function SignIn() {
             Sign in to Proofgate
           </Title>
           {error && <Problem error={error} />}
-          {methods === undefined && !error && <Skeleton height={80} aria-label="Loading" />}
+          {methods === undefined && !error && <Loading height={80} />}
           {methods?.identity_provider && (
             <Button
               component="a"

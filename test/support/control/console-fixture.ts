@@ -18,6 +18,7 @@ import {
 } from '../fakes/oidc-provider.ts';
 import { makeCertificates, type TestCertificates } from '../harness/certificates.ts';
 import { freePort } from '../harness/free-port.ts';
+import { waitFor } from '../wait.ts';
 import { ControlStage, type ControlStageOptions } from './control-fixture.ts';
 
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
@@ -162,8 +163,14 @@ export class ConsoleStage {
     return ofKind.map(({ reason }) => reason);
   }
 
-  /** axe's findings about the open dialogue or the page, by rule with the elements. */
+  /** axe's findings about the open dialogue or the loaded page, by rule with the elements. */
   async axeViolations(page: Page): Promise<readonly string[]> {
+    await page
+      .getByRole('dialog')
+      .or(page.getByRole('heading', { level: 1 }))
+      .first()
+      .waitFor();
+    await waitFor('the page', async () => (await page.getByLabel('Loading').count()) === 0);
     // Injected by the debugger, which the page's Content-Security-Policy does not concern.
     await page.evaluate(await readFile(axe, 'utf8'));
     const result: unknown = await page.evaluate(
