@@ -1,8 +1,8 @@
 /** Entry point of the process: `bin/proofgate` imports this file, and `node dist/cli/main.js` runs it. */
 import { EXIT_CODES, systemErrorCode, toCliError, usageError } from '../process/program/errors.ts';
 import { isTerminal, Output } from '../process/program/output.ts';
+import { packageVersion } from '../process/program/version.ts';
 import { runCli } from './program.ts';
-import { packageVersion } from './version.ts';
 
 // With this variable libraries log what they send, including passwords.
 delete process.env.DEBUG;

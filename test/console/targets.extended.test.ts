@@ -16,7 +16,7 @@ afterAll(() => stage.stop());
 
 /** Of the verifier's interface. */
 function asTarget(token: string, path: string, init: RequestInit = {}): Promise<Response> {
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...init.headers };
   return fetch(`${stage.control.controlUrl}/v1/targets/self${path}`, { ...init, headers });
 }
 
@@ -47,6 +47,21 @@ test('a bundle that a target refused is shown with the reason', async () => {
   expect(answer.status).toBe(204);
   await row('edge-1').getByText('signatures_insufficient').waitFor();
   await row('edge-1').getByText('refusing', { exact: true }).waitFor();
+});
+
+test('verifiers that share the token are listed, and that they use two replay stores', async () => {
+  const [one, other] = ['a', 'b'].map((letter) => letter.repeat(22));
+  for (const id of [one, other]) {
+    const headers = { 'proofgate-instance': `${id} version=0.4.0 replay_store=${id}` };
+    expect((await asTarget(token, '/bundle', { headers })).status).toBe(200);
+  }
+  await page.getByText('2: a proof is accepted once in each').waitFor();
+  const listed = row('edge-1').getByRole('list', { name: 'Instances' }).getByRole('listitem');
+  expect(await listed.allInnerTexts()).toEqual([
+    expect.stringContaining(String(one)),
+    expect.stringContaining(String(other)),
+  ]);
+  expect(await stage.axeViolations(page)).toEqual([]);
 });
 
 test('a rotated token is shown once, and both work', async () => {

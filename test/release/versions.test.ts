@@ -1,7 +1,7 @@
 /** Checks that all versions in the checkout equal the one in package.json. */
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
-import { packageVersion } from '../../src/cli/version.ts';
+import { packageVersion } from '../../src/process/program/version.ts';
 import { readText } from '../support/docs/markdown.ts';
 
 const { dependencies, devDependencies, engines, license, name, version, workspaces } = JSON.parse(

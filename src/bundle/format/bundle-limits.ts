@@ -40,6 +40,8 @@ export const OPTIONAL_MEMBERS = ['blocked', 'enforcement', 'passport_header'] as
  * header for the same reason as {@link MEMBERS_HEADER}. Its value: `enforced-observations.ts`.
  */
 export const ENFORCED_HEADER = 'proofgate-enforced-observations';
+/** Request header in which a verifier says which instance of its target it is. Its value: `instance-report.ts`. */
+export const INSTANCE_HEADER = 'proofgate-instance';
 /** Maximum time that Control holds a poll. */
 export const MAX_WAIT_SECONDS = 30;
 /** Maximum number of steps in one response; a target that is further behind polls again at once. */

@@ -1,5 +1,5 @@
 /** The verifiers of a site, and the revision that each has loaded. */
-import { Group, Stack, Table, Text } from '@mantine/core';
+import { Group, List, Stack, Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api, bodyOf, type Schemas, versionedBodyOf } from '../api/client';
@@ -40,7 +40,7 @@ export default function Targets() {
         {data.targets.length === 0 ? (
           <Empty>No verifier takes bundles of this site yet. Create a target, and start its verifier.</Empty>
         ) : (
-          <Matrix targets={data.targets} onToken={setShown} />
+          <Matrix targets={data.targets} replayStores={data.replay_stores} onToken={setShown} />
         )}
         <Group>
           <AsCommand words={['get', 'propagation', nameWord(site_id)]} />
@@ -54,7 +54,7 @@ export default function Targets() {
 }
 
 function Publication({ publication }: { readonly publication: Schemas['SitePropagation'] }) {
-  const { revision, published_at, unpublished_since, held_everywhere, targets } = publication;
+  const { revision, published_at, unpublished_since, held_everywhere, replay_stores, targets } = publication;
   const current = targets.filter(({ state }) => state === 'current').length;
   return (
     <Facts
@@ -66,17 +66,29 @@ function Publication({ publication }: { readonly publication: Schemas['SitePropa
           : ([['Changes wait since', <Moment key="waiting" at={unpublished_since} />]] as const)),
         ['Loaded by every target', held_everywhere === 0 ? 'none yet' : `revision ${held_everywhere}`],
         ['Current targets', `${current} of ${targets.length}`],
+        ...(replay_stores > 1
+          ? ([['Replay stores', <ReplayStores key="stores" count={replay_stores} />]] as const)
+          : []),
       ]}
     />
   );
 }
 
+function ReplayStores({ count }: { readonly count: number }) {
+  return (
+    <Text component="span" c="red">
+      {count}: a proof is accepted once in each. The verifiers of a site need one Redis.
+    </Text>
+  );
+}
+
 interface MatrixProps {
   readonly targets: readonly Target[];
+  readonly replayStores: number;
   readonly onToken: (target: Schemas['TargetWithToken']) => void;
 }
 
-function Matrix({ targets, onToken }: MatrixProps) {
+function Matrix({ targets, replayStores, onToken }: MatrixProps) {
   const mayAdminister = useMay('administer');
   const titles = ['Target', 'State', 'Revision', 'Last acknowledgement', 'Last poll'];
   return (
@@ -94,6 +106,7 @@ function Matrix({ targets, onToken }: MatrixProps) {
               <Text size="sm">{EXPLANATION[target.state]}</Text>
               <Refused target={target} />
               <Enforced target={target} />
+              <Instances target={target} areAllShown={replayStores > 1} />
             </Table.Td>
             <Table.Td>
               {target.ahead_revision ?? target.acked_revision ?? 'none'}
@@ -162,6 +175,33 @@ function Refused({ target: { refused } }: { readonly target: Target }) {
       )}
       , <Moment at={refused.at} />
     </Text>
+  );
+}
+
+interface InstancesProps {
+  readonly target: Target;
+  /** Also where only one verifier has the token. */
+  readonly areAllShown: boolean;
+}
+
+/** The verifiers that share the token. */
+function Instances({ target: { acked_revision, instances }, areAllShown }: InstancesProps) {
+  const live = instances.filter(({ silent }) => !silent);
+  if (live.length === 0 || (live.length === 1 && !areAllShown)) return null;
+  return (
+    <List size="sm" aria-label="Instances">
+      {live.map(({ instance_id, replay_store, revision, version }) => (
+        <List.Item key={instance_id}>
+          <UntrustedText value={version} />, revision {revision ?? 'none'}
+          {revision !== acked_revision && ', not the acknowledged one'}
+          {replay_store !== undefined && (
+            <>
+              , replay store <Id value={replay_store} />
+            </>
+          )}
+        </List.Item>
+      ))}
+    </List>
   );
 }
 

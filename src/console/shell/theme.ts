@@ -19,7 +19,7 @@ export const theme = createTheme({
 /** Shades of green and yellow that are dark enough on a light background; for other colors Mantine's darkest shade is. */
 const DARKER: { readonly [color: string]: string } = { green: '#1d6b2c', yellow: '#7a4a00' };
 
-/** Text of each color on a light background of the same color, and outlined. */
+/** Text of each color, also on a light background of the same color, and outlined. */
 function textShade(scheme: 'light' | 'dark'): { [name: string]: string } {
   const shades = ['blue', 'green', 'yellow', 'red', 'gray'].map((color) => {
     const darkest = DARKER[color] ?? `var(--mantine-color-${color}-9)`;
@@ -29,6 +29,7 @@ function textShade(scheme: 'light' | 'dark'): { [name: string]: string } {
     shades.flatMap(([color, shade]) => [
       [`--mantine-color-${color}-light-color`, shade],
       [`--mantine-color-${color}-outline`, shade],
+      [`--mantine-color-${color}-text`, shade],
     ]),
   );
 }

@@ -7,7 +7,7 @@
  */
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ENFORCED_HEADER, MEMBERS_HEADER } from '../../bundle/format/bundle-limits.ts';
+import { ENFORCED_HEADER, INSTANCE_HEADER, MEMBERS_HEADER } from '../../bundle/format/bundle-limits.ts';
 import { POLL_SCHEME } from '../../protocol/enrollment.ts';
 import { isJsonObject } from '../../protocol/strict-json.ts';
 import { ApiProblem, type ProblemCode } from '../domain/api-problem.ts';
@@ -106,12 +106,12 @@ function accessOf(request: FastifyRequest): RouteAccess | undefined {
 
 async function authenticateTarget(request: FastifyRequest, { targets, limits }: AccessOptions) {
   const { authorization } = request.headers;
-  const [members, enforced] = [MEMBERS_HEADER, ENFORCED_HEADER].map((name) => {
+  const [members, enforced, instance] = [MEMBERS_HEADER, ENFORCED_HEADER, INSTANCE_HEADER].map((name) => {
     const value = request.headers[name];
     return Array.isArray(value) ? value.join() : value;
   });
   request.target = await counted(request, limits.failedSignIns, () =>
-    targets.authenticate(authorization, members, enforced),
+    targets.authenticate(authorization, { members, enforced, instance }),
   );
   await limits.target(request, request.target.targetId);
 }

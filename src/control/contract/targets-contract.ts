@@ -37,6 +37,23 @@ const ENFORCED_OBSERVATIONS = Type.Optional(
 
 const revision = (description: string) => Type.Integer({ minimum: 0, description });
 
+const TARGET_INSTANCE = object(
+  {
+    instance_id: Type.String({ description: 'Random, of one run of a verifier.' }),
+    version: shownText('Of its package.'),
+    replay_store: Type.Optional(
+      Type.String({
+        description: 'ID of its Redis; `memory` for a store of its own; absent while it does not know.',
+      }),
+    ),
+    revision: Type.Optional(revision('The one that it has loaded; absent before the first.')),
+    first_seen_at: moment('When it first polled.'),
+    last_seen_at: moment('When it last polled.'),
+    silent: Type.Boolean({ description: 'It has not polled for longer than targets wait.' }),
+  },
+  'TargetInstance',
+);
+
 const TARGET_PROPAGATION = object(
   {
     target_id: givenId('The target.'),
@@ -65,6 +82,10 @@ const TARGET_PROPAGATION = object(
     enforced_observations: ENFORCED_OBSERVATIONS,
     last_seen_at: Type.Optional(moment('When it last polled.')),
     silent: Type.Boolean({ description: 'It has not polled for longer than targets wait.' }),
+    instances: Type.Array(TARGET_INSTANCE, {
+      description:
+        'Verifiers that share its token, those of the last ten minutes, at most 256. Verifiers of earlier versions are not listed.',
+    }),
   },
   'TargetPropagation',
 );
@@ -91,6 +112,11 @@ export const SITE_PROPAGATION = object(
     policy_revision: revision('The newest revision with another change than derived keys.'),
     unpublished_since: Type.Optional(moment('When the oldest unpublished change was made.')),
     held_everywhere: revision('The newest that every attached target has; 0 while one has none.'),
+    replay_stores: Type.Integer({
+      minimum: 0,
+      description:
+        'Number of replay stores that the instances use. With more than one, a proof is accepted once in each.',
+    }),
     targets: Type.Array(TARGET_PROPAGATION),
     revocations: Type.Array(revocation, {
       description: 'Revocations of keys that have not expired, newest first, at most 100.',
@@ -100,6 +126,7 @@ export const SITE_PROPAGATION = object(
 );
 
 export type TargetPropagationView = Static<typeof TARGET_PROPAGATION>;
+export type TargetInstanceView = Static<typeof TARGET_INSTANCE>;
 export type SitePropagationView = Static<typeof SITE_PROPAGATION>;
 
 export const NEW_TARGET = object({ name: displayText('For people.') }, 'NewTarget');

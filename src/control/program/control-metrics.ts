@@ -18,6 +18,8 @@ export interface PropagationReading {
   readonly siteId: string;
   readonly lagSeconds: number;
   readonly targetsBehind: number;
+  /** That its verifiers use; more than one accepts a proof more than once. */
+  readonly replayStores: number;
 }
 
 /** Number of a site's active policies whose keys expire soon, or have expired recently, without a successor. */
@@ -115,6 +117,12 @@ function registerReadings(
     'Age of the oldest revision that an attached target lacks, by Auth Site; 0 when none lacks any.',
     'site_id',
     async () => (await propagation()).map(({ siteId, lagSeconds }) => [siteId, lagSeconds]),
+  );
+  readings(
+    'proofgate_control_replay_stores',
+    'Replay stores that verifiers use, by Auth Site; with more than one a proof is accepted once in each.',
+    'site_id',
+    async () => (await propagation()).map(({ siteId, replayStores }) => [siteId, replayStores]),
   );
   readings(
     'proofgate_control_policies_not_renewed',

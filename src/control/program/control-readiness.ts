@@ -87,28 +87,30 @@ export async function readPropagation(
 ): Promise<readonly PropagationReading[]> {
   const readings: PropagationReading[] = [];
   for await (const siteId of siteIds(store)) {
-    const targets = await targetsOf(store, siteId, nowMs());
+    const site = await propagationOf(store, siteId, nowMs());
+    if (site === undefined) continue;
+    const { replay_stores: replayStores, targets } = site;
     // A target that is ahead does not have the newest revision either.
     const behind = targets.filter(({ state, behind_revisions }) => state === 'ahead' || behind_revisions > 0);
     const sinceMs = behind
       .map(({ ahead_since, behind_since }) => Date.parse(ahead_since ?? behind_since ?? ''))
       .filter(Number.isFinite);
     const lagMs = sinceMs.length === 0 ? 0 : Math.max(0, nowMs() - Math.min(...sinceMs));
-    readings.push({ siteId, lagSeconds: lagMs / 1000, targetsBehind: behind.length });
+    readings.push({ siteId, lagSeconds: lagMs / 1000, targetsBehind: behind.length, replayStores });
   }
   return readings;
 }
 
-async function targetsOf(
+/** Undefined for a site that was deleted after it was listed. */
+async function propagationOf(
   store: ControlStore,
   siteId: string,
   nowMs: number,
-): Promise<SitePropagationView['targets']> {
+): Promise<SitePropagationView | undefined> {
   try {
-    return (await store.read((tx) => sitePropagation(tx, siteId, nowMs))).targets;
+    return await store.read((tx) => sitePropagation(tx, siteId, nowMs));
   } catch (error) {
-    // The site was deleted after it was listed.
-    if (error instanceof ApiProblem && error.code === 'not_found') return [];
+    if (error instanceof ApiProblem && error.code === 'not_found') return undefined;
     throw error;
   }
 }

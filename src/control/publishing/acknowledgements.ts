@@ -12,6 +12,7 @@ import { settleBlocked } from './blocked-publication.ts';
 import { columnsOfRequest, type Reported } from './known-members.ts';
 import { settleObservations } from './observation-publication.ts';
 import { noteHeldByAll, settleSources } from './source-settlement.ts';
+import { MAX_INSTANCES, noteInstances, type SeenInstance } from './target-instances.ts';
 import { TargetAllowance } from './target-rate-limit.ts';
 import type { ReportingTarget } from './target-tokens.ts';
 
@@ -30,6 +31,8 @@ interface Seen {
   readonly reported: Reported;
   /** Columns as of the last poll. */
   readonly columns: Report;
+  /** By ID, at most {@link MAX_INSTANCES}. */
+  readonly instances: Map<string, SeenInstance>;
 }
 
 interface Waiting {
@@ -97,12 +100,22 @@ export class Acknowledgements {
     }
   }
 
-  /** Records where a target is, and whether it can continue from there. */
-  noteSeen({ targetId, enforced, lackedMembers }: ReportingTarget, isOnChain: boolean): void {
-    const before = this.#seen.get(targetId)?.reported.lackedMembers ?? [];
+  /**
+   * Records where a target is, and whether it can continue from there.
+   * @param revision that it has loaded; undefined before the first
+   */
+  noteSeen(target: ReportingTarget, isOnChain: boolean, revision: number | undefined): void {
+    const { enforced, instance, lackedMembers, siteId, targetId } = target;
+    const before = this.#seen.get(targetId);
+    const lacked = [...(before?.reported.lackedMembers ?? []), ...lackedMembers];
+    const instances = before?.instances ?? new Map<string, SeenInstance>();
+    if (instance !== undefined && (instances.size < MAX_INSTANCES || instances.has(instance.instanceId))) {
+      instances.set(instance.instanceId, { ...instance, targetId, siteId, revision });
+    }
     this.#seen.set(targetId, {
-      reported: { lackedMembers: [...new Set([...before, ...lackedMembers])], enforced },
+      reported: { lackedMembers: [...new Set(lacked)], enforced },
       columns: isOnChain ? NOT_AHEAD : {},
+      instances,
     });
     this.#seenTimer ??= setTimeout(() => {
       this.#seenTimer = undefined;
@@ -119,8 +132,12 @@ export class Acknowledgements {
       ([id, { columns, reported }]) =>
         [id, { ...columns, ...columnsOfRequest(reported, lastSeenAtMs) }] as const,
     );
+    const instances = seen.flatMap(([, target]) => [...target.instances.values()]);
     await store
-      .writeUnaudited(undefined, (tx) => noteReports(tx, reports))
+      .writeUnaudited(undefined, async (tx) => {
+        await noteReports(tx, reports);
+        await noteInstances(tx, instances, lastSeenAtMs);
+      })
       .catch((error: unknown) => onFault?.(error));
   }
 

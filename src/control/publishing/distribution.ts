@@ -8,6 +8,7 @@ import { LRUCache } from 'lru-cache';
 import type { ChainPosition } from '../../bundle/format/chain.ts';
 import type { Acknowledgement, PollAnswer, PollQuery } from '../../bundle/format/distribution-contract.ts';
 import { parseEnforced } from '../../bundle/format/enforced-observations.ts';
+import { parseInstance } from '../../bundle/format/instance-report.ts';
 import { ApiProblem } from '../domain/api-problem.ts';
 import type { ControlStore } from '../store/port.ts';
 import { Acknowledgements } from './acknowledgements.ts';
@@ -24,6 +25,16 @@ export interface DistributionOptions {
   readonly nowMs: () => number;
   /** Reports failures that are retried. Must not throw. */
   readonly onFault?: (error: unknown) => void;
+}
+
+/** Values of the headers in which a verifier says what it is. */
+export interface ReportHeaders {
+  /** The optional bundle members that it knows. */
+  readonly members?: string | undefined;
+  /** What it enforces although the bundle says observe. */
+  readonly enforced?: string | undefined;
+  /** Which instance of its target it is. */
+  readonly instance?: string | undefined;
 }
 
 export type PollOutcome =
@@ -70,19 +81,17 @@ export class Distribution {
 
   /**
    * @param authorization the header's value
-   * @param members value of the header that names the optional bundle members that the target knows
-   * @param enforced value of the header that says what the target enforces although the bundle says observe
    * @throws ApiProblem `authentication_required`
    */
   async authenticate(
     authorization: string | undefined,
-    members?: string,
-    enforced?: string,
+    { enforced, instance, members }: ReportHeaders = {},
   ): Promise<ReportingTarget> {
     return {
       ...(await this.#tokens.owner(authorization)),
       lackedMembers: lackedMembersOf(members),
       enforced: enforced === undefined ? undefined : parseEnforced(enforced),
+      instance: instance === undefined ? undefined : parseInstance(instance),
     };
   }
 
@@ -124,7 +133,7 @@ export class Distribution {
     reported: ChainPosition | undefined,
   ): Promise<void> {
     const isOnChain = reported === undefined || (await this.#canContinueFrom(feed, reported));
-    this.#acknowledgements.noteSeen(target, isOnChain);
+    this.#acknowledgements.noteSeen(target, isOnChain, reported?.revision);
     if (isOnChain) return;
     const { store, nowMs } = this.#options;
     const { targetId } = target;

@@ -9,6 +9,7 @@ import {
   enforcedText,
   parseEnforced,
 } from '../../bundle/format/enforced-observations.ts';
+import type { InstanceReport } from '../../bundle/format/instance-report.ts';
 import type { TargetView } from '../contract/targets-contract.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -40,6 +41,8 @@ export interface Reported {
   readonly lackedMembers: readonly OptionalMember[];
   /** What the verifier enforces although the bundle says observe. Undefined: nothing, or it did not say. */
   readonly enforced?: EnforcedObservations | undefined;
+  /** Undefined for a verifier that does not say. */
+  readonly instance?: InstanceReport | undefined;
 }
 
 /** Columns that a request changes. */

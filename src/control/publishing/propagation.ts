@@ -10,6 +10,7 @@ import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { isRefusing } from './acknowledgements.ts';
 import { enforcedView } from './known-members.ts';
+import { instanceView, recentInstances, replayStores } from './target-instances.ts';
 
 type Target = RowOf<'target'>;
 
@@ -26,6 +27,7 @@ export async function sitePropagation(
   const site = await tx.sites.find(siteId);
   if (site === undefined) throw new ApiProblem('not_found');
   const targets = await tx.targets.attached(siteId);
+  const instances = recentInstances(await tx.targetInstances.ofSite(siteId), nowMs);
   const lackedSince = await momentsLackedSince(tx, site, targets);
   const step = await tx.distribution.step(siteId, site.revision);
   const pendingMs = await tx.changes.oldestPendingMs(siteId);
@@ -39,7 +41,13 @@ export async function sitePropagation(
     policy_revision: site.policyRevision,
     ...(pendingMs === undefined ? {} : { unpublished_since: moment(pendingMs) }),
     held_everywhere: held.revision,
-    targets: targets.map((target) => targetView(target, site, lackedSince, nowMs)),
+    replay_stores: replayStores(instances, nowMs),
+    targets: targets.map((target) => ({
+      ...targetView(target, site, lackedSince, nowMs),
+      instances: instances
+        .filter(({ targetId }) => targetId === target.id)
+        .map((instance) => instanceView(instance, nowMs)),
+    })),
     revocations: revoked.map((key) => revocationView(key, targets)),
   };
 }
@@ -68,7 +76,7 @@ function targetView(
   site: RowOf<'site'>,
   lackedSince: ReadonlyMap<number, number>,
   nowMs: number,
-): TargetPropagationView {
+): Omit<TargetPropagationView, 'instances'> {
   const { ackedRevision, ackedAtMs, lastSeenAtMs, aheadRevision, aheadSinceMs } = target;
   const behind = Math.max(0, site.revision - ackedOf(target));
   const sinceMs = lackedSince.get(ackedOf(target));

@@ -119,6 +119,14 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
     'update target set enforcement_lacked_at_ms = last_seen_at_ms',
     `alter table target add column enforced_observations ${dialect.text}`,
   ),
+  // The verifiers that share a target's token, and the replay store of each.
+  '0017-target-instances': statements(
+    `create table target_instance (target_id ${dialect.text} not null references target (id),
+      instance_id ${dialect.text} not null, site_id ${dialect.text} not null, version ${dialect.text} not null,
+      replay_store ${dialect.text}, revision bigint, first_seen_at_ms bigint not null, last_seen_at_ms bigint not null,
+      primary key (target_id, instance_id))`,
+    'create index target_instance_site on target_instance (site_id)',
+  ),
 });
 
 function statements(...texts: readonly string[]): Migration {

@@ -14,6 +14,7 @@ import { Publication } from './repositories/publication-repository.ts';
 import { SigningKeys } from './repositories/signing-keys-repository.ts';
 import { Sources } from './repositories/sources-repository.ts';
 import type { Database } from './repositories/tables.ts';
+import { TargetInstances } from './repositories/target-instances-repository.ts';
 import { Targets } from './repositories/targets-repository.ts';
 import { VersionedTable } from './repositories/versioned-table.ts';
 
@@ -40,6 +41,7 @@ export function openTransaction(db: Database, holdSite: (siteId: string) => Prom
     hierarchy: new Hierarchy(db),
     signingKeys: new SigningKeys(db),
     targets: new Targets(db, 'target'),
+    targetInstances: new TargetInstances(db),
     /** Clients and their grants. */
     clients: new Clients(db, 'client'),
     brokers: new BrokerTable(db, 'broker'),

@@ -2,11 +2,13 @@
 import type { Snapshot } from '../../bundle/compile/snapshot.ts';
 import type { Signers } from '../../bundle/format/documents.ts';
 import { type DirectoryLock, lockDirectory } from '../../process/files/directory-lock.ts';
+import { packageVersion } from '../../process/program/version.ts';
 import type { Logger } from '../../process/telemetry/log.ts';
 import { secondsUntilStale } from '../decision/steps/freshness.ts';
 import { BreakGlassFile, type BreakGlassStatus } from '../loading/break-glass-file.ts';
 import { type BundleListener, BundleLoader } from '../loading/bundle-loader.ts';
 import type { ControlConnectionOptions } from '../loading/refresh/control-connection.ts';
+import type { InstanceOptions } from '../loading/refresh/instance.ts';
 import { Refresher, type RefreshStatus } from '../loading/refresh/refresher.ts';
 import { FileMark } from '../loading/state/high-water-mark.ts';
 import { PersistedBundle } from '../loading/state/persisted-bundle.ts';
@@ -50,6 +52,8 @@ interface BundleLoading {
   start(): Promise<void>;
   close(): Promise<void>;
 }
+
+const STORE_ID_TIMEOUT_MS = 2_000;
 
 export function nowSeconds(): number {
   return Math.floor(Date.now() / 1000);
@@ -96,9 +100,10 @@ async function ownState(
   observations: FollowingObservations,
 ): Promise<BundleLoading> {
   const { authSite, stateDirectory } = setup;
-  const connection = await openConnection(setup.control, observations);
-  const persisted = connection && new PersistedBundle(stateDirectory);
   const shared = await openSharedMark(setup.replay);
+  const readStoreId = shared && (() => shared.storeId(authSite, STORE_ID_TIMEOUT_MS));
+  const connection = await openConnection(setup.control, observations, readStoreId);
+  const persisted = connection && new PersistedBundle(stateDirectory);
   const own = new FileMark({ stateDirectory, authSite });
   const mirrored = shared && new MirroredMark({ own, shared, authSite, listener: logSharedMark(logger) });
   const mark = mirrored ?? own;
@@ -190,10 +195,17 @@ function followPrimary(
 async function openConnection(
   control: ControlConnectionOptions | undefined,
   observations: FollowingObservations,
+  readStoreId: InstanceOptions['readStoreId'],
 ) {
   if (control === undefined) return undefined;
   const { ControlConnection } = await import('../loading/refresh/control-connection.ts');
-  return new ControlConnection({ ...control, readEnforced: () => observations.enforced() });
+  const { Instance } = await import('../loading/refresh/instance.ts');
+  const instance = new Instance({ version: packageVersion(), readStoreId });
+  return new ControlConnection({
+    ...control,
+    readEnforced: () => observations.enforced(),
+    readInstance: () => instance.text(),
+  });
 }
 
 async function openSharedMark(replay: ReplaySetup): Promise<SharedMark | undefined> {

@@ -1,6 +1,7 @@
 /** Stores a site's shared mark in the Redis of its replay store. Source: `src/verifier/loading/state/shared-mark.ts`. */
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isStoreId } from '../../bundle/format/instance-report.ts';
 import { withinMs } from '../../process/program/time-limit.ts';
 import { isBase64urlOf32Bytes } from '../../protocol/base64url.ts';
 import { type Mark, type SharedMark, SharedMarkError } from '../loading/state/shared-mark.ts';
@@ -18,6 +19,8 @@ const COMMAND_TIMEOUT_MS = 2_000;
 const RECHECK_INTERVAL_MS = 5_000;
 /** How often to check for a connection while waiting for one. */
 const LOOK_INTERVAL_MS = 20;
+
+const STORE_ID_BYTES = 16;
 
 const LATE = Symbol('late');
 
@@ -44,6 +47,17 @@ if kind == 'none' then return false end
 local kept = kind == 'string' and redis.call('GET', KEYS[1]) or ''
 redis.call('DEL', KEYS[1])
 return kept
+`,
+  1,
+);
+
+/** Key: the ID of the store. Argument: a new one. Returns the stored ID after the call. */
+const IDENTIFY = redisScript(
+  `
+local kept = redis.call('GET', KEYS[1])
+if kept then return kept end
+redis.call('SET', KEYS[1], ARGV[1])
+return ARGV[1]
 `,
   1,
 );
@@ -89,7 +103,9 @@ class RedisSharedMark implements SharedMark {
   }
 
   async read(authSite: string, timeoutMs: number): Promise<Mark | undefined> {
-    const kept = await this.#ask(authSite, timeoutMs, (link, key) => link.call('GET', key));
+    const kept = await this.#ask(authSite, timeoutMs, `mark:${authSite}`, (link, key) =>
+      link.call('GET', key),
+    );
     return kept === null ? undefined : parseMark(kept);
   }
 
@@ -104,25 +120,39 @@ class RedisSharedMark implements SharedMark {
     return readMark(kept) ?? 'unreadable';
   }
 
+  async storeId(authSite: string, timeoutMs: number): Promise<string> {
+    const own = randomBytes(STORE_ID_BYTES).toString('base64url');
+    const kept = await this.#ask(authSite, timeoutMs, 'store', (link, key) =>
+      link.runScriptInFull(IDENTIFY, [key, own]),
+    );
+    if (typeof kept !== 'string' || !isStoreId(kept)) {
+      throw new SharedMarkError('corrupt', 'what Redis keeps as its ID cannot be read as one');
+    }
+    return kept;
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#primaries.close();
   }
 
   #run(script: RedisScript, authSite: string, timeoutMs: number, words: readonly string[]): Promise<unknown> {
-    return this.#ask(authSite, timeoutMs, (link, key) => link.runScriptInFull(script, [key, ...words]));
+    return this.#ask(authSite, timeoutMs, `mark:${authSite}`, (link, key) =>
+      link.runScriptInFull(script, [key, ...words]),
+    );
   }
 
   /** @throws SharedMarkError */
   async #ask(
     authSite: string,
     timeoutMs: number,
+    name: string,
     ask: (link: RedisLink, key: string) => Promise<unknown>,
   ): Promise<unknown> {
     const deadlineMs = performance.now() + timeoutMs;
     const shard = shardOf(authSite, this.#primaries.tags.length);
     const link = await this.#servingLink(shard, deadlineMs);
-    const key = `proofgate:{${this.#primaries.tags[shard]}}:mark:${authSite}`;
+    const key = `proofgate:{${this.#primaries.tags[shard]}}:${name}`;
     const answer = ask(link, key).catch((error: unknown) => {
       throw this.#faultOf(error, link);
     });

@@ -54,7 +54,7 @@ async function published(): Promise<unknown> {
 /** Polls, then acknowledges what is published. */
 async function report({ token }: TestTarget, members?: string): Promise<void> {
   await publish();
-  const target = await distribution.authenticate(`Bearer ${token}`, members);
+  const target = await distribution.authenticate(`Bearer ${token}`, { members });
   await distribution.poll(target, {}, undefined, never);
   const { revision, head } = await world.site();
   await distribution.acknowledge(target, { revision, head: head ?? '', outcome: 'accepted' });
@@ -125,7 +125,7 @@ it('verifiers of two versions that share a target hold it back while the old one
 it('one poll of an old verifier among those of new ones holds it back', async () => {
   const shared = await addTarget(world);
   for (const members of ['blocked', undefined, 'blocked']) {
-    const target = await distribution.authenticate(`Bearer ${shared.token}`, members);
+    const target = await distribution.authenticate(`Bearer ${shared.token}`, { members });
     await distribution.poll(target, {}, undefined, never);
   }
   await distribution.close();
@@ -140,7 +140,7 @@ it.each(['poll', 'acknowledge'])(
     await publish();
     const { revision, head } = await world.site();
     const old = await distribution.authenticate(`Bearer ${shared.token}`);
-    await distribution.authenticate(`Bearer ${shared.token}`, 'blocked');
+    await distribution.authenticate(`Bearer ${shared.token}`, { members: 'blocked' });
     if (request === 'poll') await distribution.poll(old, {}, undefined, never);
     else await distribution.acknowledge(old, { revision, head: head ?? '', outcome: 'accepted' });
     await distribution.close();
@@ -161,7 +161,7 @@ it('an old target that is attached later neither withdraws a block nor holds the
 it('a poll alone reports the members, and the publisher’s sweep settles the block', async () => {
   const target = await addTarget(world);
   await callers.block(SITE, BILLING, OPERATION);
-  const polling = await distribution.authenticate(`Bearer ${target.token}`, 'blocked');
+  const polling = await distribution.authenticate(`Bearer ${target.token}`, { members: 'blocked' });
   await distribution.poll(polling, {}, undefined, never);
   // Writes what the polls reported.
   await distribution.close();

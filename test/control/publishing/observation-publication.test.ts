@@ -67,7 +67,7 @@ async function published(): Promise<readonly unknown[]> {
 const NOTHING = [undefined, undefined, undefined, undefined];
 
 const authenticate = ({ token }: TestTarget, members: string | undefined, enforced?: string) =>
-  distribution.authenticate(`Bearer ${token}`, members, enforced);
+  distribution.authenticate(`Bearer ${token}`, { members, enforced });
 
 async function poll(target: TestTarget, members: string | undefined) {
   return distribution.poll(await authenticate(target, members), {}, undefined, never);

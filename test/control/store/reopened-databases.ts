@@ -18,7 +18,11 @@ interface ReopenedDatabase {
 }
 
 /** Undoes what the last step adds. */
+export const DROP_INSTANCES = ['drop table target_instance'];
+
+/** Undoes what the steps from `0016-observations` on add. */
 export const DROP_OBSERVATIONS = [
+  ...DROP_INSTANCES,
   'drop index route_observed',
   'alter table route drop column observe_until_seconds',
   'alter table site drop column unmatched_until_seconds',

@@ -33,6 +33,11 @@ export class FakeSharedMark implements SharedMark {
     return kept;
   }
 
+  async storeId(): Promise<string> {
+    this.#assertAnswers();
+    return 'fake-replay-store-0000';
+  }
+
   async close(): Promise<void> {
     this.problem = 'closed';
   }

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { isStoreId } from '../../../src/bundle/format/instance-report.ts';
 import type { Mark, SharedMark } from '../../../src/verifier/loading/state/shared-mark.ts';
 import {
   createRedisSharedMark,
@@ -70,6 +71,19 @@ describe('the shared mark in Redis', () => {
       await ask(`+${right}`);
     }
     await server.ask('ACL', 'DELUSER', 'least');
+  });
+
+  it('is beside an ID of the store, the same for all, which an emptied Redis has anew', async () => {
+    const id = await open().storeId(SITE, TIMEOUT_MS);
+    expect(isStoreId(id)).toBe(true);
+    const others = [open(), open(), open()].map((other) => other.storeId('another-site', TIMEOUT_MS));
+    expect(await Promise.all(others)).toEqual([id, id, id]);
+    expect(await server.ask('TTL', 'proofgate:{0}:store')).toBe(-1);
+    await server.ask('FLUSHALL');
+    const next = await open().storeId(SITE, TIMEOUT_MS);
+    expect(next).not.toBe(id);
+    await server.ask('SET', 'proofgate:{0}:store', 'mine');
+    await expect(open().storeId(SITE, TIMEOUT_MS)).rejects.toMatchObject({ fault: 'corrupt' });
   });
 
   it('is the highest of those that many raise at once, and never expires', async () => {

@@ -4,6 +4,7 @@ import Type from 'typebox';
 import {
   ACK_PATH,
   ENFORCED_HEADER,
+  INSTANCE_HEADER,
   MEMBERS_HEADER,
   POLL_PATH,
 } from '../../../bundle/format/bundle-limits.ts';
@@ -119,6 +120,12 @@ const REPORT_HEADERS = {
     Type.String({
       description:
         'What the target enforces although the bundle says observe: the number, then up to 10 names, separated by spaces, such as `2 unmatched route=orders-read`.',
+    }),
+  ),
+  [INSTANCE_HEADER]: Type.Optional(
+    Type.String({
+      description:
+        'Which instance of the target this is: its random ID, its version, and the ID of its replay store, `memory` or `unknown`.',
     }),
   ),
 };

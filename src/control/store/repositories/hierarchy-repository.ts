@@ -104,6 +104,7 @@ const OF_SITE = [
   'blockedSubject',
   'blockedCaller',
   'audience',
+  'targetInstance',
   'target',
   'signingKey',
 ] as const;

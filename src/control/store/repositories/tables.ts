@@ -151,6 +151,20 @@ export interface Tables {
     enforcedObservations: string | null;
   };
 
+  /** A verifier that reported itself with the target's token. */
+  targetInstance: {
+    targetId: Fixed<string>;
+    instanceId: Fixed<string>;
+    siteId: Fixed<string>;
+    version: string;
+    /** ID of its replay store, `memory` for one of its own; null while it does not know. */
+    replayStore: string | null;
+    /** That it has loaded; null before the first. */
+    revision: number | null;
+    firstSeenAtMs: number;
+    lastSeenAtMs: number;
+  };
+
   client: Versioned & {
     siteId: Fixed<string>;
     clientId: Fixed<string>;

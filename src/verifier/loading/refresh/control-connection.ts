@@ -8,6 +8,7 @@ import { Agent, type Dispatcher, errors, request } from 'undici';
 import {
   ACK_PATH,
   ENFORCED_HEADER,
+  INSTANCE_HEADER,
   MAX_STEPS,
   MEMBERS_HEADER,
   OPTIONAL_MEMBERS,
@@ -31,6 +32,8 @@ export interface ControlConnectionOptions {
   readonly readToken: () => Promise<string>;
   /** What this verifier enforces although the bundle says observe, for each request; undefined when there is nothing. */
   readonly readEnforced?: (() => Promise<string | undefined>) | undefined;
+  /** Which instance this verifier is, for each request: text of `instance-report.ts`. */
+  readonly readInstance?: (() => string) | undefined;
   /** PEM; default: the system's trust store. */
   readonly certificateAuthorities?: string | undefined;
   /** Milliseconds. */
@@ -123,6 +126,7 @@ export class ControlConnection {
   async #send(url: URL, options: SendOptions): Promise<Dispatcher.ResponseData> {
     const token = await this.#options.readToken();
     const enforced = await this.#options.readEnforced?.();
+    const instance = this.#options.readInstance?.();
     try {
       return await request(url, {
         dispatcher: this.#agent,
@@ -135,6 +139,7 @@ export class ControlConnection {
           accept: 'application/json',
           [MEMBERS_HEADER]: OPTIONAL_MEMBERS.join(','),
           ...(enforced !== undefined && { [ENFORCED_HEADER]: enforced }),
+          ...(instance !== undefined && { [INSTANCE_HEADER]: instance }),
         },
       });
     } catch (error) {

@@ -35,6 +35,8 @@ export interface SharedMark {
    * @returns the deleted mark, `unreadable` for an invalid one, undefined when there was none
    */
   reset(authSite: string, timeoutMs: number): Promise<Mark | 'unreadable' | undefined>;
+  /** The random ID of the store that keeps the site's mark, created if it has none. Settles within `timeoutMs`. */
+  storeId(authSite: string, timeoutMs: number): Promise<string>;
   /** Ends pending operations. Never rejects. */
   close(): Promise<void>;
 }

@@ -280,6 +280,38 @@ export function targetCases({ read, write, ground }: Bench): void {
       expect(listed.flat()).toEqual([target.id, gone.id].sort());
     });
   });
+
+  it('instances of attached targets', async () => {
+    const { siteId } = await ground();
+    const [target, gone] = [targetRow(siteId, 'edge'), targetRow(siteId, 'gone')];
+    const instance = {
+      ...{
+        targetId: target.id,
+        instanceId: 'a',
+        siteId,
+        version: '0.4.0',
+        replayStore: null,
+        revision: null,
+      },
+      ...{ firstSeenAtMs: NOW_MS, lastSeenAtMs: NOW_MS },
+    };
+    const later = { ...instance, replayStore: 'memory', revision: 7, lastSeenAtMs: NOW_MS + 1 };
+    await write(async ({ targetInstances, targets }) => {
+      for (const each of [target, gone]) await targets.add(each);
+      await targetInstances.put([
+        instance,
+        { ...instance, targetId: gone.id },
+        { ...instance, instanceId: 'b' },
+      ]);
+      await targetInstances.put([later]);
+      await targetInstances.remove({ ...instance, instanceId: 'b' });
+      await targets.change(gone, { state: 'detached' }, NOW_MS);
+    });
+    await read(async ({ targetInstances }) => {
+      expect(await targetInstances.ofSite(siteId)).toHaveLength(2);
+      expect(await targetInstances.ofAttached([target.id, gone.id])).toEqual(new Map([[target.id, [later]]]));
+    });
+  });
 }
 
 export function signingKeyCases({ read, write, ground }: Bench): void {

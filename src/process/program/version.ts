@@ -2,7 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isJsonObject } from '../protocol/strict-json.ts';
+import { isJsonObject } from '../../protocol/strict-json.ts';
+
+/** The program's package, and the middleware's, which contains the same code. */
+const PACKAGES: readonly unknown[] = ['proofgate', '@proofgate/middleware'];
 
 /** Such as `0.2.4`. @throws Error when no package.json of Proofgate lies above this file */
 export function packageVersion(): string {
@@ -24,6 +27,6 @@ function versionIn(file: string): string | undefined {
     return undefined;
   }
   const value: unknown = JSON.parse(content);
-  if (!isJsonObject(value) || value.name !== 'proofgate') return undefined;
+  if (!isJsonObject(value) || !PACKAGES.includes(value.name)) return undefined;
   return typeof value.version === 'string' ? value.version : undefined;
 }

@@ -1,0 +1,40 @@
+import { inParts, type RowOf } from './records.ts';
+import { Repository } from './repository.ts';
+
+type Instance = RowOf<'targetInstance'>;
+
+/** The verifiers that share a target's token, as they reported themselves. */
+export class TargetInstances extends Repository {
+  ofSite(siteId: string): Promise<readonly Instance[]> {
+    return this.rows('targetInstance', { siteId }, 'instanceId');
+  }
+
+  /** Of the attached ones among the targets. */
+  async ofAttached(targetIds: readonly string[]): Promise<ReadonlyMap<string, readonly Instance[]>> {
+    const found = new Map<string, Instance[]>();
+    for (const ids of inParts(targetIds)) {
+      const attached = await this.db
+        .selectFrom('target')
+        .select('id')
+        .where('id', 'in', ids)
+        .where('state', '=', 'attached')
+        .execute();
+      for (const { id } of attached) found.set(id, []);
+      const rows = await this.db
+        .selectFrom('targetInstance')
+        .selectAll()
+        .where('targetId', 'in', ids)
+        .execute();
+      for (const row of rows) found.get(row.targetId)?.push(row);
+    }
+    return found;
+  }
+
+  async put(rows: readonly Instance[]): Promise<void> {
+    await this.putAll('targetInstance', ['targetId', 'instanceId'], rows);
+  }
+
+  async remove({ instanceId, targetId }: Instance): Promise<void> {
+    await this.delete('targetInstance', { targetId, instanceId });
+  }
+}

@@ -1,0 +1,58 @@
+/** Control shows that two verifiers of a site use two Redis, where a proof is accepted twice, and that they use one again. */
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { ALLOWED, FollowedSite, REPLAYED } from '../../support/control/followed-site.ts';
+import { SITE_ID } from '../../support/control/site-declaration.ts';
+import { TestRedisServer } from '../../support/harness/redis-server.ts';
+import { machineSlowness, waitFor } from '../../support/wait.ts';
+
+const VERSION = /^\d+\.\d+\.\d+$/;
+/** Two polls, one of which may wait, and the interval at which Control writes what it saw. */
+const SHOWN_WITHIN_MS = 60_000;
+
+let servers: readonly TestRedisServer[] = [];
+let site: FollowedSite;
+beforeAll(async () => {
+  servers = await Promise.all([TestRedisServer.start(), TestRedisServer.start()]);
+  site = await FollowedSite.start({ targets: ['west', 'east'] });
+});
+afterAll(async () => {
+  await site?.stop();
+  await Promise.all(servers.map((server) => server.stop()));
+});
+
+/** A verifier on the server of that number. */
+const start = (target: string, server: number) =>
+  site.startVerifier({ program: undefined, target, replay: servers[server]?.url ?? '' });
+
+async function awaitStores(count: number): Promise<void> {
+  await waitFor(`${count} replay stores`, async () => {
+    const { replay_stores } = await site.stage.get(`/v1/sites/${SITE_ID}/propagation`);
+    return replay_stores === count ? true : undefined;
+  });
+}
+
+it('two Redis of one site are shown, each of which accepts a proof', async () => {
+  const west = await start('west', 0);
+  let east = await start('east', 1);
+  const startedMs = performance.now();
+  await awaitStores(2);
+  expect((performance.now() - startedMs) / machineSlowness()).toBeLessThan(SHOWN_WITHIN_MS);
+  const { targets } = await site.stage.ctl('get', 'propagation', SITE_ID);
+  const instance = {
+    version: expect.stringMatching(VERSION),
+    replay_store: expect.any(String),
+    silent: false,
+  };
+  expect(targets).toMatchObject([{ instances: [instance] }, { instances: [instance] }]);
+
+  const { keyFile } = await site.stage.enroll('billing');
+  const proof = await site.awaitOutcome(west, keyFile, ALLOWED);
+  await site.awaitOutcome(east, keyFile, ALLOWED);
+  expect(await east.present(proof)).toBe(ALLOWED);
+  expect(await west.present(proof)).toBe(REPLAYED);
+
+  await east.stop();
+  east = await start('east', 0);
+  await awaitStores(1);
+  expect(await east.present(await site.awaitOutcome(west, keyFile, ALLOWED))).toBe(REPLAYED);
+});
