@@ -121,7 +121,7 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
   ),
   // The verifiers that share a target's token, and the replay store of each.
   '0017-target-instances': statements(
-    `create table target_instance (target_id ${dialect.text} not null references target (id),
+    `create table target_instance (target_id ${dialect.text} not null references target (id) on delete cascade,
       instance_id ${dialect.text} not null, site_id ${dialect.text} not null, version ${dialect.text} not null,
       replay_store ${dialect.text}, revision bigint, first_seen_at_ms bigint not null, last_seen_at_ms bigint not null,
       primary key (target_id, instance_id))`,

@@ -104,7 +104,6 @@ const OF_SITE = [
   'blockedSubject',
   'blockedCaller',
   'audience',
-  'targetInstance',
   'target',
   'signingKey',
 ] as const;
