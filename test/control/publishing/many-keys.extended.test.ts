@@ -43,13 +43,10 @@ async function expectWholeToSay(statuses: (keyId: string) => string | undefined,
   expect(wrong.map((keyId) => [keyId, listed.get(keyId)])).toEqual([]);
 }
 
-it('are cut in the order of their names, each key once', async () => {
-  expect((await shards()).map(({ keys: count }) => count)).toEqual([5000, 5000, 2000]);
-  await expectWholeToSay(() => 'active');
-});
-
-it('only what changed is written again, also by a publisher that begins anew', async () => {
+it('are cut in the order of their names; only what changed is written again, also by a publisher that begins anew', async () => {
   const before = await shards();
+  expect(before.map(({ keys: count }) => count)).toEqual([5000, 5000, 2000]);
+  await expectWholeToSay(() => 'active');
   await world.revokeKey(key(7000));
   await publish();
   await world.putRoute(ORDERS_READ);
