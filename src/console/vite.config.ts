@@ -14,7 +14,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     // Licences of the bundled packages.
     license: { fileName: 'LICENSES.md' },
-    // test/console/first-load.extended.test.ts limits the first load.
+    // test/console/pages.extended.test.ts limits the first load.
     chunkSizeWarningLimit: 1000,
     reportCompressedSize: false,
     rolldownOptions: {

@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { headerValues } from '../../src/tools/conformance/wire/exchange.ts';
+import { runInProcess } from '../support/cli/in-process.ts';
 import { makeCertificates, type TestCertificates } from '../support/harness/certificates.ts';
 import { checkoutPath } from '../support/harness/checkout.ts';
 import { envoyVersions } from '../support/harness/envoy.ts';
@@ -39,6 +40,7 @@ function conformance(
   scheme: 'http' | 'https',
   address: { readonly host: string; readonly port: number },
   more: Readonly<Record<string, string | undefined>> = {},
+  run: (args: readonly string[]) => Promise<CommandResult> = runProofgate,
 ): Promise<CommandResult> {
   const origin = `${scheme}://${AUTHORITY}`;
   const flags = {
@@ -49,7 +51,7 @@ function conformance(
     'connect-to': `${address.host}:${address.port}`,
     ...more,
   };
-  return runProofgate([
+  return run([
     'conformance',
     ...Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}`, value])),
   ]);
@@ -137,7 +139,7 @@ it.each([
   ['an address where nothing listens', { 'connect-to': '127.0.0.1:1' }, 'unreachable', 5],
 ] as const)('stops at %s', async (_what, flags, code, exitCode) => {
   const { envoy } = await environment.gateway(version);
-  const result = await conformance('http', envoy, flags);
+  const result = await conformance('http', envoy, flags, runInProcess);
   expect([errorCode(result), result.exitCode]).toEqual([code, exitCode]);
 });
 
@@ -146,7 +148,7 @@ it('stops where the answer is not HTTP', async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
-  const result = await conformance('http', { host: '127.0.0.1', port });
+  const result = await conformance('http', { host: '127.0.0.1', port }, {}, runInProcess);
   await new Promise((resolve) => server.close(resolve));
   expect([errorCode(result), result.exitCode]).toEqual(['target_not_allowed', 3]);
 });
@@ -156,7 +158,7 @@ it('stops where the signed request is not allowed', async () => {
   const profile = join(environment.site.directory, 'wrong.json');
   const text = await readFile(files.profile, 'utf8');
   await writeFile(profile, text.replace('dk_billing', 'dk_other'));
-  const result = await conformance('http', envoy, { 'profile-file': profile });
+  const result = await conformance('http', envoy, { 'profile-file': profile }, runInProcess);
   expect([errorCode(result), result.exitCode]).toEqual(['target_not_allowed', 3]);
   expect(result.stderr).toContain('401 invalid_request_proof/key_unknown');
 });

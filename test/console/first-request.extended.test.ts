@@ -1,11 +1,11 @@
 /**
  * From an empty database to the first allowed request by clicks alone: an operator follows Home and Set-up, and runs what they
- * show, with a real verifier and Envoy, on both databases.
+ * show, with a real verifier and Envoy, on PostgreSQL. The other tests of the console are on SQLite.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
 import { ConsoleStage } from '../support/control/console-fixture.ts';
 import { type Child, startChild } from '../support/harness/child.ts';
@@ -29,9 +29,6 @@ let page: Page;
 
 beforeAll(async () => {
   postgres = await TestPostgresServer.start();
-});
-afterAll(() => postgres.stop());
-beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'pg-first-request-'));
   upstream = await startUpstream();
   envoy = await startEnvoy(envoyVersions.at(-1) ?? '', {
@@ -43,11 +40,12 @@ beforeEach(async () => {
   const words = [command, ...args].map((word) => `'${word}'`).join(' ');
   await program('proofgate', `exec ${words} "$@"`);
 });
-afterEach(async () => {
+afterAll(async () => {
   await verifier?.stop();
   await envoy.stop();
   await upstream.stop();
   await stage.stop();
+  await postgres.stop();
   await rm(directory, { recursive: true });
 });
 
@@ -175,29 +173,25 @@ async function enroll(): Promise<void> {
   for (const title of ['Enrollment', 'Key', 'Propagated']) await badge(title, '✓ done');
 }
 
-test.each(['SQLite', 'PostgreSQL'])(
-  'from an empty Control to the first allowed request, on %s',
-  async (database) => {
-    const databaseUrl = database === 'PostgreSQL' ? { databaseUrl: await postgres.createDatabase() } : {};
-    stage = await ConsoleStage.start({ isEmpty: true, ...databaseUrl });
-    page = await stage.adminPage({ permissions: ['clipboard-read', 'clipboard-write'] });
-    await createSite();
-    await createSource();
-    await createClientAndRoute();
-    await createPolicy();
-    await startVerifier();
-    await enroll();
+test('from an empty Control to the first allowed request', async () => {
+  stage = await ConsoleStage.start({ isEmpty: true, databaseUrl: await postgres.createDatabase() });
+  page = await stage.adminPage({ permissions: ['clipboard-read', 'clipboard-write'] });
+  await createSite();
+  await createSource();
+  await createClientAndRoute();
+  await createPolicy();
+  await startVerifier();
+  await enroll();
 
-    await badge('First allowed request', 'next');
-    const command = await copied(step('First allowed request'), 'Copy');
-    const sent = command.replace('GATEWAY:PORT', `${envoy.host}:${envoy.port}`);
-    const answer = await waitFor('the verifier to accept requests', async () => {
-      const { exited, stdoutLines } = await inShell('workload', `${sent} --include`);
-      await exited;
-      const isFenced = stdoutLines.some((line) => line.includes('"detail":"fenced"'));
-      return isFenced ? undefined : stdoutLines;
-    });
-    expect(answer[0]).toMatch(/^HTTP\/1\.1 200 /);
-    expect(upstream.requests).toHaveLength(1);
-  },
-);
+  await badge('First allowed request', 'next');
+  const command = await copied(step('First allowed request'), 'Copy');
+  const sent = command.replace('GATEWAY:PORT', `${envoy.host}:${envoy.port}`);
+  const answer = await waitFor('the verifier to accept requests', async () => {
+    const { exited, stdoutLines } = await inShell('workload', `${sent} --include`);
+    await exited;
+    const isFenced = stdoutLines.some((line) => line.includes('"detail":"fenced"'));
+    return isFenced ? undefined : stdoutLines;
+  });
+  expect(answer[0]).toMatch(/^HTTP\/1\.1 200 /);
+  expect(upstream.requests).toHaveLength(1);
+});

@@ -11,7 +11,7 @@ import { jsonObjects } from '../../src/protocol/strict-json.ts';
 import { ConsoleStage } from '../support/control/console-fixture.ts';
 import { AUDIENCE, SITE_ID } from '../support/control/site-declaration.ts';
 import { makeSigner } from '../support/fixtures/token-signer.ts';
-import { everyPage, foreignFaults, linksOf, openDialogues, RAN, settled } from './every-page.ts';
+import { everyPage, foreignFaults, linksOf, openDialogues, RAN, settled, visit } from './every-page.ts';
 
 /** Visible ASCII, as identifiers are; 500 characters without a place to break the line. */
 const NAME =
@@ -161,14 +161,12 @@ test('every page, with every dialogue', async () => {
   ];
   const pages = new Set([...(await everyPage(stage, page)).keys(), ...views]);
   for (const list of ['keys', 'policies', 'sources', 'approvals?state=all']) {
-    await page.goto(`${stage.url}${atSite(list)}`);
-    await settled(page);
+    await visit(page, `${stage.url}${atSite(list)}`);
     for (const link of await linksOf(page, 'tbody')) pages.add(link);
   }
   const faults: string[] = [];
   for (const path of pages) {
-    await page.goto(`${stage.url}${path}`);
-    await settled(page);
+    await visit(page, `${stage.url}${path}`);
     faults.push(...(await foreignFaults(page, path)));
     for await (const name of openDialogues(page, path)) {
       const what = `${path}, ${name.slice(0, 60)}`;

@@ -1,5 +1,5 @@
 /**
- * The console in operation: two operators at once, a target that is cut off while a key is revoked, a site of 10,000 keys.
+ * The console in operation: two operators at once, a target that is cut off while a key is revoked, a site of many keys.
  */
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +14,8 @@ import { freePort } from '../support/harness/free-port.ts';
 import { type Service, startProofgate } from '../support/harness/sidecar.ts';
 
 const TARGETS = ['edge-1', 'edge-2'];
-const KEYS = 10_000;
+/** 20 pages. */
+const KEYS = 2_000;
 
 let stage: ConsoleStage;
 const verifiers = new Map<string, Service>();

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { ConsoleStage } from '../support/control/console-fixture.ts';
 import { SITE_ID } from '../support/control/site-declaration.ts';
+import { visit } from './every-page.ts';
 
 let stage: ConsoleStage;
 let page: Page;
@@ -57,11 +58,13 @@ const ACTS: readonly (readonly [act: string, button: string, path: () => string]
 ];
 
 test.each(ACTS)('%s: %s', async (_, button, path) => {
-  await page.goto(`${stage.url}${path()}`);
+  await visit(page, `${stage.url}${path()}`);
   await page.getByRole('button', { name: button, exact: true }).first().click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('Reason, for the audit trail').fill('known');
   await dialog.getByRole('button', { name: /^As (command|site file)$/ }).click();
   await dialog.getByText('--reason known').waitFor();
   expect(await stage.axeViolations(page)).toEqual([]);
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
 });

@@ -14,7 +14,7 @@ import {
   ROLE_PERMISSIONS,
 } from '../support/control/permission-table.ts';
 import { SITE_ID } from '../support/control/site-declaration.ts';
-import { everyPage, settled } from './every-page.ts';
+import { everyPage, visit } from './every-page.ts';
 
 /** Controls that change something, by page and accessible name; what each calls. */
 const CONTROLS: { readonly [page: string]: { readonly [control: string]: string } } = {
@@ -112,6 +112,10 @@ const COVERED: { readonly [scope: string]: readonly Level[] } = {
 };
 
 let stage: ConsoleStage;
+/** One browser, which one operator after the other signs in with: what it has loaded and compiled stays. */
+let page: Page;
+/** Addresses of what Control refused to the page. */
+const refused: string[] = [];
 /** Values of path parameters. */
 let names: { readonly [parameter: string]: string };
 let paths: readonly string[];
@@ -142,7 +146,10 @@ beforeAll(async () => {
   await api.act(`${site}/blocked-callers`, { body: { issuer: issuer_url, subject: 'x' } });
   await api.create(`/v1/sources/${String(source?.source_id)}/revisions`, { body: {} });
   await api.create(`${site}/targets`, { body: { name: 'gateway' } });
-  const admin = await stage.operatorPage({ name: 'root', role: 'admin' });
+  page = await stage.operatorPage({ name: 'root', role: 'admin' });
+  page.on('response', (response) => {
+    if (response.status() === 403) refused.push(response.url());
+  });
   const idIn = (items: readonly JsonObject[], member: string) => ({ [member]: String(items[0]?.[member]) });
   names = {
     ...{ site_id: SITE_ID, key_id: keyId, client_id: 'billing', resource: 'orders', revision: '2' },
@@ -159,21 +166,19 @@ beforeAll(async () => {
   };
   await api.close();
   paths = [
-    ...(await everyPage(stage, admin)).keys(),
+    ...(await everyPage(stage, page)).keys(),
     ...['/access?view=tokens', '/access?view=session', `/sites/${SITE_ID}/blocked?view=callers`],
     `/sites/${SITE_ID}/clients?view=routes`,
   ];
-  everything = await controlsOf(admin);
-  await admin.context().close();
+  everything = await controlsOf();
 });
 afterAll(() => stage.stop());
 
 /** Names of controls by page. */
-async function controlsOf(page: Page): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+async function controlsOf(): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const found = new Map<string, ReadonlySet<string>>();
   for (const path of paths) {
-    await page.goto(`${stage.url}${path}`);
-    await settled(page);
+    await visit(page, `${stage.url}${path}`);
     const shown: unknown = await page.evaluate(
       `[...document.querySelectorAll('main button:not([role=tab]):not(th button), main select')].map((control) => control.getAttribute('aria-label') ?? control.textContent)`,
     );
@@ -205,7 +210,7 @@ function isPermitted(operation: string, role: string, scope: string): boolean {
 }
 
 /** The status that Control answers the page's own session. */
-async function statusOf(page: Page, operation: string): Promise<number> {
+async function statusOf(operation: string): Promise<number> {
   const [method, pattern = ''] = operation.split(' ');
   const path = pattern.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(names[name] ?? name));
   const body = JSON.stringify(BODIES[operation])?.replace('"inside"', JSON.stringify(SITE_ID));
@@ -238,14 +243,12 @@ test('the pages show every control of the table', () => {
 
 describe.each(SCOPES)('at %s', (scope) => {
   test.each(ROLES)('%s', async (role) => {
-    const refused: string[] = [];
-    const page = await stage.operatorPage({ name: `${role}-${scope.length}`, role, scope });
-    page.on('response', (response) => {
-      if (response.status() === 403) refused.push(response.url());
-    });
+    await page.context().clearCookies();
+    await stage.signIn(page, { name: `${role}-${scope.length}`, role, scope });
+    refused.length = 0;
     const faults: string[] = [];
     const hidden = new Set<string>();
-    const shown = await controlsOf(page);
+    const shown = await controlsOf();
     // No page reads what the role may not read.
     expect(refused).toEqual([]);
     for (const [entry, controls] of everything) {
@@ -261,10 +264,9 @@ describe.each(SCOPES)('at %s', (scope) => {
       faults.push(...own.map((control) => `${entry} shows only this role ${control}`));
     }
     for (const operation of hidden) {
-      const status = await statusOf(page, operation);
+      const status = await statusOf(operation);
       if (status !== 403 && status !== 404) faults.push(`${operation}: ${status}`);
     }
-    await page.context().close();
     expect(faults).toEqual([]);
   });
 });

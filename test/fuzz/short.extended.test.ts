@@ -5,7 +5,7 @@ import { describe, expect, it } from '@jest/globals';
 import { TARGET_NAMES } from './targets.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../scripts/fuzz.mjs', import.meta.url));
-const RUNS = 10_000;
+const RUNS = 4_000;
 /** With seed 1 it was there after 14,043; a fuzzer without coverage or comparisons has not found it in as many as these. */
 const CANARY_RUNS = 300_000;
 const TIMEOUT_MS = 600_000;
@@ -38,7 +38,7 @@ describe('whatever bytes come', () => {
 });
 
 describe('the fuzzer', () => {
-  it.each([1, 2, 3])(
+  it.each([1, 2])(
     'finds a planted fault, with seed %d, and says where the input is',
     async (seed) => {
       const { code, output } = await fuzz('canary', CANARY_RUNS, seed);

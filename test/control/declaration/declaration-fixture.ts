@@ -20,15 +20,17 @@ import type { ControlStore, Transaction } from '../../../src/control/store/port.
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
 import { isJsonObject } from '../../../src/protocol/strict-json.ts';
 import { type Answer, ApiFixture, type Asked } from '../../support/control/api-fixture.ts';
-import { openMigratedStore } from '../../support/control/migrated-store.ts';
+import { createMigratedDatabase, openMigratedStore } from '../../support/control/migrated-store.ts';
 import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 
 type Mutable<T> = T extends object ? { -readonly [M in keyof T]: Mutable<T[M]> } : T;
 export type Declaration = Mutable<SiteDeclaration>;
 
+const SITE: Declaration = parse(readFileSync('bundles/site.yaml', 'utf8'));
+
 /** `bundles/site.yaml`, changed. */
 export function declared(change: (site: Declaration) => void = () => {}): Declaration {
-  const site: Declaration = parse(readFileSync('bundles/site.yaml', 'utf8'));
+  const site = structuredClone(SITE);
   change(site);
   return site;
 }
@@ -95,7 +97,7 @@ function postgres(): DatabaseServer {
       server = await TestPostgresServer.start();
     },
     async fresh() {
-      const url = await server.createDatabase();
+      const url = await createMigratedDatabase(server);
       const content = async (kind: 'r' | 'S', columns: string) => {
         const rows: [string, string][] = [];
         for (const { relname } of await server.query(url, RELATIONS, [kind])) {

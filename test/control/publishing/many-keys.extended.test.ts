@@ -39,16 +39,14 @@ async function expectWholeToSay(statuses: (keyId: string) => string | undefined,
   const snapshot = await new Follower(world).follow();
   const found = describeSnapshot(snapshot, [], ids, world.clock.seconds).keys;
   const listed = new Map(found.map(({ keyId, status }) => [keyId, status]));
-  for (const keyId of ids) expect(`${keyId} ${listed.get(keyId)}`).toBe(`${keyId} ${statuses(keyId)}`);
+  const wrong = ids.filter((keyId) => listed.get(keyId) !== statuses(keyId));
+  expect(wrong.map((keyId) => [keyId, listed.get(keyId)])).toEqual([]);
 }
 
-it('are cut in the order of their names, each key once', async () => {
-  expect((await shards()).map(({ keys: count }) => count)).toEqual([5000, 5000, 2000]);
-  await expectWholeToSay(() => 'active');
-});
-
-it('only what changed is written again, also by a publisher that begins anew', async () => {
+it('are cut in the order of their names; only what changed is written again, also by a publisher that begins anew', async () => {
   const before = await shards();
+  expect(before.map(({ keys: count }) => count)).toEqual([5000, 5000, 2000]);
+  await expectWholeToSay(() => 'active');
   await world.revokeKey(key(7000));
   await publish();
   await world.putRoute(ORDERS_READ);

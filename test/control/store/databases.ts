@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ControlStore, ReportIncident } from '../../../src/control/store/port.ts';
 import { openPostgresStore } from '../../../src/control/store/postgres.ts';
-import { openMigratedStore } from '../../support/control/migrated-store.ts';
+import { createMigratedDatabase, openMigratedStore } from '../../support/control/migrated-store.ts';
 import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 
 export const NOW_MS = 1_795_233_600_000;
@@ -54,7 +54,7 @@ function postgres(): DatabaseKind {
     },
     async fresh() {
       if (server === undefined) throw new Error('not started');
-      const url = await server.createDatabase();
+      const url = await createMigratedDatabase(server);
       return (options) => openPostgresStore({ url, nowMs: () => NOW_MS, ...options });
     },
     stop: async () => server?.stop(),

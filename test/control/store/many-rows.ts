@@ -1,9 +1,9 @@
-/** Fills a database with up to a million audit events and many rows of what Control lists, by a few statements. */
+/** Fills a database with up to half a million audit events and many rows of what Control lists, by a few statements. */
 import type { PlannedDatabase } from './planned-database.ts';
 
-export const EVENTS = 1_000_000;
+export const EVENTS = 500_000;
 const KEYS = 100_000;
-const ROWS = 30_000;
+const ROWS = 10_000;
 /** Of short rows: PostgreSQL reads a small table faster than an index. */
 const SHORT_ROWS = 120_000;
 /** Sites with events; 20 make a fleet, 100 an environment. The first environment has only old events. */

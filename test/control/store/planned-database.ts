@@ -99,6 +99,8 @@ export async function plannedPostgres(): Promise<PlannedDatabase> {
     plugins: [new CamelCasePlugin()],
     log: ({ query }) => void statements.push(query),
   });
+  // Compiling a statement changes no plan, and takes longer than to run it.
+  await pool.query('set jit = off');
   const rows: PlannedDatabase['rows'] = async (sql, parameters) =>
     (await pool.query(sql, [...parameters])).rows;
   return {
@@ -112,7 +114,7 @@ export async function plannedPostgres(): Promise<PlannedDatabase> {
     },
     read: reader(kysely, statements),
     async faultsOf({ sql, parameters }, mostRows) {
-      const [row] = await rows(`explain (analyze, format json) ${sql}`, parameters);
+      const [row] = await rows(`explain (analyze, timing off, format json) ${sql}`, parameters);
       const plans = (row?.['QUERY PLAN'] ?? []) as readonly { readonly Plan: PlanNode }[];
       return plans.flatMap(({ Plan: plan }) => faultsOfNode(plan, mostRows));
     },

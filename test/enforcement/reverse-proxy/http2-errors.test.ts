@@ -3,7 +3,6 @@ import { connect, type Socket } from 'node:net';
 import { expect, it } from '@jest/globals';
 import type { WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
 import { encodeFrame, PREFACE, TYPE } from '../../support/hostile/http2-frames.ts';
-import { IS_EXTENDED } from '../../support/lane.ts';
 import { useProxies } from '../../support/points/proxy-fixture.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -35,16 +34,14 @@ async function breakConnection({ host, port }: WireAddress): Promise<Socket> {
 }
 
 // The proxy asks each connection every 30 seconds whether it lives.
-if (IS_EXTENDED) {
-  it('releases the connection and its requests while the proxy serves', async () => {
-    const proxy = await proxies.open('http://127.0.0.1:1');
-    for (let count = 0; count < 5; count += 1) (await breakConnection(proxy.address)).destroy();
-    await waitFor('the connections to end', async () => {
-      const open = [await proxy.metric(CONNECTIONS), await proxy.metric(IN_FLIGHT)];
-      return open.every((count) => count === 0) || undefined;
-    });
+it('releases the connection and its requests while the proxy serves', async () => {
+  const proxy = await proxies.open('http://127.0.0.1:1');
+  for (let count = 0; count < 5; count += 1) (await breakConnection(proxy.address)).destroy();
+  await waitFor('the connections to end', async () => {
+    const open = [await proxy.metric(CONNECTIONS), await proxy.metric(IN_FLIGHT)];
+    return open.every((count) => count === 0) || undefined;
   });
-}
+});
 
 it('does not wait for such a connection when it drains', async () => {
   const proxy = await proxies.open('http://127.0.0.1:1');

@@ -133,19 +133,24 @@ export class ConsoleStage {
   }
 
   /** Signed in at the identity provider. */
-  async operatorPage({
-    name,
-    role,
-    scope = 'installation',
-    path = '/',
-    browser = {},
-  }: Operator): Promise<Page> {
+  async operatorPage({ browser = {}, ...operator }: Operator): Promise<Page> {
+    const page = await this.newPage(browser);
+    await this.signIn(page, operator);
+    return page;
+  }
+
+  /** Signs in at the identity provider on a page without a session. */
+  async signIn(
+    page: Page,
+    { name, role, scope = 'installation', path = '/' }: Omit<Operator, 'browser'>,
+  ): Promise<void> {
     this.#provider.accounts.set(name, { name });
     if (role !== undefined) {
       const principal = `oidc:${this.#provider.issuer}|${name}`;
-      await this.control.ctl('create', 'role-grant', principal, '--role', role, '--scope', scope);
+      const [kind, id] = scope.split(':');
+      const granted = { principal, role, scope: { kind, ...(id === undefined ? {} : { id }) } };
+      await this.api.create('/v1/role-grants', { body: granted });
     }
-    const page = await this.newPage(browser);
     await page.goto(`${this.url}${path}`);
     await page.getByRole('link', { name: 'Sign in with your identity provider' }).click();
     await page.locator('input[name=login]').fill(name);
@@ -153,7 +158,6 @@ export class ConsoleStage {
     await page.locator('button[type=submit]').click();
     await page.getByRole('button', { name: 'Continue' }).click();
     await page.getByRole('button', { name: 'Sign out' }).waitFor();
-    return page;
   }
 
   /** Reasons for each change of a kind of resource, newest first. */
@@ -172,7 +176,7 @@ export class ConsoleStage {
       .waitFor();
     await waitFor('the page', async () => (await page.getByLabel('Loading').count()) === 0);
     // Injected by the debugger, which the page's Content-Security-Policy does not concern.
-    await page.evaluate(await readFile(axe, 'utf8'));
+    if (!(await page.evaluate(`'axe' in globalThis`))) await page.evaluate(await readFile(axe, 'utf8'));
     const result: unknown = await page.evaluate(
       "axe.run(document.querySelector('[role=dialog]') ?? document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))",
     );

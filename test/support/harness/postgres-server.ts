@@ -63,11 +63,15 @@ export class TestPostgresServer {
     return server;
   }
 
-  /** @returns the URL of a new, empty database */
-  async createDatabase(): Promise<string> {
+  /**
+   * @param template URL of a database of the server that is copied, and has no connection; undefined: an empty one
+   * @returns the URL of a new database
+   */
+  async createDatabase(template?: string): Promise<string> {
     this.#databases += 1;
     const name = `test_${this.#databases}`;
-    await this.query(this.urlOf('postgres'), `create database ${name}`);
+    const copied = template === undefined ? '' : ` template ${new URL(template).pathname.slice(1)}`;
+    await this.query(this.urlOf('postgres'), `create database ${name}${copied}`);
     return this.urlOf(name);
   }
 

@@ -25,7 +25,7 @@ import { checkNow, createTestVerifier } from '../../support/fixtures/test-verifi
 import { NothingToPick, Random } from '../../support/random.ts';
 
 /** `make soak` compares 100,000. */
-const EVENTS = Number(process.env.PROOFGATE_TEST_EVENTS ?? 20_000);
+const EVENTS = Number(process.env.PROOFGATE_TEST_EVENTS ?? 5_000);
 const SITES_PER_KIND = 8;
 
 const keys = newSiteKeys();

@@ -19,9 +19,9 @@ import { expectAgreement, explainNow, verdictOf } from './agreement.ts';
 const keys = newSiteKeys();
 const sound = await compileSite(siteContent(keys));
 // Less where every test is run for each of thousands of mutants.
-const TRIES = Math.min(1000, Number(process.env.PROOFGATE_TEST_MUTATIONS ?? 1000));
+const TRIES = Math.min(1000, Number(process.env.PROOFGATE_TEST_MUTATIONS ?? 300));
 /** Partners of each fault, spread over the later faults. */
-const PARTNERS = 6;
+const PARTNERS = 2;
 
 describe.each(TABLE_CALLERS)('%s', (caller) => {
   const faults = faultsOf(caller).filter(({ step }) => step <= 5);

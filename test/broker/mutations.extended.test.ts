@@ -1,1 +1,0 @@
-import './mutations.test.ts';
