@@ -44,7 +44,7 @@ soak: build tools system-packages envoy proxies traefik spire ## what test-exten
 	@PROOFGATE_TEST_CORRUPTIONS=10000 PROOFGATE_TEST_SWAPS=2000 PROOFGATE_TEST_BUNDLE_KILLS=200 $(JEST) --runInBand test/verifier/loading/survival test/e2e/bundles
 	@PROOFGATE_TEST_REQUESTS=5000 PROOFGATE_TEST_SKIPS=none $(JEST) --runInBand test/e2e/fail-closed test/verifier/audit/full-disk
 	@PROOFGATE_TEST_FAULTS=5 PROOFGATE_TEST_FAILOVERS=20 $(JEST) --runInBand test/e2e/replay
-	@PROOFGATE_TEST_ROLLS=30 $(JEST) --runInBand test/e2e/rolling
+	@PROOFGATE_TEST_ROLLS=30 PROOFGATE_TEST_PACE_MS=20 $(JEST) --runInBand test/e2e/rolling
 	@PROOFGATE_TEST_LOAD_SECONDS=600 $(JEST) --runInBand test/e2e/proxy/load
 	@PROOFGATE_TEST_SIGNER_KILLS=200 $(JEST) --runInBand test/e2e/signer/kills
 	@PROOFGATE_TEST_LOAD_SECONDS=300 PROOFGATE_TEST_SVID_SECONDS=60 $(JEST) --runInBand test/e2e/spire/rotation
