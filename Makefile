@@ -39,15 +39,17 @@ test-kubernetes: build system-packages envoy-demo helm-tools kubernetes ## chart
 	@$(JEST) test/kubernetes
 
 .PHONY: soak
-soak: build tools system-packages envoy proxies traefik spire ## what test-extended does in short, in full: Control killed 200 times under load, and a rotation of its master key 200 times, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times; verifiers replaced 30 times under load; the reverse proxy ten minutes under hostile load; the signer killed 200 times; SPIRE's SVIDs rotate five minutes under load; 100,000 predicted decisions compared with real ones; 100,000 changed requests at the verifier, 16,000 changed proofs at the broker; 900 histories of clocks; other generated requests at every point and program
-	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills test/control/program/master-key-kills
+soak: build tools system-packages envoy proxies traefik spire ## what test-extended does in short, in full, for some hours: kills under load, faults and failovers of Redis, damaged and swapped bundles, replaced verifiers, hostile load, rotations, generated requests and mutations
+	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills test/control/program/master-key-kills test/caller/agent/agent-process test/cli/enroll-killed
+	@PROOFGATE_TEST_SUBMISSIONS=1000 $(JEST) --runInBand test/e2e/control/one-challenge
+	@PROOFGATE_TEST_REQUESTS=1000 $(JEST) --runInBand test/caller/signer/egress/forwarding
 	@PROOFGATE_TEST_CORRUPTIONS=10000 PROOFGATE_TEST_SWAPS=2000 PROOFGATE_TEST_BUNDLE_KILLS=200 $(JEST) --runInBand test/verifier/loading/survival test/e2e/bundles
 	@PROOFGATE_TEST_REQUESTS=5000 PROOFGATE_TEST_SKIPS=none $(JEST) --runInBand test/e2e/fail-closed test/verifier/audit/full-disk
-	@PROOFGATE_TEST_FAULTS=5 PROOFGATE_TEST_FAILOVERS=20 $(JEST) --runInBand test/e2e/replay
-	@PROOFGATE_TEST_ROLLS=30 $(JEST) --runInBand test/e2e/rolling
+	@PROOFGATE_TEST_FAULTS=5 PROOFGATE_TEST_FAILOVERS=20 PROOFGATE_TEST_COPIED_PROOFS=1000 PROOFGATE_TEST_PACE_MS=16 $(JEST) --runInBand test/e2e/replay
+	@PROOFGATE_TEST_ROLLS=30 PROOFGATE_TEST_PACE_MS=20 $(JEST) --runInBand test/e2e/rolling
 	@PROOFGATE_TEST_LOAD_SECONDS=600 $(JEST) --runInBand test/e2e/proxy/load
 	@PROOFGATE_TEST_SIGNER_KILLS=200 $(JEST) --runInBand test/e2e/signer/kills
-	@PROOFGATE_TEST_LOAD_SECONDS=300 PROOFGATE_TEST_SVID_SECONDS=60 $(JEST) --runInBand test/e2e/spire/rotation
+	@PROOFGATE_TEST_LOAD_SECONDS=300 PROOFGATE_TEST_SVID_SECONDS=60 PROOFGATE_TEST_PACE_MS=50 $(JEST) --runInBand test/e2e/spire/rotation
 	@PROOFGATE_TEST_EVENTS=100000 $(JEST) --runInBand test/verifier/preview/prediction
 	@PROOFGATE_TEST_MUTATIONS=100000 PROOFGATE_TEST_MUTANTS=4000 PROOFGATE_TEST_CLOCK_RUNS=300 $(JEST) --runInBand test/verifier/decision/order test/verifier/decision/explain test/broker/mutations test/verifier/replay/memory.test
 	@PROOFGATE_TEST_SEED=$$RANDOM PROOFGATE_TEST_REQUESTS=20000 $(JEST) --runInBand test/wire-fuzz

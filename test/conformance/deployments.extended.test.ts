@@ -6,7 +6,7 @@ import { runProofgate } from '../support/harness/proofgate-command.ts';
 import { profileFile } from '../support/site/profile-file.ts';
 import { AUTHORITY } from '../support/site/routes.ts';
 import { createSite, type Site } from '../support/site/site.ts';
-import { POINTS } from './points.ts';
+import { NEWEST_POINTS } from './points.ts';
 import { type PointStates, pointStates } from './states.ts';
 
 let site: Site;
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => site.remove());
 
-const available = POINTS.filter((driver) => driver.unavailable?.() === undefined);
+const available = NEWEST_POINTS.filter((driver) => driver.unavailable?.() === undefined);
 
 it.each(available)('$name', async (driver) => {
   const states: PointStates = pointStates(driver, site);

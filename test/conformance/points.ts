@@ -12,9 +12,7 @@ import { NODE_HTTP } from '../support/points/node-http.ts';
 import { REVERSE_PROXY } from '../support/points/reverse-proxy.ts';
 import { TRAEFIK } from '../support/points/traefik.ts';
 
-export const POINTS: readonly EnforcementPointDriver[] = [
-  ...ENVOY_GRPC,
-  ...ENVOY_HTTP,
+const OTHERS: readonly EnforcementPointDriver[] = [
   NGINX,
   CADDY,
   TRAEFIK,
@@ -23,4 +21,13 @@ export const POINTS: readonly EnforcementPointDriver[] = [
   FASTIFY,
   HONO,
   NODE_HTTP,
+];
+
+export const POINTS: readonly EnforcementPointDriver[] = [...ENVOY_GRPC, ...ENVOY_HTTP, ...OTHERS];
+
+/** Of Envoy only the newest version: for what the verifier does, or its callers, whatever Envoy's version. */
+export const NEWEST_POINTS: readonly EnforcementPointDriver[] = [
+  ...ENVOY_GRPC.slice(-1),
+  ...ENVOY_HTTP.slice(-1),
+  ...OTHERS,
 ];

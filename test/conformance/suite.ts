@@ -24,12 +24,16 @@ import {
 } from './results.ts';
 import { type PointStates, pointStates, type StartedState } from './states.ts';
 
-export function conformanceSuite(driver: EnforcementPointDriver): void {
+/** @param isOlder of a point whose newest version runs all: only cases in the usual state, for the others differ by the verifier alone */
+export function conformanceSuite(driver: EnforcementPointDriver, isOlder = false): void {
   if (skipUnavailable(driver)) return;
-  describe(driver.name, () => runCases(driver));
+  const all = casesAt(driver);
+  const isWhole = !isOlder || WRITES_RESULTS;
+  const cases = isWhole ? all : all.filter(({ state = 'usual' }) => state === 'usual');
+  describe(driver.name, () => runCases(driver, cases));
 }
 
-function runCases(driver: EnforcementPointDriver): void {
+function runCases(driver: EnforcementPointDriver, cases: readonly ConformanceCase[]): void {
   const results = new Map<string, Result>();
   let site: Site;
   let states: PointStates;
@@ -42,7 +46,7 @@ function runCases(driver: EnforcementPointDriver): void {
     await site.remove();
   });
 
-  it.each(casesAt(driver))('$name', async (one) => {
+  it.each(cases)('$name', async (one) => {
     const state = await states.of(one.state ?? 'usual');
     const outcomes = new Map<Protocol, string>();
     for (const protocol of protocolsAt(driver, one)) {
@@ -62,7 +66,10 @@ function runCases(driver: EnforcementPointDriver): void {
   it('gives the recorded results; `make conformance` writes them again', () => {
     const found = Object.fromEntries(results);
     if (WRITES_RESULTS) writeResults(driver.name, found);
-    expect(found).toEqual(readResults(driver.name));
+    const recorded = Object.entries(readResults(driver.name) ?? {});
+    const leftOut = casesAt(driver).filter((one) => !cases.includes(one));
+    const expected = recorded.filter(([recordedName]) => !leftOut.some(({ name }) => name === recordedName));
+    expect(found).toEqual(Object.fromEntries(expected));
   });
 }
 

@@ -1,6 +1,6 @@
 /**
  * Tests requests while the verifier, or a service that it depends on, dies, stops or is overloaded: none is allowed. Each case
- * runs over every Envoy and protocol at once.
+ * runs over each protocol of the lane's Envoys at once.
  */
 import { describe, expect, it } from '@jest/globals';
 import {
@@ -20,7 +20,7 @@ import { startTraffic } from '../support/site/traffic.ts';
 import type { VerifierProcess } from '../support/site/verifier.ts';
 import { startRedis } from '../support/site/verifier-states.ts';
 import { waitFor } from '../support/wait.ts';
-import { ENVOYS_AT_ONCE } from './lane-envoys.ts';
+import { LANE_ENVOYS } from './lane-envoys.ts';
 
 const { readOrder } = ROUTES;
 
@@ -37,7 +37,7 @@ interface Way {
 
 async function waysTo(verifier: VerifierProcess, options?: GatewayOptions): Promise<readonly Way[]> {
   const ways: Way[] = [];
-  for (const version of ENVOYS_AT_ONCE) {
+  for (const version of LANE_ENVOYS) {
     const gateway = await fixture.gateway(version, verifier, options);
     ways.push(...gateway.clients.map((client) => ({ gateway, client })));
   }

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Http1Case, Http2Case } from '../support/hostile/cases.ts';
 
 /** At each point and program. */
-export const REQUESTS = Number(process.env.PROOFGATE_TEST_REQUESTS ?? 6_000);
+export const REQUESTS = Number(process.env.PROOFGATE_TEST_REQUESTS ?? 1_500);
 /** The same in each run, so that a change is to blame for a failure; `make soak` draws another. */
 export const SEED = Number(process.env.PROOFGATE_TEST_SEED ?? 1);
 

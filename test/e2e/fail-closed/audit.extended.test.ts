@@ -140,7 +140,8 @@ it(
     const auditFile = join(fixture.site.directory, 'rotated.jsonl');
     const { campaign, verifier } = await begin(auditFile);
     const rotated: string[] = [];
-    const underWay = campaign.send(OTHER_REQUESTS);
+    // Long enough for several renames.
+    const underWay = campaign.send(2 * OTHER_REQUESTS);
     let isDone = false;
     void underWay.finally(() => {
       isDone = true;

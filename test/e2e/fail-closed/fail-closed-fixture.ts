@@ -1,5 +1,6 @@
 /** The fixture of each campaign: a site, a Redis, a verifier that uses it, and the processes to stop afterwards. */
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
+import { envoyVersions } from '../../support/harness/envoy.ts';
 import { createSite, type Site } from '../../support/site/site.ts';
 import { startVerifier, type VerifierOptions, type VerifierProcess } from '../../support/site/verifier.ts';
 import { type GuardedRedis, startRedis } from '../../support/site/verifier-states.ts';
@@ -18,11 +19,13 @@ interface BeginOptions {
   readonly requests: number;
   readonly flags?: readonly string[];
   readonly auditFile?: string;
+  /** Versions of Envoy. Default: the newest, since each version asks a verifier that answers in the same way. */
+  readonly envoys?: readonly string[];
 }
 
 export interface FailClosedFixture {
   readonly site: Site;
-  /** Starts a Redis, a verifier that uses it, and a campaign through every Envoy. */
+  /** Starts a Redis, a verifier that uses it, and a campaign through the Envoys. */
   begin(options: BeginOptions): Promise<BegunCampaign>;
   /** After the test, whatever became of it; the last one first. */
   onEnd(stop: () => Promise<void> | void): void;
@@ -49,7 +52,12 @@ export function useFailClosedFixture(): FailClosedFixture {
     get site() {
       return there();
     },
-    async begin({ requests, flags = ['--redis-timeout', '400ms'], ...options }) {
+    async begin({
+      requests,
+      envoys = envoyVersions.slice(-1),
+      flags = ['--redis-timeout', '400ms'],
+      ...options
+    }) {
       const redis = await startRedis({ site: there(), stops });
       const start = async (more: Partial<VerifierOptions> = {}) => {
         const fixed = { bundleDirectory, replay: redis.url, flags, ...options };
@@ -58,7 +66,7 @@ export function useFailClosedFixture(): FailClosedFixture {
         return started;
       };
       const verifier = await start();
-      const campaign = await startCampaign(there(), verifier);
+      const campaign = await startCampaign(there(), verifier, envoys);
       onEnd(campaign.stop);
       await campaign.untilOpen();
       await campaign.send(Math.ceil(requests / 10));

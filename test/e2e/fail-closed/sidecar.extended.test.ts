@@ -5,6 +5,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
+import { envoyVersions } from '../../support/harness/envoy.ts';
 import type { VerifierProcess } from '../../support/site/verifier.ts';
 import { CAMPAIGN_TIMEOUT_MS, expectRecovery, SIDECAR_REQUESTS } from './campaign.ts';
 import { type BegunCampaign, keepDoing, useFailClosedFixture } from './fail-closed-fixture.ts';
@@ -12,8 +13,8 @@ import { RUBBISH, startImpostor } from './impostor.ts';
 
 const fixture = useFailClosedFixture();
 
-/** On Redis, so that the successors know what the first one accepted. */
-const begin = () => fixture.begin({ requests: SIDECAR_REQUESTS });
+/** On Redis, so that the successors know what the first one accepted. Each version of Envoy judges answers by itself. */
+const begin = () => fixture.begin({ requests: SIDECAR_REQUESTS, envoys: envoyVersions });
 
 function pathOf({ address }: VerifierProcess): string {
   if (address.kind !== 'unix') throw new Error('not on a socket file');

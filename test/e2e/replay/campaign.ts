@@ -9,11 +9,15 @@ import { type Proof, type ProofSource, SKEW_SECONDS, systemSeconds } from './pro
 import type { Target } from './targets.ts';
 
 const WORKERS = 4;
-/** Between one worker's proofs: verifiers shall be busy, and the machine not only with them. */
-const PACE_MS = 16;
+/** Between one worker's proofs: verifiers shall be busy, and the machine not only with them (`make soak`: more often). */
+const PACE_MS = Number(process.env.PROOFGATE_TEST_PACE_MS ?? 64);
+/** After a proof that no target accepts: most of a fault is such waiting. */
+const REFUSED_PACE_MS = 4 * PACE_MS;
+/** Between two rounds that present everything again; workers present old proofs meanwhile. */
+export const ROUND_PACE_MS = 32 * PACE_MS;
 const PRESENTED_AT_ONCE = 32;
-const LATEST_PRESENTED = 500;
-const OLDER_PRESENTED = 250;
+const LATEST_PRESENTED = 300;
+const OLDER_PRESENTED = 100;
 /** Minimum number of proofs that only the primary accepts before it is lost. */
 const LEAST_LOST = 20;
 /** The primary keeps accepting for 2 s: `min-replicas-max-lag`. */
@@ -193,25 +197,34 @@ export class ReplayCampaign {
   async #presentUntil(isEnough: () => boolean): Promise<void> {
     while (!isEnough()) {
       await this.presentAgain();
-      await pause(PACE_MS);
+      await pause(ROUND_PACE_MS);
     }
   }
 
   async #work(): Promise<void> {
     while (this.#isLoading) {
       const proof = this.#mint();
-      this.#presented.push(proof);
-      await Promise.all(this.targets.map((target) => this.#record(proof, target)));
+      const isAccepted = (await this.#presentTo(this.targets, proof)).includes('allowed');
       const old = pick(this.#presented);
       const target = pick(this.targets);
       if (old !== undefined && target !== undefined && this.#isLive(old)) await this.#record(old, target);
-      await pause(PACE_MS);
+      await pause(isAccepted ? PACE_MS : REFUSED_PACE_MS);
     }
   }
 
-  async #present(proof: Proof, target: Target): Promise<string> {
+  /** For the first time. What every target fences is consumed by none, and is not presented again. */
+  async #presentTo(targets: readonly Target[], proof: Proof): Promise<readonly string[]> {
     this.#presented.push(proof);
-    return this.#record(proof, target);
+    const outcomes = await Promise.all(targets.map((target) => this.#record(proof, target)));
+    if (outcomes.every((outcome) => outcome === FENCED) && !this.ledger.isAccepted(proof.jti)) {
+      this.#presented.splice(this.#presented.lastIndexOf(proof), 1);
+    }
+    return outcomes;
+  }
+
+  async #present(proof: Proof, target: Target): Promise<string> {
+    const [outcome = ''] = await this.#presentTo([target], proof);
+    return outcome;
   }
 
   async #record(proof: Proof, target: Target): Promise<string> {

@@ -1,7 +1,7 @@
 /**
- * Presents a thousand proofs, each 64 times at once, to two verifier processes on one Redis, some of them through a real Envoy:
- * exactly a thousand requests are accepted. On a busy test machine an accept may be lost on its way to the caller. Redis holds
- * its record, so it counts.
+ * Presents proofs, each 64 times at once, to two verifier processes on one Redis, some of them through a real Envoy: each is
+ * accepted once. On a busy test machine an accept may be lost on its way to the caller. Redis holds its record, so it counts.
+ * `PROOFGATE_TEST_COPIED_PROOFS` sets the number of proofs (`make soak`).
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { http1Client } from '../../../src/tools/conformance/wire/http1.ts';
@@ -16,7 +16,7 @@ import type { Proof } from './proof-source.ts';
 import { ReplayStage } from './replay-fixture.ts';
 import { envoyTarget, type Target } from './targets.ts';
 
-const PROOFS = 1_000;
+const PROOFS = Number(process.env.PROOFGATE_TEST_COPIED_PROOFS ?? 200);
 const COPIES = 64;
 /** Of every so many proofs one has copies that go through Envoy, and so many of them. */
 const ENVOY_EVERY = 20;

@@ -11,7 +11,7 @@ const HOLDERS = 4;
 /** The least that may be set. */
 const MAX_RECORDS = 1_000;
 const MORE_THAN_FIT = 200;
-const SAMPLE = 100;
+const SAMPLE = 10;
 const LIFE_SECONDS = 30;
 /** docs/design/protocol.md "Replay": kept until `expires-at` + 3 × skew + 2 s. */
 const KEPT_SECONDS = LIFE_SECONDS + 3 * SKEW_SECONDS + 2;

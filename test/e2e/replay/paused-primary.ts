@@ -8,7 +8,7 @@ import type { TestRedisCluster } from '../../support/harness/redis-cluster.ts';
 import { type ClusterNode, roleOf } from '../../support/harness/redis-cluster.ts';
 import { waitUntil } from '../../support/wait.ts';
 import type { AcceptLedger } from './accept-ledger.ts';
-import type { ReplayCampaign } from './campaign.ts';
+import { type ReplayCampaign, ROUND_PACE_MS } from './campaign.ts';
 import { callerTag } from './cluster-changes.ts';
 import type { Proof } from './proof-source.ts';
 import type { ReplayVerifier } from './verifier-process.ts';
@@ -92,7 +92,7 @@ async function presentWhileAlone(campaign: ReplayCampaign): Promise<void> {
     const untilMs = performance.now() + ALONE_MS;
     while (performance.now() < untilMs) {
       await campaign.presentAgain();
-      await pause(20);
+      await pause(ROUND_PACE_MS);
     }
   });
 }

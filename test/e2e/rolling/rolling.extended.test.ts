@@ -15,12 +15,12 @@ import { HAS_SHIPPED_TIMEOUTS, RollStage } from './roll-fixture.ts';
 import { openServiceAddress, type ServiceAddress } from './service-address.ts';
 import { SteadyLoad } from './steady-load.ts';
 
-const ROLLS = Number(process.env.PROOFGATE_TEST_ROLLS ?? 3);
+const ROLLS = Number(process.env.PROOFGATE_TEST_ROLLS ?? 2);
 const TIMEOUT_MS = 300_000 + ROLLS * 60_000;
 /** The chart's `preStopSeconds`. */
 const PRE_STOP_MS = 5_000;
 /** Requests that a roll must have seen before it, so that there is something to lose. */
-const REQUESTS_BETWEEN = 150;
+const REQUESTS_BETWEEN = 60;
 
 const PROTOCOL_OPTIONS = [...shipped.verifierCluster, 'typed_extension_protocol_options'] as const;
 

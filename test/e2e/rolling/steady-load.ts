@@ -4,7 +4,7 @@ import { headerValues, type WireClient } from '../../../src/tools/conformance/wi
 import type { Proof, ProofSource } from '../replay/proof-source.ts';
 
 const SENDERS = 8;
-const PAUSE_MS = 20;
+const PAUSE_MS = Number(process.env.PROOFGATE_TEST_PACE_MS ?? 64);
 
 export class SteadyLoad {
   /** The outcome of each request that did not pass. */

@@ -9,7 +9,7 @@ import { signRequest } from '../../support/caller/signing.ts';
 import { nowSeconds } from '../../support/site/site.ts';
 
 export const CONNECTIONS = 8;
-const PAUSE_MS = 50;
+const PAUSE_MS = Number(process.env.PROOFGATE_TEST_PACE_MS ?? 200);
 const PROOF_TTL_SECONDS = 60;
 
 export interface LoadOptions {

@@ -28,7 +28,8 @@ describeWithSpire('a workload of SPIRE', () => {
   let stage: BrokerStage;
 
   beforeAll(async () => {
-    started = await spire.start([CHECKOUT, BROKER, STAGING].map((path) => ({ path })));
+    const entries = [CHECKOUT, BROKER, STAGING].map((path) => ({ path }));
+    started = await spire.start(entries, { svidTtlSeconds: 600 });
     stage = await startStage({
       trustDomains: [TRUST_DOMAIN],
       workloads: [started.server.id(CHECKOUT), started.server.id(STAGING)],
@@ -95,29 +96,28 @@ describeWithSpire('a workload of SPIRE', () => {
     );
     expect([exitCode, reasonIn(stdout)]).toEqual([3, 'insufficient_key_binding']);
   });
-});
 
-describeWithSpire('SVIDs that are no caller', () => {
-  const spire = useSpire();
-  const startStage = useBrokerStages();
-  let started: StartedSpire;
-  let stage: BrokerStage;
-
-  beforeAll(async () => {
-    started = await spire.start([{ path: CHECKOUT }, { path: BROKER }], { svidTtlSeconds: 600 });
-    stage = await startStage({
-      ...{ trustDomains: [TRUST_DOMAIN], workloads: [started.server.id(CHECKOUT)] },
-      brokerFlags: ['--spiffe-socket', started.agent.endpoint],
-    });
+  it('with an RSA SVID passes by the signed form, which mTLS falls back to', async () => {
+    const { server } = started;
+    const agent = await spire.agent(server, { svidKeyType: 'rsa-2048' });
+    await server.createEntry({ path: CHECKOUT, agentPath: agent.path });
+    await agent.waitForId(server.id(CHECKOUT));
+    for (const flags of [[], ['--broker-proof', 'signed_form']]) {
+      expect(await stage.request('--spiffe-socket', agent.endpoint, ...flags)).toMatchObject({
+        exitCode: 0,
+        stderr: '',
+      });
+      expect(stage.lastCaller().keyBinding).toEqual(['attested_workload']);
+    }
   });
 
-  it("get no passport: SPIRE's agent's own", async () => {
+  it("gets no passport with the SVID of SPIRE's agent", async () => {
     const shown = showSvid(stage, await started.agent.ownSvid());
     expect(await shown.passport()).toEqual({ status: 403, code: 'svid_reserved_id' });
     shown.close();
   });
 
-  it("prove the broker to its callers, by its SPIFFE ID and no other one's", async () => {
+  it("takes a broker that has an SVID by its SPIFFE ID, and no other one's", async () => {
     const { agent, server } = started;
     const { chainPath, keyPath } = await agent.x509Svid(server.id(BROKER));
     await stage.broker.stop();
@@ -130,29 +130,6 @@ describeWithSpire('SVIDs that are no caller', () => {
     expect(await requestFrom(server.id(BROKER))).toMatchObject({ exitCode: 0, stderr: '' });
     const other = await requestFrom(server.id(CHECKOUT));
     expect([other.exitCode, errorCode(other)]).toEqual([5, 'unreachable']);
-  });
-});
-
-describeWithSpire('a workload with an RSA SVID', () => {
-  const spire = useSpire();
-  const startStage = useBrokerStages();
-
-  it('passes by the signed form, which mTLS falls back to', async () => {
-    const server = await spire.server();
-    const agent = await spire.agent(server, { svidKeyType: 'rsa-2048' });
-    await server.createEntry({ path: CHECKOUT, agentPath: agent.path });
-    await agent.waitForId(server.id(CHECKOUT));
-    const stage = await startStage({
-      ...{ trustDomains: [TRUST_DOMAIN], workloads: [server.id(CHECKOUT)] },
-      brokerFlags: ['--spiffe-socket', agent.endpoint],
-    });
-    for (const flags of [[], ['--broker-proof', 'signed_form']]) {
-      expect(await stage.request('--spiffe-socket', agent.endpoint, ...flags)).toMatchObject({
-        exitCode: 0,
-        stderr: '',
-      });
-      expect(stage.lastCaller().keyBinding).toEqual(['attested_workload']);
-    }
   });
 });
 

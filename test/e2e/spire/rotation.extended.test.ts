@@ -12,7 +12,7 @@ import { CONNECTIONS, PassportLoad } from './passport-load.ts';
 import { type StartedSpire, TRUST_DOMAIN, useSpire } from './spire-fixture.ts';
 import { describeWithSpire } from './spire-programs.ts';
 
-const LOAD_SECONDS = Number(process.env.PROOFGATE_TEST_LOAD_SECONDS ?? 30);
+const LOAD_SECONDS = Number(process.env.PROOFGATE_TEST_LOAD_SECONDS ?? 20);
 const SVID_SECONDS = Number(process.env.PROOFGATE_TEST_SVID_SECONDS ?? 10);
 const CHECKOUT = '/ns/prod/sa/checkout';
 /** With mTLS each SVID brings another holder key; with the signed form, the default, the agent keeps its own. */

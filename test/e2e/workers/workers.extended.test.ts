@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { codesIn, readText, tableNamed } from '../../support/docs/markdown.ts';
 import type { CheckClient } from '../../support/harness/check-client.ts';
@@ -24,9 +25,11 @@ import {
 
 const WORKERS = 3;
 const CONNECTIONS = 6;
-const PROOFS = 80;
+const PROOFS = 20;
 const TORN = '{"event":"proofgate.decision","ti';
 const COPIES = 64;
+/** Between two proofs of a connection, while workers die and start. */
+const PACE_MS = 16;
 /** On a busy machine a process may answer that it is overloaded. */
 const REFUSED = ['jti_replay 403', 'verifier_unavailable/overloaded 503'];
 
@@ -56,25 +59,6 @@ function connections(workers: RunningWorkers, count = CONNECTIONS): readonly Che
   return Array.from({ length: count }, () => workers.connect());
 }
 
-it('all write captured denials to one directory', async () => {
-  const directory = await mkdtemp(join(source.directory, 'denied-'));
-  const workers = await start({ flags: ['--capture-denied', directory] });
-  const clients = connections(workers);
-  const proof = source.mint();
-  const outcomes: string[] = [];
-  for (const client of clients) outcomes.push(await outcomeOf(client, proof));
-  expect(outcomes).toEqual(['allowed', ...Array(CONNECTIONS - 1).fill('jti_replay 403')]);
-  const written = /^proofgate_denied_captures_total\{outcome="written",worker="(\d)"\} ([1-9]\d*)$/gm;
-  const counts = await waitFor('the captures', async () => {
-    const found = [...(await workers.get('/metrics')).text.matchAll(written)];
-    const sum = found.reduce((total, [, , count]) => total + Number(count), 0);
-    return sum === CONNECTIONS - 1 ? found : undefined;
-  });
-  expect(counts.length).toBeGreaterThan(1);
-  expect(readdirSync(directory)).toHaveLength(CONNECTIONS - 1);
-  closeAll(clients);
-});
-
 function closeAll(clients: readonly CheckClient[]): void {
   for (const client of clients) client.close();
 }
@@ -89,7 +73,10 @@ describe('one address, several processes', () => {
     workers = await start();
     clients = connections(workers);
   });
-  afterAll(() => closeAll(clients ?? []));
+  afterAll(async () => {
+    closeAll(clients ?? []);
+    await workers?.service.stop();
+  });
 
   it('each gets its share of connections, and the metrics say so', async () => {
     expect(workers.workerPids()).toHaveLength(WORKERS);
@@ -165,36 +152,8 @@ describe('one address, several processes', () => {
     const ids = recorded.map((line) => JSON.parse(line).decision_id);
     expect(new Set(ids).size).toBe(decided);
   });
-});
 
-it('SIGHUP to the primary has all of them open the audit file anew', async () => {
-  const workers = await start();
-  const clients = connections(workers, WORKERS);
-  const send = () => Promise.all(clients.map((client) => outcomeOf(client, source.mint())));
-  expect(new Set(await send())).toEqual(new Set(['allowed']));
-  const rotated = `${workers.auditFile}.1`;
-  await waitFor('the first events', async () => lines(workers.auditFile).length === WORKERS || undefined);
-  await rename(workers.auditFile, rotated);
-  workers.service.signal('SIGHUP');
-  await waitFor('all to say so', async () => {
-    const said = workers.service.stderrLines.filter((line) => line.includes('audit file reopened by signal'));
-    return new Set(said.map((line) => JSON.parse(line).worker)).size === WORKERS || undefined;
-  });
-  // A process killed within a write leaves half a line: the next writer starts a new line.
-  appendFileSync(workers.auditFile, TORN);
-  await send();
-  await waitFor('the next events', async () => lines(workers.auditFile).length === WORKERS + 1 || undefined);
-  const whole = lines(workers.auditFile).filter((line) => line !== TORN);
-  expect(whole.map((line) => JSON.parse(line).outcome)).toEqual(Array(WORKERS).fill('allowed'));
-  expect(lines(rotated)).toHaveLength(WORKERS);
-  closeAll(clients);
-  await workers.service.stop();
-});
-
-describe('when workers die', () => {
-  it('under load, one after the other: nothing is accepted twice, and all serve again', async () => {
-    const workers = await start();
-    const clients = connections(workers);
+  it('when they die under load, one after the other, nothing is accepted twice, and all serve again', async () => {
     const accepted = new Map<string, number>();
     const outcomes = new Map<string, number>();
     let isOver = false;
@@ -206,6 +165,7 @@ describe('when workers die', () => {
           outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
           if (outcome === 'allowed') accepted.set(proof.jti, (accepted.get(proof.jti) ?? 0) + 1);
         }
+        await pause(PACE_MS);
       }
     });
     for (const pid of workers.workerPids()) {
@@ -219,16 +179,76 @@ describe('when workers die', () => {
     }
     isOver = true;
     await Promise.all(load);
-    closeAll(clients);
     expect([...accepted.values()].filter((times) => times > 1)).toEqual([]);
     expect([...outcomes.keys()].filter((outcome) => !KNOWN.includes(outcome))).toEqual([]);
     const { text } = await workers.get('/metrics');
     expect(text).toContain(`proofgate_worker_restarts_total{worker="primary"} ${WORKERS}`);
-    await workers.service.stop();
+  });
+});
+
+describe('files that several processes write', () => {
+  let directory: string;
+  let workers: RunningWorkers;
+  beforeAll(async () => {
+    directory = await mkdtemp(join(source.directory, 'denied-'));
+    workers = await start({ flags: ['--capture-denied', directory] });
+  });
+  afterAll(() => workers?.service.stop());
+
+  it('SIGHUP to the primary has all of them open the audit file anew', async () => {
+    const clients = connections(workers, WORKERS);
+    const send = () => Promise.all(clients.map((client) => outcomeOf(client, source.mint())));
+    expect(new Set(await send())).toEqual(new Set(['allowed']));
+    const rotated = `${workers.auditFile}.1`;
+    await waitFor('the first events', async () => lines(workers.auditFile).length === WORKERS || undefined);
+    await rename(workers.auditFile, rotated);
+    workers.service.signal('SIGHUP');
+    await waitFor('all to say so', async () => {
+      const said = workers.service.stderrLines.filter((line) =>
+        line.includes('audit file reopened by signal'),
+      );
+      return new Set(said.map((line) => JSON.parse(line).worker)).size === WORKERS || undefined;
+    });
+    // A process killed within a write leaves half a line: the next writer starts a new line.
+    appendFileSync(workers.auditFile, TORN);
+    await send();
+    await waitFor(
+      'the next events',
+      async () => lines(workers.auditFile).length === WORKERS + 1 || undefined,
+    );
+    const whole = lines(workers.auditFile).filter((line) => line !== TORN);
+    expect(whole.map((line) => JSON.parse(line).outcome)).toEqual(Array(WORKERS).fill('allowed'));
+    expect(lines(rotated)).toHaveLength(WORKERS);
+    closeAll(clients);
+  });
+
+  it('all write captured denials to one directory', async () => {
+    const clients = connections(workers);
+    const proof = source.mint();
+    const outcomes: string[] = [];
+    for (const client of clients) outcomes.push(await outcomeOf(client, proof));
+    expect(outcomes).toEqual(['allowed', ...Array(CONNECTIONS - 1).fill('jti_replay 403')]);
+    const written = /^proofgate_denied_captures_total\{outcome="written",worker="(\d)"\} ([1-9]\d*)$/gm;
+    const counts = await waitFor('the captures', async () => {
+      const found = [...(await workers.get('/metrics')).text.matchAll(written)];
+      const sum = found.reduce((total, [, , count]) => total + Number(count), 0);
+      return sum === CONNECTIONS - 1 ? found : undefined;
+    });
+    expect(counts.length).toBeGreaterThan(1);
+    expect(readdirSync(directory)).toHaveLength(CONNECTIONS - 1);
+    closeAll(clients);
+  });
+});
+
+describe('when workers die', () => {
+  let trail: string;
+  let workers: RunningWorkers;
+  beforeAll(async () => {
+    trail = await mkdtemp(join(source.directory, 'trail-'));
+    workers = await start({ workers: 2, auditFile: join(trail, 'audit.jsonl') });
   });
 
   it('one that hangs is not ready, and is replaced', async () => {
-    const workers = await start({ workers: 2 });
     const [pid = 0] = workers.workerPids();
     process.kill(pid, 'SIGSTOP');
     const { text } = await workers.becomes(503);
@@ -239,12 +259,9 @@ describe('when workers die', () => {
     });
     await workers.becomes(200);
     expect(workers.workerPids()).not.toContain(pid);
-    await workers.service.stop();
   });
 
   it('one that cannot start again is tried again, and readiness fails meanwhile', async () => {
-    const trail = await mkdtemp(join(source.directory, 'trail-'));
-    const workers = await start({ workers: 2, auditFile: join(trail, 'audit.jsonl') });
     await rm(trail, { recursive: true });
     const [pid = 0] = workers.workerPids();
     process.kill(pid, 'SIGKILL');
@@ -258,11 +275,9 @@ describe('when workers die', () => {
     client.close();
     await mkdir(trail);
     await workers.becomes(200);
-    await workers.service.stop();
   });
 
   it('without the primary there are none', async () => {
-    const workers = await start({ workers: 2 });
     const pids = workers.workerPids();
     expect(pids).toHaveLength(2);
     workers.service.signal('SIGKILL');
@@ -294,7 +309,7 @@ describe('an orderly end', () => {
     const events = workers.service.stdoutLines.map((line) => JSON.parse(line));
     expect(events.filter(({ outcome }) => outcome === 'allowed')).toHaveLength(decided);
     // No process is left that holds the address.
-    const again = await start({ listen: `unix:${socket}`, auditFile: '-' });
+    const again = await start({ workers: 2, listen: `unix:${socket}`, auditFile: '-' });
     await again.service.stop();
   });
 });

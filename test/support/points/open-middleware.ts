@@ -1,9 +1,10 @@
 /** A verifier of the middleware, opened in the test's process for the site of the end-to-end tests. */
-import { mkdtemp, readFile } from 'node:fs/promises';
+import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from '@jest/globals';
 import { Verifier, type VerifierOptions } from '../../../src/enforcement/programs/middleware/index.ts';
 import type { DecisionEvent } from '../../../src/process/telemetry/decision-event.ts';
+import { AuditTrail } from '../site/audit-trail.ts';
 import { AUTHORITY, ROUTES } from '../site/routes.ts';
 import { AUTH_SITE, createSite, type Site } from '../site/site.ts';
 import { waitFor } from '../wait.ts';
@@ -32,14 +33,11 @@ export async function usualOptions(site: Site, bundle: string): Promise<Verifier
 export async function openVerifier(options: VerifierOptions): Promise<OpenedVerifier> {
   const verifier = await Verifier.open(options);
   const { auditFile = '' } = options;
+  const trail = new AuditTrail(auditFile);
   return {
     verifier,
     auditFile,
-    decisions: async () => {
-      const lines = (await readFile(auditFile, 'utf8')).split('\n').filter(Boolean);
-      const events = lines.map((line): DecisionEvent => JSON.parse(line));
-      return events.filter(({ event }) => event === 'proofgate.decision');
-    },
+    decisions: async () => trail.decisions(),
   };
 }
 

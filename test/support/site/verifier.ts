@@ -6,6 +6,7 @@ import { describeExit, type ExitStatus } from '../harness/child.ts';
 import type { VerifierAddress } from '../harness/envoy-config.ts';
 import { type Service, startProofgate } from '../harness/sidecar.ts';
 import { httpGet, waitFor } from '../wait.ts';
+import { AuditTrail } from './audit-trail.ts';
 import { AUTH_SITE, type Site } from './site.ts';
 
 export interface VerifierOptions {
@@ -120,8 +121,9 @@ function verifierProcess(service: Service, auditFile: string): VerifierProcess {
   const probe = (path: string) => httpGet(`http://${admin_listen}${path}`);
   const auditText = () =>
     auditFile.endsWith('.jsonl') ? readFile(auditFile, 'utf8') : service.stdoutLines.join('\n');
+  const trail = new AuditTrail(auditFile);
   const auditEvents = async (): Promise<readonly DecisionEvent[]> =>
-    parseLines(await auditText()).filter(({ event }) => event === 'proofgate.decision');
+    auditFile.endsWith('.jsonl') ? trail.decisions() : decisionsIn(service.stdoutLines);
   let lastMetrics = '';
   const metrics = async () => {
     if (service.exitStatus() === undefined) lastMetrics = (await probe('/metrics')).text;
@@ -165,10 +167,11 @@ function parseAddress(listen: string): VerifierAddress {
   return { kind: 'tcp', host, port: Number(port) };
 }
 
-function parseLines(text: string): readonly DecisionEvent[] {
+function decisionsIn(lines: readonly string[]): readonly DecisionEvent[] {
   // The last line may be incomplete.
-  const complete = text.split('\n').filter((line) => line.endsWith('}'));
-  return complete.map((line): DecisionEvent => JSON.parse(line));
+  const complete = lines.filter((line) => line.endsWith('}'));
+  const events = complete.map((line): DecisionEvent => JSON.parse(line));
+  return events.filter(({ event }) => event === 'proofgate.decision');
 }
 
 const DECISIONS_LINE =

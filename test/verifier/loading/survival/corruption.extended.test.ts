@@ -22,10 +22,10 @@ const STATIONS = [
   ['the state directory', openStateStation],
   ['a hostile Control', openControlStation],
 ] as const;
-const CORRUPTIONS = Number(process.env.PROOFGATE_TEST_CORRUPTIONS ?? 350);
+const CORRUPTIONS = Number(process.env.PROOFGATE_TEST_CORRUPTIONS ?? 150);
 const TIMEOUT_MS = 300_000 + CORRUPTIONS * 60;
 /** Without the variable, documents are cut at some of their bytes, and at all of the last ones. */
-const STRIDE = process.env.PROOFGATE_TEST_CORRUPTIONS === undefined ? 29 : 1;
+const STRIDE = process.env.PROOFGATE_TEST_CORRUPTIONS === undefined ? 71 : 1;
 /** The end of an envelope: where what is missing may not be missed. */
 const LAST_BYTES = 12;
 const seed = testSeed();
