@@ -39,8 +39,10 @@ test-kubernetes: build system-packages envoy-demo helm-tools kubernetes ## chart
 	@$(JEST) test/kubernetes
 
 .PHONY: soak
-soak: build tools system-packages envoy proxies traefik spire ## what test-extended does in short, in full: Control killed 200 times under load, and a rotation of its master key 200 times, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times; verifiers replaced 30 times under load; the reverse proxy ten minutes under hostile load; the signer killed 200 times; SPIRE's SVIDs rotate five minutes under load; 100,000 predicted decisions compared with real ones; other generated requests at every point and program
-	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills test/control/program/master-key-kills
+soak: build tools system-packages envoy proxies traefik spire ## what test-extended does in short, in full: Control killed 200 times under load, and a rotation of its master key 200 times, on each database; enrollments and agents killed 200 times; 1,000 submissions of one challenge, and 1,000 requests through the signer; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times; verifiers replaced 30 times under load; the reverse proxy ten minutes under hostile load; the signer killed 200 times; SPIRE's SVIDs rotate five minutes under load; 100,000 predicted decisions compared with real ones; other generated requests at every point and program
+	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills test/control/program/master-key-kills test/caller/agent/agent-process test/cli/enroll-killed
+	@PROOFGATE_TEST_SUBMISSIONS=1000 $(JEST) --runInBand test/e2e/control/one-challenge
+	@PROOFGATE_TEST_REQUESTS=1000 $(JEST) --runInBand test/caller/signer/egress/forwarding
 	@PROOFGATE_TEST_CORRUPTIONS=10000 PROOFGATE_TEST_SWAPS=2000 PROOFGATE_TEST_BUNDLE_KILLS=200 $(JEST) --runInBand test/verifier/loading/survival test/e2e/bundles
 	@PROOFGATE_TEST_REQUESTS=5000 PROOFGATE_TEST_SKIPS=none $(JEST) --runInBand test/e2e/fail-closed test/verifier/audit/full-disk
 	@PROOFGATE_TEST_FAULTS=5 PROOFGATE_TEST_FAILOVERS=20 $(JEST) --runInBand test/e2e/replay
