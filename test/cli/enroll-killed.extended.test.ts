@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LAUNCHER } from '../support/cli/compiled-cli.ts';
-import { expectNoStackTrace, runCli } from '../support/cli/run-cli.ts';
+import { runInProcess } from '../support/cli/in-process.ts';
+import { expectNoStackTrace } from '../support/cli/run-cli.ts';
 import { FakeControl, type FakeControlOptions, POLICY } from '../support/fakes/control-enrollment.ts';
 import {
   type Exchange,
@@ -17,6 +18,8 @@ import {
   startLossyProxy,
 } from '../support/harness/lossy-proxy.ts';
 
+/** After a time, each. `make soak` kills more often. */
+const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 6);
 let folder = '';
 let control: FakeControl;
 let proxy: LossyProxy;
@@ -42,12 +45,14 @@ async function start(options: FakeControlOptions = {}): Promise<void> {
 }
 
 function args(policy = POLICY): readonly string[] {
-  const target = ['--control-url', proxy.url, '--policy', policy, '--proof-file', 'token'];
-  return ['enroll', ...target, '--private-key-out', 'key.pem', '--poll-interval', '20ms', '--output', 'json'];
+  const target = ['--control-url', proxy.url, '--policy', policy, '--proof-file', join(folder, 'token')];
+  const key = ['--private-key-out', join(folder, 'key.pem')];
+  return ['enroll', ...target, ...key, '--poll-interval', '20ms', '--output', 'json'];
 }
 
+/** To its end, which needs no process of its own. */
 function run(policy = POLICY) {
-  return runCli(LAUNCHER, args(policy), { cwd: folder });
+  return runInProcess(args(policy));
 }
 
 function spawnRun(): ChildProcess {
@@ -139,9 +144,9 @@ describe('killed', () => {
 
   it('after any number of milliseconds, again and again', async () => {
     await start();
-    for (let i = 0; i < 12; i++) {
+    for (let i = 0; i < KILLS; i++) {
       const child = spawnRun();
-      const wait = 60 + i * 15;
+      const wait = 60 + ((i * 33) % 180);
       await new Promise((resolve) => setTimeout(resolve, wait));
       await kill(child);
     }

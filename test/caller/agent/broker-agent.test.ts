@@ -161,7 +161,7 @@ it('says that a passport has ended, to probes and to sign', async () => {
 
 it('replaces no file that is not its own, and runs once', async () => {
   await writeFile(keyFile(), 'something else');
-  expectCliError(await runCli(LAUNCHER, args(), { cwd: folder }), 'file_exists', 2);
+  expectCliError(await runInProcess(args()), 'file_exists', 2);
   expect(await readFile(keyFile(), 'utf8')).toBe('something else');
   await rm(keyFile());
   await startAgent();

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import LibsqlDatabase from 'libsql';
 import { LAUNCHER } from '../../support/cli/compiled-cli.ts';
-import { expectCliError, runCli } from '../../support/cli/run-cli.ts';
+import { runInProcess } from '../../support/cli/in-process.ts';
+import { type CliRun, expectCliError, runCli } from '../../support/cli/run-cli.ts';
 import { makeSite } from '../../support/control/control-configuration.ts';
 import {
   type ControlProgram,
@@ -19,8 +20,19 @@ import { httpGet, waitFor } from '../../support/wait.ts';
 
 let folder = '';
 let data = '';
+/** For tests that change nothing of it. */
+let shared: ControlProgram;
+let sharedData = '';
 const running: ControlProgram[] = [];
 
+beforeAll(async () => {
+  sharedData = await mkdtemp(join(tmpdir(), 'proofgate-control-shared-'));
+  shared = await startControlProgram({ launcher: LAUNCHER, dataDirectory: sharedData });
+});
+afterAll(async () => {
+  await shared.child.stop();
+  await rm(sharedData, { recursive: true });
+});
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'proofgate-control-'));
   data = join(folder, 'data');
@@ -42,21 +54,29 @@ async function stop({ child }: ControlProgram): Promise<void> {
 }
 
 /** @param flags added to a data directory and free ports, which they may override */
-async function expectStartError(flags: readonly string[], code: string, exitCode: number): Promise<string> {
+async function expectStartError(
+  flags: readonly string[],
+  code: string,
+  exitCode: number,
+  runs: (args: readonly string[], env: Record<string, string>) => Promise<CliRun> = runInProcess,
+): Promise<string> {
   const env = {
     PROOFGATE_DATA_DIR: data,
     PROOFGATE_LISTEN: `127.0.0.1:${await freePort()}`,
     PROOFGATE_ADMIN_LISTEN: '127.0.0.1:0',
     PROOFGATE_LOG_LEVEL: 'silent',
   };
-  const run = await runCli(LAUNCHER, ['control', ...flags], { cwd: folder, env });
+  const run = await runs(['control', ...flags], env);
   expectCliError(run, code, exitCode);
   return run.stderr;
 }
 
+const asProcess = (args: readonly string[], env: Record<string, string>) =>
+  runCli(LAUNCHER, args, { cwd: folder, env });
+
 describe('from nothing', () => {
-  it('makes its secrets, serves the API, and finds everything again after a restart', async () => {
-    const first = await start();
+  it('makes its secrets, serves the API without them, and finds everything again after a restart', async () => {
+    const first = await start({ flags: ['--log-level', 'trace'] });
     expect((await readdir(data)).filter((name) => !name.startsWith('control.sqlite'))).toEqual([
       'bootstrap-token',
       'master-key',
@@ -65,8 +85,16 @@ describe('from nothing', () => {
       expect((await stat(join(data, name))).mode & 0o777).toBe(0o600);
     }
     const token = await readBootstrapToken(data);
+    const masterKey = (await readFile(join(data, 'master-key'), 'utf8')).trim();
     await makeSite(first, token);
+    const metrics = (await httpGet(`${first.adminUrl}/metrics`)).text;
+    const audit = await first.call({ path: '/v1/audit-events?limit=200', token });
     await stop(first);
+    const { stderrLines, stdoutLines } = first.child;
+    const output = [...stderrLines, ...stdoutLines, metrics, JSON.stringify(audit.body)].join('\n');
+    expect(output).toContain('/v1/fleets/:fleet_id/sites');
+    expect(output).not.toContain(token);
+    expect(output).not.toContain(masterKey);
 
     const second = await start();
     expect(await readBootstrapToken(data)).toBe(token);
@@ -78,30 +106,18 @@ describe('from nothing', () => {
     expect(kinds).toContain('proofgate.control.bootstrap_token.create');
     expect(kinds.filter((kind) => kind === 'proofgate.control.bootstrap_token.create')).toHaveLength(1);
     expect(kinds.filter((kind) => /^proofgate\.control\.site\.create/.test(kind))).toHaveLength(1);
-  });
+    await stop(second);
 
-  it('keeps secrets to their files: no log, no answer, no metric has any', async () => {
-    const program = await start({ flags: ['--log-level', 'trace'] });
-    const token = await readBootstrapToken(data);
-    const masterKey = (await readFile(join(data, 'master-key'), 'utf8')).trim();
-    await makeSite(program, token);
-    const metrics = (await httpGet(`${program.adminUrl}/metrics`)).text;
-    const { body } = await program.call({ path: '/v1/audit-output?limit=200', token });
-    await stop(program);
-    const output = [
-      ...program.child.stderrLines,
-      ...program.child.stdoutLines,
-      metrics,
-      JSON.stringify(body),
-    ].join('\n');
-    expect(output).toContain('/v1/fleets/:fleet_id/sites');
-    expect(output).not.toContain(token);
-    expect(output).not.toContain(masterKey);
+    // The token's file may go.
+    await rm(join(data, 'bootstrap-token'));
+    const third = await start();
+    expect(await readdir(data)).not.toContain('bootstrap-token');
+    expect(await third.call({ path: '/v1/session', token })).toMatchObject({ status: 200 });
   });
 
   it('refuses a request without a token, and one that is nearly right', async () => {
-    const program = await start();
-    const token = await readBootstrapToken(data);
+    const program = shared;
+    const token = await readBootstrapToken(sharedData);
     const nearly = `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`;
     for (const wrong of [
       undefined,
@@ -153,16 +169,6 @@ describe('the bootstrap token', () => {
     expect(await fourth.call({ path: '/v1/session', token: fresh })).toMatchObject({ status: 200 });
   });
 
-  it('goes on without its file', async () => {
-    const first = await start();
-    const token = await readBootstrapToken(data);
-    await stop(first);
-    await rm(join(data, 'bootstrap-token'));
-    const second = await start();
-    expect(await readdir(data)).not.toContain('bootstrap-token');
-    expect(await second.call({ path: '/v1/session', token })).toMatchObject({ status: 200 });
-  });
-
   it('is taken from a file that is there before the first start', async () => {
     const token = `pgb_${'x'.repeat(43)}`;
     const file = join(folder, 'given-token');
@@ -185,30 +191,17 @@ describe('the bootstrap token', () => {
 });
 
 describe('the master key', () => {
-  async function startOnce(): Promise<void> {
-    await stop(await start());
-  }
-
-  it('is needed once the database is sealed with it', async () => {
-    await startOnce();
-    await rm(join(data, 'master-key'));
-    await expectStartError([], 'master_key_missing', 2);
-    expect(await readdir(data)).not.toContain('master-key');
-  });
-
-  it('must be the same one', async () => {
-    await startOnce();
-    const other = Buffer.alloc(32, 7).toString('base64url');
-    await writeFile(join(data, 'master-key'), `${other}\n`, { mode: 0o600 });
-    const stderr = await expectStartError([], 'master_key_mismatch', 2);
-    expect(stderr).not.toContain(other);
-  });
-
-  it('may lie elsewhere, and is made there', async () => {
+  it('may lie elsewhere and is made there; then the database needs it, and no other', async () => {
     const file = join(folder, 'key');
     await stop(await start({ flags: ['--master-key-file', file] }));
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     expect(await readdir(data)).not.toContain('master-key');
+    await expectStartError([], 'master_key_missing', 2);
+    expect(await readdir(data)).not.toContain('master-key');
+    const other = Buffer.alloc(32, 7).toString('base64url');
+    await writeFile(join(data, 'master-key'), `${other}\n`, { mode: 0o600 });
+    const stderr = await expectStartError([], 'master_key_mismatch', 2, asProcess);
+    expect(stderr).not.toContain(other);
   });
 
   it.each([
@@ -224,8 +217,7 @@ describe('the master key', () => {
 
 describe('the database', () => {
   it('belongs to one process', async () => {
-    await start();
-    await expectStartError([], 'database_unavailable', 5);
+    await expectStartError(['--data-dir', sharedData], 'database_unavailable', 5, asProcess);
   });
 
   it('of a newer version is distinguished from one that cannot be reached', async () => {
@@ -255,16 +247,8 @@ describe('the database', () => {
 
 describe('addresses', () => {
   it('that are taken end the start', async () => {
-    const program = await start();
-    const { host } = new URL(program.url);
-    const other = join(folder, 'other');
-    await mkdir(other);
-    await expectStartError(['--data-dir', other, '--listen', host], 'listen_failed', 2);
-    await expectStartError(
-      ['--data-dir', other, '--admin-listen', new URL(program.adminUrl).host],
-      'listen_failed',
-      2,
-    );
+    await expectStartError(['--listen', new URL(shared.url).host], 'listen_failed', 2, asProcess);
+    await expectStartError(['--admin-listen', new URL(shared.adminUrl).host], 'listen_failed', 2, asProcess);
   });
 });
 
@@ -282,8 +266,7 @@ describe('operators', () => {
   });
 
   it('without one, sign-in says so', async () => {
-    const program = await start();
-    expect(await program.call({ path: '/auth/login' })).toMatchObject({
+    expect(await shared.call({ path: '/auth/login' })).toMatchObject({
       status: 404,
       body: { code: 'sign_in_not_configured' },
     });

@@ -37,8 +37,8 @@ import { waitFor } from '../../support/wait.ts';
 
 const ISSUER = 'https://broker.shop.example';
 const SUBJECT = 'job:nightly';
-const CONNECTIONS = 8;
-const PAUSE_MS = 20;
+const CONNECTIONS = 3;
+const PAUSE_MS = 50;
 const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 3);
 /** Renewed at 16 s, so that a broker has 8 s to return. */
 const PASSPORT_TTL_SECONDS = 24;

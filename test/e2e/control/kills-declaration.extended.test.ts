@@ -16,7 +16,7 @@ import { ControlStage } from '../../support/control/control-fixture.ts';
 import { SITE_ID } from '../../support/control/site-declaration.ts';
 import { TestPostgresServer } from '../../support/harness/postgres-server.ts';
 
-const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 4);
+const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 3);
 /** Each kill with its restart, on a machine that does other things too. */
 const TIMEOUT_MS = 300_000 + KILLS * 30_000;
 /** Enough that a declaration takes a while. */

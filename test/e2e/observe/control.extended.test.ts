@@ -81,7 +81,9 @@ async function restartWithFlag(
   return restarted;
 }
 
-describe.each(releases())('observe with Control, and verifiers of $version', ({ program }) => {
+const newestRelease = releases().at(-1)?.version;
+
+describe.each(releases())('observe with Control, and verifiers of $version', ({ program, version }) => {
   let site: FollowedSite;
   let flagged: FollowingVerifier;
   let enforcing: FollowingVerifier;
@@ -112,6 +114,9 @@ describe.each(releases())('observe with Control, and verifiers of $version', ({ 
     await site.awaitOutcome(old, keyFile, ALLOWED);
     expect(await unsignedOutcome(site, flagged)).toBe(MISSING);
   });
+
+  // What follows is for a verifier that is too old, whichever it is.
+  if (version !== newestRelease) return;
 
   it('is observed where the flag allows it, and enforced elsewhere, which Control shows', async () => {
     await site.stage.ctl('detach', String((await target(site, 'old')).target_id));

@@ -49,31 +49,31 @@ const withoutAuthorization = (request: WireRequest): WireRequest => ({
 
 const MISSING = 'invalid_request_proof/authorization_missing';
 const KINDS: readonly Kind[] = [
-  { name: 'signed', count: 100, leadsTo: 'identity', make: signed },
+  { name: 'signed', count: 40, leadsTo: 'identity', make: signed },
   {
     name: 'unsigned',
-    count: 100,
+    count: 40,
     leadsTo: 'observed',
     reason: MISSING,
     make: () => plain('/v1/orders/4711'),
   },
   {
     name: 'another order than the signed one',
-    count: 50,
+    count: 20,
     leadsTo: 'observed',
     reason: 'request_binding_mismatch/target',
     make: (site, at) => ({ ...signed(site), target: `/v1/orders/${at}` }),
   },
   {
     name: 'a passport that is none',
-    count: 50,
+    count: 20,
     leadsTo: 'observed',
     reason: 'invalid_request_proof/passport_malformed',
     make: (site) => withHeader(signed(site), 'authorization', 'Passport none'),
   },
   {
     name: 'an unknown caller',
-    count: 50,
+    count: 20,
     leadsTo: 'observed',
     reason: 'invalid_request_proof/authorization_scheme',
     make: () => plain('/v1/orders/4711', { headers: [['authorization', 'Bearer of-the-application']] }),
@@ -94,7 +94,7 @@ const KINDS: readonly Kind[] = [
   },
   {
     name: 'an enforced route, unsigned',
-    count: 30,
+    count: 10,
     leadsTo: 'denied',
     reason: MISSING,
     make: () => plain('/v1/payroll'),
@@ -229,7 +229,7 @@ export function observedSuite(driver: EnforcementPointDriver): void {
     const bearers = others.filter(
       ({ headers }) => headerValues(headers, 'authorization')[0] === 'Bearer of-the-application',
     );
-    expect(bearers).toHaveLength(50);
+    expect(bearers).toHaveLength(20);
 
     const events = (await point.decisions()).slice(before);
     const reasons = new Map<string, number>();
@@ -251,8 +251,8 @@ export function observedSuite(driver: EnforcementPointDriver): void {
     expect(JSON.parse(report.stdout).routes).toContainEqual(
       expect.objectContaining({
         route_id: readOrder.route_id,
-        verified: 100,
-        requests: 390 + replays.length,
+        verified: 40,
+        requests: 180 + replays.length,
       }),
     );
   });
@@ -273,15 +273,14 @@ export function observedSuite(driver: EnforcementPointDriver): void {
   test('no header of ours, in any spelling, reaches the upstream of an unverified request', async () => {
     point.upstream.clear();
     let passed = 0;
-    for (const name of SMUGGLED_NAMES) {
+    for (const [at, name] of SMUGGLED_NAMES.entries()) {
       const forged = [[name, 'client:admin'] as const];
-      for (const headers of [forged, [...forged, ...forged]]) {
-        const response = await client.send(plain('/v1/orders/4711', { headers })).catch((error: unknown) => {
-          if (error instanceof NoResponse) return undefined;
-          throw error;
-        });
-        if (response?.status === 200) passed += 1;
-      }
+      const headers = at % 2 === 0 ? forged : [...forged, ...forged];
+      const response = await client.send(plain('/v1/orders/4711', { headers })).catch((error: unknown) => {
+        if (error instanceof NoResponse) return undefined;
+        throw error;
+      });
+      if (response?.status === 200) passed += 1;
     }
     expect(point.upstream.requests).toHaveLength(passed);
     // The others cannot remove these headers, and deny.

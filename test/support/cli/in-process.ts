@@ -2,7 +2,7 @@
 import { Writable } from 'node:stream';
 import { runCli } from '../../../src/cli/program.ts';
 import { type CliContext, type Environment, Output } from '../../../src/process/program/output.ts';
-import type { CliRun } from './run-cli.ts';
+import type { CliRun } from './cli-run.ts';
 
 class Memory extends Writable {
   readonly #chunks: Buffer[] = [];

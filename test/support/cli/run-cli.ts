@@ -2,12 +2,9 @@
 import { execFile } from 'node:child_process';
 import { expect } from '@jest/globals';
 import { remainingMs } from '../wait.ts';
+import type { CliRun } from './cli-run.ts';
 
-export interface CliRun {
-  readonly exitCode: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+export type { CliRun };
 
 export interface CliRunOptions {
   readonly cwd: string;

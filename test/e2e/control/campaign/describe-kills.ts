@@ -4,7 +4,7 @@ import { brokenPromises, type DatabaseContents } from './kept-promises.ts';
 import { KillCampaign, type KillCampaignOptions } from './kill-campaign.ts';
 import type { SiteFollower } from './site-follower.ts';
 
-const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 4);
+const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 2);
 /** Each kill with its restart and its check, on a machine that does other things too. */
 export const campaignTimeoutMs = 300_000 + KILLS * 10_000;
 

@@ -37,7 +37,7 @@ export interface KillFigures {
 /** This many new answers, and up to as many more, arrive before Control is killed. */
 const LEAST_ANSWERS = 4;
 const MORE_ANSWERS = 24;
-/** After this many kills, Control is killed once more while it starts. */
+/** After the second of this many kills, Control is killed once more while it starts. */
 const START_KILL_EVERY = 4;
 
 export class KillCampaign {
@@ -76,7 +76,7 @@ export class KillCampaign {
     while (this.figures.kills < kills) {
       await this.#killUnderLoad();
       this.#judge(await readContents(database));
-      if (this.figures.kills % START_KILL_EVERY === 0) await this.#killWhileStarting();
+      if (this.figures.kills % START_KILL_EVERY === 2) await this.#killWhileStarting();
       await stage.startControl();
       await this.#load.repeat();
     }

@@ -1,7 +1,8 @@
 /** Records the arguments of every process on this machine, repeatedly, while others run. */
 import { readdirSync, readFileSync } from 'node:fs';
 
-const INTERVAL_MS = 50;
+/** A command takes longer. */
+const INTERVAL_MS = 150;
 
 export class ProcessArguments {
   /** Each command line once. */

@@ -1,2 +1,0 @@
-/** The suite of forwarding.test.ts with more requests at a time. */
-import './forwarding.test.ts';
