@@ -39,7 +39,7 @@ test-kubernetes: build system-packages envoy-demo helm-tools kubernetes ## chart
 	@$(JEST) test/kubernetes
 
 .PHONY: soak
-soak: build tools system-packages envoy proxies traefik spire ## what test-extended does in short, in full: Control killed 200 times under load, and a rotation of its master key 200 times, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times; verifiers replaced 30 times under load; the reverse proxy ten minutes under hostile load; the signer killed 200 times; SPIRE's SVIDs rotate five minutes under load; 100,000 predicted decisions compared with real ones; other generated requests at every point and program
+soak: build tools system-packages envoy proxies traefik spire sdk-tools ## what test-extended does in short, in full: Control killed 200 times under load, and a rotation of its master key 200 times, on each database; 5,000 requests a fault of the sidecar; 20 failovers of Redis; bundles damaged 10,000 times at each way in, swapped 2,000 times, their verifier killed 200 times; verifiers replaced 30 times under load; the reverse proxy ten minutes under hostile load; the signer killed 200 times; SPIRE's SVIDs rotate five minutes under load; 100,000 predicted decisions compared with real ones; 10,000 random requests signed by every SDK; other generated requests at every point and program
 	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills test/control/program/master-key-kills
 	@PROOFGATE_TEST_CORRUPTIONS=10000 PROOFGATE_TEST_SWAPS=2000 PROOFGATE_TEST_BUNDLE_KILLS=200 $(JEST) --runInBand test/verifier/loading/survival test/e2e/bundles
 	@PROOFGATE_TEST_REQUESTS=5000 PROOFGATE_TEST_SKIPS=none $(JEST) --runInBand test/e2e/fail-closed test/verifier/audit/full-disk
@@ -49,6 +49,7 @@ soak: build tools system-packages envoy proxies traefik spire ## what test-exten
 	@PROOFGATE_TEST_SIGNER_KILLS=200 $(JEST) --runInBand test/e2e/signer/kills
 	@PROOFGATE_TEST_LOAD_SECONDS=300 PROOFGATE_TEST_SVID_SECONDS=60 $(JEST) --runInBand test/e2e/spire/rotation
 	@PROOFGATE_TEST_EVENTS=100000 $(JEST) --runInBand test/verifier/preview/prediction
+	@PROOFGATE_TEST_SDK_REQUESTS=10000 $(JEST) --runInBand test/caller/sdk/corpus
 	@PROOFGATE_TEST_SEED=$$RANDOM PROOFGATE_TEST_REQUESTS=20000 $(JEST) --runInBand test/wire-fuzz
 
 .PHONY: fuzz
