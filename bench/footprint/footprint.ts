@@ -10,7 +10,7 @@ import { HOME, NODE } from '../../scripts/image/contents.mjs';
 import { FakeControl, POLICY } from '../../test/support/fakes/control-enrollment.ts';
 import { TestRedisServer } from '../../test/support/harness/redis-server.ts';
 import { type Service, startProofgate } from '../../test/support/harness/sidecar.ts';
-import { type BuiltImage, builtImage, hasImageTools } from '../../test/support/image/built.ts';
+import { type BuiltImage, builtImages, hasImageTools } from '../../test/support/image/built.ts';
 import { useImageEnvironment } from '../environment.ts';
 import { residentMib } from '../machine.ts';
 import { type Bound, type Figure, figure, type Part, type PartResult } from '../report.ts';
@@ -39,7 +39,7 @@ export const footprint: Part = {
 
 async function measure(workspace: Workspace): Promise<PartResult> {
   if (!hasImageTools()) throw new Error('void run: make image-tools first');
-  const image = await builtImage('amd64');
+  const { amd64: image } = await builtImages(['amd64']);
   workspace.started(useImage(image));
   const verifiers: Measured[] = [];
   for (const size of SIZES) verifiers.push(await measureVerifier(workspace, size));

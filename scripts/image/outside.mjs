@@ -1,8 +1,8 @@
 /**
  * Runs the Dockerfile's steps without a container engine: in an empty directory with an empty environment, with Node.js and the
  * libraries that scripts/install-image-tools.sh has put into .cache/image. It writes the image's root, and beside it the list
- * of its files.
- * Usage: outside.mjs amd64|arm64 --out=DIRECTORY
+ * of its files. As in BuildKit, the steps before `ARG TARGETARCH` run once for all processors.
+ * Usage: outside.mjs [--amd64=DIRECTORY] [--arm64=DIRECTORY]
  */
 import { execFile } from 'node:child_process';
 import {
@@ -10,6 +10,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -32,26 +33,25 @@ const SYSTEM_PATH = ['/usr/bin', '/bin'];
 const BUILD = 'build';
 
 await tellingFailures(async () => {
-  const { cpu, out } = readArguments();
+  const outs = readArguments();
   const { stages } = parseDockerfile(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'));
-  const build = stages.find(({ name }) => name === BUILD);
+  const { steps } = stages.find(({ name }) => name === BUILD);
   const directory = mkdtempSync(join(tmpdir(), 'proofgate-image-'));
   try {
-    await carryOut(build.steps, { cpu, image: builtAt(stages), out, directory });
+    await build(steps, { image: builtAt(stages), outs, directory });
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
 });
 
+/** @returns directories by processor */
 function readArguments() {
-  const { positionals, values } = parseArgs({ options: { out: { type: 'string' } }, allowPositionals: true });
-  const [cpu] = positionals;
-  if (!Object.hasOwn(PROCESSORS, cpu ?? ''))
-    throw new Failure('cpu_unknown', 'an image is for amd64 or arm64');
-  if (values.out === undefined) throw new Failure('argument_missing', '--out is needed');
-  if (!existsSync(join(CACHE, cpu)))
+  const options = Object.fromEntries(Object.keys(PROCESSORS).map((cpu) => [cpu, { type: 'string' }]));
+  const outs = Object.entries(parseArgs({ options }).values).map(([cpu, out]) => [cpu, resolve(out)]);
+  if (outs.length === 0) throw new Failure('argument_missing', '--amd64 or --arm64 is needed');
+  if (outs.some(([cpu]) => !existsSync(join(CACHE, cpu))))
     throw new Failure('image_tools_missing', 'run scripts/install-image-tools.sh first');
-  return { cpu, out: resolve(values.out) };
+  return outs;
 }
 
 /** The paths that the last stage copies from the build stage. */
@@ -60,7 +60,7 @@ function builtAt(stages) {
   return copiedBy(copy).sources[0].replace(/\/$/, '');
 }
 
-async function carryOut(steps, { cpu, directory, image, out }) {
+async function build(steps, { directory, image, outs }) {
   const context = join(directory, 'context');
   mkdirSync(context);
   const environment = {
@@ -68,6 +68,17 @@ async function carryOut(steps, { cpu, directory, image, out }) {
     HOME: directory,
     ...npmSettings(),
   };
+  const first = steps.findIndex(({ instruction, text }) => instruction === 'ARG' && text === 'TARGETARCH');
+  await carryOut(steps.slice(0, first), { context, environment });
+  const shared = new Set(readdirSync(context));
+  for (const [cpu, out] of outs) {
+    await carryOut(steps.slice(first), { context, environment: { ...environment }, cpu, image, out });
+    for (const name of readdirSync(context).filter((each) => !shared.has(each)))
+      rmSync(join(context, name), { recursive: true });
+  }
+}
+
+async function carryOut(steps, { context, cpu, environment, image, out }) {
   for (const step of steps) {
     if (step.instruction === 'COPY') copy(step, context);
     if (step.instruction === 'ARG') Object.assign(environment, argumentOf(step, cpu));

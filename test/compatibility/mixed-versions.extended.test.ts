@@ -15,7 +15,9 @@ import {
 import { TestRedisServer } from '../support/harness/redis-server.ts';
 import { releases } from '../support/harness/releases.ts';
 
-describe.each(releases())('release $version and the program under test', ({ program: released }) => {
+const newest = releases().at(-1)?.version;
+
+describe.each(releases())('release $version and the program under test', ({ program: released, version }) => {
   const versions = [
     { name: 'released', other: 'current', program: released, otherProgram: undefined },
     { name: 'current', other: 'released', program: undefined, otherProgram: released },
@@ -56,7 +58,10 @@ describe.each(releases())('release $version and the program under test', ({ prog
         return action();
       }
 
-      it.each(versions)(
+      /** With older releases, those of the other version than Control. */
+      const commandLines = versions.filter(({ name }) => version === newest || name !== control.name);
+
+      it.each(commandLines)(
         'a key of the $name command line passes once at each verifier, and at none when it is revoked',
         async ({ program }) => {
           const { keyFile, keyId } = await runBy(program, () => site.stage.enroll('billing'));
@@ -71,7 +76,7 @@ describe.each(releases())('release $version and the program under test', ({ prog
         },
       );
 
-      it.each(versions)(
+      it.each(commandLines)(
         'a key of the $name command line serves the $other one: it reports, signs and renews',
         async ({ program, otherProgram }) => {
           const { keyFile, keyId } = await runBy(program, () => site.stage.enroll('billing'));

@@ -59,8 +59,13 @@ async function declareBroker({ stage }: FollowedSite): Promise<void> {
   await stage.ctl('apply', '-f', file);
 }
 
+const newest = releases().at(-1)?.version;
+
 describe.each(releases())('release $version', ({ program: released, version }) => {
-  it.each(['sqlite', 'postgres'])(
+  const isNewest = version === newest;
+
+  // The next test migrates PostgreSQL from older releases.
+  it.each(isNewest ? ['sqlite', 'postgres'] : ['sqlite'])(
     'leaves a %s database that Control opens, with its enrollments, keys and bundles',
     async (database) => {
       const followed = await startSite(
@@ -110,6 +115,7 @@ describe.each(releases())('release $version', ({ program: released, version }) =
     const followed = await startSite(released, await postgres.createDatabase());
     const { stage } = followed;
     const verifier = await followed.startVerifier({ program: released, target: TARGET, replay: 'memory' });
+    const kept = await stage.enroll('billing');
     const dataDirectory = join(stage.directory, 'data-beside');
     await mkdir(dataDirectory);
     const flags = ['--master-key-file', join(stage.dataDirectory, 'master-key')];
@@ -117,7 +123,7 @@ describe.each(releases())('release $version', ({ program: released, version }) =
     const beside = await startInstance(stage.instanceSettings(changes));
     try {
       const first = await stage.enroll('billing');
-      await followed.awaitOutcome(verifier, first.keyFile, ALLOWED);
+      for (const { keyFile } of [kept, first]) await followed.awaitOutcome(verifier, keyFile, ALLOWED);
       await stage.ctl('revoke', first.keyId, '--reason', 'test');
       await followed.awaitOutcome(verifier, first.keyFile, REVOKED);
     } finally {
@@ -127,7 +133,7 @@ describe.each(releases())('release $version', ({ program: released, version }) =
 
   it.each([
     { direction: 'an upgrade', from: released, to: undefined },
-    { direction: 'a rollback', from: undefined, to: released },
+    ...(isNewest ? [{ direction: 'a rollback', from: undefined, to: released }] : []),
   ])(
     'shares the state directory of a verifier: $direction without Control decides as before, and accepts no proof again',
     async ({ from, to }) => {

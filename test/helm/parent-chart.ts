@@ -17,7 +17,7 @@ import { readText } from '../support/docs/markdown.ts';
 import { checkoutPath } from '../support/harness/checkout.ts';
 
 export interface ParentChart {
-  /** @param file of test/helm/values, for proofgate; @param also overrides it. @throws Error with helm's message */
+  /** Once for the same arguments. @param file of test/helm/values, for proofgate; @param also overrides it. @throws Error with helm's message */
   render(file: string, also?: object): readonly Rendered[];
   remove(): void;
 }
@@ -39,13 +39,20 @@ export function makeParentChart(): ParentChart {
   };
   helm(['dependency', 'update', chart]);
   const flags = ['--namespace', NAMESPACE, '--kube-version', NEWEST_KUBERNETES, '--values', '-'];
+  const render = (file: string, also: object) => {
+    const values: unknown = parse(readText(`test/helm/values/${file}.yaml`));
+    const over = join(folder, 'over.yaml');
+    writeFileSync(over, stringify({ proofgate: also }));
+    const input = stringify({ proofgate: values });
+    return objectsIn(helm(['template', RELEASE, chart, ...flags, '--values', over], input));
+  };
+  const rendered = new Map<string, string>();
   return {
     render: (file, also = {}) => {
-      const values: unknown = parse(readText(`test/helm/values/${file}.yaml`));
-      const over = join(folder, 'over.yaml');
-      writeFileSync(over, stringify({ proofgate: also }));
-      const input = stringify({ proofgate: values });
-      return objectsIn(helm(['template', RELEASE, chart, ...flags, '--values', over], input));
+      const key = JSON.stringify([file, also]);
+      const json = rendered.get(key) ?? JSON.stringify(render(file, also));
+      rendered.set(key, json);
+      return JSON.parse(json);
     },
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };

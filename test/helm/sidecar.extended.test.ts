@@ -149,11 +149,11 @@ describeChart('a chart that depends on this one', () => {
     });
   });
 
-  it.each(KUBERNETES)('renders what Kubernetes %s takes', (kubernetes) => {
-    for (const file of FILES) {
-      const text = parent.render(file).map((object) => stringify(object));
-      expect(misfits(kubernetes, ['-'], text.join('---\n'))).toBe('');
-    }
+  it('renders what every Kubernetes takes', () => {
+    const objects = FILES.flatMap((file) => parent.render(file));
+    const text = objects.map((object) => stringify(object)).join('---\n');
+    const faults = KUBERNETES.map((version) => [version, misfits(version, ['-'], text)]);
+    expect(faults.filter(([, fault]) => fault !== '')).toEqual([]);
   });
 
   it("brings what the sidecar mounts, and the gateway's container the socket", () => {

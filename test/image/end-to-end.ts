@@ -13,7 +13,7 @@ import type { BuiltImage } from '../support/image/built.ts';
 import { containerCommand } from '../support/image/container.ts';
 import { IS_WHOLE } from './describe-image.ts';
 
-const SOME = ['test/e2e/outcomes', 'test/e2e/control/agent', 'test/helm/processes'];
+const SOME = ['test/e2e/outcomes.test', 'test/e2e/control/agent', 'test/helm/processes'];
 const ALL = ['test/e2e/', 'test/helm/'];
 /** Its fake clock is a preloaded library that the image does not have. */
 const NEEDS_MORE = ['test/e2e/replay/clock-jumps'];

@@ -8,11 +8,13 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeF
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, it } from '@jest/globals';
+import { whyNoSession } from '../docs/sessions/run-session.ts';
+import { SESSIONS } from '../docs/sessions/sessions.ts';
 import { checkoutPath } from '../support/harness/checkout.ts';
 
 export interface ReleaseCheckout {
   readonly root: string;
-  /** A new signing key, readable by its owner only. */
+  /** The signing key of the session's release, readable by its owner only. */
   readonly keyFile: string;
   readonly publicKeyFile: string;
   /** Runs `scripts/release/release.mjs` there. */
@@ -35,25 +37,33 @@ const TOOLS = [
   ['sdk-python', 'packages'],
 ].map((path) => checkoutPath('.cache', ...path));
 
-export function hasReleaseTools(): boolean {
-  return TOOLS.every((path) => existsSync(path));
+/** Whether the tools are there, and the session that makes the release can run. */
+export function canRelease(): boolean {
+  return TOOLS.every((path) => existsSync(path)) && whyNoSession(SESSIONS.release) === undefined;
 }
 
 /** A skipped test states the reason in its name. */
 export function describeRelease(name: string, tests: () => void): void {
-  if (hasReleaseTools()) describe(name, tests);
-  else it.skip(`${name} (skips: run make helm-tools sdk-tools first)`, () => {});
+  if (canRelease()) describe(name, tests);
+  else it.skip(`${name} (skips: needs make helm-tools sdk-tools, and namespaces)`, () => {});
 }
 
-export function runScript(root: string, script: string, args: readonly string[]): Run {
+export function runScript(
+  root: string,
+  script: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Run {
   const { status, stderr, stdout } = spawnSync(process.execPath, [join(root, script), ...args], {
     cwd: root,
+    env: { ...process.env, ...env },
     encoding: 'utf8',
   });
   return { status, stderr, stdout };
 }
 
-export function makeReleaseCheckout(): ReleaseCheckout {
+/** @param keys the folder of the signing key and of its public key */
+export function makeReleaseCheckout(keys: string): ReleaseCheckout {
   const folder = mkdtempSync(join(tmpdir(), 'pg-release-'));
   const root = join(folder, 'checkout');
   for (const file of git(checkoutPath(), 'ls-files', '--cached', '--others', '--exclude-standard')) {
@@ -66,11 +76,10 @@ export function makeReleaseCheckout(): ReleaseCheckout {
   git(root, 'init', '--quiet');
   writeFileSync(join(root, '.git', 'info', 'exclude'), 'node_modules\n.cache\n');
   commit(root);
-  const { keyFile, publicKeyFile } = writeKeys(folder, 'key');
   return {
     root,
-    keyFile,
-    publicKeyFile,
+    keyFile: join(keys, 'release-key.pem'),
+    publicKeyFile: join(keys, 'release-key.pub.pem'),
     release: (...args) => runScript(root, 'scripts/release/release.mjs', args),
     installOtherCompiler: () => {
       const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');

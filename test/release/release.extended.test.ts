@@ -1,4 +1,7 @@
-/** Tests `make release` and `make verify-release`: their output, its reproducibility, and the detection of changes. */
+/**
+ * Tests `make release` and `make verify-release`: their output, its reproducibility, and the detection of changes. The commands of
+ * docs/operate/release.md make the release.
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createPrivateKey } from 'node:crypto';
 import {
@@ -17,9 +20,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { describeSession, runOnce, SESSION_TIMEOUT_MS } from '../docs/sessions/session-suite.ts';
 import {
+  canRelease,
   describeRelease,
-  hasReleaseTools,
   makeReleaseCheckout,
   type ReleaseCheckout,
   runScript,
@@ -30,15 +34,17 @@ import { contentTests } from './content.ts';
 let checkout: ReleaseCheckout;
 let folder: string;
 let release: string;
+const session = runOnce('release');
 
-beforeAll(() => {
-  if (!hasReleaseTools()) return;
+beforeAll(async () => {
+  if (!canRelease()) return;
   folder = mkdtempSync(join(tmpdir(), 'pg-releases-'));
   release = join(folder, 'release');
-  checkout = makeReleaseCheckout();
-  const made = checkout.release(`--key=${checkout.keyFile}`, `--out=${release}`);
-  if (made.status !== 0) throw new Error(made.stderr);
-});
+  process.env.RELEASE_OF_SESSION = release;
+  const { isWhole, transcript } = await session();
+  if (!isWhole) throw new Error(transcript);
+  checkout = makeReleaseCheckout(folder);
+}, SESSION_TIMEOUT_MS);
 afterAll(() => {
   checkout?.remove();
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
@@ -52,6 +58,8 @@ function verifying(directory: string, publicKeyFile = checkout.publicKeyFile) {
 }
 
 const GOOD = { status: 0, codes: [] };
+
+describeSession('release', session);
 
 describeRelease('a release', () => {
   it('is as it was signed', () => {
@@ -67,16 +75,18 @@ describeRelease('a release', () => {
     expect(spawnSync('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: release }).status).toBe(0);
   });
 
-  it('is the same bytes when it is made again, over another release, by others, where another compiler is installed', () => {
+  it('is the same bytes when it is made again, over another release, by others, elsewhere, where another compiler is installed', () => {
     const again = join(folder, 'again');
     mkdirSync(again);
     for (const name of [...readdirSync(release), 'proofgate-0.0.1.tgz'])
       writeFileSync(join(again, name), 'old');
     const { keyFile } = checkout;
     checkout.installOtherCompiler();
+    const elsewhere = { TZ: 'Asia/Tokyo', LANG: 'tr_TR.UTF-8' };
     const umask = process.umask(0o077);
     try {
-      expect(checkout.release(`--key=${keyFile}`, `--out=${again}`)).toMatchObject({
+      const args = [`--key=${keyFile}`, `--out=${again}`];
+      expect(runScript(checkout.root, 'scripts/release/release.mjs', args, elsewhere)).toMatchObject({
         status: 0,
         stderr: '',
       });

@@ -39,7 +39,17 @@ export function linesIn(span: Span): readonly Line[] {
   });
 }
 
-export async function faultOf({ program, words }: Line): Promise<string | undefined> {
+const faults = new Map<string, Promise<string | undefined>>();
+
+/** Checks the same words once, wherever they stand. */
+export function faultOf(line: Line): Promise<string | undefined> {
+  const key = JSON.stringify([line.program, line.words]);
+  const fault = faults.get(key) ?? checkedFault(line);
+  faults.set(key, fault);
+  return fault;
+}
+
+async function checkedFault({ program, words }: Line): Promise<string | undefined> {
   const check = PROGRAMS[program];
   if (check === undefined) return `programs.ts has no check for ${program}`;
   return typeof check === 'function' ? check(words) : undefined;

@@ -46,12 +46,13 @@ first_request() {
 }
 
 # What an installation says to do next is done: its lines that are set off.
+set_off() { sed -n '/^NOTES:/,$ s/^ \{3,\}\(kubectl .*\)$/\1/p'; }
 notes() {
   local line
   while read -r line; do
     echo "\$ $line"
     eval "$line" || return
-  done < <(command helm get notes "$@" | sed -n 's/^ \{3,\}\(kubectl .*\)$/\1/p')
+  done < <(command helm get notes "$@" | set_off)
 }
 helm() {
   local verb=$1 release=$2 argument namespace=default chart=''
@@ -79,13 +80,19 @@ kubectl() {
   esac
 }
 
-# Whatever values there are tests of, the lines that their notes set off are taken; so is what sentences say to ask the server itself.
+# Whatever values there are tests of, the lines that their notes set off are taken, each once; so is what sentences say to ask the server itself.
+# test/kubernetes creates the objects of all values.
 every_installation() {
   local values line
+  touch "$SESSION/taken"
   for values in "$CHECKOUT"/test/helm/values/*.yaml; do
+    command helm install rel helm/proofgate --namespace gateway --values "$values" --dry-run=client >"$SESSION/notes" || { echo "$values"; return 1; }
+    set_off <"$SESSION/notes" | grep -vxFf "$SESSION/taken" >"$SESSION/new" || continue
+    cat "$SESSION/new" >>"$SESSION/taken"
     helm install rel helm/proofgate --namespace gateway --values "$values" >"$SESSION/notes" || { cat "$SESSION/notes"; echo "$values"; return 1; }
     grep '^\$ ' "$SESSION/notes"
     command helm uninstall rel --namespace gateway >>"$SESSION/notes" || return
   done
+  [ "$(wc -l <"$SESSION/taken")" -gt 2 ] || return
   grep -oh '`kubectl get --raw [^`]*`' "$CHECKOUT"/docs/*/*.md | tr -d '`' | while read -r line; do eval "$line" || return; done
 }

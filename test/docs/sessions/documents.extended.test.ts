@@ -1,7 +1,7 @@
-/** Runs the commands of the other documents. */
+/** Runs the commands of the other documents, but for those of test/release. */
 import { describeSession } from './session-suite.ts';
 import { SESSIONS, type SessionName } from './sessions.ts';
 
-const OF_README = ['make', 'with-control', 'without-control', 'demo'];
+const ELSEWHERE = ['make', 'with-control', 'without-control', 'demo', 'release'];
 
-for (const name of Object.keys(SESSIONS)) if (!OF_README.includes(name)) describeSession(name as SessionName);
+for (const name of Object.keys(SESSIONS)) if (!ELSEWHERE.includes(name)) describeSession(name as SessionName);

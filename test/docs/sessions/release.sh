@@ -1,4 +1,6 @@
 # A checkout with what is here, committed, and the archive that the first lines unpack: that of the last release, under this version's name.
+# test/release makes the release of the same commit again: its time is that of test/release/checkout.ts.
+export GIT_COMMITTER_DATE=2026-01-02T03:04:05Z
 export GIT_AUTHOR_NAME=Tester GIT_AUTHOR_EMAIL=tester@shop.example GIT_COMMITTER_NAME=Tester GIT_COMMITTER_EMAIL=tester@shop.example
 released=$PWD/checkout
 mkdir "$released"

@@ -6,19 +6,29 @@ import { runSession, type SessionRun, whyNoSession } from './run-session.ts';
 import { SESSIONS, type SessionName } from './sessions.ts';
 import { unlisted, unsaid } from './shown.ts';
 
-const TIMEOUT_MS = 520_000;
+export const SESSION_TIMEOUT_MS = 520_000;
 
-export function describeSession(name: SessionName): void {
+/** @param run the run of the session, when the file needs its results as well */
+export function describeSession(name: SessionName, run = runOnce(name)): void {
   const why = whyNoSession(SESSIONS[name]);
   const isLeftOut = why !== undefined;
   if (isLeftOut && process.env.PROOFGATE_TEST_SKIPS === 'none') {
     throw new Error(`${name} cannot be pasted: ${why}`);
   }
   const block = isLeftOut ? describe.skip : describe;
-  block(isLeftOut ? `${name} (${why})` : name, () => testSession(name));
+  block(isLeftOut ? `${name} (${why})` : name, () => testSession(name, run));
 }
 
-function testSession(name: SessionName): void {
+/** @returns a function that runs the session when it is first called */
+export function runOnce(name: SessionName): () => Promise<SessionRun> {
+  let run: Promise<SessionRun> | undefined;
+  return () => {
+    run ??= runSession(documentedSession(name).plan);
+    return run;
+  };
+}
+
+function testSession(name: SessionName, runOf: () => Promise<SessionRun>): void {
   const { plan, shown } = documentedSession(name);
   let run: SessionRun | undefined;
   let hasFailed = false;
@@ -34,8 +44,8 @@ function testSession(name: SessionName): void {
     }
   };
   beforeAll(async () => {
-    run = await runSession(plan);
-  }, TIMEOUT_MS);
+    run = await runOf();
+  }, SESSION_TIMEOUT_MS);
   afterAll(() => {
     run = undefined;
   });

@@ -175,5 +175,7 @@ export const SESSIONS: { readonly [name in SessionName]: Session } = {
       ['-inkey release-key.pub.pem', '-inkey ../../release-key.pub.pem'],
     ],
     says: [/^\d+\.\d+\.\d+$/m, /success/i, /^proofgate-.*\.tgz: OK$/m],
+    after:
+      'cp -r . "$RELEASE_OF_SESSION" && cp ../../release-key.pem ../../release-key.pub.pem "$RELEASE_OF_SESSION/.."',
   },
 };

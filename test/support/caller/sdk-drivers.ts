@@ -1,7 +1,7 @@
 /** Starts the SDK drivers. */
 import { execFile, spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync } from 'node:fs';
-import { tmpdir, userInfo } from 'node:os';
+import { existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -42,13 +42,14 @@ function pythonDriver(): SdkDriver {
 }
 
 const GO_FOLDER = pathOf('../../../sdk/go/');
-const GO_CACHE = join(tmpdir(), `proofgate-interop-go-${userInfo().uid}`);
-/** Only the standard library is used, because nothing may be fetched. */
+/**
+ * Only the standard library is used, because nothing may be fetched. The user's build cache has it compiled: with the flag that
+ * scripts/install-*.sh build tools with, or from an earlier run.
+ */
 export const GO_ENV: NodeJS.ProcessEnv = {
   ...process.env,
-  GOCACHE: join(GO_CACHE, 'build'),
   GOENV: 'off',
-  GOFLAGS: '-buildvcs=false',
+  GOFLAGS: '-buildvcs=false -trimpath',
   GOPROXY: 'off',
   GOTELEMETRY: 'off',
   GOTOOLCHAIN: 'local',
@@ -58,13 +59,12 @@ export const MISSING_GO = goVersion.status === 0 ? undefined : 'go is not instal
 
 /** The SDK's test binary is its driver, because only tests may choose clock and identifiers. */
 function goDriver(): SdkDriver {
-  const program = join(GO_CACHE, `driver-${process.pid}`);
+  const program = join(tmpdir(), `proofgate-sdk-driver-${process.pid}`);
   let built: Promise<unknown> | undefined;
   return {
     language: 'Go',
     missing: MISSING_GO,
     prepare: async () => {
-      mkdirSync(GO_CACHE, { recursive: true, mode: 0o700 });
       built ??= promisify(execFile)('go', ['test', '-c', '-o', program, '.'], {
         cwd: GO_FOLDER,
         env: GO_ENV,

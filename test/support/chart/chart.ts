@@ -134,8 +134,14 @@ function renderAnew(values: Values): string {
   return stdout;
 }
 
+/** As JSON: parsing it again, so that callers do not share objects, is much faster than parsing YAML. */
+const parsed = new Map<string, string>();
+
 export function render(values: Values): readonly Rendered[] {
-  return objectsIn(renderText(values));
+  const key = JSON.stringify(values);
+  const json = parsed.get(key) ?? JSON.stringify(objectsIn(renderText(values)));
+  parsed.set(key, json);
+  return JSON.parse(json);
 }
 
 export function objectsIn(text: string): readonly Rendered[] {
@@ -154,8 +160,18 @@ export function lintFindings(values: Values): string {
   return status === 0 ? '' : stdout + stderr;
 }
 
-/** The notes that `helm install` prints. Installing needs a cluster, so a copy of the chart renders them. */
+const notes = new Map<string, string>();
+
+/** The notes that `helm install` prints, rendered once for the same values. */
 export function notesOf(values: Values): string {
+  const key = JSON.stringify(values);
+  const text = notes.get(key) ?? renderNotes(values);
+  notes.set(key, text);
+  return text;
+}
+
+/** Installing needs a cluster, so a copy of the chart renders them. */
+function renderNotes(values: Values): string {
   const folder = mkdtempSync(join(tmpdir(), 'proofgate-notes-'));
   try {
     cpSync(CHART, folder, { recursive: true });

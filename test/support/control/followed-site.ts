@@ -3,6 +3,7 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CheckResponse } from '../../../src/process/ext-authz/response-messages.ts';
 import { isJsonObject, parseStrictJson } from '../../../src/protocol/strict-json.ts';
+import { runInProcess } from '../cli/in-process.ts';
 import { rawCheckRequest } from '../fixtures/check-request.ts';
 import type { HeaderLine } from '../fixtures/signed-request.ts';
 import {
@@ -110,9 +111,10 @@ export class FollowedSite {
   /** A request that `proofgate sign` signed, as a CheckRequest from Envoy. @param flags further flags of `sign` */
   async sign(keyFile: string, flags: readonly string[] = ['--ttl', '5m']): Promise<Buffer> {
     const url = `${ORIGIN.scheme}://${ORIGIN.authority}${TARGET}`;
-    const result = await this.stage.run([
-      ...['sign', 'GET', url, '--key', keyFile, '--out', '-', '--format', 'json', ...flags],
-    ]);
+    const command = ['sign', 'GET', url, '--key', keyFile, '--out', '-', '--format', 'json', ...flags];
+    // A wait signs many times: only a released program needs a process for it.
+    const isReleased = this.stage.commandRelease !== undefined;
+    const result = await (isReleased ? this.stage.run(command) : runInProcess(command));
     if (result.exitCode !== 0) throw new Error(`sign: ${result.stderr}`);
     const lines = parseStrictJson(result.stdout);
     if (!isJsonObject(lines)) throw new Error('sign did not answer an object');

@@ -13,7 +13,7 @@ export interface Release {
 
 const PACKAGE = /^proofgate-(\d+\.\d+\.\d+)\.tgz$/;
 
-/** Unpacks every release below `.build/`. @throws when the folder has none, or a file is not a package */
+/** Unpacks every release below `.build/`, the oldest first. @throws when the folder has none, or a file is not a package */
 export function releases(): readonly Release[] {
   const folder = checkoutPath('test', 'compatibility', 'releases');
   const found = readdirSync(folder).map((file) => {
@@ -22,7 +22,7 @@ export function releases(): readonly Release[] {
     return { version, program: join(unpacked(join(folder, file)), 'package', 'bin', 'proofgate') };
   });
   if (found.length === 0) throw new Error(`no release in ${folder}`);
-  return found;
+  return found.toSorted((one, other) => one.version.localeCompare(other.version, 'en', { numeric: true }));
 }
 
 /** Unpacks into a temporary folder and renames it to its content hash, because test files run concurrently. */

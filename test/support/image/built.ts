@@ -30,33 +30,37 @@ export function hasImageTools(): boolean {
   return existsSync(join(IMAGE_TOOLS, 'installed'));
 }
 
-/** Shows that builds do not depend on where they are made, without a third one. */
-const ELSEWHERE = { TZ: 'Asia/Tokyo', LANG: 'tr_TR.UTF-8' };
-
 /** The first call takes a minute. */
-export async function builtImage(cpu: Cpu): Promise<BuiltImage> {
+export async function builtImages<C extends Cpu>(
+  cpus: readonly C[],
+): Promise<{ readonly [cpu in C]: BuiltImage }> {
   const builds = checkoutPath('.build', 'image');
-  const root = join(builds, `${cpu}-${stateOfInputs()}`);
-  if (!existsSync(`${root}.files`)) {
-    mkdirSync(builds, { recursive: true });
-    for (const name of readdirSync(builds).filter((each) => each.startsWith(`${cpu}-`))) {
-      removeImage(join(builds, name));
-    }
-    const unfinished = `${root}-${process.pid}`;
-    await buildImage(cpu, unfinished, cpu === 'arm64' ? ELSEWHERE : {});
-    renameSync(unfinished, root);
-    renameSync(`${unfinished}.files`, `${root}.files`);
+  mkdirSync(builds, { recursive: true });
+  const state = stateOfInputs();
+  const rootOf = (cpu: Cpu) => join(builds, `${cpu}-${state}`);
+  const missing = cpus.filter((cpu) => !existsSync(`${rootOf(cpu)}.files`));
+  for (const name of readdirSync(builds).filter((each) =>
+    missing.some((cpu) => each.startsWith(`${cpu}-`)),
+  )) {
+    removeImage(join(builds, name));
   }
-  return readImage(root);
+  const unfinished = missing.map((cpu) => ({ cpu, out: `${rootOf(cpu)}-${process.pid}` }));
+  if (missing.length > 0) await buildImages(unfinished);
+  for (const { cpu, out } of unfinished) {
+    renameSync(out, rootOf(cpu));
+    renameSync(`${out}.files`, `${rootOf(cpu)}.files`);
+  }
+  const images = cpus.map((cpu) => [cpu, readImage(rootOf(cpu))] as const);
+  return Object.fromEntries(images) as { readonly [cpu in C]: BuiltImage };
 }
 
-export async function buildImage(
-  cpu: Cpu,
-  out: string,
+/** Compiles once for all processors. */
+export async function buildImages(
+  images: readonly { readonly cpu: Cpu; readonly out: string }[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   const script = checkoutPath('scripts', 'image', 'outside.mjs');
-  await promisify(execFile)(process.execPath, [script, cpu, `--out=${out}`], {
+  await promisify(execFile)(process.execPath, [script, ...images.map(({ cpu, out }) => `--${cpu}=${out}`)], {
     env: { ...process.env, ...env },
   });
 }

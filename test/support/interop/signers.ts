@@ -1,7 +1,6 @@
 /** Runs the signers in other languages, where this machine has their toolchains. */
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
-import { tmpdir, userInfo } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { IssuedPassport, PassportJob, SignedAnswer, SigningJob } from './job.ts';
@@ -33,14 +32,12 @@ function pythonSigner(): ForeignSigner {
 }
 
 function goSigner(): ForeignSigner {
-  const cache = join(tmpdir(), `proofgate-interop-go-${userInfo().uid}`);
-  const program = join(cache, `signer-${process.pid}`);
-  // What it needs is in its standard library: nothing may be fetched.
+  const program = join(tmpdir(), `proofgate-interop-signer-${process.pid}`);
+  // Only the standard library is used, because nothing may be fetched: as in ../caller/sdk-drivers.ts.
   const env = {
     ...process.env,
-    GOCACHE: join(cache, 'build'),
     GOENV: 'off',
-    GOFLAGS: '-buildvcs=false',
+    GOFLAGS: '-buildvcs=false -trimpath',
     GOPROXY: 'off',
     GOTOOLCHAIN: 'local',
     GOTELEMETRY: 'off',
@@ -50,7 +47,6 @@ function goSigner(): ForeignSigner {
     language: 'Go',
     missing: unlessAtLeast('go', ['version'], [1, 21], env),
     prepare: () => {
-      mkdirSync(cache, { recursive: true, mode: 0o700 });
       built ??= run('go', ['build', '-o', program, '.'], { cwd: folderOf('go'), env }).then(() => undefined);
       return built;
     },
