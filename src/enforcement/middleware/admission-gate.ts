@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
-import type { Proof } from './proof.ts';
+import type { Observed, Proof } from './proof.ts';
 
 export type HttpServer = Server | TlsServer;
 
@@ -22,6 +22,15 @@ export type Admission =
       /** The passport's header value, on a route with `forward_authorization`; put back into the request's headers. */
       readonly authorization: string | undefined;
       /** The body, if the route binds it. The request's stream has the same bytes. */
+      readonly body: Buffer | undefined;
+    }
+  /** The handler runs, but the request has no verified caller. Only for a verifier with `allowObserve` or `allowObserveUnmatched`. */
+  | {
+      readonly kind: 'observed';
+      readonly observed: Observed;
+      /** Whether `Authorization` was removed, because it may hold a passport. */
+      readonly removesAuthorization: boolean;
+      /** As of an allowed request. */
       readonly body: Buffer | undefined;
     }
   /** The adapter answers with this problem; the handler must not run. */

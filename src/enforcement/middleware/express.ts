@@ -2,13 +2,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sendProblem } from '../http/problem-response.ts';
 import type { AdmissionGate } from './admission-gate.ts';
-import type { Proof } from './proof.ts';
+import type { Observed, Proof } from './proof.ts';
 
 declare global {
   namespace Express {
     interface Request {
       /** Set by the middleware for every handler after it. */
       readonly proof: Proof;
+      /** Set on an observed request that would be denied, which has no `proof`. */
+      readonly observed?: Observed;
     }
   }
 }
@@ -29,7 +31,7 @@ export function proofgate(
       .admit(request, look)
       .then((admission) => {
         if (admission.kind === 'refused') sendProblem(response, admission.problem);
-        if (admission.kind === 'allowed') next();
+        if (admission.kind === 'allowed' || admission.kind === 'observed') next();
       })
       .catch(next);
   };

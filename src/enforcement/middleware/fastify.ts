@@ -2,13 +2,15 @@
 import type { IncomingMessage } from 'node:http';
 import type { AdmissionGate, HttpServer, ProblemResponse } from './admission-gate.ts';
 import { endFailed } from './failed-handler.ts';
-import type { Proof } from './proof.ts';
+import type { Observed, Proof } from './proof.ts';
 import { isHttpServer } from './protected-server.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set for every route that is registered after the plugin. */
     readonly proof: Proof;
+    /** Set on an observed request that would be denied, which has no `proof`. */
+    readonly observed?: Observed | null;
   }
 }
 
@@ -51,7 +53,9 @@ export function proofgate(
     for (const server of furtherServersOf(fastify)) verifier.protect(server);
     proceed();
   });
-  if (!fastify.hasRequestDecorator('proof')) fastify.decorateRequest('proof', null);
+  for (const name of ['proof', 'observed']) {
+    if (!fastify.hasRequestDecorator(name)) fastify.decorateRequest(name, null);
+  }
   fastify.addHook('onRequest', (request, reply, proceed) => {
     const { raw } = request;
     const look = () => ({ method: request.method, target: raw.url });
@@ -60,6 +64,10 @@ export function proofgate(
       .then((admission) => {
         if (admission.kind === 'allowed') {
           Object.assign(request, { proof: admission.proof });
+          proceed();
+        }
+        if (admission.kind === 'observed') {
+          Object.assign(request, { observed: admission.observed });
           proceed();
         }
         if (admission.kind === 'refused') answer(reply, admission.problem);

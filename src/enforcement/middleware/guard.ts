@@ -12,7 +12,8 @@ import { joinSmallChunks } from '../../process/node-internals/small-chunks.ts';
 import { BodySpace, type HeldSpace, UNVERIFIED } from '../../process/request-body/body-space.ts';
 import { deny } from '../../protocol/reasons.ts';
 import type { Origin } from '../../protocol/request-target.ts';
-import type { AllowedDecision } from '../../verifier/decision/decide.ts';
+import { AUTHORIZATION_HEADER } from '../../protocol/wire-names.ts';
+import type { AllowedDecision, ObservedDecision } from '../../verifier/decision/decide.ts';
 import type { BodyState, RequestFacts } from '../../verifier/decision/facts/request-facts.ts';
 import type { Verifier } from '../../verifier/verifier.ts';
 import { internalDenial, problemOfDenial } from '../answers/denial-problem.ts';
@@ -24,6 +25,7 @@ import {
   isHostOf,
   restoreAuthorization,
 } from './captured-request.ts';
+import { removeHeaders } from './header-views.ts';
 import { CopiedAttributes, type Proof } from './proof.ts';
 import { isBodyTouched, readBody } from './request-body.ts';
 
@@ -109,7 +111,7 @@ export class Guard {
     this.#admissions.set(request, admitting);
     const admission = await admitting;
     // Other middleware may continue while this waits for a body or the replay store.
-    const isStill = admission.kind !== 'allowed' || isAsReceived(captured, request, look());
+    const isStill = !passes(admission) || isAsReceived(captured, request, look());
     return isStill ? admission : this.#decide(unknown, request);
   }
 
@@ -169,7 +171,7 @@ export class Guard {
       case 'read': {
         const { bytes } = body;
         const admission = await this.#decide({ ...facts, body: { kind: 'exact', bytes } }, request, captured);
-        return admission.kind === 'allowed' ? { ...admission, body: bytes } : admission;
+        return passes(admission) ? { ...admission, body: bytes } : admission;
       }
     }
   }
@@ -217,7 +219,7 @@ export class Guard {
     if (this.#isClosed) return refused(internalProblem(), request);
     const decision = await verifier.check(facts, callOf(request, captured));
     if (decision.kind === 'denied') return refused(problemOfDenial(decision), request);
-    // Unreachable: the middleware observes no route.
+    // Unreachable: an upgrade of an unverified caller is denied here.
     if (decision.kind === 'observed') return refused(internalProblem(), request);
     // The bundle may have changed since.
     if (decision.route.upgrade !== 'websocket') return refused(UPGRADE_REFUSED, request);
@@ -233,17 +235,20 @@ export class Guard {
     if (this.#isClosed) return refused(internalProblem(), request);
     const decision = await this.#options.verifier.check(facts, callOf(request, captured));
     if (decision.kind === 'denied') return refused(problemOfDenial(decision), request);
-    // Only a request with an unknown request line has no capture here, and it matches no route. The middleware observes no route.
-    if (captured === undefined || decision.kind === 'observed') return refused(internalProblem(), request);
-    return allow(decision, request, captured);
+    // Only a request with an unknown request line has no capture here: it matches no route, and no path.
+    if (captured === undefined) return refused(internalProblem(), request);
+    return decision.kind === 'observed'
+      ? passOn(decision, request, captured)
+      : allow(decision, request, captured);
   }
 
-  #factsOf({ method, rawHeaders, target }: CapturedRequest): RequestFacts {
+  #factsOf({ hasUpgrade, method, rawHeaders, target }: CapturedRequest): RequestFacts {
     const { authority, scheme } = this.origin;
     const headers = requestHeadersOf(rawHeaders);
     const host = headers.lookup('host');
     const isOurs = host.kind === 'single' && isHostOf(this.origin, host.value);
-    return { method, scheme, authority: isOurs ? authority : '', target, headers, body: UNKNOWN_BODY };
+    const facts = { method, scheme, authority: isOurs ? authority : '', target, headers, body: UNKNOWN_BODY };
+    return hasUpgrade || method === 'CONNECT' ? facts : { ...facts, upgrade: 'none' };
   }
 }
 
@@ -288,6 +293,27 @@ function allow(decision: AllowedDecision, request: IncomingMessage, captured: Ca
     proof: { value: proof, ...FIXED },
   });
   return { kind: 'allowed', proof, authorization, body: undefined };
+}
+
+type Passing = Extract<Admission, { kind: 'allowed' | 'observed' }>;
+
+/** Whether a handler sees the request. */
+function passes(admission: Admission): admission is Passing {
+  return admission.kind === 'allowed' || admission.kind === 'observed';
+}
+
+/** Lets the request pass without identity. Like that of an allowed one, its method cannot be changed, nor a proof be added. */
+function passOn(decision: ObservedDecision, request: IncomingMessage, captured: CapturedRequest): Admission {
+  const { decisionId, denial, removesAuthorization, route } = decision;
+  if (removesAuthorization) removeHeaders(request, (name) => name === AUTHORIZATION_HEADER);
+  const { detail, reason } = denial;
+  const observed = Object.freeze({ reason, detail, routeId: route?.routeId, decisionId });
+  Object.defineProperties(request, {
+    method: { value: captured.method, ...FIXED },
+    proof: { value: undefined, ...FIXED },
+    observed: { value: observed, ...FIXED },
+  });
+  return { kind: 'observed', observed, removesAuthorization, body: undefined };
 }
 
 /** Ends a connection whose request was not read to its end: the rest of it must not count as a request. */

@@ -1,11 +1,15 @@
 /** Middleware for Hono on `@hono/node-server`. Its types are structural, so that Hono is not a dependency. */
 import { IncomingMessage } from 'node:http';
 import type { AdmissionGate, ProblemResponse } from './admission-gate.ts';
-import type { Proof } from './proof.ts';
+import type { Observed, Proof } from './proof.ts';
 
 /** For `new Hono<ProofgateEnv>()`: handlers then get `c.var.proof`. */
 export interface ProofgateEnv {
-  Variables: { proof: Proof };
+  Variables: {
+    proof: Proof;
+    /** Set on an observed request that would be denied, which has no `proof`. */
+    observed?: Observed;
+  };
 }
 
 interface Context {
@@ -28,11 +32,14 @@ export function proofgate(
     if (admission.kind === 'refused') return responseOf(admission.problem);
     if (admission.kind === 'gone') return new Response(null, { status: 400 });
     // Hono may have built its headers already, for an earlier middleware.
-    if (admission.authorization !== undefined)
-      context.req.raw.headers.set('authorization', admission.authorization);
+    const { headers } = context.req.raw;
+    if (admission.kind === 'observed' && admission.removesAuthorization) headers.delete('authorization');
+    if (admission.kind === 'allowed' && admission.authorization !== undefined)
+      headers.set('authorization', admission.authorization);
     // Hono does not read a stream again, so it takes the bytes from this cache.
     if (admission.body !== undefined) Object.assign(incoming, { rawBody: admission.body });
-    context.set('proof', admission.proof);
+    if (admission.kind === 'allowed') context.set('proof', admission.proof);
+    else context.set('observed', admission.observed);
     await next();
     return undefined;
   };

@@ -3,10 +3,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sendProblem } from '../http/problem-response.ts';
 import type { AdmissionGate } from './admission-gate.ts';
 import { endFailed } from './failed-handler.ts';
-import type { Proof } from './proof.ts';
+import type { Observed, Proof } from './proof.ts';
 
 export interface VerifiedRequest extends IncomingMessage {
   readonly proof: Proof;
+  /** Set on an observed request that would be denied, which has no `proof`. */
+  readonly observed?: Observed;
 }
 
 export type VerifiedHandler = (request: VerifiedRequest, response: ServerResponse) => void;
@@ -26,10 +28,17 @@ export function proofgate(
       .then((admission) => {
         if (admission.kind === 'refused') sendProblem(response, admission.problem);
         // Also catches what an asynchronous handler throws.
-        return admission.kind === 'allowed' && handler(verified(request, admission.proof), response);
+        if (admission.kind === 'allowed') return handler(verified(request, admission.proof), response);
+        if (admission.kind === 'observed' && isObserved(request)) return handler(request, response);
+        return undefined;
       })
       .catch((error: unknown) => endFailed(error, request.socket));
   };
+}
+
+/** The guard has set it. */
+function isObserved(request: IncomingMessage): request is VerifiedRequest {
+  return 'observed' in request;
 }
 
 function verified(request: IncomingMessage, proof: Proof): VerifiedRequest {

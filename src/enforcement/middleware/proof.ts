@@ -21,6 +21,17 @@ export interface Proof {
   readonly context: ProofAttributes;
 }
 
+/** Why a request on an observed route would be denied. Its handler runs without a proof: docs/operate/observe.md. */
+export interface Observed {
+  /** The reason of the denial, such as `invalid_request_proof`. */
+  readonly reason: string;
+  readonly detail: string | undefined;
+  /** Undefined for a request that no route matches. */
+  readonly routeId: string | undefined;
+  /** UUID; the audit event has it too. */
+  readonly decisionId: string;
+}
+
 /** Values by attribute. JSON shows them as an object. */
 export interface ProofAttributes extends ReadonlyMap<string, string> {
   toJSON(): { readonly [attribute: string]: string };

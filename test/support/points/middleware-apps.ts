@@ -9,7 +9,7 @@ import * as expressAdapter from '../../../src/enforcement/middleware/express.ts'
 import * as fastifyAdapter from '../../../src/enforcement/middleware/fastify.ts';
 import * as honoAdapter from '../../../src/enforcement/middleware/hono.ts';
 import * as nodeAdapter from '../../../src/enforcement/middleware/node-handler.ts';
-import type { Proof } from '../../../src/enforcement/middleware/proof.ts';
+import type { Observed, Proof } from '../../../src/enforcement/middleware/proof.ts';
 import type { Verifier } from '../../../src/enforcement/programs/middleware/index.ts';
 import type { WireAddress } from '../../../src/tools/conformance/wire/exchange.ts';
 
@@ -28,7 +28,9 @@ export interface Handled {
   /** Names in any view of the trailers, read after the body. */
   readonly trailers: readonly string[];
   readonly body: Buffer;
+  /** Undefined on an observed request that would be denied. */
   readonly proof: Proof;
+  readonly observed: Observed | null | undefined;
 }
 
 export interface App {
@@ -70,8 +72,8 @@ const STARTS: { readonly [K in Kind]: Start } = {
     const app = express();
     app.use(expressAdapter.proofgate(verifier));
     app.use(async (request, response) => {
-      record(await viewOf(request, request.headers, request.proof));
-      response.send(answerOf(request.proof));
+      record(await viewOf(request, request.headers, request));
+      response.send(answerOf(request));
     });
     return listening(verifier.protect(createServer(app)));
   },
@@ -82,8 +84,8 @@ const STARTS: { readonly [K in Kind]: Start } = {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', (_request, _payload, done) => done(null));
     app.all('/*', async (request) => {
-      record(await viewOf(request.raw, request.headers, request.proof));
-      return answerOf(request.proof);
+      record(await viewOf(request.raw, request.headers, request));
+      return answerOf(request);
     });
     await app.listen({ port: 0, host: '127.0.0.1' });
     return app.server;
@@ -95,8 +97,8 @@ const STARTS: { readonly [K in Kind]: Start } = {
       const headers = Object.fromEntries(context.req.raw.headers);
       const hasBody = !['GET', 'HEAD'].includes(context.req.method);
       const body = hasBody ? Buffer.from(await context.req.arrayBuffer()) : undefined;
-      record(await viewOf(context.env.incoming, headers, context.var.proof, body));
-      return context.text(answerOf(context.var.proof));
+      record(await viewOf(context.env.incoming, headers, context.var, body));
+      return context.text(answerOf(context.var));
     });
     const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server;
     verifier.protect(server);
@@ -105,8 +107,8 @@ const STARTS: { readonly [K in Kind]: Start } = {
   node: (verifier, record) => {
     const handler = nodeAdapter.proofgate(verifier, async (request, response) => {
       try {
-        record(await viewOf(request, request.headers, request.proof));
-        response.end(answerOf(request.proof));
+        record(await viewOf(request, request.headers, request));
+        response.end(answerOf(request));
       } catch {
         // The caller left before the end of the body; nothing else catches the error of such a handler.
         response.destroy();
@@ -117,18 +119,20 @@ const STARTS: { readonly [K in Kind]: Start } = {
 };
 
 /** Names the decision, so that a caller can tell which request was answered. */
-const answerOf = ({ decisionId }: Proof): string => `handled ${decisionId}`;
+const answerOf = ({ observed, proof }: Outcome): string => `handled ${(observed ?? proof).decisionId}`;
+
+type Outcome = Pick<Handled, 'proof'> & { readonly observed?: Handled['observed'] };
 
 async function viewOf(
   incoming: IncomingMessage,
   headers: Readonly<Record<string, unknown>>,
-  proof: Proof,
+  { observed, proof }: Outcome,
   read?: Buffer,
 ): Promise<Handled> {
   const chunks: Buffer[] = read === undefined ? await incoming.toArray() : [read];
   const { httpVersion, method = '', rawHeaders, url = '' } = incoming;
   return {
-    ...{ method, target: url, httpVersion, headers, raw: rawHeaders, proof },
+    ...{ method, target: url, httpVersion, headers, raw: rawHeaders, proof, observed },
     distinct: { ...incoming.headersDistinct },
     trailers: [
       ...Object.keys(incoming.trailers),

@@ -1,8 +1,10 @@
 /** `@proofgate/middleware` in each framework, in the test's process: the application's handler is the upstream. */
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Proof } from '../../../src/enforcement/middleware/proof.ts';
-import { CONTEXT_HEADERS } from '../../../src/protocol/wire-names.ts';
+import { parseArgs } from 'node:util';
+import type { Observed, Proof } from '../../../src/enforcement/middleware/proof.ts';
+import type { VerifierOptions } from '../../../src/enforcement/programs/middleware/index.ts';
+import { CONTEXT_HEADERS, OBSERVED_HEADER } from '../../../src/protocol/wire-names.ts';
 import { type HeaderLine, pairs } from '../../../src/tools/conformance/wire/exchange.ts';
 import type { UpstreamRequest } from '../harness/upstream.ts';
 import type { EnforcementPoint, EnforcementPointDriver, PointOptions } from './enforcement-point.ts';
@@ -16,7 +18,7 @@ export const middlewarePoint = (kind: Kind, name: string): EnforcementPointDrive
 });
 
 async function start(kind: Kind, options: PointOptions): Promise<EnforcementPoint> {
-  const { audit, becomesReady, bundleDirectory, holderQuota, replay, site } = options;
+  const { audit, becomesReady, bundleDirectory, flags = [], holderQuota, replay, site } = options;
   const opened = await openVerifier({
     ...(await usualOptions(site, bundleDirectory)),
     replay,
@@ -27,6 +29,7 @@ async function start(kind: Kind, options: PointOptions): Promise<EnforcementPoin
       audit === 'full_disk'
         ? '/dev/full'
         : join(await mkdtemp(join(site.directory, 'audit-')), 'audit.jsonl'),
+    ...optionsOf(flags),
   });
   const app = await startApp(kind, opened.verifier);
   if (becomesReady) await untilReady(opened.verifier);
@@ -51,7 +54,7 @@ async function start(kind: Kind, options: PointOptions): Promise<EnforcementPoin
 
 function upstreamRequest(
   kind: Kind,
-  { body, headers, httpVersion, method, proof, raw, target, trailers }: Handled,
+  { body, headers, httpVersion, method, observed, proof, raw, target, trailers }: Handled,
 ): UpstreamRequest {
   // Hono's handlers see the Fetch API's headers, the others Node's.
   const lines =
@@ -62,9 +65,34 @@ function upstreamRequest(
     method,
     url: target,
     httpVersion,
-    headers: [...lines, ...contextLines(proof)],
+    headers: [...lines, ...(observed ? observedLines(observed) : contextLines(proof))],
     trailers: trailers.map((name): HeaderLine => [name, '']),
     body,
+  };
+}
+
+/** As the other points tell the upstream. */
+function observedLines({ decisionId }: Observed): readonly HeaderLine[] {
+  return [
+    [OBSERVED_HEADER, 'denied'],
+    [CONTEXT_HEADERS.decisionId, decisionId],
+  ];
+}
+
+/** The flags that suites give, as options. */
+function optionsOf(flags: readonly string[]): Partial<VerifierOptions> {
+  const { values } = parseArgs({
+    args: [...flags],
+    options: {
+      'allow-observe': { type: 'string', multiple: true },
+      'allow-observe-unmatched': { type: 'string' },
+      'observe-paths-file': { type: 'string' },
+    },
+  });
+  return {
+    allowObserve: values['allow-observe'],
+    allowObserveUnmatched: values['allow-observe-unmatched'],
+    observePathsFile: values['observe-paths-file'],
   };
 }
 

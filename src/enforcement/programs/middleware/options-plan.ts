@@ -14,6 +14,7 @@ import {
   CAPTURE_SETTINGS,
   LOAD_SETTINGS,
 } from '../enforcement-settings.ts';
+import { OBSERVATION_SETTINGS } from '../observation-settings.ts';
 import type { VerifierOptions } from './verifier-options.ts';
 
 export interface VerifierPlan {
@@ -32,6 +33,7 @@ const OPTIONS = {
   ...ORIGIN_AND_STALENESS,
   ...AUDIT_SETTINGS,
   ...CAPTURE_SETTINGS,
+  ...OBSERVATION_SETTINGS,
   ...loadSettings,
   maxBodyBytes: withDefault(
     integer('--max-body-bytes <count>', 'maximum size of a bound body', { min: 1, max: 1_073_741_824 }),

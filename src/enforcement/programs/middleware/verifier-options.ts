@@ -79,6 +79,15 @@ export interface VerifierOptions {
   readonly captureDenied?: string | undefined;
   /** Writes these requests whole, with passports, proofs, headers and bodies. Default false. */
   readonly captureCredentials?: boolean | undefined;
+  /**
+   * `ROUTE=TIME`: denied requests of the route run their handlers without a proof until then, if the bundle also says observe. Times
+   * are in UTC, such as `2026-12-05T00:00:00Z`, at most 30 days ahead.
+   */
+  readonly allowObserve?: readonly string[] | undefined;
+  /** The same for requests that no route matches. */
+  readonly allowObserveUnmatched?: string | undefined;
+  /** File that keeps the shapes of paths that no route matches. */
+  readonly observePathsFile?: string | undefined;
   /** Receives log lines, such as pino or `console`. Default: none are written. */
   readonly logger?: Logger | undefined;
 }
