@@ -39,7 +39,7 @@ test-kubernetes: build system-packages envoy-demo helm-tools kubernetes ## chart
 	@$(JEST) test/kubernetes
 
 .PHONY: soak
-soak: build tools system-packages envoy proxies traefik spire sdk-tools ## what test-extended does in short, in full, for some hours: kills under load, faults and failovers of Redis, damaged and swapped bundles, replaced verifiers, hostile load, rotations, generated requests and mutations
+soak: build tools system-packages envoy proxies traefik spire sdk-tools ## what test-extended does in short, in full, for some hours: kills under load, faults and failovers of Redis, damaged and swapped bundles, replaced verifiers, hostile load, observed routes, rotations, generated requests and mutations
 	@PROOFGATE_TEST_KILLS=200 $(JEST) --runInBand test/e2e/control/kills test/control/program/master-key-kills test/caller/agent/agent-process test/cli/enroll-killed
 	@PROOFGATE_TEST_SUBMISSIONS=1000 $(JEST) --runInBand test/e2e/control/one-challenge
 	@PROOFGATE_TEST_REQUESTS=1000 $(JEST) --runInBand test/caller/signer/egress/forwarding
@@ -50,6 +50,7 @@ soak: build tools system-packages envoy proxies traefik spire sdk-tools ## what 
 	@PROOFGATE_TEST_LOAD_SECONDS=600 $(JEST) --runInBand test/e2e/proxy/load
 	@PROOFGATE_TEST_SIGNER_KILLS=200 $(JEST) --runInBand test/e2e/signer/kills
 	@PROOFGATE_TEST_LOAD_SECONDS=300 PROOFGATE_TEST_SVID_SECONDS=60 PROOFGATE_TEST_PACE_MS=50 $(JEST) --runInBand test/e2e/spire/rotation
+	@PROOFGATE_TEST_MIXED_ROUNDS=18 $(JEST) --runInBand test/e2e/observe
 	@PROOFGATE_TEST_EVENTS=100000 $(JEST) --runInBand test/verifier/preview/prediction
 	@PROOFGATE_TEST_MUTATIONS=100000 PROOFGATE_TEST_MUTANTS=4000 PROOFGATE_TEST_CLOCK_RUNS=300 $(JEST) --runInBand test/verifier/decision/order test/verifier/decision/explain test/broker/mutations test/verifier/replay/memory.test
 	@PROOFGATE_TEST_SDK_REQUESTS=10000 $(JEST) --runInBand test/caller/sdk/corpus

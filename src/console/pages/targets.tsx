@@ -190,10 +190,11 @@ function Instances({ target: { acked_revision, instances }, areAllShown }: Insta
   if (live.length === 0 || (live.length === 1 && !areAllShown)) return null;
   return (
     <List size="sm" aria-label="Instances">
-      {live.map(({ instance_id, replay_store, revision, version }) => (
+      {live.map(({ enforced_observations: enforced, instance_id, replay_store, revision, version }) => (
         <List.Item key={instance_id}>
           <UntrustedText value={version} />, revision {revision ?? 'none'}
           {revision !== acked_revision && ', not the acknowledged one'}
+          {enforced !== undefined && `, enforces ${enforced.count} observed`}
           {replay_store !== undefined && (
             <>
               , replay store <Id value={replay_store} />

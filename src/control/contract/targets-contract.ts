@@ -50,6 +50,7 @@ const TARGET_INSTANCE = object(
     first_seen_at: moment('When it first polled.'),
     last_seen_at: moment('When it last polled.'),
     silent: Type.Boolean({ description: 'It has not polled for longer than targets wait.' }),
+    enforced_observations: ENFORCED_OBSERVATIONS,
   },
   'TargetInstance',
 );

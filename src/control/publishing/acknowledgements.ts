@@ -110,7 +110,7 @@ export class Acknowledgements {
     const lacked = [...(before?.reported.lackedMembers ?? []), ...lackedMembers];
     const instances = before?.instances ?? new Map<string, SeenInstance>();
     if (instance !== undefined && (instances.size < MAX_INSTANCES || instances.has(instance.instanceId))) {
-      instances.set(instance.instanceId, { ...instance, targetId, siteId, revision });
+      instances.set(instance.instanceId, { ...instance, targetId, siteId, revision, enforced });
     }
     this.#seen.set(targetId, {
       reported: { lackedMembers: [...new Set(lacked)], enforced },

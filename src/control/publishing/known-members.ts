@@ -78,10 +78,15 @@ export function lacks(row: RowOf<'target'>, member: OptionalMember): boolean {
 
 /** What the verifier last said that it enforces although the bundle says observe. */
 export function enforcedView({
-  enforcedObservations: text,
+  enforcedObservations,
   state,
 }: RowOf<'target'>): Pick<TargetView, 'enforced_observations'> {
-  const enforced = text === null || state !== 'attached' ? undefined : parseEnforced(text);
+  return enforcedMember(state === 'attached' ? enforcedObservations : null);
+}
+
+/** @param text of the report; null for none */
+export function enforcedMember(text: string | null): Pick<TargetView, 'enforced_observations'> {
+  const enforced = text === null ? undefined : parseEnforced(text);
   return enforced === undefined
     ? {}
     : { enforced_observations: { ...enforced, routes: [...enforced.routes] } };

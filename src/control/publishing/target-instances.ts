@@ -4,10 +4,12 @@
  * Source: docs/operate/replay.md "Several regions".
  */
 import { MAX_WAIT_SECONDS } from '../../bundle/format/bundle-limits.ts';
+import { type EnforcedObservations, enforcedText } from '../../bundle/format/enforced-observations.ts';
 import { type InstanceReport, MEMORY_STORE } from '../../bundle/format/instance-report.ts';
 import type { TargetInstanceView } from '../contract/targets-contract.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { enforcedMember } from './known-members.ts';
 
 type Instance = RowOf<'targetInstance'>;
 
@@ -24,6 +26,8 @@ export interface SeenInstance extends InstanceReport {
   readonly siteId: string;
   /** That it has loaded; undefined before the first. */
   readonly revision: number | undefined;
+  /** What it enforces although the bundle says observe. */
+  readonly enforced: EnforcedObservations | undefined;
 }
 
 /** Writes which instances sent a request since the last write. */
@@ -49,10 +53,19 @@ export function nextInstances(
   nowMs: number,
 ): { readonly kept: readonly Instance[]; readonly ended: readonly Instance[] } {
   const instances = new Map(known.map((instance) => [instance.instanceId, instance]));
-  for (const { instanceId, replayStore = null, revision = null, siteId, targetId, version } of seen) {
+  for (const {
+    enforced,
+    instanceId,
+    replayStore = null,
+    revision = null,
+    siteId,
+    targetId,
+    version,
+  } of seen) {
     const firstSeenAtMs = instances.get(instanceId)?.firstSeenAtMs ?? nowMs;
     instances.set(instanceId, {
       ...{ targetId, instanceId, siteId, version, replayStore, revision },
+      enforcedObservations: enforced === undefined ? null : enforcedText(enforced),
       ...{ firstSeenAtMs, lastSeenAtMs: nowMs },
     });
   }
@@ -100,5 +113,6 @@ export function instanceView(instance: Instance, nowMs: number): TargetInstanceV
     first_seen_at: new Date(firstSeenAtMs).toISOString(),
     last_seen_at: new Date(lastSeenAtMs).toISOString(),
     silent: !isLive(instance, nowMs),
+    ...enforcedMember(instance.enforcedObservations),
   };
 }

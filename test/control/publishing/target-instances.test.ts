@@ -51,6 +51,25 @@ describe('the instances of a site', () => {
     expect((await shown())[0]).toBe(2);
   });
 
+  it('say what each enforces although the bundle says observe', async () => {
+    const distribution = new Distribution({ store: world.store, nowMs: world.clock.nowMs });
+    const reports = [
+      { instance: header('a', 'memory'), enforced: '1 route=orders-read' },
+      { instance: header('b', 'memory') },
+    ];
+    for (const report of reports) {
+      const reporting = await distribution.authenticate(`Bearer ${target.token}`, report);
+      await distribution.poll(reporting, {}, undefined, never);
+    }
+    await distribution.close();
+    const [shown] = (await world.read((tx) => sitePropagation(tx, SITE, world.clock.ms))).targets;
+    const enforced = { count: 1, unmatched: false, routes: ['orders-read'] };
+    expect(shown?.instances.map(({ enforced_observations }) => enforced_observations)).toEqual([
+      enforced,
+      undefined,
+    ]);
+  });
+
   it('have a store each in memory, and none while they do not know it', async () => {
     await poll(target.token, header('a', 'memory'), header('b', 'memory'), header('c', 'unknown'));
     expect((await shown())[0]).toBe(2);
@@ -97,7 +116,7 @@ describe('of more instances than are kept', () => {
   const seen = (from: number, count: number): readonly SeenInstance[] =>
     Array.from({ length: count }, (_, n) => ({
       ...{ targetId: 'tgt_1', siteId: SITE, instanceId: idOf(from + n), version: '0.4.0' },
-      ...{ replayStore: 'memory', revision: undefined },
+      ...{ replayStore: 'memory', revision: undefined, enforced: undefined },
     }));
   const names = (instances: readonly { readonly instanceId: string }[]) =>
     instances.map(({ instanceId }) => Number(instanceId)).toSorted((a, b) => a - b);

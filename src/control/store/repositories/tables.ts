@@ -161,6 +161,8 @@ export interface Tables {
     replayStore: string | null;
     /** That it has loaded; null before the first. */
     revision: number | null;
+    /** As in `target`, of this instance. */
+    enforcedObservations: string | null;
     firstSeenAtMs: number;
     lastSeenAtMs: number;
   };

@@ -291,6 +291,7 @@ export function targetCases({ read, write, ground }: Bench): void {
         siteId,
         version: '0.4.0',
         replayStore: null,
+        enforcedObservations: null,
         revision: null,
       },
       ...{ firstSeenAtMs: NOW_MS, lastSeenAtMs: NOW_MS },
