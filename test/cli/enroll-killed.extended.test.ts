@@ -20,6 +20,7 @@ import {
 
 /** After a time, each. `make soak` kills more often. */
 const KILLS = Number(process.env.PROOFGATE_TEST_KILLS ?? 6);
+const TIMEOUT_MS = 300_000 + KILLS * 5_000;
 let folder = '';
 let control: FakeControl;
 let proxy: LossyProxy;
@@ -142,17 +143,21 @@ describe('killed', () => {
     await expectOneKey();
   });
 
-  it('after any number of milliseconds, again and again', async () => {
-    await start();
-    for (let i = 0; i < KILLS; i++) {
-      const child = spawnRun();
-      const wait = 60 + ((i * 33) % 180);
-      await new Promise((resolve) => setTimeout(resolve, wait));
-      await kill(child);
-    }
-    await expectOneKey();
-    expect(control.distinctSubmissions).toBe(1);
-  });
+  it(
+    'after any number of milliseconds, again and again',
+    async () => {
+      await start();
+      for (let i = 0; i < KILLS; i++) {
+        const child = spawnRun();
+        const wait = 60 + ((i * 33) % 180);
+        await new Promise((resolve) => setTimeout(resolve, wait));
+        await kill(child);
+      }
+      await expectOneKey();
+      expect(control.distinctSubmissions).toBe(1);
+    },
+    TIMEOUT_MS,
+  );
 
   it('again and again while its token is replaced, and the answers are lost', async () => {
     await start();

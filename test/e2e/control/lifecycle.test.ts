@@ -1,6 +1,6 @@
 /**
- * Tests the whole life of a key, from a workload's token to denial, through real processes: issuer, Control, command line,
- * verifier, Envoy.
+ * Tests the whole life of a key, from a workload's token to denial, through real processes: issuer, Control, verifier,
+ * Envoy. The command line runs here.
  * Source: specification "States and transitions", "Expected outcomes of verification".
  */
 import { readFile, writeFile } from 'node:fs/promises';
