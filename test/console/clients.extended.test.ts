@@ -42,13 +42,14 @@ test('access is granted, reduced and removed after a question that takes a reaso
       ['payouts', 'write'],
     ],
   );
+  await waitFor('the page to show it', async () => (await payouts.inputValue()) === 'write');
   await payouts.selectOption('none');
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
   expect(await grantsOf('reporting')).toHaveLength(2);
   const events = await stage.reasonsOf('grant');
   await payouts.selectOption('read');
   await page.getByRole('dialog').getByRole('button', { name: 'Reduce to read' }).click();
-  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await waitFor('the page to show it', async () => (await payouts.inputValue()) === 'read');
   await payouts.selectOption('none');
   // What the dialogue of another change said is not said of this one.
   await page.getByRole('dialog').getByLabel('Reason').fill('refunds moved');

@@ -143,7 +143,7 @@ describe('metrics', () => {
   it('alerts of Control and of agents say how grave they are and where to read on', () => {
     const { groups } = parse(readText('helm/proofgate/files/control-alerts.yaml'));
     const pagesOfGroups = [
-      ['docs/operate/control.md', 'docs/operate/control-upkeep.md', 'docs/operate/control-api.md'],
+      ['control', 'control-upkeep', 'control-api', 'replay'].map((page) => `docs/operate/${page}.md`),
       ['docs/operate/workloads.md'],
     ];
     expect(groups.length).toBe(pagesOfGroups.length);

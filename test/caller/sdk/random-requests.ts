@@ -26,14 +26,17 @@ const UNSIGNABLE_SHARE = 0.05;
 
 export function* randomRequests(plan: CorpusPlan): Generator<SdkJob> {
   const random = newRandom(plan.seed);
+  // Of these, a request without its headers cannot be signed.
+  const withHeaders = plan.routes.filter(({ signed_headers }) => signed_headers.length > 0);
+  let faults = 0;
   for (let id = 0; id < plan.count; id++) {
     const place = id % BLOCK;
-    const route = plan.routes[place] ?? random.pick(plan.routes);
-    const now =
-      plan.nowSeconds + Math.floor(id / BLOCK) * STEP_SECONDS + (place < plan.routes.length ? 0 : 1);
+    const first = plan.routes[place];
+    const isFaulty = first === undefined && random.int(1000) < UNSIGNABLE_SHARE * 1000;
+    const route = first ?? random.pick(isFaulty ? withHeaders : plan.routes);
+    const now = plan.nowSeconds + Math.floor(id / BLOCK) * STEP_SECONDS + (first === undefined ? 1 : 0);
     const job = signableRequest(random, plan, route);
-    const isFirst = place < plan.routes.length;
-    const fault = !isFirst && random.int(1000) < UNSIGNABLE_SHARE * 1000 ? random.pick(FAULTS) : same;
+    const fault = isFaulty ? (FAULTS[faults++ % FAULTS.length] ?? same) : same;
     yield { ...fault(job), id, now, jti: random.bytes(16).toString('base64url') };
   }
 }
