@@ -280,6 +280,8 @@ export function createVerifier(options: VerifierOptions): Verifier {
   function isObserved(context: RequestContext, denial: Denial): boolean {
     const { observations, realtimeStalenessSeconds } = options;
     if (observations === undefined || context.isRefused) return false;
+    // Its caller would not hear of what the handler or the upstream did.
+    if (context.call?.isGone() === true) return false;
     const { evidence, facts, nowMs, snapshot } = context;
     const nowSeconds = Math.floor(nowMs / 1000);
     const request = { facts, denial, snapshot, route: evidence.route, nowSeconds, realtimeStalenessSeconds };

@@ -194,7 +194,7 @@ function Instances({ target: { acked_revision, instances }, areAllShown }: Insta
         <List.Item key={instance_id}>
           <UntrustedText value={version} />, revision {revision ?? 'none'}
           {revision !== acked_revision && ', not the acknowledged one'}
-          {enforced !== undefined && `, enforces ${enforced.count} observed`}
+          {enforced > 0 && `, enforces ${enforced} observed`}
           {replay_store !== undefined && (
             <>
               , replay store <Id value={replay_store} />

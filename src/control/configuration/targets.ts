@@ -83,10 +83,11 @@ export class Targets extends VersionedResource<'target', 'target', TargetView> {
 
   /** @throws ApiProblem `not_found`, `target_state_conflict` */
   detach(operation: Operation, id: string): Promise<TargetView> {
-    const detach = (tx: Transaction, row: RowOf<'target'>) => {
+    const detach = async (tx: Transaction, row: RowOf<'target'>) => {
       const moved = move(TARGET_MACHINE, row.state, 'detach');
       if (moved.kind === 'refused') throw new ApiProblem('target_state_conflict');
       countTargetsAgain(tx, row.siteId);
+      await tx.targetInstances.removeAll(row.id);
       return { set: { state: moved.to, ...NO_PREVIOUS_TOKEN } };
     };
     return this.changeRow(operation, [id], undefined, detach, 'detach');

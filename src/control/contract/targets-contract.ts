@@ -50,7 +50,10 @@ const TARGET_INSTANCE = object(
     first_seen_at: moment('When it first polled.'),
     last_seen_at: moment('When it last polled.'),
     silent: Type.Boolean({ description: 'It has not polled for longer than targets wait.' }),
-    enforced_observations: ENFORCED_OBSERVATIONS,
+    enforced_observations: Type.Integer({
+      minimum: 0,
+      description: 'How many observations of the bundle it enforces nevertheless.',
+    }),
   },
   'TargetInstance',
 );
@@ -85,7 +88,7 @@ const TARGET_PROPAGATION = object(
     silent: Type.Boolean({ description: 'It has not polled for longer than targets wait.' }),
     instances: Type.Array(TARGET_INSTANCE, {
       description:
-        'Verifiers that share its token, those of the last ten minutes, at most 256. Verifiers of earlier versions are not listed.',
+        'Verifiers that share its token, those of the last ten minutes, at most 256, and those that were there first. Verifiers of earlier versions are not listed.',
     }),
   },
   'TargetPropagation',

@@ -2,7 +2,7 @@
  * Records what targets report: accepted revisions, rejected ones with the reason, and liveness. A thousand targets
  * report within seconds of a publication, so one transaction writes all reports of 50 ms.
  */
-
+import { LRUCache } from 'lru-cache';
 import type { Acknowledgement } from '../../bundle/format/distribution-contract.ts';
 import { audited, placeInSite } from '../resource/change.ts';
 import type { ControlStore } from '../store/port.ts';
@@ -21,6 +21,8 @@ const MAX_BATCH = 250;
 /** Interval at which polls update a target's last-seen time in the database. */
 const SEEN_EVERY_MS = 10_000;
 
+const MAX_KEPT_TARGETS = 10_000;
+
 /** Columns of a target that is no longer ahead. */
 const NOT_AHEAD = { aheadRevision: null, aheadSinceMs: null };
 
@@ -31,7 +33,7 @@ interface Seen {
   readonly reported: Reported;
   /** Columns as of the last poll. */
   readonly columns: Report;
-  /** By ID, at most {@link MAX_INSTANCES}. */
+  /** By ID: those that are kept, and at most {@link MAX_INSTANCES} others. */
   readonly instances: Map<string, SeenInstance>;
 }
 
@@ -57,6 +59,8 @@ export class Acknowledgements {
   /** Polling targets since the last write. */
   readonly #seen = new Map<string, Seen>();
   #seenTimer: NodeJS.Timeout | undefined;
+  /** IDs of the instances that the last write of each target kept. */
+  readonly #kept = new LRUCache<string, ReadonlySet<string>>({ max: MAX_KEPT_TARGETS });
 
   constructor(options: AcknowledgementsOptions) {
     this.#options = options;
@@ -109,8 +113,9 @@ export class Acknowledgements {
     const before = this.#seen.get(targetId);
     const lacked = [...(before?.reported.lackedMembers ?? []), ...lackedMembers];
     const instances = before?.instances ?? new Map<string, SeenInstance>();
-    if (instance !== undefined && (instances.size < MAX_INSTANCES || instances.has(instance.instanceId))) {
-      instances.set(instance.instanceId, { ...instance, targetId, siteId, revision, enforced });
+    if (instance !== undefined && this.#isNoted(targetId, instance.instanceId, instances)) {
+      const enforcedObservations = enforced?.count ?? 0;
+      instances.set(instance.instanceId, { ...instance, targetId, siteId, revision, enforcedObservations });
     }
     this.#seen.set(targetId, {
       reported: { lackedMembers: [...new Set(lacked)], enforced },
@@ -123,6 +128,15 @@ export class Acknowledgements {
     }, SEEN_EVERY_MS);
   }
 
+  /** Those that are kept are noted always, others while there is room. */
+  #isNoted(targetId: string, instanceId: string, noted: ReadonlyMap<string, unknown>): boolean {
+    return (
+      noted.size < MAX_INSTANCES ||
+      noted.has(instanceId) ||
+      this.#kept.get(targetId)?.has(instanceId) === true
+    );
+  }
+
   async #writeSeen(): Promise<void> {
     const { store, nowMs, onFault } = this.#options;
     const seen = [...this.#seen];
@@ -132,11 +146,18 @@ export class Acknowledgements {
       ([id, { columns, reported }]) =>
         [id, { ...columns, ...columnsOfRequest(reported, lastSeenAtMs) }] as const,
     );
-    const instances = seen.flatMap(([, target]) => [...target.instances.values()]);
+    const instances = new Map(
+      seen.flatMap(([id, target]) =>
+        target.instances.size === 0 ? [] : [[id, [...target.instances.values()]] as const],
+      ),
+    );
     await store
       .writeUnaudited(undefined, async (tx) => {
         await noteReports(tx, reports);
-        await noteInstances(tx, instances, lastSeenAtMs);
+        return noteInstances(tx, instances, lastSeenAtMs);
+      })
+      .then((kept) => {
+        for (const [targetId, ids] of kept) this.#kept.set(targetId, ids);
       })
       .catch((error: unknown) => onFault?.(error));
   }

@@ -81,12 +81,8 @@ export function enforcedView({
   enforcedObservations,
   state,
 }: RowOf<'target'>): Pick<TargetView, 'enforced_observations'> {
-  return enforcedMember(state === 'attached' ? enforcedObservations : null);
-}
-
-/** @param text of the report; null for none */
-export function enforcedMember(text: string | null): Pick<TargetView, 'enforced_observations'> {
-  const enforced = text === null ? undefined : parseEnforced(text);
+  const isShown = enforcedObservations !== null && state === 'attached';
+  const enforced = isShown ? parseEnforced(enforcedObservations) : undefined;
   return enforced === undefined
     ? {}
     : { enforced_observations: { ...enforced, routes: [...enforced.routes] } };

@@ -27,7 +27,9 @@ export async function sitePropagation(
   const site = await tx.sites.find(siteId);
   if (site === undefined) throw new ApiProblem('not_found');
   const targets = await tx.targets.attached(siteId);
-  const instances = recentInstances(await tx.targetInstances.ofSite(siteId), nowMs);
+  const instances = await recentInstances(tx, siteId, nowMs);
+  const byTarget = new Map<string, RowOf<'targetInstance'>[]>(targets.map(({ id }) => [id, []]));
+  for (const instance of instances) byTarget.get(instance.targetId)?.push(instance);
   const lackedSince = await momentsLackedSince(tx, site, targets);
   const step = await tx.distribution.step(siteId, site.revision);
   const pendingMs = await tx.changes.oldestPendingMs(siteId);
@@ -44,9 +46,7 @@ export async function sitePropagation(
     replay_stores: replayStores(instances, nowMs),
     targets: targets.map((target) => ({
       ...targetView(target, site, lackedSince, nowMs),
-      instances: instances
-        .filter(({ targetId }) => targetId === target.id)
-        .map((instance) => instanceView(instance, nowMs)),
+      instances: (byTarget.get(target.id) ?? []).map((instance) => instanceView(instance, nowMs)),
     })),
     revocations: revoked.map((key) => revocationView(key, targets)),
   };

@@ -4,16 +4,14 @@
  * Source: docs/operate/replay.md "Several regions".
  */
 import { MAX_WAIT_SECONDS } from '../../bundle/format/bundle-limits.ts';
-import { type EnforcedObservations, enforcedText } from '../../bundle/format/enforced-observations.ts';
 import { type InstanceReport, MEMORY_STORE } from '../../bundle/format/instance-report.ts';
 import type { TargetInstanceView } from '../contract/targets-contract.ts';
 import type { RowOf } from '../store/repositories/records.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { enforcedMember } from './known-members.ts';
 
 type Instance = RowOf<'targetInstance'>;
 
-/** A token may be stolen: its holder cannot fill the table, nor displace instances that poll. */
+/** A token may be stolen: its holder cannot fill the table, nor displace instances that poll, but can keep new ones out. */
 export const MAX_INSTANCES = 256;
 /** In this time each instance sends a request, and Control writes that it did. */
 const LIVE_MS = MAX_WAIT_SECONDS * 2 * 1000 + 10_000;
@@ -26,24 +24,33 @@ export interface SeenInstance extends InstanceReport {
   readonly siteId: string;
   /** That it has loaded; undefined before the first. */
   readonly revision: number | undefined;
-  /** What it enforces although the bundle says observe. */
-  readonly enforced: EnforcedObservations | undefined;
+  /** How many observations of the bundle it enforces nevertheless. */
+  readonly enforcedObservations: number;
 }
 
-/** Writes which instances sent a request since the last write. */
+/**
+ * Writes which instances sent a request since the last write.
+ * @param seen by target
+ * @returns the IDs of those that are kept, by target
+ */
 export async function noteInstances(
   tx: Transaction,
-  seen: readonly SeenInstance[],
+  seen: ReadonlyMap<string, readonly SeenInstance[]>,
   nowMs: number,
-): Promise<void> {
-  if (seen.length === 0) return;
-  const known = await tx.targetInstances.ofAttached([...new Set(seen.map(({ targetId }) => targetId))]);
+): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const ids = new Map<string, ReadonlySet<string>>();
+  if (seen.size === 0) return ids;
+  const known = await tx.targetInstances.ofAttached([...seen.keys()]);
+  const rows: Instance[] = [];
   for (const [targetId, before] of known) {
-    const now = seen.filter((instance) => instance.targetId === targetId);
-    const { ended, kept } = nextInstances(before, now, nowMs);
+    const { ended, kept } = nextInstances(before, seen.get(targetId) ?? [], nowMs);
     for (const instance of ended) await tx.targetInstances.remove(instance);
-    await tx.targetInstances.put(kept.filter(({ lastSeenAtMs }) => lastSeenAtMs === nowMs));
+    rows.push(...kept.filter(({ lastSeenAtMs }) => lastSeenAtMs === nowMs));
+    ids.set(targetId, new Set(kept.map(({ instanceId }) => instanceId)));
   }
+  // One statement for all targets, because their rows are locked meanwhile.
+  await tx.targetInstances.put(rows);
+  return ids;
 }
 
 /** At most {@link MAX_INSTANCES}: the silent ones give way, the longest silent first, and live ones never to a new one. */
@@ -53,35 +60,20 @@ export function nextInstances(
   nowMs: number,
 ): { readonly kept: readonly Instance[]; readonly ended: readonly Instance[] } {
   const instances = new Map(known.map((instance) => [instance.instanceId, instance]));
-  for (const {
-    enforced,
-    instanceId,
-    replayStore = null,
-    revision = null,
-    siteId,
-    targetId,
-    version,
-  } of seen) {
+  for (const { instanceId, replayStore = null, revision = null, ...others } of seen) {
     const firstSeenAtMs = instances.get(instanceId)?.firstSeenAtMs ?? nowMs;
     instances.set(instanceId, {
-      ...{ targetId, instanceId, siteId, version, replayStore, revision },
-      enforcedObservations: enforced === undefined ? null : enforcedText(enforced),
-      ...{ firstSeenAtMs, lastSeenAtMs: nowMs },
+      ...others,
+      ...{ instanceId, replayStore, revision, firstSeenAtMs, lastSeenAtMs: nowMs },
     });
   }
-  const ranked = recentInstances([...instances.values()], nowMs).toSorted(
+  const recent = [...instances.values()].filter(({ lastSeenAtMs }) => nowMs - lastSeenAtMs < KEPT_MS);
+  const ranked = recent.toSorted(
     (a, b) => silenceMs(a, nowMs) - silenceMs(b, nowMs) || a.firstSeenAtMs - b.firstSeenAtMs,
   );
   const kept = ranked.slice(0, MAX_INSTANCES);
-  return {
-    kept,
-    ended: known.filter(({ instanceId }) => !kept.some((one) => one.instanceId === instanceId)),
-  };
-}
-
-/** Without those that ended long ago. */
-export function recentInstances(instances: readonly Instance[], nowMs: number): readonly Instance[] {
-  return instances.filter(({ lastSeenAtMs }) => nowMs - lastSeenAtMs < KEPT_MS);
+  const keptIds = new Set(kept.map(({ instanceId }) => instanceId));
+  return { kept, ended: known.filter(({ instanceId }) => !keptIds.has(instanceId)) };
 }
 
 /** 0 for a live instance. */
@@ -91,6 +83,15 @@ function silenceMs(instance: Instance, nowMs: number): number {
 
 function isLive({ lastSeenAtMs }: Instance, nowMs: number): boolean {
   return nowMs - lastSeenAtMs <= LIVE_MS;
+}
+
+/** The instances of a site, without those that ended long ago. */
+export function recentInstances(
+  tx: Transaction,
+  siteId: string,
+  nowMs: number,
+): Promise<readonly Instance[]> {
+  return tx.targetInstances.ofSite(siteId, nowMs - KEPT_MS);
 }
 
 /** The number of replay stores that live instances use; those that do not know theirs are not counted. */
@@ -104,15 +105,16 @@ export function replayStores(instances: readonly Instance[], nowMs: number): num
 }
 
 export function instanceView(instance: Instance, nowMs: number): TargetInstanceView {
-  const { firstSeenAtMs, instanceId, lastSeenAtMs, replayStore, revision, version } = instance;
+  const { enforcedObservations, firstSeenAtMs, instanceId, lastSeenAtMs, replayStore, revision, version } =
+    instance;
   return {
     instance_id: instanceId,
     version,
     ...(replayStore === null ? {} : { replay_store: replayStore }),
     ...(revision === null ? {} : { revision }),
+    enforced_observations: enforcedObservations,
     first_seen_at: new Date(firstSeenAtMs).toISOString(),
     last_seen_at: new Date(lastSeenAtMs).toISOString(),
     silent: !isLive(instance, nowMs),
-    ...enforcedMember(instance.enforcedObservations),
   };
 }

@@ -123,7 +123,7 @@ const migrationsFor = (dialect: Dialect): { readonly [name: string]: Migration }
   '0017-target-instances': statements(
     `create table target_instance (target_id ${dialect.text} not null references target (id) on delete cascade,
       instance_id ${dialect.text} not null, site_id ${dialect.text} not null, version ${dialect.text} not null,
-      replay_store ${dialect.text}, revision bigint, enforced_observations ${dialect.text}, first_seen_at_ms bigint not null, last_seen_at_ms bigint not null,
+      replay_store ${dialect.text}, revision bigint, enforced_observations bigint, first_seen_at_ms bigint not null, last_seen_at_ms bigint not null,
       primary key (target_id, instance_id))`,
     'create index target_instance_site on target_instance (site_id)',
   ),

@@ -1,5 +1,6 @@
 /** Tests what Control keeps of the verifiers that share a target's token, and how many replay stores a site's verifiers use. */
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Acknowledgements } from '../../../src/control/publishing/acknowledgements.ts';
 import { Distribution } from '../../../src/control/publishing/distribution.ts';
 import { sitePropagation } from '../../../src/control/publishing/propagation.ts';
 import {
@@ -7,7 +8,7 @@ import {
   nextInstances,
   type SeenInstance,
 } from '../../../src/control/publishing/target-instances.ts';
-import { addTarget, detach, type TestTarget } from './control-server.ts';
+import { addTarget, detach, requestOf, type TestTarget } from './control-server.ts';
 import { ControlWorld, SITE } from './publishing-fixture.ts';
 
 const never = new AbortController().signal;
@@ -63,11 +64,7 @@ describe('the instances of a site', () => {
     }
     await distribution.close();
     const [shown] = (await world.read((tx) => sitePropagation(tx, SITE, world.clock.ms))).targets;
-    const enforced = { count: 1, unmatched: false, routes: ['orders-read'] };
-    expect(shown?.instances.map(({ enforced_observations }) => enforced_observations)).toEqual([
-      enforced,
-      undefined,
-    ]);
+    expect(shown?.instances.map(({ enforced_observations }) => enforced_observations)).toEqual([1, 0]);
   });
 
   it('have a store each in memory, and none while they do not know it', async () => {
@@ -83,7 +80,7 @@ describe('the instances of a site', () => {
     world.clock.ms += FORGOTTEN_MS;
     expect(await shown()).toEqual([0, []]);
     await poll(target.token, header('c', idOf('other')));
-    expect(await world.read((tx) => tx.targetInstances.ofSite(SITE))).toHaveLength(1);
+    expect(await world.read((tx) => tx.targetInstances.ofSite(SITE, 0))).toHaveLength(1);
   });
 
   it('are none of a report in another form, nor of a detached target', async () => {
@@ -101,13 +98,30 @@ describe('the instances of a site', () => {
     await distribution.poll(reporting, {}, undefined, never);
     await detach(world, target.id);
     await distribution.close();
-    expect(await world.read((tx) => tx.targetInstances.ofSite(SITE))).toEqual([]);
+    expect(await world.read((tx) => tx.targetInstances.ofSite(SITE, 0))).toEqual([]);
+  });
+
+  it('stay when others come first, again and again', async () => {
+    const acknowledgements = new Acknowledgements({ store: world.store, nowMs: world.clock.nowMs });
+    const note = (id: string, replayStore?: string) => {
+      const instance = { instanceId: idOf(id), version: '0.4.0', replayStore };
+      acknowledgements.noteSeen({ ...requestOf(target.id), instance }, true, undefined);
+    };
+    for (let round = 0; round < 3; round++) {
+      if (round > 0) for (let n = 0; n < MAX_INSTANCES; n++) note(`${round} ${n}`.replace(' ', '-'));
+      note('a', idOf('redis'));
+      note('b', idOf('other'));
+      // It writes what it has seen.
+      await acknowledgements.close();
+      world.clock.ms += SILENT_MS - 1;
+    }
+    expect((await shown())[0]).toBe(2);
   });
 
   it('go with their site', async () => {
     await poll(target.token, header('a', 'memory'));
     await world.change((tx) => tx.sites.remove(SITE));
-    expect(await world.read((tx) => tx.targetInstances.ofSite(SITE))).toEqual([]);
+    expect(await world.read((tx) => tx.targetInstances.ofSite(SITE, 0))).toEqual([]);
   });
 });
 
@@ -116,7 +130,7 @@ describe('of more instances than are kept', () => {
   const seen = (from: number, count: number): readonly SeenInstance[] =>
     Array.from({ length: count }, (_, n) => ({
       ...{ targetId: 'tgt_1', siteId: SITE, instanceId: idOf(from + n), version: '0.4.0' },
-      ...{ replayStore: 'memory', revision: undefined, enforced: undefined },
+      ...{ replayStore: 'memory', revision: undefined, enforcedObservations: 0 },
     }));
   const names = (instances: readonly { readonly instanceId: string }[]) =>
     instances.map(({ instanceId }) => Number(instanceId)).toSorted((a, b) => a - b);

@@ -85,7 +85,11 @@ describe.each<[string, () => Pick<FollowingOptions, 'flags' | 'replay'>]>([
       ok: true,
       warning: expect.stringMatching(/suspends the maximum age of the bundle until \S+Z$/),
     });
-    expect(await checkOf(verifier, 'freshness')).toMatchObject({ ok: true });
+    // A worker tells the other process from time to time.
+    await waitFor(
+      'every process to be ready',
+      async () => (await checkOf(verifier, 'freshness'))?.ok === true,
+    );
 
     await stage.startControl();
     await waitFor('a statement of Control', async () =>

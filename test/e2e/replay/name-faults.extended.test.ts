@@ -102,11 +102,12 @@ function secondsSince(ms: number): number {
   return Math.round((performance.now() - ms) / 100) / 10;
 }
 
-/** Of a changed primary, at each verifier. */
+/** At each verifier: of a changed primary, or of a clock where the machine gave a primary no time for more than 10 s. */
 async function fences(): Promise<readonly number[]> {
   const counts = verifiers.map(async ({ probe }) => {
-    const line = /^proofgate_replay_fences_total\{[^}]*why="primary_changed"[^}]*\} ([0-9]+)$/m;
-    return Number(line.exec((await probe('/metrics')).text)?.[1] ?? 0);
+    const line = /^proofgate_replay_fences_total\{[^}]*why="(?:primary_changed|clock)"[^}]*\} ([0-9]+)$/gm;
+    const found = [...(await probe('/metrics')).text.matchAll(line)];
+    return found.reduce((sum, [, count]) => sum + Number(count), 0);
   });
   return Promise.all(counts);
 }

@@ -6,14 +6,17 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { freePort } from '../../support/harness/free-port.ts';
 import { type Service, startProofgate } from '../../support/harness/sidecar.ts';
-import { waitFor } from '../../support/wait.ts';
+import { machineSlowness, waitFor } from '../../support/wait.ts';
 import { type BrokerStage, useBrokerStages } from './broker-stage.ts';
 import { CONNECTIONS, PassportLoad } from './passport-load.ts';
 import { type StartedSpire, TRUST_DOMAIN, useSpire } from './spire-fixture.ts';
 import { describeWithSpire } from './spire-programs.ts';
 
-const LOAD_SECONDS = Number(process.env.PROOFGATE_TEST_LOAD_SECONDS ?? 20);
-const SVID_SECONDS = Number(process.env.PROOFGATE_TEST_SVID_SECONDS ?? 10);
+/** SPIRE renews an SVID when half of its time has passed; in the other half the agent must get a passport for it. */
+const SVID_SECONDS = Math.ceil(
+  Number(process.env.PROOFGATE_TEST_SVID_SECONDS ?? 10) * Math.max(1, machineSlowness()),
+);
+const LOAD_SECONDS = Number(process.env.PROOFGATE_TEST_LOAD_SECONDS ?? 2 * SVID_SECONDS);
 const CHECKOUT = '/ns/prod/sa/checkout';
 /** With mTLS each SVID brings another holder key; with the signed form, the default, the agent keeps its own. */
 const PROOFS = ['mtls', 'signed_form'] as const;

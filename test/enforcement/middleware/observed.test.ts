@@ -23,6 +23,7 @@ import {
 } from '../../support/points/open-middleware.ts';
 import { AUTHORITY, ROUTES } from '../../support/site/routes.ts';
 import { createSite, nowSeconds, type Site } from '../../support/site/site.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const { createOrder, readOrder } = ROUTES;
 const routes = [readOrder.route_id, createOrder.route_id];
@@ -108,6 +109,29 @@ it('no later code can name a caller, or change the method', async () => {
   try {
     const { body } = await http1Client(running.address).send(unsigned);
     expect(JSON.parse(body.toString())).toEqual([[false, false, false], 'undefined', 'GET']);
+  } finally {
+    await running.close();
+  }
+});
+
+it('a request that is answered already, or whose caller is gone, reaches no handler', async () => {
+  const app = express();
+  app.use((_request, response, next) => {
+    response.status(503).end();
+    next();
+  });
+  app.use(expressProofgate(opened.verifier));
+  let isHandled = false;
+  app.use(() => {
+    isHandled = true;
+  });
+  const running = runningApp(await listening(opened.verifier.protect(createServer(app))));
+  try {
+    const before = (await opened.decisions()).length;
+    expect((await http1Client(running.address).send(unsigned)).status).toBe(503);
+    await waitFor('the decision', async () => (await opened.decisions()).length > before);
+    expect((await opened.decisions()).at(-1)?.outcome).toBe('denied');
+    expect(isHandled).toBe(false);
   } finally {
     await running.close();
   }

@@ -161,8 +161,8 @@ export interface Tables {
     replayStore: string | null;
     /** That it has loaded; null before the first. */
     revision: number | null;
-    /** As in `target`, of this instance. */
-    enforcedObservations: string | null;
+    /** How many observations it enforces. */
+    enforcedObservations: number;
     firstSeenAtMs: number;
     lastSeenAtMs: number;
   };

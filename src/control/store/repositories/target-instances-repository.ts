@@ -5,8 +5,15 @@ type Instance = RowOf<'targetInstance'>;
 
 /** The verifiers that share a target's token, as they reported themselves. */
 export class TargetInstances extends Repository {
-  ofSite(siteId: string): Promise<readonly Instance[]> {
-    return this.rows('targetInstance', { siteId }, 'instanceId');
+  /** Those that sent a request after the time. */
+  ofSite(siteId: string, sinceMs: number): Promise<readonly Instance[]> {
+    return this.db
+      .selectFrom('targetInstance')
+      .selectAll()
+      .where('siteId', '=', siteId)
+      .where('lastSeenAtMs', '>', sinceMs)
+      .orderBy('instanceId')
+      .execute();
   }
 
   /** Of the attached ones among the targets. */
@@ -32,6 +39,10 @@ export class TargetInstances extends Repository {
 
   async put(rows: readonly Instance[]): Promise<void> {
     await this.putAll('targetInstance', ['targetId', 'instanceId'], rows);
+  }
+
+  async removeAll(targetId: string): Promise<void> {
+    await this.delete('targetInstance', { targetId });
   }
 
   async remove({ instanceId, targetId }: Instance): Promise<void> {

@@ -291,7 +291,7 @@ export function targetCases({ read, write, ground }: Bench): void {
         siteId,
         version: '0.4.0',
         replayStore: null,
-        enforcedObservations: null,
+        enforcedObservations: 0,
         revision: null,
       },
       ...{ firstSeenAtMs: NOW_MS, lastSeenAtMs: NOW_MS },
@@ -309,9 +309,12 @@ export function targetCases({ read, write, ground }: Bench): void {
       await targets.change(gone, { state: 'detached' }, NOW_MS);
     });
     await read(async ({ targetInstances }) => {
-      expect(await targetInstances.ofSite(siteId)).toHaveLength(2);
+      expect(await targetInstances.ofSite(siteId, NOW_MS - 1)).toHaveLength(2);
+      expect(await targetInstances.ofSite(siteId, NOW_MS)).toEqual([later]);
       expect(await targetInstances.ofAttached([target.id, gone.id])).toEqual(new Map([[target.id, [later]]]));
     });
+    await write(({ targetInstances }) => targetInstances.removeAll(target.id));
+    expect(await read(({ targetInstances }) => targetInstances.ofSite(siteId, 0))).toHaveLength(1);
   });
 }
 
