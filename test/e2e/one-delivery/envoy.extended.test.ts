@@ -9,9 +9,10 @@ import { oneDeliverySuite } from './suite.ts';
 // Envoy waits for an API for 15 s.
 const silenceMs = 20_000;
 
-for (const driver of [...ENVOY_GRPC, ...ENVOY_HTTP]) oneDeliverySuite(driver, { silenceMs });
+// The delivery is Envoy's, whichever way it asks.
+for (const driver of [...ENVOY_GRPC, ...ENVOY_HTTP.slice(-1)]) oneDeliverySuite(driver, { silenceMs });
 
-for (const version of envoyVersions) {
+for (const version of envoyVersions.slice(-1)) {
   const driver = envoyGrpc(version, { protocol: 'h2c' });
   oneDeliverySuite(
     { ...driver, name: `${driver.name} before HTTP/2` },
