@@ -265,9 +265,11 @@ export function observedSuite(driver: EnforcementPointDriver): void {
     const file = join(site.directory, PATHS_FILE);
     const seen = await waitFor('the paths to be written', async () => {
       const { shapes } = await readObservedPaths(file);
-      return shapes.find(({ pathTemplate }) => pathTemplate === '/v2/reports/{p3}');
+      return shapes.find(
+        ({ pathTemplate, requests }) => pathTemplate === '/v2/reports/{p3}' && requests === 40 * ROUNDS,
+      );
     });
-    expect(seen).toMatchObject({ method: 'GET', requests: 40 * ROUNDS });
+    expect(seen).toMatchObject({ method: 'GET' });
     const { stdout } = await runInProcess(['bundle', 'routes', '--observed', file, '--output', 'json']);
     expect(JSON.parse(stdout).routes).toContainEqual(
       expect.objectContaining({ method: 'GET', path_template: '/v2/reports/{p3}' }),
